@@ -92,7 +92,7 @@ def array_form(problem: Problem) -> Callable:
     """`rhs(t, u, params) -> array`, from any of the three forms."""
     rhs = problem.rhs
     if problem.form == COMPONENT:
-        return lambda t, u, params: np.array(rhs(t, u, params), dtype=float)
+        return lambda t, u, params: np.array(rhs(t, u, params))
     if problem.form == IN_PLACE:
 
         def filled(t, u, params):

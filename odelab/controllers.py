@@ -1,0 +1,156 @@
+"""Step-size controllers: `fixed` steps, and `adaptive` ones led by an error estimate."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab import control, powers
+from odelab.laws import Law, law_named
+from odelab.tableau import Method
+
+SET_POINT = 0.9  # theta: without it the elementary law rejects every second step of a smooth problem
+
+
+class Start(NamedTuple):
+    """What a controller may look at when a run begins."""
+
+    method: Method
+    rhs: Callable  # in array form
+    params: Any
+    t0: float
+    t1: float
+    u0: np.ndarray
+    slope0: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Controller:
+    """The two halves of step-size control and how they begin.
+
+    propose(memory, t, t1, u, slope) -> (dt, h, memory) looks forward; judge(memory, dt, error, u, u_new) -> (accept,
+    memory) looks back; start(Start) -> (memory, evaluations). A gate of a network is a `propose` with a judge that
+    accepts everything.
+    """
+
+    propose: Callable
+    judge: Callable
+    start: Callable[[Start], tuple[Any, int]]
+    name: str
+    needs_error: bool = False
+    rtol: Any = None
+    atol: Any = None
+    law: Law | None = None
+    h: float | None = None
+    first_step: float | None = None
+    max_step: float = math.inf
+
+    def __repr__(self):
+        return self.name
+
+
+def fixed(h: float) -> Controller:
+    """Steps of size `h`; the last one is shortened to land on t1."""
+    if not (isinstance(h, int | float | np.number) and math.isfinite(h) and h > 0):
+        raise ValueError(f"`h` must be a positive, finite step size, got {h!r}; the direction comes from `t_span`.")
+    size = float(h)
+
+    def start(run: Start):
+        return (run.t0, math.copysign(size, run.t1 - run.t0), 0.0), 0
+
+    return Controller(control.propose_counted, control.accept_finite, start, name=f"fixed(h={size:g})", h=size)
+
+
+def adaptive(
+    rtol: float = 1e-6,
+    atol: Any = 1e-9,
+    law: str | Law = "pi",
+    first_step: float | None = None,
+    max_step: float = math.inf,
+) -> Controller:
+    """Steps chosen so that the estimated error of each stays near atol + rtol |u|, in the root mean square.
+
+    `law` is one of `odelab.LAWS`, or a `Law` of your own; `atol` may be one number per component. The first step is
+    chosen automatically (Hairer, Nørsett and Wanner) unless given.
+    """
+    rtol, atol = checked_tolerances(rtol, atol)
+    chosen = law_named(law)
+    for argument, value in (("first_step", first_step), ("max_step", max_step)):
+        if value is not None and not value > 0:
+            raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
+    limit = control.smooth_limiter(np.arctan) if chosen.smooth else control.clip
+    judge = control.error_control(error_ratio, powers.log2, powers.exp2, limit)
+
+    def start(run: Start):
+        order = error_order(run.method)
+        size, evaluations = (first_step, 0) if first_step is not None else initial_step(run, rtol, atol)
+        size = math.copysign(min(size, max_step, abs(run.t1 - run.t0)), run.t1 - run.t0)
+        return (settings(order), (size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), evaluations
+
+    def settings(order):
+        gains = tuple(float(gain) for gain in (*chosen.b, *chosen.a))
+        return (rtol, atol, float(order), order * math.log2(SET_POINT), *gains, float(max_step))
+
+    name = f"adaptive(rtol={rtol:g}, atol={atol if np.ndim(atol) else format(atol, 'g')}, law={chosen.name!r})"
+    return Controller(
+        control.propose_next,
+        judge,
+        start,
+        name=name,
+        needs_error=True,
+        rtol=rtol,
+        atol=atol,
+        law=chosen,
+        first_step=first_step,
+        max_step=float(max_step),
+    )
+
+
+def error_order(method: Method) -> int:
+    """k: the power of h that the error estimate falls with."""
+    return min(method.order, method.order_low) + 1
+
+
+def error_ratio(error, u, u_new, rtol, atol):
+    """Root mean square of error / (atol + rtol max(|u|, |u_new|)): 1 is just tolerable."""
+    scaled = error / (atol + rtol * np.maximum(np.abs(u), np.abs(u_new)))
+    return float(np.sqrt((scaled * scaled).mean()))
+
+
+def initial_step(run: Start, rtol, atol) -> tuple[float, int]:
+    """A first step from the sizes of u, u' and u'': Hairer, Nørsett and Wanner, Solving ODEs I, II.4. One evaluation."""
+    scale = atol + rtol * np.abs(run.u0)
+    span = abs(run.t1 - run.t0)
+
+    def size(v):
+        return float(np.sqrt(np.mean(np.square(v / scale))))
+
+    state, slope = size(run.u0), size(run.slope0)
+    trial = min(0.01 * state / slope if state > 1e-5 and slope > 1e-5 else 1e-6, span)
+    if not trial > 0.0:  # an infinite or undefined slope: the run itself will say so
+        return 1e-6 * span, 0
+    direction = math.copysign(1.0, run.t1 - run.t0)
+    ahead = run.rhs(run.t0 + direction * trial, run.u0 + direction * trial * run.slope0, run.params)
+    bend = size(ahead - run.slope0) / trial
+    if not math.isfinite(bend):
+        return 1e-3 * trial, 1
+    largest = max(slope, bend)
+    better = (0.01 / largest) ** (1.0 / error_order(run.method)) if largest > 1e-15 else max(1e-6, 1e-3 * trial)
+    return min(100.0 * trial, better, span), 1
+
+
+def checked_tolerances(rtol, atol):
+    if not (isinstance(rtol, int | float | np.number) and 0 < rtol < 1):
+        raise ValueError(f"`rtol` must be a number between 0 and 1, got {rtol!r}; try 1e-6.")
+    if rtol < 100 * np.finfo(float).eps:
+        raise ValueError(f"`rtol` = {rtol:g} asks for more than double precision can tell; the smallest sensible is 2.3e-14.")
+    tolerance = np.asarray(atol, dtype=float)
+    if not (np.isfinite(tolerance).all() and (tolerance >= 0).all()):
+        raise ValueError(f"`atol` must be finite and not negative, got {atol!r}.")
+    if tolerance.ndim == 0:
+        return float(rtol), float(atol)
+    if tolerance.ndim > 1:
+        raise ValueError(f"`atol` must be one number, or one per component, got shape {tolerance.shape}.")
+    return float(rtol), tolerance

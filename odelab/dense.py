@@ -1,0 +1,105 @@
+"""Dense output: a run evaluated anywhere, by taking the steps in question again.
+
+Nothing is stored for it while solving. A step starts from a known time, state and size, so its stages can be had again
+whenever someone asks, for many steps at once where the right-hand side is in component form.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from odelab import core, extension
+from odelab.problem import COMPONENT, Problem, array_form
+from odelab.tableau import Method
+
+BATCH = 4096  # steps taken again at once; bounds the memory
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dense:
+    """The continuous extension of a run of an explicit method; `h` are the full steps, also of a step cut short."""
+
+    problem: Problem
+    method: Method
+    t: np.ndarray  # (m+1,) knots
+    u: np.ndarray  # (m+1, n)
+    h: np.ndarray  # (m,)
+    project: Callable | None = None
+
+    def __call__(self, t):
+        times = np.asarray(t, dtype=float)
+        wanted = np.atleast_1d(times)
+        check_inside(wanted, self.t[0], self.t[-1])
+        states = np.empty((wanted.size, self.u.shape[1]))
+        forward = self.t[-1] >= self.t[0]
+        order = self.t if forward else -self.t
+        index = np.searchsorted(order, wanted if forward else -wanted, side="right") - 1
+        met = self.t[index] == wanted
+        states[met] = self.u[index[met]]
+        between = np.flatnonzero(~met)
+        steps, position = np.unique(index[between], return_inverse=True)
+        for start in range(0, len(steps), BATCH):
+            chunk = steps[start : start + BATCH]
+            here = (position >= start) & (position < start + len(chunk))
+            rows = position[here] - start
+            theta = (wanted[between[here]] - self.t[chunk][rows]) / self.h[chunk][rows]
+            states[between[here]] = self.inside(chunk, rows, theta)
+        return states.reshape(*times.shape, self.u.shape[1])
+
+    def inside(self, steps, rows, theta):
+        """States at fractions `theta` of the steps `steps[rows]`."""
+        polynomials = self.polynomials(steps)
+        powers = np.stack([theta, theta**2, theta**3, theta**4])
+        states = self.u[steps][rows] + np.einsum("pr,rpn->rn", powers, polynomials[rows])
+        if self.project is not None:
+            states = np.stack([self.project(state) for state in states])
+        return states
+
+    def polynomials(self, steps) -> np.ndarray:
+        """(len(steps), 4, n): coefficients of theta ... theta^4 of u(theta) - u on each of the steps."""
+        slopes = stage_slopes(self.problem, self.method, self.t[steps], self.u[steps], self.h[steps])
+        return np.einsum("sp,kns,k->kpn", extension.weights(self.method), slopes, self.h[steps])
+
+
+def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndarray:
+    """(k, n, stages): the slopes of steps of size h from u (k, n) at t, with that at the new state last if `end`."""
+    one = array_form(problem)
+    if problem.form == COMPONENT and len(t) > 1:
+        many = component_batch(problem)
+        try:
+            return np.moveaxis(_slopes(many, problem.params, method, t, u.T, h, end), 0, -1).swapaxes(0, 1)
+        except (TypeError, ValueError):
+            pass  # a right-hand side that takes numbers only (math.exp, if): one step after the other
+    runs = [_slopes(one, problem.params, method, t[i], u[i], h[i], end) for i in range(len(t))]
+    return np.moveaxis(np.array(runs), 1, -1)
+
+
+def _slopes(rhs, params, method, t, u, h, end):
+    with np.errstate(all="ignore"):
+        u_new, _, _, slopes = core.rk_step(core.combine, rhs, params, t, u, rhs(t, u, params), h, h, method.floats)
+        if end and not method.fsal:
+            slopes.append(rhs(t + h, u_new, params))
+    return np.array(slopes)
+
+
+def component_batch(problem: Problem) -> Callable:
+    """A right-hand side in component form on an (n, N) batch, as an array of the same shape."""
+
+    def batch(t, u, params):
+        out = np.empty_like(u)
+        for i, slope in enumerate(problem.rhs(t, u, params)):
+            out[i] = slope
+        return out
+
+    return batch
+
+
+def check_inside(times, t0, t1):
+    """Every time lies in the span, or the first that does not is named."""
+    outside = ~((times >= min(t0, t1)) & (times <= max(t0, t1)))
+    if outside.any():
+        raise ValueError(
+            f"`t` = {times[outside][0]} lies outside the run's span [{min(t0, t1)}, {max(t0, t1)}]; "
+            "solve over a longer `t_span` instead of extrapolating."
+        )

@@ -1,0 +1,64 @@
+"""Step-size laws as data: the exponents of Söderlind's Table III.
+
+h_{n+1} = h_n e_n^(-b1/k) e_{n-1}^(-b2/k) e_{n-2}^(-b3/k) (h_n/h_{n-1})^(-a2) (h_{n-1}/h_{n-2})^(-a3)
+
+with e the error over its tolerance and k the order of the error estimate. From G. Söderlind, Digital filters in
+adaptive time-stepping, ACM Trans. Math. Software 29 (2003) 1-26; the PI gains are those of Gustafsson (1991) and of
+Hairer and Wanner.
+"""
+
+from fractions import Fraction
+from typing import NamedTuple
+
+
+class Law(NamedTuple):
+    name: str
+    b: tuple[Fraction, Fraction, Fraction]
+    a: tuple[Fraction, Fraction]
+    smooth: bool  # the limiter: 1 + arctan(x - 1) for the filters, a clip to [0.2, 10] for i and pi
+
+
+def _law(name, b, a=(), smooth=True):
+    errors = (*map(Fraction, b), Fraction(0), Fraction(0))[:3]
+    ratios = (*map(Fraction, a), Fraction(0), Fraction(0))[:2]
+    return Law(name, errors, ratios, smooth)
+
+
+def h211b(b: int = 4) -> Law:
+    return _law("h211b", (Fraction(1, b), Fraction(1, b)), (Fraction(1, b),))
+
+
+def h312b(b: int = 8) -> Law:
+    return _law("h312b", (Fraction(1, b), Fraction(2, b), Fraction(1, b)), (Fraction(3, b), Fraction(1, b)))
+
+
+_table = [
+    _law("i", (1,), smooth=False),
+    _law("pi42", ("3/5", "-1/5"), smooth=False),
+    _law("pi33", ("2/3", "-1/3"), smooth=False),
+    _law("pi34", ("7/10", "-4/10"), smooth=False),
+    _law("pc11", (2, -1), (-1,)),
+    _law("h0211", ("1/2", "1/2"), ("1/2",)),
+    h211b(),
+    _law("h211pi", ("1/6", "1/6")),
+    _law("h0312", ("1/4", "1/2", "1/4"), ("3/4", "1/4")),
+    h312b(),
+    _law("h312pid", ("1/18", "1/9", "1/18")),
+    _law("h0321", ("5/4", "1/2", "-3/4"), ("-1/4", "-3/4")),
+    _law("h321", ("1/3", "1/18", "-5/18"), ("-5/6", "-1/6")),
+]
+
+LAWS = {law.name: law for law in _table}
+SHORT_NAMES = {"pi": "pi42", "pid": "h312pid"}
+FILTERS = ("h211b", "h211pi", "h0211", "h312b", "h312pid", "h0312", "h0321", "h321")
+
+
+def law_named(name) -> Law:
+    """The law of that name; a `Law` passes through, so that one's own gains can be tried."""
+    if isinstance(name, Law):
+        return name
+    key = str(name).lower()
+    key = SHORT_NAMES.get(key, key)
+    if key not in LAWS:
+        raise ValueError(f"`law` must be one of {sorted([*LAWS, *SHORT_NAMES])} or a Law of your own, got {name!r}.")
+    return LAWS[key]

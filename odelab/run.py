@@ -1,0 +1,124 @@
+"""The driver of every explicit run: chunks from an engine, events and budget between them, a Trajectory at the end."""
+
+import numpy as np
+
+from odelab import diagnosis, events
+from odelab.dense import Dense
+from odelab.engine import (
+    ATTEMPTS_SPENT,
+    GIVEN_UP,
+    INTERRUPTED,
+    REACHED,
+    STEP_LOST,
+    WRONG_ANSWER,
+    Chunk,
+    State,
+)
+from odelab.trajectory import Trajectory
+
+
+def run(engine, max_steps: int, watched=(), t_eval=None) -> Trajectory:
+    """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts."""
+    problem = engine.problem
+    with np.errstate(all="ignore"):
+        state, evaluations = engine.begin()
+        t, u = [np.array([state.t])], [np.array(problem.u0)[None]]
+        chunks: list[Chunk] = []
+        spent = rejected = 0
+        watch = events.Watch(engine, watched, problem) if watched else None
+        status = ATTEMPTS_SPENT
+        while status == ATTEMPTS_SPENT and spent < max_steps:
+            chunk = engine.advance(state, min(engine_chunk(engine, watch, spent), max_steps - spent))
+            spent += len(chunk.t) + chunk.rejected
+            rejected += chunk.rejected
+            evaluations += chunk.evaluations
+            status = chunk.status
+            knots = np.append(chunk.t[1:], chunk.state.t) if len(chunk.t) else chunk.t
+            chunks.append(chunk)
+            t.append(knots)
+            u.append(chunk.u)
+            if watch is not None and watch.ends(chunk, state, knots):
+                status = events.TERMINAL
+                t[-1], u[-1] = watch.cut(knots, chunk.u)
+            state = chunk.state
+        return finish(engine, chunks, t, u, state, status, spent, max_steps, rejected, evaluations, watch, t_eval)
+
+
+def engine_chunk(engine, watch, spent) -> int:
+    """Attempts at once: one at a time where an event may end the run, so that no evaluation is wasted beyond it."""
+    if watch is not None and watch.may_end and engine.name == "python":
+        return 1
+    return 256 if spent < 4096 else 4096
+
+
+def finish(engine, chunks, t, u, state: State, status, spent, max_steps, rejected, evaluations, watch, t_eval):
+    problem, method = engine.problem, engine.method
+    step_t, step_u = np.concatenate(t), np.concatenate(u)
+    full = np.concatenate([chunk.h for chunk in chunks]) if chunks else np.zeros(0)
+    steps = len(step_t) - 1
+    full = full[:steps]
+    h = np.diff(step_t) if status == events.TERMINAL else full
+    interpolant = Dense(problem, method, step_t, step_u, full, engine.project)
+    points = (step_t, step_u)
+    if t_eval is not None:
+        reached = t_eval[(t_eval - step_t[-1]) * np.sign(problem.t_span[1] - problem.t_span[0]) <= 0]
+        points = (reached, interpolant(reached))
+    trajectory = Trajectory(
+        *points,
+        h=h,
+        step_t=step_t,
+        step_u=step_u,
+        rejected=rejected,
+        evaluations=evaluations,
+        error=np.concatenate([chunk.error for chunk in chunks])[:steps] if chunks else np.zeros(0),
+        problem=problem,
+        method=method,
+        controller=engine.controller,
+        engine=engine.name,
+        events=watch.records() if watch is not None else (),
+        interpolant=interpolant,
+        given_slope=kept_slopes(chunks, step_u, h, status),
+    )
+    name_the_end(trajectory, engine, chunks[-1] if chunks else None, state, status, max_steps, watch)
+    return trajectory
+
+
+def kept_slopes(chunks, step_u, h, status):
+    """The slopes an engine kept, that of a step cut short by an event put right; None where it kept none."""
+    if not chunks or any(chunk.slope is None for chunk in chunks):
+        return None
+    slopes = np.concatenate([chunk.slope for chunk in chunks])[: len(h)]
+    if status == events.TERMINAL and len(h):
+        slopes[-1] = (step_u[-1] - step_u[-2]) / h[-1]
+    return slopes
+
+
+def name_the_end(trajectory, engine, chunk, state, status, max_steps, watch):
+    """Set status and message; the message of a plain success is left to be found when it is asked for."""
+    t = trajectory.step_t[-1]
+    if status == REACHED:
+        return
+    if status == events.TERMINAL:
+        trajectory.status, trajectory.message = "event", watch.message()
+    elif status == INTERRUPTED:
+        trajectory.status = "interrupted"
+        trajectory.message = f"interrupted at t = {t:g}; what was computed until then is kept"
+    elif status == WRONG_ANSWER:
+        trajectory.status = "wrong_shape"
+        trajectory.message = f"{chunk.word}; it must return one real slope per component of `u0`, at every t"
+    elif status in (STEP_LOST, GIVEN_UP):
+        attempted = last_attempt(engine, state)
+        trajectory.status, trajectory.message = diagnosis.stopped(
+            engine.problem, engine.method, state, attempted, status == GIVEN_UP
+        )
+    else:
+        trajectory.status = "max_steps"
+        trajectory.message = diagnosis.budget_spent(trajectory, max_steps)
+
+
+def last_attempt(engine, state: State) -> float:
+    """The size of the step that failed, or the smallest that time can still tell, to look for the cause."""
+    dt = engine.controller.propose(state.memory, state.t, engine.problem.t_span[1], state.u, state.slope)[0]
+    spacing = float(np.spacing(max(abs(state.t), 1e-300)))
+    direction = np.sign(engine.problem.t_span[1] - engine.problem.t_span[0])
+    return float(dt if abs(dt) > spacing else 4.0 * direction * spacing)

@@ -1,0 +1,75 @@
+"""h * rho: how near a step is to the stability boundary of its method.
+
+Hairer and Wanner (Solving ODEs II, IV.2): two stages at the same time differ only through the Jacobian, so
+rho ~ ||k_i - k_j|| / ||g_i - g_j||, at no extra evaluation. Where a method has no such pair, a power iteration on
+differences of the right-hand side finds it.
+"""
+
+import functools
+
+import numpy as np
+
+from odelab.dense import stage_slopes
+from odelab.problem import array_form
+from odelab.tableau import Method
+
+NEAR = 0.8  # of the boundary: the I law sweeps through 0.8 ... 1.1 of it on a stiff linear problem
+
+
+@functools.cache
+def twin_stages(method: Method) -> tuple[int, int] | None:
+    """The last two stages at time t + h whose states differ, for the estimate that costs nothing."""
+    if not method.fsal:
+        return None
+    last = method.stages - 1
+    twins = [i for i in range(1, last) if method.c[i] == method.c[last]]
+    return (twins[-1], last) if twins else None
+
+
+def h_rho(problem, method: Method, t, u, h) -> np.ndarray:
+    """|h| times the spectral radius along the solution, for steps of size h (k,) from states u (k, n)."""
+    if len(t) == 0:
+        return np.zeros(0)
+    with np.errstate(all="ignore"):
+        if twin_stages(method) is not None:
+            return _from_stages(problem, method, t, u, h)
+        return np.array([abs(h[i]) * power_iteration(problem, t[i], u[i]) for i in range(len(t))])
+
+
+def _from_stages(problem, method, t, u, h):
+    first, last = twin_stages(method)
+    slopes = stage_slopes(problem, method, t, u, h, end=False)
+    rows = np.array(method.floats[0])
+    states = np.einsum("s,kns->kn", rows[last] - rows[first], slopes)  # (g_last - g_first) / h
+    stiff = np.linalg.norm(slopes[:, :, last] - slopes[:, :, first], axis=1)
+    apart = np.linalg.norm(states, axis=1)
+    return np.where(apart > 0, stiff / np.where(apart > 0, apart, 1.0), 0.0)
+
+
+def power_iteration(problem, t, u, iterations=30, tolerance=0.01) -> float:
+    """The spectral radius of the Jacobian at (t, u), by a power iteration on differences of the right-hand side.
+
+    A complex pair makes single ratios oscillate; the geometric mean over the later half does not.
+    """
+    rhs = array_form(problem)
+    base = rhs(t, u, problem.params)
+    scale = 1e-7 * (1.0 + np.linalg.norm(u))
+    direction = np.where(np.arange(len(u)) % 2 == 0, 1.0, -0.7) + 0.1 * base / (1.0 + np.linalg.norm(base))
+    growth: list[float] = []
+    for _ in range(iterations):
+        direction = direction / np.linalg.norm(direction)
+        direction = (rhs(t, u + scale * direction, problem.params) - base) / scale
+        growth.append(float(np.linalg.norm(direction)))
+        if not growth[-1] > 0 or not np.isfinite(growth[-1]):
+            return growth[-1]
+        if len(growth) > 4 and max(growth[-4:]) <= (1 + tolerance) * min(growth[-4:]):
+            return growth[-1]
+    return float(np.exp(np.mean(np.log(growth[len(growth) // 2 :]))))
+
+
+def sampled(trajectory, count=24) -> np.ndarray:
+    """h * rho at up to `count` steps spread over the run; the last step, cut to land on t1, is left out."""
+    steps = max(trajectory.steps - 1, 0)
+    chosen = np.unique(np.linspace(0, steps - 1, min(count, steps)).astype(int)) if steps else np.zeros(0, int)
+    t, u, h = (np.asarray(x)[chosen] for x in (trajectory.step_t, trajectory.step_u, trajectory.h))
+    return h_rho(trajectory.problem, trajectory.method, t, u, h)

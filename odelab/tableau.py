@@ -1,0 +1,144 @@
+"""A method is data: a Butcher tableau that checks itself; everything else is derived from it."""
+
+import dataclasses
+import functools
+from fractions import Fraction
+
+import numpy as np
+
+from odelab import trees
+
+ROUNDING = Fraction(1, 10**13)  # what an order condition may miss when coefficients are published as decimals
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Method:
+    """An explicit Runge-Kutta method, optionally with an embedded one (`b_low`, of order `order_low`) for the error.
+
+    Coefficients are Fractions, or what a Fraction is made from ("3/40"). The tableau checks itself: row sums and every
+    order condition up to the stated orders, exactly. `dense` holds the weights d_i of the continuous extension
+    u(theta) = Hermite(theta) + h theta^2 (1 - theta)^2 sum d_i k_i over the stages and, last, the slope at the new
+    state; without it the extension is the cubic Hermite interpolant.
+    """
+
+    name: str
+    order: int
+    a: tuple
+    b: tuple
+    b_low: tuple | None = None
+    order_low: int = 0
+    dense: tuple | None = None
+    about: str = ""
+    c: tuple = dataclasses.field(default=(), repr=False)
+
+    def __post_init__(self):
+        stages = len(self.b)
+        exact = tuple(tuple(map(Fraction, row)) for row in self.a)
+        if len(exact) != stages or any(len(row) != i for i, row in enumerate(exact)):
+            raise ValueError(
+                f"`a` of {self.name} must have {stages} rows, row i with i entries (an explicit method's lower triangle), "
+                f"got rows of {[len(row) for row in exact]}."
+            )
+        keep = functools.partial(object.__setattr__, self)
+        keep("a", exact)
+        keep("b", tuple(map(Fraction, self.b)))
+        sums = tuple(sum(row, Fraction(0)) for row in exact)
+        for i, (given, total) in enumerate(zip(map(Fraction, self.c), sums, strict=False)):
+            if abs(given - total) > ROUNDING:
+                raise ValueError(f"`c` of {self.name} disagrees with row {i} of `a`: {given} against the sum {total}.")
+        keep("c", sums)
+        for row in ("b_low", "dense"):
+            if getattr(self, row) is not None:
+                keep(row, tuple(map(Fraction, getattr(self, row))))
+        if self.b_low is not None and len(self.b_low) != stages:
+            raise ValueError(f"`b_low` of {self.name} must have {stages} entries like `b`, got {len(self.b_low)}.")
+        if self.dense is not None and len(self.dense) != stages + (0 if self.fsal else 1):
+            raise ValueError(f"`dense` of {self.name} needs one weight per stage and one for the slope at the new state.")
+        self._check("b", self.b, self.order)
+        if self.b_low is not None:
+            self._check("b_low", self.b_low, self.order_low)
+
+    def _check(self, row, weights, order):
+        for tree, defect in trees.defects(self.square, weights, order):
+            if abs(defect) > ROUNDING:
+                raise ValueError(
+                    f"`{row}` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
+                    f"{float(defect):.3g}; it is not of order {order}."
+                )
+
+    @property
+    def stages(self) -> int:
+        return len(self.b)
+
+    @property
+    def embedded(self) -> bool:
+        return self.b_low is not None
+
+    @functools.cached_property
+    def square(self) -> tuple:
+        """`a` padded with zeros to stages x stages."""
+        return tuple((*row, *(Fraction(0),) * (self.stages - len(row))) for row in self.a)
+
+    @functools.cached_property
+    def fsal(self) -> bool:
+        """First same as last: is the last stage evaluated at the new state?"""
+        return self.stages > 1 and self.a[-1] == self.b[:-1] and self.b[-1] == 0
+
+    @functools.cached_property
+    def e(self) -> tuple:
+        """b - b_low, the weights of the error estimate; zeros without an embedded method."""
+        low = self.b if self.b_low is None else self.b_low
+        return tuple(x - y for x, y in zip(self.b, low, strict=True))
+
+    @functools.cached_property
+    def floats(self) -> tuple:
+        """The tableau as `odelab.core.rk_step` takes it: square rows of Python floats."""
+        rows = tuple(tuple(map(float, row)) for row in self.square)
+        b, e, c = (tuple(map(float, row)) for row in (self.b, self.e, self.c))
+        return rows, b, e, c, self.embedded, self.fsal
+
+    @functools.cached_property
+    def stability_polynomial(self) -> tuple:
+        """R(z) = 1 + sum_j z^(j+1) b A^j 1, lowest power first."""
+        coefficients = [Fraction(1)]
+        powers = [Fraction(1)] * self.stages
+        for _ in range(self.stages):
+            coefficients.append(sum((x * y for x, y in zip(self.b, powers, strict=True)), Fraction(0)))
+            powers = [sum((x * y for x, y in zip(row, powers, strict=True) if x), Fraction(0)) for row in self.square]
+        while coefficients[-1] == 0:
+            coefficients.pop()
+        return tuple(coefficients)
+
+    def stability(self, z):
+        """R(z): what one step multiplies the solution of u' = lambda u by, z = h lambda."""
+        return np.polynomial.polynomial.polyval(z, [float(x) for x in self.stability_polynomial])
+
+    @functools.cached_property
+    def real_boundary(self) -> float:
+        """The largest x with |R| <= 1 on all of [-x, 0]."""
+        return self._boundary(-1.0)
+
+    @functools.cached_property
+    def imaginary_boundary(self) -> float:
+        """The largest y with |R(i y')| <= 1 up to y; 0 when the axis is left at once."""
+        return self._boundary(1j)
+
+    def _boundary(self, direction) -> float:
+        """Where |R|^2 - 1 along a ray first turns positive: the smallest positive root it leaves upwards at."""
+        coefficients = np.array([float(x) for x in self.stability_polynomial]) * direction ** np.arange(
+            len(self.stability_polynomial)
+        )
+        excess = np.polynomial.polynomial.polymul(coefficients, coefficients.conj()).real
+        excess[0] -= 1.0
+        excess[np.abs(excess) < 1e-14] = 0.0  # what the order conditions cancel exactly
+        roots = np.polynomial.polynomial.polyroots(np.trim_zeros(excess, "b"))
+        crossings = np.sort(roots[(np.abs(roots.imag) < 1e-9) & (roots.real > 1e-9)].real)
+        edges = np.concatenate([[0.0], crossings, [2.0 * crossings[-1] + 1.0 if crossings.size else 1.0]])
+        for left, right in zip(edges[:-1], edges[1:], strict=True):
+            if np.polynomial.polynomial.polyval(0.5 * (left + right), excess) > 0:
+                return float(left)
+        return float("inf")
+
+    def __repr__(self):
+        pair = f"{self.order}({self.order_low})" if self.embedded else f"{self.order}"
+        return f"{self.name}, order {pair}, {self.stages} stages"

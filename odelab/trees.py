@@ -1,0 +1,66 @@
+"""Rooted trees: the order conditions of Runge-Kutta methods (Butcher; Hairer, Nørsett and Wanner II.2).
+
+A tree is the sorted tuple of its subtrees; `()` is the single node. A method has order p when
+sum_i b_i Phi_i(tree) = 1 / gamma(tree) for every tree with at most p nodes.
+"""
+
+import functools
+from fractions import Fraction
+
+
+@functools.cache
+def trees(nodes: int) -> tuple[tuple, ...]:
+    """All rooted trees with that many nodes: 1, 1, 2, 4, 9, 20, 48, 115 for 1 to 8."""
+    return tuple(sorted(set(_forests(nodes - 1, nodes - 1))))
+
+
+def _forests(nodes, largest):
+    if nodes == 0:
+        yield ()
+    for size in range(min(nodes, largest), 0, -1):
+        for tree in trees(size):
+            for rest in _forests(nodes - size, size):
+                yield tuple(sorted((tree, *rest)))
+
+
+@functools.cache
+def node_count(tree) -> int:
+    return 1 + sum(node_count(branch) for branch in tree)
+
+
+@functools.cache
+def density(tree) -> int:
+    """gamma: the product over all nodes of the size of the subtree hanging there."""
+    product = node_count(tree)
+    for branch in tree:
+        product *= density(branch)
+    return product
+
+
+class ElementaryWeights:
+    """Phi_i(tree) of a coefficient matrix, each computed once."""
+
+    def __init__(self, a):
+        self.a = a
+        self.inner = {}  # sum_j a_ij Phi_j(tree)
+
+    def at(self, tree):
+        weights = [Fraction(1)] * len(self.a)
+        for branch in tree:
+            weights = [w * v for w, v in zip(weights, self._inner(branch), strict=True)]
+        return weights
+
+    def _inner(self, tree):
+        if tree not in self.inner:
+            at = self.at(tree)
+            self.inner[tree] = [sum((x * y for x, y in zip(row, at, strict=True) if x), Fraction(0)) for row in self.a]
+        return self.inner[tree]
+
+
+def defects(a, b, order):
+    """(tree, sum_i b_i Phi_i - 1/gamma) for every tree up to `order`; exact where the coefficients are Fractions."""
+    weights = ElementaryWeights(a)
+    for nodes in range(1, order + 1):
+        for tree in trees(nodes):
+            total = sum((x * y for x, y in zip(b, weights.at(tree), strict=True) if x), Fraction(0))
+            yield tree, total - Fraction(1, density(tree))
