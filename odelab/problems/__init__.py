@@ -1,0 +1,40 @@
+"""The catalogue of test problems: every factory, called without arguments, gives a problem ready to solve.
+
+A problem's references may lie beyond its time span; `problem.replace(t_span=(0.0, reference.t))` reaches them.
+"""
+
+from collections.abc import Callable
+
+from odelab.problem import Problem
+from odelab.problems.celestial import arenstorf as arenstorf
+from odelab.problems.chemistry import e5 as e5
+from odelab.problems.chemistry import hires as hires
+from odelab.problems.chemistry import oregonator as oregonator
+from odelab.problems.chemistry import robertson as robertson
+from odelab.problems.linear_systems import linear as linear
+from odelab.problems.linear_systems import linear_non_normal as linear_non_normal
+from odelab.problems.linear_systems import linear_symmetric as linear_symmetric
+from odelab.problems.mechanics import rigid_body as rigid_body
+from odelab.problems.method_of_lines import brusselator_1d as brusselator_1d
+from odelab.problems.method_of_lines import heat_1d as heat_1d
+from odelab.problems.oscillators import brusselator as brusselator
+from odelab.problems.oscillators import lorenz as lorenz
+from odelab.problems.oscillators import van_der_pol as van_der_pol
+from odelab.problems.pollution import pollu as pollu
+from odelab.problems.scalar import curtiss_hirschfelder as curtiss_hirschfelder
+from odelab.problems.scalar import dahlquist as dahlquist
+from odelab.problems.scalar import prothero_robinson as prothero_robinson
+from odelab.problems.scalar import stiff_linear as stiff_linear
+from odelab.problems.seven_bodies import pleiades as pleiades
+from odelab.problems.three_bodies import three_body as three_body
+from odelab.problems.three_bodies import three_body_starts as three_body_starts
+
+
+def catalogue() -> dict[str, Callable[..., Problem]]:
+    """Name -> factory of every problem."""
+    factories = (
+        *(dahlquist, stiff_linear, prothero_robinson, curtiss_hirschfelder, linear),
+        *(van_der_pol, robertson, oregonator, hires, e5, pollu, brusselator, brusselator_1d, heat_1d),
+        *(lorenz, rigid_body, arenstorf, pleiades, three_body),
+    )
+    return {factory.__name__: factory for factory in factories}
