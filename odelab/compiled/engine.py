@@ -1,0 +1,144 @@
+"""The generic compiled engine: any controller and method, with the functions of the core handed to numba as they are."""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from odelab import core
+from odelab.compiled.jit import OPTIONS, jit
+from odelab.engine import Chunk, State, begin, checked_rhs
+from odelab.problem import ARRAY, IN_PLACE
+
+
+class NotCompilable(TypeError):
+    """numba cannot compile something it was handed; the message says what, where and why."""
+
+
+class CompiledEngine:
+    """One compilation per right-hand side, method and controller, kept for the life of the process."""
+
+    name = "compiled"
+
+    def __init__(self, problem, method, controller, project=None):
+        self.problem, self.method, self.controller, self.project = problem, method, controller, project
+        self.advance_compiled = compiled_advance(
+            problem.rhs, problem.form, problem.size, controller.propose, controller.judge, project, controller.needs_error
+        )
+        self.params = compiled_params(problem.params)
+
+    def begin(self) -> tuple[State, int]:
+        return begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
+
+    def advance(self, state: State, attempts: int) -> Chunk:
+        from numba.core.errors import NumbaError
+
+        size = self.problem.size
+        t, h, error = np.empty(attempts), np.empty(attempts), np.full(attempts, np.nan)
+        u, slope = np.empty((attempts, size)), np.empty((attempts, size))
+        count = np.zeros(1, dtype=np.int64)
+        carry = (count, t, h, u, slope, error)
+        try:
+            status, *rest = self.advance_compiled(
+                self.params, self.method.floats, carry, *state[4:], state.t, self.problem.t_span[1], *state[1:4], attempts
+            )
+        except NumbaError as reason:
+            raise NotCompilable(explained(self.problem.rhs, reason)) from None
+        t_end, u_end, slope_end, fresh, memory, rejected, evaluations = rest
+        k = int(count[0])
+        state = State(t_end, u_end, slope_end, fresh, memory)
+        return Chunk(status, state, t[:k], h[:k], u[:k], slope[:k], error[:k], rejected, evaluations)
+
+
+@functools.lru_cache(maxsize=128)
+def compiled_advance(rhs, form, size, propose, judge, project, adaptive) -> Callable:
+    """`core.integrate` with everything it needs compiled into it."""
+    from numba import njit
+
+    done: dict = {}
+    step, combine, integrate = (jit(f, done) for f in (core.rk_step, core.combine, core.integrate))
+    propose, judge, project = (jit(f, done) for f in (propose, judge, project or core.unprojected))
+    record = jit(fill_row_with_error if adaptive else fill_row, done)
+    slope_of = stacked(jit(rhs, done), form, size)
+
+    @njit(**OPTIONS)
+    def advance(params, tableau, carry, memory, t, t1, u, slope, fresh, attempts):
+        status, t, u, slope, fresh, memory, carry, rejected, evaluations = integrate(
+            step,
+            combine,
+            slope_of,
+            params,
+            tableau,
+            propose,
+            judge,
+            project,
+            record,
+            carry,
+            memory,
+            t,
+            t1,
+            u,
+            slope,
+            fresh,
+            attempts,
+        )
+        return status, t, u, slope, fresh, memory, rejected, evaluations
+
+    return advance
+
+
+def stacked(rhs, form, size):
+    """A compiled right-hand side in array form, from any form; components unpack a tuple of numbers."""
+    from numba import njit
+
+    if form == ARRAY:
+        return rhs
+    if form == IN_PLACE:
+
+        @njit(**OPTIONS)
+        def filled(t, u, params):
+            out = np.empty_like(u)
+            rhs(t, u, params, out)
+            return out
+
+        return filled
+    components = "".join(f"u[{i}], " for i in range(size))
+    targets = "".join(f"out[{i}], " for i in range(size))
+    source = f"def component(t, u, params):\n    out = np.empty({size})\n    {targets} = rhs(t, ({components}), params)\n    return out\n"
+    namespace = {"np": np, "rhs": rhs}
+    exec(source, namespace)
+    return njit(**OPTIONS)(namespace["component"])
+
+
+def fill_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+    count, times, sizes, states, slope_rows, errors = carry
+    i = count[0]
+    times[i] = t
+    sizes[i] = dt
+    states[i] = u_new
+    slope_rows[i] = mean_slope
+    count[0] = i + 1
+    return carry
+
+
+def fill_row_with_error(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+    carry = fill_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new)
+    carry[5][carry[0][0] - 1] = memory[1][6]
+    return carry
+
+
+def compiled_params(params):
+    """Numbers as floats, so that (10, 8/3) and (10.0, 28.0) share one compilation."""
+    if isinstance(params, tuple):
+        return tuple(float(p) if isinstance(p, int | np.number) and not isinstance(p, bool) else p for p in params)
+    return params
+
+
+def explained(rhs, reason) -> str:
+    """numba's reason in two lines: what could not be compiled, and where."""
+    lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
+    where = next((line for line in lines if line.startswith("File ")), "")
+    return (
+        f"`engine='compiled'` cannot compile {getattr(rhs, '__name__', rhs)}: {' '.join(lines[:3])} {where}. "
+        "Use only numbers, tuples, NumPy and odelab.maths in it, or engine='python'."
+    )

@@ -1,0 +1,56 @@
+"""The order a method shows in practice."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab.controllers import fixed
+from odelab.problem import Problem
+from odelab.solve import solve
+from odelab.tableau import Method
+
+
+class ObservedOrder(NamedTuple):
+    """The slope of log(error) over log(h), with the data it was fitted to."""
+
+    order: float
+    h: np.ndarray
+    error: np.ndarray
+
+    def __float__(self):
+        return float(self.order)
+
+
+def observed_order(method: Method, problem: Problem, h: Any = None, engine: str = "auto") -> ObservedOrder:
+    """Fit error ~ h^order at the end of the span over a sequence of fixed steps.
+
+    The truth is the problem's exact solution, its reference value at t1, or else a run with a quarter of the smallest
+    step. Errors down at rounding, and steps too large to be in the asymptotic range, are left out of the fit: the
+    slope is the median over neighbouring pairs.
+    """
+    t0, t1 = problem.t_span
+    sizes = np.asarray(abs(t1 - t0) / (16 * 2 ** np.arange(6)) if h is None else h, dtype=float)
+    if sizes.ndim != 1 or sizes.size < 3 or (sizes <= 0).any():
+        raise ValueError(f"`h` must hold at least three positive step sizes, got {h!r}.")
+    sizes = np.sort(sizes)[::-1]
+    truth = known_end(problem)
+    if truth is None:
+        truth = solve(problem, method, fixed(sizes[-1] / 4), engine=engine).step_u[-1]
+    ends = [solve(problem, method, fixed(float(size)), engine=engine).step_u[-1] for size in sizes]
+    error = np.array([np.linalg.norm(end - truth) for end in ends])
+    usable = error > 1e-13 * (1.0 + np.linalg.norm(truth)) * np.abs(t1 - t0) / sizes
+    if usable.sum() < 3:
+        raise ValueError(f"`h` leaves fewer than three errors above rounding ({error}); use larger steps.")
+    slopes = np.diff(np.log(error[usable])) / np.diff(np.log(sizes[usable]))
+    return ObservedOrder(float(np.median(slopes[len(slopes) // 2 :])), sizes, error)
+
+
+def known_end(problem: Problem):
+    """The state at t1 from the exact solution or a reference; None where neither is known."""
+    t1 = problem.t_span[1]
+    if problem.exact is not None:
+        return np.asarray(problem.exact(t1, problem.params), dtype=float)
+    for reference in problem.references:
+        if reference.t == t1:
+            return np.asarray(reference.u, dtype=float)
+    return None
