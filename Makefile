@@ -1,0 +1,38 @@
+# Two commands: `make study` runs the main job, `make test` the whole suite. Both set up .venv first if needed.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: study test lint smoke bench clean
+.DELETE_ON_ERROR:
+
+study: $(VENV)/ready
+	$(RUN) -m studies.stiff_euler
+
+test: $(VENV)/ready
+	$(RUN) -m pytest
+
+lint: $(VENV)/ready
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+smoke: $(VENV)/ready
+	$(RUN) -m studies --smoke
+
+bench: $(VENV)/bench
+	$(RUN) -m benchmarks.ode
+
+# torch first and alone: its pin keeps every other package from choosing a build of its own.
+$(VENV)/ready: pyproject.toml constraints.txt
+	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[net,studies,dev]'
+	touch $@
+
+$(VENV)/bench: $(VENV)/ready
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,57 @@
+"""One look for every figure of the laboratory."""
+
+import contextlib
+
+# Okabe and Ito's palette: told apart by readers who do not see red and green.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A00")
+GREY = "#808080"
+WIDTH = 6.4  # inches, a text column
+
+SETTINGS = {
+    "figure.constrained_layout.use": True,
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.2,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "odelab",  # the same figure twice is the same file
+}
+
+
+@contextlib.contextmanager
+def figure(rows=1, columns=1, height=None, width=WIDTH, **options):
+    """`with figure(2) as (drawing, axes):` - a new figure in the house's style, axes as an array of rows x columns."""
+    import matplotlib as mpl
+    from cycler import cycler
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({**SETTINGS, "axes.prop_cycle": cycler(color=COLOURS)}):
+        drawing = Figure(figsize=(width, height or 2.2 * rows + 0.6))
+        yield drawing, drawing.subplots(rows, columns, squeeze=False, **options)
+
+
+def save(drawing, path, formats=("png", "svg")) -> list:
+    """Write a figure beside `path` in each format; returns the paths written."""
+    from pathlib import Path
+
+    import matplotlib as mpl
+
+    written = []
+    with mpl.rc_context(SETTINGS):
+        for extension in formats:
+            target = Path(path).with_suffix(f".{extension}")
+            # no date inside: the same numbers give the same bytes
+            drawing.savefig(target, metadata={"Date": None} if extension == "svg" else None)
+            written.append(target)
+    return written

@@ -1,0 +1,27 @@
+"""Work against precision, the figure by which methods are compared."""
+
+import numpy as np
+
+from odelab.plot import style
+
+MARKERS = "osD^v<>pXP"
+
+
+def work_precision(data, *, against=("evaluations", "seconds")):
+    """Error against evaluations and time for each (method, law) of a `WorkPrecision`, as a matplotlib Figure."""
+    with style.figure(1, len(against), height=3.6, sharey=True) as (drawing, axes):
+        for axis, cost in zip(axes[0], against, strict=True):
+            for number, ((method, law), rows) in enumerate(data.curves().items()):
+                good = [row for row in rows if np.isfinite(row.error)]
+                axis.plot(
+                    [getattr(row, cost) for row in good],
+                    [max(row.error, 1e-16) for row in good],
+                    marker=MARKERS[number % len(MARKERS)],
+                    markersize=3.5,
+                    label=f"{method}, {law}",
+                )
+            axis.set(xscale="log", yscale="log", xlabel=cost)
+        axes[0, 0].set_ylabel("relative error at the end")
+        axes[0, 0].set_title(f"{data.problem} (truth: {data.truth})", loc="left")
+        drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return drawing
