@@ -21,15 +21,14 @@ def accept_finite(memory, dt, error, u, u_new):
     """Accept every step whose state is finite."""
     t0, h, n = memory
     accept = 1
-    if not float((u_new - u_new).sum()) == 0.0:
+    if float((u_new - u_new).sum()) != 0.0:  # NaN and infinity leave NaN
         accept = -1
     return accept, (t0, h, n + 1.0)
 
 
 def propose_next(memory, t, t1, u, slope):
     """The step the last judgement asked for, stretched by up to 1 % to land on t1 rather than leave a sliver."""
-    settings, history = memory
-    dt = history[0]
+    dt = memory[1][0]
     remaining = t1 - t
     if (remaining - 1.01 * dt) * dt <= 0.0:
         dt = remaining

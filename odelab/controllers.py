@@ -120,7 +120,7 @@ def error_ratio(error, u, u_new, rtol, atol):
 
 
 def initial_step(run: Start, rtol, atol) -> tuple[float, int]:
-    """A first step from the sizes of u, u' and u'': Hairer, Nørsett and Wanner, Solving ODEs I, II.4. One evaluation."""
+    """A first step from the sizes of u, u' and u'': Hairer, Nørsett and Wanner, Solving ODEs I, II.4."""
     scale = atol + rtol * np.abs(run.u0)
     span = abs(run.t1 - run.t0)
 
@@ -145,7 +145,9 @@ def checked_tolerances(rtol, atol):
     if not (isinstance(rtol, int | float | np.number) and 0 < rtol < 1):
         raise ValueError(f"`rtol` must be a number between 0 and 1, got {rtol!r}; try 1e-6.")
     if rtol < 100 * np.finfo(float).eps:
-        raise ValueError(f"`rtol` = {rtol:g} asks for more than double precision can tell; the smallest sensible is 2.3e-14.")
+        raise ValueError(
+            f"`rtol` = {rtol:g} asks for more than double precision can tell; the smallest sensible is 2.3e-14."
+        )
     tolerance = np.asarray(atol, dtype=float)
     if not (np.isfinite(tolerance).all() and (tolerance >= 0).all()):
         raise ValueError(f"`atol` must be finite and not negative, got {atol!r}.")

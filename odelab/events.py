@@ -35,7 +35,7 @@ class EventRecord(NamedTuple):
 
 
 def checked_events(given) -> tuple[Event, ...]:
-    """Events from events, from functions (with scipy's `terminal` and `direction` attributes), or from one of either."""
+    """Events from events, or from functions with scipy's `terminal` and `direction` attributes; one or several."""
     if given is None:
         return ()
     if isinstance(given, Event) or callable(given):
@@ -134,7 +134,10 @@ def zeros(event: Event, dense: Dense, params) -> list[tuple]:
         states = np.concatenate([inner[i], dense.u[i + 1][None]])
         if dense.project is not None:
             states = np.stack([dense.project(state) for state in states])
-        values = [before, *(value(event, params, dense.t[i] + e * span, s) for e, s in zip(edges[1:], states, strict=True))]
+        values = [
+            before,
+            *(value(event, params, dense.t[i] + e * span, s) for e, s in zip(edges[1:], states, strict=True)),
+        ]
         before = values[-1]
         for theta, direction in crossings(g, list(edges), values):
             if event.direction in (0, direction):

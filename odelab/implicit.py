@@ -54,16 +54,23 @@ class Interpolants:
 def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Controller, t_eval, watched, max_steps):
     """Step SciPy's solver through the span and describe the run as a Trajectory."""
     if not controller.needs_error:
-        raise ValueError(f"`controller` must be adaptive for {method.name}: SciPy's implicit solvers choose their own steps.")
+        raise ValueError(
+            f"`controller` must be adaptive for {method.name}: SciPy's implicit solvers choose their own steps."
+        )
     if watched:
-        raise ValueError(f"`events` are located for explicit methods only; find them on the dense output of {method.name}.")
+        raise ValueError(
+            f"`events` are located for explicit methods only; find them on the dense output of {method.name}."
+        )
     solver = made_solver(problem, method, controller)
     t, u, pieces = [solver.t], [np.array(solver.y)], []
     status, message = "ok", None
     with np.errstate(all="ignore"):
         while solver.status == "running":
             if len(pieces) >= max_steps:
-                status, message = "max_steps", f"max_steps = {max_steps} spent at t = {solver.t:g}; raise max_steps or loosen the tolerance"
+                status, message = (
+                    "max_steps",
+                    f"max_steps = {max_steps} spent at t = {solver.t:g}; raise max_steps or loosen the tolerance",
+                )
                 break
             try:
                 word = solver.step()
@@ -71,14 +78,20 @@ def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Control
                 status, message = "interrupted", f"interrupted at t = {t[-1]:g}; what was computed until then is kept"
                 break
             except RightHandSideError as wrong:
-                status, message = "wrong_shape", f"{wrong}; it must return one real slope per component of `u0`, at every t"
+                status, message = (
+                    "wrong_shape",
+                    f"{wrong}; it must return one real slope per component of `u0`, at every t",
+                )
                 break
             except NotFinite as wrong:
                 status, message = "not_finite", str(wrong)
                 break
             if solver.status == "failed":
                 status = "solver_failed"
-                message = f"{method.name} gave up at t = {solver.t:.9g}: {word}; loosen the tolerance, check the Jacobian, or end `t_span` before"
+                message = (
+                    f"{method.name} gave up at t = {solver.t:.9g}: {word}; loosen the tolerance, check the Jacobian, "
+                    "or end `t_span` before"
+                )
                 break
             t.append(solver.t)
             u.append(np.array(solver.y))
@@ -123,8 +136,8 @@ def made_solver(problem, method, controller):
         bad = np.flatnonzero(~np.isfinite(value))
         if bad.size and np.isfinite(u).all():
             raise NotFinite(
-                f"the right-hand side returned {value[bad[0]]} in component {bad[0]} at t = {t:.9g}; keep the state in its "
-                "domain, or end `t_span` before"
+                f"the right-hand side returned {value[bad[0]]} in component {bad[0]} at t = {t:.9g}; keep the state "
+                "in its domain, or end `t_span` before"
             )
         return value
 

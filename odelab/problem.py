@@ -11,7 +11,7 @@ COMPONENT, ARRAY, IN_PLACE = "component", "array", "in-place"
 
 
 class Invariant(NamedTuple):
-    """A quantity `function(t, u, params)` that stays what it was at t0; `u` is (n,) or, component by component, (n, N)."""
+    """A quantity `function(t, u, params)` that stays what it was at t0; `u` is (n,) or a batch (n, N)."""
 
     name: str
     function: Callable
@@ -76,7 +76,9 @@ class Problem:
         known = {field.name for field in dataclasses.fields(self)} - {"form"}
         unknown = sorted(set(changes) - known)
         if unknown:
-            raise TypeError(f"`replace` got {unknown[0]!r}, which is not a field of Problem; the fields are {sorted(known)}.")
+            raise TypeError(
+                f"`replace` got {unknown[0]!r}, which is not a field of Problem; the fields are {sorted(known)}."
+            )
         return dataclasses.replace(self, form="", **changes)
 
     def slope(self, t: float, u: np.ndarray) -> np.ndarray:
@@ -112,10 +114,15 @@ def check_rhs(rhs):
 def checked_state(u0) -> np.ndarray:
     state = np.array(u0)
     if state.dtype.kind not in "fiub":
-        raise TypeError(f"`u0` must hold real numbers, got dtype {state.dtype}; split complex states into real and imaginary parts.")
+        raise TypeError(
+            f"`u0` must hold real numbers, got dtype {state.dtype}; split complex states into real and imaginary parts."
+        )
     state = np.atleast_1d(state.astype(np.float64))
     if state.ndim != 1 or state.size == 0:
-        raise ValueError(f"`u0` must be one-dimensional and not empty, got shape {state.shape}; flatten it, or use `odelab.ensemble` for many states.")
+        raise ValueError(
+            f"`u0` must be one-dimensional and not empty, got shape {state.shape}; flatten it, or use "
+            "`odelab.ensemble` for many states."
+        )
     if not np.isfinite(state).all():
         where = int(np.flatnonzero(~np.isfinite(state))[0])
         raise ValueError(f"`u0` must be finite, got {state[where]} in component {where}.")
@@ -131,7 +138,9 @@ def checked_span(t_span) -> tuple[float, float]:
     if not (np.isfinite(t0) and np.isfinite(t1)):
         raise ValueError(f"`t_span` must be finite, got ({t0}, {t1}).")
     if t0 == t1:
-        raise ValueError(f"`t_span` has no length, got ({t0}, {t1}); give two different times (t1 < t0 runs backwards).")
+        raise ValueError(
+            f"`t_span` has no length, got ({t0}, {t1}); give two different times (t1 < t0 runs backwards)."
+        )
     return t0, t1
 
 
@@ -157,15 +166,22 @@ def takes_out(rhs) -> bool:
         parameters = inspect.signature(rhs).parameters.values()
     except (TypeError, ValueError):
         return False
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
+    positional = [
+        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+    ]
     return len(positional) == 4
 
 
 def check_dtype(dtype):
     if dtype.kind not in "fiub":
-        raise TypeError(f"`rhs` must return real numbers, got dtype {dtype}; split complex slopes into real and imaginary parts.")
+        raise TypeError(
+            f"`rhs` must return real numbers, got dtype {dtype}; split complex slopes into real and imaginary parts."
+        )
 
 
 def check_shape(shape, u0):
     if tuple(shape) != u0.shape:
-        raise ValueError(f"`rhs` returned shape {tuple(shape)} for a state of shape {u0.shape}; it must return one slope per component of `u0`.")
+        raise ValueError(
+            f"`rhs` returned shape {tuple(shape)} for a state of shape {u0.shape}; it must return one slope per "
+            "component of `u0`."
+        )

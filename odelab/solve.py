@@ -73,15 +73,19 @@ def chosen_engine(engine, problem, method, controller, project):
 
 def check_arguments(problem, method, controller, engine, max_steps):
     if not isinstance(problem, Problem):
-        raise TypeError(f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem(rhs, u0, t_span).")
+        raise TypeError(
+            f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem(rhs, u0, t_span)."
+        )
     if not isinstance(method, Method | ImplicitMethod):
-        raise TypeError(f"`method` must be a Method like odelab.DOPRI5, got {method!r}; the methods are in odelab.METHODS.")
+        raise TypeError(
+            f"`method` must be a Method like odelab.DOPRI5, got {method!r}; the methods are in odelab.METHODS."
+        )
     if not isinstance(controller, Controller):
         raise TypeError(f"`controller` must come from odelab.fixed or odelab.adaptive, got {controller!r}.")
     if controller.needs_error and isinstance(method, Method) and not method.embedded:
         raise ValueError(
-            f"`controller` is adaptive, but {method.name} has no embedded method to estimate its error; use odelab.fixed(h=...), "
-            "or a method that has one (RKF45, DOPRI5, BS32, HEUN)."
+            f"`controller` is adaptive, but {method.name} has no embedded method to estimate its error; use "
+            "odelab.fixed(h=...), or a method that has one (RKF45, DOPRI5, BS32, HEUN)."
         )
     if np.ndim(controller.atol) and len(controller.atol) != problem.size:
         raise ValueError(f"`atol` has {len(controller.atol)} entries for a state of {problem.size} components.")
@@ -100,7 +104,9 @@ def checked_times(t_eval, problem: Problem):
         raise ValueError(f"`t_eval` must be one-dimensional, got shape {times.shape}.")
     outside = ~((times >= min(t0, t1)) & (times <= max(t0, t1)))
     if outside.any():
-        raise ValueError(f"`t_eval` = {times[outside][0]} lies outside `t_span` = ({t0}, {t1}); widen the span or drop it.")
+        raise ValueError(
+            f"`t_eval` = {times[outside][0]} lies outside `t_span` = ({t0}, {t1}); widen the span or drop it."
+        )
     if (np.diff(times) * np.sign(t1 - t0) <= 0).any():
         raise ValueError("`t_eval` must be sorted in the direction of the run, without repetitions; sort it first.")
     return times

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -36,8 +37,8 @@ class Method:
         exact = tuple(tuple(map(Fraction, row)) for row in self.a)
         if len(exact) != stages or any(len(row) != i for i, row in enumerate(exact)):
             raise ValueError(
-                f"`a` of {self.name} must have {stages} rows, row i with i entries (an explicit method's lower triangle), "
-                f"got rows of {[len(row) for row in exact]}."
+                f"`a` of {self.name} must have {stages} rows, row i with i entries (an explicit method's lower "
+                f"triangle), got rows of {[len(row) for row in exact]}."
             )
         keep = functools.partial(object.__setattr__, self)
         keep("a", exact)
@@ -53,7 +54,9 @@ class Method:
         if self.b_low is not None and len(self.b_low) != stages:
             raise ValueError(f"`b_low` of {self.name} must have {stages} entries like `b`, got {len(self.b_low)}.")
         if self.dense is not None and len(self.dense) != stages + (0 if self.fsal else 1):
-            raise ValueError(f"`dense` of {self.name} needs one weight per stage and one for the slope at the new state.")
+            raise ValueError(
+                f"`dense` of {self.name} needs one weight per stage and one for the slope at the new state."
+            )
         self._check("b", self.b, self.order)
         if self.b_low is not None:
             self._check("b_low", self.b_low, self.order_low)
@@ -134,7 +137,7 @@ class Method:
         roots = np.polynomial.polynomial.polyroots(np.trim_zeros(excess, "b"))
         crossings = np.sort(roots[(np.abs(roots.imag) < 1e-9) & (roots.real > 1e-9)].real)
         edges = np.concatenate([[0.0], crossings, [2.0 * crossings[-1] + 1.0 if crossings.size else 1.0]])
-        for left, right in zip(edges[:-1], edges[1:], strict=True):
+        for left, right in itertools.pairwise(edges):
             if np.polynomial.polynomial.polyval(0.5 * (left + right), excess) > 0:
                 return float(left)
         return float("inf")

@@ -26,8 +26,13 @@ def smoke() -> int:
     for name in names():
         with tempfile.TemporaryDirectory() as out:
             start = time.perf_counter()
-            done = subprocess.run([sys.executable, "-m", f"studies.{name}", "--smoke", "--out", out], capture_output=True, text=True)
-            print(f"{name}: {'ok' if done.returncode == 0 else 'FAILED'} in {time.perf_counter() - start:.1f} s", flush=True)
+            done = subprocess.run(
+                [sys.executable, "-m", f"studies.{name}", "--smoke", "--out", out], capture_output=True, text=True
+            )
+            print(
+                f"{name}: {'ok' if done.returncode == 0 else 'FAILED'} in {time.perf_counter() - start:.1f} s",
+                flush=True,
+            )
             if done.returncode != 0:
                 failed.append(name)
                 print(done.stdout[-2000:], done.stderr[-4000:], sep="\n")
@@ -38,7 +43,10 @@ def main() -> int:
     if sys.argv[1:] == ["--smoke"]:
         return smoke()
     if sys.argv[1:]:
-        print(f"python -m studies takes no argument but --smoke, got {sys.argv[1:]}; run one with python -m studies.NAME --help")
+        print(
+            f"python -m studies takes no argument but --smoke, got {sys.argv[1:]}; "
+            "run one with python -m studies.NAME --help"
+        )
         return 2
     width = max(map(len, names()))
     for name in names():

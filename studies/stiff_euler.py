@@ -115,7 +115,9 @@ def paper_figure(problem, horizon):
             run = ol.solve(problem.replace(t_span=(0.0, end)), ol.EULER, ol.fixed(PAPER_STEP))
             t = np.linspace(0.0, end, 2000)
             axis.plot(t, problem.exact(t, problem.params), color="black", label="exact")
-            axis.plot(run.t, run.u[:, 0], "o-", markersize=3, color=style.COLOURS[1], label=f"Euler, h = {PAPER_STEP:g}")
+            axis.plot(
+                run.t, run.u[:, 0], "o-", markersize=3, color=style.COLOURS[1], label=f"Euler, h = {PAPER_STEP:g}"
+            )
             axis.set(xlabel="t", title=f"[0, {end:g}]")
         axes[0, 0].set_ylabel("y")
         axes[0, 1].legend(loc="lower right")
@@ -150,12 +152,16 @@ def conclusions(rate, fixed, adapted):
         "# Conclusions",
         "",
         f"- Euler at h = {PAPER_STEP:g}: |R| = {paper['|R(h*lambda)|']:.3g}, {paper['verdict']}. Its largest error, "
-        f"{paper['largest error']:.3g}, belongs to the first steps; at the end {paper['error at the end']:.2g} is left. "
+        f"{paper['largest error']:.3g}, belongs to the first steps; at the end {paper['error at the end']:.2g} is "
+        "left. "
         "Inaccurate at first, not unstable.",
         f"- The limit is h = {limit:.4g}, where |R| = 1.",
         f"- Runs whose steps stability chose: {', '.join(sorted({row['method'] for row in held})) or 'none'}.",
     ]
-    lines += [f"- {name}: {' / '.join(map(str, counts))} steps from the loosest to the sharpest tolerance." for name, counts in spread.items()]
+    lines += [
+        f"- {name}: {' / '.join(map(str, counts))} steps from the loosest to the sharpest tolerance."
+        for name, counts in spread.items()
+    ]
     return lines
 
 

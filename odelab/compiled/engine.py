@@ -1,4 +1,4 @@
-"""The generic compiled engine: any controller and method, with the functions of the core handed to numba as they are."""
+"""The generic compiled engine: any controller and method, the core handed to numba as it is."""
 
 import functools
 from collections.abc import Callable
@@ -23,7 +23,13 @@ class CompiledEngine:
     def __init__(self, problem, method, controller, project=None):
         self.problem, self.method, self.controller, self.project = problem, method, controller, project
         self.advance_compiled = compiled_advance(
-            problem.rhs, problem.form, problem.size, controller.propose, controller.judge, project, controller.needs_error
+            problem.rhs,
+            problem.form,
+            problem.size,
+            controller.propose,
+            controller.judge,
+            project,
+            controller.needs_error,
         )
         self.params = compiled_params(problem.params)
 
@@ -40,7 +46,14 @@ class CompiledEngine:
         carry = (count, t, h, u, slope, error)
         try:
             status, *rest = self.advance_compiled(
-                self.params, self.method.floats, carry, *state[4:], state.t, self.problem.t_span[1], *state[1:4], attempts
+                self.params,
+                self.method.floats,
+                carry,
+                *state[4:],
+                state.t,
+                self.problem.t_span[1],
+                *state[1:4],
+                attempts,
             )
         except NumbaError as reason:
             raise NotCompilable(explained(self.problem.rhs, reason)) from None
@@ -104,14 +117,19 @@ def stacked(rhs, form, size):
         return filled
     components = "".join(f"u[{i}], " for i in range(size))
     targets = "".join(f"out[{i}], " for i in range(size))
-    source = f"def component(t, u, params):\n    out = np.empty({size})\n    {targets} = rhs(t, ({components}), params)\n    return out\n"
+    source = f"""
+def component(t, u, params):
+    out = np.empty({size})
+    {targets} = rhs(t, ({components}), params)
+    return out
+"""
     namespace = {"np": np, "rhs": rhs}
     exec(source, namespace)
     return njit(**OPTIONS)(namespace["component"])
 
 
 def fill_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
-    count, times, sizes, states, slope_rows, errors = carry
+    count, times, sizes, states, slope_rows, _ = carry
     i = count[0]
     times[i] = t
     sizes[i] = dt
