@@ -4,8 +4,8 @@ Every function here is closed: no imports, no module globals, helpers arrive as 
 and multiplication by a number, so NumPy arrays and torch tensors (with gradients) run these functions as they are,
 and `odelab.compiled` hands the same functions to numba unchanged.
 
-The clock and the gain are two things: `dt` moves time, `h` multiplies the slope. For an ODE they are equal; a layer of
-a residual network has dt = 1, and h is whatever broadcasts over its features.
+The clock and the gain are two things: `dt` moves time, `h` multiplies the slope. For an ODE they are equal; a layer
+of a residual network has dt = 1, and h is whatever broadcasts over its features.
 """
 
 

@@ -24,7 +24,12 @@ def success(trajectory) -> str:
 def held_back(trajectory) -> tuple[float, float, float]:
     """(share of steps at the stability boundary, median of h*rho there, the boundary) of an adaptive explicit run."""
     method, controller = trajectory.method, trajectory.controller
-    if trajectory.steps < 10 or controller is None or not controller.needs_error or not hasattr(method, "real_boundary"):
+    if (
+        trajectory.steps < 10
+        or controller is None
+        or not controller.needs_error
+        or not hasattr(method, "real_boundary")
+    ):
         return 0.0, 0.0, 0.0
     values = stability.sampled(trajectory)
     boundary = method.real_boundary

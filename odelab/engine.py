@@ -1,7 +1,7 @@
 """The plain engine: the one source run by Python on NumPy arrays, a chunk of attempts at a time.
 
-An engine has two doors. `begin()` gives the state a run starts from; `advance(state, attempts)` goes on from a state and
-returns what was accepted. The driver (`odelab.run`) does the rest, for every engine alike.
+An engine has two doors. `begin()` gives the state a run starts from; `advance(state, attempts)` goes on from a state
+and returns what was accepted. The driver (`odelab.run`) does the rest, for every engine alike.
 """
 
 import dataclasses
@@ -132,10 +132,14 @@ def checked_rhs(problem: Problem) -> Callable:
     def checked(t, u, params):
         slope = np.array(rhs(t, u, params))
         if slope.shape != shape:
-            raise RightHandSideError(f"the right-hand side returned shape {slope.shape} for a state of shape {shape} at t = {t:g}")
+            raise RightHandSideError(
+                f"the right-hand side returned shape {slope.shape} for a state of shape {shape} at t = {t:g}"
+            )
         if slope.dtype != np.float64:
             if slope.dtype.kind not in "fiub":
-                raise RightHandSideError(f"the right-hand side returned dtype {slope.dtype} at t = {t:g}; slopes must be real")
+                raise RightHandSideError(
+                    f"the right-hand side returned dtype {slope.dtype} at t = {t:g}; slopes must be real"
+                )
             slope = slope.astype(np.float64)
         return slope
 

@@ -52,7 +52,9 @@ def scipy_method(method: Method) -> type:
                 raise TypeError(f"{method.name} does not know the option {sorted(extraneous)[0]!r} of `solve_ivp`.")
             super().__init__(fun, t0, y0, t_bound, vectorized)
             if step is None and not method.embedded:
-                raise ValueError(f"{method.name} has no embedded method to choose steps by; give a fixed size: `step=0.01`.")
+                raise ValueError(
+                    f"{method.name} has no embedded method to choose steps by; give a fixed size: `step=0.01`."
+                )
             self.controller = (
                 fixed(step) if step is not None else adaptive(rtol, atol, law, first_step=first_step, max_step=max_step)
             )
