@@ -87,6 +87,5 @@ def lorenz(sigma: float = 10.0, rho: float = 28.0, beta: float = 8.0 / 3.0) -> P
         jacobian=lorenz_jacobian,
         references=references("lorenz", params == (10.0, 28.0, 8.0 / 3.0)),
         name="lorenz",
-        about="E. N. Lorenz, Deterministic nonperiodic flow, J. Atmos. Sci. 20 (1963) 130-141. Rounding 8/3 alone "
-        "moves the state at t = 10 in its twelfth digit.",
+        about="E. N. Lorenz, Deterministic nonperiodic flow, J. Atmos. Sci. 20 (1963) 130-141.",
     )

@@ -122,6 +122,6 @@ def pollu(rates=RATES) -> Problem:
         references=references("pollu", params == RATES),
         name="pollu",
         about="J. G. Verwer, Gauss-Seidel iteration for stiff ODEs from chemical kinetics, SIAM J. Sci. Comput. 15 "
-        "(1994) 1243-1250; POLLU of the IVP test set. Minutes and ppm. Its linear invariants follow from the reactions; the "
-        "names carbon, nitrogen and sulphur are our reading of them.",
+        "(1994) 1243-1250; POLLU of the IVP test set. Minutes and ppm. Its linear invariants follow from the "
+        "reactions; the names carbon, nitrogen and sulphur are our reading of them.",
     )

@@ -136,5 +136,5 @@ def pleiades() -> Problem:
         references=references("pleiades"),
         name="pleiades",
         about="E. Hairer, S. P. Norsett and G. Wanner, Solving ODEs I, section II.10 (PLEI), and the IVP test set: "
-        "quasi-collisions near t = 1.23 and t = 1.68.",
+        "bodies 3 and 5 pass at a distance of 0.056 at t = 1.63, 1 and 7 at 0.034 at t = 1.68.",
     )

@@ -1,9 +1,9 @@
 """Three equal masses in the plane, started near the circular orbit of an equilateral triangle.
 
 Where each choice comes from. HNN is S. Greydanus, M. Dzamba and J. Yosinski, Hamiltonian Neural Networks (2019), read
-in its public code (experiment-3body/data.py); SRNN is Z. Chen, J. Zhang, M. Arjovsky and L. Bottou, Symplectic Recurrent
-Neural Networks (ICLR 2020), read in its public code (src/generate_data.py, src/script_3body_new), which says it takes
-its starts from HNN. No rule of the SRNN paper's text is used that its code does not show.
+in its public code (experiment-3body/data.py); SRNN is Z. Chen, J. Zhang, M. Arjovsky and L. Bottou, Symplectic
+Recurrent Neural Networks (ICLR 2020), read in its public code (src/generate_data.py, src/script_3body_new), which says
+it takes its starts from HNN. No rule of the SRNN paper's text is used that its code does not show.
 
 - Masses 1, G = 1, no softening, no regularisation: both.
 - Positions: the first body's radius is uniform in [0.9, 1.2], its direction that of a uniform point of the square
@@ -11,18 +11,21 @@ its starts from HNN. No rule of the SRNN paper's text is used that its code does
 - Velocities: those of the circular orbit, sqrt(sin 60 / (2 cos^2 30)) / sqrt(r) = 0.7598 / sqrt(r), counter-clockwise;
   then each of the six Cartesian components is multiplied by its own 1 + 0.2 * uniform[-1, 1]. HNN draws the six factors
   anew for every start; SRNN's code draws them once for a whole data set (`shared_perturbation=True`), so that all its
-  trajectories share one perturbation and differ in radius and direction only.
+  trajectories share one perturbation and differ in radius and direction only. It matters: of 60 such starts the share
+  that passed within 0.2 before t = 10 was 0, 0.57, 0.65, 0.72 and 0.83 for five seeds; drawn anew, 0.42.
 - Horizon: HNN [0, 5], sampled 20 times; SRNN's released script 10, sampled at 1, its data generator's own default 1,
   sampled at 0.01, and an earlier version of it 50 (1,000 trajectories, sampled at 0.1). Here 10.
 - Accuracy: HNN solves with RK45 at rtol 1e-9; SRNN with RK45 at rtol 1e-4, atol 1e-7 and a float32 right-hand side,
   so its "true" trajectories are not accurate after a close encounter.
 
 Unknown: which horizon and sampling lie behind the count of close encounters quoted in arXiv 2308.09939, how near is
-close, and what became of runs that failed. The paper it cites for the count is about batch normalisation; probably meant
-is S. Liang, Z. Huang and H. Zhang, Stiffness-aware neural network for learning Hamiltonian systems (ICLR 2022).
+close, and what became of runs that failed. The paper it cites for the count is about batch normalisation; probably
+meant is S. Liang, Z. Huang and H. Zhang, Stiffness-aware neural network for learning Hamiltonian systems (ICLR 2022).
 
 Near a collision nothing special happens: an adaptive explicit method shortens its step like the distance to the power
-3/2 and gets through, since exact collisions have probability zero; the error it makes there shows in the energy.
+3/2 and gets through, since exact collisions have probability zero; the error it makes there shows in the energy. Of 400
+starts run to t = 10 with SciPy's DOP853 at rtol 1e-9 all ended, in 18 to 181 steps, the nearest approach 0.016, the
+largest error of the energy 4e-8.
 A fixed step larger than the encounter throws bodies out at any speed. `softening` takes the singularity away and
 changes the problem.
 """
@@ -92,7 +95,7 @@ def three_body_starts(count: int, seed: int = 0, shared_perturbation: bool = Fal
 
 
 def three_body(seed: int = 0, softening: float = 0.0) -> Problem:
-    """The first start of `seed`, state (x_1, x_2, x_3, y_1, y_2, y_3, x'_1, ..., y'_3); the module's text has sources."""
+    """The first start of `seed`, state (x_1, x_2, x_3, y_1, y_2, y_3, x'_1, ..., y'_3); sources: the module's text."""
     softening = number("softening", softening)
     return Problem(
         three_body_rhs,
@@ -103,6 +106,7 @@ def three_body(seed: int = 0, softening: float = 0.0) -> Problem:
         invariants=gravity_invariants(three_body_parts),
         name="three_body",
         about="Equal masses near Lagrange's triangle, which is unstable for them: S. Greydanus, M. Dzamba and J. "
-        "Yosinski, Hamiltonian Neural Networks (2019), and Z. Chen, J. Zhang, M. Arjovsky and L. Bottou, Symplectic Recurrent "
-        "Neural Networks (2020), from their public code. Close encounters shorten the step, none is softened.",
+        "Yosinski, Hamiltonian Neural Networks (2019), and Z. Chen, J. Zhang, M. Arjovsky and L. Bottou, Symplectic "
+        "Recurrent Neural Networks (2020), from their public code. No softening: a close encounter shortens "
+        "the step.",
     )
