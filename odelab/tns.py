@@ -67,7 +67,7 @@ def stiffness_proportion(nsi, stage, m1, m2, mu: str = "sample"):
 
 
 def _areas(nsi, groups, shared):
-    """Per sample, the area of the union of its stages' largest rectangles: within a stage the largest holds the rest."""
+    """Per sample, the area of the union of each stage's largest rectangle, which holds its others."""
     library = library_of(nsi)
     peaks, means = _profile(nsi, groups, shared)
     safe = library.where(means > 0, means, library.ones_like(means))  # a stage at rest: mu = max = 0, area 0
