@@ -17,9 +17,9 @@ NEAR = 0.8  # of the boundary: the I law sweeps through 0.8 ... 1.1 of it on a s
 
 
 @functools.cache
-def twin_stages(method: Method) -> tuple[int, int] | None:
+def twin_stages(method) -> tuple[int, int] | None:
     """The last two stages at time t + h whose states differ, for the estimate that costs nothing."""
-    if not method.fsal:
+    if not isinstance(method, Method) or not method.fsal:
         return None
     last = method.stages - 1
     twins = [i for i in range(1, last) if method.c[i] == method.c[last]]

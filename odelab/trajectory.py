@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab import dense, diagnosis
+from odelab import dense, diagnosis, stability
 
 OK_STATUSES = ("ok", "event")
 
@@ -62,6 +62,13 @@ class Trajectory:
         """S = sum b_i k_i of every step, found by taking the steps again where the engine did not keep it."""
         stages = dense.stage_slopes(self.problem, self.method, self.step_t[:-1], self.step_u[:-1], self.h, end=False)
         return stages @ np.array(self.method.floats[1])
+
+    @functools.cached_property
+    def h_rho(self):
+        """|h| times the spectral radius along the solution, per step, where the method has a free estimate; else NaN."""
+        if stability.twin_stages(self.method) is None:
+            return np.full(self.steps, np.nan)
+        return stability.h_rho(self.problem, self.method, self.step_t[:-1], self.step_u[:-1], self.h)
 
     @functools.cached_property
     def message(self) -> str:
