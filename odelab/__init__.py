@@ -12,6 +12,7 @@ from odelab.implicit import RADAU as RADAU
 from odelab.laws import LAWS as LAWS
 from odelab.laws import Law as Law
 from odelab.methods import BS32 as BS32
+from odelab.methods import DOP853 as DOP853
 from odelab.methods import DOPRI5 as DOPRI5
 from odelab.methods import EULER as EULER
 from odelab.methods import HEUN as HEUN

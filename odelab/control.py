@@ -17,7 +17,7 @@ def propose_counted(memory, t, t1, u, slope):
     return dt, dt, memory
 
 
-def accept_finite(memory, dt, error, u, u_new):
+def accept_finite(memory, dt, errors, u, u_new):
     """Accept every step whose state is finite."""
     t0, h, n = memory
     accept = 1
@@ -42,11 +42,11 @@ def error_control(error_ratio, log2, exp2, limit):
     history = (next step, last accepted step, log2 e_{n-1}, log2 e_{n-2}, log2 h_{n-1}/h_{n-2}, was rejected, error)
     """
 
-    def judge(memory, dt, error, u, u_new):
+    def judge(memory, dt, errors, u, u_new):
         settings, history = memory
         rtol, atol, order, set_point, b1, b2, b3, a2, a3, largest = settings
         _, last, log_e1, log_e2, log_r1, rejected, _ = history
-        ratio = error_ratio(error, u, u_new, rtol, atol)
+        ratio = error_ratio(errors, u, u_new, rtol, atol)
         if not ratio < 1e300:  # NaN or overflow: the step left the domain; try a much smaller one
             return 0, (settings, (0.1 * dt, last, log_e1, log_e2, log_r1, 1.0, ratio))
         # e against the set-point theta = 0.9; an error of 1e-12 of the tolerance is as good as none.

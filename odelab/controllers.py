@@ -30,7 +30,7 @@ class Start(NamedTuple):
 class Controller:
     """The two halves of step-size control and how they begin.
 
-    propose(memory, t, t1, u, slope) -> (dt, h, memory) looks forward; judge(memory, dt, error, u, u_new) -> (accept,
+    propose(memory, t, t1, u, slope) -> (dt, h, memory) looks forward; judge(memory, dt, errors, u, u_new) -> (accept,
     memory) looks back; start(Start) -> (memory, evaluations). A gate of a network is a `propose` with a judge that
     accepts everything.
     """
@@ -110,13 +110,22 @@ def adaptive(
 
 def error_order(method: Method) -> int:
     """k: the power of h that the error estimate falls with."""
-    return min(method.order, method.order_low) + 1
+    return method.error_order
 
 
-def error_ratio(error, u, u_new, rtol, atol):
-    """Root mean square of error / (atol + rtol max(|u|, |u_new|)): 1 is just tolerable."""
-    scaled = error / (atol + rtol * np.maximum(np.abs(u), np.abs(u_new)))
-    return float(np.sqrt((scaled * scaled).mean()))
+def error_ratio(errors, u, u_new, rtol, atol):
+    """Root mean square of error / (atol + rtol max(|u|, |u_new|)): 1 is just tolerable.
+
+    A pair of estimates counts as first^2 / sqrt(first^2 + (second/10)^2): the lower order corrects the higher
+    (Hairer, Nørsett and Wanner, Solving ODEs I, II.10).
+    """
+    scale = atol + rtol * np.maximum(np.abs(u), np.abs(u_new))
+    scaled = errors[0] / scale
+    ratio = float(np.sqrt((scaled * scaled).mean()))
+    if len(errors) > 1 and ratio > 0.0:
+        scaled = errors[1] / scale
+        ratio = ratio * ratio / float(np.sqrt(ratio * ratio + 0.01 * (scaled * scaled).mean()))
+    return ratio
 
 
 def initial_step(run: Start, rtol, atol) -> tuple[float, int]:

@@ -10,7 +10,7 @@ of a residual network has dt = 1, and h is whatever broadcasts over its features
 
 
 def combine(weights, slopes, count):
-    """sum_j weights[j] * slopes[j] over j < count; skips zeros and does not multiply by one, which keeps worlds equal."""
+    """sum_j weights[j] * slopes[j] over j < count; skips zeros and does not multiply by one, so worlds stay equal."""
     total = slopes[0]
     empty = True
     for j in range(count):
@@ -28,10 +28,10 @@ def combine(weights, slopes, count):
 
 
 def rk_step(combine, rhs, params, t, u, slope, dt, h, tableau):
-    """One explicit Runge-Kutta step from `u`, whose slope is known: the new state, S = sum b_i k_i, error and all k_i.
+    """One explicit Runge-Kutta step from `u`, whose slope is known: the new state, S = sum b_i k_i, errors and all k_i.
 
-    `tableau` is (a, b, e, c, embedded, fsal) with square rows of floats; e = b - b_low. Without an embedded row no
-    error is formed, and S stands in its place.
+    `tableau` is (a, b, e, c, embedded, fsal) with square rows of floats; e holds a row b - b_low for each estimate of
+    the error (one, or a pair). Without an embedded row no error is formed, and S stands in its place.
     """
     a, b, e, c, embedded, fsal = tableau
     stages = len(b)
@@ -44,10 +44,10 @@ def rk_step(combine, rhs, params, t, u, slope, dt, h, tableau):
     u_new = u + h * mean_slope
     if fsal:  # first same as last: the last stage was evaluated at the new state, which is kept bit for bit
         u_new = inner
-    error = mean_slope
+    errors = [mean_slope]
     if embedded:
-        error = h * combine(e, slopes, stages)
-    return u_new, mean_slope, error, slopes
+        errors = [h * combine(row, slopes, stages) for row in e]
+    return u_new, mean_slope, errors, slopes
 
 
 def integrate(
@@ -72,7 +72,7 @@ def integrate(
     """Step from t to t1 in at most `attempts` attempts; time may run either way.
 
     propose(memory, t, t1, u, slope) -> (dt, h, memory)       before the step (feed-forward control)
-    judge(memory, dt, error, u, u_new) -> (accept, memory)    after it (feedback): 1 accept, 0 reject, -1 give up
+    judge(memory, dt, errors, u, u_new) -> (accept, memory)   after it (feedback): 1 accept, 0 reject, -1 give up
     project(u) -> u                                           last, on the new state (a ReLU, a positivity)
     record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new) -> carry    once per accepted step
 
@@ -99,10 +99,10 @@ def integrate(
         if t_new == t:
             status = 2
             break
-        u_new, mean_slope, error, slopes = step(combine, rhs, params, t, u, slope, dt, h, tableau)
+        u_new, mean_slope, errors, slopes = step(combine, rhs, params, t, u, slope, dt, h, tableau)
         evaluations += stages - 1
         projected = project(u_new)
-        accept, memory = judge(memory, dt, error, u, projected)
+        accept, memory = judge(memory, dt, errors, u, projected)
         if accept < 0:
             status = 3
             break

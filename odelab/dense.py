@@ -50,20 +50,20 @@ class Dense:
     def inside(self, steps, rows, theta):
         """States at fractions `theta` of the steps `steps[rows]`."""
         polynomials = self.polynomials(steps)
-        powers = np.stack([theta, theta**2, theta**3, theta**4])
+        powers = extension.powers(theta, polynomials.shape[1])
         states = self.u[steps][rows] + np.einsum("pr,rpn->rn", powers, polynomials[rows])
         if self.project is not None:
             states = np.stack([self.project(state) for state in states])
         return states
 
     def polynomials(self, steps) -> np.ndarray:
-        """(len(steps), 4, n): coefficients of theta ... theta^4 of u(theta) - u on each of the steps."""
+        """(len(steps), degree, n): coefficients of theta, theta^2, ... of u(theta) - u on each of the steps."""
         slopes = stage_slopes(self.problem, self.method, self.t[steps], self.u[steps], self.h[steps])
         return np.einsum("sp,kns,k->kpn", extension.weights(self.method), slopes, self.h[steps])
 
 
 def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndarray:
-    """(k, n, stages): the slopes of steps of size h from u (k, n) at t, with that at the new state last if `end`."""
+    """(k, n, stages): the slopes of steps of size h from u (k, n) at t; if `end`, those of the extension too."""
     one = array_form(problem)
     if problem.form == COMPONENT and len(t) > 1:
         many = component_batch(problem)
@@ -78,8 +78,8 @@ def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndar
 def _slopes(rhs, params, method, t, u, h, end):
     with np.errstate(all="ignore"):
         u_new, _, _, slopes = core.rk_step(core.combine, rhs, params, t, u, rhs(t, u, params), h, h, method.floats)
-        if end and not method.fsal:
-            slopes.append(rhs(t + h, u_new, params))
+        if end:
+            slopes = extension.finish_stages(core.combine, rhs, params, method, t, u, h, u_new, slopes)
     return np.array(slopes)
 
 

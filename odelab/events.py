@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from odelab import extension
 from odelab.dense import Dense
 
 TERMINAL = 100  # a run's end, beside the engine's own
@@ -117,7 +118,7 @@ def zeros(event: Event, dense: Dense, params) -> list[tuple]:
     steps = len(dense.h)
     edges = np.linspace(0.0, 1.0, PIECES + 1)
     polynomials = dense.polynomials(np.arange(steps))
-    powers = np.stack([edges[1:-1] ** p for p in (1, 2, 3, 4)])
+    powers = extension.powers(edges[1:-1], polynomials.shape[1])
     inner = dense.u[:-1, None] + np.einsum("pe,kpn->ken", powers, polynomials)
     found = []
     before = value(event, params, dense.t[0], dense.u[0])
@@ -149,7 +150,7 @@ def zeros(event: Event, dense: Dense, params) -> list[tuple]:
 def state_at(dense: Dense, polynomial, i, theta):
     if theta == 1.0:
         return dense.u[i + 1]
-    state = dense.u[i] + np.array([theta, theta**2, theta**3, theta**4]) @ polynomial
+    state = dense.u[i] + extension.powers(theta, len(polynomial)) @ polynomial
     return state if dense.project is None else dense.project(state)
 
 

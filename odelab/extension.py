@@ -1,7 +1,9 @@
 """The continuous extension of a method: u(theta) = u + h sum_i B_i(theta) k_i, derived from its tableau.
 
-B is the cubic Hermite interpolant through both ends of the step plus theta^2 (1 - theta)^2 d_i where the method has
-dense weights d. It is continuously differentiable over a run and meets every step.
+B is the cubic Hermite interpolant through both ends of the step plus theta^2 (1 - theta)^2 P_i(theta), where the rows
+d0 ... d3 of the method's dense weights give P = d0 + theta (d1 + (1 - theta) (d2 + theta d3)), the form of
+Hairer's codes (Hairer, Nørsett and Wanner, Solving ODEs I, II.6 and II.10). It is continuously differentiable over a
+run and meets every step.
 """
 
 import functools
@@ -11,34 +13,72 @@ import numpy as np
 
 from odelab.tableau import Method
 
-HERMITE_VALUE = (0, 0, 3, -2, 0)  # of the new state, powers of theta from 0 to 4
-HERMITE_START = (0, 1, -2, 1, 0)  # of the slope at the old state
-HERMITE_END = (0, 0, -1, 1, 0)  # of the slope at the new state
+HERMITE_VALUE = (0, 0, 3, -2)  # of the new state, powers of theta from 0
+HERMITE_START = (0, 1, -2, 1)  # of the slope at the old state
+HERMITE_END = (0, 0, -1, 1)  # of the slope at the new state
 BUMP = (0, 0, 1, -2, 1)  # theta^2 (1 - theta)^2
 
 
 @functools.cache
 def exact_weights(method: Method) -> tuple[tuple[Fraction, ...], ...]:
-    """B_i as coefficients of theta^0 ... theta^4, one row per stage, the slope at the new state last."""
+    """B_i as coefficients of theta^0, theta^1, ...: one row per stage, the slope at the new state, each extra stage."""
     b = method.b if method.fsal else (*method.b, Fraction(0))
-    dense = method.dense or (Fraction(0),) * len(b)
     rows = []
-    for i, (weight, bump) in enumerate(zip(b, dense, strict=True)):
-        row = [weight * value + bump * extra for value, extra in zip(HERMITE_VALUE, BUMP, strict=True)]
+    for i in range(len(b) + len(method.extra)):
+        parts = [scaled(b[i], HERMITE_VALUE)] if i < len(b) else []
         if i == 0:
-            row = [x + y for x, y in zip(row, HERMITE_START, strict=True)]
+            parts.append(HERMITE_START)
         if i == len(b) - 1:
-            row = [x + y for x, y in zip(row, HERMITE_END, strict=True)]
-        rows.append(tuple(map(Fraction, row)))
+            parts.append(HERMITE_END)
+        for weights, bump in zip(method.dense or (), bumps(len(method.dense or ())), strict=True):
+            parts.append(scaled(weights[i], bump))
+        rows.append(total(parts, 1 + degree(method)))
     return tuple(rows)
+
+
+def degree(method: Method) -> int:
+    return 4 if method.dense is None else 3 + len(method.dense)
+
+
+def bumps(count: int) -> list[tuple]:
+    """theta^2 (1 - theta)^2 times 1, theta, theta (1 - theta), theta^2 (1 - theta), ... as coefficients."""
+    found = [BUMP]
+    while len(found) < count:
+        last = found[-1]
+        raised = (0, *last)
+        found.append(raised if len(found) % 2 else tuple(x - y for x, y in zip((*last, 0), raised, strict=True)))
+    return found[:count]
+
+
+def scaled(factor, polynomial):
+    return tuple(factor * x for x in polynomial)
+
+
+def total(polynomials, length) -> tuple[Fraction, ...]:
+    return tuple(sum((Fraction(p[k]) for p in polynomials if k < len(p)), Fraction(0)) for k in range(length))
 
 
 @functools.cache
 def weights(method: Method) -> np.ndarray:
-    """The same as floats without the constant, (stages or stages + 1, 4)."""
+    """The same as floats without the constant, (stages, the new slope, extra stages; degree)."""
     return np.array([[float(x) for x in row[1:]] for row in exact_weights(method)])
 
 
+def powers(theta, count) -> np.ndarray:
+    """theta, theta^2, ... theta^count along a new first axis."""
+    return np.stack([theta**p for p in range(1, count + 1)])
+
+
 def order(method: Method) -> int:
-    """The order of the extension: 4 with dense weights, else that of the cubic Hermite interpolant."""
-    return 4 if method.dense else min(3, method.order + 1)
+    """The order of the extension: 3 with the cubic Hermite interpolant, and one more with each row of dense weights."""
+    return degree(method) if method.dense else min(3, method.order + 1)
+
+
+def finish_stages(combine, rhs, params, method: Method, t, u, h, u_new, slopes) -> list:
+    """The slopes of a step with those its extension needs beside them: at the new state and at the extra stages."""
+    slopes = list(slopes)
+    if not method.fsal:
+        slopes.append(rhs(t + h, u_new, params))
+    for row, time in method.extra_floats:
+        slopes.append(rhs(t + time * h, u + h * combine(row, slopes, len(slopes)), params))
+    return slopes

@@ -1,5 +1,6 @@
 """The explicit methods, each as its tableau."""
 
+from odelab.dop853 import DOP853
 from odelab.tableau import Method
 
 EULER = Method("EULER", order=1, a=[[]], b=[1], about="Euler 1768")
@@ -77,4 +78,4 @@ DOPRI5 = Method(
     about="Dormand and Prince, J. Comput. Appl. Math. 6 (1980) 19-26",
 )
 
-METHODS = {m.name: m for m in (EULER, HEUN, MIDPOINT, RK4, BS32, RKF45, DOPRI5)}
+METHODS = {m.name: m for m in (EULER, HEUN, MIDPOINT, RK4, BS32, RKF45, DOPRI5, DOP853)}

@@ -94,8 +94,7 @@ def scipy_method(method: Method) -> type:
 
         def _dense_output_impl(self):
             t_old, dt, u_old, slopes = self.last
-            if not method.fsal:
-                slopes = [*slopes, self.rhs(self.t, self.y, ())]
+            slopes = extension.finish_stages(core.combine, self.rhs, (), method, t_old, u_old, dt, self.y, slopes)
             return Interpolant(t_old, self.t, u_old, dt * extension.weights(method).T @ np.array(slopes))
 
     Solver.__name__ = Solver.__qualname__ = method.name

@@ -22,7 +22,8 @@ def twin_stages(method) -> tuple[int, int] | None:
     if not isinstance(method, Method) or not method.fsal:
         return None
     last = method.stages - 1
-    twins = [i for i in range(1, last) if method.c[i] == method.c[last]]
+    times = method.floats[3]
+    twins = [i for i in range(1, last) if times[i] == times[last]]
     return (twins[-1], last) if twins else None
 
 

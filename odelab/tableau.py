@@ -10,6 +10,7 @@ import numpy as np
 from odelab import trees
 
 ROUNDING = Fraction(1, 10**13)  # what an order condition may miss when coefficients are published as decimals
+EXACT_ORDERS = 5  # beyond it the trees are many and coefficients long decimals: floats, which cost milliseconds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -17,9 +18,10 @@ class Method:
     """An explicit Runge-Kutta method, optionally with an embedded one (`b_low`, of order `order_low`) for the error.
 
     Coefficients are Fractions, or what a Fraction is made from ("3/40"). The tableau checks itself: row sums and every
-    order condition up to the stated orders, exactly. `dense` holds the weights d_i of the continuous extension
-    u(theta) = Hermite(theta) + h theta^2 (1 - theta)^2 sum d_i k_i over the stages and, last, the slope at the new
-    state; without it the extension is the cubic Hermite interpolant.
+    order condition up to the stated orders. A second embedded method (`b_lowest`, of order `order_lowest`) corrects
+    the estimate of the first. `dense` holds the weights of the continuous extension (`odelab.extension`): one row, or
+    several, over the stages, the slope at the new state, and the slopes of the extension's own stages, whose rows of
+    `a` are `extra`; without it the extension is the cubic Hermite interpolant.
     """
 
     name: str
@@ -29,6 +31,9 @@ class Method:
     b_low: tuple | None = None
     order_low: int = 0
     dense: tuple | None = None
+    extra: tuple = ()
+    b_lowest: tuple | None = None
+    order_lowest: int = 0
     about: str = ""
     c: tuple = dataclasses.field(default=(), repr=False)
 
@@ -48,21 +53,40 @@ class Method:
             if abs(given - total) > ROUNDING:
                 raise ValueError(f"`c` of {self.name} disagrees with row {i} of `a`: {given} against the sum {total}.")
         keep("c", sums)
-        for row in ("b_low", "dense"):
+        self._check("b", self.b, self.order)
+        for row, order in (("b_low", self.order_low), ("b_lowest", self.order_lowest)):
             if getattr(self, row) is not None:
                 keep(row, tuple(map(Fraction, getattr(self, row))))
-        if self.b_low is not None and len(self.b_low) != stages:
-            raise ValueError(f"`b_low` of {self.name} must have {stages} entries like `b`, got {len(self.b_low)}.")
-        if self.dense is not None and len(self.dense) != stages + (0 if self.fsal else 1):
+                if len(getattr(self, row)) != stages:
+                    raise ValueError(
+                        f"`{row}` of {self.name} must have {stages} entries like `b`, got {len(getattr(self, row))}."
+                    )
+                self._check(row, getattr(self, row), order)
+        self._keep_extension(keep)
+
+    def _keep_extension(self, keep):
+        ends = self.stages + (0 if self.fsal else 1)  # the stages and the slope at the new state
+        keep("extra", tuple(tuple(map(Fraction, row)) for row in self.extra))
+        if any(len(row) != ends + i for i, row in enumerate(self.extra)):
             raise ValueError(
-                f"`dense` of {self.name} needs one weight per stage and one for the slope at the new state."
+                f"`extra` of {self.name} needs rows of {ends}, {ends + 1}, ... entries, got "
+                f"{[len(row) for row in self.extra]}."
             )
-        self._check("b", self.b, self.order)
-        if self.b_low is not None:
-            self._check("b_low", self.b_low, self.order_low)
+        if self.dense is None:
+            return
+        rows = self.dense if isinstance(self.dense[0], tuple | list) else (self.dense,)
+        keep("dense", tuple(tuple(map(Fraction, row)) for row in rows))
+        if any(len(row) != ends + len(self.extra) for row in self.dense):
+            raise ValueError(
+                f"`dense` of {self.name} needs one weight per stage, one for the slope at the new state, and one per "
+                f"row of `extra`: {ends + len(self.extra)}, got {[len(row) for row in self.dense]}."
+            )
 
     def _check(self, row, weights, order):
-        for tree, defect in trees.defects(self.square, weights, order):
+        a = self.square
+        if self.order > EXACT_ORDERS:
+            a, weights = [tuple(map(float, stage)) for stage in a], tuple(map(float, weights))
+        for tree, defect in trees.defects(a, weights, order):
             if abs(defect) > ROUNDING:
                 raise ValueError(
                     f"`{row}` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
@@ -89,16 +113,28 @@ class Method:
 
     @functools.cached_property
     def e(self) -> tuple:
-        """b - b_low, the weights of the error estimate; zeros without an embedded method."""
-        low = self.b if self.b_low is None else self.b_low
-        return tuple(x - y for x, y in zip(self.b, low, strict=True))
+        """Per error estimate its weights b - b_low; a row of zeros without an embedded method."""
+        lower = [row for row in (self.b_low, self.b_lowest) if row is not None]
+        return tuple(tuple(x - y for x, y in zip(self.b, low, strict=True)) for low in lower or [self.b])
+
+    @property
+    def error_order(self) -> int:
+        """k: the power of h that the error estimate falls with; a pair counts as first^2 / second."""
+        if self.b_lowest is not None:
+            return 2 * (self.order_low + 1) - (self.order_lowest + 1)
+        return min(self.order, self.order_low) + 1
 
     @functools.cached_property
     def floats(self) -> tuple:
         """The tableau as `odelab.core.rk_step` takes it: square rows of Python floats."""
         rows = tuple(tuple(map(float, row)) for row in self.square)
-        b, e, c = (tuple(map(float, row)) for row in (self.b, self.e, self.c))
-        return rows, b, e, c, self.embedded, self.fsal
+        e = tuple(tuple(map(float, row)) for row in self.e)
+        return rows, tuple(map(float, self.b)), e, tuple(map(float, self.c)), self.embedded, self.fsal
+
+    @functools.cached_property
+    def extra_floats(self) -> tuple:
+        """(row of `a`, time) of each stage the continuous extension adds to those of the step."""
+        return tuple((tuple(map(float, row)), float(sum(row))) for row in self.extra)
 
     @functools.cached_property
     def stability_polynomial(self) -> tuple:
@@ -143,5 +179,6 @@ class Method:
         return float("inf")
 
     def __repr__(self):
-        pair = f"{self.order}({self.order_low})" if self.embedded else f"{self.order}"
+        lower = [str(order) for order in (self.order_low, self.order_lowest) if order]
+        pair = f"{self.order}({','.join(lower)})" if lower else f"{self.order}"
         return f"{self.name}, order {pair}, {self.stages} stages"
