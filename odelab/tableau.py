@@ -155,26 +155,28 @@ class Method:
     @functools.cached_property
     def real_boundary(self) -> float:
         """The largest x with |R| <= 1 on all of [-x, 0]."""
-        return self._boundary(-1.0)
+        return self._boundary(lambda i, j: (-1) ** (i + j))
 
     @functools.cached_property
     def imaginary_boundary(self) -> float:
         """The largest y with |R(i y')| <= 1 up to y; 0 when the axis is left at once."""
-        return self._boundary(1j)
+        return self._boundary(lambda i, j: (1, 0, -1, 0)[(i - j) % 4])
 
-    def _boundary(self, direction) -> float:
-        """Where |R|^2 - 1 along a ray first turns positive: the smallest positive root it leaves upwards at."""
-        coefficients = np.array([float(x) for x in self.stability_polynomial]) * direction ** np.arange(
-            len(self.stability_polynomial)
-        )
-        excess = np.polynomial.polynomial.polymul(coefficients, coefficients.conj()).real
-        excess[0] -= 1.0
-        excess[np.abs(excess) < 1e-14] = 0.0  # what the order conditions cancel exactly
-        roots = np.polynomial.polynomial.polyroots(np.trim_zeros(excess, "b"))
+    def _boundary(self, turn) -> float:
+        """Where |R|^2 - 1 along a ray first turns positive; turn(i, j) is the ray's z^i conj(z)^j."""
+        excess = [Fraction(-1)] + [Fraction(0)] * (2 * len(self.stability_polynomial) - 2)
+        size = [abs(x) for x in excess]
+        for i, x in enumerate(self.stability_polynomial):
+            for j, y in enumerate(self.stability_polynomial):
+                excess[i + j] += turn(i, j) * x * y
+                size[i + j] += abs(x * y)
+        # What the order conditions cancel is zero; of decimal coefficients it leaves their rounding.
+        terms = [float(x) if abs(x) > ROUNDING * whole else 0.0 for x, whole in zip(excess, size, strict=True)]
+        roots = np.polynomial.polynomial.polyroots(np.trim_zeros(terms))
         crossings = np.sort(roots[(np.abs(roots.imag) < 1e-9) & (roots.real > 1e-9)].real)
         edges = np.concatenate([[0.0], crossings, [2.0 * crossings[-1] + 1.0 if crossings.size else 1.0]])
         for left, right in itertools.pairwise(edges):
-            if np.polynomial.polynomial.polyval(0.5 * (left + right), excess) > 0:
+            if np.polynomial.polynomial.polyval(0.5 * (left + right), terms) > 0:
                 return float(left)
         return float("inf")
 
