@@ -35,8 +35,10 @@ def propose_next(memory, t, t1, u, slope):
     return dt, dt, memory
 
 
-def error_control(error_ratio, log2, exp2, limit):
+def error_control(error_ratio, log2, exp2, limit, cautious):
     """The feedback half of every adaptive law, Söderlind (2003): a judge made of its helpers.
+
+    A cautious judge does not let the step grow right after a rejection; the filters are not cautious.
 
     settings = (rtol, atol, k, log2 theta^k, b1, b2, b3, a2, a3, largest step)
     history = (next step, last accepted step, log2 e_{n-1}, log2 e_{n-2}, log2 h_{n-1}/h_{n-2}, was rejected, error)
@@ -59,7 +61,7 @@ def error_control(error_ratio, log2, exp2, limit):
             log_r = log2(dt / last)
         exponent = -(b1 * log_e + b2 * log_e1 + b3 * log_e2) / order - a2 * log_r - a3 * log_r1
         factor = limit(exp2(min(max(exponent, -100.0), 100.0)))
-        if rejected != 0.0:  # no growth right after a rejection
+        if cautious and rejected != 0.0:
             factor = min(factor, 1.0)
         proposed = dt * factor
         if abs(proposed) > largest:

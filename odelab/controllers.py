@@ -1,6 +1,7 @@
 """Step-size controllers: `fixed` steps, and `adaptive` ones led by an error estimate."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -80,8 +81,7 @@ def adaptive(
     for argument, value in (("first_step", first_step), ("max_step", max_step)):
         if value is not None and not value > 0:
             raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
-    limit = control.smooth_limiter(np.arctan) if chosen.smooth else control.clip
-    judge = control.error_control(error_ratio, powers.log2, powers.exp2, limit)
+    judge = error_judge(chosen.smooth)
 
     def start(run: Start):
         order = error_order(run.method)
@@ -106,6 +106,13 @@ def adaptive(
         first_step=first_step,
         max_step=float(max_step),
     )
+
+
+@functools.cache
+def error_judge(smooth: bool) -> Callable:
+    """One judge for all filters and one for the clipped laws, so that code compiled with it serves every tolerance."""
+    limit = control.smooth_limiter(np.arctan) if smooth else control.clip
+    return control.error_control(error_ratio, powers.log2, powers.exp2, limit, not smooth)
 
 
 def error_order(method: Method) -> int:
