@@ -1,16 +1,22 @@
 """odelab: explicit solvers, step-size control and the measures of stiffness."""
 
 from odelab import maths as maths
+from odelab import plot as plot
 from odelab import problems as problems
 from odelab.controllers import Controller as Controller
 from odelab.controllers import adaptive as adaptive
 from odelab.controllers import fixed as fixed
+from odelab.convergence import observed_order as observed_order
 from odelab.events import Event as Event
 from odelab.implicit import BDF as BDF
 from odelab.implicit import LSODA as LSODA
 from odelab.implicit import RADAU as RADAU
+from odelab.indicators import indicators as indicators
+from odelab.jacobian import jacobian as jacobian
 from odelab.laws import LAWS as LAWS
 from odelab.laws import Law as Law
+from odelab.logarithmic import log_norm as log_norm
+from odelab.logarithmic import soderlind as soderlind
 from odelab.methods import BS32 as BS32
 from odelab.methods import DOP853 as DOP853
 from odelab.methods import DOPRI5 as DOPRI5
@@ -20,10 +26,21 @@ from odelab.methods import METHODS as METHODS
 from odelab.methods import MIDPOINT as MIDPOINT
 from odelab.methods import RK4 as RK4
 from odelab.methods import RKF45 as RKF45
+from odelab.operator import JacobianOperator as JacobianOperator
 from odelab.problem import Invariant as Invariant
 from odelab.problem import Problem as Problem
 from odelab.problem import Reference as Reference
+from odelab.scipy_method import scipy_method as scipy_method
 from odelab.solve import RunFailed as RunFailed
 from odelab.solve import solve as solve
+from odelab.spectrum import spectrum as spectrum
+from odelab.stiffness import nsi as nsi
+from odelab.stiffness import sai as sai
+from odelab.stiffness import si as si
 from odelab.tableau import Method as Method
+from odelab.theorem2 import theorem2 as theorem2
+from odelab.tns import delta as delta
+from odelab.tns import stiffness_proportion as stiffness_proportion
+from odelab.tns import tns as tns
 from odelab.trajectory import Trajectory as Trajectory
+from odelab.work_precision import work_precision as work_precision

@@ -13,7 +13,7 @@ from odelab.spectrum import spectrum
 from odelab.stiffness import sai
 from odelab.trajectory import Trajectory
 
-SPECTRA = 200  # spectra taken along a run unless `every` says otherwise
+SPECTRA, COMPONENTS = 200, 64  # spectra taken along a run unless `every` says otherwise; fewer for larger systems
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,7 +70,8 @@ class Indicators:
 def indicators(problem: Problem, sol: Trajectory, every: int | None = None) -> Indicators:
     """The measures of stiffness along `sol`, a run of `problem`.
 
-    `every` = 10 takes a spectrum at every tenth step, 0 none at all; the default spreads 200 over the run. Everything
+    `every` = 10 takes a spectrum at every tenth step, 0 none at all; the default spreads 200 over the run, fewer for systems
+    beyond 64 components. Everything
     else is there for every step, at the cost of a few array operations.
     """
     if not isinstance(sol, Trajectory) or sol.steps == 0:
@@ -80,7 +81,8 @@ def indicators(problem: Problem, sol: Trajectory, every: int | None = None) -> I
     if every is not None and not (isinstance(every, int) and every >= 0):
         raise ValueError(f"`every` must be a whole number, 0 for no spectra, got {every!r}.")
     steps = sol.steps
-    stride = max(1, math.ceil(steps / SPECTRA)) if every is None else every
+    spectra = max(12, min(SPECTRA, SPECTRA * COMPONENTS // problem.size))
+    stride = max(1, math.ceil(steps / spectra)) if every is None else every
     sampled = np.arange(0, steps, stride) if stride else np.zeros(0, dtype=int)
     t, h = np.asarray(sol.step_t)[:-1], np.asarray(sol.h)
     columns = spectral_columns(problem, sol, sampled)

@@ -1,0 +1,73 @@
+"""Every figure is drawn and not blank; what it shows is what the data says."""
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from odelab import plot
+from odelab.plot import style
+
+
+def ink(drawing, tmp_path):
+    """The share of pixels that are not white, from the file a reader would open."""
+    from matplotlib.image import imread
+
+    png, svg = style.save(drawing, tmp_path / "figure")
+    assert svg.read_text().startswith("<?xml")
+    return float((imread(png)[..., :3] < 0.9).any(axis=-1).mean())
+
+
+@pytest.fixture(scope="module")
+def run():
+    return ol.solve(ol.problems.van_der_pol(mu=5.0).replace(t_span=(0.0, 20.0)), ol.DOPRI5)
+
+
+def test_trajectory(run, tmp_path):
+    drawing = run.plot()
+    assert ink(drawing, tmp_path) > 0.01
+    solution, steps = drawing.axes[:2]
+    assert len(solution.lines) == 2
+    assert steps.get_yscale() == "log"
+    np.testing.assert_allclose(solution.lines[0].get_ydata()[-1], run.u[-1, 0])
+
+
+def test_trajectory_of_many_components_is_an_image(tmp_path):
+    run = ol.solve(ol.problems.heat_1d(n=20).replace(t_span=(0.0, 0.01)), ol.DOPRI5)
+    assert ink(run.plot(), tmp_path) > 0.05
+
+
+def test_trajectory_backwards_and_on_a_logarithmic_axis(tmp_path):
+    problem = ol.problems.dahlquist()
+    backwards = ol.solve(problem.replace(t_span=(1.0, 0.0)), ol.DOPRI5)
+    assert ink(backwards.plot(), tmp_path) > 0.01
+    forwards = ol.solve(problem.replace(t_span=(0.0, 1.0)), ol.DOPRI5)
+    drawing = forwards.plot(log_time=True)
+    assert drawing.axes[1].get_xscale() == "log"
+    assert ink(drawing, tmp_path) > 0.01
+
+
+def test_stability_region_and_cloud(run, tmp_path):
+    drawing = plot.stability_region([ol.DOPRI5, ol.RK4], run)
+    assert ink(drawing, tmp_path) > 0.05
+    cloud = drawing.axes[0].collections[-1].get_offsets()
+    assert len(cloud) == 2 * 200
+    left, right = drawing.axes[0].get_xlim()
+    assert left < -ol.DOPRI5.real_boundary < right
+
+
+def test_work_precision(tmp_path):
+    data = ol.work_precision(ol.problems.brusselator(), [ol.RK4, ol.DOPRI5], rtol=(1e-3, 1e-5, 1e-7))
+    assert ink(data.plot(), tmp_path) > 0.01
+
+
+def test_indicators(run, tmp_path):
+    ind = ol.indicators(run.problem, run)
+    drawing = plot.indicators(ind, run)
+    assert ink(drawing, tmp_path) > 0.01
+    assert [axis.get_ylabel() for axis in drawing.axes] == ["u", "step size h", "stiffness"]
+
+
+def test_the_same_figure_twice_is_the_same_file(run, tmp_path):
+    first = [path.read_bytes() for path in style.save(run.plot(), tmp_path / "one")]
+    second = [path.read_bytes() for path in style.save(run.plot(), tmp_path / "two")]
+    assert first == second
