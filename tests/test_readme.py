@@ -1,0 +1,29 @@
+"""The README's uses run as they stand, and its tables name what exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from studies.__main__ import names
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.strip().splitlines()[-1][:40])
+def test_block_runs(block, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_there_are_four_uses_and_every_study_is_listed():
+    assert len(BLOCKS) >= 4
+    for name in names():
+        assert f"studies.{name}" in README, f"{name} is missing from the table of studies"
+
+
+def test_linked_files_exist():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if "://" not in target:
+            assert (Path(__file__).parent.parent / target).exists(), target
