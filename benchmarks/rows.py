@@ -45,7 +45,7 @@ def below(value: float) -> Goal:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """`ratio` is ours/theirs, the median over rounds, `spread` its quartiles; a missing side is None and `note` says why."""
+    """`ratio` is ours/theirs, the median over rounds, `spread` its quartiles; `note` says why a side is None."""
 
     work: str
     name: str  # ours

@@ -111,8 +111,8 @@ def compare(
     seconds: float = 60.0,
     unit: str = "ms",
 ) -> list[Row]:
-    """One row per peer. Answers first: an error of ours above `allowed` is wrong, one above `equal` times theirs makes the
-    times unfair; then times, in turns."""
+    """One row per peer. Answers first: an error of ours above `allowed` is wrong, above `equal` times theirs it is not
+    equally good; then times, in turns."""
     contestants = [ours, *peers]
     present = [c for c in contestants if c.run is not None]
     errors = {c: checked_error(c) for c in present}
