@@ -29,7 +29,7 @@ def reject_nonfinite(name: str, values):
     finite = library_of(values).isfinite(values)
     if not bool(finite.all()):
         where = tuple(int(i) for i in np.argwhere(~to_numpy(finite))[0])
-        raise ValueError(f"`{name}` must be finite, got {float(values[where])} at {place(where)}.")
+        raise ValueError(f"`{name}` must be finite, got {to_numpy(values)[where]} at {place(where)}.")
 
 
 def reject_zero(name: str, norms):

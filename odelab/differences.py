@@ -13,9 +13,10 @@ ANALYTIC_TOLERANCE = 1e-4  # of the complex step against one directional differe
 def central(function, u):
     """The Jacobian of `function` at `u` by central differences.
 
-    A component's own size is the right step for a function like sqrt(u), the largest component's for one like
-    1 - u (a smaller step drowns in rounding). So a component small against the largest is differenced at several
-    sizes, and each entry takes the size whose truncation and rounding, both estimated, are least.
+    A component's own size is the right measure of the step for a function like sqrt(u), the largest component's for
+    one like 1 - u (a smaller step drowns in rounding), and near a singularity both are too large. So every component
+    is differenced at several sizes, and each entry takes the one whose truncation and rounding, both estimated, are
+    least.
     """
     magnitudes = np.abs(u)
     largest = float(magnitudes.max()) or 1.0
@@ -58,9 +59,9 @@ def complex_product(function, u, v):
 
 
 def _sizes(magnitude, largest):
-    """From the largest size worth trying to the component's own, which is left out where it is zero."""
+    """From the largest size worth trying down to the component's own and a smaller one, left out where it is zero."""
     floors = [floor * largest for floor in FLOORS if magnitude < SMALL * floor * largest]
-    return [*floors, magnitude] if magnitude > 0.0 else floors
+    return [*floors, magnitude, SMALL * magnitude] if magnitude > 0.0 else floors
 
 
 def _quotient(function, u, j, size):
@@ -68,9 +69,8 @@ def _quotient(function, u, j, size):
     above, below = u.copy(), u.copy()
     above[j] += CENTRAL * size
     below[j] -= CENTRAL * size
-    with np.errstate(all="ignore"):
-        high, low = function(above), function(below)
-        return (high - low) / (above[j] - below[j]), np.maximum(np.abs(high), np.abs(low))
+    high, low = function(above), function(below)
+    return (high - low) / (above[j] - below[j]), np.maximum(np.abs(high), np.abs(low))
 
 
 def _best(tried, sizes, terms):
@@ -81,8 +81,7 @@ def _best(tried, sizes, terms):
         truncation = np.zeros_like(terms)
         if k + 1 < len(tried):  # the next, smaller step knows better, up to its own rounding
             blur = rounding + EPSILON * (tried[k + 1][1] + terms) / (CENTRAL * sizes[k + 1])
-            with np.errstate(invalid="ignore"):
-                truncation = np.maximum(np.abs(quotient - tried[k + 1][0]) - blur, 0.0)
+            truncation = np.maximum(np.abs(quotient - tried[k + 1][0]) - blur, 0.0)
         error = np.where(np.isfinite(quotient), np.nan_to_num(rounding + truncation, nan=np.inf, posinf=np.inf), np.inf)
         best, least = np.where(error < least, quotient, best), np.minimum(error, least)
     return best
@@ -91,10 +90,9 @@ def _best(tried, sizes, terms):
 def _reject_not_analytic(function, u, J):
     """One real difference along u (abs, maximum and comparisons have no complex derivative, and say so to no one)."""
     direction = u if u.any() else np.ones_like(u)
-    with np.errstate(all="ignore"):
-        seen = central_product(function, u, direction)
-        allowed = ANALYTIC_TOLERANCE * (np.abs(J) @ np.abs(direction) + np.abs(function(u)))
-        wrong = np.abs(J @ direction - seen) > allowed
+    seen = central_product(function, u, direction)
+    allowed = ANALYTIC_TOLERANCE * (np.abs(J) @ np.abs(direction) + np.abs(function(u)))
+    wrong = np.abs(J @ direction - seen) > allowed
     if wrong.any():
         raise ValueError(
             f"`how='complex'` disagrees with a real difference in component {int(np.flatnonzero(wrong)[0])}: the "

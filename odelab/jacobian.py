@@ -56,10 +56,11 @@ def jacobian(problem, t=None, u=None, params=None, how: str = "auto"):
         import torch
 
         state = torch.as_tensor(point.u)
-        J = _differentiated(lambda: torch.func.jacrev(point.slope)(state))
+        J = _finite(_differentiated(lambda: torch.func.jacrev(point.slope)(state)), point)
         return J if library_of(point.u) is torch else to_numpy(J)
-    ways = {"central": differences.central, "complex": differences.complex_step}
-    return _finite(ways[point.how](point.slope, point.u), point)
+    way = {"central": differences.central, "complex": differences.complex_step}[point.how]
+    with np.errstate(all="ignore"):  # what is not finite is refused by name
+        return _finite(way(point.slope, point.u), point)
 
 
 def jvp(problem, t=None, u=None, params=None, how: str = "auto") -> Callable:
@@ -124,8 +125,9 @@ def _own(point: Point):
 
 
 def _finite(J, point: Point):
-    if not np.isfinite(J).all():
-        row, column = np.argwhere(~np.isfinite(J))[0]
+    finite = np.isfinite(to_numpy(J))
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
         raise ValueError(
             f"`u` has no finite derivative of component {row} with respect to component {column} at t = {point.t}: "
             f"the right-hand side is not smooth, or not defined, at {point.u[column]}."

@@ -60,8 +60,21 @@ def epsilon(value) -> float:
 
 
 def norm(value, axes=-1):
-    """The 2-norm over `axes`: the one norm of every measure in this laboratory."""
+    """The 2-norm over `axes`: the one norm of every measure in this laboratory, without over- or underflow."""
     library = library_of(value)
+    with np.errstate(over="ignore", under="ignore"):
+        plain = _plain_norm(library, value, axes)
+    limits = library.finfo(plain.dtype)
+    if bool(((plain > (limits.tiny / limits.eps) ** 0.5) & (plain < np.inf)).all()):
+        return plain
+    axes = tuple(axis % value.ndim for axis in ((axes,) if isinstance(axes, int) else axes))
+    peak = library.amax(library.abs(value), axes)
+    scale = library.where((peak > 0) & (peak < np.inf), peak, library.ones_like(peak))
+    shape = [1 if axis in axes else length for axis, length in enumerate(value.shape)]
+    return scale * _plain_norm(library, value / scale.reshape(shape), axes)
+
+
+def _plain_norm(library, value, axes):
     if library is np:
         return np.linalg.vector_norm(value, axis=axes)
     return library.linalg.vector_norm(value, dim=axes)

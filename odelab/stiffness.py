@@ -110,9 +110,10 @@ def _finite_differences(t, u):
     reject_nonfinite("u", u)
     dt = t[1:] - t[:-1]
     if not bool((dt > 0).all() or (dt < 0).all()):
-        sign = 1 if float(t[-1]) >= float(t[0]) else -1
-        where = int(np.flatnonzero(~(sign * to_numpy(dt) > 0))[0])
+        times = to_numpy(t)
+        forward = 1 if times[-1] >= times[0] else -1
+        where = int(np.flatnonzero(~(forward * np.diff(times) > 0))[0])
         raise ValueError(
-            f"`t` must run strictly one way, got {float(t[where])!r} then {float(t[where + 1])!r} at {where + 1}."
+            f"`t` must run strictly one way, got {times[where]} then {times[where + 1]} at {where + 1}."
         )
     return u[:-1], (u[1:] - u[:-1]) / dt.reshape((-1,) + (1,) * (u.ndim - 1))

@@ -71,7 +71,7 @@ def _areas(nsi, groups, shared):
     library = library_of(nsi)
     peaks, means = _profile(nsi, groups, shared)
     safe = library.where(means > 0, means, library.ones_like(means))  # a stage at rest: mu = max = 0, area 0
-    widths = library.clip((peaks - means) / safe, 0, None)
+    widths = library.clip((peaks - means) / safe, 0, None)  # below the mean of all samples there is no rectangle
     if len(groups) == 1:
         return (widths * peaks)[:, 0]
     order = library.argsort(-widths, 1)
@@ -86,22 +86,30 @@ def _areas(nsi, groups, shared):
 
 
 def _profile(nsi, groups, shared):
-    """Per sample and stage the largest index, and the mean it is measured by; (N, S) and (N, S) or (1, S)."""
+    """Per sample and stage the largest index, and the mean it is measured by; (N, S) and (N, S) or (1, S).
+
+    A mean is formed as the largest minus the mean distance to it: exact for equal indices and never above the largest,
+    so that rounding does not turn ties into misses.
+    """
     library = library_of(nsi)
     peaks = library.stack([library.amax(nsi[:, columns], 1) for columns in groups], 1)
     if shared is not None:
         return peaks, shared
-    means = library.stack([nsi[:, columns].mean(1) for columns in groups], 1)
-    return peaks, library.minimum(means, peaks)  # rounding may lift the mean of equal values above them
+    distances = [(peaks[:, s : s + 1] - nsi[:, columns]).mean(1) for s, columns in enumerate(groups)]
+    return peaks, peaks - library.stack(distances, 1)
 
 
 def _dataset_means(nsi, groups):
-    """The mean of each stage over all samples, (1, S), no larger than its largest index."""
+    """The mean of each stage over all samples, (1, S), formed in the same way."""
     library = library_of(nsi)
-    columns = nsi.mean(0, dtype=np.float64).astype(nsi.dtype) if library is np else nsi.mean(0)
-    largest = library.amax(nsi, 0)
-    means = [library.minimum(columns[group].mean(), library.amax(largest[group], 0)) for group in groups]
-    return library.stack(means)[None, :]
+    columns = library.amax(nsi, 0)
+    peaks = library.stack([library.amax(columns[group], 0) for group in groups])
+    rows = max(1, CHUNK // nsi.shape[1])
+    distances = []
+    for s, group in enumerate(groups):
+        pieces = [(peaks[s] - nsi[start : start + rows, group]).sum() for start in range(0, len(nsi), rows)]
+        distances.append(sum(pieces) / (len(nsi) * len(columns[group])))
+    return (peaks - library.stack(distances))[None, :]
 
 
 def _surface(reached, total, m1, m2, like, dtype):
@@ -147,8 +155,7 @@ def _checked(nsi, stage, mu):
     labels = to_numpy(stage)
     if labels.shape != (nsi.shape[1],):
         raise ValueError(f"`stage` must hold one label per block, ({nsi.shape[1]},), got shape {labels.shape}.")
-    lowest = float(nsi.min())  # NaN if any is
-    if not (lowest >= 0 and float(nsi.max()) < np.inf):
+    if not bool(((nsi >= 0) & (nsi < np.inf)).all()):
         values = to_numpy(nsi)
         sample, block = np.argwhere(~((values >= 0) & (values < np.inf)))[0]
         raise ValueError(
