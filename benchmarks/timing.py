@@ -17,16 +17,18 @@ from typing import Any, NamedTuple
 from benchmarks.rows import Goal, Row
 
 SHORTEST = 5e-3  # seconds; a shorter call is repeated until one measurement lasts this long
-SLOW = 5.0  # seconds; a slower call is measured in one round, its first call
+SLOW = 5.0  # seconds; a slower call is measured once, by its first call
 EQUAL_FACTOR = 3.0  # ours may be this many times less accurate and still count as equal
 BUSY = 1.15  # cores; above this a contestant is said to have used several
+UNITS = {"ms": 1e3, "us": 1e6, "s": 1.0}
 
 
 class Contestant(NamedTuple):
     """`run` does the work once and returns its answer; `error(answer)` measures it against a reference.
 
     `run` None means that it is not installed, or not built yet; `missing` says why. `per` divides the time when one run
-    does the work several times, or scales up a part of a work too slow to do whole.
+    does the work several times, or scales up a part of a work too slow to do whole. `fixed` is a run of next to no
+    work, whose time is subtracted.
     """
 
     name: str
@@ -34,20 +36,25 @@ class Contestant(NamedTuple):
     error: Callable[[Any], float] | None = None
     missing: str = ""
     per: float = 1.0
+    fixed: Callable[[], Any] | None = None
 
 
 class Sample(NamedTuple):
-    """Wall seconds per call in every round, and how many cores were busy."""
+    """Seconds of each round's call: on the wall clock, and of processor time over all threads of this process."""
 
-    seconds: tuple[float, ...]
-    cores: float
+    wall: tuple[float, ...]
+    processor: tuple[float, ...]
 
     @property
-    def median(self) -> float:
-        return statistics.median(self.seconds)
+    def cores(self) -> float:
+        """How many were busy."""
+        return sum(self.processor) / sum(self.wall)
+
+    def minus(self, other: "Sample") -> "Sample":
+        return Sample(*(tuple(a - b for a, b in zip(x, y, strict=False)) for x, y in zip(self, other, strict=True)))
 
 
-def clock(run: Callable, calls: int) -> tuple[float, float]:
+def measure(run: Callable, calls: int) -> tuple[float, float]:
     """(wall, processor) seconds of one call, averaged over `calls`, without the garbage collector."""
     collecting = gc.isenabled()
     gc.disable()
@@ -64,7 +71,7 @@ def clock(run: Callable, calls: int) -> tuple[float, float]:
 def interleave(runs: Sequence[Callable], rounds: int = 9, seconds: float = 60.0) -> list[Sample]:
     """Each of `runs` timed in turns after a call to warm up; at least 3 rounds, more while `seconds` last."""
     started = time.perf_counter()
-    first = [clock(run, 1) for run in runs]
+    first = [measure(run, 1) for run in runs]
     slow = [wall > SLOW for wall, _ in first]
     timed: list[list[tuple[float, float]]] = [[pair] if late else [] for pair, late in zip(first, slow, strict=True)]
     calls = [1 if late else enough_calls(run) for run, late in zip(runs, slow, strict=True)]
@@ -74,24 +81,34 @@ def interleave(runs: Sequence[Callable], rounds: int = 9, seconds: float = 60.0)
         for place in range(len(runs)):
             i = (place + turn) % len(runs)
             if not slow[i]:
-                timed[i].append(clock(runs[i], calls[i]))
-    return [
-        Sample(tuple(wall for wall, _ in pairs), sum(cpu for _, cpu in pairs) / sum(wall for wall, _ in pairs))
-        for pairs in timed
-    ]
+                timed[i].append(measure(runs[i], calls[i]))
+    return [Sample(*zip(*pairs, strict=True)) for pairs in timed]
 
 
 def enough_calls(run: Callable) -> int:
     """How many calls make one measurement long enough for the clock."""
-    wall, _ = clock(run, 1)
+    wall, _ = measure(run, 1)
     return max(1, math.ceil(SHORTEST / max(wall, 1e-7)))
 
 
-def ratios(ours: Sample, theirs: Sample) -> list[float]:
-    """ours/theirs, round by round; a contestant measured once is set against all rounds of the other."""
-    if min(len(ours.seconds), len(theirs.seconds)) == 1:
-        return [a / b for a in ours.seconds for b in theirs.seconds]
-    return [a / b for a, b in zip(ours.seconds, theirs.seconds, strict=False)]
+def samples_of(contestants: Sequence[Contestant], rounds: int, seconds: float) -> dict[Contestant, Sample]:
+    """One sample per contestant that is present, its fixed part subtracted round by round."""
+    runs = {(c, part): getattr(c, part) for c in contestants for part in ("run", "fixed") if getattr(c, part)}
+    if not runs:
+        return {}
+    found = dict(zip(runs, interleave(list(runs.values()), rounds, seconds), strict=True))
+    return {
+        c: found[c, "run"].minus(found[c, "fixed"]) if c.fixed else found[c, "run"]
+        for c in contestants
+        if c.run is not None
+    }
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """ours/theirs, round by round; what was measured once is set against all rounds of the other."""
+    if min(len(ours), len(theirs)) == 1:
+        return [a / b for a in ours for b in theirs]
+    return [a / b for a, b in zip(ours, theirs, strict=False)]
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float] | None:
@@ -110,46 +127,42 @@ def compare(
     rounds: int = 9,
     seconds: float = 60.0,
     unit: str = "ms",
+    clock: str = "wall",
 ) -> list[Row]:
     """One row per peer. Answers first: an error of ours above `allowed` is wrong, above `equal` times theirs it is not
-    equally good; then times, in turns."""
+    equally good; then times, in turns.
+
+    `clock` "processor" counts processor time over all threads: what one thread costs, undisturbed by the machine's
+    other work; it sees no child process.
+    """
     contestants = [ours, *peers]
-    present = [c for c in contestants if c.run is not None]
-    errors = {c: checked_error(c) for c in present}
-    samples = dict(zip(present, interleave([c.run for c in present], rounds, seconds), strict=True)) if present else {}
-    return [row(work, ours, peer, goal, errors, samples, allowed, equal, unit) for peer, goal in peers.items()]
-
-
-def checked_error(contestant: Contestant) -> float | None:
-    if contestant.error is None:
-        return None
-    return float(contestant.error(contestant.run()))
-
-
-def row(work, ours, peer, goal, errors, samples, allowed, equal, unit) -> Row:
-    scale = {"ms": 1e3, "us": 1e6, "s": 1.0}[unit]
-    times = [samples[c].median * scale / c.per if c in samples else None for c in (ours, peer)]
-    ratio = spread = None
-    if ours in samples and peer in samples:
-        each = [r * peer.per / ours.per for r in ratios(samples[ours], samples[peer])]
-        ratio, spread = statistics.median(each), quartiles(each)
-    error, peer_error = errors.get(ours), errors.get(peer)
-    return Row(
-        work=work,
-        name=ours.name,
-        peer=peer.name,
-        ours=times[0],
-        theirs=times[1],
-        ratio=ratio,
-        spread=spread,
-        goal=goal,
-        unit=unit,
-        error=error,
-        peer_error=peer_error,
-        wrong=wrong_answer(error, allowed),
-        unequal=unequal_errors(error, peer_error, equal),
-        note="; ".join(filter(None, remarks(ours, peer, errors, samples))),
-    )
+    errors = {c: float(c.error(c.run())) for c in contestants if c.run is not None and c.error is not None}
+    samples = samples_of(contestants, rounds, seconds)
+    rows = []
+    for peer, goal in peers.items():
+        times = [[s / c.per for s in getattr(samples[c], clock)] if c in samples else [] for c in (ours, peer)]
+        each = ratios(*times) if all(times) else []
+        middle = [statistics.median(values) if values else None for values in (*times, each)]
+        error, peer_error = errors.get(ours), errors.get(peer)
+        rows.append(
+            Row(
+                work=work,
+                name=ours.name,
+                peer=peer.name,
+                ours=None if middle[0] is None else middle[0] * UNITS[unit],
+                theirs=None if middle[1] is None else middle[1] * UNITS[unit],
+                ratio=middle[2],
+                spread=quartiles(each),
+                goal=goal,
+                unit=unit,
+                error=error,
+                peer_error=peer_error,
+                wrong=wrong_answer(error, allowed),
+                unequal=unequal_errors(error, peer_error, equal),
+                note="; ".join(filter(None, remarks(ours, peer, errors, samples))),
+            )
+        )
+    return rows
 
 
 def wrong_answer(error: float | None, allowed: float) -> str:
@@ -176,5 +189,5 @@ def remarks(ours: Contestant, peer: Contestant, errors: Mapping, samples: Mappin
         sample = samples[contestant]
         if sample.cores > BUSY:
             yield f"{contestant.name} kept {sample.cores:.1f} cores busy"
-        if len(sample.seconds) == 1:
+        if len(sample.wall) == 1:
             yield f"{contestant.name} timed once"
