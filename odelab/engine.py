@@ -60,6 +60,7 @@ class PythonEngine:
 
     def __post_init__(self):
         self.rhs = checked_rhs(self.problem)
+        self.controller = self.method.steered(self.controller, self.rhs)
 
     def begin(self) -> tuple[State, int]:
         return begin(self.problem, self.method, self.controller, self.rhs)
@@ -69,7 +70,7 @@ class PythonEngine:
         status, word, rejected, evaluations = INTERRUPTED, "", 0, 0
         try:
             status, t, u, slope, fresh, memory, _, rejected, evaluations = core.integrate(
-                core.rk_step,
+                self.method.step,
                 core.combine,
                 self.rhs,
                 self.problem.params,
@@ -117,6 +118,13 @@ def begin(problem, method, controller, rhs) -> tuple[State, int]:
     slope0 = rhs(t0, u0, problem.params)
     memory, evaluations = controller.start(Start(method, rhs, problem.params, t0, t1, u0, slope0))
     return State(t0, u0, slope0, True, memory), evaluations + 1
+
+
+def no_steps(state: State, status: int, word: str) -> Chunk:
+    """What is left to say of a run that could not begin."""
+    none = np.zeros(0)
+    rows = np.zeros((0, len(state.u)))
+    return Chunk(status, state, none, none, rows, rows, none, 0, 0, word)
 
 
 def keep_row(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):

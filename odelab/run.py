@@ -1,5 +1,7 @@
 """The driver of every explicit run: chunks from an engine, events and budget between them, a Trajectory at the end."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from odelab import diagnosis, events
@@ -12,7 +14,9 @@ from odelab.engine import (
     STEP_LOST,
     WRONG_ANSWER,
     Chunk,
+    RightHandSideError,
     State,
+    no_steps,
 )
 from odelab.trajectory import Trajectory
 
@@ -20,28 +24,41 @@ from odelab.trajectory import Trajectory
 def run(engine, max_steps: int, watched=(), t_eval=None) -> Trajectory:
     """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts."""
     problem = engine.problem
+    parts: list[Part] = []
+    watch = events.Watch(engine, watched, problem) if watched else None
+    status, spent, rejected, evaluations = ATTEMPTS_SPENT, 0, 0, 0
+    state = State(problem.t_span[0], np.array(problem.u0), None, False, None)
     with np.errstate(all="ignore"):
-        state, evaluations = engine.begin()
-        t, u = [np.array([state.t])], [np.array(problem.u0)[None]]
-        chunks: list[Chunk] = []
-        spent = rejected = 0
-        watch = events.Watch(engine, watched, problem) if watched else None
-        status = ATTEMPTS_SPENT
-        while status == ATTEMPTS_SPENT and spent < max_steps:
-            chunk = engine.advance(state, min(engine_chunk(engine, watch, spent), max_steps - spent))
-            spent += len(chunk.t) + chunk.rejected
-            rejected += chunk.rejected
-            evaluations += chunk.evaluations
-            status = chunk.status
-            knots = np.append(chunk.t[1:], chunk.state.t) if len(chunk.t) else chunk.t
-            chunks.append(chunk)
-            t.append(knots)
-            u.append(chunk.u)
-            if watch is not None and watch.ends(chunk, state, knots):
-                status = events.TERMINAL
-                t[-1], u[-1] = watch.cut(knots, chunk.u)
-            state = chunk.state
-        return finish(engine, chunks, t, u, state, status, spent, max_steps, rejected, evaluations, watch, t_eval)
+        try:
+            state, evaluations = engine.begin()
+            while status == ATTEMPTS_SPENT and spent < max_steps:
+                chunk = engine.advance(state, min(engine_chunk(engine, watch, spent), max_steps - spent))
+                spent += len(chunk.t) + chunk.rejected
+                rejected += chunk.rejected
+                evaluations += chunk.evaluations
+                knots = np.append(chunk.t[1:], chunk.state.t) if len(chunk.t) else chunk.t
+                parts.append(Part(chunk, knots, chunk.u))
+                status = chunk.status
+                if watch is not None and watch.ends(chunk, state, knots):
+                    parts[-1] = Part(chunk, *watch.cut(knots, chunk.u))
+                    status = events.TERMINAL
+                state = chunk.state
+        except KeyboardInterrupt:  # between two calls of the engine, or while events were looked for
+            status = INTERRUPTED
+        except RightHandSideError as wrong:  # before the first step
+            status = WRONG_ANSWER
+            parts.append(Part(no_steps(state, status, str(wrong)), np.zeros(0), np.zeros((0, problem.size))))
+        if state.memory is not None:
+            evaluations += engine.controller.unseen(state.memory)
+        return finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval)
+
+
+class Part(NamedTuple):
+    """A chunk with the ends of its steps, those after a terminal event cut off."""
+
+    chunk: Chunk
+    t: np.ndarray
+    u: np.ndarray
 
 
 def engine_chunk(engine, watch, spent) -> int:
@@ -51,9 +68,11 @@ def engine_chunk(engine, watch, spent) -> int:
     return 256 if spent < 4096 else 4096
 
 
-def finish(engine, chunks, t, u, state: State, status, spent, max_steps, rejected, evaluations, watch, t_eval):
+def finish(engine, parts, state: State, status, max_steps, rejected, evaluations, watch, t_eval):
     problem, method = engine.problem, engine.method
-    step_t, step_u = np.concatenate(t), np.concatenate(u)
+    chunks = [part.chunk for part in parts]
+    step_t = np.concatenate([np.array(problem.t_span[:1]), *(part.t for part in parts)])
+    step_u = np.concatenate([np.array(problem.u0)[None], *(part.u for part in parts)])
     full = np.concatenate([chunk.h for chunk in chunks]) if chunks else np.zeros(0)
     steps = len(step_t) - 1
     full = full[:steps]
@@ -85,9 +104,9 @@ def finish(engine, chunks, t, u, state: State, status, spent, max_steps, rejecte
 
 def kept_slopes(chunks, step_u, h, status):
     """The slopes an engine kept, that of a step cut short by an event put right; None where it kept none."""
-    if not chunks or any(chunk.slope is None for chunk in chunks):
+    if any(chunk.slope is None for chunk in chunks):
         return None
-    slopes = np.concatenate([chunk.slope for chunk in chunks])[: len(h)]
+    slopes = np.concatenate([step_u[:0], *(chunk.slope for chunk in chunks)])[: len(h)]
     if status == events.TERMINAL and len(h):
         slopes[-1] = (step_u[-1] - step_u[-2]) / h[-1]
     return slopes

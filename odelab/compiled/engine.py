@@ -7,12 +7,16 @@ import numpy as np
 
 from odelab import core
 from odelab.compiled.jit import OPTIONS, jit
-from odelab.engine import Chunk, State, begin, checked_rhs
+from odelab.engine import INTERRUPTED, WRONG_ANSWER, Chunk, State, begin, checked_rhs
 from odelab.problem import ARRAY, IN_PLACE
 
 
 class NotCompilable(TypeError):
     """numba cannot compile something it was handed; the message says what, where and why."""
+
+
+class ShapeError(ValueError):
+    """Raised in compiled code, which names no numbers."""
 
 
 class CompiledEngine:
@@ -30,7 +34,10 @@ class CompiledEngine:
             controller.judge,
             project,
             controller.needs_error,
+            method.step,
+            method.steer,
         )
+        self.controller = method.steered(controller, checked_rhs(problem))
         self.params = compiled_params(problem.params)
 
     def begin(self) -> tuple[State, int]:
@@ -57,22 +64,41 @@ class CompiledEngine:
             )
         except NumbaError as reason:
             raise NotCompilable(explained(self.problem.rhs, reason)) from None
-        t_end, u_end, slope_end, fresh, memory, rejected, evaluations = rest
-        k = int(count[0])
-        state = State(t_end, u_end, slope_end, fresh, memory)
-        return Chunk(status, state, t[:k], h[:k], u[:k], slope[:k], error[:k], rejected, evaluations)
+        except (KeyboardInterrupt, SystemError, ShapeError) as stop:
+            if isinstance(stop, SystemError) and not interrupted(stop):
+                raise
+            status = WRONG_ANSWER if isinstance(stop, ShapeError) else INTERRUPTED
+            k = int(count[0])
+            if k:
+                state = State(float(t[k - 1] + h[k - 1]), u[k - 1], slope[k - 1], False, state.memory)
+            word = f"{stop}, soon after t = {state.t:g}"
+            rejected, evaluations = 0, (self.method.stages - 1) * k  # of the accepted steps at least
+        else:
+            t_end, u_end, slope_end, fresh, memory, rejected, evaluations = rest
+            word, k = "", int(count[0])
+            state = State(t_end, u_end, slope_end, fresh, memory)
+        return Chunk(status, state, t[:k], h[:k], u[:k], slope[:k], error[:k], rejected, evaluations, word)
+
+
+def interrupted(error: BaseException | None) -> bool:
+    """Is Ctrl-C behind it? Met while numba turns results into Python objects, it comes as a SystemError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 @functools.lru_cache(maxsize=128)
-def compiled_advance(rhs, form, size, propose, judge, project, adaptive) -> Callable:
+def compiled_advance(rhs, form, size, propose, judge, project, adaptive, step, steer) -> Callable:
     """`core.integrate` with everything it needs compiled into it."""
     from numba import njit
 
     done: dict = {}
-    step, combine, integrate = (jit(f, done) for f in (core.rk_step, core.combine, core.integrate))
+    slope_of = stacked(jit(rhs, done), form, size)
+    if steer is not None:
+        propose, judge = steer(propose, judge, slope_of)
+    step, combine, integrate = (jit(f, done) for f in (step, core.combine, core.integrate))
     propose, judge, project = (jit(f, done) for f in (propose, judge, project or core.unprojected))
     record = jit(fill_row_with_error if adaptive else fill_row, done)
-    slope_of = stacked(jit(rhs, done), form, size)
 
     @njit(**OPTIONS)
     def advance(params, tableau, carry, memory, t, t1, u, slope, fresh, attempts):
@@ -105,7 +131,15 @@ def stacked(rhs, form, size):
     from numba import njit
 
     if form == ARRAY:
-        return rhs
+
+        @njit(**OPTIONS)
+        def checked(t, u, params):
+            slope = rhs(t, u, params)
+            if slope.shape != u.shape:
+                raise ShapeError("the right-hand side returned another number of slopes than the state has components")
+            return slope
+
+        return checked
     if form == IN_PLACE:
 
         @njit(**OPTIONS)
