@@ -44,6 +44,13 @@ def test_every_problem_of_the_reference_set_has_its_values():
     }
 
 
+@pytest.mark.parametrize("name", sorted({name for name, _ in CASES}))
+def test_the_default_span_ends_at_a_reference(name):
+    problem = PROBLEMS[name]
+    assert problem.t_span[0] == 0.0
+    assert problem.t_span[1] in [reference.t for reference in problem.references]
+
+
 def test_other_parameters_have_no_references():
     changed = (
         problems.robertson(k1=0.05),
