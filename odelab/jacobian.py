@@ -5,6 +5,7 @@
 analytic, torch (for a tensor state) and central that applies.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -55,7 +56,7 @@ def jacobian(problem, t=None, u=None, params=None, how: str = "auto"):
     if point.how == "torch":
         import torch
 
-        state = torch.as_tensor(point.u)
+        state = _tensor(torch, point.u)
         J = _finite(_differentiated(lambda: torch.func.jacrev(point.slope)(state)), point)
         return J if library_of(point.u) is torch else to_numpy(J)
     way = {"central": differences.central, "complex": differences.complex_step}[point.how]
@@ -139,10 +140,10 @@ def _torch_product(point: Point, forward: bool) -> Callable:
     """J v (or J' v) by automatic differentiation; the answer is of the kind that the vector was."""
     import torch
 
-    state = torch.as_tensor(point.u)
+    state = _tensor(torch, point.u)
 
     def product(v):
-        vector = torch.as_tensor(v, dtype=state.dtype, device=state.device)
+        vector = _tensor(torch, v).to(state)
         if forward:
             answer = _differentiated(lambda: torch.func.jvp(point.slope, (state,), (vector,))[1])
         else:
@@ -152,9 +153,15 @@ def _torch_product(point: Point, forward: bool) -> Callable:
     return product
 
 
+def _tensor(torch, value):
+    return value if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))  # a copy: it may be locked
+
+
 def _differentiated(compute: Callable):
     try:
-        return compute()
+        with warnings.catch_warnings():  # torch's own forward mode still calls its deprecated torch.jit.script
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch")
+            return compute()
     except (TypeError, RuntimeError) as error:
         raise TypeError(
             f"`how='torch'` could not follow the right-hand side ({error}); write it with + - * / and `odelab.maths`, "

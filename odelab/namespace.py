@@ -24,7 +24,8 @@ def floating(name: str, value, like=None):
     if library is np:
         return _floating_array(name, value)
     if not isinstance(value, library.Tensor):
-        return library.as_tensor(_floating_array(name, value), dtype=like.dtype, device=like.device)
+        array = np.array(_floating_array(name, value))  # a copy: torch warns of arrays that are locked
+        return library.as_tensor(array, dtype=like.dtype, device=like.device)
     if value.is_complex():
         raise TypeError(f"`{name}` must hold real numbers, got {value.dtype}.")
     if value.dtype in (library.float32, library.float64):
