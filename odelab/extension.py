@@ -25,7 +25,7 @@ def exact_weights(method: Method) -> tuple[tuple[Fraction, ...], ...]:
     b = method.b if method.fsal else (*method.b, Fraction(0))
     rows = []
     for i in range(len(b) + len(method.extra)):
-        parts = [scaled(b[i], HERMITE_VALUE)] if i < len(b) else []
+        parts: list[tuple] = [scaled(b[i], HERMITE_VALUE)] if i < len(b) else []
         if i == 0:
             parts.append(HERMITE_START)
         if i == len(b) - 1:

@@ -62,7 +62,8 @@ def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Control
             f"`events` are located for explicit methods only; find them on the dense output of {method.name}."
         )
     solver = made_solver(problem, method, controller)
-    t, u, pieces = [solver.t], [np.array(solver.y)], []
+    t, u = [solver.t], [np.array(solver.y)]
+    pieces: list = []
     status, message = "ok", None
     with np.errstate(all="ignore"):
         while solver.status == "running":

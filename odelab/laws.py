@@ -19,9 +19,9 @@ class Law(NamedTuple):
 
 
 def _law(name, b, a=(), smooth=True):
-    errors = (*map(Fraction, b), Fraction(0), Fraction(0))[:3]
-    ratios = (*map(Fraction, a), Fraction(0), Fraction(0))[:2]
-    return Law(name, errors, ratios, smooth)
+    b1, b2, b3, *_ = (*map(Fraction, b), Fraction(0), Fraction(0))
+    a2, a3, *_ = (*map(Fraction, a), Fraction(0), Fraction(0))
+    return Law(name, (b1, b2, b3), (a2, a3), smooth)
 
 
 def h211b(b: int = 4) -> Law:

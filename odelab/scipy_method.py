@@ -33,6 +33,9 @@ def scipy_method(method: Method) -> type:
             return self.u + change if change.ndim == 1 else self.u[:, None] + change
 
     class Solver(OdeSolver):
+        t: float
+        y: np.ndarray
+
         def __init__(
             self,
             fun,
@@ -63,11 +66,15 @@ def scipy_method(method: Method) -> type:
             self.memory, _ = self.controller.start(Start(method, self.rhs, (), t0, t_bound, self.y, slope))
 
         def rhs(self, t, u, params):
-            return np.asarray(self.fun(t, u), dtype=float)
+            slope = np.array(self.fun(t, u), dtype=float)  # a copy: `fun` may reuse its answer
+            if slope.shape != u.shape:
+                raise ValueError(f"`fun` returned shape {slope.shape} for a state of shape {u.shape} at t = {t:g}.")
+            return slope
 
         def _step_impl(self):
-            accepted = []
+            accepted: list = []
             status = None
+            t, t1, u, slope, fresh = self.state
             while not accepted and status not in (STEP_LOST, STEP_LOST + 1):
                 status, t, u, slope, fresh, self.memory, *_ = core.integrate(
                     core.rk_step,
@@ -81,10 +88,14 @@ def scipy_method(method: Method) -> type:
                     keep_stages,
                     accepted,
                     self.memory,
-                    *self.state,
+                    t,
+                    t1,
+                    u,
+                    slope,
+                    fresh,
                     1,
                 )
-                self.state = (t, self.t_bound, u, slope, fresh)
+            self.state = (t, t1, u, slope, fresh)
             if not accepted:
                 return False, self.TOO_SMALL_STEP
             self.last = accepted[0]

@@ -38,7 +38,9 @@ def h_rho(problem, method: Method, t, u, h) -> np.ndarray:
 
 
 def _from_stages(problem, method, t, u, h):
-    first, last = twin_stages(method)
+    twins = twin_stages(method)
+    assert twins is not None
+    first, last = twins
     slopes = stage_slopes(problem, method, t, u, h, end=False)
     rows = np.array(method.floats[0])
     states = np.einsum("s,kns->kn", rows[last] - rows[first], slopes)  # (g_last - g_first) / h

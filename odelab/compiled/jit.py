@@ -1,10 +1,11 @@
 """numba for people's functions: what a function calls or closes over is compiled with it."""
 
 import types
+from typing import Any
 
 from odelab.compiled import overloads
 
-OPTIONS = {"nogil": True, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def jit(function, compiled=None):
