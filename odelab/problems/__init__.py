@@ -15,8 +15,10 @@ from odelab.problems.linear_systems import linear as linear
 from odelab.problems.linear_systems import linear_non_normal as linear_non_normal
 from odelab.problems.linear_systems import linear_symmetric as linear_symmetric
 from odelab.problems.mechanics import rigid_body as rigid_body
+from odelab.problems.method_of_lines import allen_cahn_1d as allen_cahn_1d
 from odelab.problems.method_of_lines import brusselator_1d as brusselator_1d
 from odelab.problems.method_of_lines import heat_1d as heat_1d
+from odelab.problems.method_of_lines import heat_1d_wave as heat_1d_wave
 from odelab.problems.oscillators import brusselator as brusselator
 from odelab.problems.oscillators import lorenz as lorenz
 from odelab.problems.oscillators import van_der_pol as van_der_pol
@@ -34,7 +36,8 @@ def catalogue() -> dict[str, Callable[..., Problem]]:
     """Name -> factory of every problem."""
     factories = (
         *(dahlquist, stiff_linear, prothero_robinson, curtiss_hirschfelder, linear),
-        *(van_der_pol, robertson, oregonator, hires, e5, pollu, brusselator, brusselator_1d, heat_1d),
+        *(van_der_pol, robertson, oregonator, hires, e5, pollu, brusselator),
+        *(brusselator_1d, heat_1d, heat_1d_wave, allen_cahn_1d),
         *(lorenz, rigid_body, arenstorf, pleiades, three_body),
     )
     return {factory.__name__: factory for factory in factories}

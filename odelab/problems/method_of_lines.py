@@ -1,4 +1,4 @@
-"""Two partial differential equations by lines: the Brusselator with diffusion and the heat equation, on (0, 1).
+"""Parabolic partial differential equations by lines, on (0, 1).
 
 `n` counts the grid points between the two boundaries, x_i = i / (n + 1), i = 1..n; the boundaries are not part of the
 state. A right-hand side is written as a loop, the form that compiled code runs at full speed. Plain Python is slow at
@@ -7,6 +7,7 @@ loops, so each carries the same formula spelled for NumPy as its attribute `arra
 
 import numpy as np
 
+from odelab import maths
 from odelab.problem import Problem
 from odelab.problems.support import also_in_array_form, number, whole_number
 
@@ -134,5 +135,105 @@ def heat_1d(n: int = 100, diffusivity: float = 1.0, u0=None) -> Problem:
     )
 
 
+def wave(s, t, params):
+    _, steepness, speed = params
+    return maths.tanh(steepness * (s - speed * t))
+
+
+def heat_1d_wave_rhs(t, u, params, out):
+    diffusivity, steepness, speed = params
+    n = u.size
+    spread = diffusivity * (n + 1.0) * (n + 1.0)
+    here, ahead = wave(0.0, t, params), wave(1.0 / (n + 1.0), t, params)
+    left, middle = 0.0, u[0] - ahead  # the distance from the wave, zero at both boundaries
+    for i in range(n):
+        here, ahead = ahead, wave((i + 2.0) / (n + 1.0), t, params)
+        right = 0.0
+        if i < n - 1:
+            right = u[i + 1] - ahead
+        out[i] = spread * (left - 2.0 * middle + right) - steepness * speed * (1.0 - here * here)
+        left, middle = middle, right
+
+
+def heat_1d_wave_array(t, u, params):
+    diffusivity, steepness, speed = params
+    n = u.shape[0]
+    front = wave(np.arange(1, n + 1) / (n + 1.0), t, params).reshape(n, *(1,) * (u.ndim - 1))
+    return heat_1d_array(t, u - front, (diffusivity,)) - steepness * speed * (1.0 - front * front)
+
+
+def heat_1d_wave_exact(n):
+    def exact(t, params):
+        return wave(np.arange(1, n + 1) / (n + 1.0), np.asarray(t, dtype=float)[..., None], params)
+
+    return exact
+
+
+def heat_1d_wave(n: int = 100, diffusivity: float = 1.0, steepness: float = 5.0, speed: float = 1.0) -> Problem:
+    """u_t = diffusivity * u_ss + f(s, t) at n grid points, with f and the boundaries such that u is a moving front.
+
+    u(s, t) = w = tanh(steepness * (s - speed * t)). f contains the second difference of w and not its derivative, so
+    the front solves the semi-discrete system too.
+    """
+    n = whole_number("n", n, 2)
+    params = (number("diffusivity", diffusivity), number("steepness", steepness), number("speed", speed))
+    exact = heat_1d_wave_exact(n)
+    return Problem(
+        heat_1d_wave_rhs,
+        exact(0.0, params),
+        (0.0, 0.7),
+        params,
+        jacobian=heat_1d_jacobian,
+        exact=exact,
+        name="heat_1d_wave",
+        about="The non-autonomous example of B. P. Sommeijer, L. F. Shampine and J. G. Verwer, RKC: an explicit solver "
+        "for parabolic PDEs, J. Comput. Appl. Math. 88 (1998) 315-326, in one dimension.",
+    )
+
+
+def allen_cahn_1d_rhs(t, u, params, out):
+    (diffusivity,) = params
+    n = u.size
+    spread = diffusivity * (n + 1.0) * (n + 1.0)
+    for i in range(1, n - 1):
+        out[i] = u[i] - u[i] * u[i] * u[i] + spread * (u[i - 1] - 2.0 * u[i] + u[i + 1])
+    out[0] = u[0] - u[0] * u[0] * u[0] + spread * (-1.0 - 2.0 * u[0] + u[1])
+    out[n - 1] = u[n - 1] - u[n - 1] * u[n - 1] * u[n - 1] + spread * (u[n - 2] - 2.0 * u[n - 1] + 1.0)
+
+
+def allen_cahn_1d_array(t, u, params):
+    (diffusivity,) = params
+    n = u.shape[0]
+    grid = np.empty((n + 2, *u.shape[1:]))
+    grid[0], grid[1:-1], grid[-1] = -1.0, u, 1.0
+    return u - u * u * u + diffusivity * (n + 1.0) * (n + 1.0) * (grid[:-2] - 2.0 * grid[1:-1] + grid[2:])
+
+
+def allen_cahn_1d_jacobian(t, u, params):
+    from scipy import sparse
+
+    return (heat_1d_jacobian(t, u, params) + sparse.diags_array(1.0 - 3.0 * u * u)).tocsc()
+
+
+def allen_cahn_1d(n: int = 200, diffusivity: float = 0.0025) -> Problem:
+    """u_t = diffusivity * u_ss + u - u^3 at n grid points, u = -1 and 1 at the boundaries.
+
+    From u(s, 0) = 0.53 x - 0.47 sin(1.5 pi x), x = 2 s - 1: two fronts that stand still for long before they meet.
+    """
+    n = whole_number("n", n, 2)
+    place = 2.0 * np.arange(1, n + 1) / (n + 1) - 1.0
+    return Problem(
+        allen_cahn_1d_rhs,
+        0.53 * place - 0.47 * np.sin(1.5 * np.pi * place),
+        (0.0, 20.0),
+        (number("diffusivity", diffusivity),),
+        jacobian=allen_cahn_1d_jacobian,
+        name="allen_cahn_1d",
+        about="L. N. Trefethen, Spectral Methods in MATLAB (2000), program 34: metastable patterns.",
+    )
+
+
 also_in_array_form(brusselator_1d_rhs, brusselator_1d_array)
 also_in_array_form(heat_1d_rhs, heat_1d_array)
+also_in_array_form(heat_1d_wave_rhs, heat_1d_wave_array)
+also_in_array_form(allen_cahn_1d_rhs, allen_cahn_1d_array)
