@@ -7,6 +7,7 @@ non-normal Jacobians and under a shift of the origin SAI says something else tha
 """
 
 import dataclasses
+import textwrap
 import time
 from pathlib import Path
 
@@ -263,20 +264,34 @@ def finite_figure(data):
 
 def map_figure(rows):
     columns = ("transient", "slow", "limited by accuracy", "limited by stability", "all")
+    constant = sorted({row["problem"] for row in rows if not np.isfinite(row["all"])})
+    rows = [row for row in rows if np.isfinite(row["all"])]
     table = np.array([[row[column] for column in columns] for row in rows])
-    with style.figure(height=0.24 * len(rows) + 1.4) as (drawing, axes):
+    with style.figure(height=0.26 * len(rows) + 1.6) as (drawing, axes):
         plane = axes[0, 0]
         image = plane.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
         for (i, j), value in np.ndenumerate(table):
-            plane.text(j, i, "·" if np.isnan(value) else f"{value:+.2f}", ha="center", va="center", fontsize=7)
-        plane.set_xticks(range(len(columns)), columns)
+            plane.text(
+                j,
+                i,
+                "·" if np.isnan(value) else f"{value:+.2f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if abs(value) > 0.7 else "black",
+            )
+        plane.set_xticks(range(len(columns)), [column.replace(" by ", "\nby ") for column in columns])
         plane.set_yticks(range(len(rows)), [f"{row['problem']}, {row['method']}" for row in rows])
         plane.grid(False)
+        plane.set_title(
+            "SI is constant, nothing to rank: " + "\n".join(textwrap.wrap(", ".join(constant), 48)), loc="left"
+        )
         drawing.colorbar(image, ax=plane, label="rank correlation of SAI with SI")
     return drawing
 
 
 def cloud_figure(runs):
+    """SAI against SI along four runs, from dark (early) to bright (late); the line is SAI = SI."""
     wanted = [("robertson", "RADAU"), ("van_der_pol", "DOPRI5"), ("hires", "RADAU"), ("pleiades", "DOPRI5")]
     chosen = ([key for key in wanted if key in runs] or list(runs))[:4]
     with style.figure(2, 2, height=5.2) as (drawing, axes):
@@ -287,6 +302,7 @@ def cloud_figure(runs):
             low, high = np.nanmin(ind.si[at]), np.nanmax(ind.si[at])
             axis.plot([low, high], [low, high], color=style.GREY, linewidth=0.8)
             axis.set(xscale="log", yscale="log", xlabel="SI", ylabel="SAI", title=f"{key[0]}, {key[1]}")
+            axis.minorticks_off()
     return drawing
 
 
