@@ -58,6 +58,7 @@ class JacobianOperator:
             unit = np.zeros(columns, self.dtype)
             unit[j] = 1.0
             matrix[:, j] = np.reshape(to_numpy(self.matvec(unit)), rows)
+        reject_nonfinite("J", matrix)
         return matrix
 
 

@@ -117,6 +117,7 @@ def _dense(operator, known, shift, zero_tolerance, on=None) -> Spectrum:
 
 
 def _full(values, known, zero_tolerance, noise, how, **quality) -> Spectrum:
+    known = known if np.iscomplexobj(known) else known.astype(values.real.dtype)
     values = np.concatenate([values, known])
     values = values[np.lexsort((values.imag, -values.real))]
     real = values.real
