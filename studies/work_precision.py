@@ -1,0 +1,179 @@
+"""Methods and step-size laws over the catalogue: work against precision, and how smooth the steps are (about 2 min).
+
+Söderlind (2003) designed eight digital filters so that step sequences stay smooth. Shown here: what a given error costs
+with every method on every problem it can reach; and, on runs that stability holds back, how often each law is rejected
+and how much its step sizes jitter. On such runs the filters are not designed to help, and most are rejected more often
+than the PI laws that damp exactly this loop (Gustafsson 1991; Hall and Higham 1988).
+"""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import tyro
+from rich.progress import track
+
+import odelab as ol
+from odelab.laws import FILTERS
+from odelab.plot import style
+from odelab.plot import work_precision as work_precision_figure
+from studies._record import Record
+
+EXPLICIT = (ol.HEUN, ol.BS32, ol.RKF45, ol.DOPRI5, ol.DOP853)
+PROBLEMS = {
+    "lorenz": lambda: ol.problems.lorenz(),
+    "brusselator": lambda: ol.problems.brusselator(),
+    "arenstorf": lambda: ol.problems.arenstorf(),
+    "pleiades": lambda: ol.problems.pleiades(),
+    "rigid_body": lambda: ol.problems.rigid_body(),
+    "van_der_pol": lambda: ol.problems.van_der_pol(mu=5.0).replace(t_span=(0.0, 20.0)),
+    "hires": lambda: ol.problems.hires().replace(t_span=(0.0, 5.0)),
+    "robertson": lambda: ol.problems.robertson().replace(t_span=(0.0, 0.3)),
+    "brusselator_1d": lambda: ol.problems.brusselator_1d(n=40).replace(t_span=(0.0, 1.0)),
+    "oregonator": lambda: ol.problems.oregonator().replace(t_span=(0.0, 360.0)),
+}
+IMPLICIT_TOO = ("hires", "robertson", "van_der_pol", "brusselator_1d", "oregonator")
+STABILISED_TOO = ("hires", "brusselator_1d")  # spectra along the negative real axis
+IMPLICIT_ONLY = ("oregonator",)
+HELD_BACK = {
+    "linear, -1000 and -1": lambda: ol.problems.linear_symmetric([-1000.0, -1.0]).replace(t_span=(0.0, 5.0)),
+    "Robertson": lambda: ol.problems.robertson().replace(t_span=(0.0, 2.0)),
+    "van der Pol, mu = 100": lambda: ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 20.0)),
+    "Curtiss-Hirschfelder": lambda: ol.problems.curtiss_hirschfelder().replace(t_span=(0.0, 60.0)),
+}
+LAWS = ("i", "pi42", "pi33", "pi34", "pc11", *FILTERS)
+
+
+@dataclasses.dataclass
+class Arguments:
+    """Every method on every problem; then every law on runs that stability holds back."""
+
+    out: Path = Path("results/work_precision")
+    """Where figures, tables and record.json go."""
+    tolerances: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+    """Relative tolerances."""
+    held_back_rtol: float = 1e-5
+    """Tolerance of the runs held back by stability."""
+    smoke: bool = False
+    """A run of seconds that only shows that everything works."""
+
+
+def main(arguments: Arguments):
+    problems, laws, held_back = PROBLEMS, LAWS, HELD_BACK
+    if arguments.smoke:
+        arguments = dataclasses.replace(arguments, tolerances=(1e-3, 1e-4))
+        problems = {name: PROBLEMS[name] for name in ("brusselator", "robertson")}
+        laws, held_back = ("i", "pi42", "h211b"), {"Robertson": HELD_BACK["Robertson"]}
+    record = Record("work_precision", arguments, arguments.out)
+
+    measured = {}
+    for name, make in track(problems.items(), description="methods", transient=True):
+        methods = () if name in IMPLICIT_ONLY else EXPLICIT
+        methods += (ol.RKC2,) if name in STABILISED_TOO else ()
+        methods += (ol.RADAU, ol.BDF) if name in IMPLICIT_TOO else ()
+        measured[name] = ol.work_precision(make(), methods, rtol=arguments.tolerances, max_steps=400_000)
+        record.figure(work_precision_figure(measured[name], against=("evaluations",)), f"methods_{name}")
+    costs = cost_rows(measured)
+    record.table("cost_of_six_digits", costs, "Evaluations for a relative error of 1e-6 (interpolated)")
+    record.numbers["methods"] = {name: data.rows for name, data in measured.items()}
+
+    filters = {}
+    for name in ("brusselator", "van_der_pol"):
+        if name in problems:
+            filters[name] = ol.work_precision(problems[name](), [ol.DOPRI5], rtol=arguments.tolerances, laws=laws)
+            record.figure(work_precision_figure(filters[name], against=("evaluations",)), f"laws_{name}")
+    rows, runs = smoothness(held_back, laws, arguments.held_back_rtol)
+    record.table("laws_held_back", rows, f"DOPRI5 held back by stability, rtol {arguments.held_back_rtol:g}")
+    record.figure(sequences_figure(runs, laws), "step_sequences")
+    record.text("conclusions", conclusions(costs, rows))
+    record.close()
+
+
+def cost_rows(measured, error=1e-6):
+    """Evaluations each method needs for one error, read off its curve on log axes."""
+    names = sorted({method for data in measured.values() for method, _ in data.curves()}, key=order_of_names)
+    rows = []
+    for name, data in measured.items():
+        row = {"problem": name}
+        for method in names:
+            points = [work for (m, _), works in data.curves().items() if m == method for work in works]
+            row[method] = cost_at(points, error)
+        rows.append(row)
+    return rows
+
+
+def order_of_names(name):
+    return [*(method.name for method in EXPLICIT), "RKC2", "RADAU", "BDF"].index(name)
+
+
+def cost_at(points, error):
+    """NaN where the curve does not reach the error."""
+    good = sorted((work.error, work.evaluations) for work in points if 0.0 < work.error < 1.0)
+    errors = np.array([e for e, _ in good])
+    if len(good) < 2 or not errors[0] <= error <= errors[-1]:
+        return float("nan")
+    return float(np.exp(np.interp(np.log(error), np.log(errors), np.log([n for _, n in good]))))
+
+
+def smoothness(problems, laws, rtol):
+    rows, runs = [], {}
+    for name, make in problems.items():
+        for law in laws:
+            run = ol.solve(make(), ol.DOPRI5, ol.adaptive(rtol, 1e-3 * rtol, law), max_steps=200_000, throw=False)
+            late = np.log2(run.h[len(run.h) // 2 : -1])  # the second half, the last step cut to land on t1 left out
+            runs[name, law] = run
+            rows.append(
+                {
+                    "problem": name,
+                    "law": law,
+                    "steps": run.steps,
+                    "rejected": run.rejected,
+                    "evaluations": run.evaluations,
+                    "jitter": float(np.std(np.diff(late))),
+                    "held back": "h*rho" in run.message,
+                }
+            )
+    return rows, runs
+
+
+def sequences_figure(runs, laws, shown=120):
+    """The last steps of each law on the first problem, each in its own row."""
+    name = next(iter(runs))[0]
+    columns = 2
+    height = -(-len(laws) // columns)
+    with style.figure(height, columns, height=0.85 * height + 0.8, sharex=True, sharey=True) as (drawing, axes):
+        for axis, law in zip(axes.flat, laws, strict=False):
+            h = runs[name, law].h[-shown - 1 : -1]
+            axis.plot(h / np.median(h), linewidth=0.9)
+            axis.set_title(f"{law}, {runs[name, law].rejected} rejected", loc="left", pad=2)
+            axis.set(ylim=(0.5, 1.6))
+        for axis in axes.flat[len(laws) :]:
+            axis.set_axis_off()
+        drawing.supylabel("h / median", fontsize=9)
+        drawing.supxlabel(f"the last {shown} steps on {name}", fontsize=9)
+    return drawing
+
+
+def conclusions(costs, rows):
+    lines = ["# Conclusions", ""]
+    for row in costs:
+        reached = {method: cost for method, cost in row.items() if method != "problem" and np.isfinite(cost)}
+        if reached:
+            best = min(reached, key=lambda method: reached[method])
+            lines.append(
+                f"- {row['problem']}: {best} is cheapest for an error of 1e-6, {reached[best]:.0f} evaluations."
+            )
+    for name in dict.fromkeys(row["problem"] for row in rows):
+        here = [row for row in rows if row["problem"] == name]
+        by = {row["law"]: row for row in here}
+        calm = min(here, key=lambda row: row["jitter"])
+        worse = [law for law, row in by.items() if row["rejected"] > by["i"]["rejected"]]
+        lines.append(
+            f"- Held back on {name}: i is rejected {by['i']['rejected']} times, pi42 {by['pi42']['rejected']}; more "
+            f"often than i: {', '.join(worse) or 'none'}; smoothest steps: {calm['law']}."
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Arguments, prog="python -m studies.work_precision", description=__doc__))
