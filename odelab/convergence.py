@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.controllers import fixed
+from odelab.controllers import adaptive, fixed
+from odelab.dop853 import DOP853
 from odelab.problem import Problem
 from odelab.solve import solve
 from odelab.tableau import Method
@@ -24,9 +25,9 @@ class ObservedOrder(NamedTuple):
 def observed_order(method: Method, problem: Problem, h: Any = None, engine: str = "auto") -> ObservedOrder:
     """Fit error ~ h^order at the end of the span over a sequence of fixed steps.
 
-    The truth is the problem's exact solution, its reference value at t1, or else a run with a quarter of the smallest
-    step. Errors down at rounding, and steps too large to be in the asymptotic range, are left out of the fit: the
-    slope is the median over neighbouring pairs.
+    The truth is the problem's exact solution, its reference value at t1, or else a run of DOP853 at rtol 1e-13. Errors
+    down at rounding, and steps too large to be in the asymptotic range, are left out of the fit: the slope is the
+    median over neighbouring pairs.
     """
     t0, t1 = problem.t_span
     sizes = np.asarray(abs(t1 - t0) / (16 * 2 ** np.arange(6)) if h is None else h, dtype=float)
@@ -35,7 +36,8 @@ def observed_order(method: Method, problem: Problem, h: Any = None, engine: str 
     sizes = np.sort(sizes)[::-1]
     truth = known_end(problem)
     if truth is None:
-        truth = solve(problem, method, fixed(sizes[-1] / 4), engine=engine).step_u[-1]
+        tight = adaptive(1e-13, 1e-15 * (1.0 + float(np.abs(problem.u0).max())))
+        truth = solve(problem, DOP853, tight, engine=engine).step_u[-1]
     ends = [solve(problem, method, fixed(float(size)), engine=engine).step_u[-1] for size in sizes]
     error = np.array([np.linalg.norm(end - truth) for end in ends])
     usable = error > 1e-13 * (1.0 + np.linalg.norm(truth)) * np.abs(t1 - t0) / sizes
