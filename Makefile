@@ -3,14 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: study test lint smoke bench clean
+.PHONY: study test slow lint smoke bench clean
 .DELETE_ON_ERROR:
 
 study: $(VENV)/ready
 	$(RUN) -m studies.stiff_euler
 
 test: $(VENV)/ready
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n 2 --dist worksteal -m "not slow"
+
+slow: $(VENV)/ready
+	$(RUN) -m pytest -n 2 --dist worksteal -m slow
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .
