@@ -65,6 +65,28 @@ def test_a_default_problem_is_ready(name):
     assert np.isfinite(problem.slope(problem.t_span[0], problem.u0)).all()
 
 
+def test_default_parameters_are_those_of_the_literature():
+    expected = {
+        "dahlquist": (-1.0,),
+        "prothero_robinson": (-1e6,),
+        "curtiss_hirschfelder": (-50.0,),
+        "linear": (998.0, 1998.0, -999.0, -1999.0),
+        "van_der_pol": (5.0,),
+        "robertson": (0.04, 3e7, 1e4),
+        "oregonator": (77.27, 8.375e-6, 0.161),
+        "hires": (280.0,),
+        "e5": (7.89e-10, 1.1e7, 1.13e3, 1e6),
+        "brusselator": (1.0, 3.0),
+        "brusselator_1d": (0.02, 1.0, 3.0),
+        "heat_1d": (1.0,),
+        "lorenz": (10.0, 28.0, 8.0 / 3.0),
+        "rigid_body": (0.51,),
+        "arenstorf": (0.012277471,),
+        "three_body": (0.0,),
+    }
+    assert {name: PROBLEMS[name].params for name in expected} == expected
+
+
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=seeds)
 @settings(deadline=None, max_examples=15)
