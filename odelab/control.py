@@ -28,10 +28,13 @@ def accept_finite(memory, dt, errors, u, u_new):
 
 def propose_next(memory, t, t1, u, slope):
     """The step the last judgement asked for, stretched by up to 1 % to land on t1 rather than leave a sliver."""
-    dt = memory[1][0]
+    settings, history = memory
+    dt = history[0]
     remaining = t1 - t
     if (remaining - 1.01 * dt) * dt <= 0.0:
         dt = remaining
+        if abs(dt) > settings[9] * (1.0 + 1e-9):  # beyond the largest step by more than the rounding of t
+            dt = 0.5 * dt
     return dt, dt, memory
 
 
