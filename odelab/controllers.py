@@ -32,7 +32,8 @@ class Controller:
     """The two halves of step-size control and how they begin.
 
     propose(memory, t, t1, u, slope) -> (dt, h, memory) looks forward; judge(memory, dt, errors, u, u_new) -> (accept,
-    memory) looks back; start(Start) -> (memory, evaluations). A gate of a network is a `propose` with a judge that
+    memory) looks back; start(Start) -> (memory, evaluations); unseen(memory) counts the evaluations made in proposing
+    and stepping that the driver does not see. A gate of a network is a `propose` with a judge that
     accepts everything.
     """
 
@@ -47,6 +48,7 @@ class Controller:
     h: float | None = None
     first_step: float | None = None
     max_step: float = math.inf
+    unseen: Callable[[Any], int] = lambda memory: 0
 
     def __repr__(self):
         return self.name

@@ -27,6 +27,10 @@ class Dense:
     h: np.ndarray  # (m,)
     project: Callable | None = None
 
+    def __post_init__(self):
+        if not isinstance(self.method, Method):  # a step cut short is not taken again: what is left of it counts
+            object.__setattr__(self, "h", np.diff(self.t))
+
     def __call__(self, t):
         times = np.asarray(t, dtype=float)
         wanted = np.atleast_1d(times)
@@ -58,8 +62,33 @@ class Dense:
 
     def polynomials(self, steps) -> np.ndarray:
         """(len(steps), degree, n): coefficients of theta, theta^2, ... of u(theta) - u on each of the steps."""
+        if not isinstance(self.method, Method):
+            return self.hermite(steps)
         slopes = stage_slopes(self.problem, self.method, self.t[steps], self.u[steps], self.h[steps])
         return np.einsum("sp,kns,k->kpn", extension.weights(self.method), slopes, self.h[steps])
+
+    def hermite(self, steps):
+        """The same of the cubic through both ends of a step with the slopes there."""
+        h = self.h[steps, None]
+        start, end = (slopes_at(self.problem, self.t[i], self.u[i]) * h for i in (steps, steps + 1))
+        data = np.stack([self.u[steps + 1] - self.u[steps], start, end])
+        return np.einsum("sp,skn->kpn", extension.HERMITE[:, 1:], data)
+
+
+def slopes_at(problem: Problem, t, u) -> np.ndarray:
+    """(k, n): the right-hand side at the states u (k, n)."""
+    rhs = array_form(problem)
+    with np.errstate(all="ignore"):
+        return np.array([rhs(time, state, problem.params) for time, state in zip(t, u, strict=True)])
+
+
+def effective_slopes(trajectory) -> np.ndarray:
+    """S of every step: sum b_i k_i, or what the step moved by where its stages are not to be had again."""
+    t, u, h, method = trajectory.step_t, trajectory.step_u, trajectory.h, trajectory.method
+    if not isinstance(method, Method):
+        return np.diff(u, axis=0) / np.asarray(h)[:, None]
+    stages = stage_slopes(trajectory.problem, method, t[:-1], u[:-1], h, end=False)
+    return stages @ np.array(method.floats[1])
 
 
 def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndarray:

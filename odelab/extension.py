@@ -16,6 +16,7 @@ from odelab.tableau import Method
 HERMITE_VALUE = (0, 0, 3, -2)  # of the new state, powers of theta from 0
 HERMITE_START = (0, 1, -2, 1)  # of the slope at the old state
 HERMITE_END = (0, 0, -1, 1)  # of the slope at the new state
+HERMITE = np.array([HERMITE_VALUE, HERMITE_START, HERMITE_END], dtype=float)
 BUMP = (0, 0, 1, -2, 1)  # theta^2 (1 - theta)^2
 
 

@@ -11,6 +11,7 @@ from odelab.events import checked_events
 from odelab.implicit import ImplicitMethod, solve_implicit
 from odelab.problem import Problem
 from odelab.run import run
+from odelab.stabilised import StabilisedMethod
 from odelab.tableau import Method
 from odelab.trajectory import Trajectory
 
@@ -27,7 +28,7 @@ class RunFailed(RuntimeError):
 
 def solve(
     problem: Problem,
-    method: Method | ImplicitMethod,
+    method: Method | StabilisedMethod | ImplicitMethod,
     controller: Controller | None = None,
     *,
     t_eval: Any = None,
@@ -76,7 +77,7 @@ def check_arguments(problem, method, controller, engine, max_steps):
         raise TypeError(
             f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem(rhs, u0, t_span)."
         )
-    if not isinstance(method, Method | ImplicitMethod):
+    if not isinstance(method, Method | StabilisedMethod | ImplicitMethod):
         raise TypeError(
             f"`method` must be a Method like odelab.DOPRI5, got {method!r}; the methods are in odelab.METHODS."
         )

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from odelab import trees
+from odelab import core, trees
 
 ROUNDING = Fraction(1, 10**13)  # what an order condition may miss when coefficients are published as decimals
 EXACT_ORDERS = 5  # beyond it the trees are many and coefficients long decimals: floats, which cost milliseconds
@@ -63,6 +63,12 @@ class Method:
                     )
                 self._check(row, getattr(self, row), order)
         self._keep_extension(keep)
+
+    step = staticmethod(core.rk_step)
+    steer = None  # a method whose stages follow the spectral radius puts a hand on the controller
+
+    def steered(self, controller, rhs):
+        return controller
 
     def _keep_extension(self, keep):
         ends = self.stages + (0 if self.fsal else 1)  # the stages and the slope at the new state

@@ -60,8 +60,7 @@ class Trajectory:
     @functools.cached_property
     def slope(self):
         """S = sum b_i k_i of every step, found by taking the steps again where the engine did not keep it."""
-        stages = dense.stage_slopes(self.problem, self.method, self.step_t[:-1], self.step_u[:-1], self.h, end=False)
-        return stages @ np.array(self.method.floats[1])
+        return dense.effective_slopes(self)
 
     @functools.cached_property
     def h_rho(self):

@@ -1,0 +1,95 @@
+"""How many stages a step needs: the spectral radius of the Jacobian, and the controller that keeps it up to date.
+
+The non-linear power method and its use are those of the code of Sommeijer, Shampine and Verwer (J. Comput. Appl. Math.
+88 (1998) 315-326, Section 3). Closed like `odelab.core`; helpers are bound by the functions that make them.
+"""
+
+import numpy as np
+
+LIFE = 25.0  # accepted steps an estimate serves
+
+
+def norm(v):
+    return float(np.sqrt((v * v).sum()))
+
+
+def power_method(norm):
+    """A non-linear power method, made of its helper."""
+
+    def estimate(rhs, params, t, u, slope, direction):
+        """(1.2 times the spectral radius at (t, u), the eigenvector for the next time, evaluations).
+
+        Differences of the right-hand side over sqrt(eps) ||u|| stand for products with the Jacobian. A change by less
+        than 1 % ends it; a complex pair may never settle, then the largest of the late estimates counts.
+        """
+        size = norm(u)
+        distance = 1.5e-8 * size
+        if size == 0.0:
+            distance = 1.5e-8
+        length = norm(direction)
+        if not 0.0 < length < 1e300:
+            direction = 1.0 + 0.0 * u
+            length = norm(direction)
+        step = (distance / length) * direction
+        radius, largest, evaluations = 0.0, 0.0, 0
+        for iteration in range(1, 51):
+            change = rhs(t, u + step, params) + (-1.0) * slope
+            evaluations += 1
+            grown = norm(change)
+            last, radius = radius, grown / distance
+            if iteration > 40:
+                largest = max(largest, radius)
+            if not 0.0 < grown < 1e300 or (iteration > 1 and abs(radius - last) <= 0.01 * radius):
+                break
+            step = (distance / grown) * change
+        return 1.2 * max(radius, largest), step, evaluations
+
+    return estimate
+
+
+def given_radius(radius):
+    """The same, from a function radius(t, u, params) that knows."""
+
+    def estimate(rhs, params, t, u, slope, direction):
+        return float(radius(t, u, params)), direction, 0
+
+    return estimate
+
+
+def steering(estimate, stage_number, most_stable, life):
+    """What turns a controller's two halves into those of a method whose stages follow the spectral radius.
+
+    Its memory is the controller's with one tuple at the end: (parameters, rho, eigenvector, age of rho in accepted
+    steps, most stages, stages of the step at hand, evaluations beyond those the driver counts).
+    """
+
+    def steer(propose, judge, rhs):
+        def propose_stable(memory, t, t1, u, slope):
+            dt, h, inner = propose(memory[:-1], t, t1, u, slope)
+            params, rho, direction, age, most, stages, spent = memory[-1]
+            if age < 0.0 or age >= life:
+                rho, direction, evaluations = estimate(rhs, params, t, u, slope, direction)
+                age = 0.0
+                spent += evaluations
+                if not rho < 1e300:
+                    rho = 0.0  # the slopes are not finite: the step will say so
+            needed = stage_number(abs(dt) * rho)
+            if needed > most:  # rounding grows with s^2
+                needed = int(most)
+                h = h * (most_stable(needed) / (abs(dt) * rho))
+                dt = h
+            return dt, (h, needed), inner + ((params, rho, direction, age, most, float(needed), spent),)
+
+        def judge_stable(memory, dt, errors, u, u_new):
+            accept, inner = judge(memory[:-1], dt, errors, u, u_new)
+            params, rho, direction, age, most, stages, spent = memory[-1]
+            spent += stages - 1.0
+            if accept == 1:
+                age += 1.0
+            elif age > 0.0:
+                age = -1.0  # rejected with an old estimate: look again
+            return accept, inner + ((params, rho, direction, age, most, stages, spent),)
+
+        return propose_stable, judge_stable
+
+    return steer
