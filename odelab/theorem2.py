@@ -24,6 +24,7 @@ from odelab.premise import Premise
 __all__ = ["Theorem2", "theorem2"]
 
 PRESENT = 1e-8  # a mode whose |c_i| is below this share of ||u|| takes no part
+LOST = 1e-4  # coefficients beyond this share of 1 / eps have no digit to rely on
 IDENTITY = 1e-10  # the residual of a symmetric system is rounding up to here (in single precision 100 n eps)
 
 
@@ -176,7 +177,7 @@ def _general_modes(J, u, offset, rounding) -> Modes:
     sides = library.stack([u, offset], 2) * library.ones_like(vectors[:, :, :1])  # complex where the vectors are
     try:
         coefficients = library.linalg.solve(vectors, sides)
-        lost = ~(library.amax(library.abs(coefficients), (1, 2)) * epsilon(J) < 1.0)
+        lost = ~(library.amax(library.abs(coefficients), (1, 2)) * epsilon(J) < LOST)
     except library.linalg.LinAlgError:
         coefficients, lost = library.zeros_like(sides), library.isfinite(norm(J, (1, 2)))
     if bool(lost.any()):  # defective to within rounding: too few eigenvectors, so the nearest combination of them

@@ -254,7 +254,8 @@ def test_the_zero_map_and_a_defective_one_get_no_verdict():
     assert nothing.si == 0.0
     assert (nothing.identity, nothing.limit) == (False, False)
     jordan = theorem2([[-1.0, 1.0], [0.0, -1.0]], [0.0, 1.0], [1.0, -1.0])
-    assert np.isfinite([jordan.c, jordan.q, jordan.residual]).all()
+    assert np.abs([jordan.c, jordan.q]).max() < 10.0  # not the 1e30 of a system solved with dependent eigenvectors
+    assert jordan.residual > 0.01
     assert (jordan.identity, jordan.limit) == (False, False)
 
 
