@@ -21,7 +21,7 @@ def accept_finite(memory, dt, errors, u, u_new):
     """Accept every step whose state is finite."""
     t0, h, n = memory
     accept = 1
-    if float((u_new - u_new).sum()) != 0.0:  # NaN and infinity leave NaN
+    if (u_new - u_new).sum() != 0.0:  # NaN and infinity leave NaN
         accept = -1
     return accept, (t0, h, n + 1.0)
 
