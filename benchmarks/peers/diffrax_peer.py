@@ -1,0 +1,42 @@
+"""diffrax: Dopri5 with its default controller, jitted; ensembles by vmap."""
+
+import numpy as np
+
+NAME = "diffrax Dopri5"
+MOST = 2**22  # attempts
+
+
+def single(problem, rtol, atol):
+    jax, solve = solver(problem, rtol, atol, first_step=None)
+    return compiled(jax, jax.jit(solve), problem.u0, np.asarray(problem.params))
+
+
+def ensemble(problem, u0, params, rtol, atol, first_step):
+    jax, solve = solver(problem, rtol, atol, first_step)
+    return compiled(jax, jax.jit(jax.vmap(solve)), u0, params)
+
+
+def solver(problem, rtol, atol, first_step):
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    import diffrax
+    import jax.numpy as jnp
+
+    term = diffrax.ODETerm(lambda t, u, p: jnp.stack(problem.rhs(t, u, p)))
+    controller = diffrax.PIDController(rtol=rtol, atol=atol)
+
+    def solve(u0, params):
+        solution = diffrax.diffeqsolve(
+            term, diffrax.Dopri5(), *problem.t_span, first_step, u0, params,
+            saveat=diffrax.SaveAt(t1=True), stepsize_controller=controller, max_steps=MOST,
+        )  # fmt: skip
+        return solution.ys[0]
+
+    return jax, solve
+
+
+def compiled(jax, function, *arguments):
+    arguments = [jax.numpy.asarray(a, dtype=float) for a in arguments]
+    ready = function.lower(*arguments).compile()
+    return lambda: np.asarray(ready(*arguments))

@@ -1,0 +1,35 @@
+"""SciPy's solve_ivp: RK45 for single runs and, one after another, for ensembles; BDF for large systems."""
+
+import numpy as np
+
+NAME = "scipy RK45"
+
+
+def single(problem, rtol, atol):
+    return solver(problem.rhs, problem, rtol, atol, method="RK45")
+
+
+def sparse_bdf(problem, rtol, atol):
+    """BDF with the problem's sparse Jacobian, the right-hand side in whole-array NumPy."""
+    return solver(problem.rhs.array_form, problem, rtol, atol, method="BDF", jac=problem.jacobian)
+
+
+def ensemble(problem, u0, params, rtol, atol, first_step):
+    """A loop: SciPy has no other way."""
+    single = [
+        solver(problem.rhs, problem.replace(u0=u, params=tuple(p)), rtol, atol, method="RK45", first_step=first_step)
+        for u, p in zip(u0, params, strict=True)
+    ]
+    return lambda: np.array([run() for run in single])
+
+
+def solver(slope, problem, rtol, atol, **options):
+    from scipy.integrate import solve_ivp
+
+    def call():
+        solution = solve_ivp(slope, problem.t_span, problem.u0, rtol=rtol, atol=atol, args=(problem.params,), **options)
+        if solution.status != 0:
+            raise RuntimeError(solution.message)
+        return solution.y[:, -1]
+
+    return call
