@@ -184,6 +184,6 @@ def e5(a: float = 7.89e-10, b: float = 1.1e7, c: float = 1.13e3, m: float = 1e6)
         "systems of ODEs, BIT 15 (1975) 10-48; Hairer and Wanner, Solving ODEs II, section IV.10, extend it to "
         "t = 1e13. The value published for that time, y2 = 0.88677e-22 and y3 = 0.88548e-22, breaks y2 = y3 + y4: "
         "wrong from the fourth and the third digit on. Right is y2 = y3 = 0.88612e-22; y1 and y4 are below "
-        "the smallest float64. Rounding at y2's maximum, 1.4e-10, leaves y2 - y3 - y4 at 1e-26 to 1e-25 from then on: "
+        "the smallest float64. Rounding at y2's maximum, 1.4e-10, leaves y2 - y3 - y4 at 4e-26 to 4e-25 from then on: "
         "in float64 y2 and y3 are reached to about 5 digits at 1e11 and 3 at 1e13, however fine the tolerance.",
     )

@@ -24,7 +24,7 @@ meant is S. Liang, Z. Huang and H. Zhang, Stiffness-aware neural network for lea
 
 Near a collision nothing special happens: an adaptive explicit method shortens its step like the distance to the power
 3/2 and gets through, since exact collisions have probability zero; the error it makes there shows in the energy. Of 400
-starts run to t = 10 with SciPy's DOP853 at rtol 1e-9 all ended, in 18 to 181 steps, the nearest approach 0.016, the
+starts run to t = 10 with SciPy's DOP853 at rtol 1e-9 all ended, in 18 to 181 steps, the nearest step at 0.016, the
 largest error of the energy 4e-8.
 A fixed step larger than the encounter throws bodies out at any speed. `softening` takes the singularity away and
 changes the problem.
