@@ -87,6 +87,14 @@ class Method:
                 f"`dense` of {self.name} needs one weight per stage, one for the slope at the new state, and one per "
                 f"row of `extra`: {ends + len(self.extra)}, got {[len(row) for row in self.dense]}."
             )
+        from odelab import extension  # not above: it describes methods
+
+        for tree, defect in extension.defects(self):
+            if defect > 10 * ROUNDING:  # the float sums here are long
+                raise ValueError(
+                    f"`dense` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
+                    f"{float(defect):.3g}; the extension is not of order {extension.order(self)}."
+                )
 
     def _check(self, row, weights, order):
         a = self.square

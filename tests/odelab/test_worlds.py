@@ -83,7 +83,9 @@ def test_gradients_flow_through_a_run():
 
 
 @pytest.mark.parametrize(
-    ("method", "form"), [(ol.RK4, "component"), (ol.RK4, "array"), (ol.RK4, "in-place"), (ol.DOPRI5, "component")], **NAMED
+    ("method", "form"),
+    [(ol.RK4, "component"), (ol.RK4, "array"), (ol.RK4, "in-place"), (ol.DOPRI5, "component")],
+    **NAMED,
 )
 def test_compiled_code_takes_numpys_steps(method, form):
     plain = ol.solve(FORMS[form], method, GRID, engine="python")
