@@ -32,8 +32,8 @@ def exact_weights(method: Method) -> tuple[tuple[Fraction, ...], ...]:
             parts.append(HERMITE_START)
         if i == len(b) - 1:
             parts.append(HERMITE_END)
-        for weights, bump in zip(method.dense or (), bumps(len(method.dense or ())), strict=True):
-            parts.append(scaled(weights[i], bump))
+        dense = method.dense or ()
+        parts += [scaled(weights[i], bump) for weights, bump in zip(dense, bumps(len(dense)), strict=True)]
         rows.append(total(parts, 1 + degree(method)))
     return tuple(rows)
 
@@ -44,7 +44,7 @@ def degree(method: Method) -> int:
 
 def bumps(count: int) -> list[tuple]:
     """theta^2 (1 - theta)^2 times 1, theta, theta (1 - theta), theta^2 (1 - theta), ... as coefficients."""
-    found = [BUMP]
+    found: list[tuple] = [BUMP]
     while len(found) < count:
         last = found[-1]
         raised = (0, *last)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -26,16 +27,16 @@ class Method:
 
     name: str
     order: int
-    a: tuple
-    b: tuple
-    b_low: tuple | None = None
+    a: Sequence
+    b: Sequence
+    b_low: Sequence | None = None
     order_low: int = 0
-    dense: tuple | None = None
-    extra: tuple = ()
-    b_lowest: tuple | None = None
+    dense: Sequence | None = None
+    extra: Sequence = ()
+    b_lowest: Sequence | None = None
     order_lowest: int = 0
     about: str = ""
-    c: tuple = dataclasses.field(default=(), repr=False)
+    c: Sequence = dataclasses.field(default=(), repr=False)
 
     def __post_init__(self):
         stages = len(self.b)
@@ -97,7 +98,7 @@ class Method:
                 )
 
     def _check(self, row, weights, order):
-        a = self.square
+        a: Sequence = self.square
         if self.order > EXACT_ORDERS:
             a, weights = [tuple(map(float, stage)) for stage in a], tuple(map(float, weights))
         for tree, defect in trees.defects(a, weights, order):
