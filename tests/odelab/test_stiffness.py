@@ -142,6 +142,22 @@ def test_nsi_of_the_slope_is_the_same_for_every_gate():
         np.testing.assert_allclose(nsi(x, ((x + gate * f) - x) / gate), nsi(x, f), rtol=1e-12)
 
 
+def test_equation_14_bounds_nothing():
+    """Norms within [k1, k2] = [1, 2] and h = 1, yet a block at rest has NSI 0, below |k1 - k2| / k2 = 0.5."""
+    trajectory = np.array([[1.0, 0.0], [2.0, 0.0], [2.0, 0.0]])
+    assert nsi(trajectory[:-1], np.diff(trajectory, axis=0)).tolist() == [1.0, 0.0]
+
+
+def test_euler_at_the_block_level_papers_step_is_inaccurate_but_stable():
+    """Section 4.1, y' = -1000 y + ... at h = 0.0015: |1 - 1.5| < 1. The limit is 0.002."""
+    problem = stiff_linear().replace(t_span=(0.0, 0.09))
+    for h, worst, last in ((0.0015, (0.7, 0.8), (0.0, 1e-5)), (0.00225, (1e3, 1e5), (1e3, 1e5))):
+        run = solve(problem, EULER, fixed(h=h))
+        error = np.abs(run.u - problem.exact(run.t, problem.params)).ravel()
+        assert worst[0] < error.max() < worst[1]
+        assert last[0] <= error[-1] < last[1]
+
+
 def test_gradients():
     generator = torch.Generator().manual_seed(0)
     x, f = (torch.randn(3, 2, 4, dtype=torch.float64, generator=generator, requires_grad=True) for _ in range(2))

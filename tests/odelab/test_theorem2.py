@@ -69,6 +69,14 @@ def test_the_cross_term_needs_its_c_i():
     assert min(misses) > 1e-6
 
 
+def test_the_display_before_equation_31_needs_its_square():
+    """For f = J u the paper prints sqrt(sum c_i^2 lambda_i / sum c_i^2): no real number where J decays."""
+    rates, c = -np.array([3.0, 4.0]), np.ones(2)
+    result = theorem2(np.diag(rates), c, rates * c)
+    assert result.sai == pytest.approx(np.sqrt((c**2 * rates**2).sum() / (c**2).sum()), rel=1e-15)
+    assert (c**2 * rates).sum() / (c**2).sum() < 0.0
+
+
 @given(seeds)
 @settings(deadline=None)
 def test_multiple_dominant_eigenvalues_are_summed(seed):
