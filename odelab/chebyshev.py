@@ -32,8 +32,13 @@ def chebyshev(w0, stages):
     return value, first, second
 
 
-def chebyshev_step(chebyshev):
-    """A step for `odelab.core.integrate`, made of its helper."""
+def blend(a, u, b, inner, c, older, d, inner_slope, e, slope):
+    """a u + b inner + c older + d inner_slope + e slope; `odelab.compiled.overloads` makes it one pass over memory."""
+    return a * u + b * inner + c * older + d * inner_slope + e * slope
+
+
+def chebyshev_step(chebyshev, blend):
+    """A step for `odelab.core.integrate`, made of its helpers."""
 
     def rkc_step(combine, rhs, params, t, u, slope, dt, h, tableau):
         """One step from `u`, whose slope is known: the new state, S, the error, and the slopes at both ends.
@@ -62,14 +67,9 @@ def chebyshev_step(chebyshev):
             mu_slope = mu * w1 / w0
             gamma = -a * mu_slope
             inner_slope = rhs(t + time * dt, inner, params)
-            older, inner = (
-                inner,
-                (1.0 - mu - nu) * u
-                + mu * inner
-                + nu * older
-                + (size * mu_slope) * inner_slope
-                + (size * gamma) * slope,
-            )
+            old = 1.0 - mu - nu
+            newer = blend(old, u, mu, inner, nu, older, size * mu_slope, inner_slope, size * gamma, slope)
+            older, inner = inner, newer
             time_older, time = time, mu * time + nu * time_older + mu_slope + gamma
             b_older, b = b, b_new
         change = inner + (-1.0) * u

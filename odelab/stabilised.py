@@ -31,7 +31,7 @@ class StabilisedMethod:
     embedded = True
     fsal = True
     error_order = 3
-    step = staticmethod(chebyshev.chebyshev_step(chebyshev.chebyshev))
+    step = staticmethod(chebyshev.chebyshev_step(chebyshev.chebyshev, chebyshev.blend))
     # What `odelab.core.integrate` asks of a tableau: two slopes come back from a step, the last at the new state.
     floats = (DAMPING, (0.0, 1.0), 0.0, 0.0, True, True)
 

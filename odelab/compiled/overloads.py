@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from odelab import maths
+from odelab import chebyshev, maths
 
 ELEMENTARY = {
     maths.exp: np.exp,
@@ -57,4 +57,14 @@ def register() -> frozenset:
             return lambda condition, x, y: x if condition else y
         return lambda condition, x, y: np.where(condition, x, y)
 
-    return frozenset([*ELEMENTARY, maths.maximum, maths.minimum, maths.where])
+    @overload(chebyshev.blend)
+    def blend(a, u, b, inner, c, older, d, inner_slope, e, slope):
+        def one_pass(a, u, b, inner, c, older, d, inner_slope, e, slope):
+            total = np.empty_like(u)
+            for i in range(u.size):
+                total[i] = a * u[i] + b * inner[i] + c * older[i] + d * inner_slope[i] + e * slope[i]
+            return total
+
+        return one_pass
+
+    return frozenset([*ELEMENTARY, maths.maximum, maths.minimum, maths.where, chebyshev.blend])
