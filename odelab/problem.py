@@ -72,14 +72,27 @@ class Problem:
         return self.u0.size
 
     def replace(self, **changes) -> "Problem":
-        """A copy with some fields changed: `problem.replace(t_span=(0.0, 20.0))`."""
+        """A copy with some fields changed: `problem.replace(t_span=(0.0, 20.0))`.
+
+        Exact solution, references, Jacobian and invariants stay only where the change leaves them true.
+        """
         known = {field.name for field in dataclasses.fields(self)} - {"form"}
         unknown = sorted(set(changes) - known)
         if unknown:
             raise TypeError(
                 f"`replace` got {unknown[0]!r}, which is not a field of Problem; the fields are {sorted(known)}."
             )
-        return dataclasses.replace(self, form="", **changes)
+        return dataclasses.replace(self, form="", **{**self._outdated(changes), **changes})
+
+    def _outdated(self, changes) -> dict:
+        """What is known of the old problem and does not hold for the changed one: reset, not carried over."""
+        start = "u0" in changes or ("t_span" in changes and checked_span(changes["t_span"])[0] != self.t_span[0])
+        rhs = "rhs" in changes
+        return {
+            **({"exact": None} if start or rhs else {}),
+            **({"references": ()} if start or rhs or "params" in changes else {}),
+            **({"jacobian": None, "invariants": ()} if rhs else {}),
+        }
 
     def slope(self, t: float, u: np.ndarray) -> np.ndarray:
         """The right-hand side at one state as an array, whatever its form."""
@@ -96,6 +109,9 @@ def array_form(problem: Problem) -> Callable:
     if problem.form == COMPONENT:
         return lambda t, u, params: np.array(rhs(t, u, params))
     if problem.form == IN_PLACE:
+        twin = getattr(rhs, "array_form", None)  # the same with array operations, where loops are slow in plain Python
+        if twin is not None:
+            return twin
 
         def filled(t, u, params):
             out = np.empty_like(u)

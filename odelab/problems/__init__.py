@@ -11,6 +11,7 @@ from odelab.problems.chemistry import e5 as e5
 from odelab.problems.chemistry import hires as hires
 from odelab.problems.chemistry import oregonator as oregonator
 from odelab.problems.chemistry import robertson as robertson
+from odelab.problems.gravity import nearest_pair as nearest_pair
 from odelab.problems.linear_systems import linear as linear
 from odelab.problems.linear_systems import linear_non_normal as linear_non_normal
 from odelab.problems.linear_systems import linear_symmetric as linear_symmetric

@@ -64,3 +64,13 @@ def gravity_invariants(parts: Callable) -> tuple[Invariant, ...]:
 
     functions = (energy, momentum_x, momentum_y, angular_momentum)
     return tuple(Invariant(function.__name__.replace("_", " "), function) for function in functions)
+
+
+def nearest_pair(u):
+    """The least distance between two bodies, for states in the last axis: (..., 4 k) -> (...)."""
+    u = np.asarray(u)
+    bodies = u.shape[-1] // 4
+    x, y = u[..., :bodies], u[..., bodies : 2 * bodies]
+    pairs = list(combinations(range(bodies), 2))
+    square = [(x[..., i] - x[..., j]) ** 2 + (y[..., i] - y[..., j]) ** 2 for i, j in pairs]
+    return np.sqrt(np.min(square, axis=0))
