@@ -31,7 +31,7 @@ def observed_order(method: Method, problem: Problem, h: Any = None, engine: str 
     """
     t0, t1 = problem.t_span
     sizes = np.asarray(abs(t1 - t0) / (16 * 2 ** np.arange(6)) if h is None else h, dtype=float)
-    if sizes.ndim != 1 or sizes.size < 3 or (sizes <= 0).any():
+    if sizes.ndim != 1 or sizes.size < 3 or not (sizes > 0).all():
         raise ValueError(f"`h` must hold at least three positive step sizes, got {h!r}.")
     sizes = np.sort(sizes)[::-1]
     truth = known_end(problem)

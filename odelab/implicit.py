@@ -38,7 +38,7 @@ class Interpolants:
 
     def __call__(self, t):
         times = np.asarray(t, dtype=float)
-        wanted = np.atleast_1d(times)
+        wanted = times.ravel()
         dense.check_inside(wanted, self.t[0], self.t[-1])
         sign = 1.0 if self.t[-1] >= self.t[0] else -1.0
         index = np.searchsorted(sign * self.t, sign * wanted, side="right") - 1
