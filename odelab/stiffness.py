@@ -113,7 +113,5 @@ def _finite_differences(t, u):
         times = to_numpy(t)
         forward = 1 if times[-1] >= times[0] else -1
         where = int(np.flatnonzero(~(forward * np.diff(times) > 0))[0])
-        raise ValueError(
-            f"`t` must run strictly one way, got {times[where]} then {times[where + 1]} at {where + 1}."
-        )
+        raise ValueError(f"`t` must run strictly one way, got {times[where]} then {times[where + 1]} at {where + 1}.")
     return u[:-1], (u[1:] - u[:-1]) / dt.reshape((-1,) + (1,) * (u.ndim - 1))

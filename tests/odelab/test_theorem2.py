@@ -343,8 +343,8 @@ def test_ten_thousand_systems_take_under_two_seconds():
     rng = np.random.default_rng(0)
     J = rng.normal(size=(10_000, 20, 20))
     J, u, f = J + J.swapaxes(1, 2), rng.normal(size=(10_000, 20)), rng.normal(size=(10_000, 20))
-    start = time.perf_counter()
+    start = time.process_time()  # not disturbed by what else the machine does
     result = theorem2(J, u, f)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
     assert result.identity.all()
     assert result.residual.max() < 1e-10
