@@ -11,19 +11,11 @@ means NumPy's function for numbers and arrays, torch's for tensors, and LLVM's i
 (`odelab.compiled.overloads` teaches numba these names when it is first needed).
 """
 
-import sys
-
 import numpy as np
 
+from odelab.namespace import library_of as _library
+
 pi = float(np.pi)
-
-
-def _library(*values):
-    """The module whose functions fit `values`: torch as soon as one of them is a tensor, NumPy otherwise."""
-    torch = sys.modules.get("torch")  # a tensor can exist only where torch has been imported
-    if torch is not None and any(isinstance(value, torch.Tensor) for value in values):
-        return torch
-    return np
 
 
 def _tensors(library, *values):
