@@ -1,0 +1,32 @@
+"""A step size outside a residual stage: after the layers of a VGG or MobileNet, inside a transformer's encoder."""
+
+from torch import nn
+
+from netbridge import spec
+from netbridge.unit import UNIT
+
+
+class Gated(nn.Module):
+    """h * layer(x), with h from a controller for `channels` channels (axis 1 of maps, the last axis of tokens).
+
+    `nb.merge` folds a constant h into the layer and puts the layer in this module's place. A layer that returns several
+    things, as `nn.MultiheadAttention` does, has the first of them multiplied.
+    """
+
+    def __init__(self, layer: nn.Module, controller, channels: int):
+        super().__init__()
+        wanted = spec.spec_of(controller)
+        if wanted.kind.shared or wanted.kind.modifies_branch:
+            raise ValueError(f"controller {wanted.name!r} needs the blocks of a stage; a single layer has none.")
+        self.layer = layer
+        self.shared = nn.ModuleDict()
+        pool: dict[str, nn.Module] = {}
+        self.controller = spec.build(wanted, channels, pool)
+        self.shared.update(pool)
+
+    def forward(self, x, *more, **options):
+        out = self.layer(x, *more, **options)
+        first = out[0] if isinstance(out, tuple) else out
+        h, _ = self.controller.propose(None, x, first)
+        gated = first if h is UNIT else h * first
+        return (gated, *out[1:]) if isinstance(out, tuple) else gated
