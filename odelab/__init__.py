@@ -33,9 +33,9 @@ from odelab.problem import Reference as Reference
 from odelab.scipy_method import scipy_method as scipy_method
 from odelab.solve import RunFailed as RunFailed
 from odelab.solve import solve as solve
+from odelab.spectrum import spectrum as spectrum
 from odelab.stabilised import RKC2 as RKC2
 from odelab.stabilised import rkc2 as rkc2
-from odelab.spectrum import spectrum as spectrum
 from odelab.stiffness import nsi as nsi
 from odelab.stiffness import sai as sai
 from odelab.stiffness import si as si

@@ -1,53 +1,73 @@
 """The words a run ends with: what happened, when, to which component, and what would help."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-from odelab import stability
+from odelab import stability, strip
 from odelab.problem import array_form
+from odelab.stabilised import StabilisedMethod
+from odelab.tableau import Method
 
-REMEDY = "an implicit method (odelab.RADAU)"
+IMPLICIT = "an implicit method (odelab.RADAU)"
+STABILISED = f"odelab.RKC2, as the leading eigenvalues are real, or {IMPLICIT}"
+HELD_BACK = 0.3  # of the sampled steps, from which on it is said
 BLOWN_UP = 1e8  # times the size of the initial state
 
 
 def success(trajectory) -> str:
     """The message of a run that got through, saying so where stability and not accuracy chose the steps."""
     done = f"reached t = {trajectory.step_t[-1]:g} in {trajectory.steps} steps"
-    share, typical, boundary = held_back(trajectory)
-    if share < 0.3:
+    limit = stability_limit(trajectory)
+    if limit is None:
         return done
-    return (
-        f"{done}; {100 * share:.0f} % of them were held back by stability, not by accuracy: h*rho = {typical:.2f} "
-        f"where the boundary is {boundary:.2f}. The problem is stiff: {REMEDY} would need far fewer steps"
-    )
+    held = f"{done}; {100 * limit.share:.0f} % of them were held back by stability, not by accuracy:"
+    if limit.remedy:
+        return f"{held} {limit.cause}. The problem is stiff: {limit.remedy} would need far fewer steps"
+    return f"{held} {limit.cause}"
 
 
-def held_back(trajectory) -> tuple[float, float, float]:
-    """(share of steps at the stability boundary, median of h*rho there, the boundary) of an adaptive explicit run."""
+class Limit(NamedTuple):
+    """That stability chose the steps of a run: the share of them, how that shows, and what would do better."""
+
+    share: float
+    cause: str
+    remedy: str = ""  # empty where the cause names it
+
+
+def stability_limit(trajectory) -> Limit | None:
+    """What held an adaptive explicit run back, if at least 30 % of its steps were chosen by stability."""
     method, controller = trajectory.method, trajectory.controller
-    if (
-        trajectory.steps < 10
-        or controller is None
-        or not controller.needs_error
-        or not hasattr(method, "real_boundary")
-    ):
-        return 0.0, 0.0, 0.0
-    values = stability.sampled(trajectory)
+    if trajectory.steps < 10 or controller is None or not controller.needs_error:
+        return None
+    if isinstance(method, StabilisedMethod):
+        beside = strip.held_back(trajectory)
+        return Limit(beside.share, strip.reason(beside)) if beside.share >= HELD_BACK else None
+    if not isinstance(method, Method):
+        return None
+    _, t, u, h = stability.samples(trajectory)
+    values = stability.h_rho(trajectory.problem, method, t, u, h)
     boundary = method.real_boundary
-    near = values[values >= stability.NEAR * boundary]
-    if not near.size:
-        return 0.0, 0.0, boundary
-    return near.size / values.size, float(np.median(near)), boundary
+    near = np.flatnonzero(values >= stability.NEAR * boundary)
+    if near.size < max(1, HELD_BACK * values.size):
+        return None
+    cause = f"h*rho = {np.median(values[near]):.2f} where the boundary is {boundary:.2f}"
+    looked_at = near[:: max(1, near.size // 3)]
+    real = all(is_real(stability.leading_eigenvalue(trajectory.problem, t[i], u[i])) for i in looked_at)
+    return Limit(near.size / values.size, cause, STABILISED if real else IMPLICIT)
+
+
+def is_real(eigenvalue: complex) -> bool:
+    return eigenvalue.real < 0 and abs(eigenvalue.imag) <= strip.COMPLEX * abs(eigenvalue)
 
 
 def budget_spent(trajectory, max_steps) -> str:
     where = f"max_steps = {max_steps} spent at t = {trajectory.step_t[-1]:g}"
-    share, typical, boundary = held_back(trajectory)
-    if share < 0.3:
+    limit = stability_limit(trajectory)
+    if limit is None:
         return f"{where}; raise max_steps, loosen the tolerance, or shorten `t_span`"
-    return (
-        f"{where}; the step is limited by stability, h*rho = {typical:.2f} where the boundary is {boundary:.2f}: "
-        f"use {REMEDY}, or raise max_steps"
-    )
+    use = f": use {limit.remedy}" if limit.remedy else ""
+    return f"{where}; the step is limited by stability, {limit.cause}{use}, or raise max_steps"
 
 
 def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
@@ -81,19 +101,27 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
     )
 
 
+class Found(Exception):
+    """A number that is not finite: (t, component, value, "slope" or "state")."""
+
+
 def first_failure(problem, method, t, u, h):
     """(t, component, value, "slope" or "state") of the first number of a step that is not finite, or None."""
     rhs = array_form(problem)
-    rows, b, _, c, _, _ = method.floats
-    slopes: list[np.ndarray] = []
-    for i in range(method.stages):
-        inner = u + h * sum((w * k for w, k in zip(rows[i], slopes, strict=False) if w), np.zeros_like(u))
-        time = t + c[i] * h
-        for values, what in ((inner, "state"), (np.asarray(rhs(time, inner, problem.params)), "slope")):
-            bad = np.flatnonzero(~np.isfinite(values))
-            if bad.size:
-                return time, int(bad[0]), float(values[bad[0]]), what
-        slopes.append(np.array(values))
-    u_new = u + h * sum((w * k for w, k in zip(b, slopes, strict=True) if w), np.zeros_like(u))
-    bad = np.flatnonzero(~np.isfinite(u_new))
-    return (t + h, int(bad[0]), float(u_new[bad[0]]), "state") if bad.size else None
+
+    def watched(time, state, params):
+        look(time, state, "state")
+        slope = np.array(rhs(time, state, params), dtype=float)
+        look(time, slope, "slope")
+        return slope
+
+    def look(time, values, what):
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            raise Found(time, int(bad[0]), float(values[bad[0]]), what)
+
+    try:
+        look(t + h, method.one_step(watched, problem.params, t, u, h), "state")
+    except Found as found:
+        return found.args
+    return None

@@ -66,7 +66,7 @@ def steering(estimate, stage_number, most_stable, life):
     def steer(propose, judge, rhs):
         def propose_stable(memory, t, t1, u, slope):
             dt, h, inner = propose(memory[:-1], t, t1, u, slope)
-            params, rho, direction, age, most, stages, spent = memory[-1]
+            params, rho, direction, age, most, _, spent = memory[-1]
             if age < 0.0 or age >= life:
                 rho, direction, evaluations = estimate(rhs, params, t, u, slope, direction)
                 age = 0.0
@@ -78,7 +78,7 @@ def steering(estimate, stage_number, most_stable, life):
                 needed = int(most)
                 h = h * (most_stable(needed) / (abs(dt) * rho))
                 dt = h
-            return dt, (h, needed), inner + ((params, rho, direction, age, most, float(needed), spent),)
+            return dt, (h, needed), (*inner, (params, rho, direction, age, most, float(needed), spent))
 
         def judge_stable(memory, dt, errors, u, u_new):
             accept, inner = judge(memory[:-1], dt, errors, u, u_new)
@@ -88,7 +88,7 @@ def steering(estimate, stage_number, most_stable, life):
                 age += 1.0
             elif age > 0.0:
                 age = -1.0  # rejected with an old estimate: look again
-            return accept, inner + ((params, rho, direction, age, most, stages, spent),)
+            return accept, (*inner, (params, rho, direction, age, most, stages, spent))
 
         return propose_stable, judge_stable
 

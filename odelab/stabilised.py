@@ -36,16 +36,20 @@ class StabilisedMethod:
     floats = (DAMPING, (0.0, 1.0), 0.0, 0.0, True, True)
 
     @functools.cached_property
+    def estimate(self) -> Callable:
+        """(rhs, params, t, u, slope, direction) -> (spectral radius, direction for the next time, evaluations)."""
+        if self.spectral_radius is None:
+            return radius.power_method(radius.norm)
+        if callable(self.spectral_radius):
+            return radius.given_radius(self.spectral_radius)
+        value = float(self.spectral_radius)
+        return radius.given_radius(lambda t, u, params: value)
+
+    @functools.cached_property
     def steer(self) -> Callable:
         """(propose, judge, rhs) -> the two halves of a controller that keeps the stage number up to date."""
-        if self.spectral_radius is None:
-            estimate, life = radius.power_method(radius.norm), radius.LIFE
-        elif callable(self.spectral_radius):
-            estimate, life = radius.given_radius(self.spectral_radius), 1.0
-        else:
-            value = float(self.spectral_radius)
-            estimate, life = radius.given_radius(lambda t, u, params: value), math.inf
-        return radius.steering(estimate, chebyshev.stage_number, chebyshev.most_stable, life)
+        life = radius.LIFE if self.spectral_radius is None else 1.0
+        return radius.steering(self.estimate, chebyshev.stage_number, chebyshev.most_stable, life)
 
     def steered(self, controller: Controller, rhs: Callable) -> Controller:
         """`controller` with the stage number in its charge."""
@@ -59,15 +63,49 @@ class StabilisedMethod:
                 (rtol, atol, *laws), *history = memory
                 factor = calibration(controller.rtol)
                 memory = ((factor * rtol, factor * atol, *laws), *history)
-            # Rough parts too, else a smooth slope takes the power method many iterations to leave.
-            rough = np.random.default_rng(0).standard_normal(run.u0.size)
-            direction = run.slope0 / (np.linalg.norm(run.slope0) or 1.0) + rough / np.linalg.norm(rough)
-            return (*memory, (run.params, 0.0, direction, -1.0, most, 0.0, 0.0)), evaluations
+            return (*memory, (run.params, 0.0, first_direction(run.slope0), -1.0, most, 0.0, 0.0)), evaluations
 
         return dataclasses.replace(controller, propose=propose, judge=judge, start=start, unseen=unseen)
 
+    def one_step(self, rhs, params, t, u, h):
+        """The state after a step of size h from u."""
+        slope = rhs(t, u, params)
+        rho = self.estimate(rhs, params, t, u, slope, first_direction(slope))[0]
+        stages = chebyshev.stage_number(min(abs(h) * rho, 1e9))
+        return self.step(core.combine, rhs, params, t, u, slope, h, (h, stages), self.floats)[0]
+
+    def given_radius(self, problem, t, u) -> float | None:
+        """The spectral radius its user gave, at a state; None where it is estimated."""
+        return None if self.spectral_radius is None else self.estimate(None, problem.params, t, u, None, None)[0]
+
+    def stability(self, z, stages=None):
+        """R_s(z): what one step multiplies the solution of u' = lambda u by, z = h lambda; s as |z| asks for."""
+        stages = chebyshev.stage_number(float(np.max(np.abs(z)))) if stages is None else stages
+        w0, w1 = scaling(stages)
+        value, first, second = chebyshev.chebyshev(w0, stages)
+        b = second / (first * first)
+        return 1.0 - b * value + b * chebyshev.chebyshev(w0 + w1 * z, stages)[0]
+
+    def boundary(self, stages: int) -> float:
+        """How far s stages reach along the negative real axis."""
+        w0, w1 = scaling(stages)
+        return (w0 + 1.0) / w1
+
     def __repr__(self):
         return f"{self.name}, order {self.order}({self.order_low}), stabilised"
+
+
+def scaling(stages):
+    """w0 and w1 of R_s(z) = a_s + b_s T_s(w0 + w1 z)."""
+    w0 = 1.0 + DAMPING / (stages * stages)
+    _, first, second = chebyshev.chebyshev(w0, stages)
+    return w0, first / second
+
+
+def first_direction(slope):
+    """Where the power method begins: rough parts too, else a smooth slope takes it many iterations to leave."""
+    rough = np.random.default_rng(0).standard_normal(slope.size)
+    return slope / (np.linalg.norm(slope) or 1.0) + rough / np.linalg.norm(rough)
 
 
 def calibration(rtol: float) -> float:
@@ -94,8 +132,8 @@ def rkc2(spectral_radius: float | Callable | None = None) -> StabilisedMethod:
     if spectral_radius is not None:
         if not (isinstance(spectral_radius, int | float | np.number) and 0 <= spectral_radius < math.inf):
             raise ValueError(
-                f"`spectral_radius` must be a number from 0 up or a function of (t, u, params), got {spectral_radius!r}; "
-                "leave it out to have it estimated."
+                f"`spectral_radius` must be a number from 0 up or a function of (t, u, params), got "
+                f"{spectral_radius!r}; leave it out to have it estimated."
             )
         spectral_radius = float(spectral_radius)
     return StabilisedMethod("RKC2", spectral_radius)

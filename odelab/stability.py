@@ -54,15 +54,9 @@ def power_iteration(problem, t, u, iterations=30, tolerance=0.01) -> float:
 
     A complex pair makes single ratios oscillate; the geometric mean over the later half does not.
     """
-    rhs = array_form(problem)
-    base = rhs(t, u, problem.params)
-    scale = 1e-7 * (1.0 + np.linalg.norm(u))
-    direction = np.where(np.arange(len(u)) % 2 == 0, 1.0, -0.7) + 0.1 * base / (1.0 + np.linalg.norm(base))
     growth: list[float] = []
-    for _ in range(iterations):
-        direction = direction / np.linalg.norm(direction)
-        direction = (rhs(t, u + scale * direction, problem.params) - base) / scale
-        growth.append(float(np.linalg.norm(direction)))
+    for _, image in iterates(problem, t, u, iterations):
+        growth.append(float(np.linalg.norm(image)))
         if not growth[-1] > 0 or not np.isfinite(growth[-1]):
             return growth[-1]
         if len(growth) > 4 and max(growth[-4:]) <= (1 + tolerance) * min(growth[-4:]):
@@ -70,9 +64,39 @@ def power_iteration(problem, t, u, iterations=30, tolerance=0.01) -> float:
     return float(np.exp(np.mean(np.log(growth[len(growth) // 2 :]))))
 
 
-def sampled(trajectory, count=24) -> np.ndarray:
-    """h * rho at up to `count` steps spread over the run; the last step, cut to land on t1, is left out."""
+def leading_eigenvalue(problem, t, u, iterations=30) -> complex:
+    """The eigenvalue of largest modulus of the Jacobian at (t, u), one of a pair if complex; NaN where undefined.
+
+    Ritz values on the last two vectors of the power iteration, which a complex pair spans.
+    """
+    last: list[tuple] = []
+    for pair in iterates(problem, t, u, iterations):
+        if not np.isfinite(pair[1]).all():
+            return complex("nan")
+        if not pair[1].any():
+            return 0j
+        last = [*last[-1:], pair]
+    basis, images = (np.stack(columns, axis=1) for columns in zip(*last, strict=True))
+    projected = np.linalg.lstsq(basis, images, rcond=0.02)[0]  # nearly parallel: one real eigenvalue
+    values = np.linalg.eigvals(projected)
+    return complex(values[np.abs(values).argmax()])
+
+
+def iterates(problem, t, u, iterations):
+    """(v, J v) of a power iteration, ||v|| = 1, each v the normalised product before."""
+    rhs = array_form(problem)
+    base = rhs(t, u, problem.params)
+    scale = 1e-7 * (1.0 + np.linalg.norm(u))
+    direction = np.where(np.arange(len(u)) % 2 == 0, 1.0, -0.7) + 0.1 * base / (1.0 + np.linalg.norm(base))
+    for _ in range(iterations):
+        direction = direction / np.linalg.norm(direction)
+        image = (rhs(t, u + scale * direction, problem.params) - base) / scale
+        yield direction, image
+        direction = image
+
+
+def samples(trajectory, count=24):
+    """(number, t, u, h) of up to `count` steps spread over the run; the last, cut to land on t1, is left out."""
     steps = max(trajectory.steps - 1, 0)
     chosen = np.unique(np.linspace(0, steps - 1, min(count, steps)).astype(int)) if steps else np.zeros(0, int)
-    t, u, h = (np.asarray(x)[chosen] for x in (trajectory.step_t, trajectory.step_u, trajectory.h))
-    return h_rho(trajectory.problem, trajectory.method, t, u, h)
+    return chosen, *(np.asarray(x)[chosen] for x in (trajectory.step_t, trajectory.step_u, trajectory.h))

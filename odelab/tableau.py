@@ -71,6 +71,10 @@ class Method:
     def steered(self, controller, rhs):
         return controller
 
+    def one_step(self, rhs, params, t, u, h):
+        """The state after a step of size h from u."""
+        return core.rk_step(core.combine, rhs, params, t, u, rhs(t, u, params), h, h, self.floats)[0]
+
     def _keep_extension(self, keep):
         ends = self.stages + (0 if self.fsal else 1)  # the stages and the slope at the new state
         keep("extra", tuple(tuple(map(Fraction, row)) for row in self.extra))
