@@ -33,7 +33,7 @@ def chebyshev(w0, stages):
 
 
 def blend(a, u, b, inner, c, older, d, inner_slope, e, slope):
-    """a u + b inner + c older + d inner_slope + e slope; `odelab.compiled.overloads` makes it one pass over memory."""
+    """a u + b inner + c older + d inner_slope + e slope; compiled code makes it one pass and puts it where older was."""
     return a * u + b * inner + c * older + d * inner_slope + e * slope
 
 
@@ -53,7 +53,7 @@ def chebyshev_step(chebyshev, blend):
         w1 = first / second
         b_older = 1.0 / (4.0 * w0 * w0)
         b = b_older
-        older, inner = u, u + (size * w1 * b) * slope
+        older, inner = 1.0 * u, u + (size * w1 * b) * slope  # a copy: `blend` may write over it
         time_older, time = 0.0, w1 * b
         t_older, t_value, d_older, d_value, e_older, e_value = 1.0, w0, 0.0, 1.0, 0.0, 0.0
         for _ in range(2, stages + 1):
