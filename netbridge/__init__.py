@@ -17,6 +17,7 @@ from netbridge.foreign import load_foreign as load_foreign
 from netbridge.gated import Gated as Gated
 from netbridge.merge import merge as merge
 from netbridge.network import Network as Network
+from netbridge.record import Record as Record
 from netbridge.resnet import resnet as resnet
 from netbridge.spec import Spec as Spec
 from netbridge.spec import asr as asr
@@ -24,3 +25,4 @@ from netbridge.spec import controller as controller
 from netbridge.spec import controllers as controllers
 from netbridge.stage import Stage as Stage
 from netbridge.swap import swap as swap
+from netbridge.trace import trace as trace

@@ -38,7 +38,9 @@ def differences(before: torch.Tensor, after: torch.Tensor, norms) -> torch.Tenso
 
 
 class Recorder:
-    """Collects the norms of one pass after another; `numerators` and `denominators` are lists over the blocks."""
+    """The norms of one pass: for every block k what stands above and below the line of its index."""
+
+    keeps = False  # does it need the maps themselves?
 
     def __init__(self, increments: bool):
         self.increments = increments
@@ -46,36 +48,49 @@ class Recorder:
         self.begin()
 
     def begin(self):
-        self.numerators: list[torch.Tensor | None] = []
-        self.denominators: list[torch.Tensor | None] = []
+        self.above: dict[int, torch.Tensor] = {}
+        self.below: dict[int, torch.Tensor] = {}
 
-    def step(self, state, slope=None):
-        """A block about to form state + h * slope; the increment follows later where it is asked for."""
-        self.denominators.append(self.norms(state))
-        self.numerators.append(None if self.increments or slope is None else self.norms(slope))
+    @property
+    def needs_states(self) -> bool:
+        """Must a state outlive the addition that follows it?"""
+        return self.increments or self.keeps
 
-    def after(self, before, new, place=-1):
-        """The state a block has left; `before` None where its shape is another, so that there is no increment."""
+    def state(self, k: int, state: torch.Tensor):
+        """u: what block k adds to."""
+        self.below[k] = self.norms(state)
+
+    def slope(self, k: int, slope: torch.Tensor, h=None):
+        """f, before the step size h."""
+        if not self.increments:
+            self.above[k] = self.norms(slope)
+
+    def left(self, k: int, before: torch.Tensor | None, new: torch.Tensor):
+        """x_{t+1}, and x_t unless the shape has changed between them."""
         if self.increments and before is not None:
-            self.numerators[place] = differences(before, new, self.norms)
+            self.above[k] = differences(before, new, self.norms)
 
     def indices(self) -> torch.Tensor:
         """NSI of this pass, (N, T), NaN where there is no increment."""
-        size = self.denominators[0]
-        numerators = [size.new_full(size.shape, torch.nan) if n is None else n for n in self.numerators]
-        state, slope = torch.stack(self.denominators, 1).double().cpu(), torch.stack(numerators, 1).double().cpu()
+        columns = sorted(self.below)
+        none = torch.full_like(self.below[columns[0]], torch.nan)
+        state, slope = (
+            torch.stack([norms.get(k, none) for k in columns], 1).double().cpu() for norms in (self.below, self.above)
+        )
         return relative_slope(state.reshape(-1, 1), slope.reshape(-1, 1)).reshape(state.shape)
 
     def reliable(self) -> bool:
         """Could no square have left the range of its precision?"""
-        known = [n for n in (*self.numerators, *self.denominators) if n is not None]
-        limits = torch.finfo(known[0].dtype)
-        values = torch.stack(known)
+        values = torch.stack([*self.above.values(), *self.below.values()])
+        limits = torch.finfo(values.dtype)
         return bool((values.isnan() | ((values > (limits.tiny / limits.eps) ** 0.5) & (values < torch.inf))).all())
 
     @property
     def careful(self) -> bool:
         return self.norms is careful_norms
+
+    def be_careful(self):
+        self.norms = careful_norms
 
 
 class Measuring(Spending):
@@ -93,6 +108,8 @@ class Measured(Spent):
         super().__init__(slope)
         self.measure = measure
 
-    def __radd__(self, u):
-        self.measure(u, self.slope)
-        return super().__radd__(u)
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        u, measured = args
+        measured.measure(u, measured.slope)
+        return super().__torch_function__(function, types, args, kwargs)

@@ -1,0 +1,135 @@
+"""`trace`: the stiffness of every block of a residual network, for every image, in one forward pass."""
+
+import contextlib
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from netbridge.batches import Feeder, Tuned, batches_of
+from netbridge.keeping import Keeper, Trajectories, trajectories
+from netbridge.record import INCREMENT, SLOPE, Record
+from netbridge.recording import Recorder
+from netbridge.tracers import tracer_of
+
+SAMPLE = 5  # images to find the blocks with: a number no other axis is likely to begin with
+
+
+def trace(
+    net: nn.Module,
+    images,
+    of: str | None = None,
+    blocks=None,
+    keep: bool = False,
+    tune: bool = False,
+    batch_size: int | None = None,
+    progress: bool | Callable | None = None,
+) -> Record | Trajectories:
+    """NSI of every image at every residual block of `net`, ours or anybody's, as a `Record`; in evaluation mode.
+
+    images      a tensor (N, ...), a DataLoader, or an iterable of batches or of (images, labels)
+    of          "slope": ||f|| / ||x||, f the branch before gate and projection; "increment": ||x' - x|| / ||x||; None
+                takes the slope where the branches can be seen, else the increment; the record's `of` says which
+    blocks      names, modules or a class of modules, where the blocks are not found by themselves
+    keep        keep the feature maps: an `odelab.Trajectory` per stage, with the record as `.record`
+    tune        set the allocator (`nb.tune_allocator`), choose memory format and batch size
+    batch_size  of the passes; 128 for a tensor, the loader's own otherwise
+    progress    True for a line on stderr, or a function of (images done, images in all or None)
+    """
+    check(net, of)
+    net = unwrapped(net)
+    report = reporter(progress)
+    feeder = Feeder(net, batch_size, tune)
+    batches, total = batches_of(images)
+    rows, kept, tracer, recorder = [], [], None, None
+    with evaluation(net), torch.no_grad(), Tuned(net) if tune else contextlib.nullcontext():
+        for whole in batches:
+            for batch in feeder.cut(whole, whole=total is None or len(whole) != total):
+                if tracer is None:
+                    tracer = tracer_of(net, sample_of(batch), of, blocks)
+                    of = of or (SLOPE if SLOPE in tracer.sees else INCREMENT)
+                    recorder = (Keeper if keep else Recorder)(of == INCREMENT)
+                rows.append(one_pass(tracer, recorder, batch, sum(map(len, rows))))
+                if keep:
+                    kept.append(recorder.pass_kept())
+                report(sum(map(len, rows)), total)
+    if tracer is None:
+        raise ValueError("`images` has no batch to trace.")
+    places = tracer.places
+    record = Record(np.concatenate(rows), places.stage, places.first, places.names, of)
+    return trajectories(kept, record) if keep else record
+
+
+def one_pass(tracer, recorder, batch, done: int) -> np.ndarray:
+    """The indices of one batch; taken again with care where norms came near the limits of their precision."""
+    recorder.begin()
+    tracer(batch, recorder)
+    if not recorder.careful and not recorder.reliable():
+        recorder.be_careful()
+        recorder.begin()
+        tracer(batch, recorder)
+    nsi = recorder.indices().numpy()
+    undefined = set(recorder.below) - set(recorder.above)  # increments across a change of shape
+    wrong = ~np.isfinite(nsi)
+    wrong[:, sorted(undefined)] = False
+    if wrong.any():
+        image, block = (int(i) for i in np.argwhere(wrong)[0])
+        state = float(recorder.below[block][image])
+        cause = "its state is zero, so that an index relative to it is not defined" if state == 0 else "not finite"
+        raise ValueError(f"`net` at image {done + image}, block {tracer.places.names[block]!r}: {cause}.")
+    return nsi
+
+
+def check(net, of):
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
+    if of not in (None, SLOPE, INCREMENT):
+        raise ValueError(f"`of` must be {SLOPE!r}, {INCREMENT!r} or None, got {of!r}.")
+
+
+def unwrapped(net: nn.Module) -> nn.Module:
+    """The network inside a compiled or a parallel one."""
+    while True:
+        if isinstance(net, DataParallel | DistributedDataParallel):
+            net = net.module
+        elif isinstance(getattr(net, "_orig_mod", None), nn.Module):
+            net = net._orig_mod
+        else:
+            return net
+
+
+@contextlib.contextmanager
+def evaluation(net: nn.Module):
+    """Every module in evaluation mode, and each back as it was."""
+    modes = [(module, module.training) for module in net.modules()]
+    net.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def sample_of(batch: torch.Tensor) -> torch.Tensor:
+    """A few images to find the blocks with."""
+    repeats = -(-SAMPLE // len(batch))
+    return batch[:SAMPLE] if repeats == 1 else torch.cat([batch] * repeats)[:SAMPLE]
+
+
+def reporter(progress) -> Callable:
+    if progress is None or progress is False:
+        return lambda done, total: None
+    if callable(progress):
+        return progress
+    if progress is not True:
+        raise TypeError(f"`progress` must be True, or a function of (done, total), got {progress!r}.")
+
+    def line(done, total):
+        share = f"{done} of {total} images" if total else f"{done} images"
+        end = "\n" if done == total else ""
+        print(f"\rtrace: {share}", end=end, file=sys.stderr, flush=True)
+
+    return line
