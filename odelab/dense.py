@@ -60,6 +60,14 @@ class Dense:
             states = np.stack([self.project(state) for state in states])
         return states
 
+    def at(self, polynomial, i, theta):
+        """The state at a fraction of step i, given its polynomial; Horner's rule."""
+        change = polynomial[-1]
+        for coefficients in polynomial[-2::-1]:
+            change = change * theta + coefficients
+        state = self.u[i] + theta * change
+        return state if self.project is None else self.project(state)
+
     def polynomials(self, steps) -> np.ndarray:
         """(len(steps), degree, n): coefficients of theta, theta^2, ... of u(theta) - u on each of the steps."""
         if not isinstance(self.method, Method):

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from odelab import dense
+from odelab import dense, events
 from odelab.controllers import Controller
 from odelab.engine import RightHandSideError, checked_rhs
 from odelab.problem import Problem
@@ -57,14 +57,11 @@ def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Control
         raise ValueError(
             f"`controller` must be adaptive for {method.name}: SciPy's implicit solvers choose their own steps."
         )
-    if watched:
-        raise ValueError(
-            f"`events` are located for explicit methods only; find them on the dense output of {method.name}."
-        )
     solver = made_solver(problem, method, controller)
     t, u = [solver.t], [np.array(solver.y)]
     pieces: list = []
     status, message = "ok", None
+    watch = events.Watch(None, watched, problem) if watched else None
     with np.errstate(all="ignore"):
         while solver.status == "running":
             if len(pieces) >= max_steps:
@@ -97,6 +94,11 @@ def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Control
             t.append(solver.t)
             u.append(np.array(solver.y))
             pieces.append(solver.dense_output())
+            if watch is not None and watch.search(np.array(t[-2:]), np.array(u[-2:]), within(pieces[-1])):
+                knots, states = watch.cut(np.array(t[-1:]), np.array(u[-1:]))
+                t[-1:], u[-1:] = list(knots), list(states)
+                status, message = "event", watch.message()
+                break
     knots, states = np.array(t), np.array(u)
     h = np.diff(knots)
     interpolant = Interpolants(knots, states, pieces)
@@ -116,10 +118,16 @@ def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Control
         method=method,
         controller=controller,
         engine="scipy",
+        events=watch.records() if watch is not None else (),
         interpolant=interpolant,
         given_slope=np.diff(states, axis=0) / h[:, None],
         given_message=message or f"reached t = {knots[-1]:g} in {len(h)} steps",
     )
+
+
+def within(piece):
+    """inside(i, theta) of a step, from SciPy's dense output of it."""
+    return lambda i, theta: piece(piece.t_old + theta * (piece.t - piece.t_old))
 
 
 class NotFinite(ArithmeticError):

@@ -1,0 +1,92 @@
+"""Sign changes of a function over one step, none missed: it is looked at as closely as it turns out to need.
+
+On each interval the function is interpolated by a polynomial and compared with it elsewhere. An interval is done with
+when, by that margin, the function has no zero there or is monotone; else it is halved.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.polynomial import polynomial
+
+DEGREE = 8
+NODES = np.linspace(0.0, 1.0, DEGREE + 1)
+PROBES = np.array([0.0714, 0.4031, 0.8527])  # where function and interpolant are compared, off the nodes
+MARGIN = 4.0  # times the worst difference seen there is what the interpolant is trusted to
+NARROWEST = 1e-9  # of the step: a minimum is flat to the root of rounding
+LOOKS = 20_000  # evaluations per step, for a function that is noise beyond its rounding error
+AHEAD = 1e-6  # of the step: where to look what comes after a zero that was met exactly
+
+_BASIS = np.linalg.inv(polynomial.polyvander(NODES, DEGREE))
+AT_PROBES = polynomial.polyvander(PROBES, DEGREE) @ _BASIS
+AT_FINE = polynomial.polyvander(np.linspace(0.0, 1.0, 8 * DEGREE + 1), DEGREE) @ _BASIS
+
+
+def sign_changes(g: Callable, at_start: float, at_end: float, noise: Callable) -> Iterator[tuple[float, int]]:
+    """(theta, +1 rising or -1 falling) of the zeros of g in (0, 1], given its values at both ends.
+
+    A zero is counted where g passes through it or arrives to stay; a touch is none. A zero at theta = 0 belongs to the
+    step before. `noise()` is the rounding error of g, asked for only where g is not resolved at first sight.
+    """
+    left, last = 0.0, at_start
+    for theta, value in points(g, 0.0, 1.0, {0.0: at_start, 1.0: at_end}, noise):
+        if np.sign(last) * np.sign(value) < 0.0:
+            yield brent(g, left, theta), int(np.sign(value))
+        elif last > 0.0 == value or last < 0.0 == value:
+            beyond = theta + AHEAD if theta == 1.0 else min(theta + AHEAD, 1.0)
+            ahead = g(beyond)
+            if np.sign(ahead) == np.sign(last):  # a touch
+                continue
+            yield arrival(g, left, theta) if ahead == 0.0 else theta, -int(np.sign(last))
+            theta, value = beyond, ahead
+        left, last = theta, value
+
+
+def points(g, left, right, known, noise) -> Iterator[tuple[float, float]]:
+    """(theta, g) over (left, right], close enough that between neighbours there is at most one change of sign."""
+    thetas = left + (right - left) * NODES
+    for theta in thetas:
+        if theta not in known:
+            known[theta] = g(theta)
+    values = np.array([known[theta] for theta in thetas])
+    if not np.isfinite(values).all():  # out of the domain somewhere: nothing to interpolate
+        yield from zip(thetas[1:].tolist(), values[1:].tolist(), strict=True)
+    elif right - left < NARROWEST or len(known) > LOOKS or resolved(g, left, right, values, noise):
+        yield right, known[right]
+    else:
+        middle = float(thetas[DEGREE // 2])
+        yield from points(g, left, middle, known, noise)
+        yield from points(g, middle, right, known, noise)
+
+
+def resolved(g, left, right, values, noise) -> bool:
+    """Is it sure that g has at most one zero here (or is nothing but rounding error)?"""
+    if not values.any():
+        return True
+    missed = np.abs(AT_PROBES @ values - [g(left + (right - left) * probe) for probe in PROBES]).max()
+    fine = AT_FINE @ values
+    rise = np.diff(fine)
+    between = np.abs(np.diff(rise)).max()  # what may happen between two fine points
+    for shape in (fine, rise):  # of one sign, or monotone
+        lowest, highest = shape.min(), shape.max()
+        if lowest * highest > 0.0 and min(abs(lowest), abs(highest)) > MARGIN * missed + between:
+            return True
+    return bool(np.abs(values).max() <= noise())
+
+
+def brent(g, left, right) -> float:
+    """The zero between two values of opposite sign, to the spacing of theta."""
+    from scipy.optimize import brentq
+
+    return float(brentq(g, left, right, xtol=4e-16, rtol=1e-15, maxiter=200))
+
+
+def arrival(g, left, right) -> float:
+    """The first zero of a g that is zero from there to `right`, by bisection."""
+    while right - left > 1e-15:
+        middle = 0.5 * (left + right)
+        if g(middle) == 0.0:
+            right = middle
+        else:
+            left = middle
+    return right
