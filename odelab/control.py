@@ -85,3 +85,22 @@ def smooth_limiter(arctan):
         return 1.0 + arctan(factor - 1.0)
 
     return limit
+
+
+def trial_step(state, slope, span):
+    """A step that changes the state by a hundredth of itself, to look at how the slope bends."""
+    trial = 1e-6
+    if state > 1e-5 and slope > 1e-5:
+        trial = 0.01 * state / slope
+    return min(trial, span)
+
+
+def first_step(trial, slope, bend, order, span):
+    """The step whose local error would be about a hundredth of the tolerance, from the sizes of u' and u''."""
+    if bend - bend != 0.0:  # infinite or undefined
+        return 1e-3 * trial
+    largest = max(slope, bend)
+    better = max(1e-6, 1e-3 * trial)
+    if largest > 1e-15:
+        better = (0.01 / largest) ** (1.0 / order)
+    return min(100.0 * trial, better, span)

@@ -84,6 +84,7 @@ def adaptive(
         if value is not None and not value > 0:
             raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
     judge = error_judge(chosen.smooth)
+    gains = tuple(float(gain) for gain in (*chosen.b, *chosen.a))
 
     def start(run: Start):
         order = error_order(run.method)
@@ -92,7 +93,6 @@ def adaptive(
         return (settings(order), (size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), evaluations
 
     def settings(order):
-        gains = tuple(float(gain) for gain in (*chosen.b, *chosen.a))
         return (rtol, atol, float(order), order * math.log2(SET_POINT), *gains, float(max_step))
 
     name = f"adaptive(rtol={rtol:g}, atol={atol if np.ndim(atol) else format(atol, 'g')}, law={chosen.name!r})"
@@ -143,20 +143,16 @@ def initial_step(run: Start, rtol, atol) -> tuple[float, int]:
     span = abs(run.t1 - run.t0)
 
     def size(v):
-        return float(np.sqrt(np.mean(np.square(v / scale))))
+        scaled = v / scale
+        return math.sqrt(scaled.dot(scaled) / scaled.size)
 
-    state, slope = size(run.u0), size(run.slope0)
-    trial = min(0.01 * state / slope if state > 1e-5 and slope > 1e-5 else 1e-6, span)
+    slope = size(run.slope0)
+    trial = control.trial_step(size(run.u0), slope, span)
     if not trial > 0.0:  # an infinite or undefined slope: the run itself will say so
         return 1e-6 * span, 0
-    direction = math.copysign(1.0, run.t1 - run.t0)
-    ahead = run.rhs(run.t0 + direction * trial, run.u0 + direction * trial * run.slope0, run.params)
-    bend = size(ahead - run.slope0) / trial
-    if not math.isfinite(bend):
-        return 1e-3 * trial, 1
-    largest = max(slope, bend)
-    better = (0.01 / largest) ** (1.0 / error_order(run.method)) if largest > 1e-15 else max(1e-6, 1e-3 * trial)
-    return min(100.0 * trial, better, span), 1
+    ahead = math.copysign(trial, run.t1 - run.t0)
+    bend = size(run.rhs(run.t0 + ahead, run.u0 + ahead * run.slope0, run.params) - run.slope0) / trial
+    return control.first_step(trial, slope, bend, run.method.error_order, span), 1
 
 
 def checked_tolerances(rtol, atol):

@@ -1,7 +1,8 @@
 """The plain engine: the one source run by Python on NumPy arrays, a chunk of attempts at a time.
 
 An engine has two doors. `begin()` gives the state a run starts from; `advance(state, attempts)` goes on from a state
-and returns what was accepted. The driver (`odelab.run`) does the rest, for every engine alike.
+and returns what was accepted. The driver (`odelab.run`) does the rest, for every engine alike. An engine that keeps the
+whole run itself hands it over by a third door, `record()`.
 """
 
 import dataclasses
@@ -41,6 +42,27 @@ class Chunk(NamedTuple):
     rejected: int
     evaluations: int
     word: str = ""  # what went wrong, where only the engine knows
+
+    @property
+    def steps(self) -> int:
+        return len(self.t)
+
+    @property
+    def knots(self) -> np.ndarray:
+        """Where the accepted steps ended."""
+        return np.append(self.t[1:], self.state.t) if len(self.t) else self.t
+
+
+class Record(NamedTuple):
+    """The accepted steps of a whole run: their ends t (m+1,), u (m+1, n), and what is known of each step."""
+
+    t: np.ndarray
+    u: np.ndarray
+    h: np.ndarray
+    error: np.ndarray
+    slope: np.ndarray | None = None
+    sai: np.ndarray | None = None
+    h_rho: np.ndarray | None = None
 
 
 class RightHandSideError(ValueError):

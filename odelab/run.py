@@ -14,11 +14,14 @@ from odelab.engine import (
     STEP_LOST,
     WRONG_ANSWER,
     Chunk,
+    Record,
     RightHandSideError,
     State,
     no_steps,
 )
 from odelab.trajectory import Trajectory
+
+EVERYTHING = 1 << 62  # attempts: the engine chooses its own chunks
 
 
 def run(engine, max_steps: int, watched=(), t_eval=None) -> Trajectory:
@@ -33,83 +36,106 @@ def run(engine, max_steps: int, watched=(), t_eval=None) -> Trajectory:
             state, evaluations = engine.begin()
             while status == ATTEMPTS_SPENT and spent < max_steps:
                 chunk = engine.advance(state, min(engine_chunk(engine, watch, spent), max_steps - spent))
-                spent += len(chunk.t) + chunk.rejected
+                spent += chunk.steps + chunk.rejected
                 rejected += chunk.rejected
                 evaluations += chunk.evaluations
-                knots = np.append(chunk.t[1:], chunk.state.t) if len(chunk.t) else chunk.t
-                parts.append(Part(chunk, knots, chunk.u))
+                parts.append(Part(chunk))
                 status = chunk.status
-                if watch is not None and watch.ends(chunk, state, knots):
-                    parts[-1] = Part(chunk, *watch.cut(knots, chunk.u))
+                if watch is not None and watch.ends(chunk, state, chunk.knots):
+                    parts[-1] = Part(chunk, watch.cut(chunk.knots, chunk.u))
                     status = events.TERMINAL
                 state = chunk.state
         except KeyboardInterrupt:  # between two calls of the engine, or while events were looked for
             status = INTERRUPTED
         except RightHandSideError as wrong:  # before the first step
             status = WRONG_ANSWER
-            parts.append(Part(no_steps(state, status, str(wrong)), np.zeros(0), np.zeros((0, problem.size))))
+            parts.append(Part(no_steps(state, status, str(wrong))))
         if state.memory is not None:
             evaluations += engine.controller.unseen(state.memory)
         return finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval)
 
 
 class Part(NamedTuple):
-    """A chunk with the ends of its steps, those after a terminal event cut off."""
+    """A chunk; `cut` are the ends of its steps up to the terminal event in it."""
 
     chunk: Chunk
-    t: np.ndarray
-    u: np.ndarray
+    cut: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def t(self):
+        return self.chunk.knots if self.cut is None else self.cut[0]
+
+    @property
+    def u(self):
+        return self.chunk.u if self.cut is None else self.cut[1]
 
 
 def engine_chunk(engine, watch, spent) -> int:
     """Attempts at once: one at a time where an event may end the run, so that no evaluation is wasted beyond it."""
     if watch is not None and watch.may_end and engine.name == "python":
         return 1
+    if watch is None and hasattr(engine, "record"):
+        return EVERYTHING
     return 256 if spent < 4096 else 4096
 
 
 def finish(engine, parts, state: State, status, max_steps, rejected, evaluations, watch, t_eval):
     problem, method = engine.problem, engine.method
-    chunks = [part.chunk for part in parts]
-    step_t = np.concatenate([np.array(problem.t_span[:1]), *(part.t for part in parts)])
-    step_u = np.concatenate([np.array(problem.u0)[None], *(part.u for part in parts)])
-    full = np.concatenate([chunk.h for chunk in chunks]) if chunks else np.zeros(0)
-    steps = len(step_t) - 1
-    full = full[:steps]
-    h = np.diff(step_t) if status == events.TERMINAL else full
-    interpolant = Dense(problem, method, step_t, step_u, full, engine.project)
-    points = (step_t, step_u)
+    last = parts[-1].chunk if parts else None
+    if hasattr(engine, "record") and status != events.TERMINAL:
+        parts.clear()  # which look into the record
+        record = engine.record()
+    else:
+        record = joined(problem, parts)
+    h = np.diff(record.t) if status == events.TERMINAL else record.h
+    interpolant = Dense(problem, method, record.t, record.u, record.h, engine.project)
+    points = (record.t, record.u)
     if t_eval is not None:
-        reached = t_eval[(t_eval - step_t[-1]) * np.sign(problem.t_span[1] - problem.t_span[0]) <= 0]
+        reached = t_eval[(t_eval - record.t[-1]) * np.sign(problem.t_span[1] - problem.t_span[0]) <= 0]
         points = (reached, interpolant(reached))
     trajectory = Trajectory(
         *points,
         h=h,
-        step_t=step_t,
-        step_u=step_u,
+        step_t=record.t,
+        step_u=record.u,
         rejected=rejected,
         evaluations=evaluations,
-        error=np.concatenate([chunk.error for chunk in chunks])[:steps] if chunks else np.zeros(0),
+        error=record.error,
         problem=problem,
         method=method,
         controller=engine.controller,
         engine=engine.name,
         events=watch.records() if watch is not None else (),
         interpolant=interpolant,
-        given_slope=kept_slopes(chunks, step_u, h, status),
+        given_slope=record.slope if status != events.TERMINAL else with_cut_slope(record, h),
+        given_sai=record.sai,
+        given_h_rho=record.h_rho,
     )
-    name_the_end(trajectory, engine, chunks[-1] if chunks else None, state, status, max_steps, watch)
+    name_the_end(trajectory, engine, last, state, status, max_steps, watch)
     return trajectory
 
 
-def kept_slopes(chunks, step_u, h, status):
-    """The slopes an engine kept, that of a step cut short by an event put right; None where it kept none."""
-    if any(chunk.slope is None for chunk in chunks):
-        return None
-    slopes = np.concatenate([step_u[:0], *(chunk.slope for chunk in chunks)])[: len(h)]
-    if status == events.TERMINAL and len(h):
-        slopes[-1] = (step_u[-1] - step_u[-2]) / h[-1]
-    return slopes
+def joined(problem, parts) -> Record:
+    """The chunks of a run put together, up to the event that ended it."""
+    chunks = [part.chunk for part in parts]
+    t = np.concatenate([np.array(problem.t_span[:1]), *(part.t for part in parts)])
+    u = np.concatenate([np.array(problem.u0)[None], *(part.u for part in parts)])
+    steps = len(t) - 1
+
+    def column(name):
+        return np.concatenate([np.zeros(0), *(getattr(chunk, name) for chunk in chunks)])[:steps]
+
+    slope = None
+    if all(chunk.slope is not None for chunk in chunks):
+        slope = np.concatenate([u[:0], *(chunk.slope for chunk in chunks)])[:steps]
+    return Record(t, u, column("h"), column("error"), slope)
+
+
+def with_cut_slope(record: Record, h):
+    """The slopes an engine kept, that of the step cut short by an event put right; None where it kept none."""
+    if record.slope is not None and len(h):
+        record.slope[-1] = (record.u[-1] - record.u[-2]) / h[-1]
+    return record.slope
 
 
 def name_the_end(trajectory, engine, chunk, state, status, max_steps, watch):

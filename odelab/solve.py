@@ -43,7 +43,8 @@ def solve(
     t_eval      times to report instead of every step (the steps stay in `step_t`, `h`, `slope`)
     events      functions g(t, u, params) or `Event`s, whose zeros are located on the dense output
     project     u -> u, applied last to each new state (a positivity); an adaptive run judges the projected state
-    engine      "python", "compiled" (numba), or "auto": compiled where that is a matter of loading a kernel
+    engine      "python", "compiled" (a kernel, or the generic engine for what kernels do not know), or "auto": plain
+                Python for a short run, a kernel for a long one or many (`odelab.kernels.choice`)
     max_steps   attempts, accepted and rejected together
     throw       raise `RunFailed` when the run fails (with the trajectory in it) instead of returning it
 
@@ -58,18 +59,25 @@ def solve(
             raise ValueError(f"`project` works with explicit methods only; {method.name} is SciPy's and takes none.")
         trajectory = solve_implicit(problem, method, controller, times, watched, max_steps)
     else:
-        trajectory = run(chosen_engine(engine, problem, method, controller, project), max_steps, watched, times)
+
+        def drive(chosen, attempts):
+            return run(chosen, attempts, watched, times)
+
+        trajectory = driven(drive, engine, problem, method, controller, project, max_steps)
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory
 
 
-def chosen_engine(engine, problem, method, controller, project):
-    if engine == "compiled":
-        from odelab.compiled import CompiledEngine
+def driven(drive, engine, problem, method, controller, project, max_steps) -> Trajectory:
+    """`drive(engine, attempts)` with the engine asked for."""
+    if engine == "python":
+        return drive(PythonEngine(problem, method, controller, project), max_steps)
+    from odelab.kernels import choice
 
-        return CompiledEngine(problem, method, controller, project)
-    return PythonEngine(problem, method, controller, project)
+    if engine == "compiled":
+        return drive(choice.demanded(problem, method, controller, project), max_steps)
+    return choice.automatic(problem, method, controller, project, max_steps, drive)
 
 
 def check_arguments(problem, method, controller, engine, max_steps):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab import dense, diagnosis, stability
+from odelab import dense, diagnosis, stability, stiffness
 
 OK_STATUSES = ("ok", "event")
 
@@ -39,14 +39,20 @@ class Trajectory:
     interpolant: Callable | None = None
     given_slope: dataclasses.InitVar[Any] = None
     given_message: dataclasses.InitVar[str | None] = None
+    given_sai: dataclasses.InitVar[Any] = None
+    given_h_rho: dataclasses.InitVar[Any] = None
 
-    def __post_init__(self, given_slope, given_message):
+    def __post_init__(self, given_slope, given_message, given_sai, given_h_rho):
         self.step_t = self.t if self.step_t is None else self.step_t
         self.step_u = self.u if self.step_u is None else self.step_u
         if given_slope is not None:
             self.slope = given_slope
         if given_message is not None:
             self.message = given_message
+        if given_sai is not None:
+            self.sai = given_sai
+        if given_h_rho is not None:
+            self.h_rho = given_h_rho
 
     @property
     def ok(self) -> bool:
@@ -60,7 +66,15 @@ class Trajectory:
     @functools.cached_property
     def slope(self):
         """S = sum b_i k_i of every step, found by taking the steps again where the engine did not keep it."""
-        return dense.effective_slopes(self)
+        slopes = dense.effective_slopes(self)
+        if self.status == "event" and self.steps:  # the last step was cut short
+            slopes[-1] = (self.step_u[-1] - self.step_u[-2]) / self.h[-1]
+        return slopes
+
+    @functools.cached_property
+    def sai(self):
+        """The stiffness-aware index ||S|| / ||u|| of every step, as `odelab.sai` has it."""
+        return stiffness.relative_slope(self.step_u[:-1], self.slope)
 
     @functools.cached_property
     def h_rho(self):

@@ -8,7 +8,7 @@ from odelab.compiled import overloads
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
-def jit(function, compiled=None):
+def jit(function, compiled=None, options=OPTIONS):
     """`function` as a numba function; plain helpers among its globals and closure are compiled too, recursively."""
     from numba import njit
     from numba.core.registry import CPUDispatcher
@@ -24,14 +24,14 @@ def jit(function, compiled=None):
     for name in called_names(code):
         value = globals_.get(name)
         if isinstance(value, types.FunctionType) and value is not function:
-            globals_[name] = jit(value, compiled)
+            globals_[name] = jit(value, compiled, options)
     closure = None
     if function.__closure__ is not None:
-        closure = tuple(types.CellType(jit(cell.cell_contents, compiled)) for cell in function.__closure__)
+        closure = tuple(types.CellType(jit(cell.cell_contents, compiled, options)) for cell in function.__closure__)
     clone = types.FunctionType(code, globals_, function.__name__, function.__defaults__, closure)
     clone.__kwdefaults__ = function.__kwdefaults__
     clone.__module__ = function.__module__
-    compiled[function] = njit(**OPTIONS)(clone)
+    compiled[function] = njit(**options)(clone)
     return compiled[function]
 
 

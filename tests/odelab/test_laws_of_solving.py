@@ -114,8 +114,9 @@ def test_scaling_of_time_scales_the_steps(method, factor, u0):
     def slower(t, u, params):
         return tuple(slope / factor for slope in PENDULUM.rhs(t / factor, u, params))
 
-    plain = ol.solve(PENDULUM.replace(u0=u0), method, ol.fixed(0.125))
-    scaled = ol.solve(ol.Problem(slower, u0, (0.0, 4.0 * factor)), method, ol.fixed(0.125 * factor))
+    plain = ol.solve(PENDULUM.replace(u0=u0), method, ol.fixed(0.125), engine="python")
+    slowed = ol.Problem(slower, u0, (0.0, 4.0 * factor))
+    scaled = ol.solve(slowed, method, ol.fixed(0.125 * factor), engine="python")
     np.testing.assert_array_equal(scaled.t, factor * plain.t)
     np.testing.assert_array_equal(scaled.u, plain.u)
 
@@ -127,10 +128,9 @@ def test_scaling_of_time_scales_adaptive_steps(method):
     def slower(t, u, params):
         return tuple(slope / factor for slope in PENDULUM.rhs(t / factor, u, params))
 
-    plain = ol.solve(PENDULUM, method, ol.adaptive(1e-6, 1e-9, first_step=2.0**-6))
-    scaled = ol.solve(
-        ol.Problem(slower, PENDULUM.u0, (0.0, 4.0 * factor)), method, ol.adaptive(1e-6, 1e-9, first_step=2.0**4)
-    )
+    plain = ol.solve(PENDULUM, method, ol.adaptive(1e-6, 1e-9, first_step=2.0**-6), engine="python")
+    slowed = ol.Problem(slower, PENDULUM.u0, (0.0, 4.0 * factor))
+    scaled = ol.solve(slowed, method, ol.adaptive(1e-6, 1e-9, first_step=2.0**4), engine="python")
     np.testing.assert_array_equal(scaled.h, factor * plain.h)
     np.testing.assert_array_equal(scaled.u, plain.u)
 

@@ -1,0 +1,84 @@
+"""From a request to a compiled kernel, kept for the life of the process and on disk between processes."""
+
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from odelab.compiled.engine import NotCompilable, explained
+from odelab.kernels import cache
+from odelab.kernels.captured import Watch
+from odelab.kernels.module import Module, module_for
+from odelab.kernels.request import Request
+from odelab.problem import IN_PLACE
+
+kept: weakref.WeakKeyDictionary[Callable, dict[tuple, Any]] = weakref.WeakKeyDictionary()
+
+
+class Kernel(NamedTuple):
+    """The compiled functions of a kernel's module, and what they captured; `made_for` keeps identities alive."""
+
+    functions: dict[str, Any]
+    watch: Watch
+    made_for: tuple
+
+
+def kernel(request: Request) -> Kernel:
+    """The kernel of a request; a right-hand side that cannot be compiled raises `NotCompilable`, each time."""
+    known = at_hand(request)
+    if known is None:
+        known = compile_kernel(request)
+        kept.setdefault(request.rhs, {})[key(request)] = known
+    if isinstance(known, NotCompilable):
+        raise known
+    return known
+
+
+def at_hand(request: Request) -> Kernel | NotCompilable | None:
+    """What is known of a request without compiling or loading anything."""
+    known = kept.get(request.rhs, {}).get(key(request))
+    if isinstance(known, Kernel) and not known.watch.unchanged():
+        return None
+    return known
+
+
+def key(request: Request) -> tuple:
+    """The request without its right-hand side; method and law by identity, for a law's Fractions are slow to hash."""
+    layout, _, form, n, parameters, method, law, *options = request
+    return layout, form, n, parameters, id(method), id(law), *options
+
+
+def compile_kernel(request: Request) -> Kernel | NotCompilable:
+    from numba.core.errors import NumbaError
+
+    module = module_for(request)
+    try:
+        return Kernel(loaded(module), module.watch, (request.method, request.law))
+    except NumbaError as reason:
+        return NotCompilable(explained(request.rhs, blame(request, reason)))
+
+
+def loaded(module: Module) -> dict[str, Any]:
+    if module.given is None:
+        return cache.load(module.text, module.label)
+    from odelab.compiled.jit import OPTIONS, jit
+
+    options = {**OPTIONS, "fastmath": {"contract"}}
+    return cache.in_memory(module.text, module.label, rhs=jit(module.given, options=options))
+
+
+def blame(request: Request, reason):
+    """numba's complaint about the right-hand side as its author wrote it, with the line in their own file."""
+    from numba import types
+    from numba.core.errors import NumbaError
+
+    from odelab.compiled.jit import jit
+
+    array, number = types.float64[::1], types.float64
+    params = types.UniTuple(number, request.parameters)
+    u = array if request.form == IN_PLACE else types.UniTuple(number, request.n)
+    signature = (number, u, params, *([array] if request.form == IN_PLACE else []))
+    try:
+        jit(request.rhs).compile(signature)
+    except NumbaError as plainer:
+        return plainer
+    return reason

@@ -1,0 +1,117 @@
+"""The text of a kernel's module: the right-hand side, what it reaches, and the loop around it."""
+
+import functools
+import hashlib
+import inspect
+import platform
+from importlib import metadata
+from typing import NamedTuple
+
+from odelab.kernels import single
+from odelab.kernels.captured import Watch, watch_all
+from odelab.kernels.definition import Unreadable
+from odelab.kernels.request import Request
+from odelab.kernels.written import Written, written
+
+HEADER = """
+import math
+
+import numpy as np
+from numba import njit, types
+from odelab import control, powers
+from odelab.compiled import overloads
+
+overloads.register()
+CACHE = "__file__" in globals()  # a module in memory has no file to keep its machine code beside
+EXACT = {"nogil": True, "error_model": "numpy"}
+OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened
+ATTEMPTS_SPENT, REACHED, STEP_LOST, GIVEN_UP = range(4)
+log2, exp2 = njit(**OPTIONS)(powers.log2), njit(**OPTIONS)(powers.exp2)
+"""
+
+NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
+TYPES = {"counts": "types.int64[::1]", "attempts": "types.int64", "record": ROWS}
+
+
+class Module(NamedTuple):
+    """A kernel's source; `given` is the right-hand side itself where its source could not be written down."""
+
+    text: str
+    label: str
+    given: object
+    watch: Watch
+
+
+def module_for(request: Request) -> Module:
+    """The module of a kernel, its right-hand side included where it can be written down."""
+    watch = Watch()
+    try:
+        rhs = written(request.rhs, watch)
+        given, origin = None, right_hand_side(rhs)
+    except Unreadable as reason:
+        watch = Watch()
+        watch_all(request.rhs, watch)
+        given, origin = request.rhs, [f"# `rhs` is handed over: its source cannot be written down, {reason}."]
+    definitions, function = layout(request)
+    parts = [
+        f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
+        HEADER.strip(),
+        proposal(request),
+        *origin,
+        *([alias(rhs)] if given is None else []),
+        *definitions,
+        "\n".join([decorator(function[0]), *function]),
+    ]
+    return Module("\n\n".join(parts) + "\n", request.rhs.__name__.strip("<>"), given, watch)
+
+
+def right_hand_side(rhs: Written) -> list[str]:
+    lines = list(rhs.imports)
+    if rhs.imports or rhs.constants:
+        lines = ["\n".join([*rhs.imports, *rhs.constants])]
+    return lines + [f"@njit(**OPTIONS)\n{function}" for function in rhs.functions]
+
+
+def alias(rhs: Written) -> str:
+    return "" if rhs.name == "rhs" else f"rhs = {rhs.name}"
+
+
+def proposal(request: Request) -> str:
+    """The step proposed is the one source's, compiled without contraction: times are to be the same in every engine."""
+    return f"propose = njit(**EXACT)(control.{'propose_next' if request.law else 'propose_counted'})"
+
+
+def layout(request: Request) -> tuple[list[str], list[str]]:
+    """(definitions, function) of a layout."""
+    if request.law is None:
+        return single.fixed(request.method, request.n, request.parameters)
+    return single.adaptive(request.method, request.n, request.parameters, request.law, request.vector_tolerance)
+
+
+def decorator(definition: str) -> str:
+    """The eager signature, from the names of the arguments."""
+    names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
+    return f"@njit([({', '.join(TYPES.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"
+
+
+@functools.cache
+def environment() -> str:
+    """What else machine code depends on: versions, the processor, and the parts of odelab compiled along."""
+    import numba
+    import numpy as np
+    from llvmlite import binding
+
+    from odelab import control, maths, powers
+    from odelab.compiled import overloads
+
+    sources = "".join(inspect.getsource(part) for part in (control, maths, powers, overloads))
+    features = hashlib.sha256(binding.get_host_cpu_features().flatten().encode()).hexdigest()[:8]
+    versions = {
+        "odelab": f"{metadata.version('odelab')} ({hashlib.sha256(sources.encode()).hexdigest()[:8]})",
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "numba": numba.__version__,
+        "llvmlite": metadata.version("llvmlite"),
+        binding.get_host_cpu_name(): f"({features})",
+    }
+    return ", ".join(f"{name} {version}" for name, version in versions.items())

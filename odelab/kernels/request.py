@@ -1,0 +1,82 @@
+"""What a kernel is written for."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from odelab.controllers import Controller
+from odelab.kernels import laws
+from odelab.laws import Law
+from odelab.problem import COMPONENT, Problem
+from odelab.tableau import Method
+
+UNROLLED = 32  # components at most: beyond, source and compile time grow out of hand
+
+
+class Request(NamedTuple):
+    """Everything the text of a kernel depends on; two runs with equal requests share one kernel."""
+
+    layout: str  # "single", "lanes" or "large"
+    rhs: Callable
+    form: str
+    n: int  # 0 where the layout serves any size
+    parameters: int
+    method: Method
+    law: Law | None  # None: fixed steps
+    vector_tolerance: bool = False
+    points: bool = False  # lanes: states at shared times
+    maxima: bool = False  # lanes: running maxima of SAI and h rho
+
+    @property
+    def about(self) -> str:
+        steps = f"law {self.law.name}" if self.law else "fixed steps"
+        size = f"n = {self.n}, " if self.n else ""
+        what = f"{self.rhs.__name__}, {size}{self.parameters} parameters"
+        return f"{what}, {self.method.name}, {steps}, layout {self.layout}"
+
+
+def unsuited(problem: Problem, method, controller: Controller, project=None) -> str | None:
+    """Why no kernel can be written for a run; None where one can."""
+    if not isinstance(method, Method):
+        return f"kernels are for Runge-Kutta methods, not {method.name}"
+    if project is not None:
+        return "kernels take no `project`"
+    if controller.law is None and controller.h is None:
+        return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
+    if controller.law is not None and not laws.supported(controller.law):
+        return f"kernels know the laws i, pi42, pi33 and pi34, not {controller.law.name}"
+    if not hasattr(problem.rhs, "__code__"):
+        return "kernels need a plain function as `rhs`"
+    if problem.form == COMPONENT and problem.size > UNROLLED:
+        return f"kernels unroll at most {UNROLLED} components, got {problem.size}"
+    if problem.form != COMPONENT:
+        return f"kernels need component form, not {problem.form} form"
+    if numbers(problem.params) is None:
+        return "kernels need numbers as `params`"
+    return None
+
+
+def numbers(params) -> np.ndarray | None:
+    """Parameters as floats, or None where they are not all numbers."""
+    if not isinstance(params, tuple):
+        return None
+    try:
+        found = np.array(params, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return found if found.ndim == 1 else None
+
+
+def request_for(layout: str, problem: Problem, method: Method, controller: Controller, **options) -> Request:
+    return Request(
+        layout,
+        problem.rhs,
+        problem.form,
+        0 if layout == "large" else problem.size,
+        len(problem.params),
+        method,
+        controller.law,
+        bool(np.ndim(controller.atol)),
+        **options,
+    )
