@@ -51,7 +51,8 @@ def save(net: Network, path, about: dict | None = None) -> Path:
 def load(path) -> Network:
     """The network of a file written by `nb.save`, in evaluation mode: whole, or an error that names what is wrong."""
     path = Path(path)
-    refuse_pickle(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"`path` = {str(path)!r} is not a file.")
     header, state = read(path)
     net = rebuild(path, header, state)
     check_tensors(path, net, state)
@@ -60,24 +61,13 @@ def load(path) -> Network:
     return net.eval()
 
 
-def refuse_pickle(path: Path) -> None:
-    if not path.is_file():
-        raise FileNotFoundError(f"`path` = {str(path)!r} is not a file.")
-    with path.open("rb") as file:
-        start = file.read(4)
-    if start[:2] == b"PK" or start[:1] == b"\x80":
-        raise ValueError(
-            f"{path}: this is a pickle, which could run code when read; nb.load reads safetensors only. For published "
-            "weights of a known ResNet use nb.load_foreign, which reads tensors and nothing else."
-        )
-
-
 def read(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             record = (file.metadata() or {}).get(KEY)
             state = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a dict)
     except safetensors.SafetensorError as error:
+        refuse_pickle(path)
         raise ValueError(f"{path}: damaged or cut short, or no safetensors file at all ({error}).") from None
     if record is None:
         raise ValueError(f"{path}: safetensors without netbridge's record of the architecture; written by nb.save?")
@@ -88,6 +78,17 @@ def read(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
                 raise ValueError(f"{path}: format {header.get('format')}, and this version reads format {FORMAT}.")
             return header, state
     raise ValueError(f"{path}: its record of the architecture is damaged.")
+
+
+def refuse_pickle(path: Path) -> None:
+    """Asked only of what is no safetensors: the length such a file begins with may look like a pickle's first bytes."""
+    with path.open("rb") as file:
+        start = file.read(2)
+    if start == b"PK" or start[:1] == b"\x80":
+        raise ValueError(
+            f"{path}: this is a pickle, which could run code when read; nb.load reads safetensors only. For published "
+            "weights of a known ResNet use nb.load_foreign, which reads tensors and nothing else."
+        )
 
 
 def rebuild(path: Path, header: dict, state: dict) -> Network:

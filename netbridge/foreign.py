@@ -26,7 +26,8 @@ def load_foreign(path, normalisation: dict | None = None) -> Network:
 
     Post-activation ResNets with the usual names: conv1, bn1, layer1.0.conv1 ..., with `linear` or `fc`, and shortcuts
     of option A (no weights) or projections named `downsample` or `shortcut`: akamaster's, kuangliu's and chenyaofo's
-    CIFAR networks, torchvision's. `normalisation` = {"mean": [...], "std": [...]} overrides what the family is known to use.
+    CIFAR networks, torchvision's. `normalisation` = {"mean": [...], "std": [...]} overrides what the family is known
+    to use.
     """
     path = Path(path)
     state = strip(path, read_tensors(path))

@@ -3,11 +3,15 @@
 from torch import nn
 
 from netbridge import spec
+from netbridge.attention import SelfAttention
+from netbridge.controllers.asr import ASR
 from netbridge.unit import UNIT
 
 
 class Gated(nn.Module):
-    """h * layer(x), with h from a controller for `channels` channels (axis 1 of maps, the last axis of tokens).
+    """h * layer(x), with h from a controller for `channels` channels.
+
+    Channels are axis 1 behind convolutions and their normalisations, the last axis behind linear layers and attention.
 
     `nb.merge` folds a constant h into the layer and puts the layer in this module's place. A layer that returns several
     things, as `nn.MultiheadAttention` does, has the first of them multiplied.
@@ -23,6 +27,8 @@ class Gated(nn.Module):
         pool: dict[str, nn.Module] = {}
         self.controller = spec.build(wanted, channels, pool)
         self.shared.update(pool)
+        if isinstance(self.controller, ASR):
+            self.controller.axis = channel_axis(layer)
 
     def forward(self, x, *more, **options):
         out = self.layer(x, *more, **options)
@@ -30,3 +36,13 @@ class Gated(nn.Module):
         h, _ = self.controller.propose(None, x, first)
         gated = first if h is UNIT else h * first
         return (gated, *out[1:]) if isinstance(out, tuple) else gated
+
+
+def channel_axis(layer: nn.Module) -> int:
+    """Where the layer's output has its channels."""
+    if isinstance(layer, nn.Sequential) and len(layer):
+        known = [part for part in layer if type(part) not in (nn.Identity, nn.Dropout)]
+        return channel_axis(known[-1]) if known else 1
+    if isinstance(layer, nn.LayerNorm):
+        return -len(layer.normalized_shape)
+    return -1 if isinstance(layer, nn.Linear | nn.MultiheadAttention | SelfAttention) else 1

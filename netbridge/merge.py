@@ -35,7 +35,7 @@ class Merger:
     def __init__(self, net: nn.Module, keep_live: bool):
         self.keep_live = keep_live
         self.owners = count_owners(net)
-        self.dtype = next((p.dtype for p in net.parameters() if p.is_floating_point()), torch.get_default_dtype())
+        self.dtype = precision(net) or torch.get_default_dtype()
 
     def network(self, net: Network) -> None:
         specs, names = present(net), net.block_names
@@ -91,22 +91,27 @@ class Merger:
         return module
 
     def take_up(self, layer, h, name) -> None:
-        parameters = list(layer.parameters())
-        if any(self.owners[id(parameter)] > 1 for parameter in parameters):
+        if any(self.owners[id(parameter)] > 1 for parameter in layer.parameters()):
             raise ValueError(
                 f"{name}: its {type(layer).__name__} shares parameters with another layer; untie them first."
             )
         try:
-            absorb(layer, h if parameters else h.to(self.dtype))
+            absorb(layer, h if precision(layer) else h.to(self.dtype))
         except ValueError as error:
             raise ValueError(f"{name}: {error}.") from None
 
     def refuse_live(self, name, controller) -> None:
         if not self.keep_live:
             raise ValueError(
-                f"{name}: controller {controller} depends on its input and cannot be merged; train it as nb.asr(...), or "
-                "pass keep_live=True to merge the constant ones only."
+                f"{name}: controller {controller} depends on its input and cannot be merged; train it as nb.asr(...), "
+                "or pass keep_live=True to merge the constant ones only."
             )
+
+
+def precision(module: nn.Module) -> torch.dtype | None:
+    """Of the first floating-point tensor; None without one."""
+    tensors = (*module.parameters(), *module.buffers())
+    return next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), None)
 
 
 def count_owners(net: nn.Module) -> Counter:

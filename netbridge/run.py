@@ -99,11 +99,7 @@ def hooked(block) -> bool:
     """Does a forward hook hold the branch's output?"""
     last = getattr(block.branch, "last", None)
     return bool(
-        global_hooks()
-        or block._forward_hooks
-        or block.branch._forward_hooks
-        or last is None
-        or last._forward_hooks
+        global_hooks() or block._forward_hooks or block.branch._forward_hooks or last is None or last._forward_hooks
     )
 
 

@@ -46,17 +46,15 @@ def controller(name: str, **options) -> Spec:
     unknown = set(options) - set(known)
     if unknown:
         raise TypeError(f"controller {name!r} has no option `{min(unknown)}`; its options are {known or 'none'}.")
-    defaults = {parameter.name: parameter.default for parameter in parameters}
-    plain = {
-        key: value.as_json() if isinstance(value, Spec) else value
-        for key, value in options.items()
-        if value != defaults[key]
-    }
-    kind.check(**plain)
+    plain = {key: value.as_json() if isinstance(value, Spec) else value for key, value in options.items()}
     try:
-        return Spec(name, json.dumps(plain, sort_keys=True))
+        json.dumps(plain)
     except TypeError as error:
         raise TypeError(f"options of controller {name!r} must be plain numbers or strings: {error}.") from None
+    kind.check(**plain)
+    defaults = {parameter.name: parameter.default for parameter in parameters}
+    changed = {key: value for key, value in plain.items() if value != defaults[key]}
+    return Spec(name, json.dumps(changed, sort_keys=True) if changed else "{}")
 
 
 def asr(module, uses: int = 1, init: float = 0.1, learnable: bool = True, beside=None, **more) -> Spec:

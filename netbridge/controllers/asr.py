@@ -34,6 +34,7 @@ class ASR(Controller, name="asr"):
         build,
     ):
         super().__init__()
+        self.axis = 1  # of the channels; `nb.Gated` sets another for layers with features last
         self.activation = ACTIVATIONS[activation]
         psi = init + spread * torch.randn(uses, channels)
         if learnable:
@@ -84,7 +85,7 @@ class ASR(Controller, name="asr"):
     def propose(self, memory, state, slope):
         held, beside = (None, None) if memory is None else memory
         vector, held = self.constant(held)
-        h = along_channels(vector, slope)
+        h = along(vector, slope, self.axis)
         if self.live is not None:
             live, beside = self.live.propose(beside, state, h * slope)
             h = h * live
@@ -99,9 +100,10 @@ class ASR(Controller, name="asr"):
         return vector, self.live, (held, beside)
 
 
-def along_channels(vector, slope):
-    """Channels are axis 1 of feature maps, the last axis of tokens (N, T, C)."""
-    return vector if slope.ndim <= 3 else vector.view(1, -1, *(1,) * (slope.ndim - 2))
+def along(vector, slope, axis):
+    shape = [1] * slope.ndim
+    shape[axis] = -1
+    return vector.view(shape)
 
 
 def itself(controller):
