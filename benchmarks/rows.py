@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-NOT_AVAILABLE, NOT_INSTALLED = "not available", "not installed"
+NOT_AVAILABLE, NOT_MEASURED = "not available", "not measured"
 WRONG, UNEQUAL, REACHED, MISSED, MEASURED = "WRONG ANSWER", "errors differ", "reached", "MISSED", "measured"
 
 
@@ -69,7 +69,7 @@ class Row:
         if self.ours is None:
             return NOT_AVAILABLE
         if self.peer and self.theirs is None:
-            return NOT_INSTALLED
+            return NOT_MEASURED  # not installed, or failed: the note says which
         if self.unequal:
             return UNEQUAL
         if self.goal is None:
@@ -123,7 +123,7 @@ def error_text(row: Row) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    return "-" if value is None else f"{number(value)} {unit}"
+    return "-" if value is None else f"{number(value)} {unit}".strip()
 
 
 def number(value: float) -> str:
@@ -139,6 +139,11 @@ def plain(rows: Iterable[Row]) -> str:
     lines = [HEADER, *map(cells, rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def line(row: Row) -> str:
+    """One row as it is found, before the widths of the table are known."""
+    return " | ".join(cell for cell in cells(row) if cell and cell != "-")
 
 
 def markdown(rows: Iterable[Row]) -> str:

@@ -7,17 +7,14 @@ A shared machine changes speed by tens of percent within minutes, so times of di
 round runs every contestant once, in rotating order, and a ratio is the median of the rounds' ratios.
 """
 
-import gc
 import math
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from benchmarks.clock import Sample, interleave, measure, quartiles, ratios
 from benchmarks.rows import Goal, Row
 
-SHORTEST = 5e-3  # seconds; a shorter call is repeated until one measurement lasts this long
-SLOW = 5.0  # seconds; a slower call is measured once, by its first call
 EQUAL_FACTOR = 3.0  # ours may be this many times less accurate and still count as equal
 BUSY = 1.15  # cores; above this a contestant is said to have used several
 UNITS = {"ms": 1e3, "us": 1e6, "s": 1.0}
@@ -39,83 +36,34 @@ class Contestant(NamedTuple):
     fixed: Callable[[], Any] | None = None
 
 
-class Sample(NamedTuple):
-    """Seconds of each round's call: on the wall clock, and of processor time over all threads of this process."""
+class Check(NamedTuple):
+    """What a contestant's first call showed: its error, its (wall, processor) seconds, or why it failed."""
 
-    wall: tuple[float, ...]
-    processor: tuple[float, ...]
+    error: float | None = None
+    first: tuple[float, float] = (0.0, 0.0)
+    failure: str = ""
 
-    @property
-    def cores(self) -> float:
-        """How many were busy."""
-        return sum(self.processor) / sum(self.wall)
-
-    def minus(self, other: "Sample") -> "Sample":
-        return Sample(*(tuple(a - b for a, b in zip(x, y, strict=False)) for x, y in zip(self, other, strict=True)))
+    def within(self, allowed: float) -> bool:
+        return not self.failure and self.error is not None and self.error <= allowed
 
 
-def measure(run: Callable, calls: int) -> tuple[float, float]:
-    """(wall, processor) seconds of one call, averaged over `calls`, without the garbage collector."""
-    collecting = gc.isenabled()
-    gc.disable()
+def check(contestant: Contestant) -> Check:
+    answers = []
     try:
-        processor, start = time.process_time(), time.perf_counter()
-        for _ in range(calls):
-            run()
-        return (time.perf_counter() - start) / calls, (time.process_time() - processor) / calls
-    finally:
-        if collecting:
-            gc.enable()
+        first = measure(lambda: answers.append(contestant.run()), 1)
+        return Check(None if contestant.error is None else float(contestant.error(answers[0])), first)
+    except Exception as reason:
+        return Check(failure=f"{type(reason).__name__}: {' '.join(str(reason).split())[:200]}")
 
 
-def interleave(runs: Sequence[Callable], rounds: int = 9, seconds: float = 60.0) -> list[Sample]:
-    """Each of `runs` timed in turns after a call to warm up; at least 3 rounds, more while `seconds` last."""
-    started = time.perf_counter()
-    first = [measure(run, 1) for run in runs]
-    slow = [wall > SLOW for wall, _ in first]
-    timed: list[list[tuple[float, float]]] = [[pair] if late else [] for pair, late in zip(first, slow, strict=True)]
-    calls = [1 if late else enough_calls(run) for run, late in zip(runs, slow, strict=True)]
-    for turn in range(rounds):
-        if turn >= 3 and time.perf_counter() - started > seconds:
-            break
-        for place in range(len(runs)):
-            i = (place + turn) % len(runs)
-            if not slow[i]:
-                timed[i].append(measure(runs[i], calls[i]))
-    return [Sample(*zip(*pairs, strict=True)) for pairs in timed]
-
-
-def enough_calls(run: Callable) -> int:
-    """How many calls make one measurement long enough for the clock."""
-    wall, _ = measure(run, 1)
-    return max(1, math.ceil(SHORTEST / max(wall, 1e-7)))
-
-
-def samples_of(contestants: Sequence[Contestant], rounds: int, seconds: float) -> dict[Contestant, Sample]:
-    """One sample per contestant that is present, its fixed part subtracted round by round."""
-    runs = {(c, part): getattr(c, part) for c in contestants for part in ("run", "fixed") if getattr(c, part)}
+def samples_of(checks: Mapping[Contestant, Check], rounds: int, seconds: float) -> dict[Contestant, Sample]:
+    """One sample per contestant, its fixed part subtracted."""
+    runs = {(c, part): getattr(c, part) for c in checks for part in ("run", "fixed") if getattr(c, part)}
     if not runs:
         return {}
-    found = dict(zip(runs, interleave(list(runs.values()), rounds, seconds), strict=True))
-    return {
-        c: found[c, "run"].minus(found[c, "fixed"]) if c.fixed else found[c, "run"]
-        for c in contestants
-        if c.run is not None
-    }
-
-
-def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """ours/theirs, round by round; what was measured once is set against all rounds of the other."""
-    if min(len(ours), len(theirs)) == 1:
-        return [a / b for a in ours for b in theirs]
-    return [a / b for a, b in zip(ours, theirs, strict=False)]
-
-
-def quartiles(values: Sequence[float]) -> tuple[float, float] | None:
-    if len(values) < 3:
-        return None
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, high
+    first = [checks[c].first if part == "run" else measure(call, 1) for (c, part), call in runs.items()]
+    found = dict(zip(runs, interleave(list(runs.values()), rounds, seconds, first), strict=True))
+    return {c: found[c, "run"].minus(found[c, "fixed"]) if c.fixed else found[c, "run"] for c in checks}
 
 
 def compare(
@@ -124,26 +72,26 @@ def compare(
     peers: Mapping[Contestant, Goal | None],
     allowed: float = math.inf,
     equal: float = EQUAL_FACTOR,
-    rounds: int = 9,
+    luck: float = 0.0,
+    rounds: int = 15,
     seconds: float = 60.0,
     unit: str = "ms",
     clock: str = "wall",
 ) -> list[Row]:
     """One row per peer. Answers first: an error of ours above `allowed` is wrong, above `equal` times theirs it is not
-    equally good; then times, in turns.
+    equally good, unless both are so small that luck decides; then times, in turns.
 
     `clock` "processor" counts processor time over all threads: what one thread costs, undisturbed by the machine's
     other work; it sees no child process.
     """
-    contestants = [ours, *peers]
-    errors = {c: float(c.error(c.run())) for c in contestants if c.run is not None and c.error is not None}
-    samples = samples_of(contestants, rounds, seconds)
+    checks = {c: check(c) if c.run else Check() for c in (ours, *peers)}
+    samples = samples_of({c: done for c, done in checks.items() if c.run and not done.failure}, rounds, seconds)
     rows = []
     for peer, goal in peers.items():
         times = [[s / c.per for s in getattr(samples[c], clock)] if c in samples else [] for c in (ours, peer)]
         each = ratios(*times) if all(times) else []
         middle = [statistics.median(values) if values else None for values in (*times, each)]
-        error, peer_error = errors.get(ours), errors.get(peer)
+        (error, _, failure), peer_error = checks[ours], checks[peer].error
         rows.append(
             Row(
                 work=work,
@@ -157,9 +105,9 @@ def compare(
                 unit=unit,
                 error=error,
                 peer_error=peer_error,
-                wrong=wrong_answer(error, allowed),
-                unequal=unequal_errors(error, peer_error, equal),
-                note="; ".join(filter(None, remarks(ours, peer, errors, samples))),
+                wrong=failure or wrong_answer(error, allowed),
+                unequal=unequal_errors(error, peer_error, equal, luck),
+                note="; ".join(filter(None, remarks(ours, peer, checks, samples))),
             )
         )
     return rows
@@ -171,23 +119,27 @@ def wrong_answer(error: float | None, allowed: float) -> str:
     return f"our error {error:.2e} exceeds {allowed:.2e}"
 
 
-def unequal_errors(error: float | None, peer_error: float | None, equal: float) -> str:
+def unequal_errors(error: float | None, peer_error: float | None, equal: float, luck: float = 0.0) -> str:
     """Ours may be the more accurate; being less accurate makes the times unfair."""
-    if error is None or peer_error is None or error <= equal * peer_error:
+    if error is None or peer_error is None or error <= max(equal * peer_error, luck):
         return ""
     return f"our error is {error / peer_error:.3g} times theirs" if peer_error else "their error is 0, ours is not"
 
 
-def remarks(ours: Contestant, peer: Contestant, errors: Mapping, samples: Mapping[Contestant, Sample]):
-    error, peer_error = errors.get(ours), errors.get(peer)
+def remarks(
+    ours: Contestant, peer: Contestant, checks: Mapping[Contestant, Check], samples: Mapping[Contestant, Sample]
+):
+    error, peer_error = checks[ours].error, checks[peer].error
     if error and peer_error and peer_error > 10.0 * error:
         yield f"their error is {peer_error / error:.2g} times ours"
+    if checks[peer].failure:
+        yield f"{peer.name} failed: {checks[peer].failure}"
     for contestant in (ours, peer):
         if contestant.run is None:
             yield f"{contestant.name}: {contestant.missing}" if contestant.missing else ""
-            continue
-        sample = samples[contestant]
-        if sample.cores > BUSY:
-            yield f"{contestant.name} kept {sample.cores:.1f} cores busy"
-        if len(sample.wall) == 1:
-            yield f"{contestant.name} timed once"
+        elif contestant in samples:
+            sample = samples[contestant]
+            if sample.cores > BUSY:
+                yield f"{contestant.name} kept {sample.cores:.1f} cores busy"
+            if len(sample.wall) == 1:
+                yield f"{contestant.name} timed once"
