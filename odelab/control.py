@@ -12,18 +12,17 @@ def propose_counted(memory, t, t1, u, slope):
     target = t0 + (n + 1.0) * h
     dt = target - t
     # A millionth of a step left over is rounding of (t1 - t0)/h, not a step of its own.
-    if (t1 - target) * h <= 1e-6 * h * h:
+    if (t1 - target) / h <= 1e-6:
         dt = t1 - t
     return dt, dt, memory
 
 
 def accept_finite(memory, dt, errors, u, u_new):
     """Accept every step whose state is finite."""
-    t0, h, n = memory
-    accept = 1
     if (u_new - u_new).sum() != 0.0:  # NaN and infinity leave NaN
-        accept = -1
-    return accept, (t0, h, n + 1.0)
+        return -1, memory
+    t0, h, n = memory
+    return 1, (t0, h, n + 1.0)
 
 
 def propose_next(memory, t, t1, u, slope):
@@ -31,7 +30,7 @@ def propose_next(memory, t, t1, u, slope):
     settings, history = memory
     dt = history[0]
     remaining = t1 - t
-    if (remaining - 1.01 * dt) * dt <= 0.0:
+    if abs(remaining) <= 1.01 * abs(dt):
         dt = remaining
         if abs(dt) > settings[9] * (1.0 + 1e-9):  # beyond the largest step by more than the rounding of t
             dt = 0.5 * dt

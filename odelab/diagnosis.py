@@ -65,7 +65,8 @@ def budget_spent(trajectory, max_steps) -> str:
     where = f"max_steps = {max_steps} spent at t = {trajectory.step_t[-1]:g}"
     limit = stability_limit(trajectory)
     if limit is None:
-        return f"{where}; raise max_steps, loosen the tolerance, or shorten `t_span`"
+        ease = "loosen the tolerance" if trajectory.controller.needs_error else "take larger steps"
+        return f"{where}; raise max_steps, {ease}, or shorten `t_span`"
     use = f": use {limit.remedy}" if limit.remedy else ""
     return f"{where}; the step is limited by stability, {limit.cause}{use}, or raise max_steps"
 
@@ -75,13 +76,9 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
     t, u = state.t, np.asarray(state.u)
     with np.errstate(all="ignore"):
         place = first_failure(problem, method, t, u, last_step)
-    size = float(np.abs(u).max()) if np.isfinite(u).all() else np.inf
-    if size > BLOWN_UP * max(1.0, float(np.abs(problem.u0).max())):
-        component = int(np.abs(u).argmax())
-        return "blow_up", (
-            f"the solution blows up near t = {t:.9g}: component {component} has reached {u[component]:.3g}; "
-            "end `t_span` before, or check the sign of the right-hand side"
-        )
+    if has_blown_up(problem, u):
+        fixed = "; or the fixed step is beyond the stability limit: take smaller steps or an adaptive controller"
+        return "blow_up", blown_up(t, u) + (fixed if gave_up else "")
     if place is not None:
         time, component, value, what = place
         if gave_up and what == "state" and np.isinf(value):
@@ -89,15 +86,31 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
                 f"the step from t = {t:.9g} overflowed in component {component}: the fixed step is far beyond the "
                 f"stability limit or the solution blows up; take smaller steps or an adaptive controller"
             )
-        return "not_finite", (
-            f"the right-hand side returned {value} in component {component} at t = {time:.9g}; a square root or "
-            "logarithm of a negative number, a division by zero or an overflow: keep the state in its domain "
-            "(`project=`), or end `t_span` before"
-        )
+        return "not_finite", not_finite(time, component, value)
     return "step_too_small", (
         f"the step fell below the spacing of t at t = {t:.17g}: the solution has a singularity or the right-hand side "
         "a jump there, or the tolerance asks for more than double precision gives; loosen `rtol` and `atol`, locate "
         "the jump as an event, or end `t_span` before"
+    )
+
+
+def has_blown_up(problem, u) -> bool:
+    return bool(np.abs(u).max() > BLOWN_UP * max(1.0, np.abs(problem.u0).max()))
+
+
+def blown_up(t, u) -> str:
+    component = int(np.abs(u).argmax())
+    return (
+        f"the solution blows up near t = {t:.9g}: component {component} has reached {u[component]:.3g}; end `t_span` "
+        "before, or check the sign of the right-hand side"
+    )
+
+
+def not_finite(t, component, value) -> str:
+    return (
+        f"the right-hand side returned {value} in component {component} at t = {t:.9g}; a square root or logarithm of "
+        "a negative number, a division by zero or an overflow: keep the state in its domain (`project=`), or end "
+        "`t_span` before"
     )
 
 

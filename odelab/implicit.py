@@ -1,10 +1,11 @@
 """SciPy's implicit solvers behind the same door, for reference and comparison on what explicit methods cannot reach."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 
-from odelab import dense, events
+from odelab import dense, diagnosis, events
 from odelab.controllers import Controller
 from odelab.engine import RightHandSideError, checked_rhs
 from odelab.problem import Problem
@@ -28,6 +29,8 @@ BDF = ImplicitMethod("BDF", 5, "variable-order BDF/NDF of orders 1 to 5, Shampin
 LSODA = ImplicitMethod("LSODA", 12, "Adams or BDF, switching by itself; Petzold 1983, from ODEPACK")
 
 SOLVERS = {"RADAU": "Radau", "BDF": "BDF", "LSODA": "LSODA"}
+# Answers in a row that are not finite: RADAU and BDF halve the step on each, LSODA takes NaN for a number.
+PATIENCE = {"RADAU": 100, "BDF": 100, "LSODA": 1}
 
 
 class Interpolants:
@@ -57,99 +60,132 @@ def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Control
         raise ValueError(
             f"`controller` must be adaptive for {method.name}: SciPy's implicit solvers choose their own steps."
         )
-    solver = made_solver(problem, method, controller)
-    t, u = [solver.t], [np.array(solver.y)]
-    pieces: list = []
-    status, message = "ok", None
-    watch = events.Watch(None, watched, problem) if watched else None
-    with np.errstate(all="ignore"):
-        while solver.status == "running":
-            if len(pieces) >= max_steps:
-                status, message = (
-                    "max_steps",
-                    f"max_steps = {max_steps} spent at t = {solver.t:g}; raise max_steps or loosen the tolerance",
-                )
-                break
-            try:
-                word = solver.step()
-            except KeyboardInterrupt:
-                status, message = "interrupted", f"interrupted at t = {t[-1]:g}; what was computed until then is kept"
-                break
-            except RightHandSideError as wrong:
-                status, message = (
-                    "wrong_shape",
-                    f"{wrong}; it must return one real slope per component of `u0`, at every t",
-                )
-                break
-            except NotFinite as wrong:
-                status, message = "not_finite", str(wrong)
-                break
-            if solver.status == "failed":
-                status = "solver_failed"
-                message = (
-                    f"{method.name} gave up at t = {solver.t:.9g}: {word}; loosen the tolerance, check the Jacobian, "
-                    "or end `t_span` before"
-                )
-                break
-            t.append(solver.t)
-            u.append(np.array(solver.y))
-            pieces.append(solver.dense_output())
-            if watch is not None and watch.search(np.array(t[-2:]), np.array(u[-2:]), within(pieces[-1])):
-                knots, states = watch.cut(np.array(t[-1:]), np.array(u[-1:]))
-                t[-1:], u[-1:] = list(knots), list(states)
-                status, message = "event", watch.message()
-                break
-    knots, states = np.array(t), np.array(u)
-    h = np.diff(knots)
-    interpolant = Interpolants(knots, states, pieces)
-    points = (knots, states)
-    if t_eval is not None:
-        reached = t_eval[(t_eval - knots[-1]) * np.sign(problem.t_span[1] - problem.t_span[0]) <= 0]
-        points = (reached, interpolant(reached))
-    return Trajectory(
-        *points,
-        h=h,
-        step_t=knots,
-        step_u=states,
-        evaluations=solver.nfev,
-        status=status,
-        error=np.full(len(h), np.nan),
-        problem=problem,
-        method=method,
-        controller=controller,
-        engine="scipy",
-        events=watch.records() if watch is not None else (),
-        interpolant=interpolant,
-        given_slope=np.diff(states, axis=0) / h[:, None],
-        given_message=message or f"reached t = {knots[-1]:g} in {len(h)} steps",
-    )
-
-
-def within(piece):
-    """inside(i, theta) of a step, from SciPy's dense output of it."""
-    return lambda i, theta: piece(piece.t_old + theta * (piece.t - piece.t_old))
+    run = Run(problem, method, controller, watched)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # LSODA's, whose cause the message gives
+        try:
+            run.drive(max_steps)
+        except KeyboardInterrupt:
+            run.end("interrupted", f"interrupted at t = {run.t[-1]:g}; what was computed until then is kept")
+        except RightHandSideError as wrong:
+            run.end("wrong_shape", f"{wrong}; it must return one real slope per component of `u0`, at every t")
+        except (NotFinite, ValueError, np.linalg.LinAlgError):
+            if not run.slope.refused:  # not of our making: SciPy refuses a Jacobian that is not finite
+                raise
+            run.end("not_finite", run.slope.word)
+    return run.trajectory(t_eval)
 
 
 class NotFinite(ArithmeticError):
-    pass
+    """The right-hand side has answered with NaN or infinity too often in a row."""
 
 
-def made_solver(problem, method, controller):
+class Slope:
+    """The right-hand side for SciPy, which is told of an answer that is not finite and may try a smaller step."""
+
+    def __init__(self, problem: Problem, patience: int):
+        self.rhs, self.params, self.patience = checked_rhs(problem), problem.params, patience
+        self.calls = self.refused = 0
+        self.word = ""
+
+    def __call__(self, t, u):
+        self.calls += 1
+        slope = self.rhs(t, u, self.params)
+        bad = np.flatnonzero(~np.isfinite(slope))
+        if not bad.size:
+            self.refused = 0
+        elif np.isfinite(u).all():
+            self.refused += 1
+            self.word = diagnosis.not_finite(t, bad[0], slope[bad[0]])
+            if self.refused >= self.patience:
+                raise NotFinite
+        return slope
+
+
+class Run:
+    """One of SciPy's solvers on its way, and what it leaves behind."""
+
+    def __init__(self, problem: Problem, method: ImplicitMethod, controller: Controller, watched):
+        self.problem, self.method, self.controller = problem, method, controller
+        self.slope = Slope(problem, PATIENCE[method.name])
+        self.watch = events.Watch(None, watched, problem) if watched else None
+        self.t, self.u = [problem.t_span[0]], [np.array(problem.u0)]
+        self.pieces: list = []
+        self.status, self.message = "ok", ""
+
+    def end(self, status, message):
+        self.status, self.message = status, message
+
+    def drive(self, max_steps):
+        solver = made_solver(self.problem, self.method, self.controller, self.slope)
+        while solver.status == "running" and self.status == "ok":
+            if len(self.pieces) >= max_steps:
+                at = f"max_steps = {max_steps} spent at t = {solver.t:g}"
+                return self.end("max_steps", f"{at}; raise max_steps or loosen the tolerance")
+            word = solver.step()
+            if solver.status == "failed" or solver.t == self.t[-1]:
+                return self.end(*self.failure(word or "the step is lost in the rounding of t"))
+            self.t.append(solver.t)
+            self.u.append(np.array(solver.y))
+            self.pieces.append(solver.dense_output())
+            if self.watch is not None:
+                self.look_for_events()
+
+    def look_for_events(self):
+        piece = self.pieces[-1]
+        if self.watch.search(
+            np.array(self.t[-2:]),
+            np.array(self.u[-2:]),
+            lambda i, theta: piece(piece.t_old + theta * (piece.t - piece.t_old)),
+        ):
+            knots, states = self.watch.cut(np.array(self.t[-1:]), np.array(self.u[-1:]))
+            self.t[-1:], self.u[-1:] = list(knots), list(states)
+            self.end("event", self.watch.message())
+
+    def failure(self, word) -> tuple[str, str]:
+        t, u = self.t[-1], self.u[-1]
+        if self.slope.refused:
+            return "not_finite", self.slope.word
+        if diagnosis.has_blown_up(self.problem, u):
+            return "blow_up", diagnosis.blown_up(t, u)
+        name = self.method.name
+        return "solver_failed", (
+            f"{name} gave up at t = {t:.9g}: {word.rstrip('.')}; loosen the tolerance, check the Jacobian, or end "
+            "`t_span` before"
+        )
+
+    def trajectory(self, t_eval) -> Trajectory:
+        t, u = np.array(self.t), np.array(self.u)
+        h = np.diff(t)
+        interpolant = Interpolants(t, u, self.pieces)
+        points = (t, u)
+        if t_eval is not None:
+            t0, t1 = self.problem.t_span
+            reached = t_eval[(t_eval - t[-1]) * np.sign(t1 - t0) <= 0]
+            points = (reached, interpolant(reached))
+        return Trajectory(
+            *points,
+            h=h,
+            step_t=t,
+            step_u=u,
+            evaluations=self.slope.calls,
+            status=self.status,
+            error=np.full(len(h), np.nan),
+            problem=self.problem,
+            method=self.method,
+            controller=self.controller,
+            engine="scipy",
+            events=self.watch.records() if self.watch is not None else (),
+            interpolant=interpolant,
+            given_slope=np.diff(u, axis=0) / h[:, None],
+            given_message=self.message or f"reached t = {t[-1]:g} in {len(h)} steps",
+        )
+
+
+def made_solver(problem, method, controller, slope):
     from scipy import integrate
 
-    rhs = checked_rhs(problem)
     t0, t1 = problem.t_span
-
-    def slope(t, u):
-        value = rhs(t, u, problem.params)
-        bad = np.flatnonzero(~np.isfinite(value))
-        if bad.size and np.isfinite(u).all():
-            raise NotFinite(
-                f"the right-hand side returned {value[bad[0]]} in component {bad[0]} at t = {t:.9g}; keep the state "
-                "in its domain, or end `t_span` before"
-            )
-        return value
-
     options = {"rtol": controller.rtol, "atol": controller.atol}
     if controller.first_step is not None:
         options["first_step"] = controller.first_step

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 COMPONENT, ARRAY, IN_PLACE = "component", "array", "in-place"
+DOMAIN_ERRORS = ("math domain error", "expected a positive input", "expected a nonnegative input")  # Python's `math`
 
 
 class Invariant(NamedTuple):
@@ -104,7 +105,26 @@ class Problem:
 
 
 def array_form(problem: Problem) -> Callable:
-    """`rhs(t, u, params) -> array`, from any of the three forms."""
+    """`rhs(t, u, params) -> array`, from any of the three forms.
+
+    NumPy gives 1/0 and sqrt(-1) a value, plain numbers raise; here both say NaN: the step left the domain.
+    """
+    plain = spelled_for_arrays(problem)
+
+    def slopes(t, u, params):
+        try:
+            return plain(t, u, params)
+        except ArithmeticError:
+            return np.full_like(u, np.nan)
+        except ValueError as error:
+            if not str(error).startswith(DOMAIN_ERRORS):
+                raise
+            return np.full_like(u, np.nan)
+
+    return slopes
+
+
+def spelled_for_arrays(problem: Problem) -> Callable:
     rhs = problem.rhs
     if problem.form == COMPONENT:
         return lambda t, u, params: np.array(rhs(t, u, params))
