@@ -7,6 +7,7 @@ The non-linear power method and its use are those of the code of Sommeijer, Sham
 import numpy as np
 
 LIFE = 25.0  # accepted steps an estimate serves
+FEWEST, FEWEST_ANEW = 2, 8  # iterations; at first and after a rejection the old eigenvector may mislead
 
 
 def norm(v):
@@ -16,7 +17,7 @@ def norm(v):
 def power_method(norm):
     """A non-linear power method, made of its helper."""
 
-    def estimate(rhs, params, t, u, slope, direction):
+    def estimate(rhs, params, t, u, slope, direction, fewest):
         """(1.2 times the spectral radius at (t, u), the eigenvector for the next time, evaluations).
 
         Differences of the right-hand side over sqrt(eps) ||u|| stand for products with the Jacobian. A change by less
@@ -39,7 +40,7 @@ def power_method(norm):
             last, radius = radius, grown / distance
             if iteration > 40:
                 largest = max(largest, radius)
-            if not 0.0 < grown < 1e300 or (iteration > 1 and abs(radius - last) <= 0.01 * radius):
+            if not 0.0 < grown < 1e300 or (iteration >= fewest and abs(radius - last) <= 0.01 * radius):
                 break
             step = (distance / grown) * change
         return 1.2 * max(radius, largest), step, evaluations
@@ -50,13 +51,13 @@ def power_method(norm):
 def given_radius(radius):
     """The same, from a function radius(t, u, params) that knows."""
 
-    def estimate(rhs, params, t, u, slope, direction):
+    def estimate(rhs, params, t, u, slope, direction, fewest):
         return float(radius(t, u, params)), direction, 0
 
     return estimate
 
 
-def steering(estimate, stage_number, most_stable, life):
+def steering(estimate, stage_number, most_stable, life, again=FEWEST, anew=FEWEST_ANEW):
     """What turns a controller's two halves into those of a method whose stages follow the spectral radius.
 
     Its memory is the controller's with one tuple at the end: (parameters, rho, eigenvector, age of rho in accepted
@@ -68,7 +69,8 @@ def steering(estimate, stage_number, most_stable, life):
             dt, h, inner = propose(memory[:-1], t, t1, u, slope)
             params, rho, direction, age, most, _, spent = memory[-1]
             if age < 0.0 or age >= life:
-                rho, direction, evaluations = estimate(rhs, params, t, u, slope, direction)
+                fewest = anew if age < 0.0 else again
+                rho, direction, evaluations = estimate(rhs, params, t, u, slope, direction, fewest)
                 age = 0.0
                 spent += evaluations
                 if not rho < 1e300:

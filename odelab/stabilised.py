@@ -12,6 +12,7 @@ from odelab.controllers import Controller, Start
 
 DAMPING = 2.0 / 13.0
 UNLIMITED = 1e9
+SMALLEST = 1e-9  # rtol: the steps are then held to 1e-11, little above what rounding makes of many stages
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class StabilisedMethod:
 
     @functools.cached_property
     def estimate(self) -> Callable:
-        """(rhs, params, t, u, slope, direction) -> (spectral radius, direction for the next time, evaluations)."""
+        """(rhs, params, t, u, slope, direction, fewest) -> (radius, direction for the next time, evaluations)."""
         if self.spectral_radius is None:
             return radius.power_method(radius.norm)
         if callable(self.spectral_radius):
@@ -53,16 +54,21 @@ class StabilisedMethod:
 
     def steered(self, controller: Controller, rhs: Callable) -> Controller:
         """`controller` with the stage number in its charge."""
+        if controller.needs_error and controller.rtol < SMALLEST:
+            raise ValueError(
+                f"`rtol` = {controller.rtol:g} is out of reach of {self.name}, of order two, in double precision; "
+                f"the smallest is {SMALLEST:g}: use odelab.DOP853, or odelab.RADAU where the problem is stiff."
+            )
         propose, judge = self.steer(controller.propose, controller.judge, rhs)
 
         def start(run: Start):
             memory, evaluations = controller.start(run)
             most = UNLIMITED
             if controller.needs_error:
-                most = max(2.0, round(math.sqrt(controller.rtol / (10.0 * np.finfo(float).eps))))
                 (rtol, atol, *laws), *history = memory
-                factor = calibration(controller.rtol)
+                factor = calibration(rtol)
                 memory = ((factor * rtol, factor * atol, *laws), *history)
+                most = round(math.sqrt(factor * rtol / (10.0 * np.finfo(float).eps)))
             return (*memory, (run.params, 0.0, first_direction(run.slope0), -1.0, most, 0.0, 0.0)), evaluations
 
         return dataclasses.replace(controller, propose=propose, judge=judge, start=start, unseen=unseen)
@@ -70,13 +76,13 @@ class StabilisedMethod:
     def one_step(self, rhs, params, t, u, h):
         """The state after a step of size h from u."""
         slope = rhs(t, u, params)
-        rho = self.estimate(rhs, params, t, u, slope, first_direction(slope))[0]
+        rho = self.estimate(rhs, params, t, u, slope, first_direction(slope), radius.FEWEST_ANEW)[0]
         stages = chebyshev.stage_number(min(abs(h) * rho, 1e9))
         return self.step(core.combine, rhs, params, t, u, slope, h, (h, stages), self.floats)[0]
 
     def given_radius(self, problem, t, u) -> float | None:
         """The spectral radius its user gave, at a state; None where it is estimated."""
-        return None if self.spectral_radius is None else self.estimate(None, problem.params, t, u, None, None)[0]
+        return None if self.spectral_radius is None else self.estimate(None, problem.params, t, u, None, None, 0)[0]
 
     def stability(self, z, stages=None):
         """R_s(z): what one step multiplies the solution of u' = lambda u by, z = h lambda; s as |z| asks for."""
