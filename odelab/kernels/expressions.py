@@ -30,11 +30,12 @@ def last_weight(weights) -> int:
 def total(terms) -> str:
     """A sum in pairs, whose chain of additions is short."""
     terms = list(terms)
+    if len(terms) == 1:
+        return terms[0]
     while len(terms) > 1:
         pairs = [f"({a} + {b})" for a, b in zip(terms[::2], terms[1::2], strict=False)]
         terms = pairs + terms[2 * len(pairs) :]
-    text = terms[0]
-    return text[1:-1] if text.startswith("(") and text.endswith(")") else text
+    return terms[0][1:-1]
 
 
 def arguments(names) -> str:
