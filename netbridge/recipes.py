@@ -1,0 +1,149 @@
+"""How to train, as data: this project's own recipes and the rows of the papers' tables.
+
+`paper` is the ResNet column of Table 6 in "Understanding Self-attention Mechanism via Dynamical System Perspective" and
+the same numbers in Table 10 of "ASR: Attention-alike Structural Re-parameterization". Patience on a CPU is scarcer than
+images, so `short` and `medium` take from the fast CIFAR recipes (Jordan, 94 % on CIFAR-10 in 3.29 Seconds, 2024): a
+one-cycle rate, flips that alternate instead of being drawn, small shifts, weights averaged on the way, small images
+first, and bfloat16.
+"""
+
+import dataclasses
+
+SCHEDULES, FLIPS = ("steps", "triangle", "cosine"), ("none", "random", "alternating")
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """One way to train; `dataclasses.replace` makes a variant."""
+
+    name: str
+    epochs: int
+    batch: int = 128
+    optimizer: str = "sgd"  # or "adamw"
+    lr: float = 0.1
+    momentum: float = 0.9
+    nesterov: bool = False
+    weight_decay: float = 1e-4
+    decay_all: bool = True  # False spares scales, shifts and biases
+    schedule: str = "steps"
+    drops: tuple[int, ...] = ()  # epochs at which the rate is multiplied by `gamma`
+    gamma: float = 0.1
+    peak: float = 0.25  # share of the steps at which a triangle is highest
+    shift: int = 4  # pixels a crop may be off its place
+    border: str = "constant"  # what stands beyond the edge: black ("constant") or the picture mirrored ("reflect")
+    flip: str = "random"
+    smoothing: float = 0.0  # of the labels
+    average: bool = False  # every five steps the weights go back towards their running average
+    small: tuple[tuple[float, float], ...] = ()  # (share of the epochs, size): so long images are shrunk to that size
+    bfloat16: bool = False
+    evaluate_every: int = 1  # epochs
+    architectures: str = "any"  # what a paper used the row for
+
+    def __post_init__(self):
+        for name in ("epochs", "batch", "evaluate_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
+        for name, allowed in (("schedule", SCHEDULES), ("flip", FLIPS), ("optimizer", ("sgd", "adamw"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"`{name}` must be one of {list(allowed)}, got {getattr(self, name)!r}.")
+
+    def rate(self, step: int, steps_per_epoch: int) -> float:
+        """The learning rate of a step counted from the start of training."""
+        total = self.epochs * steps_per_epoch
+        if self.schedule == "steps":
+            return self.lr * self.gamma ** sum(step // steps_per_epoch >= drop for drop in self.drops)
+        if self.schedule == "cosine":
+            import math
+
+            return self.lr * 0.5 * (1 + math.cos(math.pi * step / total))
+        top = max(self.peak * total, 1.0)
+        if step < top:
+            return self.lr * (0.2 + 0.8 * step / top)  # a fifth of the rate is a safe start
+        return self.lr * max(total - step, 0) / max(total - top, 1.0)
+
+    def size(self, epoch: int, full: int) -> int:
+        """The height of the images in this epoch, rounded to a multiple of 4, which two halvings need."""
+        for share, scale in self.small:
+            if epoch < share * self.epochs:
+                return 4 * round(scale * full / 4)
+        return full
+
+    def as_json(self) -> dict:
+        return dataclasses.asdict(self)
+
+
+SHORT = Recipe(
+    "short",
+    epochs=14,
+    lr=0.2,
+    nesterov=True,
+    weight_decay=5e-4,
+    decay_all=False,
+    schedule="triangle",
+    shift=2,
+    border="reflect",
+    flip="alternating",
+    average=True,
+    small=((0.4, 0.75),),
+    bfloat16=True,
+    evaluate_every=4,
+)
+PAPER = Recipe("paper", epochs=164, drops=(81, 122), architectures="ResNet-83 and -164 on CIFAR-10 and CIFAR-100")
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        SHORT,
+        dataclasses.replace(SHORT, name="medium", epochs=60, shift=4, evaluate_every=10),
+        # the digits are small, few, and not to be mirrored
+        dataclasses.replace(
+            SHORT, name="digits", epochs=16, batch=64, lr=0.1, shift=1, flip="none", small=(), evaluate_every=8
+        ),
+        PAPER,
+        dataclasses.replace(PAPER, name="paper-stl10", batch=16, architectures="ResNets on STL-10"),
+        dataclasses.replace(
+            PAPER,
+            name="paper-vgg",
+            drops=(60, 120, 160),
+            gamma=0.2,
+            weight_decay=5e-4,
+            architectures="VGG19, ShuffleNetV2, MobileNet on CIFAR",
+        ),
+        dataclasses.replace(PAPER, name="paper-repvgg", drops=(130,), architectures="RepVGG on CIFAR"),
+        # Table 10 gives ResNet-ACNet cosine annealing and a gamma of 0.333, which cosine annealing has no use for
+        dataclasses.replace(
+            PAPER, name="paper-acnet", drops=(), schedule="cosine", gamma=0.333, architectures="ResNet-ACNet on CIFAR"
+        ),
+        Recipe("imagenet", 100, lr=0.1, drops=(30, 60, 90), architectures="ResNet-34, -50, -101, ASR paper, Table 11"),
+        Recipe(
+            "imagenet-256", 120, 256, lr=0.1, drops=(30, 60, 90), architectures="ResNet-34, -50, StepNet paper, Table 6"
+        ),
+        Recipe(
+            "imagenet-vit",
+            300,
+            256,
+            "adamw",
+            lr=5e-4,
+            weight_decay=5e-2,
+            schedule="cosine",
+            architectures="ViT-S, ViT-B, ASR paper, Table 11",
+        ),
+        Recipe(
+            "imagenet-vit-384",
+            30,
+            64,
+            "adamw",
+            lr=5e-6,
+            weight_decay=1e-8,
+            schedule="cosine",
+            architectures="ViT-B at 384, ASR paper, Table 11",
+        ),
+    )
+}
+
+
+def recipe(name: str, **changes) -> Recipe:
+    """A recipe by name, with changes."""
+    if name not in RECIPES:
+        raise ValueError(f"`recipe` must be one of {list(RECIPES)}, got {name!r}.")
+    return dataclasses.replace(RECIPES[name], **changes)
