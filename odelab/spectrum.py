@@ -99,7 +99,7 @@ def spectrum(
 
 def _dense(operator, known, shift, zero_tolerance, on=None) -> Spectrum:
     J = operator.dense()
-    matrix = J if on is None else library_of(on).as_tensor(J, device=on.device)  # a GPU's LAPACK where J lives there
+    matrix = J if on is None else library_of(on).as_tensor(J, device=on.device)  # by the tensor's own LAPACK
     linalg = library_of(matrix).linalg
     symmetric = _is_symmetric(J)
     values = to_numpy(linalg.eigvalsh(matrix) if symmetric else linalg.eigvals(matrix))
@@ -212,7 +212,7 @@ def _dense_limit(operator: JacobianOperator) -> int:
 
 
 def _device(J):
-    return J if library_of(J) is not np and J.device.type != "cpu" else None
+    return J if library_of(J) is not np else None
 
 
 def _size(operator) -> str:
