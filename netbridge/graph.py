@@ -9,12 +9,12 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-ACTIVATIONS = frozenset(
-    "relu relu6 leaky_relu leakyrelu gelu silu mish elu celu selu hardswish hardsigmoid sigmoid tanh prelu softplus "
+ACTIVATIONS = set(
+    "relu relu6 leaky_relu leakyrelu gelu silu mish elu celu selu hardswish hardsigmoid sigmoid tanh prelu softplus "  # noqa: SIM905
     "hardtanh threshold clamp clip softmax logsigmoid softsign rrelu".split()
 )
-TRANSPARENT = frozenset(
-    "identity dropout dropout1d dropout2d dropout3d alpha_dropout alphadropout feature_dropout featurealphadropout "
+TRANSPARENT = set(
+    "identity dropout dropout1d dropout2d dropout3d alpha_dropout alphadropout feature_dropout featurealphadropout "  # noqa: SIM905
     "droppath drop_path stochasticdepth stochastic_depth contiguous to float type_as".split()
 )  # of a network in evaluation mode
 LONGEST_SHORTCUT = 6  # operations: pool, pad, convolution, normalisation and some slicing
@@ -112,7 +112,7 @@ class Graph:
         """The residual steps on the way to an output, in order."""
         needed = set().union(*(self.between(0, output) for output in self.outputs)) if self.outputs else set()
         found = [step for i in sorted(needed) if (step := self.candidate(i)) is not None]
-        origins = {step.state for step in found}
+        origins = {step.state for step in found if step.identity}
         reached = {step.addition: self.after(step.addition, origins) for step in found}
         tails = {tail for after, tail in reached.values() if after is not None}
         found = [step._replace(after=self.settled(step.addition, reached[step.addition], tails)) for step in found]
@@ -204,10 +204,8 @@ class Graph:
         if after is not None:
             return after
         fitting = [tail for tail in tails if names[: len(tail)] == tail]
-        if fitting:
-            length = max(map(len, fitting))
-        else:
-            length = int(not tails and bool(names) and names[0] in ACTIVATIONS)
+        activated = not tails and bool(names) and names[0] in ACTIVATIONS
+        length = max(map(len, fitting)) if fitting else int(activated)
         for _ in range(length):
             addition = self.users[addition][0]
         return addition

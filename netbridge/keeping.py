@@ -11,8 +11,8 @@ from odelab import EULER, Trajectory
 class Trajectories(list):
     """One `odelab.Trajectory` per stage, over all images at once; `record` holds their indices.
 
-    t (m + 1,) counts layers, u (m + 1, N, ...) is the state before every block and after the last, slope (m, N, ...) the
-    branches, h the step sizes: (m,), or broadcast over the features where gates were at work.
+    t (m + 1,) counts layers, u (m + 1, N, ...) is the state before every block and after the last, slope (m, N, ...)
+    the branches, h the step sizes: (m,), or broadcast over the features where gates were at work.
     """
 
     record: Record

@@ -4,12 +4,15 @@
 blocks is then odelab's own formula applied to the norms (the norm of a norm is itself).
 """
 
+import math
+
 import torch
 
 from netbridge.unit import Spending, Spent
 from odelab.namespace import norm
 from odelab.stiffness import relative_slope
 
+PIECE = 1024  # numbers added up before their sum is added to another
 PORTION = 1 << 18  # numbers converted at a time from half precision: what fits a core's cache
 
 
@@ -18,11 +21,18 @@ def plain_norms(x: torch.Tensor) -> torch.Tensor:
     dense = x.ndim == 4 and not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last)
     rows = (x.permute(0, 2, 3, 1) if dense else x).flatten(1)
     if x.dtype in (torch.float32, torch.float64):
-        return torch.linalg.vector_norm(rows, dim=1)
+        return pairwise(rows)
     if x.device.type != "cpu":
         return torch.linalg.vector_norm(rows, dim=1, dtype=torch.float32)
-    portions = rows.split(max(1, PORTION // rows.shape[1]))
-    return torch.cat([torch.linalg.vector_norm(part, dim=1, dtype=torch.float32) for part in portions])
+    return torch.cat([pairwise(part.float()) for part in rows.split(max(1, PORTION // rows.shape[1]))])
+
+
+def pairwise(rows: torch.Tensor) -> torch.Tensor:
+    """The norm of the norms of short pieces: as fast as in one go, and its rounding error stays near one unit."""
+    length = math.gcd(rows.shape[1], PIECE)
+    if length >= 32:
+        rows = torch.linalg.vector_norm(rows.unflatten(1, (-1, length)), dim=2)
+    return torch.linalg.vector_norm(rows, dim=1)
 
 
 def careful_norms(x: torch.Tensor) -> torch.Tensor:

@@ -146,9 +146,9 @@ def tracer_of(net: nn.Module, sample: torch.Tensor, of: str | None, blocks):
         return tracer
     if named is None:
         raise ValueError(
-            f"`net` ({type(net).__name__}) has no residual blocks that could be seen. Looked for additions of shortcut(x) "
-            "and branch(x) computed from one state x, where the shortcut is x itself or a projection of it without "
-            f"nonlinearity, and the first axis is the batch{reason}. Name its blocks yourself: "
+            f"`net` ({type(net).__name__}) has no residual blocks that could be seen. Looked for additions of "
+            "shortcut(x) and branch(x) computed from one state x, where the shortcut is x itself or a projection of it "
+            f"without nonlinearity, and the first axis is the batch{reason}. Name its blocks yourself: "
             'blocks=["layer1.0", ...].'
         )
     if of == SLOPE:
