@@ -1,0 +1,97 @@
+"""The networks a study looks at: shipped here, trained, or a stranger's; each with what is known of it."""
+
+import dataclasses
+from pathlib import Path
+
+import netbridge as nb
+
+SHIPPED = Path(nb.__file__).parent / "networks"
+
+
+@dataclasses.dataclass(eq=False)
+class Subject:
+    """A network and where it is from; `accuracy` in per cent on the whole test set, as its training measured it."""
+
+    net: nb.Network
+    controller: str
+    seed: int | None
+    depth: int
+    parameters: int
+    accuracy: float | None
+    source: str
+    name: str = ""
+
+
+def subject(path: Path) -> Subject:
+    """From a checkpoint of this repository, or published weights of a known ResNet."""
+    path = Path(path)
+    ours = path.suffix == ".safetensors"
+    net = nb.load(path) if ours else nb.load_foreign(path)
+    about = net.about
+    accuracy = about.get("test_accuracy")
+    return Subject(
+        net,
+        controller=controller_of(net.config),
+        seed=about.get("seed"),
+        depth=depth_of(net.config),
+        parameters=sum(p.numel() for p in net.parameters()),
+        accuracy=None if accuracy is None else 100.0 * accuracy,
+        source=path.name,
+    )
+
+
+def depth_of(config) -> int:
+    """Layers with weights: those of the branches, the stem and the head."""
+    return 2 + (3 if config["bottleneck"] else 2) * sum(config["blocks"])
+
+
+def controller_of(config) -> str:
+    """The controller's usual name; blocks without one are told apart only where the controller could act on them."""
+    others = [one for one in config["controllers"] if one != "constant"]
+    return written(others[0]) if others else "constant"
+
+
+def written(record) -> str:
+    """ "se" -> "SE", {"name": "asr", "module": "se"} -> "ASR(SE)"."""
+    usual = {"constant": "constant", "stepnet": "StepNet"}
+    if isinstance(record, str):
+        return usual.get(record, record.upper())
+    options = {key: value for key, value in record.items() if key != "name"}
+    inside = [written(options.pop("module"))] if "module" in options else []
+    inside += [f"{key}={value}" for key, value in sorted(options.items())]
+    return f"{written(record['name'])}({', '.join(inside)})" if inside else written(record["name"])
+
+
+def named(subjects: list[Subject]) -> list[Subject]:
+    """In the order of `nb.controllers()`, constant first; the depth in the name where there are several."""
+    known = [written(name) for name in nb.controllers()]
+    several = len({s.depth for s in subjects}) > 1
+    for one in subjects:
+        one.name = f"{one.controller}, {one.depth}" if several else one.controller
+
+    def order(one):
+        head = one.controller.split("(")[0]
+        return one.depth, known.index(head) if head in known else len(known), one.name, one.seed or 0
+
+    return sorted(subjects, key=order)
+
+
+def groups(subjects) -> dict[str, list[int]]:
+    """The places of the networks of one name."""
+    found: dict[str, list[int]] = {}
+    for place, one in enumerate(subjects):
+        found.setdefault(one.name, []).append(place)
+    return found
+
+
+def files(places) -> list[Path]:
+    """Checkpoints among files and folders, in order."""
+    found: list[Path] = []
+    for place in map(Path, places):
+        if place.is_dir():
+            found += sorted(place.glob("*.safetensors"))
+        elif place.is_file():
+            found.append(place)
+        else:
+            raise SystemExit(f"`{place}` is neither a checkpoint nor a folder of them.")
+    return found
