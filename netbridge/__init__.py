@@ -6,6 +6,7 @@ Imports no allocator settings, no data and no plotting; `nb.tune_allocator()` is
 from netbridge.absorb import absorb as absorb
 from netbridge.allocator import tune_allocator as tune_allocator
 from netbridge.attention import SelfAttention as SelfAttention
+from netbridge.block_spectrum import block_spectrum as block_spectrum
 from netbridge.blocks import Block as Block
 from netbridge.blocks import Branch as Branch
 from netbridge.checkpoint import load as load
@@ -17,6 +18,7 @@ from netbridge.foreign import load_foreign as load_foreign
 from netbridge.gated import Gated as Gated
 from netbridge.merge import merge as merge
 from netbridge.network import Network as Network
+from netbridge.perturbation import perturbation_bound as perturbation_bound
 from netbridge.record import Record as Record
 from netbridge.resnet import resnet as resnet
 from netbridge.spec import Spec as Spec
@@ -24,5 +26,6 @@ from netbridge.spec import asr as asr
 from netbridge.spec import controller as controller
 from netbridge.spec import controllers as controllers
 from netbridge.stage import Stage as Stage
+from netbridge.states import block_states as block_states
 from netbridge.swap import swap as swap
 from netbridge.trace import trace as trace

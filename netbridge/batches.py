@@ -9,6 +9,7 @@ from torch import nn
 
 from netbridge.allocator import tune_allocator
 from netbridge.capture import first_tensor
+from netbridge.passes import placed
 
 BATCH = 128
 TRIED = (16, 32, 64, 128, 256)  # batch sizes tried on the way when tuning
@@ -48,8 +49,7 @@ class Feeder:
     def __init__(self, net: nn.Module, batch_size: int | None, tune: bool):
         if batch_size is not None and not (isinstance(batch_size, int) and batch_size >= 1):
             raise ValueError(f"`batch_size` must be a positive whole number, got {batch_size!r}.")
-        self.like = next((p for p in net.parameters() if p.is_floating_point()), None)
-        self.embeds = any(isinstance(module, nn.Embedding) for module in net.modules())
+        self.net = net
         self.format = torch.channels_last if tune and convolutional(net) else None
         self.trials = list(TRIED) if tune and batch_size is None else []
         self.fixed = batch_size
@@ -71,7 +71,7 @@ class Feeder:
             size = self.size() or (len(images) if whole else BATCH)
             began = time.perf_counter()
             portion = images[start : start + size]
-            yield self.placed(portion)
+            yield placed(self.net, portion, self.format)
             self.learn(size, len(portion), time.perf_counter() - began)
             start += size
 
@@ -84,20 +84,6 @@ class Feeder:
             del self.trials[0]
         elif images < size:
             self.trials.clear()  # no more images than that
-
-    def placed(self, batch: torch.Tensor) -> torch.Tensor:
-        like = self.like
-        if like is None:
-            return batch
-        if batch.dtype == torch.uint8 and not self.embeds:
-            raise ValueError("`images` holds bytes, got dtype uint8; divide by 255 and normalise as in training first.")
-        dtype = batch.dtype
-        if batch.is_floating_point() and not torch.is_autocast_enabled(like.device.type):
-            dtype = like.dtype
-        batch = batch.to(like.device, dtype, non_blocking=True)
-        if self.format is not None and batch.ndim == 4:
-            batch = batch.contiguous(memory_format=self.format)
-        return batch
 
 
 def convolutional(net: nn.Module) -> bool:

@@ -7,15 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from netbridge.batches import Feeder, Tuned, batches_of
 from netbridge.keeping import Keeper, Trajectories, trajectories
+from netbridge.passes import evaluation, sample_of, unwrapped
 from netbridge.record import INCREMENT, SLOPE, Record
 from netbridge.recording import Recorder
 from netbridge.tracers import tracer_of
-
-SAMPLE = 5  # images to find the blocks with: a number no other axis is likely to begin with
 
 
 def trace(
@@ -88,35 +86,6 @@ def check(net, of):
         raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
     if of not in (None, SLOPE, INCREMENT):
         raise ValueError(f"`of` must be {SLOPE!r}, {INCREMENT!r} or None, got {of!r}.")
-
-
-def unwrapped(net: nn.Module) -> nn.Module:
-    """The network inside a compiled or a parallel one."""
-    while True:
-        if isinstance(net, DataParallel | DistributedDataParallel):
-            net = net.module
-        elif isinstance(getattr(net, "_orig_mod", None), nn.Module):
-            net = net._orig_mod
-        else:
-            return net
-
-
-@contextlib.contextmanager
-def evaluation(net: nn.Module):
-    """Every module in evaluation mode, and each back as it was."""
-    modes = [(module, module.training) for module in net.modules()]
-    net.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
-
-
-def sample_of(batch: torch.Tensor) -> torch.Tensor:
-    """A few images to find the blocks with."""
-    repeats = -(-SAMPLE // len(batch))
-    return batch[:SAMPLE] if repeats == 1 else torch.cat([batch] * repeats)[:SAMPLE]
 
 
 def reporter(progress) -> Callable:
