@@ -81,7 +81,7 @@ def adaptive(
     rtol, atol = checked_tolerances(rtol, atol)
     chosen = law_named(law)
     for argument, value in (("first_step", first_step), ("max_step", max_step)):
-        if value is not None and not value > 0:
+        if value is not None and not (isinstance(value, int | float | np.number) and value > 0):
             raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
     judge = error_judge(chosen.smooth)
     gains = tuple(float(gain) for gain in (*chosen.b, *chosen.a))
@@ -162,7 +162,10 @@ def checked_tolerances(rtol, atol):
         raise ValueError(
             f"`rtol` = {rtol:g} asks for more than double precision can tell; the smallest sensible is 2.3e-14."
         )
-    tolerance = np.asarray(atol, dtype=float)
+    try:
+        tolerance = np.asarray(atol, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`atol` must be one number, or one per component, got {atol!r}.") from None
     if not (np.isfinite(tolerance).all() and (tolerance >= 0).all()):
         raise ValueError(f"`atol` must be finite and not negative, got {atol!r}.")
     if tolerance.ndim == 0:

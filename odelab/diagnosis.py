@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odelab import stability, strip
-from odelab.problem import array_form
+from odelab.problem import array_form, spelled_for_arrays
 from odelab.stabilised import StabilisedMethod
 from odelab.tableau import Method
 
@@ -80,13 +80,13 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
         fixed = "; or the fixed step is beyond the stability limit: take smaller steps or an adaptive controller"
         return "blow_up", blown_up(t, u) + (fixed if gave_up else "")
     if place is not None:
-        time, component, value, what = place
+        time, state, component, value, what = place
         if gave_up and what == "state" and np.isinf(value):
             return "blow_up", (
                 f"the step from t = {t:.9g} overflowed in component {component}: the fixed step is far beyond the "
                 f"stability limit or the solution blows up; take smaller steps or an adaptive controller"
             )
-        return "not_finite", not_finite(time, component, value)
+        return "not_finite", not_finite(problem, time, state, component, value)
     return "step_too_small", (
         f"the step fell below the spacing of t at t = {t:.17g}: the solution has a singularity or the right-hand side "
         "a jump there, or the tolerance asks for more than double precision gives; loosen `rtol` and `atol`, locate "
@@ -106,35 +106,41 @@ def blown_up(t, u) -> str:
     )
 
 
-def not_finite(t, component, value) -> str:
+def not_finite(problem, t, u, component, value) -> str:
+    """What the right-hand side did at (t, u); where plain numbers have no answer it raised, and says so itself."""
+    did = f"returned {value} in component {component}"
+    try:
+        spelled_for_arrays(problem)(t, u, problem.params)
+    except (ArithmeticError, ValueError) as error:
+        did = f"raised {type(error).__name__} ({error})"
     return (
-        f"the right-hand side returned {value} in component {component} at t = {t:.9g}; a square root or logarithm of "
-        "a negative number, a division by zero or an overflow: keep the state in its domain (`project=`), or end "
-        "`t_span` before"
+        f"the right-hand side {did} at t = {t:.9g}; a square root or logarithm of a negative number, a division by "
+        "zero or an overflow: keep the state in its domain (`project=`), or end `t_span` before"
     )
 
 
 class Found(Exception):
-    """A number that is not finite: (t, component, value, "slope" or "state")."""
+    """A number that is not finite: (t, state, component, value, "slope" or "state")."""
 
 
 def first_failure(problem, method, t, u, h):
-    """(t, component, value, "slope" or "state") of the first number of a step that is not finite, or None."""
+    """(t, state, component, value, "slope" or "state") of a step's first number that is not finite, or None."""
     rhs = array_form(problem)
 
     def watched(time, state, params):
-        look(time, state, "state")
+        look(time, state, state, "state")
         slope = np.array(rhs(time, state, params), dtype=float)
-        look(time, slope, "slope")
+        look(time, state, slope, "slope")
         return slope
 
-    def look(time, values, what):
+    def look(time, state, values, what):
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
-            raise Found(time, int(bad[0]), float(values[bad[0]]), what)
+            raise Found(time, state, int(bad[0]), float(values[bad[0]]), what)
 
     try:
-        look(t + h, method.one_step(watched, problem.params, t, u, h), "state")
+        end = method.one_step(watched, problem.params, t, u, h)
+        look(t + h, end, end, "state")
     except Found as found:
         return found.args
     return None

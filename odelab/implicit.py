@@ -84,19 +84,19 @@ class Slope:
     """The right-hand side for SciPy, which is told of an answer that is not finite and may try a smaller step."""
 
     def __init__(self, problem: Problem, patience: int):
-        self.rhs, self.params, self.patience = checked_rhs(problem), problem.params, patience
+        self.problem, self.rhs, self.patience = problem, checked_rhs(problem), patience
         self.calls = self.refused = 0
         self.word = ""
 
     def __call__(self, t, u):
         self.calls += 1
-        slope = self.rhs(t, u, self.params)
+        slope = self.rhs(t, u, self.problem.params)
         bad = np.flatnonzero(~np.isfinite(slope))
         if not bad.size:
             self.refused = 0
         elif np.isfinite(u).all():
             self.refused += 1
-            self.word = diagnosis.not_finite(t, bad[0], slope[bad[0]])
+            self.word = diagnosis.not_finite(self.problem, t, u, bad[0], slope[bad[0]])
             if self.refused >= self.patience:
                 raise NotFinite
         return slope

@@ -134,7 +134,7 @@ def spelled_for_arrays(problem: Problem) -> Callable:
             return twin
 
         def filled(t, u, params):
-            out = np.empty_like(u)
+            out = np.full_like(u, np.nan)  # what is not filled is seen
             rhs(t, u, params, out)
             return out
 
@@ -147,11 +147,18 @@ def check_rhs(rhs):
         raise TypeError(f"`rhs` must be a function rhs(t, u, params), got {rhs!r}.")
 
 
+def as_array(name: str, values) -> np.ndarray:
+    try:
+        return np.array(values)
+    except ValueError:
+        raise ValueError(f"`{name}` must be a row of numbers, got {values!r}; its entries differ in length.") from None
+
+
 def checked_state(u0) -> np.ndarray:
-    state = np.array(u0)
+    state = as_array("u0", u0)
     if state.dtype.kind not in "fiub":
         raise TypeError(
-            f"`u0` must hold real numbers, got dtype {state.dtype}; split complex states into real and imaginary parts."
+            f"`u0` must hold real numbers, got {u0!r}; split complex states into real and imaginary parts."
         )
     state = np.atleast_1d(state.astype(np.float64))
     if state.ndim != 1 or state.size == 0:
@@ -186,9 +193,12 @@ def form_of(rhs, t0, u0, params) -> str:
         return IN_PLACE
     with np.errstate(all="ignore"):
         answer = rhs(t0, u0, params)
+    if answer is None:
+        raise TypeError("`rhs` returned None; it must return one slope per component of `u0`: is its `return` missing?")
     if isinstance(answer, tuple | list):
-        check_shape(np.shape(answer), u0)
-        check_dtype(np.asarray(answer).dtype)
+        slopes = as_array("rhs", answer)
+        check_shape(slopes.shape, u0)
+        check_dtype(slopes.dtype)
         return COMPONENT
     answer = np.asarray(answer)
     check_dtype(answer.dtype)

@@ -52,6 +52,7 @@ def solve(
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
+    check_projection(project, problem)
     times = checked_times(t_eval, problem)
     watched = checked_events(events)
     if isinstance(method, ImplicitMethod):
@@ -100,14 +101,34 @@ def check_arguments(problem, method, controller, engine, max_steps):
         raise ValueError(f"`atol` has {len(controller.atol)} entries for a state of {problem.size} components.")
     if engine not in ENGINES:
         raise ValueError(f"`engine` must be one of {ENGINES}, got {engine!r}.")
-    if not (isinstance(max_steps, int | np.integer) and max_steps > 0):
+    if controller.needs_error:
+        unmeasured = np.flatnonzero((np.asarray(controller.atol) == 0.0) & (problem.u0 == 0.0))
+        if unmeasured.size:
+            raise ValueError(
+                f"`atol` = 0 leaves no measure for component {unmeasured[0]}, which starts at 0; give it a positive "
+                "one."
+            )
+    if isinstance(max_steps, bool) or not (isinstance(max_steps, int | np.integer) and max_steps > 0):
         raise ValueError(f"`max_steps` must be a positive whole number, got {max_steps!r}.")
+
+
+def check_projection(project, problem: Problem):
+    if project is None:
+        return
+    if not callable(project):
+        raise TypeError(f"`project` must be a function u -> u, got {project!r}.")
+    shape = np.shape(project(np.array(problem.u0)))
+    if shape != problem.u0.shape:
+        raise ValueError(f"`project` returned shape {shape} for a state of shape {problem.u0.shape}; it must keep it.")
 
 
 def checked_times(t_eval, problem: Problem):
     if t_eval is None:
         return None
-    times = np.atleast_1d(np.asarray(t_eval, dtype=float))
+    try:
+        times = np.atleast_1d(np.asarray(t_eval, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"`t_eval` must be a row of times, got {t_eval!r}.") from None
     t0, t1 = problem.t_span
     if times.ndim != 1:
         raise ValueError(f"`t_eval` must be one-dimensional, got shape {times.shape}.")

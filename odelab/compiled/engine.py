@@ -144,7 +144,7 @@ def stacked(rhs, form, size):
 
         @njit(**OPTIONS)
         def filled(t, u, params):
-            out = np.empty_like(u)
+            out = np.full_like(u, np.nan)
             rhs(t, u, params, out)
             return out
 

@@ -1,0 +1,199 @@
+"""Wrong input is refused at the door: the argument in backticks, the value given, what would do."""
+
+import re
+
+import numpy as np
+import pytest
+from solver_cases import CIRCLE
+
+import odelab as ol
+
+
+def decay(t, u, params):
+    return (-u[0],)
+
+
+ONE = ol.Problem(decay, [1.0], (0.0, 1.0))
+
+
+def refused(error, words, call, *arguments, **options):
+    with pytest.raises(error) as raised:
+        call(*arguments, **options)
+    for word in words:
+        assert word in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("u0", "error", "words"),
+    [
+        ([1.0, np.nan], ValueError, ["`u0` must be finite", "nan in component 1"]),
+        ([np.inf], ValueError, ["`u0` must be finite", "inf in component 0"]),
+        ([], ValueError, ["`u0`", "not empty", "shape (0,)"]),
+        ([[1.0, 2.0]], ValueError, ["`u0`", "shape (1, 2)", "flatten it", "`odelab.ensemble`"]),
+        ([[1.0], [2.0, 3.0]], ValueError, ["`u0`", "differ in length"]),
+        ([1j], TypeError, ["`u0`", "[1j]", "real and imaginary parts"]),
+        ("a", TypeError, ["`u0`", "'a'"]),
+        (None, TypeError, ["`u0`", "None"]),
+    ],
+)
+def test_an_initial_state_that_is_none(u0, error, words):
+    refused(error, words, ol.Problem, lambda t, u, params: -u, u0, (0.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("span", "words"),
+    [
+        ((1.0, 1.0), ["`t_span` has no length", "(1.0, 1.0)", "two different times"]),
+        ((0.0, np.inf), ["`t_span` must be finite", "(0.0, inf)"]),
+        ((np.nan, 1.0), ["`t_span` must be finite", "nan"]),
+        ((0.0, 1.0, 2.0), ["`t_span` must be two numbers", "(0.0, 1.0, 2.0)"]),
+        (("a", 1.0), ["`t_span` must be two numbers", "'a'"]),
+        (3.0, ["`t_span` must be two numbers", "3.0"]),
+        (None, ["`t_span` must be two numbers", "None"]),
+    ],
+)
+def test_a_span_that_is_none(span, words):
+    refused(ValueError, words, ol.Problem, decay, [1.0], span)
+
+
+@pytest.mark.parametrize(
+    ("rhs", "error", "words"),
+    [
+        (3, TypeError, ["`rhs` must be a function rhs(t, u, params)", "got 3"]),
+        (lambda t, u, p: None, TypeError, ["`rhs` returned None", "`return`"]),
+        (lambda t, u, p: (1.0,), ValueError, ["`rhs` returned shape (1,)", "state of shape (2,)", "one slope per"]),
+        (lambda t, u, p: u[0], ValueError, ["`rhs` returned shape ()", "state of shape (2,)"]),
+        (lambda t, u, p: np.ones((2, 1)), ValueError, ["`rhs` returned shape (2, 1)"]),
+        (lambda t, u, p: (1.0, (2.0, 3.0)), ValueError, ["`rhs`", "differ in length"]),
+        (lambda t, u, p: (1j, 1.0), TypeError, ["`rhs` must return real numbers", "complex128"]),
+        (lambda t, u, p: np.array(["a", "b"]), TypeError, ["`rhs` must return real numbers", "<U1"]),
+    ],
+)
+def test_a_right_hand_side_that_is_none(rhs, error, words):
+    refused(error, words, ol.Problem, rhs, [1.0, 2.0], (0.0, 1.0))
+
+
+def test_a_right_hand_side_must_not_write_into_the_state():
+    def spoiling(t, u, params):
+        u *= -1.0
+        return u
+
+    refused(ValueError, ["read-only"], ol.Problem, spoiling, [1.0], (0.0, 1.0))
+
+
+def test_what_an_in_place_right_hand_side_does_not_fill_is_seen():
+    def half(t, u, params, out):
+        out[0] = -u[0]
+
+    run = ol.solve(ol.Problem(half, [1.0, 1.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.1), throw=False)
+    assert run.status == "not_finite"
+    assert "component 1 at t = 0;" in run.message
+
+
+def test_replacing_a_field_that_does_not_exist():
+    refused(TypeError, ["`replace` got 'tspan'", "t_span"], ONE.replace, tspan=(0.0, 1.0))
+
+
+@pytest.mark.parametrize("h", [0, 0.0, -1e-3, np.nan, np.inf, "a", None, [0.1]])
+def test_a_step_size_that_is_none(h):
+    refused(ValueError, ["`h` must be a positive, finite step size", f"got {h!r}", "`t_span`"], ol.fixed, h)
+
+
+@pytest.mark.parametrize("rtol", [0, 0.0, -1e-3, 1.0, np.nan, np.inf, "a", None])
+def test_a_relative_tolerance_that_is_none(rtol):
+    refused(ValueError, ["`rtol` must be a number between 0 and 1", f"got {rtol!r}", "try 1e-6"], ol.adaptive, rtol)
+
+
+def test_a_relative_tolerance_below_rounding():
+    refused(ValueError, ["`rtol` = 1e-15", "double precision", "2.3e-14"], ol.adaptive, 1e-15)
+    assert ol.adaptive(2.3e-14).rtol == 2.3e-14
+
+
+@pytest.mark.parametrize("atol", [-1e-9, np.nan, np.inf, [1e-3, -1e-3], None, "a", [1.0, [2.0]]])
+def test_an_absolute_tolerance_that_is_none(atol):
+    refused(ValueError, ["`atol` must be"], ol.adaptive, 1e-6, atol)
+
+
+def test_as_many_absolute_tolerances_as_components():
+    refused(ValueError, ["`atol`", "(1, 1)"], ol.adaptive, 1e-6, [[1e-3]])
+    words = ["`atol` has 2 entries for a state of 1 components"]
+    refused(ValueError, words, ol.solve, ONE, ol.DOPRI5, ol.adaptive(1e-6, [1e-9, 1e-9]))
+
+
+def test_no_absolute_tolerance_where_a_component_starts_at_zero():
+    words = ["`atol` = 0", "component 1", "starts at 0"]
+    refused(ValueError, words, ol.solve, CIRCLE, ol.DOPRI5, ol.adaptive(1e-6, 0.0))
+    assert ol.solve(ONE, ol.DOPRI5, ol.adaptive(1e-6, 0.0)).ok
+    assert ol.solve(CIRCLE, ol.DOPRI5, ol.adaptive(1e-6, [0.0, 1e-9])).ok
+
+
+@pytest.mark.parametrize("name", ["first_step", "max_step"])
+@pytest.mark.parametrize("value", [0, -1.0, np.nan, "a"])
+def test_step_limits_that_are_none(name, value):
+    refused(ValueError, [f"`{name}` must be positive", f"got {value!r}"], ol.adaptive, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((decay, ol.RK4), TypeError, ["`problem` must be a Problem", "odelab.Problem(rhs, u0, t_span)"]),
+        ((ONE, "DOPRI5"), TypeError, ["`method` must be a Method like odelab.DOPRI5", "'DOPRI5'", "odelab.METHODS"]),
+        ((ONE, ol.RK4, 0.1), TypeError, ["`controller` must come from odelab.fixed or odelab.adaptive", "0.1"]),
+        (
+            (ONE, ol.RK4),
+            ValueError,
+            ["`controller` is adaptive", "RK4 has no embedded method", "odelab.fixed", "DOPRI5"],
+        ),
+        ((ONE, ol.RADAU, ol.fixed(0.1)), ValueError, ["`controller` must be adaptive for RADAU"]),
+    ],
+)
+def test_what_solve_takes(arguments, error, words):
+    refused(error, words, ol.solve, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"engine": "gpu"}, ValueError, ["`engine` must be one of ('auto', 'python', 'compiled')", "'gpu'"]),
+        ({"max_steps": 0}, ValueError, ["`max_steps` must be a positive whole number", "0"]),
+        ({"max_steps": 1e3}, ValueError, ["`max_steps` must be a positive whole number", "1000.0"]),
+        ({"max_steps": True}, ValueError, ["`max_steps` must be a positive whole number", "True"]),
+        ({"project": 3}, TypeError, ["`project` must be a function u -> u", "3"]),
+        ({"project": lambda u: u[:0]}, ValueError, ["`project` returned shape (0,)", "shape (1,)"]),
+        ({"t_eval": [0.0, 2.0]}, ValueError, ["`t_eval` = 2.0 lies outside `t_span` = (0.0, 1.0)", "widen the span"]),
+        ({"t_eval": [-1e-9]}, ValueError, ["`t_eval` = -1e-09 lies outside"]),
+        ({"t_eval": [np.nan]}, ValueError, ["`t_eval` = nan lies outside"]),
+        ({"t_eval": [0.5, 0.25]}, ValueError, ["`t_eval` must be sorted in the direction of the run"]),
+        ({"t_eval": [0.5, 0.5]}, ValueError, ["`t_eval` must be sorted", "without repetitions"]),
+        ({"t_eval": [[0.5]]}, ValueError, ["`t_eval` must be one-dimensional", "(1, 1)"]),
+        ({"t_eval": "a"}, ValueError, ["`t_eval` must be a row of times", "'a'"]),
+    ],
+)
+def test_the_options_of_solve(options, error, words):
+    refused(error, words, ol.solve, ONE, ol.DOPRI5, **options)
+
+
+def test_t_eval_follows_the_direction_of_the_run():
+    back = ONE.replace(t_span=(1.0, 0.0))
+    assert ol.solve(back, ol.DOPRI5, t_eval=[1.0, 0.5, 0.0]).t.tolist() == [1.0, 0.5, 0.0]
+    refused(ValueError, ["`t_eval` must be sorted"], ol.solve, back, ol.DOPRI5, t_eval=[0.0, 0.5])
+    assert ol.solve(ONE, ol.DOPRI5, t_eval=0.5).u.shape == (1, 1)
+    assert ol.solve(ONE, ol.DOPRI5, t_eval=[]).u.shape == (0, 1)
+
+
+def test_a_projection_needs_an_explicit_method():
+    words = ["`project` works with explicit methods only", "RADAU"]
+    refused(ValueError, words, ol.solve, ONE, ol.RADAU, project=abs)
+
+
+def branching(t, u, params):
+    return {"slope": (-u[0],)}["slope"] if isinstance(params, tuple) else (0.0,)
+
+
+def test_what_cannot_be_compiled_says_so():
+    with pytest.raises(
+        TypeError, match=r"(?s)`engine='compiled'` cannot compile branching: .*engine='python'"
+    ) as raised:
+        ol.solve(ol.Problem(branching, [1.0], (0.0, 1.0), ({},)), ol.RK4, ol.fixed(0.1), engine="compiled")
+    assert len(str(raised.value)) < 1500
+    assert not re.search("site-packages", str(raised.value))
