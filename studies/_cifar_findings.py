@@ -163,9 +163,10 @@ def gate_finding(results) -> Finding | None:
         first = kept[example[0]].records["slope"].stage == 0
         here = np.ix_(example, np.flatnonzero(first))
         below, above = (int((certain & sign)[here].sum()) for sign in (table < 0, table > 0))
-        verdict = counted(below, above, certain[here].size)
+        inside = int(np.isfinite(table[here]).sum())
+        verdict = counted(below, above, inside)
         words = (
-            f"In the first stage of the {len(example)} SE networks, {below} of {certain[here].size} correlations are "
+            f"In the first stage of SE networks, {len(example)} of them, {below} of {inside} correlations are "
             f"negative and {above} positive beyond chance. {words}"
         )
     return Finding(

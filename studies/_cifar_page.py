@@ -5,6 +5,7 @@ import io
 
 import numpy as np
 
+from odelab.plot import style
 from studies import _cifar_tables as tables
 from studies._depth_figures import averaged_figure, single_figure
 from studies._measure import KINDS, READINGS
@@ -25,7 +26,10 @@ class Page:
         self.record, self.report = record, report
 
     def figure(self, drawing, name, caption):
-        self.record.figure(drawing, name)
+        path = self.record.out / name
+        self.record.files += style.save(drawing, path, ("png",))
+        drawing.set_layout_engine("none")  # laid out once, not once per format
+        self.record.files += style.save(drawing, path, ("svg",))
         self.report.figure(self.record.out / f"{name}.png", caption)
 
     def table(self, name, rows, title, caption="", printed=True):

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import netbridge as nb
 
-SHIPPED = Path(nb.__file__).parent / "networks"
-
 
 @dataclasses.dataclass(eq=False)
 class Subject:

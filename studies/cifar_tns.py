@@ -18,7 +18,7 @@ from rich.progress import Progress
 
 import netbridge as nb
 from netbridge import data as datasets
-from studies import _networks
+from studies import _networks, train
 from studies._cifar_findings import findings
 from studies._cifar_page import Page, tell
 from studies._cifar_tables import correlations
@@ -49,6 +49,10 @@ class Arguments:
     checkpoint: tuple[Path, ...] = ()
     """Networks of your own, or folders of them, in place of the shipped ones: .safetensors of this repository, or
     published weights of a known ResNet (.th, .pth, .pt)."""
+    train: bool = False
+    """Train what is missing of these controllers and seeds first, resumably, and look at those networks."""
+    recipe: str = "short"
+    """How to train: short, medium, paper, ...; see python -m studies.train --help."""
     images: int | None = None
     """How many test images; the preset's by default."""
     resamples: int | None = None
@@ -72,6 +76,8 @@ def main(arguments: Arguments):
     if notice:
         print(f"{notice}\n", flush=True)
     arguments = settled(arguments, len(data.test_images))
+    if arguments.train:
+        arguments = dataclasses.replace(arguments, checkpoint=(trained(arguments),), train=False)
     subjects = chosen(arguments, data)
     record = Record("cifar_tns", arguments, arguments.out)
     results = measured(subjects, data, arguments)
@@ -129,9 +135,29 @@ def settled(arguments, available: int):
     return dataclasses.replace(arguments, images=images, resamples=resamples, device=device)
 
 
+def trained(arguments) -> Path:
+    """The folder of the networks asked for; what is there already is not trained again."""
+    folder = Path("results/train") / f"{arguments.dataset}-{arguments.recipe}"
+    for controller in arguments.controllers or train.CONTROLLERS:
+        for seed in arguments.seeds or (0, 1):
+            train.main(
+                train.Arguments(
+                    controller=controller.lower(),
+                    seed=seed,
+                    depth=arguments.depth or 20,
+                    recipe=arguments.recipe,
+                    dataset=arguments.dataset,
+                    data_root=arguments.data_root,
+                    out=folder,
+                    device=arguments.device,
+                )
+            )
+    return folder
+
+
 def chosen(arguments, data) -> list[_networks.Subject]:
     """The networks asked for, or what stands in the way."""
-    paths = _networks.files(arguments.checkpoint or (_networks.SHIPPED / data.name,))
+    paths = _networks.files(arguments.checkpoint or (train.SHIPPED / data.name,))
     subjects = _networks.named([_networks.subject(path) for path in paths])
     kept = [
         one
