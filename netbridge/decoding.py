@@ -62,7 +62,7 @@ def arrays(train_images, train_labels, test_images, test_labels) -> dict:
         "test_images": test_images,
         "test_labels": test_labels,
     }
-    return {name: torch.from_numpy(np.ascontiguousarray(part)) for name, part in parts.items()}
+    return {name: torch.from_numpy(np.array(part, order="C")) for name, part in parts.items()}
 
 
 def cifar10(path: Path) -> dict:

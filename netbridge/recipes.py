@@ -84,7 +84,7 @@ SHORT = Recipe(
     border="reflect",
     flip="alternating",
     average=True,
-    small=((0.4, 0.75),),
+    small=((0.2, 0.5), (0.65, 0.75)),
     bfloat16=True,
     evaluate_every=4,
 )

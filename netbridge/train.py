@@ -18,6 +18,8 @@ from torch.nn import functional as F
 
 from netbridge import checkpoint, distributed, resume
 from netbridge.augment import Batches, generator
+from netbridge.evaluation import evaluate
+from netbridge.optimizer import floats, make_optimizer
 from netbridge.progress import Progress
 
 WATCH = 25  # steps between two looks at whether the loss is still a number
@@ -154,11 +156,13 @@ class Run:
 
     def step_in_parts(self, images, labels):
         """Each part meets the statistics that stood before the step; what it leaves is averaged, as processes do."""
-        buffers = [x for x in self.net.buffers() if x.is_floating_point()]
-        before, after = [x.clone() for x in buffers], [torch.zeros_like(x) for x in buffers]
+        everything = list(self.net.buffers())  # counters too: one step is one step, whatever its parts
+        before = [x.clone() for x in everything]
+        buffers = [x for x in everything if x.is_floating_point()]
+        after = [torch.zeros_like(x) for x in buffers]
         loss = hits = 0
         for some_images, some_labels in zip(images.chunk(self.parts), labels.chunk(self.parts), strict=True):
-            for buffer, old in zip(buffers, before, strict=True):
+            for buffer, old in zip(everything, before, strict=True):
                 buffer.copy_(old)
             part_loss, part_hits = self.backward(some_images, some_labels, self.parts)
             loss, hits = loss + part_loss, hits + part_hits
@@ -268,38 +272,3 @@ def line(title: str, record: dict) -> str:
     if "test_accuracy" in record:
         text += f", test {100 * record['test_accuracy']:.2f} %"
     return text + f", {record['seconds']:.0f} s"
-
-
-def floats(net) -> list[torch.Tensor]:
-    """Everything of a network that can be averaged."""
-    return [x for x in (*net.parameters(), *net.buffers()) if x.is_floating_point()]
-
-
-def make_optimizer(net, recipe) -> torch.optim.Optimizer:
-    parameters = [x for x in net.parameters() if x.requires_grad]
-    groups = [{"params": parameters}]
-    if not recipe.decay_all:
-        matrices = [x for x in parameters if x.ndim > 1]
-        others = [x for x in parameters if x.ndim <= 1]
-        groups = [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
-    if recipe.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=recipe.lr, weight_decay=recipe.weight_decay)
-    return torch.optim.SGD(
-        groups, recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.nesterov
-    )
-
-
-@torch.no_grad()
-def evaluate(net, data, device=None, dtype=torch.float32, batch: int = 250) -> dict:
-    """test_accuracy (a share of 1), test_errors and test_loss."""
-    device = best_device() if device is None else device
-    net.eval()
-    errors, loss = 0, 0.0
-    for images, labels in zip(data.test_images.split(batch), data.test_labels.split(batch), strict=True):
-        shown = data.normalised(images.to(device), dtype).contiguous(memory_format=torch.channels_last)
-        logits = net(shown).to(dtype)
-        labels = labels.to(device)
-        errors += int((logits.argmax(1) != labels).sum())
-        loss += float(F.cross_entropy(logits, labels, reduction="sum"))
-    count = len(data.test_labels)
-    return {"test_accuracy": 1 - errors / count, "test_errors": errors, "test_loss": loss / count}
