@@ -127,7 +127,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def number(value: float) -> str:
-    """Three significant digits without an exponent, thousands separated."""
+    """Three significant digits, or all before the point; no exponent, thousands separated."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
