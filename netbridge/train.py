@@ -99,22 +99,22 @@ class Run:
         self.prepare()
         torch.manual_seed(generator(self.seed, self.epoch).initial_seed())  # for layers that draw
         self.net.train()
-        total = torch.zeros((), device=self.device, dtype=torch.float64)
-        right = torch.zeros((), device=self.device, dtype=torch.int64)
+        wide = torch.float32 if self.device.type == "mps" else torch.float64  # MPS has no doubles
+        total, right = torch.zeros(2, device=self.device, dtype=wide)
         for number, (images, labels) in enumerate(self.batches.epoch(self.seed, self.epoch, self.rank, self.world)):
             step = self.epoch * self.steps + number
             for group in self.optimizer.param_groups:
                 group["lr"] = self.recipe.rate(step, self.steps)
             loss, hits = self.step(images, labels)
-            total += loss
-            right += hits
+            total = total + loss
+            right = right + hits
             if number % WATCH == WATCH - 1 or number == self.steps - 1:
                 self.watch(total, number)
             if self.averaged is not None and (step + 1) % AVERAGE_EVERY == 0:
                 self.average((step + 1) / (self.recipe.epochs * self.steps))
             self.progress.advance(note="" if self.quiet else f"epoch {self.epoch + 1}/{self.recipe.epochs}")
         distributed.average_buffers(self.net)
-        total, right = distributed.mean(total), distributed.mean(right.double()) * self.world
+        total, right = distributed.mean(total), distributed.mean(right) * self.world
         self.epoch += 1
         if self.epoch == self.recipe.epochs and self.averaged is not None:
             self.average(1.0, towards=True)
