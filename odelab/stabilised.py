@@ -19,7 +19,8 @@ SMALLEST = 1e-9  # rtol: the steps are then held to 1e-11, little above what rou
 class StabilisedMethod:
     """RKC of order two; `spectral_radius` is a number, a function of (t, u, params), or None for a power method.
 
-    For spectra near the negative real axis: s stages reach to 0.65 s^2 along it, but the region is narrow.
+    For spectra near the negative real axis: s stages reach to 0.65 s^2 along it, but the region is narrow. Tolerances
+    are calibrated: `rtol` is about the relative error at the end of a parabolic problem, not that of a step.
     """
 
     name: str
