@@ -15,7 +15,7 @@ from benchmarks.timing import Contestant, check
 
 NEXT_TO_NOTHING = 1e-9  # a time span that one step covers: what a call costs whatever it solves
 MANY = 10**8  # attempts, for stability-limited runs
-TOLERANCES = tuple(10.0 ** np.arange(-2.0, -8.01, -0.5))
+TOLERANCES = tuple(10.0 ** np.arange(-2.0, -8.01, -0.25))
 
 
 def absent(name: str, reason: str) -> Contestant:
