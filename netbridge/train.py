@@ -76,7 +76,9 @@ class Run:
         if recipe.batch % (self.world * parts):
             raise ValueError(f"`batch` = {recipe.batch} must divide into {self.world * parts} equal parts.")
         self.path = None if path is None else Path(path)
-        self.about = dict(about or {}) | {"seed": seed, "recipe": recipe.name, "dataset": data.name}
+        self.about = (
+            described(net.config) | dict(about or {}) | {"seed": seed, "recipe": recipe.name, "dataset": data.name}
+        )
         net.normalisation = data.normalisation
         net.to(device=self.device, dtype=dtype, memory_format=torch.channels_last).train()
         self.dtype = dtype
@@ -263,6 +265,14 @@ class Run:
             resume.sweep(self.path)
             self.resume_path.unlink(missing_ok=True)
         distributed.wait()
+
+
+def described(config: dict) -> dict:
+    """Controller and depth of a network, for a header whose writer did not name them."""
+    named = {one if isinstance(one, str) else json.dumps(one, sort_keys=True) for one in config["controllers"]}
+    chosen = sorted(named - {"constant"}) or ["constant"]
+    layers = 3 if config["bottleneck"] else 2
+    return {"controller": " and ".join(chosen), "depth": layers * sum(config["blocks"]) + 2}
 
 
 def line(title: str, record: dict) -> str:

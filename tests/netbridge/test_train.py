@@ -133,6 +133,13 @@ class TestWhatIsLeft:
         assert ["test_accuracy" in record for record in epochs] == [False, True, True]
         assert sorted(file.name for file in tmp_path.iterdir()) == ["se.jsonl", "se.safetensors"]
 
+    def test_a_network_describes_itself(self):
+        about = [train.described(nb.resnet(depth, controller=c).config) for depth, c in ((20, "stepnet"), (164, "se"))]
+        assert about == [{"controller": "stepnet", "depth": 20}, {"controller": "se", "depth": 164}]
+        assert train.described(runs.fresh("constant").config)["controller"] == "constant"
+        partly = nb.resnet(20, controller=nb.asr("se"), on=[1])
+        assert train.described(partly.config)["controller"] == '{"module": "se", "name": "asr"}'
+
     def test_curve(self, tmp_path):
         from PIL import Image
 
