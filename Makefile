@@ -7,7 +7,11 @@ RUN := $(VENV)/bin/python
 .DELETE_ON_ERROR:
 
 study: $(VENV)/ready
-	$(RUN) -m studies.stiff_euler
+	$(RUN) -m studies.cifar_tns --fallback digits
+
+# Any other study by its name: make study-stiff_euler, make study-theorem2, ...
+study-%: $(VENV)/ready
+	$(RUN) -m studies.$*
 
 test: $(VENV)/ready
 	$(RUN) -m pytest -n 2 --dist worksteal -m "not slow"

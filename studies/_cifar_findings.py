@@ -36,16 +36,19 @@ def correlation_finding(correlations: dict[tuple[str, str], Correlation], more: 
     verdict = together(verdicts.values())
     if n < FEWEST:
         words = (
-            f"With n = {n} networks no order is unlikely enough by chance ({FEWEST} are the least): these data cannot "
-            "decide."
+            f"With n = {n} no order of networks is unlikely enough by chance ({FEWEST} are the least): these data "
+            "cannot decide."
         )
+        more = ""
     else:
         coefficients = [found.kendall.value for found in correlations.values() if np.isfinite(found.kendall.value)]
         between = f"{min(coefficients):+.2f} to {max(coefficients):+.2f}" if coefficients else "undefined"
         words = {
             SUPPORTED: "These data support the claim under all four readings of NSI and its mean",
             CONTRADICTED: "These data contradict the claim under all four readings: better networks have a smaller TNS",
-            UNDECIDED: "These data do not support the claim",
+            UNDECIDED: "These data do not support the claim"
+            if CONTRADICTED in verdicts.values()
+            else "These data neither support the claim nor contradict it",
             MIXED: "Whether these data support the claim depends on how the paper is read",
         }[verdict]
         words += f" (n = {n} networks, Kendall's tau {between})."

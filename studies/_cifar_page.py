@@ -54,9 +54,9 @@ def accuracy(page, results, test_images):
     page.table(
         "accuracy",
         tables.accuracy_rows(results),
-        f"Accuracy on the {test_images} test images",
-        "As the training measured it (measured here where the checkpoint does not say): mean and standard deviation "
-        "over networks, and the gain over constant step sizes in points.",
+        "Test accuracy",
+        f"On all {test_images} test images as the training measured it, on the traced ones where a checkpoint does not "
+        "say: mean and standard deviation over networks, and the gain over constant step sizes in points.",
     )
 
 

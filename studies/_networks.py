@@ -1,6 +1,7 @@
 """The networks a study looks at: shipped here, trained, or a stranger's; each with what is known of it."""
 
 import dataclasses
+import importlib.util
 from pathlib import Path
 
 import netbridge as nb
@@ -50,10 +51,11 @@ def controller_of(config) -> str:
 
 
 def written(record) -> str:
-    """ "se" -> "SE", {"name": "asr", "module": "se"} -> "ASR(SE)"."""
+    """ "se" -> "SE", {"name": "asr", "module": "se"} -> "ASR(SE)"; a controller of somebody's own keeps its name."""
     usual = {"constant": "constant", "stepnet": "StepNet"}
     if isinstance(record, str):
-        return usual.get(record, record.upper())
+        ours = nb.controller(record).kind.__module__.startswith("netbridge.")
+        return usual.get(record, record.upper() if ours else record)
     options = {key: value for key, value in record.items() if key != "name"}
     inside = [written(options.pop("module"))] if "module" in options else []
     inside += [f"{key}={value}" for key, value in sorted(options.items())]
@@ -93,3 +95,12 @@ def files(places) -> list[Path]:
         else:
             raise SystemExit(f"`{place}` is neither a checkpoint nor a folder of them.")
     return found
+
+
+def adopt(path: Path) -> None:
+    """Import a file that defines controllers: they are known by their names from then on."""
+    path = Path(path)
+    if not path.is_file():
+        raise SystemExit(f"`--define` = {str(path)!r} is not a Python file.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))

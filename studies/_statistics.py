@@ -72,7 +72,7 @@ class Correlation:
 def correlation(x, y, resamples: int = 1000, seed: int = 0) -> Correlation:
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     kendall, spearman = ranked(x, y, stats.kendalltau), ranked(x, y, stats.spearmanr)
-    draws = np.full((resamples if len(x) > 2 else 0, 2), np.nan)
+    draws = np.full((resamples if len(x) >= FEWEST else 0, 2), np.nan)
     rng = np.random.default_rng(seed)
     for draw in draws:
         chosen = rng.integers(0, len(x), len(x))

@@ -49,6 +49,8 @@ class Arguments:
     checkpoint: tuple[Path, ...] = ()
     """Networks of your own, or folders of them, in place of the shipped ones: .safetensors of this repository, or
     published weights of a known ResNet (.th, .pth, .pt)."""
+    define: tuple[Path, ...] = ()
+    """Python files that define controllers of your own, to train them or to read networks that have them."""
     train: bool = False
     """Train what is missing of these controllers and seeds first, resumably, and look at those networks."""
     recipe: str = "short"
@@ -72,6 +74,8 @@ def main(arguments: Arguments):
         arguments = dataclasses.replace(
             arguments, dataset="digits", controllers=("constant", "se"), images=64, resamples=20
         )
+    for path in arguments.define:
+        _networks.adopt(path)
     data, notice, arguments = images_of(arguments)
     if notice:
         print(f"{notice}\n", flush=True)
@@ -101,15 +105,19 @@ def main(arguments: Arguments):
     record.numbers["command"] = command(arguments)
     record.numbers["peak memory (GB)"] = peak_memory()
     record.text("conclusions", conclusions(found, notice))
-    print(f"\n{len(record.files)} figures (PNG, SVG) and tables (Markdown, CSV); all of them are in report.html.")
+    print(f"\n{len(record.files)} files of figures (PNG, SVG) and tables (Markdown, CSV), all shown in report.html.")
     record.files = [arguments.out / "conclusions.md", arguments.out / "report.html"]
     record.close()
 
 
 def images_of(arguments):
     """The data set; or the fallback, a notice that says so, and the arguments of that run."""
+    own = arguments.checkpoint or arguments.train
     try:
-        return datasets.load(arguments.dataset, arguments.data_root), "", arguments
+        data = datasets.load(arguments.dataset, arguments.data_root)
+        if arguments.fallback is None or own or shipped(arguments.dataset):
+            return data, "", arguments
+        reason = f"no networks trained on {arguments.dataset} come with this copy of the repository."
     except datasets.DataUnavailable as error:
         if arguments.fallback is None:
             raise SystemExit(f"studies.cifar_tns: {error}") from None
@@ -135,6 +143,10 @@ def settled(arguments, available: int):
     return dataclasses.replace(arguments, images=images, resamples=resamples, device=device)
 
 
+def shipped(dataset: str) -> list[Path]:
+    return sorted((train.SHIPPED / dataset).glob("*.safetensors"))
+
+
 def trained(arguments) -> Path:
     """The folder of the networks asked for; what is there already is not trained again."""
     folder = Path("results/train") / f"{arguments.dataset}-{arguments.recipe}"
@@ -142,7 +154,7 @@ def trained(arguments) -> Path:
         for seed in arguments.seeds or (0, 1):
             train.main(
                 train.Arguments(
-                    controller=controller.lower(),
+                    controller=controller if controller in nb.controllers() else controller.lower(),
                     seed=seed,
                     depth=arguments.depth or 20,
                     recipe=arguments.recipe,
@@ -157,7 +169,7 @@ def trained(arguments) -> Path:
 
 def chosen(arguments, data) -> list[_networks.Subject]:
     """The networks asked for, or what stands in the way."""
-    paths = _networks.files(arguments.checkpoint or (train.SHIPPED / data.name,))
+    paths = _networks.files(arguments.checkpoint) if arguments.checkpoint else shipped(data.name)
     subjects = _networks.named([_networks.subject(path) for path in paths])
     kept = [
         one

@@ -124,7 +124,7 @@ def synthetic(kind, n=14):
     [
         ("rising", SUPPORTED, "support the claim under all four"),
         ("falling", CONTRADICTED, "contradict the claim under all four"),
-        ("scattered", UNDECIDED, "do not support the claim"),
+        ("scattered", UNDECIDED, "neither support the claim nor contradict it"),
     ],
 )
 def test_the_statement_on_synthetic_data(kind, verdict, word):
@@ -270,6 +270,55 @@ def test_what_cannot_be_done_is_said(networks, tmp_path, change, words):
     with pytest.raises(SystemExit) as stopped:
         cifar_tns.main(cifar_tns.Arguments(**given))
     assert words in str(stopped.value)
+
+
+# Networks of one's own.
+
+
+@pytest.fixture
+def own_controller(tmp_path):
+    from netbridge.controllers.base import REGISTRY
+
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import netbridge as nb\n"
+        "class Mine(nb.Controller, name='mine'):\n"
+        "    def __init__(self, channels):\n"
+        "        super().__init__()\n"
+        "    def forward(self, state, slope):\n"
+        "        return 1 / (1 + slope.pow(2).mean((1, 2, 3), keepdim=True))\n"
+    )
+    yield path
+    REGISTRY.pop("mine", None)
+
+
+def test_a_controller_of_ones_own_is_trained_and_measured(own_controller, tmp_path, monkeypatch):
+    asked = []
+
+    def quickly(arguments):
+        asked.append((arguments.controller, arguments.seed))
+        net = nb.resnet(arguments.depth, 10, controller=arguments.controller)
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        nb.save(net, arguments.out / f"{arguments.controller}{arguments.seed}.safetensors", {"seed": arguments.seed})
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cifar_tns.train, "main", quickly)
+    arguments = cifar_tns.Arguments(
+        dataset="digits", define=(own_controller,), train=True, controllers=("constant", "mine"), seeds=(4, 7), depth=14
+    )
+    _networks.adopt(own_controller)
+    folder = cifar_tns.trained(arguments)
+    assert asked == [("constant", 4), ("constant", 7), ("mine", 4), ("mine", 7)]
+    subjects = cifar_tns.chosen(dataclasses.replace(arguments, checkpoint=(folder,)), REAL_LOAD("digits"))
+    assert [(s.name, s.seed, s.depth) for s in subjects] == [
+        ("constant", 4, 14),
+        ("constant", 7, 14),
+        ("mine", 4, 14),
+        ("mine", 7, 14),
+    ]
+    found = measure(subjects[2], REAL_LOAD("digits"), 5, "cpu")
+    assert np.ptp(found.gates[:, 0]) > 0
+    assert found.accuracy == found.measured_accuracy
 
 
 # What it leaves behind.
