@@ -11,6 +11,7 @@ from studies._statistics import (
     FEWEST,
     LEVEL,
     MIXED,
+    PARTLY,
     SUPPORTED,
     UNDECIDED,
     Correlation,
@@ -88,10 +89,9 @@ def gain_finding(results) -> Finding | None:
     p = differ(accuracies.values())
     told_apart = p < 1.0 - LEVEL
     verdict = UNDECIDED
-    if told_apart and len(better) == len(gains) and best.startswith("StepNet"):
-        verdict = SUPPORTED
-    if told_apart and not better:
-        verdict = CONTRADICTED
+    if told_apart:
+        as_claimed = len(better) == len(gains) and best.startswith("StepNet")
+        verdict = SUPPORTED if as_claimed else PARTLY if better else CONTRADICTED
     if not np.isfinite(p):
         seeds = "One network of each cannot tell a controller from its seed."
     else:
@@ -105,19 +105,30 @@ def gain_finding(results) -> Finding | None:
 
 
 def larger_finding(results) -> Finding | None:
+    """A controller is above only where its interval leaves out zero and all its seeds lie above all plain ones."""
     verdicts, counts = {}, {}
     for reading in READINGS:
-        differences = [tables.over_constant(results, name, reading)[1] for name in tables.names_of(results)]
-        differences = [d for d in differences if d is not None]
-        if not differences:
+        above = below = total = 0
+        for name, places in tables.names_of(results).items():
+            beyond = tables.over_constant(results, name, reading)[1]
+            if beyond is None:
+                continue
+            here = [results[p].tns[reading].value for p in places]
+            plain = [m.tns[reading].value for m in tables.constant_beside(results, name)]
+            above += beyond.low > 0 and min(here) > max(plain)
+            below += beyond.high < 0 and max(here) < min(plain)
+            total += 1
+        if not total:
             return None
-        above, below = sum(d.low > 0 for d in differences), sum(d.high < 0 for d in differences)
-        counts[reading] = f"{wording(*reading)}: {above} above, {below} below, of {len(differences)}"
-        verdicts[reading] = counted(above, below, len(differences))
+        counts[reading] = f"{wording(*reading)}: {above} above, {below} below, of {total}"
+        verdicts[reading] = counted(above, below, total)
     words = (
-        "Controllers whose mean TNS is above or below that of constant step sizes, the interval over images leaving "
-        f"out zero: {'; '.join(counts.values())}."
+        "Controllers whose mean TNS is above or below that of constant step sizes, with an interval over images that "
+        f"leaves out zero and all seeds on that side: {'; '.join(counts.values())}."
     )
+    fewest = min(map(len, tables.names_of(results).values()))
+    if fewest == 1:
+        words += " Where there is one network of a controller, another seed could turn this round."
     return Finding(
         "Networks with attention have a larger TNS.", "Figure 2, Section 2.3", together(verdicts.values()), words
     )
@@ -160,21 +171,20 @@ def gate_finding(results) -> Finding | None:
         f"Of all {total} correlations of gate and NSI, over networks and blocks, {negative} are negative and "
         f"{positive} positive beyond chance (Bonferroni, {100 * LEVEL:.0f} %)."
     )
-    verdict = counted(negative, positive, total)
+    claim, verdict = "A larger NSI goes with a smaller gate.", counted(negative, positive, total)
     example = [i for i, found in enumerate(kept) if found.subject.controller == "SE"]
     if example:
         first = kept[example[0]].records["slope"].stage == 0
         here = np.ix_(example, np.flatnonzero(first))
         below, above = (int((certain & sign)[here].sum()) for sign in (table < 0, table > 0))
         inside = int(np.isfinite(table[here]).sum())
+        claim = "In the first stage of SENet a larger NSI goes with a smaller gate."
         verdict = counted(below, above, inside)
         words = (
             f"In the first stage of SE networks, {len(example)} of them, {below} of {inside} correlations are "
             f"negative and {above} positive beyond chance. {words}"
         )
-    return Finding(
-        "In the first stage of SENet a larger NSI goes with a smaller gate.", "Figure 9, Appendix D", verdict, words
-    )
+    return Finding(claim, "Figure 9, Appendix D", verdict, words)
 
 
 def findings(results, correlations) -> list[Finding]:

@@ -32,11 +32,12 @@ class Page:
         self.record.files += style.save(drawing, path, ("svg",))
         self.report.figure(self.record.out / f"{name}.png", caption)
 
-    def table(self, name, rows, title, caption="", printed=True):
-        """`caption` for the report, which has room; `printed` on the terminal too, which has less."""
+    def table(self, name, rows, title, caption="", printed=True, told=True):
+        """`caption` for the report, which has room; `printed` on the terminal, `told` in the report, or in files only."""
         with contextlib.nullcontext() if printed else contextlib.redirect_stdout(io.StringIO()):
             self.record.table(name, rows, title)
-        self.report.table(rows, f"{title}. {caption}")
+        if told:
+            self.report.table(rows, f"{title}. {caption}")
 
 
 def tell(page: Page, results, correlations, test_images: int) -> None:
@@ -166,6 +167,7 @@ def gates(page, results):
             ],
             f"Spearman's correlation of step size and NSI ({of})",
             printed=of == KINDS[0],
+            told=False,  # the figure has the same numbers
         )
     if not drawn:
         page.report.words("No network here has a step size that changes from image to image: nothing to correlate.")

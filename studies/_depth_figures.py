@@ -67,9 +67,16 @@ def trajectory(axis, record, values, **options):
             axis.plot(blocks[outer], values[outer], mark, color=colour, markersize=3.2, markerfacecolor="white")
 
 
-def single_figure(results, of, images=6, chosen=3):
+def shown_first(subjects, count=4) -> list[int]:
+    """The first network of a few names: those the paper shows before the others."""
+    places = [members[0] for members in groups(subjects).values()]
+    wanted = ("constant", "SE", "StepNet")
+    return sorted(places, key=lambda p: (subjects[p].controller not in wanted, p))[:count]
+
+
+def single_figure(results, of, images=6):
     """Figures 1 and 3: a few images through the constant network and through networks with attention."""
-    firsts = [places[0] for places in groups([r.subject for r in results]).values()][: 1 + chosen]
+    firsts = shown_first([r.subject for r in results])
     with panels(len(firsts), columns=2, height=2.1, sharex=False, sharey=True) as (drawing, axes):
         shown = filled(axes, len(firsts))
         for axis, place in zip(shown, firsts, strict=True):

@@ -19,6 +19,7 @@ def cloud_figure(found, of, blocks, coefficients):
             axis.plot(record.nsi[:POINTS, k], found.gates[:POINTS, k], ".", markersize=2.5, alpha=0.5, rasterized=True)
             axis.set_title(rf"block {k + 1}, $\rho$ = {coefficients[k]:+.2f}", loc="left")
             axis.set_xlabel("NSI")
+            axis.ticklabel_format(useOffset=False)
             axis.locator_params(nbins=4)
         axes[0, 0].set_ylabel("mean step size h")
         seed = "" if found.subject.seed is None else f", seed {found.subject.seed}"
