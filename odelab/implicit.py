@@ -129,18 +129,18 @@ class Run:
             self.u.append(np.array(solver.y))
             self.pieces.append(solver.dense_output())
             if self.watch is not None:
-                self.look_for_events()
+                self.look_for_events(self.watch)
 
-    def look_for_events(self):
+    def look_for_events(self, watch):
         piece = self.pieces[-1]
-        if self.watch.search(
+        if watch.search(
             np.array(self.t[-2:]),
             np.array(self.u[-2:]),
             lambda i, theta: piece(piece.t_old + theta * (piece.t - piece.t_old)),
         ):
-            knots, states = self.watch.cut(np.array(self.t[-1:]), np.array(self.u[-1:]))
+            knots, states = watch.cut(np.array(self.t[-1:]), np.array(self.u[-1:]))
             self.t[-1:], self.u[-1:] = list(knots), list(states)
-            self.end("event", self.watch.message())
+            self.end("event", watch.message())
 
     def failure(self, word) -> tuple[str, str]:
         t, u = self.t[-1], self.u[-1]

@@ -65,6 +65,7 @@ def work_precision(
               one, else a Radau run at rtol 1e-12
     seconds   the best of `repeat` runs, after one that is not counted where the engine compiles
     """
+    methods, rtol, laws = several(methods), several(rtol), several(laws)
     truth, whence = best_known_end(problem)
     rows = []
     for method in methods:
@@ -73,11 +74,16 @@ def work_precision(
             plans = [(law, tol, adaptive(tol, atol_factor * tol, law)) for law in laws for tol in rtol]
         else:
             span = abs(problem.t_span[1] - problem.t_span[0])
-            sizes = h if h is not None else span / np.array([100, 200, 400, 800, 1600])
+            sizes = several(h) if h is not None else span / np.array([100, 200, 400, 800, 1600])
             plans = [("fixed", float(size), fixed(float(size))) for size in sizes]
         for law, tolerance, controller in plans:
             rows.append(measured(problem, method, law, tolerance, controller, truth, engine, repeat, max_steps))
     return WorkPrecision(problem.name, whence, tuple(rows))
+
+
+def several(given) -> tuple:
+    """Many, or one of them."""
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 
 def measured(problem, method, law, tolerance, controller, truth, engine, repeat, max_steps) -> Work:

@@ -1,13 +1,14 @@
 """One look for every figure of the laboratory."""
 
 import contextlib
+from typing import Any
 
 # Okabe and Ito's palette: told apart by readers who do not see red and green.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A00")
 GREY = "#808080"
 WIDTH = 6.4  # inches, a text column
 
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "figure.constrained_layout.use": True,
     "font.size": 9,
     "axes.titlesize": 9,
