@@ -33,7 +33,7 @@ class Page:
         self.report.figure(self.record.out / f"{name}.png", caption)
 
     def table(self, name, rows, title, caption="", printed=True, told=True):
-        """`caption` for the report, which has room; `printed` on the terminal, `told` in the report, or in files only."""
+        """Always to files; `printed` on the terminal, `told` in the report, where there is room for the `caption`."""
         with contextlib.nullcontext() if printed else contextlib.redirect_stdout(io.StringIO()):
             self.record.table(name, rows, title)
         if told:
