@@ -10,6 +10,9 @@ from odelab.problem import Problem
 from odelab.solve import solve
 from odelab.tableau import Method
 
+MANY = np.array([16, 32, 64, 128, 256, 512])  # steps
+FEW = np.array([3, 4, 5, 6, 8, 10])  # of a high order, which leaves rounding only where there are more
+
 
 class ObservedOrder(NamedTuple):
     """The slope of log(error) over log(h), with the data it was fitted to."""
@@ -30,7 +33,8 @@ def observed_order(method: Method, problem: Problem, h: Any = None, engine: str 
     median over neighbouring pairs.
     """
     t0, t1 = problem.t_span
-    sizes = np.asarray(abs(t1 - t0) / (16 * 2 ** np.arange(6)) if h is None else h, dtype=float)
+    counts = FEW if method.order > 5 else MANY
+    sizes = np.asarray(abs(t1 - t0) / counts if h is None else h, dtype=float)
     if sizes.ndim != 1 or sizes.size < 3 or not (sizes > 0).all():
         raise ValueError(f"`h` must hold at least three positive step sizes, got {h!r}.")
     sizes = np.sort(sizes)[::-1]
