@@ -13,9 +13,12 @@ from netbridge.checkpoint import load as load
 from netbridge.checkpoint import save as save
 from netbridge.controllers import ChannelController as ChannelController
 from netbridge.controllers import Controller as Controller
+from netbridge.equal_error import compare_at_equal_error as compare_at_equal_error
 from netbridge.fold import fold as fold
 from netbridge.foreign import load_foreign as load_foreign
 from netbridge.gated import Gated as Gated
+from netbridge.learned import LearnedController as LearnedController
+from netbridge.learning import learn_controller as learn_controller
 from netbridge.merge import merge as merge
 from netbridge.network import Network as Network
 from netbridge.perturbation import perturbation_bound as perturbation_bound

@@ -14,18 +14,15 @@ from torch import nn
 import odelab
 from netbridge.anatomy import Anatomy, anatomy
 from netbridge.chain import Convolution
+from netbridge.differentiated import differentiated
 from netbridge.reduced_matrix import reduced_matrix
 from netbridge.relu_spectrum import Cycle, Gate, cut, linearised, multiply, operator
 from netbridge.unit import Unit
-from odelab import JacobianOperator
 
 PARTS = ("residual", "block")
 VALUES = ("auto", "full", "extremes")
 LIVE, FROZEN = "live", "frozen"
-FULL_REDUCED = 8192  # "auto" finds all eigenvalues of a reduced matrix up to here (a minute or two),
-FULL_GENERAL = 1024  # and of a Jacobian from automatic differentiation up to here
-LARGEST = 4 * 2**30  # bytes of a Jacobian formed whole
-PORTION = 64  # directions differentiated at a time
+FULL_REDUCED = 8192  # "auto" finds all eigenvalues of a reduced matrix up to here: a minute or two
 
 
 def block_spectrum(
@@ -130,70 +127,6 @@ def mapping(parts: Anatomy, x, part: str, gate) -> Callable:
         h = step_size(parts, x, parts.branch(x.clone()), gate)
     project = torch.relu if parts.final_relu else lambda u: u
     return lambda u: project(parts.shortcut(u) + h * parts.branch(u))
-
-
-def differentiated(function: Callable, x, projected: bool, values: str, zero_tolerance, k):
-    """By automatic differentiation: singular values where the shape changes, else eigenvalues.
-
-    The outputs that a final ReLU holds at zero (`projected`) are exact zeros of the spectrum, which Arnoldi would miss.
-    """
-    with torch.no_grad():
-        y = function(x.clone())
-    if y.shape != x.shape:
-        if y.numel() == x.numel():
-            raise ValueError(
-                f"`block` maps {tuple(x.shape[1:])} to {tuple(y.shape[1:])}: a Jacobian between different spaces has "
-                "no eigenvalues, even where both have the same number of units."
-            )
-        alive, known = torch.arange(y.numel()), ()
-    else:
-        alive = (y > 0).flatten().cpu().nonzero()[:, 0] if projected else torch.arange(y.numel())
-        known = ((0.0, y.numel() - len(alive)),)
-    inputs = alive if y.shape == x.shape else torch.arange(x.numel())
-    if values == "full" or (values == "auto" and max(len(alive), len(inputs)) <= FULL_GENERAL):
-        return odelab.spectrum(jacobian(function, x, alive, inputs), "full", zero_tolerance, k, known)
-    return odelab.spectrum(products_of(function, x, alive, inputs), "extremes", zero_tolerance, k, known)
-
-
-def products_of(function: Callable, x, rows: torch.Tensor, columns: torch.Tensor) -> JacobianOperator:
-    """v -> J v and w -> J' w, between some of the units."""
-    pull: list = []
-
-    def spread(v, where, like):
-        units = x.new_zeros(like.numel())
-        units[where] = torch.as_tensor(np.ascontiguousarray(v), dtype=x.dtype, device=x.device)
-        return units.view(like.shape)
-
-    def forward(v):
-        return torch.func.jvp(function, (x,), (spread(v, columns, x),))[1].flatten()[rows].cpu().numpy()
-
-    def backward(w):
-        if not pull:
-            pull.extend(torch.func.vjp(function, x))
-        return pull[1](spread(w, rows, pull[0]))[0].flatten()[columns].detach().cpu().numpy()
-
-    name = str(x.dtype).removeprefix("torch.")
-    return JacobianOperator((len(rows), len(columns)), forward, backward, dtype=name)
-
-
-def jacobian(function: Callable, x, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-    """The matrix between these units, some directions at a time."""
-    size = x.element_size() * len(rows) * len(columns)
-    if size > LARGEST:
-        raise ValueError(
-            f'`values` = "full" would form a Jacobian of {len(rows)} x {len(columns)} ({size / 2**30:.0f} GiB): this '
-            'block is not made of ReLUs alone and cannot be reduced; use values="extremes".'
-        )
-
-    def push(v):
-        return torch.func.jvp(function, (x,), (v.view(x.shape),))[1].flatten()
-
-    matrix = x.new_empty((len(rows), len(columns)))
-    for start in range(0, len(columns), PORTION):
-        units = columns[start : start + PORTION].to(x.device)
-        directions = nn.functional.one_hot(units, x.numel()).to(x.dtype)
-        matrix[:, start : start + PORTION] = torch.func.vmap(push)(directions).T[rows].detach()
-    return matrix
 
 
 def check(block, part, values):

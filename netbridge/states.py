@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from netbridge import capture, tracers
+from netbridge import capture, detect
 from netbridge.blocks import Block
 from netbridge.network import Network
 from netbridge.passes import evaluation, placed, sample_of
@@ -48,10 +48,10 @@ def doors(net: nn.Module, images, blocks=None) -> dict[str, nn.Module]:
 def blocks_of(net: nn.Module, images, blocks=None) -> dict[str, nn.Module]:
     """The residual blocks of any network, by name."""
     if blocks is not None:
-        return tracers.named_blocks(net, blocks)
+        return detect.named_blocks(net, blocks)
     owned = [(name, module) for name, module in net.named_modules() if isinstance(module, Network)]
     if len(owned) == 1:
         prefix = f"{owned[0][0]}." if owned[0][0] else ""
         return {prefix + name: block for name, block in zip(owned[0][1].block_names, owned[0][1].blocks, strict=True)}
-    tracer = tracers.tracer_of(net, sample_of(images), None, None)
+    tracer = detect.tracer_of(net, sample_of(images), None, None)
     return {step.module: net.get_submodule(step.module) for step in tracer.steps}

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from netbridge.batches import Feeder, Tuned, batches_of
+from netbridge.detect import tracer_of
 from netbridge.keeping import Keeper, Trajectories, trajectories
 from netbridge.passes import evaluation, sample_of, unwrapped
 from netbridge.record import INCREMENT, SLOPE, Record
 from netbridge.recording import Recorder
-from netbridge.tracers import tracer_of
 
 
 def trace(
