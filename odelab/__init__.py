@@ -7,6 +7,8 @@ from odelab.controllers import Controller as Controller
 from odelab.controllers import adaptive as adaptive
 from odelab.controllers import fixed as fixed
 from odelab.convergence import observed_order as observed_order
+from odelab.ensemble import ensemble as ensemble
+from odelab.ensembles.result import Ensemble as Ensemble
 from odelab.events import Event as Event
 from odelab.implicit import BDF as BDF
 from odelab.implicit import LSODA as LSODA

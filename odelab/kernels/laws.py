@@ -89,6 +89,11 @@ def earlier_from_history(gains: Gains) -> str:
     return f"earlier = exp2({number(-float(gains.b2) / gains.order)} * log_e1)"
 
 
+def set_point_squared(gains: Gains) -> float:
+    """theta^-2k: turns the squared ratio into the squared error against the set-point."""
+    return SET_POINT ** (-2.0 * gains.order)
+
+
 def set_point(gains: Gains) -> float:
     """log2 theta^k"""
     return gains.order * math.log2(SET_POINT)

@@ -7,7 +7,7 @@ import platform
 from importlib import metadata
 from typing import NamedTuple
 
-from odelab.kernels import single
+from odelab.kernels import lanes, single
 from odelab.kernels.captured import Watch, watch_all
 from odelab.kernels.definition import Unreadable
 from odelab.kernels.request import Request
@@ -25,12 +25,18 @@ overloads.register()
 CACHE = "__file__" in globals()  # a module in memory has no file to keep its machine code beside
 EXACT = {"nogil": True, "error_model": "numpy"}
 OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened
-ATTEMPTS_SPENT, REACHED, STEP_LOST, GIVEN_UP = range(4)
 log2, exp2 = njit(**OPTIONS)(powers.log2), njit(**OPTIONS)(powers.exp2)
 """
 
 NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
-TYPES = {"counts": "types.int64[::1]", "attempts": "types.int64", "record": ROWS}
+WHOLE = "types.int64"
+SINGLE_TYPES = {"counts": "types.int64[::1]", "attempts": WHOLE, "record": ROWS}
+LANES_TYPES = {
+    **{"queue": "types.int64[::1]", "sweeps": WHOLE, "max_attempts": WHOLE},
+    **dict.fromkeys(("starts", "params_in", "numbers", "ends", "maxima"), ROWS),
+    **dict.fromkeys(("places", "counts"), "types.int64[:, ::1]"),
+    **{"statuses": "types.int8[::1]", "points": "types.float64[:, :, ::1]"},
+}
 
 
 class Module(NamedTuple):
@@ -47,7 +53,7 @@ def module_for(request: Request) -> Module:
     watch = Watch()
     try:
         rhs = written(request.rhs, watch)
-        given, origin = None, right_hand_side(rhs)
+        given, origin = None, right_hand_side(rhs, inlined(request))
     except Unreadable as reason:
         watch = Watch()
         watch_all(request.rhs, watch)
@@ -60,16 +66,21 @@ def module_for(request: Request) -> Module:
         *origin,
         *([alias(rhs)] if given is None else []),
         *definitions,
-        "\n".join([decorator(function[0]), *function]),
+        "\n".join([decorator(request, function[0]), *function]),
     ]
     return Module("\n\n".join(parts) + "\n", request.rhs.__name__.strip("<>"), given, watch)
 
 
-def right_hand_side(rhs: Written) -> list[str]:
+def right_hand_side(rhs: Written, options: str) -> list[str]:
     lines = list(rhs.imports)
     if rhs.imports or rhs.constants:
         lines = ["\n".join([*rhs.imports, *rhs.constants])]
-    return lines + [f"@njit(**OPTIONS)\n{function}" for function in rhs.functions]
+    return lines + [f"@njit({options})\n{function}" for function in rhs.functions]
+
+
+def inlined(request: Request) -> str:
+    """A loop over lanes becomes vector code only if the right-hand side is a part of it."""
+    return "forceinline=True, **OPTIONS" if request.layout == "lanes" else "**OPTIONS"
 
 
 def alias(rhs: Written) -> str:
@@ -83,15 +94,24 @@ def proposal(request: Request) -> str:
 
 def layout(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, function) of a layout."""
+    if request.layout == "lanes":
+        definitions, function = lanes.lanes(request)
+        return ["from odelab.kernels.atomic import fetch_add", lanes.CODES, *definitions], function
+    definitions, function = single_layout(request)
+    return [single.CODES, *definitions], function
+
+
+def single_layout(request: Request) -> tuple[list[str], list[str]]:
     if request.law is None:
         return single.fixed(request.method, request.n, request.parameters)
     return single.adaptive(request.method, request.n, request.parameters, request.law, request.vector_tolerance)
 
 
-def decorator(definition: str) -> str:
+def decorator(request: Request, definition: str) -> str:
     """The eager signature, from the names of the arguments."""
+    types = LANES_TYPES if request.layout == "lanes" else SINGLE_TYPES
     names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
-    return f"@njit([({', '.join(TYPES.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"
+    return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"
 
 
 @functools.cache

@@ -1,11 +1,11 @@
 """Where a kernel writes its accepted steps: one array that grows, so that nothing is put together at the end.
 
-A row per step end: time, step size, error ratio, SAI, h rho, state; row 0 is the start. One array, because the C
-library keeps a freed block of up to 32 MB for the next run, and a run that has to ask the system for fresh pages is a
-fifth slower.
+A row per step end: time, step size, error ratio, SAI, h rho, state; row 0 is the start. One array, because a run that
+has to ask the system for fresh pages is a fifth slower, and the C library keeps a freed block for the next one.
 """
 
 import contextlib
+import functools
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from odelab.engine import Record
 TIME, SIZE, ERROR, SAI, RHO, STATE = range(6)  # columns
 FIRST_NUMBERS, FIRST_ROWS = 1 << 14, 1024  # of a short run
 LARGEST_GROWTH = 64  # times
+
+
+@functools.cache
+def keep_freed_blocks():
+    """glibc returns blocks larger than the largest it has seen freed to the system at once: show it one of 16 MB."""
+    np.empty(1 << 21)
 
 
 class Rows:
@@ -33,6 +39,7 @@ class Rows:
         if rows == len(self.array):
             covered = max((t - self.t0) / (self.t1 - self.t0), 1e-9)
             wanted = int(min(1.25 / covered, LARGEST_GROWTH) * rows) + rows // 2
+            keep_freed_blocks()
             larger = np.empty((wanted, self.width))
             larger[:rows] = self.array
             self.array = larger

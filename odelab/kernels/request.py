@@ -25,6 +25,7 @@ class Request(NamedTuple):
     method: Method
     law: Law | None  # None: fixed steps
     vector_tolerance: bool = False
+    limited: bool = False  # lanes: a largest step
     points: bool = False  # lanes: states at shared times
     maxima: bool = False  # lanes: running maxima of SAI and h rho
 
@@ -78,5 +79,6 @@ def request_for(layout: str, problem: Problem, method: Method, controller: Contr
         method,
         controller.law,
         bool(np.ndim(controller.atol)),
+        limited=layout == "lanes" and bool(np.isfinite(controller.max_step)),
         **options,
     )

@@ -7,6 +7,7 @@ from odelab.kernels.stages import components
 from odelab.stability import twin_stages
 
 ARGUMENTS = ("memory", "counts", "settings", "tolerance", "params_in", "u", "slope", "attempts", "record")
+CODES = "ATTEMPTS_SPENT, REACHED, STEP_LOST, GIVEN_UP = range(4)"  # as in `odelab.engine`
 COUNTS = ("status", "fresh", "steps", "rejected", "evaluations")
 LIMITS = "limits = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, largest)"  # of a judge's settings `propose` reads this
 HISTORY = ("t", "dt", "last", "log_e1", "log_e2", "log_r1", "was_rejected", "ratio")

@@ -1,10 +1,9 @@
 """One attempt of a step on unrolled components, as source text; every layout of small systems is made of it.
 
 Names: `t`, `dt`, `u0`, `u1`, ... are the state and `k1_0`, `k1_1`, ... its slope; `k3_1` is the slope of stage 3 in
-component 1, `v0`, `v1`, ... the new state. `tag` is put behind every name, so that two attempts can stand side by side.
-
-The processor waits for one number after the other, so the term that arrives last is added last and costs one fused
-multiplication: u + dt (a1 k1 + a2 k2 + a3 k3) is written (u + dt (a1 k1 + a2 k2)) + (dt a3) k3.
+component 1, `v0`, `v1`, ... the new state. Lanes put a `tag` behind every name, so that two attempts can stand side by
+side, and take as few operations as they can. A single run waits for one number after the other: there the term that
+arrives last is added last, u + dt (a1 k1 + a2 k2 + a3 k3) as (u + dt (a1 k1 + a2 k2)) + (dt a3) k3.
 """
 
 from odelab.kernels.expressions import arguments, combination, last_weight, product, total
@@ -29,20 +28,27 @@ def right_hand_side(n: int, stage: int, time: str, state: str, tag: str) -> str:
     return f"{answers} = rhs({time}, ({arguments(components(state, n, tag))}), params{tag})"
 
 
-def advanced(row, component: int, tag: str) -> str:
-    """u + dt * combination(row), the last slope's term added last; its factor is `w`, set beforehand."""
-    last = last_weight(row)
-    names = stage_names(last + 1, component, tag)
-    head = combination(row[:last], names)
-    before = f"(u{component}{tag} + dt{tag} * ({head}))" if head else f"u{component}{tag}"
-    return f"{before} + w{tag} * {names[last]}"
-
-
 def advance_state(row, target: str, n: int, tag: str) -> list[str]:
     """target_i = u_i + dt * combination(row) for every component."""
+    if tag:
+        return [f"{target}{i}{tag} = {spread(row, i, tag)}" for i in range(n)]
     weight = row[last_weight(row)]
-    lines = [f"w{tag} = {product(weight, f'dt{tag}')}"]
-    return lines + [f"{target}{i}{tag} = {advanced(row, i, tag)}" for i in range(n)]
+    return [f"w = {product(weight, 'dt')}", *(f"{target}{i} = {chained(row, i)}" for i in range(n))]
+
+
+def spread(row, component: int, tag: str) -> str:
+    """The fewest operations."""
+    weighted = combination(row, stage_names(len(row), component, tag))
+    return f"u{component}{tag} + dt{tag} * ({weighted})"
+
+
+def chained(row, component: int) -> str:
+    """The shortest wait for the last slope; `w` is dt times its weight."""
+    last = last_weight(row)
+    names = stage_names(last + 1, component, "")
+    head = combination(row[:last], names)
+    before = f"(u{component} + dt * ({head}))" if head else f"u{component}"
+    return f"{before} + w * {names[last]}"
 
 
 def stages(method, n: int, tag: str = "") -> list[str]:
@@ -73,11 +79,7 @@ def scaled_errors(method, n: int, tag: str, vector_tolerance: bool) -> list[str]
         atol = f"atol{i}" if vector_tolerance else "atol"
         lines.append(f"unit{i}{tag} = dt{tag} / ({atol} + rtol * max(abs(u{i}{tag}), abs(v{i}{tag})))")
         for e, row in enumerate(estimates):
-            last = last_weight(row)
-            names = stage_names(last + 1, i, tag)
-            head = combination(row[:last], names)
-            first = f"unit{i}{tag} * ({head}) + " if head else ""
-            lines.append(f"d{e}_{i}{tag} = {first}({product(row[last], f'unit{i}{tag}')}) * {names[last]}")
+            lines.append(f"d{e}_{i}{tag} = {scaled_error(row, i, tag)}")
     sums = [total(f"d{e}_{i}{tag} * d{e}_{i}{tag}" for i in range(n)) for e in range(len(estimates))]
     if len(sums) == 1:
         return [*lines, f"q{tag} = {sums[0]}"]
@@ -87,6 +89,16 @@ def scaled_errors(method, n: int, tag: str, vector_tolerance: bool) -> list[str]
         f"both{tag} = first{tag} + 0.01 * ({sums[1]})",
         f"q{tag} = first{tag} * (first{tag} / both{tag}) if both{tag} > 0.0 else both{tag}",
     ]
+
+
+def scaled_error(row, component: int, tag: str) -> str:
+    """The error in one component over its tolerance: few operations in lanes, a short chain elsewhere."""
+    unit, names = f"unit{component}{tag}", stage_names(len(row), component, tag)
+    last = last_weight(row)
+    head = combination(row[:last], names)
+    if tag or not head:
+        return f"{unit} * ({combination(row, names)})"
+    return f"{unit} * ({head}) + ({product(row[last], unit)}) * {names[last]}"
 
 
 def finite_check(n: int, tag: str) -> str:

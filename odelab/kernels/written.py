@@ -22,7 +22,7 @@ RESERVED = frozenset(
     (
         *("advance", "np", "math", "njit", "types", "overloads", "powers", "control", "log2", "exp2", "propose"),
         *("trial_step", "first_step", "fetch_add", "begin", "dense", "OPTIONS", "EXACT", "CACHE", "POWERS"),
-        *("EARLIER_POWERS", "ATTEMPTS_SPENT", "REACHED", "STEP_LOST", "GIVEN_UP"),
+        *("EARLIER_POWERS", "RUNNING", "ATTEMPTS_SPENT", "REACHED", "STEP_LOST", "GIVEN_UP", "NOT_FINITE", "lanes"),
     )
 )
 LARGEST_ARRAY = 10_000  # entries; a longer literal would hold up the compiler

@@ -1,0 +1,28 @@
+"""One run after the other through `odelab.solve`: for what lanes do not know."""
+
+import numpy as np
+
+from odelab.ensembles.result import NOT_FINITE, STATUSES, Found, nothing_found
+from odelab.solve import solve
+from odelab.stability import twin_stages
+
+
+def one_by_one(problem, method, controller, starts, params, t_eval, maxima, max_steps, engine, report) -> Found:
+    found = nothing_found(starts, problem.t_span[0], t_eval, maxima)
+    for i in range(len(starts)):
+        if not (np.isfinite(starts[i]).all() and (params is None or np.isfinite(params[i]).all())):
+            found.statuses[i] = NOT_FINITE
+            continue
+        one = problem.replace(u0=starts[i], params=problem.params if params is None else tuple(params[i].tolist()))
+        run = solve(one, method, controller, t_eval=t_eval, engine=engine, max_steps=max_steps, throw=False)
+        if run.status == "interrupted":
+            break
+        found.ends[i], found.times[i] = run.step_u[-1], run.step_t[-1]
+        found.counts[i] = run.steps, run.rejected
+        found.statuses[i] = STATUSES.index(run.status)
+        if found.points is not None:
+            found.points[i, : len(run.t)] = run.u
+        if found.maxima is not None and run.steps:
+            found.maxima[i] = run.sai.max(), run.h_rho.max() if twin_stages(method) else np.nan
+        report(i + 1, len(starts))
+    return found

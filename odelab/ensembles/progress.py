@@ -1,0 +1,41 @@
+"""A line on the terminal for ensembles that take seconds."""
+
+import sys
+import time
+from collections.abc import Callable
+
+QUIET, BETWEEN = 2.0, 0.2  # seconds before the first line, and between two of them
+
+
+class Line:
+    """`1,250 of 10,000 runs, 3 s` on one line of the terminal, rewritten as it goes."""
+
+    def __init__(self, always: bool):
+        self.began = self.last = time.monotonic()
+        self.quiet = 0.0 if always else QUIET
+        self.shown = False
+
+    def __call__(self, done: int, total: int):
+        now = time.monotonic()
+        if now - self.began < self.quiet or (now - self.last < BETWEEN and done < total):
+            return
+        if done == total and not self.shown:
+            return
+        self.last, self.shown = now, True
+        end = "\n" if done == total else ""
+        print(f"\r{done:,} of {total:,} runs, {now - self.began:.0f} s ", end=end, file=sys.stderr, flush=True)
+
+
+def nothing(done: int, total: int):
+    pass
+
+
+def reporter(progress) -> Callable[[int, int], None]:
+    """What is told how far an ensemble has come, from the argument `progress`."""
+    if progress is None:
+        return Line(always=False) if sys.stderr.isatty() else nothing
+    if callable(progress):
+        return progress
+    if not isinstance(progress, bool):
+        raise TypeError(f"`progress` must be True, False, None or a function (done, total), got {progress!r}.")
+    return Line(always=True) if progress else nothing
