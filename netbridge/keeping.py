@@ -52,7 +52,7 @@ def array(values) -> np.ndarray:
     if not isinstance(values, torch.Tensor):
         return np.asarray(float(values))
     values = values.detach()
-    return np.array(values.to(torch.promote_types(values.dtype, torch.float32)).cpu())
+    return values.to(torch.promote_types(values.dtype, torch.float32)).cpu().numpy().copy()
 
 
 def trajectories(kept: list, record: Record) -> Trajectories:
