@@ -62,7 +62,7 @@ class Correlation:
     @property
     def verdict(self) -> str:
         """Of the claim that the relation is positive; both coefficients, their intervals and p must agree."""
-        if self.n < FEWEST or not max(self.kendall_p, self.spearman_p) < 1.0 - LEVEL:
+        if self.n < FEWEST or not all(p < 1.0 - LEVEL for p in (self.kendall_p, self.spearman_p)):
             return UNDECIDED
         if min(self.kendall.low, self.spearman.low) > 0.0:
             return SUPPORTED

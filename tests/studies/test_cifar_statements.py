@@ -22,6 +22,8 @@ from studies._statistics import (
     PARTLY,
     SUPPORTED,
     UNDECIDED,
+    Correlation,
+    Estimate,
     choices,
     correlation,
     counted,
@@ -88,6 +90,24 @@ def test_the_statement_names_the_readings_where_they_disagree():
     assert finding.verdict == MIXED
     assert "supported for slope NSI, sample mean; slope NSI, data-set mean" in finding.words
     assert "contradicted for increment NSI, sample mean; increment NSI, data-set mean" in finding.words
+
+
+@pytest.mark.parametrize(
+    ("n", "low", "high", "p", "verdict"),
+    [
+        (9, 0.1, 0.9, 0.01, SUPPORTED),
+        (9, -0.9, -0.1, 0.01, CONTRADICTED),
+        (9, -0.1, 0.9, 0.01, UNDECIDED),  # the interval holds zero
+        (9, 0.1, 0.9, 0.06, UNDECIDED),  # likely enough by chance
+        (9, 0.1, 0.9, float("nan"), UNDECIDED),
+        (FEWEST - 1, 0.1, 0.9, 0.01, UNDECIDED),
+    ],
+)
+def test_interval_p_and_number_must_agree(n, low, high, p, verdict):
+    sure = Estimate(0.5 * (low + high), low, high)
+    certain = Estimate(np.sign(low + high) * 0.8, *np.sort(np.sign(low + high) * np.array([0.7, 0.9])))
+    assert Correlation(n, sure, 0.001, certain, p).verdict == verdict
+    assert Correlation(n, certain, p, sure, 0.001).verdict == verdict
 
 
 def test_equal_accuracies_cannot_be_ranked():
