@@ -17,6 +17,7 @@ from netbridge.chain import Convolution
 from netbridge.differentiated import differentiated
 from netbridge.reduced_matrix import reduced_matrix
 from netbridge.relu_spectrum import Cycle, Gate, cut, linearised, multiply, operator
+from netbridge.tangent import tangent
 from netbridge.unit import Unit
 
 PARTS = ("residual", "block")
@@ -99,7 +100,7 @@ def step_size(parts: Anatomy, x, slope, gate) -> torch.Tensor:
 def sees_state(parts: Anatomy, x, slope) -> bool:
     """Does the step size depend on the state otherwise than through the slope?"""
     direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=x.dtype).to(x.device)
-    change = torch.func.jvp(lambda u: parts.size_of(u, slope), (x,), (direction,))[1]
+    change = tangent(lambda u: parts.size_of(u, slope), x, direction)
     return bool(change.count_nonzero())
 
 
@@ -107,10 +108,7 @@ def gate_factor(parts: Anatomy, x, slope) -> Gate:
     def gated(f):
         return parts.size_of(x, f) * f
 
-    def tangent(v):
-        return torch.func.jvp(gated, (slope,), (v[None],))[1][0]
-
-    return Gate(tangent, tuple(slope.shape[1:]), slope.device)
+    return Gate(lambda v: tangent(gated, slope, v[None])[0], tuple(slope.shape[1:]), slope.device)
 
 
 def mapping(parts: Anatomy, x, part: str, gate) -> Callable:

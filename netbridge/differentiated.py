@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import odelab
+from netbridge.tangent import tangent
 from odelab import JacobianOperator
 
 FULL = 1024  # "auto" forms the whole Jacobian up to this size
@@ -43,11 +44,11 @@ def products_of(function: Callable, x, rows: torch.Tensor, columns: torch.Tensor
 
     def spread(v, where, like):
         units = x.new_zeros(like.numel())
-        units[where] = torch.as_tensor(np.ascontiguousarray(v), dtype=x.dtype, device=x.device)
+        units[where] = torch.as_tensor(np.ravel(v), dtype=x.dtype, device=x.device)
         return units.view(like.shape)
 
     def forward(v):
-        return torch.func.jvp(function, (x,), (spread(v, columns, x),))[1].flatten()[rows].cpu().numpy()
+        return tangent(function, x, spread(v, columns, x)).flatten()[rows].cpu().numpy()
 
     def backward(w):
         if not pull:
@@ -68,7 +69,7 @@ def jacobian(function: Callable, x, rows: torch.Tensor, columns: torch.Tensor) -
         )
 
     def push(v):
-        return torch.func.jvp(function, (x,), (v.view(x.shape),))[1].flatten()
+        return tangent(function, x, v.view(x.shape)).flatten()
 
     matrix = x.new_empty((len(rows), len(columns)))
     for start in range(0, len(columns), PORTION):

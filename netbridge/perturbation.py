@@ -18,6 +18,7 @@ from netbridge.chain import Convolution, Scaling
 from netbridge.growth import measured_growth
 from netbridge.passes import evaluation, placed, unwrapped
 from netbridge.states import block_states, blocks_of
+from netbridge.tangent import tangent
 from netbridge.unit import Unit
 
 ROUNDS = 300
@@ -126,7 +127,7 @@ def map_norm(affine: Callable, x: torch.Tensor) -> float:
     """||A||_2 of an affine map, by the same iteration on its derivative."""
     with torch.enable_grad():
         pull = torch.func.vjp(affine, x)[1]
-    return power_iteration(lambda v: torch.func.jvp(affine, (x,), (v,))[1], lambda w: pull(w)[0].detach(), x)
+    return power_iteration(lambda v: tangent(affine, x, v), lambda w: pull(w)[0].detach(), x)
 
 
 def power_iteration(forward: Callable, backward: Callable, like: torch.Tensor) -> float:

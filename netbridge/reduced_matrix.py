@@ -45,7 +45,7 @@ def grown(factor: Placed | Gate, product, rows, columns):
         return matrix
     if isinstance(product, np.ndarray):
         return matrix @ product
-    work = matrix.nnz * (product.nnz / product.shape[0])
+    work = matrix.nnz * (product.nnz / max(1, product.shape[0]))
     if work * SPARSE_COST > float(matrix.shape[0]) * product.shape[0] * product.shape[1]:
         return matrix.toarray() @ product.toarray()
     return matrix @ product

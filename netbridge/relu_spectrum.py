@@ -124,7 +124,7 @@ def operator(cycle: Cycle) -> JacobianOperator:
 
     def product(v):
         units = like.new_zeros(cycle.active.numel())
-        units[where] = torch.as_tensor(np.ascontiguousarray(v), dtype=like.dtype, device=like.device)
+        units[where] = torch.as_tensor(np.ravel(v), dtype=like.dtype, device=like.device)
         maps = units.view(1, *cycle.shape)
         with torch.no_grad():
             for factor in cycle.factors:
