@@ -7,7 +7,7 @@ in Deep Residual Networks, ECCV 2016 (pre-activation).
 import torch
 from torch import nn
 
-from netbridge import run
+from netbridge import fused, run
 from netbridge.controllers.constant import Constant
 from odelab import core, methods
 
@@ -23,6 +23,7 @@ class Branch(nn.Module):
     def __init__(self, channels_in: int, width: int, stride: int, bottleneck: bool, post_activation: bool):
         super().__init__()
         self.post_activation = post_activation
+        self.folded = False
         kernels, strides, widths = (3, 3), (stride, 1), (channels_in, width, width)
         if bottleneck:
             kernels, strides, widths = (1, 3, 1), (1, stride, 1), (channels_in, width, width, 4 * width)
@@ -44,14 +45,20 @@ class Branch(nn.Module):
         return bn if self.post_activation and not isinstance(bn, nn.Identity) else conv
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if not self.post_activation:
-            for conv, bn in self.layers:
-                x = conv(torch.relu_(bn(x)))
+        conv, bn = self.layers[-1]
+        x = conv(self.until_last(x))
+        return bn(x) if self.post_activation else x
+
+    def until_last(self, x: torch.Tensor) -> torch.Tensor:
+        """What the last convolution gets to see."""
+        *layers, (_, last_bn) = self.layers
+        if self.post_activation:
+            for conv, bn in layers:
+                x = torch.relu_(bn(conv(x)))
             return x
-        x = self.bn1(self.conv1(x))
-        for conv, bn in self.layers[1:]:
-            x = bn(conv(torch.relu_(x)))
-        return x
+        for conv, bn in layers:
+            x = conv(torch.relu_(bn(x)))
+        return torch.relu_(last_bn(x))
 
 
 class Block(nn.Module):
@@ -75,9 +82,16 @@ class Block(nn.Module):
         self.step(state, run.Memory(0, None), None)
         return state.pop()
 
+    def slope(self, u: torch.Tensor, into: bool) -> torch.Tensor:
+        """f(u); with `into`, the sum u + f may take the memory of the state it is added to."""
+        branch = self.branch
+        if into and branch.folded and self.controller.unit and fused.suits(branch, u):
+            return fused.Pending(branch.last, branch.until_last(u))
+        return branch(u)
+
     def step(self, state, memory, observation):
         """One Euler step from shortcut(x) with the slope branch(x); replaces the state, returns the memory."""
-        slope = self.branch(state[0])
+        slope = self.slope(state[0], into=self.opens and run.spends(observation, EULER) and fused.available())
         state.append(self.shortcut(state.pop()))
         return run.advance(
             rhs=None,  # the slope is known, and Euler asks for no other

@@ -34,6 +34,8 @@ def fold(net: nn.Module) -> nn.Module:
 def fold_network(net: Network) -> None:
     for conv_parent, conv_name, norm_parent, norm_name, where in foldable(net):
         fold_pair(conv_parent, conv_name, norm_parent, norm_name, where)
+    for block in net.blocks:
+        block.branch.folded = True
     net.config["folded"] = True
     net.replaced = ()
 
@@ -44,6 +46,8 @@ def fold_structure(net: Network) -> None:
         conv = conv_parent._modules[conv_name]
         conv.bias = nn.Parameter(torch.empty(conv.out_channels, device=conv.weight.device, dtype=conv.weight.dtype))
         norm_parent._modules[norm_name] = nn.Identity()
+    for block in net.blocks:
+        block.branch.folded = True
 
 
 def foldable(net: Network):

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.modules import module as hooks
 
+from netbridge import fused
 from netbridge.unit import SPENDING, UNIT
 from odelab import core
+
+INTEGRATE, RK_STEP = core.integrate, core.rk_step
 
 
 class Memory(NamedTuple):
@@ -33,21 +36,23 @@ class Observation:
     unit: Any = None
 
 
-def advance(rhs, block_at, project, tableau, memory, span, state, slope=None, observation=None, refine=1):
+def advance(rhs, block_at, project, tableau, memory, span, state, slope=None, observation=None, refine=1, owned=False):
     """Run the blocks of layers span[0] to span[1] on the state, a list of one that is replaced; returns the memory.
 
     rhs(t, u, params) -> slope; block_at(t) -> the block whose controller decides the step from t; `slope` is given
-    where it is known already. A list, because a feature map that a calling function still names stays in the caches
-    for a whole stage: 2.5 % of the time of a ResNet-56.
+    where it is known already; `owned` says that the first state is nobody else's. A list, because a feature map that
+    a calling function still names stays in the caches for a whole stage: 2.5 % of the time of a ResNet-56.
     """
     t, t1 = span
     watched = observation is not None
     record, carry = (observation.record, observation.carry) if watched else (core.nothing_recorded, None)
     spending = observation.unit if watched else SPENDING
-    may_spend = spending is not None and len(tableau[1]) == 1 and not torch.is_grad_enabled()
+    may_spend = spending is not None and len(tableau[1]) == 1 and genuine() and not torch.is_grad_enabled()
+    ours = Ownership(spends(observation, tableau) and refine == 1 and fused.available(), owned)
 
     def propose(memory, t, t1, u, slope):
         block = block_at(t)
+        ours.owned = True
         h, hidden = block.controller.propose(memory.hidden, u, slope)
         if hidden is not memory.hidden:
             memory = memory._replace(hidden=hidden)
@@ -60,7 +65,7 @@ def advance(rhs, block_at, project, tableau, memory, span, state, slope=None, ob
         core.rk_step,
         core.combine,
         rhs,
-        None,
+        ours,
         tableau,
         propose,
         accept,
@@ -81,6 +86,28 @@ def advance(rhs, block_at, project, tableau, memory, span, state, slope=None, ob
     return memory
 
 
+@dataclasses.dataclass
+class Ownership:
+    """The right-hand side's parameters: may a sum be formed in the state's memory?"""
+
+    wanted: bool
+    owned: bool  # true after the first step, whose result is the run's own
+
+    @property
+    def into(self) -> bool:
+        return self.wanted and self.owned
+
+
+def spends(observation, tableau) -> bool:
+    """Is this a pass of Euler steps that nobody watches, by the solver itself?"""
+    return observation is None and len(tableau[1]) == 1 and genuine()
+
+
+def genuine() -> bool:
+    """Another integrate gets plain numbers and tensors."""
+    return core.integrate is INTEGRATE and core.rk_step is RK_STEP
+
+
 def accept(memory, dt, error, u, u_new):
     """A gate looks forward only: every step is accepted, without a look at its numbers."""
     return 1, memory
@@ -88,7 +115,7 @@ def accept(memory, dt, error, u, u_new):
 
 def unit_step(block, may_spend, spending):
     """h = 1, in the form that costs least and that nobody can tell from the others."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not genuine():
         return 1.0  # the compiler drops the product by itself and cannot trace the other two
     if may_spend and not hooked(block):
         return spending

@@ -70,6 +70,7 @@ class Stage(nn.Module):
             state=state,
             observation=self.observation,
             refine=self.depth_factor,
+            owned=start == 1,
         )
 
     @property
@@ -84,7 +85,7 @@ class Stage(nn.Module):
 
     def rhs(self, t, u, params):
         if self.weights == "shared":
-            return self.block_at(t).branch(u)
+            return self.block_at(t).slope(u, into=params is not None and params.into)
         return interpolation.slope(self.blocks, float(t), u)
 
     def extra_repr(self):

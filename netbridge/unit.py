@@ -6,6 +6,8 @@ map, nor, where nobody looks at the slope afterwards, for a second map to hold t
 
 import torch
 
+from netbridge.fused import Pending
+
 
 class Unit:
     """h = 1: multiplies a slope by leaving it alone."""
@@ -24,7 +26,7 @@ class Spending(Unit):
     """h = 1 where the slope is not needed again: the sum is formed in the slope's memory, with the same bits."""
 
     def __mul__(self, slope):
-        return Spent(slope)
+        return slope if isinstance(slope, Pending) else Spent(slope)
 
 
 class Spent:

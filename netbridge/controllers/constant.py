@@ -15,6 +15,10 @@ class Constant(Controller, name="constant"):
             raise ValueError(f"`value` must be a finite number, got {value!r}.")
         self.value = float(value)
 
+    @property
+    def unit(self):
+        return type(self) is Constant and self.value == 1.0
+
     def forward(self, state, slope):
         return UNIT if self.value == 1.0 else self.value
 
