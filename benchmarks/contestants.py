@@ -32,8 +32,8 @@ def our_single(case: Single, method: str = "DOPRI5", law: str = "i", label: str 
     if missing:
         return absent(label, missing)
     solve = functools.partial(our_end, method=getattr(ol, method), control=ol.adaptive(case.rtol, case.atol, law=law))
-    start = case.problem.replace(t_span=(0.0, NEXT_TO_NOTHING))
-    return Contestant(label, lambda: solve(case.problem), checking(case, solve), fixed=lambda: solve(start))
+    start = functools.partial(solve, case.problem.replace(t_span=(0.0, NEXT_TO_NOTHING)))
+    return Contestant(label, lambda: solve(case.problem), checking(case, solve), fixed=start, warm=start)
 
 
 def our_end(problem, method, control):
@@ -82,12 +82,11 @@ def our_ensemble(case: Ensemble, method: str = "DOPRI5", law: str = "i", threads
         return absent(name, missing)
     control = ol.adaptive(case.rtol, case.atol, law=law, first_step=case.first_step)
 
-    def run():
-        return ol.ensemble(
-            case.problem, getattr(ol, method), control, u0=case.u0, params=case.params, threads=threads
-        ).u
+    def run(rows=slice(None)):
+        u0, params = case.u0[rows], case.params[rows]
+        return ol.ensemble(case.problem, getattr(ol, method), control, u0=u0, params=params, threads=threads).u
 
-    return Contestant(name, run, case.error)
+    return Contestant(name, run, case.error, warm=lambda: run(slice(64)))
 
 
 def c_ensemble(case: Ensemble) -> Contestant:
@@ -129,7 +128,9 @@ def our_grid(case: Grid, method: str, rtol: float, first_step: float | None = No
     if missing:
         return absent(f"odelab {method}", missing)
     control = ol.adaptive(rtol, rtol, law=law, first_step=first_step)
-    return Contestant(f"odelab {method}", lambda: our_end(case.problem, getattr(ol, method), control), case.error)
+    solve = functools.partial(our_end, method=getattr(ol, method), control=control)
+    start = case.problem.replace(t_span=(0.0, NEXT_TO_NOTHING))
+    return Contestant(f"odelab {method}", lambda: solve(case.problem), case.error, warm=lambda: solve(start))
 
 
 def c_grid(case: Grid, rtol: float, first_step: float) -> Contestant:

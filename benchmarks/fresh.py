@@ -53,7 +53,7 @@ def child(cache: str, *arguments) -> Child:
     whole = time.perf_counter() - wall, children_seconds() - processor
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["no message"]
-        return Child((0.0, 0.0), (0.0, 0.0), float("inf"), lines[-1])
+        return Child((0.0, 0.0), (0.0, 0.0), float("inf"), lines[-1][:200])
     told = json.loads(done.stdout.splitlines()[-1])
     return Child(tuple(told["call"]), whole, told["error"])
 

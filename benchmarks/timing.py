@@ -25,7 +25,7 @@ class Contestant(NamedTuple):
 
     `run` None means that it is not installed, or not built yet; `missing` says why. `per` divides the time when one run
     does the work several times, or scales up a part of a work too slow to do whole. `fixed` is a run of next to no
-    work, whose time is subtracted.
+    work, whose time is subtracted; `warm` is called once before anything is timed, and compiles.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Contestant(NamedTuple):
     missing: str = ""
     per: float = 1.0
     fixed: Callable[[], Any] | None = None
+    warm: Callable[[], Any] | None = None
 
 
 class Check(NamedTuple):
@@ -50,6 +51,8 @@ class Check(NamedTuple):
 def check(contestant: Contestant) -> Check:
     answers = []
     try:
+        if contestant.warm is not None:
+            contestant.warm()
         first = measure(lambda: answers.append(contestant.run()), 1)
         return Check(None if contestant.error is None else float(contestant.error(answers[0])), first)
     except Exception as reason:

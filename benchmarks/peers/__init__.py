@@ -11,9 +11,9 @@ costs what a second call costs. All take odelab's right-hand sides in component 
 
 import importlib
 
-MODULES = ("scipy_peer", "diffrax_peer", "torchdiffeq_peer", "torchode_peer", "numbalsoda_peer")
+PEERS = ("scipy", "diffrax", "torchdiffeq", "torchode", "numbalsoda")
 
 
 def peer(name: str):
-    """The module of a peer: `peer("diffrax")`. Its library is imported only when a call is built."""
+    """The module of one of PEERS; its library is imported only when a call is built."""
     return importlib.import_module(f"benchmarks.peers.{name}_peer")

@@ -168,6 +168,20 @@ def test_a_run_that_raises_is_wrong_for_us_and_absent_for_a_peer():
     assert "step lost" in theirs.note
 
 
+def test_warming_up_is_not_timed(monkeypatch):
+    monkeypatch.setattr(clock, "SLOW", 0.02)
+    compiled = []
+
+    def run():
+        if not compiled:
+            time.sleep(0.03)
+            compiled.append(True)
+
+    (row,) = compare("w", Contestant("ours", run, warm=run), {contestant("theirs", 0.001): None}, rounds=4)
+    assert "timed once" not in row.note
+    assert row.ours < 10.0
+
+
 def test_who_is_absent_is_named():
     gone = Contestant("gone", None, missing="not installed")
     (row,) = compare("w", contestant("ours", 0.0), {gone: at_least(5)}, rounds=2)
