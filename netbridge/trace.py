@@ -1,7 +1,6 @@
 """`trace`: the stiffness of every block of a residual network, for every image, in one forward pass."""
 
 import contextlib
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +11,7 @@ from netbridge.batches import Feeder, Tuned, batches_of
 from netbridge.detect import tracer_of
 from netbridge.keeping import Keeper, Trajectories, trajectories
 from netbridge.passes import evaluation, sample_of, unwrapped
+from netbridge.progress import Progress
 from netbridge.record import INCREMENT, SLOPE, Record
 from netbridge.recording import Recorder
 
@@ -89,16 +89,20 @@ def check(net, of):
 
 
 def reporter(progress) -> Callable:
+    """A function of (images done, images in all or None), and nothing to tear down."""
     if progress is None or progress is False:
         return lambda done, total: None
     if callable(progress):
         return progress
     if progress is not True:
         raise TypeError(f"`progress` must be True, or a function of (done, total), got {progress!r}.")
+    bars: list[Progress] = []
 
-    def line(done, total):
-        share = f"{done} of {total} images" if total else f"{done} images"
-        end = "\n" if done == total else ""
-        print(f"\rtrace: {share}", end=end, file=sys.stderr, flush=True)
+    def show(done, total):
+        if not bars:
+            bars.append(Progress("trace", total or 0, "images").__enter__())
+        bars[0].advance(done - bars[0].done)
+        if done == total:
+            bars[0].__exit__()
 
-    return line
+    return show

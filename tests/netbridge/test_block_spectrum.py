@@ -1,4 +1,4 @@
-"""Spectra of blocks: the reduced matrix has the eigenvalues of the whole Jacobian, and everything else is refused or said."""
+"""Spectra of blocks: a reduced matrix has the eigenvalues of the whole Jacobian; what cannot be reduced is said."""
 
 import foreign
 import hypothesis
