@@ -21,6 +21,7 @@ from netbridge.states import block_states, blocks_of
 from netbridge.tangent import tangent
 from netbridge.unit import Unit
 
+VECTORS = 4
 ROUNDS = 300
 TOLERANCE = 1e-7  # relative gain of a round at which the iteration ends
 
@@ -117,25 +118,31 @@ def chain_norm(layers: list, x: torch.Tensor) -> float:
 
 
 def operator_norm(convolution: Convolution, size: tuple[int, int]) -> float:
-    """||W||_2 of a convolution at the size of its input, by power iteration on W'W; approached from below."""
+    """||W||_2 of a convolution at the size of its input, approached from below."""
     weight = convolution.weight
-    start = weight.new_empty((1, weight.shape[1] * convolution.groups, *size))
-    return power_iteration(convolution.linear, lambda y: convolution.transposed(y, size), start)
+    like = weight.new_empty((weight.shape[1] * convolution.groups, *size))
+    return power_iteration(convolution.linear, lambda y: convolution.transposed(y, size), like)
 
 
 def map_norm(affine: Callable, x: torch.Tensor) -> float:
-    """||A||_2 of an affine map, by the same iteration on its derivative."""
+    """||A||_2 of an affine map of (1, ...), by the same iteration on its derivative."""
+    directions = torch.cat([x] * VECTORS)
     with torch.enable_grad():
-        pull = torch.func.vjp(affine, x)[1]
-    return power_iteration(lambda v: tangent(affine, x, v), lambda w: pull(w)[0].detach(), x)
+        pull = torch.func.vjp(affine, directions)[1]
+    return power_iteration(lambda v: tangent(affine, directions, v), lambda w: pull(w)[0].detach(), x[0])
 
 
 def power_iteration(forward: Callable, backward: Callable, like: torch.Tensor) -> float:
-    v = torch.randn(like.shape, generator=torch.Generator().manual_seed(0), dtype=like.dtype).to(like.device)
+    """The largest singular value of a linear map of batches, from a few vectors at once: the first alone may stall."""
+    generator = torch.Generator().manual_seed(0)
+    v = torch.randn((VECTORS, *like.shape), generator=generator, dtype=like.dtype).to(like.device)
     norm = 0.0
     for _ in range(ROUNDS):
-        image = forward(v / torch.linalg.vector_norm(v))
-        before, norm = norm, float(torch.linalg.vector_norm(image))
+        basis = torch.linalg.qr(v.flatten(1).T).Q.T
+        v = v.new_zeros(v.shape) if len(basis) < VECTORS else v
+        v[: len(basis)] = basis.view(-1, *like.shape)
+        image = forward(v)
+        before, norm = norm, float(torch.linalg.matrix_norm(image.flatten(1), 2))
         if norm - before <= TOLERANCE * norm:
             break
         v = backward(image)
