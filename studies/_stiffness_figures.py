@@ -22,7 +22,7 @@ def degrees(results, of, mu) -> tuple[np.ndarray, np.ndarray]:
         (max(len(found.records[of].names) for found in results), lambda record, m: record.delta(m, 0.0, mu)),
         (max(found.records[of].counted().nsi.max() for found in results), lambda record, m: record.delta(0.0, m, mu)),
     ):
-        grid = np.linspace(0.0, float(most), 400)
+        grid = np.linspace(0.0, float(most), 150)
         stiff = max(int(np.count_nonzero(shares(found.records[of], grid) >= LEVELS[0])) for found in results)
         ends.append(np.linspace(0.0, grid[min(stiff + 1, len(grid) - 1)], POINTS))
     return ends[0], ends[1]
