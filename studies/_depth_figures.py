@@ -12,7 +12,7 @@ SYMBOL = {"slope": r"$\|f(x_t)\|\,/\,\|x_t\|$", "increment": r"$\|x_{t+1}-x_t\|\
 
 def looks(subjects) -> dict[str, tuple[str, str]]:
     """A colour and a mark per name, constant step sizes black."""
-    colours = [c for c in style.COLOURS if c != "#000000"]
+    colours = [*(c for c in style.COLOURS if c != "#000000"), "#6A3D9A"]
     found, used = {}, 0
     for name in groups(subjects):
         if name.split(",")[0] == "constant" and "#000000" not in [colour for colour, _ in found.values()]:

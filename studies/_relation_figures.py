@@ -53,7 +53,7 @@ def relation_figure(results, correlations, errors):
     """Figure 7: accuracy against TNS under every reading; bars are intervals of both."""
     subjects = [r.subject for r in results]
     names, colours = groups(subjects), looks(subjects)
-    with style.figure(2, 2, height=5.6, sharey=True) as (drawing, axes):
+    with style.figure(2, 2, height=6.0, sharey=True) as (drawing, axes):
         for axis, reading in zip(axes.flat, READINGS, strict=True):
             for name, places in names.items():
                 colour, mark = colours[name]
@@ -75,7 +75,8 @@ def relation_figure(results, correlations, errors):
             found = correlations[reading]
             axis.set_title(
                 f"{wording(*reading)}\n"
-                rf"$\tau$ {shown(found.kendall)}, $\rho$ {shown(found.spearman)}",
+                rf"Kendall's $\tau$ {shown(found.kendall)}" + "\n"
+                rf"Spearman's $\rho$ {shown(found.spearman)}",
                 loc="left",
             )
             axis.set_xlabel("TNS")
