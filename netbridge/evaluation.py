@@ -17,4 +17,4 @@ def evaluate(net, data, device=None, dtype=torch.float32, batch: int = 250) -> d
         errors += int((logits.argmax(1) != labels).sum())
         loss += float(F.cross_entropy(logits, labels, reduction="sum"))
     count = len(data.test_labels)
-    return {"test_accuracy": 1 - errors / count, "test_errors": errors, "test_loss": loss / count}
+    return {"test_accuracy": (count - errors) / count, "test_errors": errors, "test_loss": loss / count}
