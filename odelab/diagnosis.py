@@ -46,8 +46,7 @@ def stability_limit(trajectory) -> Limit | None:
         return Limit(beside.share, strip.reason(beside)) if beside.share >= HELD_BACK else None
     if not isinstance(method, Method):
         return None
-    _, t, u, h = stability.samples(trajectory)
-    values = stability.h_rho(trajectory.problem, method, t, u, h)
+    t, u, h, values = looked_at_steps(trajectory)
     boundary = method.real_boundary
     for i in np.flatnonzero(values > BEYOND * boundary):  # stages that differ by rounding only say nothing
         values[i] = abs(h[i]) * stability.power_iteration(trajectory.problem, t[i], u[i])
@@ -58,6 +57,17 @@ def stability_limit(trajectory) -> Limit | None:
     looked_at = near[:: max(1, near.size // 3)]
     real = all(is_real(stability.leading_eigenvalue(trajectory.problem, t[i], u[i])) for i in looked_at)
     return Limit(near.size / values.size, cause, STABILISED if real else IMPLICIT)
+
+
+def looked_at_steps(trajectory):
+    """(t, u, h, h rho) of steps spread over a run.
+
+    A run that kept no states has recorded its h rho; its last state stands in where a spectrum is asked for.
+    """
+    chosen, t, u, h = stability.samples(trajectory)
+    if trajectory.step_u is None:
+        return t, u, h, np.array(trajectory.h_rho[chosen])
+    return t, u, h, stability.h_rho(trajectory.problem, trajectory.method, t, u, h)
 
 
 def is_real(eigenvalue: complex) -> bool:

@@ -52,12 +52,19 @@ class Chunk(NamedTuple):
         """Where the accepted steps ended."""
         return np.append(self.t[1:], self.state.t) if len(self.t) else self.t
 
+    def at_hand(self, state: State):
+        """(times, states, sizes) of consecutive steps whose states are known, of a chunk that began at `state`."""
+        return np.append(self.t[0], self.knots), np.concatenate([np.asarray(state.u)[None], self.u]), self.h
+
+    def without_states(self) -> "Chunk":
+        return self._replace(u=self.u[:0], slope=None)
+
 
 class Record(NamedTuple):
-    """The accepted steps of a whole run: their ends t (m+1,), u (m+1, n), and what is known of each step."""
+    """The accepted steps of a whole run: their ends t (m+1,), u (m+1, n) where kept, and what is known of each step."""
 
     t: np.ndarray
-    u: np.ndarray
+    u: np.ndarray | None
     h: np.ndarray
     error: np.ndarray
     slope: np.ndarray | None = None

@@ -15,7 +15,7 @@ from odelab.ensembles.plain import one_by_one
 from odelab.ensembles.progress import reporter
 from odelab.ensembles.result import Ensemble, collected
 from odelab.kernels.load import kernel
-from odelab.kernels.request import unsuited
+from odelab.kernels.request import lanes_unsuited
 from odelab.problem import Problem
 from odelab.solve import check_arguments, checked_times
 from odelab.tableau import Method
@@ -57,7 +57,7 @@ def ensemble(
     starts, sets = batches(problem, u0, params)
     times = checked_times(t_eval, problem)
     report = reporter(progress)
-    why_plain = "engine='python' was asked for" if engine == "python" else unsuited(problem, method, controller)
+    why_plain = "engine='python' was asked for" if engine == "python" else lanes_unsuited(problem, method, controller)
     if executor is not None and why_plain is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {why_plain}.")
     if why_plain is None:

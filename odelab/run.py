@@ -19,15 +19,17 @@ from odelab.engine import (
     State,
     no_steps,
 )
+from odelab.sparse import Points
 from odelab.trajectory import Trajectory
 
 EVERYTHING = 1 << 62  # attempts: the engine chooses its own chunks
 
 
-def run(engine, max_steps: int, watched=(), t_eval=None) -> Trajectory:
+def run(engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajectory:
     """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts."""
     problem = engine.problem
     parts: list[Part] = []
+    points = None if dense else Points(engine, t_eval)
     watch = events.Watch(engine, watched, problem) if watched else None
     status, spent, rejected, evaluations = ATTEMPTS_SPENT, 0, 0, 0
     state = State(problem.t_span[0], np.array(problem.u0), None, False, None)
@@ -39,6 +41,9 @@ def run(engine, max_steps: int, watched=(), t_eval=None) -> Trajectory:
                 spent += chunk.steps + chunk.rejected
                 rejected += chunk.rejected
                 evaluations += chunk.evaluations
+                if points is not None:
+                    points.look(chunk, state)
+                    chunk = chunk.without_states()
                 parts.append(Part(chunk))
                 status = chunk.status
                 if watch is not None and watch.ends(chunk, state, chunk.knots):
@@ -52,7 +57,7 @@ def run(engine, max_steps: int, watched=(), t_eval=None) -> Trajectory:
             parts.append(Part(no_steps(state, status, str(wrong))))
         if state.memory is not None:
             evaluations += engine.controller.unseen(state.memory)
-        return finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval)
+        return finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval, points)
 
 
 class Part(NamedTuple):
@@ -79,7 +84,7 @@ def engine_chunk(engine, watch, spent) -> int:
     return 256 if spent < 4096 else 4096
 
 
-def finish(engine, parts, state: State, status, max_steps, rejected, evaluations, watch, t_eval):
+def finish(engine, parts, state: State, status, max_steps, rejected, evaluations, watch, t_eval, sparse):
     problem, method = engine.problem, engine.method
     last = parts[-1].chunk if parts else None
     if hasattr(engine, "record") and status != events.TERMINAL:
@@ -88,16 +93,23 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
     else:
         record = joined(problem, parts)
     h = np.diff(record.t) if status == events.TERMINAL else record.h
-    interpolant = Dense(problem, method, record.t, record.u, record.h, engine.project)
-    points = (record.t, record.u)
-    if t_eval is not None:
+    interpolant = None
+    if sparse is not None:
+        record = record._replace(u=None, slope=None)
+        points = sparse.points(record.t[-1], state.u)
+    else:
+        interpolant = Dense(problem, method, record.t, record.u, record.h, engine.project)
+        points = (record.t, record.u)
+    if t_eval is not None and interpolant is not None:
         reached = t_eval[(t_eval - record.t[-1]) * np.sign(problem.t_span[1] - problem.t_span[0]) <= 0]
         points = (reached, interpolant(reached))
     trajectory = Trajectory(
-        *points,
+        points[0],
+        points[1],
         h=h,
         step_t=record.t,
         step_u=record.u,
+        dense=sparse is None,
         rejected=rejected,
         evaluations=evaluations,
         error=record.error,
@@ -133,7 +145,7 @@ def joined(problem, parts) -> Record:
 
 def with_cut_slope(record: Record, h):
     """The slopes an engine kept, that of the step cut short by an event put right; None where it kept none."""
-    if record.slope is not None and len(h):
+    if record.slope is not None and record.u is not None and len(h):
         record.slope[-1] = (record.u[-1] - record.u[-2]) / h[-1]
     return record.slope
 

@@ -35,6 +35,7 @@ def solve(
     events: Any = None,
     project: Callable | None = None,
     engine: str = "auto",
+    dense: bool = True,
     max_steps: int = 1_000_000,
     throw: bool = True,
 ) -> Trajectory:
@@ -45,6 +46,7 @@ def solve(
     project     u -> u, applied last to each new state (a positivity); an adaptive run judges the projected state
     engine      "python", "compiled" (a kernel, or the generic engine for what kernels do not know), or "auto": plain
                 Python for a short run, a kernel for a long one or many (`odelab.kernels.choice`)
+    dense       False keeps no states but those at `t_eval` (or the end): no dense output, but memory for large systems
     max_steps   attempts, accepted and rejected together
     throw       raise `RunFailed` when the run fails (with the trajectory in it) instead of returning it
 
@@ -55,6 +57,10 @@ def solve(
     check_projection(project, problem)
     times = checked_times(t_eval, problem)
     watched = checked_events(events)
+    if not dense and (watched or isinstance(method, ImplicitMethod)):
+        raise ValueError(
+            "`dense=False` goes with explicit methods and without `events`, which are found between steps."
+        )
     if isinstance(method, ImplicitMethod):
         if project is not None:
             raise ValueError(f"`project` works with explicit methods only; {method.name} is SciPy's and takes none.")
@@ -62,23 +68,23 @@ def solve(
     else:
 
         def drive(chosen, attempts):
-            return run(chosen, attempts, watched, times)
+            return run(chosen, attempts, watched, times, dense)
 
-        trajectory = driven(drive, engine, problem, method, controller, project, max_steps)
+        trajectory = driven(drive, engine, problem, method, controller, project, dense, max_steps)
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory
 
 
-def driven(drive, engine, problem, method, controller, project, max_steps) -> Trajectory:
+def driven(drive, engine, problem, method, controller, project, dense, max_steps) -> Trajectory:
     """`drive(engine, attempts)` with the engine asked for."""
     if engine == "python":
         return drive(PythonEngine(problem, method, controller, project), max_steps)
     from odelab.kernels import choice
 
     if engine == "compiled":
-        return drive(choice.demanded(problem, method, controller, project), max_steps)
-    return choice.automatic(problem, method, controller, project, max_steps, drive)
+        return drive(choice.demanded(problem, method, controller, project, dense), max_steps)
+    return choice.automatic(problem, method, controller, project, dense, max_steps, drive)
 
 
 def check_arguments(problem, method, controller, engine, max_steps):

@@ -99,4 +99,7 @@ def samples(trajectory, count=24):
     """(number, t, u, h) of up to `count` steps spread over the run; the last, cut to land on t1, is left out."""
     steps = max(trajectory.steps - 1, 0)
     chosen = np.unique(np.linspace(0, steps - 1, min(count, steps)).astype(int)) if steps else np.zeros(0, int)
-    return chosen, *(np.asarray(x)[chosen] for x in (trajectory.step_t, trajectory.step_u, trajectory.h))
+    t, h = np.asarray(trajectory.step_t)[chosen], np.asarray(trajectory.h)[chosen]
+    if trajectory.step_u is None:
+        return chosen, t, np.broadcast_to(trajectory.u[-1], (len(chosen), len(trajectory.u[-1]))), h
+    return chosen, t, np.asarray(trajectory.step_u)[chosen], h

@@ -19,7 +19,7 @@ class Trajectory:
     `t`, `u` are the requested points (`t_eval`) or every step's end; `step_t` (m+1,), `step_u` (m+1, n) are always the
     steps, `h` (m,) their sizes, `slope` (m, n) their effective slopes S with u_new = project(u + h S), `error` (m,) the
     error over its tolerance. Calling it evaluates the dense output. A status other than "ok" and "event" is a failure,
-    whose `message` names time, cause and remedy.
+    whose `message` names time, cause and remedy. A run with `dense=False` has no states but `u`: `step_u` is None.
     """
 
     t: Any
@@ -37,6 +37,7 @@ class Trajectory:
     engine: str = ""
     events: tuple = ()
     interpolant: Callable | None = None
+    dense: bool = True
     given_slope: dataclasses.InitVar[Any] = None
     given_message: dataclasses.InitVar[str | None] = None
     given_sai: dataclasses.InitVar[Any] = None
@@ -44,7 +45,7 @@ class Trajectory:
 
     def __post_init__(self, given_slope, given_message, given_sai, given_h_rho):
         self.step_t = self.t if self.step_t is None else self.step_t
-        self.step_u = self.u if self.step_u is None else self.step_u
+        self.step_u = self.u if self.step_u is None and self.dense else self.step_u
         if given_slope is not None:
             self.slope = given_slope
         if given_message is not None:
@@ -66,6 +67,8 @@ class Trajectory:
     @functools.cached_property
     def slope(self):
         """S = sum b_i k_i of every step, found by taking the steps again where the engine did not keep it."""
+        if self.step_u is None:
+            raise ValueError("this trajectory kept no states between its points (dense=False), so it has no slopes.")
         slopes = dense.effective_slopes(self)
         if self.status == "event" and self.steps:  # the last step was cut short
             slopes[-1] = (self.step_u[-1] - self.step_u[-2]) / self.h[-1]
@@ -74,12 +77,13 @@ class Trajectory:
     @functools.cached_property
     def sai(self):
         """The stiffness-aware index ||S|| / ||u|| of every step, as `odelab.sai` has it."""
-        return stiffness.relative_slope(self.step_u[:-1], self.slope)
+        slope = self.slope
+        return stiffness.relative_slope(self.step_u[:-1], slope)
 
     @functools.cached_property
     def h_rho(self):
-        """|h| times the spectral radius along the solution, per step, where the method has a free estimate; else NaN."""
-        if stability.twin_stages(self.method) is None:
+        """|h| times the spectral radius along the solution, per step, where its method tells it for free; else NaN."""
+        if stability.twin_stages(self.method) is None or self.step_u is None:
             return np.full(self.steps, np.nan)
         return stability.h_rho(self.problem, self.method, self.step_t[:-1], self.step_u[:-1], self.h)
 
@@ -91,7 +95,8 @@ class Trajectory:
     def __call__(self, t):
         """The state at one time or an array of times within the run, from the continuous extension."""
         if self.interpolant is None:
-            raise ValueError("this trajectory has no dense output: it was not made by `odelab.solve`.")
+            how = "it was not made by `odelab.solve`" if self.dense else "it was made with dense=False"
+            raise ValueError(f"this trajectory has no dense output: {how}.")
         return self.interpolant(t)
 
     def plot(self, **options):
@@ -114,7 +119,8 @@ class Trajectory:
         if self.steps:
             sizes = np.abs(np.asarray(self.h))
             lines.append(f"  h       {sizes.min():.3g} ... {sizes.max():.3g}, median {np.median(sizes):.3g}")
-        lines.append(f"  u(end)  {np.array2string(np.asarray(self.step_u[-1]), precision=6, threshold=8, edgeitems=3)}")
+        end = (self.u if self.step_u is None else self.step_u)[-1]
+        lines.append(f"  u(end)  {np.array2string(np.asarray(end), precision=6, threshold=8, edgeitems=3)}")
         for number, found in enumerate(self.events):
             lines.append(f"  event {number}  {len(found.t)} found")
         lines.append(f"  {self.status}: {self.message}")

@@ -22,7 +22,7 @@ done: weakref.WeakKeyDictionary[Callable, dict[tuple, int]] = weakref.WeakKeyDic
 warned: weakref.WeakSet[Callable] = weakref.WeakSet()
 
 
-def automatic(problem, method, controller, project, max_steps: int, run: Callable):
+def automatic(problem, method, controller, project, dense, max_steps: int, run: Callable):
     """`run(engine, max_steps)` with the engine that fits the work."""
     if unsuited(problem, method, controller, project) is not None:
         return run(PythonEngine(problem, method, controller, project), max_steps)
@@ -34,19 +34,19 @@ def automatic(problem, method, controller, project, max_steps: int, run: Callabl
             note(request, trajectory.steps + trajectory.rejected)
             if trajectory.status != "max_steps" or left >= max_steps:
                 return trajectory
-    return run(kernel_or_plain(problem, method, controller, request), max_steps)
+    return run(kernel_or_plain(problem, method, controller, request, dense), max_steps)
 
 
-def demanded(problem, method, controller, project):
+def demanded(problem, method, controller, project, dense):
     """The engine of `engine="compiled"`: a kernel, or the generic compiled engine for what kernels do not know."""
     if unsuited(problem, method, controller, project) is not None:
         return CompiledEngine(problem, method, controller, project)
-    return KernelEngine(problem, method, controller)
+    return KernelEngine(problem, method, controller, dense=dense)
 
 
-def kernel_or_plain(problem, method, controller, request):
+def kernel_or_plain(problem, method, controller, request, dense):
     try:
-        return KernelEngine(problem, method, controller, request)
+        return KernelEngine(problem, method, controller, request, dense)
     except NotCompilable as reason:
         if problem.rhs not in warned:
             warned.add(problem.rhs)

@@ -7,55 +7,56 @@ import numpy as np
 from odelab.compiled.engine import interrupted
 from odelab.engine import ATTEMPTS_SPENT, INTERRUPTED, Record, State, begin, checked_rhs
 from odelab.kernels.load import kernel
-from odelab.kernels.record import ERROR, SIZE, STATE, TIME, Rows
+from odelab.kernels.record import ERROR, SIZE, TIME, LargeRows, Rows, aligned
 from odelab.kernels.request import Request, numbers, request_for
+from odelab.problem import IN_PLACE
 from odelab.stability import twin_stages
 
 
 def engine_request(problem, method, controller) -> Request:
     """The kernel a single run needs."""
-    return request_for("single", problem, method, controller)
+    return request_for("large" if problem.form == IN_PLACE else "single", problem, method, controller)
 
 
 class KernelEngine:
-    """Component form, numbers as parameters, fixed steps or a clipped law, no `project`: see `request.unsuited`."""
+    """Numbers as parameters, fixed steps or a clipped law, no `project`: see `request.unsuited`.
+
+    `dense` tells whether the states of all steps are to be kept; a large system that keeps none stops behind `until`.
+    """
 
     name = "compiled"
     project = None
 
-    def __init__(self, problem, method, controller, request=None):
-        self.problem, self.method, self.controller = problem, method, controller
+    def __init__(self, problem, method, controller, request=None, dense=True):
+        self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
+        self.large = problem.form == IN_PLACE
         self.compiled = kernel(request or engine_request(problem, method, controller)).functions["advance"]
         self.params = numbers(problem.params)
         self.tolerance = np.atleast_1d(0.0 if controller.atol is None else controller.atol)
-        self.settings = np.array([problem.t_span[1], controller.rtol or math.nan, controller.max_step])
+        self.until = problem.t_span[1]
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
-        self.rows = Rows(state.t, self.problem.t_span[1], state.u)
+        span = (state.t, self.problem.t_span[1])
+        self.rows = LargeRows(*span, state.u, self.dense) if self.large else Rows(*span, state.u)
+        if self.large:
+            n, partial_errors = state.u.size, 2  # at most
+            self.work = (aligned(self.method.stages + partial_errors, n), aligned(1, n)[0])
         return state, evaluations
 
     def advance(self, state: State, attempts: int) -> "KernelChunk":
         """Go on from `state`, for at most as many attempts as there is room for."""
-        rows = self.rows
+        rows, controller = self.rows, self.controller
         room = rows.room(state.t)
-        fixed = self.controller.law is None
+        fixed = controller.law is None
         memory = np.array([state.t, *(state.memory if fixed else state.memory[1])])
         counts = np.array([ATTEMPTS_SPENT, state.fresh, rows.steps, 0, 0])
+        settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
         u, slope = state.u.copy(), state.slope.copy()
+        arrays = (*rows.arrays(), *self.work) if self.large else rows.arrays()
         stopped = False
         try:
-            self.compiled(
-                memory,
-                counts,
-                self.settings,
-                self.tolerance,
-                self.params,
-                u,
-                slope,
-                min(attempts, room),
-                rows.array,
-            )
+            self.compiled(memory, counts, settings, self.tolerance, self.params, u, slope, min(attempts, room), *arrays)
         except (KeyboardInterrupt, SystemError) as stop:
             if isinstance(stop, SystemError) and not interrupted(stop):
                 raise
@@ -65,7 +66,7 @@ class KernelEngine:
         kept = tuple(history) if fixed else (state.memory[0], tuple(history))
         first, rows.steps = rows.steps, steps
         state = State(t, u, slope, bool(fresh), kept)
-        return KernelChunk(INTERRUPTED if stopped else status, state, rows.array, first, steps, rejected, evaluations)
+        return KernelChunk(INTERRUPTED if stopped else status, state, rows, first, steps, rejected, evaluations)
 
     def record(self) -> Record:
         return self.rows.record(twin_stages(self.method) is not None)
@@ -77,9 +78,9 @@ class KernelChunk:
     slope = None
     word = ""
 
-    def __init__(self, status, state, array, first, last, rejected, evaluations):
+    def __init__(self, status, state, rows, first, last, rejected, evaluations):
         self.status, self.state, self.rejected, self.evaluations = status, state, rejected, evaluations
-        self.array, self.first, self.last = array, first, last
+        self.rows, self.first, self.last = rows, first, last
 
     @property
     def steps(self) -> int:
@@ -87,20 +88,33 @@ class KernelChunk:
 
     @property
     def t(self):
-        return self.array[self.first : self.last, TIME]
+        return self.rows.array[self.first : self.last, TIME]
 
     @property
     def knots(self):
-        return self.array[self.first + 1 : self.last + 1, TIME]
+        return self.rows.array[self.first + 1 : self.last + 1, TIME]
 
     @property
     def u(self):
-        return self.array[self.first + 1 : self.last + 1, STATE:]
+        return self.rows.states(self.first + 1, self.last + 1)
 
     @property
     def h(self):
-        return self.array[self.first + 1 : self.last + 1, SIZE]
+        return self.rows.array[self.first + 1 : self.last + 1, SIZE]
 
     @property
     def error(self):
-        return self.array[self.first + 1 : self.last + 1, ERROR]
+        return self.rows.array[self.first + 1 : self.last + 1, ERROR]
+
+    def at_hand(self, state):
+        """(times, states, sizes) of consecutive steps whose states are known."""
+        first = self.first if self.rows.keeps_states else self.last - 1
+        array = self.rows.array
+        return (
+            array[first : self.last + 1, TIME],
+            self.rows.states(first, self.last + 1),
+            array[first + 1 : self.last + 1, SIZE],
+        )
+
+    def without_states(self):
+        return self

@@ -7,7 +7,7 @@ import platform
 from importlib import metadata
 from typing import NamedTuple
 
-from odelab.kernels import lanes, single
+from odelab.kernels import lanes, large, single
 from odelab.kernels.captured import Watch, watch_all
 from odelab.kernels.definition import Unreadable
 from odelab.kernels.request import Request
@@ -25,12 +25,13 @@ overloads.register()
 CACHE = "__file__" in globals()  # a module in memory has no file to keep its machine code beside
 EXACT = {"nogil": True, "error_model": "numpy"}
 OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened
+LOOSE = {**EXACT, "fastmath": {"contract", "reassoc"}}  # sums over many components in any order
 log2, exp2 = njit(**OPTIONS)(powers.log2), njit(**OPTIONS)(powers.exp2)
 """
 
 NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
 WHOLE = "types.int64"
-SINGLE_TYPES = {"counts": "types.int64[::1]", "attempts": WHOLE, "record": ROWS}
+SINGLE_TYPES = {"counts": "types.int64[::1]", "attempts": WHOLE, **dict.fromkeys(("record", "states", "slopes"), ROWS)}
 LANES_TYPES = {
     **{"queue": "types.int64[::1]", "sweeps": WHOLE, "max_attempts": WHOLE},
     **dict.fromkeys(("starts", "params_in", "numbers", "ends", "maxima"), ROWS),
@@ -97,14 +98,9 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
     if request.layout == "lanes":
         definitions, function = lanes.lanes(request)
         return ["from odelab.kernels.atomic import fetch_add", lanes.CODES, *definitions], function
-    definitions, function = single_layout(request)
+    written_as = large if request.layout == "large" else single
+    definitions, function = written_as.adaptive(request) if request.law else written_as.fixed(request)
     return [single.CODES, *definitions], function
-
-
-def single_layout(request: Request) -> tuple[list[str], list[str]]:
-    if request.law is None:
-        return single.fixed(request.method, request.n, request.parameters)
-    return single.adaptive(request.method, request.n, request.parameters, request.law, request.vector_tolerance)
 
 
 def decorator(request: Request, definition: str) -> str:

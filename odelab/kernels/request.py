@@ -8,7 +8,7 @@ import numpy as np
 from odelab.controllers import Controller
 from odelab.kernels import laws
 from odelab.laws import Law
-from odelab.problem import COMPONENT, Problem
+from odelab.problem import COMPONENT, IN_PLACE, Problem
 from odelab.tableau import Method
 
 UNROLLED = 32  # components at most: beyond, source and compile time grow out of hand
@@ -51,11 +51,18 @@ def unsuited(problem: Problem, method, controller: Controller, project=None) -> 
         return "kernels need a plain function as `rhs`"
     if problem.form == COMPONENT and problem.size > UNROLLED:
         return f"kernels unroll at most {UNROLLED} components, got {problem.size}"
-    if problem.form != COMPONENT:
-        return f"kernels need component form, not {problem.form} form"
+    if problem.form not in (COMPONENT, IN_PLACE):
+        return f"kernels need component form or in-place form, not {problem.form} form"
     if numbers(problem.params) is None:
         return "kernels need numbers as `params`"
     return None
+
+
+def lanes_unsuited(problem: Problem, method, controller: Controller) -> str | None:
+    """Why an ensemble cannot run in lanes."""
+    if problem.form != COMPONENT:
+        return f"lanes need component form, not {problem.form} form"
+    return unsuited(problem, method, controller)
 
 
 def numbers(params) -> np.ndarray | None:

@@ -3,6 +3,7 @@
 from odelab.kernels import laws, stages
 from odelab.kernels.expressions import arguments, indented
 from odelab.kernels.record import ERROR, RHO, SAI, SIZE, STATE, TIME
+from odelab.kernels.request import Request
 from odelab.kernels.stages import components
 from odelab.stability import twin_stages
 
@@ -13,20 +14,24 @@ LIMITS = "limits = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, largest)"  # of
 HISTORY = ("t", "dt", "last", "log_e1", "log_e2", "log_r1", "was_rejected", "ratio")
 
 
-def adaptive(method, n: int, parameters: int, law, vector_tolerance: bool) -> tuple[list[str], list[str]]:
+def adaptive(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance` under error control.
 
     memory = t and the history of `odelab.control.error_control`; settings = (t1, rtol, largest step). `memory`,
     `counts`, `u` and `slope` are updated in place; the accepted steps are added behind those in `counts`.
     """
-    gains = laws.gains(law, method)
-    atol = [f"atol{i} = tolerance[{i}]" for i in range(n)] if vector_tolerance else ["atol = tolerance[0]"]
+    method, n = request.method, request.n
+    assert request.law is not None
+    gains = laws.gains(request.law, method)
+    atol = ["atol = tolerance[0]"]
+    if request.vector_tolerance:
+        atol = [f"atol{i} = tolerance[{i}]" for i in range(n)]
     body = [
         *read(HISTORY, "memory"),
         *read(("t1", "rtol", "largest"), "settings"),
         LIMITS,
         *atol,
-        *start(n, parameters),
+        *start(n, request.parameters),
         *([laws.earlier_from_history(gains)] if gains.b2 else []),
         "q_last = q_before = 0.0",
         "first = steps",
@@ -36,7 +41,7 @@ def adaptive(method, n: int, parameters: int, law, vector_tolerance: bool) -> tu
         *indented(time_moves()),
         *indented(stages.stages(method, n)),
         f"    evaluations += {method.stages - 1}",
-        *indented(stages.scaled_errors(method, n, "", vector_tolerance)),
+        *indented(stages.scaled_errors(method, n, "", request.vector_tolerance)),
         f"    if not q <= {n}.0:",
         *indented(laws.rejected(gains, n), 2),
         "        was_rejected = 1.0",
@@ -65,12 +70,13 @@ def adaptive(method, n: int, parameters: int, law, vector_tolerance: bool) -> tu
     return laws.tables(gains), function(ARGUMENTS, body)
 
 
-def fixed(method, n: int, parameters: int) -> tuple[list[str], list[str]]:
+def fixed(request: Request) -> tuple[list[str], list[str]]:
     """`advance` by counted steps; memory = t and (t0, h, n) as `odelab.control.propose_counted` has them."""
+    method, n = request.method, request.n
     body = [
         *read(("t", "t0", "h", "counted"), "memory"),
         "t1 = settings[0]",
-        *start(n, parameters),
+        *start(n, request.parameters),
         "for _ in range(attempts):",
         *indented(attempt_begins(n)),
         "    dt = propose((t0, h, counted), t, t1, 0.0, 0.0)[0]",
