@@ -39,6 +39,8 @@ $(VENV)/ready: pyproject.toml constraints.txt
 
 $(VENV)/bench: $(VENV)/ready
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps torchode torchtyping
+	-$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt numbalsoda  # needs gfortran and cmake
 	touch $@
 
 clean:

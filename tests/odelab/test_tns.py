@@ -195,7 +195,9 @@ def test_numpy_and_torch_agree(seed, mu, precision):
     ours, theirs = tns(nsi, STAGE, mu), tns(tensor, torch.from_numpy(STAGE), mu)
     assert ours.dtype == precision
     assert theirs.dtype == tensor.dtype
-    np.testing.assert_allclose(theirs.numpy(), ours, rtol=1e-12 if precision == np.float64 else 1e-4, atol=1e-12)
+    # (max / mu - 1) * max cancels for flat profiles: what single precision can tell is relative to the NSI, about 1
+    rtol, atol = (1e-12, 1e-12) if precision == np.float64 else (1e-5, 1e-6)
+    np.testing.assert_allclose(theirs.numpy(), ours, rtol=rtol, atol=atol)
     grid = np.linspace(0.0, 1.0, 5)
     for measure in (delta, stiffness_proportion):
         surface = measure(tensor, STAGE, torch.from_numpy(grid)[:, None], grid, mu)
