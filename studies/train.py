@@ -1,4 +1,4 @@
-"""Train residual networks with any step-size controller, on CIFAR or the digits (a ResNet-20 with `short`: 5 min)."""
+"""Train residual networks with any step-size controller, on CIFAR or the digits (about 5 min for a ResNet-20)."""
 
 import dataclasses
 import json
