@@ -3,6 +3,7 @@
 from odelab import maths as maths
 from odelab import plot as plot
 from odelab import problems as problems
+from odelab.compiled.engine import NotCompilable as NotCompilable
 from odelab.controllers import Controller as Controller
 from odelab.controllers import adaptive as adaptive
 from odelab.controllers import fixed as fixed
@@ -15,6 +16,7 @@ from odelab.implicit import LSODA as LSODA
 from odelab.implicit import RADAU as RADAU
 from odelab.indicators import indicators as indicators
 from odelab.jacobian import jacobian as jacobian
+from odelab.kernels.show import show_kernel as show_kernel
 from odelab.laws import LAWS as LAWS
 from odelab.laws import Law as Law
 from odelab.logarithmic import log_norm as log_norm

@@ -34,6 +34,7 @@ class KernelEngine:
         self.params = numbers(problem.params)
         self.tolerance = np.atleast_1d(0.0 if controller.atol is None else controller.atol)
         self.until = problem.t_span[1]
+        self.carried: tuple = (None, ())
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
@@ -49,7 +50,8 @@ class KernelEngine:
         rows, controller = self.rows, self.controller
         room = rows.room(state.t)
         fixed = controller.law is None
-        memory = np.array([state.t, *(state.memory if fixed else state.memory[1])])
+        history = state.memory if fixed else (*state.memory[1], *self.exact_history(state.memory))
+        memory = np.array([state.t, *history])
         counts = np.array([ATTEMPTS_SPENT, state.fresh, rows.steps, 0, 0])
         settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
         u, slope = state.u.copy(), state.slope.copy()
@@ -63,10 +65,16 @@ class KernelEngine:
             stopped = True
         status, fresh, steps, rejected, evaluations = counts.tolist()
         t, *history = memory.tolist()
-        kept = tuple(history) if fixed else (state.memory[0], tuple(history))
+        kept = tuple(history) if fixed else (state.memory[0], tuple(history[:7]))
+        self.carried = (kept, history[7:])
         first, rows.steps = rows.steps, steps
         state = State(t, u, slope, bool(fresh), kept)
         return KernelChunk(INTERRUPTED if stopped else status, state, rows, first, steps, rejected, evaluations)
+
+    def exact_history(self, memory):
+        """What the kernel itself left beside this memory, so that a run taken in pieces is the same run."""
+        left_with, exact = self.carried
+        return exact if left_with is memory else (math.nan, math.nan)
 
     def record(self) -> Record:
         return self.rows.record(twin_stages(self.method) is not None)

@@ -43,6 +43,11 @@ def arguments(names) -> str:
     return "".join(f"{name}, " for name in names).rstrip()
 
 
+def remark(text: str, tag: str = "") -> list[str]:
+    """A comment, once for all groups of lanes that stand side by side."""
+    return [f"# {text}" if tag in ("", "_a") else ""]
+
+
 def polynomial(coefficients, variable, target, scratch) -> list[str]:
     """Lines for target = sum_j coefficients[j] variable^j by Estrin's scheme: short chains instead of a long one."""
     lines, terms, power, made = [], [number(c) for c in coefficients], variable, 0

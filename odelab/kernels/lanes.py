@@ -9,7 +9,7 @@ by side in the text, operation by operation: `_a` are the lanes of the lower hal
 """
 
 from odelab.kernels import inside, laws, root, stages
-from odelab.kernels.expressions import arguments, indented, number, total
+from odelab.kernels.expressions import arguments, indented, number, remark, total
 from odelab.kernels.request import Request
 from odelab.kernels.stages import components
 from odelab.stability import twin_stages
@@ -178,7 +178,7 @@ def side_by_side(request: Request, tags, width: int) -> list[str]:
     for half, tag in enumerate(tags):
         place = f"l + {half * width // len(tags)}" if half else "l"
         groups.append(attempt(request, tag, place))
-    return [line for together in zip(*groups, strict=True) for line in together]
+    return [line for together in zip(*groups, strict=True) for line in together if line]
 
 
 def attempt(request: Request, tag: str, place: str) -> list[str]:
@@ -203,6 +203,7 @@ def attempt(request: Request, tag: str, place: str) -> list[str]:
     if request.points:
         lines += inside.kept(request, tag, place)
     lines += [
+        *remark("accepted, or as it was", tag),
         f"moves{tag} = t_new{tag} != t{tag}",
         f"accept{tag} = fine{tag} and moves{tag}",
         f"t{tag} = t_new{tag} if accept{tag} else t{tag}",
@@ -252,6 +253,7 @@ def judged(request: Request, tag: str, place: str) -> list[str]:
         *stages.scaled_errors(request.method, n, tag, request.vector_tolerance),
         f"q{tag} = q{tag} * {number(1.0 / n)}" if n > 1 else f"q{tag} = q{tag}",
         f"fine{tag} = q{tag} <= 1.0",
+        *remark("the next step: a root of the error", tag),
         f"x{tag} = min(max(q{tag}, {number(laws.LEAST_RATIO_SQUARED)}), 1e12)",
         f"x{tag} = x{tag} * {number(laws.set_point_squared(gains))}",
         f"w{tag} = {argument}",

@@ -56,7 +56,7 @@ def tables(gains: Gains) -> list[str]:
 
 def accepted(gains: Gains, n: int) -> list[str]:
     """dt_next after an accepted step, and what this error will mean to the next judgement (`earlier`)."""
-    lines = [f"x = max(q, {least(n)})", *root.split("x", "")]
+    lines = ["# the next step: a root of the error", f"x = max(q, {least(n)})", *root.split("x", "")]
     lines += root.looked_up("now", gains.exponent(gains.b1), gains.factor(gains.b1, n), "POWERS")
     lines += [
         f"factor = min(max(now{' * earlier' if gains.b2 else ''}, {SMALLEST}), {LARGEST})",
@@ -67,6 +67,7 @@ def accepted(gains: Gains, n: int) -> list[str]:
         "    dt_next = dt_next * (largest / abs(dt_next))",
     ]
     if gains.b2:
+        lines += ["# what this error means to the next judgement"]
         lines += root.looked_up("earlier", gains.exponent(gains.b2), gains.factor(gains.b2, n), "EARLIER_POWERS")
     return lines
 
@@ -86,7 +87,7 @@ def rejected(gains: Gains, n: int) -> list[str]:
 
 def earlier_from_history(gains: Gains) -> str:
     """`earlier` from log2 e_{n-1} against the set-point, as a run's memory keeps it."""
-    return f"earlier = exp2({number(-float(gains.b2) / gains.order)} * log_e1)"
+    return f"earlier = exp2({number(-float(gains.b2) / gains.order)} * log_e1)" if gains.b2 else "earlier = 1.0"
 
 
 def set_point_squared(gains: Gains) -> float:

@@ -48,12 +48,10 @@ def key(request: Request) -> tuple:
 
 
 def compile_kernel(request: Request) -> Kernel | NotCompilable:
-    from numba.core.errors import NumbaError
-
     module = module_for(request)
     try:
         return Kernel(loaded(module), module.watch, (request.method, request.law))
-    except NumbaError as reason:
+    except Exception as reason:  # numba's own errors, and whatever else escapes its compiler
         return NotCompilable(explained(request.rhs, blame(request, reason)))
 
 
@@ -69,7 +67,6 @@ def loaded(module: Module) -> dict[str, Any]:
 def blame(request: Request, reason):
     """numba's complaint about the right-hand side as its author wrote it, with the line in their own file."""
     from numba import types
-    from numba.core.errors import NumbaError
 
     from odelab.compiled.jit import jit
 
@@ -79,6 +76,6 @@ def blame(request: Request, reason):
     signature = (number, u, params, *([array] if request.form == IN_PLACE else []))
     try:
         jit(request.rhs).compile(signature)
-    except NumbaError as plainer:
+    except Exception as plainer:
         return plainer
     return reason

@@ -23,7 +23,7 @@ from odelab.compiled import overloads
 
 overloads.register()
 CACHE = "__file__" in globals()  # a module in memory has no file to keep its machine code beside
-EXACT = {"nogil": True, "error_model": "numpy"}
+EXACT = {"nogil": True, "error_model": "numpy", "fastmath": False}
 OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened
 LOOSE = {**EXACT, "fastmath": {"contract", "reassoc"}}  # sums over many components in any order
 log2, exp2 = njit(**OPTIONS)(powers.log2), njit(**OPTIONS)(powers.exp2)

@@ -33,7 +33,7 @@ class Request(NamedTuple):
     def about(self) -> str:
         steps = f"law {self.law.name}" if self.law else "fixed steps"
         size = f"n = {self.n}, " if self.n else ""
-        what = f"{self.rhs.__name__}, {size}{self.parameters} parameters"
+        what = f"{self.rhs.__name__}, {size}{self.parameters} parameter{'s' if self.parameters != 1 else ''}"
         return f"{what}, {self.method.name}, {steps}, layout {self.layout}"
 
 

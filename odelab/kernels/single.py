@@ -12,12 +12,13 @@ CODES = "ATTEMPTS_SPENT, REACHED, STEP_LOST, GIVEN_UP = range(4)"  # as in `odel
 COUNTS = ("status", "fresh", "steps", "rejected", "evaluations")
 LIMITS = "limits = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, largest)"  # of a judge's settings `propose` reads this
 HISTORY = ("t", "dt", "last", "log_e1", "log_e2", "log_r1", "was_rejected", "ratio")
+EXACT = ("earlier", "q_last")  # log_e1 as the kernel has it, to go on bit for bit; NaN where it only has the history
 
 
 def adaptive(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance` under error control.
 
-    memory = t and the history of `odelab.control.error_control`; settings = (t1, rtol, largest step). `memory`,
+    memory = t, the history of `odelab.control.error_control` and EXACT; settings = (t1, rtol, largest step). `memory`,
     `counts`, `u` and `slope` are updated in place; the accepted steps are added behind those in `counts`.
     """
     method, n = request.method, request.n
@@ -27,13 +28,14 @@ def adaptive(request: Request) -> tuple[list[str], list[str]]:
     if request.vector_tolerance:
         atol = [f"atol{i} = tolerance[{i}]" for i in range(n)]
     body = [
-        *read(HISTORY, "memory"),
+        *read((*HISTORY, *EXACT), "memory"),
         *read(("t1", "rtol", "largest"), "settings"),
         LIMITS,
         *atol,
         *start(n, request.parameters),
-        *([laws.earlier_from_history(gains)] if gains.b2 else []),
-        "q_last = q_before = 0.0",
+        "if not earlier > 0.0:",
+        f"    {laws.earlier_from_history(gains)}",
+        "q_before = q_last",
         "first = steps",
         "for _ in range(attempts):",
         *indented(attempt_begins(n)),
@@ -65,7 +67,7 @@ def adaptive(request: Request) -> tuple[list[str], list[str]]:
         "    if steps > first + 1:",
         f"        log_e2 = log2(max(math.sqrt(q_before * {1.0 / n!r}), 1e-12)) - {laws.set_point(gains)!r}",
         f"    log_e1 = log2(max(ratio, 1e-12)) - {laws.set_point(gains)!r}",
-        *written(HISTORY, "memory"),
+        *written((*HISTORY, *EXACT), "memory"),
     ]
     return laws.tables(gains), function(ARGUMENTS, body)
 
@@ -145,7 +147,7 @@ def time_moves() -> list[str]:
 
 def recorded(method, n: int) -> list[str]:
     """A row per accepted step: where it ended, its size, SAI and, where it costs nothing, h rho."""
-    lines = ["steps += 1", f"record[steps, {TIME}] = t_new", f"record[steps, {SIZE}] = dt"]
+    lines = ["# the record", "steps += 1", f"record[steps, {TIME}] = t_new", f"record[steps, {SIZE}] = dt"]
     lines += [f"record[steps, {STATE + i}] = v{i}" for i in range(n)]
     lines += [*stages.sai(method, n), f"record[steps, {SAI}] = math.sqrt(sai)"]
     if twin_stages(method) is not None:

@@ -6,7 +6,7 @@ side, and take as few operations as they can. A single run waits for one number 
 arrives last is added last, u + dt (a1 k1 + a2 k2 + a3 k3) as (u + dt (a1 k1 + a2 k2)) + (dt a3) k3.
 """
 
-from odelab.kernels.expressions import arguments, combination, last_weight, product, total
+from odelab.kernels.expressions import arguments, combination, last_weight, product, remark, total
 from odelab.stability import twin_stages
 
 
@@ -57,11 +57,12 @@ def stages(method, n: int, tag: str = "") -> list[str]:
     lines: list[str] = []
     for j in range(1, method.stages):
         state = "v" if fsal and j == method.stages - 1 else stage_state(method, j)
-        lines += advance_state(rows[j], state, n, tag)
         time = f"t{tag} + {product(times[j], f'dt{tag}')}" if times[j] else f"t{tag}"
+        lines += remark(f"stage {j + 1}, at {time.replace(tag, '') if tag else time}", tag)
+        lines += advance_state(rows[j], state, n, tag)
         lines.append(right_hand_side(n, j + 1, time, state, tag))
     if not fsal:
-        lines += advance_state(b, "v", n, tag)
+        lines += [*remark("the new state", tag), *advance_state(b, "v", n, tag)]
     return lines
 
 
@@ -73,7 +74,7 @@ def stage_state(method, j: int) -> str:
 
 def scaled_errors(method, n: int, tag: str, vector_tolerance: bool) -> list[str]:
     """q = n times the square of the error ratio: the sum of squares of the error over its tolerance."""
-    lines = []
+    lines = remark("the error over its tolerance", tag)
     estimates = method.floats[2]
     for i in range(n):
         atol = f"atol{i}" if vector_tolerance else "atol"

@@ -1,0 +1,30 @@
+"""The source a kernel is made of, to read."""
+
+from odelab.controllers import Controller, adaptive
+from odelab.kernels.module import module_for
+from odelab.kernels.request import lanes_unsuited, request_for, unsuited
+from odelab.problem import IN_PLACE, Problem
+from odelab.solve import check_arguments
+from odelab.tableau import Method
+
+LAYOUTS = ("single", "lanes", "large")
+
+
+def show_kernel(problem: Problem, method: Method, controller: Controller | None = None, layout: str | None = None):
+    """Print the source of the kernel for a problem, method and controller.
+
+    `layout` is "single" (one run), "lanes" (an ensemble) or "large" (one run of a system in in-place form); without it,
+    what a single run of the problem takes.
+    """
+    controller = adaptive() if controller is None else controller
+    check_arguments(problem, method, controller, "compiled", 1)
+    single = "large" if problem.form == IN_PLACE else "single"
+    chosen = single if layout is None else layout
+    if chosen not in LAYOUTS:
+        raise ValueError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
+    reason = (lanes_unsuited if chosen == "lanes" else unsuited)(problem, method, controller)
+    if reason is None and chosen not in ("lanes", single):
+        reason = f"a system in {problem.form} form runs in the layout {single!r}"
+    if reason is not None:
+        raise ValueError(f"there is no such kernel: {reason}.")
+    print(module_for(request_for(chosen, problem, method, controller)).text)
