@@ -30,7 +30,7 @@ def batches(problem: Problem, u0, params) -> tuple[np.ndarray, np.ndarray | None
 def batch(name: str, values, width: int) -> np.ndarray:
     """`values` as an array (N, width) of floats."""
     try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
+        array = np.require(values, np.float64, ("C", "A", "W"))  # the signature of the lanes: a read-only one is copied
     except (TypeError, ValueError):
         raise TypeError(f"`{name}` must hold real numbers, got {type(values).__name__}.") from None
     if array.ndim != 2 or array.shape[1] != width:
