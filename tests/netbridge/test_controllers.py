@@ -138,6 +138,12 @@ def test_asr_beside_a_live_module_acts_first():
     assert torch.allclose(controller(x, f), constant * controller.live(x, constant * f))
 
 
+def test_a_shared_module_on_a_vector_is_not_the_one_beside_it():
+    net = nb.resnet(14, controller=nb.asr("dia", uses=2, beside="dia"), widths=(4, 4, 4))
+    assert list(net.stages[0].shared) == ["asr_dia", "asr_dia_1", "dia"]
+    assert all(set(stage.shared) == {"asr_dia", "asr_dia_1", "dia"} for stage in net.stages)
+
+
 def test_asr_keeps_the_statistics_of_a_normalisation_in_its_head():
     controller = nb.resnet(14, controller=nb.asr("srm"), widths=(4, 4, 4)).train().blocks[0].controller
     assert isinstance(controller, ASR)

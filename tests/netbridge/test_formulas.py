@@ -208,7 +208,10 @@ def test_iebn_scales_every_normalisation_of_branch_and_projection(maps):
     kinds = {name: type(module).__name__ for name, module in block.named_modules() if "bn" in name}
     assert set(kinds.values()) == {"InstanceEnhancedNorm"}
     assert set(kinds) == {"branch.bn1", "branch.bn2", "shortcut.bn"}
-    norm = lively(block.branch.bn1)
+    norm = block.branch.bn1
+    assert torch.equal(norm.instance_weight, torch.zeros(8))
+    assert torch.equal(norm.instance_bias, torch.full((8,), -1.0))
+    lively(norm)
     x = maps[0][:, :8]
     gate = (norm.instance_weight * x.mean((2, 3)) + norm.instance_bias).sigmoid()[:, :, None, None]
     mean, var = x.mean((0, 2, 3), keepdim=True), x.var((0, 2, 3), unbiased=False, keepdim=True)

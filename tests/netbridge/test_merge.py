@@ -77,6 +77,15 @@ def test_a_merged_network_is_a_plain_one():
     assert not any(p.requires_grad is False for p in folded.parameters())
 
 
+def test_a_memory_is_followed_from_block_to_block(images):
+    """DIA's head is constant per block, and another constant in the next one."""
+    net = networks.lively(nb.resnet(20, controller=nb.asr("dia"))).double().eval()
+    merged = nb.merge(net)
+    assert list(merged.state_dict()) == list(nb.resnet(20).state_dict())
+    with torch.no_grad():
+        assert networks.relative_error(merged(images.double()), net(images.double())) < 1e-12
+
+
 def test_merging_leaves_the_original_alone(images):
     net = networks.lively(nb.resnet(14, controller=nb.asr("se")))
     before = copy.deepcopy(net.state_dict())

@@ -137,6 +137,8 @@ def test_rk4_and_depth_factor_by_hand(factor, images):
         for _ in range(factor):
             x = torch.relu(rk4_by_hand(block.branch, x, 1.0 / factor))
     assert networks.relative_error(net(images.double()), net.head(x)) < 1e-14
+    with torch.no_grad():
+        assert networks.relative_error(net(images.double()), net.head(x)) < 1e-14
 
 
 def test_interpolated_weights_by_hand(images):
