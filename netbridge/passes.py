@@ -23,13 +23,14 @@ def unwrapped(net: nn.Module) -> nn.Module:
 @contextlib.contextmanager
 def evaluation(net: nn.Module):
     """Every module in evaluation mode, and each back as it was."""
-    modes = [(module, module.training) for module in net.modules()]
-    net.eval()
+    learning = [module for module in net.modules() if module.training]
+    if learning:
+        net.eval()
     try:
         yield
     finally:
-        for module, training in modes:
-            module.training = training
+        for module in learning:
+            module.training = True
 
 
 def sample_of(batch: torch.Tensor) -> torch.Tensor:

@@ -12,39 +12,56 @@ from netbridge.unit import Spending, Spent
 from odelab.namespace import norm
 from odelab.stiffness import relative_slope
 
-PIECE = 1024  # numbers added up before their sum is added to another
+ADDITIONS = (torch.Tensor.__add__, torch.Tensor.add)
+PIECE, SHORTEST = 1024, 32  # numbers added up before their sum is added to another, at most and at least
+SLAB = 1 << 22  # bytes of a map added and measured at a time
 PORTION = 1 << 18  # numbers converted at a time from half precision: what fits a core's cache
 
 
 def plain_norms(x: torch.Tensor) -> torch.Tensor:
-    """||x|| per sample, accumulated in at least single precision."""
-    dense = x.ndim == 4 and not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last)
-    rows = (x.permute(0, 2, 3, 1) if dense else x).flatten(1)
-    if x.dtype in (torch.float32, torch.float64):
-        return pairwise(rows)
-    if x.device.type != "cpu":
-        return torch.linalg.vector_norm(rows, dim=1, dtype=torch.float32)
-    return torch.cat([pairwise(part.float()) for part in rows.split(max(1, PORTION // rows.shape[1]))])
+    """The norms of short pieces of every sample, (N, pieces), whose norm is ||x||: in at least single precision.
+
+    As fast as in one go, and the rounding error stays near one unit.
+    """
+    if x.dtype not in (torch.float32, torch.float64):
+        if x.device.type != "cpu":
+            return torch.linalg.vector_norm(x.flatten(1), dim=1, keepdim=True, dtype=torch.float32)
+        return torch.cat([plain_norms(part.float()) for part in x.split(max(1, PORTION // numbers(x)))])
+    dense = x.is_contiguous()
+    if not dense and x.ndim == 4:
+        dense = x.is_contiguous(memory_format=torch.channels_last)
+        x = x.permute(0, 2, 3, 1)
+    length = math.gcd(numbers(x), PIECE)
+    if length < SHORTEST or not dense:
+        return torch.linalg.vector_norm(x.flatten(1), dim=1, keepdim=True)
+    return torch.linalg.vector_norm(x.view(x.shape[0], -1, length), dim=2)
 
 
-def pairwise(rows: torch.Tensor) -> torch.Tensor:
-    """The norm of the norms of short pieces: as fast as in one go, and its rounding error stays near one unit."""
-    length = math.gcd(rows.shape[1], PIECE)
-    if length >= 32:
-        rows = torch.linalg.vector_norm(rows.unflatten(1, (-1, length)), dim=2)
-    return torch.linalg.vector_norm(rows, dim=1)
+def numbers(x: torch.Tensor) -> int:
+    """In one sample."""
+    return x.numel() // x.shape[0]
 
 
 def careful_norms(x: torch.Tensor) -> torch.Tensor:
     """The same by odelab's norm, which rescales where squares would over- or underflow; costs a look at the numbers."""
-    return norm(x.double() if x.device.type != "mps" else x.float(), tuple(range(1, x.ndim)))
+    return norm(x.double() if x.device.type != "mps" else x.float(), tuple(range(1, x.ndim)))[:, None]
 
 
 def differences(before: torch.Tensor, after: torch.Tensor, norms) -> torch.Tensor:
     """||after - before|| per sample, a few samples at a time, so that no third feature map is needed."""
-    size = max(1, PORTION * 4 // before[0].numel())
+    size = max(1, PORTION * 4 // numbers(before))
     pairs = zip(before.split(size), after.split(size), strict=True)
     return torch.cat([norms(b.to(torch.promote_types(b.dtype, torch.float32)) - a) for a, b in pairs])
+
+
+def portions(state: torch.Tensor, slope: torch.Tensor, size: int):
+    if size >= state.shape[0]:
+        return ((state, slope),)
+    return zip(state.split(size), slope.split(size), strict=True)
+
+
+def joined(parts: list[torch.Tensor]) -> torch.Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 class Recorder:
@@ -75,25 +92,61 @@ class Recorder:
         if not self.increments:
             self.above[k] = self.norms(slope)
 
+    def advance(self, k: int, state: torch.Tensor, slope: torch.Tensor, relu: bool, opens: bool) -> torch.Tensor:
+        """state + slope in the memory of the slope, perhaps through a ReLU, measured a portion at a time.
+
+        A portion stays in the cache while it is measured, added and projected: the norms cost little more than their
+        arithmetic.
+        """
+        size = max(1, SLAB // (numbers(state) * state.element_size()))
+        above, below = [], []
+        for u, f in portions(state, slope, size):
+            below.append(self.norms(u))
+            if not self.increments:
+                above.append(self.norms(f))
+            f.add_(u)
+            if relu:
+                f.relu_()
+            if self.increments and not opens:
+                above.append(differences(u, f, self.norms))
+        self.below[k] = joined(below)
+        if above:
+            self.above[k] = joined(above)
+        return slope
+
     def left(self, k: int, before: torch.Tensor | None, new: torch.Tensor):
         """x_{t+1}, and x_t unless the shape has changed between them."""
         if self.increments and before is not None:
             self.above[k] = differences(before, new, self.norms)
 
-    def indices(self) -> torch.Tensor:
-        """NSI of this pass, (N, T), NaN where there is no increment."""
-        columns = sorted(self.below)
-        none = torch.full_like(self.below[columns[0]], torch.nan)
-        state, slope = (
-            torch.stack([norms.get(k, none) for k in columns], 1).double().cpu() for norms in (self.below, self.above)
-        )
-        return relative_slope(state.reshape(-1, 1), slope.reshape(-1, 1)).reshape(state.shape)
+    def norms_of(self, found: dict[int, torch.Tensor], columns: list[int]) -> torch.Tensor:
+        """(N, T) in double precision on the CPU; NaN where there is none."""
+        sizes: dict[int, list[int]] = {}
+        for k in columns:
+            if k in found:
+                sizes.setdefault(found[k].shape[1], []).append(k)
+        one = self.below[columns[0]]
+        norms = torch.full((len(one), len(columns)), torch.nan, dtype=torch.float64)
+        for pieces, blocks in sizes.items():  # blocks of one shape together: fewer, larger operations
+            stacked = torch.stack([found[k] for k in blocks], 1)
+            norms[:, [columns.index(k) for k in blocks]] = (
+                (stacked[:, :, 0] if pieces == 1 else torch.linalg.vector_norm(stacked, dim=2)).double().cpu()
+            )
+        return norms
 
-    def reliable(self) -> bool:
-        """Could no square have left the range of its precision?"""
-        values = torch.stack([*self.above.values(), *self.below.values()])
-        limits = torch.finfo(values.dtype)
-        return bool((values.isnan() | ((values > (limits.tiny / limits.eps) ** 0.5) & (values < torch.inf))).all())
+    def collect(self) -> bool:
+        """Puts the norms of this pass in order; could no square have left the range of its precision?"""
+        columns = sorted(self.below)
+        self.state_norms, self.slope_norms = (self.norms_of(found, columns) for found in (self.below, self.above))
+        limits = torch.finfo(self.below[columns[0]].dtype)
+        values = torch.cat([self.state_norms, self.slope_norms])
+        safe = (values > (limits.tiny / limits.eps) ** 0.5 * PIECE) & (values < limits.max**0.5)
+        return bool((values.isnan() | safe).all())
+
+    def indices(self) -> torch.Tensor:
+        """NSI of this pass, (N, T), NaN where there is no increment: odelab's formula; the norm of a norm is itself."""
+        shape = self.state_norms.shape
+        return relative_slope(self.state_norms.reshape(-1, 1), self.slope_norms.reshape(-1, 1)).reshape(shape)
 
     @property
     def careful(self) -> bool:
@@ -104,22 +157,23 @@ class Recorder:
 
 
 class Measuring(Spending):
-    """h = 1 for a step whose slope is measured before its memory takes the new state."""
+    """h = 1 for a step that is measured and taken at once: advance(u, slope) returns the new state."""
 
-    def __init__(self, measure):
-        self.measure = measure
+    def __init__(self, advance):
+        self.advance = advance
 
     def __mul__(self, slope):
-        return Measured(slope, self.measure)
+        return Measured(slope, self.advance)
 
 
 class Measured(Spent):
-    def __init__(self, slope, measure):
+    def __init__(self, slope, advance):
         super().__init__(slope)
-        self.measure = measure
+        self.advance = advance
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if function not in ADDITIONS:
+            return super().__torch_function__(function, types, args, kwargs)
         u, measured = args
-        measured.measure(u, measured.slope)
-        return super().__torch_function__(function, types, args, kwargs)
+        return measured.advance(u, measured.slope)

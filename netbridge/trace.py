@@ -65,17 +65,18 @@ def one_pass(tracer, recorder, batch, done: int) -> np.ndarray:
     """The indices of one batch; taken again with care where norms came near the limits of their precision."""
     recorder.begin()
     tracer(batch, recorder)
-    if not recorder.careful and not recorder.reliable():
+    if not recorder.collect() and not recorder.careful:
         recorder.be_careful()
         recorder.begin()
         tracer(batch, recorder)
+        recorder.collect()
     nsi = recorder.indices().numpy()
-    undefined = set(recorder.below) - set(recorder.above)  # increments across a change of shape
     wrong = ~np.isfinite(nsi)
-    wrong[:, sorted(undefined)] = False
+    if wrong.any():
+        wrong[:, [k not in recorder.above for k in sorted(recorder.below)]] = False  # no increment across shapes
     if wrong.any():
         image, block = (int(i) for i in np.argwhere(wrong)[0])
-        state = float(recorder.below[block][image])
+        state = float(recorder.state_norms[image, block])
         cause = "its state is zero, so that an index relative to it is not defined" if state == 0 else "not finite"
         raise ValueError(f"`net` at image {done + image}, block {tracer.places.names[block]!r}: {cause}.")
     return nsi

@@ -3,8 +3,10 @@
 A tracer has `names`, `stage`, `first`, `of`, and runs one batch: tracer(batch, recorder).
 """
 
+import contextlib
 import dataclasses
 
+import torch
 from torch import fx, nn
 
 from netbridge import capture, graph
@@ -35,31 +37,59 @@ class SolverTracer:
 
     def __init__(self, net: nn.Module, network: Network, prefix: str):
         self.net, self.network, self.prefix = net, network, prefix
+        self.blocks = network.blocks
+        self.plain = all(s.method.stages == s.depth_factor == 1 and s.solver is None for s in network.stages)
+        self.relu = all(block.project is torch.relu_ for block in self.blocks)
         self.places = Places()
+        self.taken: torch.Tensor | None = None  # a state that has its projection already
 
     def __call__(self, batch, recorder: Recorder):
         places, measured = Places(), set()
 
-        def measure(u, slope):
+        def advance(u, slope):
+            """A plain Euler step, one per block."""
             k = len(places.names)
-            recorder.slope(k, slope)
-            recorder.state(k, u)
+            if u.shape != slope.shape or u.dtype != slope.dtype:
+                return u + slope  # as autocast may have it; `record` measures
             measured.add(k)
+            self.taken = recorder.advance(k, u, slope, self.relu, self.blocks[k].opens)
+            return self.taken
 
         def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
             k = len(places.names)
             if k not in measured:
                 recorder.slope(k, mean_slope, h)
                 recorder.state(k, u)
-            opens = t == 0 and self.network.stages[memory.stage].blocks[0].opens
-            recorder.left(k, None if opens else u, u_new)
+                opens = t == 0 and self.network.stages[memory.stage].blocks[0].opens
+                recorder.left(k, None if opens else u, u_new)
             places.add(self.name(memory.stage, t), memory.stage, t < 1)
             return carry
 
-        unit = None if recorder.keeps else Measuring(measure)
-        with self.network.observed(record, unit=unit):
+        unit = Measuring(advance) if self.plain and not recorder.keeps else None
+        with self.network.observed(record, unit=unit), self.projecting():
             self.net(batch)
         self.places = places
+
+    @contextlib.contextmanager
+    def projecting(self):
+        """Within, the ReLU after a step leaves alone what the measured addition has put through it."""
+        if not self.relu:
+            yield
+            return
+        for block in self.blocks:
+            vars(block)["project"] = self.project  # past Module.__setattr__, which takes as long as a small step
+        try:
+            yield
+        finally:
+            self.taken = None
+            for block in self.blocks:
+                vars(block)["project"] = torch.relu_
+
+    def project(self, u):
+        if u is self.taken:
+            self.taken = None
+            return u
+        return torch.relu_(u)
 
     def name(self, stage, t) -> str:
         part = t - int(t)

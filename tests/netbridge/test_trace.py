@@ -107,15 +107,20 @@ def test_the_traced_run_is_the_solvers(images, monkeypatch):
     assert len(calls) == 5  # two openings, three stages
 
 
-def test_plain_steps_are_measured_before_their_slope_is_spent(images, monkeypatch):
-    """The quick way is taken: every plain step spends its slope."""
-    spent = []
-    monkeypatch.setattr(recording.Recorder, "slope", lambda self, k, slope, h=None: spent.append(slope.data_ptr()))
-    monkeypatch.setattr(recording.Recorder, "left", lambda self, k, before, new: spent.append(new.data_ptr()))
-    monkeypatch.setattr(recording.Recorder, "indices", lambda self: torch.zeros(4, 6))
-    monkeypatch.setattr(recording.Recorder, "reliable", lambda self: True)
-    nb.trace(nb.resnet(**SMALL), images)
-    assert spent[0::2] == spent[1::2]
+def test_plain_steps_are_added_projected_and_measured_in_one_go(images, monkeypatch):
+    taken, genuine = [], recording.Recorder.advance
+    monkeypatch.setattr(recording.Recorder, "advance", lambda *a: (taken.append(a[3].data_ptr()), genuine(*a))[1])
+    monkeypatch.setattr(recording, "SLAB", 5000)  # a sample or two at a time
+    net = lively(nb.resnet(**SMALL)).double().eval()
+    for of in ("slope", "increment"):
+        record = nb.trace(net, images, of=of)
+        np.testing.assert_allclose(record.nsi, literal(net, images.double(), of), rtol=1e-12)
+    assert len(taken) == 12
+    outputs = []
+    with torch.inference_mode():
+        net.register_forward_hook(lambda net, args, out: outputs.append(out))
+        nb.trace(net, images)
+        assert torch.equal(outputs[0], net(images.double()))
 
 
 def test_kept_trajectories_are_runs_of_euler(images):
@@ -199,15 +204,19 @@ def test_norms_of_norms_are_norms(size, channels_last, power):
     if channels_last:
         x = x.to(memory_format=torch.channels_last)
     exact = torch.linalg.vector_norm(x.flatten(1), dim=1)
-    torch.testing.assert_close(recording.plain_norms(x), exact, rtol=1e-14, atol=0.0)
-    torch.testing.assert_close(recording.plain_norms(x.float()).double(), exact, rtol=3e-7, atol=0.0)
-    torch.testing.assert_close(recording.plain_norms(x.transpose(2, 3)), exact, rtol=1e-14, atol=0.0)
+    torch.testing.assert_close(norms(x), exact, rtol=1e-14, atol=0.0)
+    torch.testing.assert_close(norms(x.float()).double(), exact, rtol=3e-7, atol=0.0)
+    torch.testing.assert_close(norms(x.transpose(2, 3)), exact, rtol=1e-14, atol=0.0)
+
+
+def norms(x):
+    return torch.linalg.vector_norm(recording.plain_norms(x), dim=1)
 
 
 def test_norms_of_long_rows_lose_no_digits():
     x = torch.rand(2, 64, 64, 64)
     exact = torch.linalg.vector_norm(x.double().flatten(1), dim=1)
-    torch.testing.assert_close(recording.plain_norms(x).double(), exact, rtol=2e-7, atol=0.0)
+    torch.testing.assert_close(norms(x).double(), exact, rtol=2e-7, atol=0.0)
 
 
 @pytest.mark.parametrize("scale", [1e-25, 1e25])
