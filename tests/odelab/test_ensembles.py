@@ -127,7 +127,7 @@ def test_failures_are_those_of_single_runs():
     # A single run asks the right-hand side once more why it was lost; a lane has its last error to tell by only.
     assert (many.status[2] in ("not_finite", "step_too_small"), runs[2].status) == (True, "not_finite")
     np.testing.assert_allclose(many.t, [run.t[-1] for run in runs], rtol=1e-10)
-    assert "1 blow_up (the first is run 0, at t = 1" in many.message
+    assert "1 blow_up (the first is run 0, at t = 0.99" in many.message
 
 
 def test_max_steps_counts_each_run_for_itself():

@@ -1,0 +1,262 @@
+"""Kernels on disk: whatever happens to their folder, the answer is right, and a process loads what another compiled."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+RHS = """
+import math
+import odelab as ol
+
+RATE = 1.0
+
+def bent(x):
+    return x
+
+def rhs(t, u, params):
+    (x,) = u
+    return (-RATE * bent(x),)
+"""
+
+# Prints the end state, the seconds the first run took and the engine; the folder of the model is the working one.
+SCRIPT = """
+import json, time
+import odelab as ol
+from model import rhs
+import numba  # the compiler's own import is not what is measured
+began = time.perf_counter()
+run = ol.solve(ol.Problem(rhs, [1.0], (0.0, 1.0)), ol.HEUN, ol.fixed(1e-3), engine="compiled")
+print(json.dumps([float(run.u[-1, 0]), time.perf_counter() - began, run.engine]))
+"""
+RIGHT = {"abs": 1e-6}
+DECAYED = 0.36787944117144233  # exp(-1)
+
+
+def start(tmp_path, script=SCRIPT, model=RHS, cache=None):
+    """A process of its own that runs `script` beside a module `model`."""
+    (tmp_path / "model.py").write_text(model)
+    names = {**os.environ, "ODELAB_CACHE": str(cache or tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    names["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=names,
+    )
+
+
+def answer(process):
+    """What it printed; it has to have ended well, without a word of complaint."""
+    out, complaint = process.communicate(timeout=200)
+    assert (process.returncode, complaint) == (0, "")
+    return json.loads(out)
+
+
+def end_state(*args, **options):
+    return answer(start(*args, **options))[0]
+
+
+def files(tmp_path):
+    """Content of all files in the cache."""
+    return {path: path.read_bytes() for path in sorted((tmp_path / "cache").rglob("*")) if path.is_file()}
+
+
+def kernels(tmp_path):
+    return [path.name for path in (tmp_path / "cache" / "kernels").iterdir()]
+
+
+def machine_code(tmp_path):
+    return sorted((tmp_path / "cache").rglob("*.nbc"))
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A folder whose cache holds the kernel, what the run that compiled it answered, and how long that took."""
+    folder = tmp_path_factory.mktemp("compiled")
+    end, seconds, engine = answer(start(folder))
+    assert engine == "compiled"
+    assert end == pytest.approx(DECAYED, **RIGHT)
+    assert machine_code(folder)
+    return folder, end, seconds
+
+
+def test_the_next_process_loads_what_one_compiled(compiled):
+    folder, first, compiling = compiled
+    before = files(folder)
+    second, loading, _ = answer(start(folder))
+    assert second == first
+    assert files(folder) == before
+    assert loading < 0.7 * compiling
+
+
+@pytest.mark.parametrize(
+    "damage", ["flipped", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cut", "emptied", "source"))]
+)
+def test_a_damaged_file_is_compiled_anew(compiled, tmp_path, damage):
+    shutil.copytree(compiled[0] / "cache", tmp_path / "cache")
+    before = files(tmp_path)
+    place = machine_code(tmp_path)[0] if damage != "source" else next((tmp_path / "cache").rglob("kernel.py"))
+    data = bytearray(place.read_bytes())
+    if damage == "flipped":
+        data[len(data) // 2] ^= 0xFF
+    kept = {"cut": data[: len(data) // 2], "emptied": b""}.get(damage, data)
+    place.write_bytes(kept + b"\nraise RuntimeError\n" if damage == "source" else kept)
+    damaged = place.read_bytes()
+    assert damaged != before[place]
+    assert end_state(tmp_path) == compiled[1]
+    assert place.read_bytes() != damaged
+    assert len(kernels(tmp_path)) == 1
+    if damage != "flipped":
+        mended = files(tmp_path)
+        assert end_state(tmp_path) == compiled[1]
+        assert files(tmp_path) == mended
+
+
+def test_a_folder_that_cannot_be_written_still_answers(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    assert end_state(tmp_path, cache=tmp_path / "file" / "below") == pytest.approx(DECAYED, **RIGHT)
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_a_read_only_folder_still_answers(tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o555)
+    try:
+        if os.access(cache, os.W_OK):
+            pytest.skip("this user writes where nobody may")
+        assert end_state(tmp_path) == pytest.approx(DECAYED, **RIGHT)
+        assert files(tmp_path) == {}
+    finally:
+        cache.chmod(0o755)
+
+
+def test_two_processes_at_once(tmp_path):
+    both = [start(tmp_path), start(tmp_path)]
+    one, other = (answer(process)[0] for process in both)
+    assert one == other == pytest.approx(DECAYED, **RIGHT)
+    before = files(tmp_path)
+    assert len(kernels(tmp_path)) == 1
+    assert end_state(tmp_path) == one
+    assert files(tmp_path) == before
+
+
+def test_the_name_covers_captured_values_and_helpers(compiled, tmp_path):
+    """Between processes: a kernel per content."""
+    shutil.copytree(compiled[0] / "cache", tmp_path / "cache")
+    faster = RHS.replace("RATE = 1.0", "RATE = 2.0")
+    assert end_state(tmp_path, model=faster) == pytest.approx(DECAYED**2, **RIGHT)
+    other = RHS.replace("return x\n", "return 3.0 * x\n")
+    assert end_state(tmp_path, model=other) == pytest.approx(DECAYED**3, **RIGHT)
+    assert len(kernels(tmp_path)) == 3
+    before = files(tmp_path)
+    remarked = RHS.replace("(x,) = u", "(x,) = u  # the same in other words")
+    assert end_state(tmp_path, model=remarked) == pytest.approx(DECAYED, **RIGHT)
+    assert files(tmp_path) == before
+
+
+CHANGING = """
+import json
+import model, odelab as ol
+problem = ol.Problem(model.rhs, [1.0], (0.0, 1.0))
+def solved():
+    return float(ol.solve(problem, ol.HEUN, ol.fixed(1e-3), engine="compiled").u[-1, 0])
+found = [solved()]
+model.RATE = 2.0
+found.append(solved())
+model.RATE, model.bent = 1.0, model.steeper
+found.append(solved())
+print(json.dumps(found))
+"""
+
+
+def test_what_changes_within_a_process_changes_the_kernel(tmp_path):
+    model = RHS + "\ndef steeper(x):\n    return 3.0 * x\n"
+    found = answer(start(tmp_path, CHANGING, model))
+    assert found == pytest.approx([DECAYED, DECAYED**2, DECAYED**3], **RIGHT)
+
+
+UNWRITTEN = """
+import json
+import odelab as ol
+names = {}
+exec("def typed(t, u, params):\\n    return (-u[0],)", names)
+found = []
+for rhs in (lambda t, u, params: (-u[0],), names["typed"]):
+    run = ol.solve(ol.Problem(rhs, [1.0], (0.0, 1.0)), ol.HEUN, ol.fixed(1e-3), engine="compiled")
+    found.append([float(run.u[-1, 0]), run.engine])
+print(json.dumps(found))
+"""
+
+
+def test_without_source_a_kernel_is_compiled_in_memory(tmp_path):
+    for value, engine in answer(start(tmp_path, UNWRITTEN)):
+        assert value == pytest.approx(DECAYED, **RIGHT)
+        assert engine == "compiled"
+    assert files(tmp_path) == {}
+
+
+UNCOMPILABLE = """
+import math
+
+class Law:
+    rate = 1.0
+
+law = Law()
+
+def rhs(t, u, params):
+    (x,) = u
+    return (-law.rate * x,)
+"""
+
+FALLING_BACK = """
+import json, warnings
+import odelab as ol
+from model import rhs
+problem = ol.Problem(rhs, [1.0], (0.0, 1.0))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    runs = [ol.solve(problem, ol.BS32, ol.adaptive(1e-10, 1e-12)) for _ in range(3)]
+try:
+    ol.solve(problem, ol.HEUN, ol.fixed(1e-3), engine="compiled")
+    complaint = ""
+except ol.NotCompilable as reason:
+    complaint = str(reason)
+print(json.dumps([
+    [float(run.u[-1, 0]) for run in runs],
+    [run.engine for run in runs],
+    [[str(w.message), w.category.__name__, w.filename] for w in caught],
+    complaint,
+]))
+"""
+
+
+def test_what_cannot_be_compiled_goes_on_in_python_with_one_warning(tmp_path):
+    ends, engines, caught, complaint = answer(start(tmp_path, FALLING_BACK, UNCOMPILABLE))
+    assert ends == pytest.approx([DECAYED] * 3, **RIGHT)
+    assert engines == ["python"] * 3
+    ((message, category, place),) = caught
+    assert category == "RuntimeWarning"
+    assert place == "<string>"  # the line of the caller
+    line = 1 + UNCOMPILABLE.splitlines().index("    return (-law.rate * x,)")
+    for text in (message, complaint):
+        assert f"line {line}" in text or f"model.py:{line}" in text
+        assert "law" in text
+    assert "goes on in plain Python" in message
+
+
+@pytest.mark.slow
+def test_eight_processes_at_once(tmp_path):
+    began = time.perf_counter()
+    crowd = [start(tmp_path) for _ in range(8)]
+    assert len({answer(process)[0] for process in crowd}) == 1
+    assert len(kernels(tmp_path)) == 1
+    assert time.perf_counter() - began < 100
