@@ -33,7 +33,7 @@ def chebyshev(w0, stages):
 
 
 def blend(a, u, b, inner, c, older, d, inner_slope, e, slope):
-    """a u + b inner + c older + d inner_slope + e slope; compiled code makes it one pass and puts it where older was."""
+    """a u + b inner + c older + d inner_slope + e slope; compiled code makes it one pass and overwrites `older`."""
     return a * u + b * inner + c * older + d * inner_slope + e * slope
 
 

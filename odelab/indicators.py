@@ -70,9 +70,8 @@ class Indicators:
 def indicators(problem: Problem, sol: Trajectory, every: int | None = None) -> Indicators:
     """The measures of stiffness along `sol`, a run of `problem`.
 
-    `every` = 10 takes a spectrum at every tenth step, 0 none at all; the default spreads 200 over the run, fewer for systems
-    beyond 64 components. Everything
-    else is there for every step, at the cost of a few array operations.
+    `every` = 10 takes a spectrum at every tenth step, 0 none at all; the default spreads 200 over the run, fewer for
+    systems beyond 64 components. Everything else is there for every step, at the cost of a few array operations.
     """
     if not isinstance(sol, Trajectory) or sol.steps == 0:
         raise ValueError(f"`sol` must be a Trajectory with at least one step, got {sol!r}; solve the problem first.")

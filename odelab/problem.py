@@ -157,9 +157,7 @@ def as_array(name: str, values) -> np.ndarray:
 def checked_state(u0) -> np.ndarray:
     state = as_array("u0", u0)
     if state.dtype.kind not in "fiub":
-        raise TypeError(
-            f"`u0` must hold real numbers, got {u0!r}; split complex states into real and imaginary parts."
-        )
+        raise TypeError(f"`u0` must hold real numbers, got {u0!r}; split complex states into real and imaginary parts.")
     state = np.atleast_1d(state.astype(np.float64))
     if state.ndim != 1 or state.size == 0:
         raise ValueError(

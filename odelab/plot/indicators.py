@@ -52,6 +52,8 @@ def draw_measures(axes, ind):
             axes.plot(t, positive, dashes, color=style.COLOURS[colour], label=label)
     if np.isfinite(ind.boundary):
         axes.axhline(ind.boundary, color=style.COLOURS[5], linewidth=0.7, linestyle=(0, (1, 3)))
-        axes.annotate("boundary", (1.0, ind.boundary), xycoords=("axes fraction", "data"), fontsize=7, ha="right", va="bottom")
+        axes.annotate(
+            "boundary", (1.0, ind.boundary), xycoords=("axes fraction", "data"), fontsize=7, ha="right", va="bottom"
+        )
     axes.set(yscale="log", ylabel="stiffness")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

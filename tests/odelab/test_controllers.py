@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from solver_cases import CIRCLE, PENDULUM, Recorder, replayed
 from scipy.integrate._ivp.common import select_initial_step
+from solver_cases import CIRCLE, PENDULUM, Recorder, replayed
 
 import odelab as ol
 from odelab import control
