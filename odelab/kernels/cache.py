@@ -64,11 +64,11 @@ def from_disk(place: Path, name: str, text: str) -> types.ModuleType:
         if not intact(place):
             forget(place)
         module = imported(source, f"odelab_kernel_{name}")
-        if not (place / SUMS).is_file():
-            replace(place / SUMS, sums(place))
-        else:
+        if intact(place):
             with contextlib.suppress(OSError):
                 os.utime(place / SUMS)
+        else:
+            replace(place / SUMS, sums(place))
     return module
 
 
@@ -87,13 +87,13 @@ def imported(source: Path, name: str) -> types.ModuleType:
 
 
 def sums(place: Path) -> str:
-    """A line per file of machine code: its digest and name."""
-    files = sorted(place.glob("__pycache__/*.nb?"))
+    """A line per file of machine code or byte code: its digest and name."""
+    files = sorted(place.glob("__pycache__/*"))
     return "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()} {file.name}\n" for file in files)
 
 
 def intact(place: Path) -> bool:
-    """Is the machine code what it was when it was written?"""
+    """Is the code what it was when it was written?"""
     try:
         return (place / SUMS).read_text(encoding="utf-8") == sums(place)
     except (OSError, UnicodeDecodeError):

@@ -1,0 +1,303 @@
+"""Kernels on disk: found again by the next process, and never the reason for a wrong answer."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from odelab.kernels import cache
+from odelab.kernels.module import module_for
+from odelab.kernels.request import request_for
+
+SMALL = """
+from numba import njit, types
+CACHE = "__file__" in globals()
+
+@njit([(types.float64,)], cache=CACHE)
+def advance(x):
+    return 2.0 * x + {shift}
+"""
+
+MODEL = """
+RATE = 1.5
+
+
+def slowed(x):
+    return 0.5 * x
+
+
+def decay(t, u, params):
+    (k,) = params
+    return (-RATE * k * slowed(u[0]),)
+"""
+
+RUN = """
+import sys
+sys.path.insert(0, {folder!r})
+import odelab as ol
+from model import decay
+problem = ol.Problem(decay, [1.0], (0.0, 1.0), (2.0,))
+run = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-8), engine="compiled")
+from odelab.kernels.load import kept
+(kernel,) = kept[decay].values()
+print(run.u[-1, 0], sum(kernel.functions["advance"].stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.setenv("ODELAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    return tmp_path / "cache" / "kernels"
+
+
+def loaded(text):
+    """The kernel of a text as a new process would load it: (function, was it found on disk?)."""
+    for name in [name for name in sys.modules if name.startswith("odelab_kernel_test")]:
+        del sys.modules[name]
+    advance = cache.load(text, "test")["advance"]
+    return advance, sum(advance.stats.cache_hits.values()) > 0
+
+
+def solved(folder, **environment):
+    """(end state, was the kernel found on disk?) of a run in a new process."""
+    code = RUN.format(folder=str(folder))
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    end, hits = answer.stdout.split()
+    return float(end), int(hits) > 0
+
+
+def test_a_kernel_is_found_again(here):
+    text = SMALL.format(shift=1.0)
+    advance, found = loaded(text)
+    assert (advance(3.0), found) == (7.0, False)
+    advance, found = loaded(text)
+    assert (advance(3.0), found) == (7.0, True)
+    assert loaded(SMALL.format(shift=2.0))[1] is False
+    assert len(list(here.iterdir())) == 2
+
+
+def test_the_next_process_finds_it(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+    first, found = solved(tmp_path, ODELAB_CACHE=str(tmp_path / "cache"))
+    assert not found
+    again, found = solved(tmp_path, ODELAB_CACHE=str(tmp_path / "cache"))
+    assert found
+    assert again == first
+    np.testing.assert_allclose(first, np.exp(-1.5), rtol=1e-7)
+    # A helper's edit is another kernel.
+    (tmp_path / "model.py").write_text(MODEL.replace("0.5 * x", "0.25 * x"))
+    slower, found = solved(tmp_path, ODELAB_CACHE=str(tmp_path / "cache"))
+    assert not found
+    np.testing.assert_allclose(slower, np.exp(-0.75), rtol=1e-7)
+
+
+def flip(path: Path):
+    """Turn one bit over in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def cut(path: Path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path: Path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [flip, cut, empty])
+@pytest.mark.parametrize(
+    "file", ["kernel.py", "sums.txt", "__pycache__/*.nbi", "__pycache__/*.nbc", "__pycache__/*.pyc"]
+)
+def test_a_damaged_file_is_noticed_and_put_right(here, damage, file):
+    text = SMALL.format(shift=1.0)
+    loaded(text)
+    (place,) = here.iterdir()
+    (path,) = place.glob(file)
+    damage(path)
+    advance, found = loaded(text)
+    assert advance(3.0) == 7.0
+    assert file == "kernel.py" or not found  # machine code of the right text is good although its text was damaged
+    assert (place / "kernel.py").read_text() == text
+    assert cache.intact(place)
+    assert loaded(text)[1]
+
+
+def test_machine_code_is_checked_before_it_runs(here):
+    """The sums are what notices: without them a flipped bit would be executed."""
+    loaded(SMALL.format(shift=1.0))
+    (place,) = here.iterdir()
+    assert cache.intact(place)
+    flip(next(place.glob("__pycache__/*.nbc")))
+    assert not cache.intact(place)
+
+
+def test_a_folder_that_cannot_be_made_does_no_harm(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("ODELAB_CACHE", str(tmp_path / "file"))
+    advance, found = loaded(SMALL.format(shift=3.0))
+    assert (advance(1.0), found) == (5.0, False)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="permissions do not bind this user")
+def test_a_read_only_folder_does_no_harm(here):
+    here.mkdir(parents=True)
+    here.chmod(0o500)
+    advance, found = loaded(SMALL.format(shift=3.0))
+    assert (advance(1.0), found) == (5.0, False)
+
+
+def test_a_folder_nobody_can_write_to_does_no_harm(here, monkeypatch):
+    def refused(*arguments, **options):
+        raise PermissionError("read-only file system")
+
+    monkeypatch.setattr(cache.tempfile, "mkstemp", refused)
+    advance, found = loaded(SMALL.format(shift=3.0))
+    assert (advance(1.0), found) == (5.0, False)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("room", [0, 600, 4000])
+def test_a_full_disk_does_no_harm(tmp_path, room):
+    """Files may not grow beyond `room` bytes: nothing, half a module, or a module without its machine code."""
+    (tmp_path / "model.py").write_text(MODEL)
+    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
+    environment = os.environ | {"ODELAB_CACHE": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    answer = subprocess.run(
+        [sys.executable, "-c", limit + RUN.format(folder=str(tmp_path))],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    np.testing.assert_allclose(float(answer.stdout.split()[0]), np.exp(-1.5), rtol=1e-7)
+    # What was left behind is not trusted.
+    np.testing.assert_allclose(solved(tmp_path, ODELAB_CACHE=str(tmp_path / "cache"))[0], np.exp(-1.5), rtol=1e-7)
+
+
+def test_two_processes_at_once(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+    environment = os.environ | {"ODELAB_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-W", "error", "-c", RUN.format(folder=str(tmp_path))]
+    running = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for process in running:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        np.testing.assert_allclose(float(out.split()[0]), np.exp(-1.5), rtol=1e-7)
+    (place,) = (tmp_path / "cache" / "kernels").iterdir()
+    assert cache.intact(place)
+    assert not [path for path in place.iterdir() if path.name.startswith("tmp")]
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"ODELAB_CACHE": "/somewhere", "XDG_CACHE_HOME": "/xdg"}, "/somewhere"),
+        ({"XDG_CACHE_HOME": "/xdg"}, "/xdg/odelab"),
+        ({}, "/home/user/.cache/odelab"),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="the rules of this system")
+def test_where_kernels_are_kept(monkeypatch, environment, expected):
+    for name in ("ODELAB_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/user")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert str(cache.folder()) == expected
+
+
+def test_the_folder_does_not_grow_for_ever(here, monkeypatch):
+    monkeypatch.setattr(cache, "KEPT", 3)
+    for number in range(5):
+        loaded(SMALL.format(shift=float(number)))
+        for age, place in enumerate(sorted(here.iterdir(), key=cache.last_used)):
+            os.utime(place / "sums.txt", (number * 100 + age, number * 100 + age))
+    assert len(list(here.iterdir())) == 3
+    assert loaded(SMALL.format(shift=4.0))[1]
+
+
+# The name of a kernel is a hash of its text, so everything a result depends on must be in the text.
+
+
+def text_of(rhs, method=ol.DOPRI5, controller=None, u0=(1.0,), params=(2.0,), layout="single"):
+    problem = ol.Problem(rhs, list(u0), (0.0, 1.0), params)
+    return module_for(request_for(layout, problem, method, controller or ol.adaptive())).text
+
+
+def made(rate, power=2):
+    def rhs(t, u, params):
+        return (-rate * u[0] ** power,)
+
+    return rhs
+
+
+def test_the_same_question_has_the_same_text():
+    assert text_of(made(1.0)) == text_of(made(1.0))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"rhs": made(1.0 + 2**-52)},
+        {"rhs": made(1)},
+        {"rhs": made(1.0, 3)},
+        {"method": ol.RKF45},
+        {"controller": ol.adaptive(law="i")},
+        {"controller": ol.fixed(0.1)},
+        {"controller": ol.adaptive(atol=[1e-9])},
+        {"params": (1.0, 2.0)},
+        {"layout": "lanes"},
+    ],
+)
+def test_another_question_has_another_text(other):
+    assert text_of(**({"rhs": made(1.0)} | other)) != text_of(made(1.0))
+
+
+@pytest.mark.parametrize("same", [{"controller": ol.adaptive(1e-3, 1e-5)}, {"params": (7.0,)}, {"u0": (3.0,)}])
+def test_tolerances_states_and_parameters_are_not_in_the_text(same):
+    assert text_of(made(1.0), **same) == text_of(made(1.0))
+
+
+def test_versions_and_processor_are_in_the_text():
+    import numba
+    from llvmlite import binding
+
+    text = text_of(made(1.0))
+    for part in (ol.kernels.module.metadata.version("odelab"), numba.__version__, np.__version__):
+        assert part in text
+    assert binding.get_host_cpu_name() in text
+
+
+@pytest.mark.slow
+def test_the_first_solve_of_a_fresh_process_is_quick(tmp_path):
+    """At most 0.6 s of processor time, imports included, with the kernel on disk; the best of five."""
+    (tmp_path / "model.py").write_text(MODEL)
+    code = RUN.format(folder=str(tmp_path)) + "\nimport time\nprint(time.process_time())"
+    environment = os.environ | {"ODELAB_CACHE": str(tmp_path / "cache")}
+    times = []
+    for _ in range(6):
+        answer = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        times.append(float(answer.stdout.split()[-1]))
+    assert min(times[1:]) < 0.6
