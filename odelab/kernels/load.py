@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from odelab.compiled.engine import NotCompilable, explained
 from odelab.kernels import cache
 from odelab.kernels.captured import Watch
-from odelab.kernels.module import Module, module_for
+from odelab.kernels.module import LLVM_OPTION, Module, module_for
 from odelab.kernels.request import Request
 from odelab.problem import IN_PLACE
 
@@ -66,7 +66,7 @@ def vectorise_many_rows():
     """
     import llvmlite.binding
 
-    llvmlite.binding.set_option("", "--vectorize-memory-check-threshold=2000")
+    llvmlite.binding.set_option("", LLVM_OPTION)
 
 
 def loaded(module: Module) -> dict[str, Any]:
