@@ -62,7 +62,9 @@ def assert_same_run(kernel, plain, to=1e-10):
     assert kernel.engine == "compiled"
     assert (kernel.steps, kernel.rejected, kernel.evaluations) == (plain.steps, plain.rejected, plain.evaluations)
     assert (kernel.status, kernel.message) == (plain.status, plain.message)
-    np.testing.assert_allclose(kernel.step_t, plain.step_t, rtol=0, atol=1e-6 * np.abs(plain.step_t).max())
+    # DOP853's estimate, of order 8, is the smallest of all differences, so its steps agree in a digit less
+    apart = 1e-5 if plain.method is ol.DOP853 else 1e-6
+    np.testing.assert_allclose(kernel.step_t, plain.step_t, rtol=0, atol=apart * np.abs(plain.step_t).max())
     slopes = np.array([plain.problem.slope(t, u) for t, u in zip(plain.step_t, plain.step_u, strict=True)])
     expected = plain.step_u + slopes * (kernel.step_t - plain.step_t)[:, None]
     np.testing.assert_allclose(kernel.step_u, expected, rtol=0, atol=to * np.abs(expected).max())
