@@ -74,9 +74,9 @@ def ensemble(
                 found = pieces.spread(executor, request, task, starts, sets, report)
             else:
                 found = threaded.run(compiled, task, starts, sets, threads, report)
-            return collected(found, starts, times, "compiled", problem, method, controller)
+            return collected(found, starts, sets, times, "compiled", problem, method, controller)
     found = one_by_one(problem, method, controller, starts, sets, times, maxima, max_steps, engine, report)
-    return collected(found, starts, times, engine, problem, method, controller)
+    return collected(found, starts, sets, times, "python", problem, method, controller)
 
 
 def check_workers(threads, executor):

@@ -19,7 +19,7 @@ class Line:
         now = time.monotonic()
         if now - self.began < self.quiet or (now - self.last < BETWEEN and done < total):
             return
-        if done == total and not self.shown:
+        if done == total and self.quiet and not self.shown:
             return
         self.last, self.shown = now, True
         end = "\n" if done == total else ""

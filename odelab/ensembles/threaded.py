@@ -112,7 +112,7 @@ def work_through(compiled, task: Task, queue, starts, params, found: Found, stop
         if empty:
             return
         elapsed = time.perf_counter() - began
-        sweeps = max(256, int(sweeps * min(8.0, SLICE / max(elapsed, 1e-6))))
+        sweeps = min(max(256, int(sweeps * min(8.0, SLICE / max(elapsed, 1e-6)))), 1 << 40)
         told()
 
 

@@ -17,6 +17,7 @@ from odelab.stability import twin_stages
 INTERRUPTED, REACHED, ATTEMPTS_SPENT, STEP_LOST, NOT_FINITE = range(5)  # how a trajectory ended
 CODES = "REACHED, ATTEMPTS_SPENT, STEP_LOST, NOT_FINITE = range(1, 5)"
 NOBODY, RETIRED = -1, -2  # instead of a trajectory's index: waiting for one, the queue is empty
+BEYOND = 1 << 52  # counted steps: past t1, so that a retired lane stands still
 MANY_COMPONENTS = 5  # from here on one attempt keeps the processor busy
 
 ARGUMENTS = (
@@ -30,7 +31,7 @@ MAXIMA = ("maxima",)
 DONE = """
 @njit(**OPTIONS)
 def done(index, t, t1, attempts, max_attempts, dt):
-    return index < 0 or t == t1 or attempts >= max_attempts or dt == 0.0
+    return index < 0 or t == t1 or attempts >= max_attempts or dt != dt
 """.strip()
 
 
@@ -115,7 +116,7 @@ def handed_in(request: Request) -> list[str]:
         "status = REACHED",
         "if t[l] != t1:",
         "    status = ATTEMPTS_SPENT",
-        "    if dt[l] == 0.0:  # the last attempt came to nothing",
+        "    if dt[l] != dt[l]:  # NaN: the last attempt came to nothing",
         "        status = STEP_LOST if judged[l] < math.inf else NOT_FINITE",
         "        counts[j, 1] -= 1",
         "statuses[j] = status",
@@ -167,6 +168,7 @@ def taken(request: Request) -> list[str]:
         f"    index[l] = {RETIRED}",
         "    t[l] = t1",
         "    dt[l] = 0.0",
+        f"    accepted[l] = {BEYOND}",
         *(["    due[l] = direction * math.inf"] if request.points else []),
         "    idle += 1",
     ]
@@ -216,7 +218,7 @@ def attempt(request: Request, tag: str, place: str) -> list[str]:
     lines += [
         f"attempts[{place}] += 1",
         f"accepted[{place}] += 1 if accept{tag} else 0",
-        f"dt[{place}] = dt_next{tag} if {'moves' if request.law else 'accept'}{tag} else 0.0",
+        f"dt[{place}] = dt_next{tag} if {'moves' if request.law else 'accept'}{tag} else math.nan",
         f"flagged += 1 if done(0, t{tag}, t1, attempts[{place}], max_attempts, dt[{place}]){due} else 0",
     ]
     return lines

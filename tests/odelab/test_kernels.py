@@ -53,13 +53,19 @@ def both(problem, method, controller, **options):
     )
 
 
-def assert_same_run(kernel, plain, to=1e-10):
+def digits(method):
+    """(of the states, of the times): of two estimates that cancel each other, rounding leaves little."""
+    return (1e-8, 1e-4) if method is ol.DOP853 else (1e-10, 1e-6)
+
+
+def assert_same_run(kernel, plain):
     """The same steps taken and refused, the same states to ten digits.
 
     An error estimate is a small difference of large numbers, so the last bits of the slopes are the last digits of the
     step sizes; a state is compared with the other's at its own time, along the slope.
     """
     assert kernel.engine == "compiled"
+    of_states, of_times = digits(plain.method)
     assert (kernel.steps, kernel.rejected, kernel.evaluations) == (plain.steps, plain.rejected, plain.evaluations)
     assert (kernel.status, kernel.message) == (plain.status, plain.message)
     # DOP853's estimate, of order 8, is the smallest of all differences, so its steps agree in a digit less
@@ -67,9 +73,9 @@ def assert_same_run(kernel, plain, to=1e-10):
     np.testing.assert_allclose(kernel.step_t, plain.step_t, rtol=0, atol=apart * np.abs(plain.step_t).max())
     slopes = np.array([plain.problem.slope(t, u) for t, u in zip(plain.step_t, plain.step_u, strict=True)])
     expected = plain.step_u + slopes * (kernel.step_t - plain.step_t)[:, None]
-    np.testing.assert_allclose(kernel.step_u, expected, rtol=0, atol=to * np.abs(expected).max())
-    np.testing.assert_allclose(kernel.error, plain.error, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(kernel.sai, plain.sai, rtol=1e-5)
+    np.testing.assert_allclose(kernel.step_u, expected, rtol=0, atol=of_states * np.abs(expected).max())
+    np.testing.assert_allclose(kernel.error, plain.error, rtol=1e3 * of_times, atol=10 * of_times)
+    np.testing.assert_allclose(kernel.sai, plain.sai, rtol=10 * of_times)
 
 
 @every_kernel
@@ -81,9 +87,7 @@ def test_adaptive_runs_are_the_one_sources(name, method, law, start, rate, rtol)
     problem = problem.replace(u0=start * problem.u0, params=tuple(rate * p for p in problem.params))
     if method is ol.HEUN:
         rtol = 100 * rtol
-    # Of two estimates that cancel each other, rounding leaves less.
-    digits = 1e-8 if method is ol.DOP853 else 1e-10
-    assert_same_run(*both(problem, method, ol.adaptive(rtol, 0.01 * rtol, law)), digits)
+    assert_same_run(*both(problem, method, ol.adaptive(rtol, 0.01 * rtol, law)))
 
 
 @pytest.mark.parametrize(("name", "method"), FIXED, ids=lambda x: getattr(x, "name", x))
@@ -117,7 +121,7 @@ def test_every_method_with_every_law(method, law):
     for name, problem in SYSTEMS.items():
         if name == "kinked":  # not smooth: where it kinks, every bit of a step counts
             continue
-        assert_same_run(*both(problem, method, ol.adaptive(1e-4, 1e-6, law)), 1e-8 if method is ol.DOP853 else 1e-10)
+        assert_same_run(*both(problem, method, ol.adaptive(1e-4, 1e-6, law)))
 
 
 def test_hairer_and_wanners_estimate_is_recorded():
