@@ -6,8 +6,10 @@ blocks is then odelab's own formula applied to the norms (the norm of a norm is 
 
 import math
 
+import numpy as np
 import torch
 
+from netbridge import kernel
 from netbridge.unit import Spending, Spent
 from odelab.namespace import norm
 from odelab.stiffness import relative_slope
@@ -95,9 +97,11 @@ class Recorder:
     def advance(self, k: int, state: torch.Tensor, slope: torch.Tensor, relu: bool, opens: bool) -> torch.Tensor:
         """state + slope in the memory of the slope, perhaps through a ReLU, measured a portion at a time.
 
-        A portion stays in the cache while it is measured, added and projected: the norms cost little more than their
-        arithmetic.
+        A portion stays in the cache while it is measured, added and projected; large maps go through a compiled loop.
         """
+        if relu and not self.increments and not self.careful and (norms := kernel.advance(state, slope)) is not None:
+            self.below[k], self.above[k] = norms
+            return slope
         size = max(1, SLAB // (numbers(state) * state.element_size()))
         above, below = [], []
         for u, f in portions(state, slope, size):
@@ -119,31 +123,24 @@ class Recorder:
         if self.increments and before is not None:
             self.above[k] = differences(before, new, self.norms)
 
-    def norms_of(self, found: dict[int, torch.Tensor], columns: list[int]) -> torch.Tensor:
-        """(N, T) in double precision on the CPU; NaN where there is none."""
-        sizes: dict[int, list[int]] = {}
-        for k in columns:
-            if k in found:
-                sizes.setdefault(found[k].shape[1], []).append(k)
-        one = self.below[columns[0]]
-        norms = torch.full((len(one), len(columns)), torch.nan, dtype=torch.float64)
-        for pieces, blocks in sizes.items():  # blocks of one shape together: fewer, larger operations
-            stacked = torch.stack([found[k] for k in blocks], 1)
-            norms[:, [columns.index(k) for k in blocks]] = (
-                (stacked[:, :, 0] if pieces == 1 else torch.linalg.vector_norm(stacked, dim=2)).double().cpu()
-            )
-        return norms
-
     def collect(self) -> bool:
-        """Puts the norms of this pass in order; could no square have left the range of its precision?"""
+        """Puts the norms of this pass in order, (N, T); could no square have left the range of its precision?"""
         columns = sorted(self.below)
-        self.state_norms, self.slope_norms = (self.norms_of(found, columns) for found in (self.below, self.above))
-        limits = torch.finfo(self.below[columns[0]].dtype)
-        values = torch.cat([self.state_norms, self.slope_norms])
-        safe = (values > (limits.tiny / limits.eps) ** 0.5 * PIECE) & (values < limits.max**0.5)
-        return bool((values.isnan() | safe).all())
+        found = [self.below[k] for k in columns] + [self.above[k] for k in columns if k in self.above]
+        pieces = torch.cat(found, 1).double().cpu().numpy()
+        ends = np.cumsum([norms.shape[1] for norms in found])
+        whole = pieces
+        if len(ends) != pieces.shape[1]:  # the norm of the norms of pieces
+            with np.errstate(over="ignore", under="ignore"):
+                whole = np.sqrt(np.add.reduceat(pieces * pieces, ends - [norms.shape[1] for norms in found], axis=1))
+        self.state_norms = whole[:, : len(columns)]
+        self.slope_norms = np.full_like(self.state_norms, np.nan)
+        self.slope_norms[:, [k in self.above for k in columns]] = whole[:, len(columns) :]
+        limits = torch.finfo(found[0].dtype)
+        low, high = (limits.tiny / limits.eps) ** 0.5 * PIECE, limits.max**0.5
+        return not ((whole <= low) | (whole >= high)).any()  # NaN is none of this function's business
 
-    def indices(self) -> torch.Tensor:
+    def indices(self) -> np.ndarray:
         """NSI of this pass, (N, T), NaN where there is no increment: odelab's formula; the norm of a norm is itself."""
         shape = self.state_norms.shape
         return relative_slope(self.state_norms.reshape(-1, 1), self.slope_norms.reshape(-1, 1)).reshape(shape)

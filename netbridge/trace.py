@@ -10,6 +10,7 @@ from torch import nn
 from netbridge.batches import Feeder, Tuned, batches_of
 from netbridge.detect import tracer_of
 from netbridge.keeping import Keeper, Trajectories, trajectories
+from netbridge.network import Network
 from netbridge.passes import evaluation, sample_of, unwrapped
 from netbridge.progress import Progress
 from netbridge.record import INCREMENT, SLOPE, Record
@@ -43,7 +44,9 @@ def trace(
     feeder = Feeder(net, batch_size, tune)
     batches, total = batches_of(images)
     rows, kept, tracer, recorder = [], [], None, None
-    with evaluation(net), torch.no_grad(), Tuned(net) if tune else contextlib.nullcontext():
+    ours = isinstance(net, Network)  # somebody else's may cache a tensor that inference mode would spoil for training
+    without_gradients = torch.inference_mode() if ours else torch.no_grad()
+    with evaluation(net), without_gradients, Tuned(net) if tune else contextlib.nullcontext():
         for whole in batches:
             for batch in feeder.cut(whole, whole=total is None or len(whole) != total):
                 if tracer is None:
@@ -70,7 +73,7 @@ def one_pass(tracer, recorder, batch, done: int) -> np.ndarray:
         recorder.begin()
         tracer(batch, recorder)
         recorder.collect()
-    nsi = recorder.indices().numpy()
+    nsi = recorder.indices()
     wrong = ~np.isfinite(nsi)
     if wrong.any():
         wrong[:, [k not in recorder.above for k in sorted(recorder.below)]] = False  # no increment across shapes

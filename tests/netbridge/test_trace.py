@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import netbridge as nb
 import odelab as ol
-from netbridge import recording
+from netbridge import kernel, recording
 from odelab import core
 
 SMALL = {"depth": 14, "widths": (4, 8, 8)}
@@ -121,6 +121,48 @@ def test_plain_steps_are_added_projected_and_measured_in_one_go(images, monkeypa
         net.register_forward_hook(lambda net, args, out: outputs.append(out))
         nb.trace(net, images)
         assert torch.equal(outputs[0], net(images.double()))
+
+
+@hypothesis.given(
+    size=some.tuples(some.integers(1, 3), some.integers(1, 30), some.integers(1, 9), some.integers(1, 9)),
+    channels_last=some.booleans(),
+    seed=some.integers(0, 100),
+)
+@hypothesis.settings(deadline=None, max_examples=25)
+def test_the_compiled_loop_is_torchs_operations(size, channels_last, seed):
+    torch.manual_seed(seed)
+    state, slope = torch.randn(2, *size, dtype=torch.float32)
+    if channels_last:
+        state, slope = (x.contiguous(memory_format=torch.channels_last) for x in (state, slope))
+    slope[0, 0, 0, 0] = -state[0, 0, 0, 0]
+    wanted = torch.relu(state + slope)
+    lengths = [torch.linalg.vector_norm(x.double().flatten(1), dim=1) for x in (state, slope)]
+    large, threads = kernel.LARGE, torch.get_num_threads()
+    try:
+        kernel.LARGE = 0
+        torch.set_num_threads(1)
+        found = kernel.advance(state, slope)
+    finally:
+        kernel.LARGE = large
+        torch.set_num_threads(threads)
+    assert torch.equal(slope, wanted)
+    for norms, length in zip(found, lengths, strict=True):
+        torch.testing.assert_close(norms[:, 0].double(), length, rtol=2e-7, atol=0.0)
+
+
+def test_the_compiled_loop_passes_on_what_is_no_number(images, monkeypatch):
+    monkeypatch.setattr(kernel, "LARGE", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    slope = torch.randn(1, 40)
+    slope[0, 7] = torch.nan
+    kernel.advance(torch.randn(1, 40), slope)
+    assert slope.isnan().sum() == 1
+    net = nb.resnet(**SMALL).eval()
+    np.testing.assert_allclose(nb.trace(net, images).nsi, literal(net, images, "slope"), rtol=1e-6)
+    for other in (images.double(), torch.randn(4, 3, 32, 32).transpose(2, 3), images.bfloat16()):
+        assert kernel.advance(other, other.clone(memory_format=torch.contiguous_format)) is None
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    assert kernel.advance(images, images.clone()) is None
 
 
 def test_kept_trajectories_are_runs_of_euler(images):
