@@ -15,44 +15,10 @@ import torch
 from torch.nn import functional as F
 
 import netbridge as nb
-from benchmarks import machine, rows
+from benchmarks import machine, net_spectra, net_trace, rows
+from benchmarks.networks import Size, network, relative_error, runner
 from benchmarks.rows import Row, at_least, at_most, below
-from benchmarks.timing import Contestant, compare
-
-
-@dataclasses.dataclass(frozen=True)
-class Size:
-    depths: tuple[int, ...] = (56, 164)
-    batch: int = 128
-    rounds: int = 15
-    seconds: float = 120.0
-    clock: str = "processor"
-
-    def images(self) -> torch.Tensor:
-        torch.manual_seed(0)
-        return torch.randn(self.batch, 3, 32, 32).to(memory_format=torch.channels_last)
-
-    def compare(self, work: str, ours: Contestant, peers: dict, **more) -> list[Row]:
-        return compare(work, ours, peers, rounds=self.rounds, seconds=self.seconds, clock=self.clock, **more)
-
-
-def network(depth: int, controller="constant", precision=torch.float32) -> nb.Network:
-    """Weights as training leaves them, away from the initial zeros and ones."""
-    torch.manual_seed(depth)
-    net = nb.resnet(depth, controller=controller)
-    with torch.no_grad():
-        for tensor in (*net.parameters(), *net.buffers()):
-            if tensor.ndim == 1:
-                tensor.mul_(1.0 + 0.2 * torch.rand_like(tensor)).add_(0.1 * torch.rand_like(tensor))
-    return net.to(precision).eval().to(memory_format=torch.channels_last)
-
-
-def runner(net: Callable, images: torch.Tensor) -> Callable:
-    def run():
-        with torch.inference_mode():
-            return net(images)
-
-    return run
+from benchmarks.timing import Contestant
 
 
 def handwritten(net: nb.Network) -> Callable:
@@ -71,10 +37,6 @@ def handwritten(net: nb.Network) -> Callable:
         return net.head.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
     return forward
-
-
-def relative_error(wanted: torch.Tensor) -> Callable[[torch.Tensor], float]:
-    return lambda got: float((got - wanted).abs().max() / wanted.abs().max())
 
 
 def forward(size: Size):
@@ -121,16 +83,22 @@ def exactness(size: Size):
             yield Row(f"ResNet-{depth}", f"merged, {name}", "", worst / limit, goal=below(1.0), unit=f"times {limit:g}")
 
 
-SECTIONS: dict[str, Callable] = {"forward": forward, "merging": merging, "exactness": exactness}
+SECTIONS: dict[str, Callable] = {
+    "forward": forward,
+    "merging": merging,
+    "exactness": exactness,
+    **net_trace.SECTIONS,
+    **net_spectra.SECTIONS,
+}
 
 
 def main(arguments=None) -> int:
     options = parsed(arguments)
     torch.set_num_threads(options.threads)
     tuned = nb.tune_allocator()
-    size = Size(clock="processor" if options.threads == 1 else "wall")
+    size = Size(threads=options.threads, clock="processor" if options.threads == 1 else "wall")
     if options.quick:
-        size = dataclasses.replace(size, depths=(20,), batch=32, rounds=5, seconds=10.0)
+        size = dataclasses.replace(size, depths=(20,), batch=32, rounds=5, seconds=10.0, quick=True)
     head = f"{machine.describe()}\n{options.threads} threads, allocator {'tuned' if tuned else 'as it comes'}"
     print(head, flush=True)
     started, found = time.perf_counter(), []
