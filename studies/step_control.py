@@ -1,0 +1,198 @@
+"""First paper, Table 4 and lottery tickets: StepNet's inputs, adaptors and places (about 5 s; 1 h with --train).
+
+Claims examined: both states are the better input, the chosen adaptor the better one, and controllers on the few
+stiffest blocks do as well as on all (Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System
+Perspective, 2023, Section 3.1). Default: the results that come with the repository; `--train` makes what is missing.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Literal
+
+import torch
+import tyro
+
+import netbridge as nb
+from netbridge import data as datasets
+from studies import _step_results as results
+from studies import _step_runs as runs
+from studies import train
+from studies._step_training import work_off
+
+SMALL = {"depth": 14, "recipe": "short", "epochs": 5, "seeds": (2,), "few": 2}
+# One block in ten is few: at most so many are stiff for most degrees, Figure 6. The rest is Section 3 and Table 6.
+FULL = {"depth": 164, "recipe": "paper", "epochs": None, "seeds": (5,), "few": 5}
+SMOKE = {"dataset": "digits", "epochs": 1, "seeds": (1,), "images": 256, "train": True, "own": True}
+FIRST = (runs.PLAIN, runs.OURS, runs.SE)  # then the tickets, then the other cells
+SMOKE_ROWS = (runs.PLAIN, runs.OURS, runs.STIFFEST)
+
+
+@dataclasses.dataclass
+class Arguments:
+    """Which inputs and which adaptor StepNet should have, and on which blocks a controller is worth its place."""
+
+    part: Literal["both", "ablation", "ticket"] = "both"
+    """ablation: Table 4; ticket: controllers on the stiffest blocks against others."""
+    train: bool = False
+    """Train what is missing; killed and started again, it goes on. Processes with one --out share the work."""
+    full: bool = False
+    """The paper's depth, recipe and number of seeds; give it a GPU."""
+    dataset: Literal["cifar10", "cifar100", "stl10", "digits"] = "cifar10"
+    """What to train on."""
+    fallback: Literal["digits"] | None = None
+    """Train on this instead where the data set cannot be had; without it, that is an error."""
+    depth: int | None = None
+    """Layers of the networks: 14, with --full 164."""
+    recipe: str | None = None
+    """short, with --full paper; see netbridge.recipes.RECIPES."""
+    epochs: int | None = None
+    """5; with --full or another recipe what that says."""
+    seeds: tuple[int, ...] = ()
+    """One number: so many, from 0 on; several: these. 2, with --full 5."""
+    images: int | None = None
+    """Only the first so many training images."""
+    few: int | None = None
+    """How many blocks a ticket has: 2, with --full 5."""
+    draws: int = 1
+    """How often per seed as many blocks are drawn at random."""
+    ticket_controller: str = "stepnet"
+    """Whose tickets: a controller's name, asr(se), or JSON."""
+    counted_only: bool = False
+    """Only blocks that the paper's index counts may hold a ticket: not the first of a stage."""
+    only: tuple[str, ...] = ()
+    """Only these rows, by their names in the tables."""
+    own: bool = False
+    """Leave the results that come with the repository aside."""
+    ship: bool = False
+    """Put new results where those of the repository are."""
+    keep: bool = False
+    """Keep the trained networks, not only what they scored."""
+    device: str | None = None
+    threads: int | None = None
+    data_root: Path | None = None
+    """Where data sets live; the shared cache by default."""
+    out: Path = Path("results/step_control")
+    """Where results, figures, tables, report.md and record.json go."""
+    smoke: bool = False
+    """A run of seconds on the digits that only shows that everything works."""
+
+
+def main(arguments: Arguments):
+    if arguments.smoke:
+        arguments = dataclasses.replace(arguments, **SMOKE, only=SMOKE_ROWS)
+    arguments = settled(arguments)
+    data, notice, arguments = images_of(arguments) if arguments.train else (None, "", arguments)
+    if notice:
+        print(f"{notice}\n", flush=True)
+    plan = Plan(arguments)
+    if arguments.train:
+        if arguments.threads:
+            torch.set_num_threads(arguments.threads)
+        nb.tune_allocator()
+        place = results.SHIPPED if arguments.ship else plan.own
+        work_off(plan.runs, plan.find, data, plan.own, place, arguments.device, arguments.keep, say)
+
+
+def say(line: str):
+    print(line, flush=True)
+
+
+def settled(arguments: Arguments) -> Arguments:
+    """Every number given, and sensible."""
+    scale = FULL if arguments.full else SMALL
+    if arguments.recipe not in (None, scale["recipe"]):
+        scale = {**scale, "epochs": None}
+    given = {key: getattr(arguments, key) for key in scale}
+    arguments = dataclasses.replace(
+        arguments, **{key: scale[key] if value in (None, ()) else value for key, value in given.items()}
+    )
+    seeds = arguments.seeds
+    seeds = tuple(range(seeds[0])) if len(seeds) == 1 else tuple(dict.fromkeys(seeds))
+    if not seeds or min(seeds) < 0:
+        raise SystemExit(f"`--seeds` is a number of seeds, or several of them from 0 on; got {arguments.seeds}.")
+    for name in ("few", "draws", "images"):
+        if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
+            raise SystemExit(f"`--{name}` must be at least 1, got {getattr(arguments, name)}.")
+    known = (*runs.CELLS, *runs.TICKETS)
+    for name in arguments.only:
+        if name not in known:
+            raise SystemExit(f"`--only` knows {', '.join(known)}; got {name!r}.")
+    return dataclasses.replace(arguments, seeds=seeds)
+
+
+def images_of(arguments: Arguments):
+    """The data set; or the fallback, a notice that says so, and the arguments of that run."""
+    try:
+        data = datasets.load(arguments.dataset, arguments.data_root)
+        notice = ""
+    except datasets.DataUnavailable as error:
+        if arguments.fallback is None:
+            raise SystemExit(f"studies.step_control: {error}") from None
+        reason = str(error).splitlines()[0].removesuffix(" One of these helps:")
+        notice = (
+            f"NOT {arguments.dataset}: {reason} This run trains on {arguments.fallback} instead; its numbers are about "
+            f"{arguments.fallback} and nothing else."
+        )
+        arguments = dataclasses.replace(arguments, dataset=arguments.fallback, fallback=None)
+        data = datasets.load(arguments.dataset, arguments.data_root)
+    if arguments.images is not None and arguments.images > len(data.train_images):
+        raise SystemExit(f"`--images` must be at most {len(data.train_images)}, got {arguments.images}.")
+    return data, notice, arguments
+
+
+class Plan:
+    """The networks of this experiment in the order in which they are wanted: one seed after the other."""
+
+    def __init__(self, arguments: Arguments):
+        self.arguments = arguments
+        recipe = train.chosen_recipe(
+            train.Arguments(recipe=arguments.recipe, dataset=arguments.dataset, epochs=arguments.epochs)
+        )
+        self.scale = runs.Scale(arguments.dataset, arguments.depth, recipe, arguments.images)
+        self.own = arguments.out / "runs"
+        self.folders = (self.own,) if arguments.own else (self.own, results.SHIPPED)
+        self.among = runs.candidates(self.scale, arguments.counted_only)
+        if arguments.part != "ablation" and arguments.few > len(self.among):
+            raise SystemExit(f"`--few` must be at most {len(self.among)}, got {arguments.few}.")
+
+    def find(self, run: runs.Run) -> results.Result | None:
+        return results.find(run, self.folders)
+
+    def wanted(self, row: str) -> bool:
+        return not self.arguments.only or row in self.arguments.only
+
+    def cell(self, row: str, seed: int) -> runs.Run:
+        return runs.run(self.scale, runs.CELLS[row], seed)
+
+    def ticket(self, placed: str, seed: int, draw: int = 0) -> runs.Run | None:
+        """None where the plain network of this seed, whose stiffness decides, is not there yet."""
+        nsi = None
+        if placed in (runs.STIFFEST, runs.LEAST):
+            plain = self.find(self.cell(runs.PLAIN, seed))
+            if plain is None:
+                return None
+            nsi = plain.nsi
+        on = runs.ticket(placed, nsi, self.among, self.arguments.few, seed, draw)
+        return runs.run(self.scale, train.named(self.arguments.ticket_controller), seed, on)
+
+    def tickets(self, placed: str, seed: int) -> list[runs.Run | None]:
+        """One, or as many as are drawn at random."""
+        draws = self.arguments.draws if placed == runs.RANDOM else 1
+        return [self.ticket(placed, seed, draw) for draw in range(draws)]
+
+    def runs(self) -> list[runs.Run]:
+        """Those that can be named by now, each once."""
+        found: dict[str, runs.Run] = {}
+        for seed in self.arguments.seeds:
+            planned = [self.cell(runs.PLAIN, seed)]
+            cells = [] if self.arguments.part == "ticket" else [row for row in runs.CELLS if self.wanted(row)]
+            tickets = [] if self.arguments.part == "ablation" else [row for row in runs.TICKETS if self.wanted(row)]
+            planned += [self.cell(row, seed) for row in cells if row in FIRST]
+            planned += [one for row in tickets for one in self.tickets(row, seed)]
+            planned += [self.cell(row, seed) for row in cells if row not in FIRST]
+            found |= {one.stem: one for one in planned if one is not None}
+        return list(found.values())
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Arguments, prog="python -m studies.step_control", description=__doc__))
