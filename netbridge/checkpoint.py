@@ -5,7 +5,6 @@ Nothing in such a file can run code. It is written beside its place and then ren
 
 import contextlib
 import json
-import os
 from pathlib import Path
 
 import safetensors
@@ -15,6 +14,7 @@ from safetensors.torch import save_file
 from netbridge.fold import fold_structure
 from netbridge.network import Network
 from netbridge.resnet import assemble
+from netbridge.whole import whole
 
 FORMAT = 1
 KEY = "netbridge"
@@ -37,14 +37,8 @@ def save(net: Network, path, about: dict | None = None) -> Path:
     except TypeError as error:
         raise TypeError(f"`about` must be plain numbers, strings, lists and dictionaries: {error}.") from None
     state = {name: tensor.detach().contiguous().cpu() for name, tensor in net.state_dict().items()}
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with whole(path) as unfinished:
         save_file(state, unfinished, metadata={KEY: record})
-        with unfinished.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
     return path
 
 

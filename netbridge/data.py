@@ -22,6 +22,7 @@ import torch
 from safetensors.torch import save_file
 
 from netbridge import decoding, sources
+from netbridge.whole import whole
 
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")
 
@@ -172,12 +173,8 @@ def read_ready(path: Path, digest: str | None) -> dict | None:
 
 
 def write_ready(path: Path, arrays: dict) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with whole(path) as unfinished:
         save_file({part: arrays[part].contiguous() for part in PARTS}, unfinished, {"digest": digest_of(arrays)})
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def dataset(name: str, arrays: dict, names: tuple[str, ...]) -> Dataset:

@@ -2,13 +2,13 @@
 
 import contextlib
 import dataclasses
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 import odelab
+from netbridge.whole import whole
 
 SLOPE, INCREMENT = "slope", "increment"
 
@@ -96,13 +96,8 @@ class Record:
     def save(self, path) -> Path:
         """Write an .npz file: beside its place first, then renamed."""
         path = Path(path)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with unfinished.open("wb") as file:
-                np.savez_compressed(file, **{**dataclasses.asdict(self), "names": np.array(self.names, dtype=str)})
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole(path) as unfinished, unfinished.open("wb") as file:
+            np.savez_compressed(file, **{**dataclasses.asdict(self), "names": np.array(self.names, dtype=str)})
         return path
 
     @classmethod

@@ -1,12 +1,13 @@
 """What a run of training needs to go on as if it had never stopped, in one file that is whole or not there."""
 
 import json
-import os
 from pathlib import Path
 
 import safetensors
 import torch
 from safetensors.torch import save_file
+
+from netbridge.whole import whole
 
 KEY = "training"
 
@@ -35,16 +36,8 @@ def restore(tensors: dict, net, optimizer, averaged) -> None:
 
 
 def write(path: Path, tensors: dict, record: dict) -> None:
-    """Beside its place, to the disk, then renamed."""
-    sweep(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with whole(path) as unfinished:
         save_file(tensors, unfinished, {KEY: json.dumps(record)})
-        with unfinished.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def read(path: Path) -> tuple[dict, dict] | None:
@@ -59,15 +52,3 @@ def read(path: Path) -> tuple[dict, dict] | None:
         raise ValueError(
             f"{path}: damaged, training cannot go on from it ({error}). Delete it to start anew."
         ) from None
-
-
-def sweep(path: Path) -> None:
-    """Remove what killed processes left half-written."""
-    for leftover in path.parent.glob(f".{path.name}.*.part"):
-        leftover.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    unfinished.write_text(text)
-    os.replace(unfinished, path)

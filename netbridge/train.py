@@ -21,6 +21,7 @@ from netbridge.augment import Batches, generator
 from netbridge.evaluation import evaluate
 from netbridge.optimizer import floats, make_optimizer
 from netbridge.progress import Progress
+from netbridge.whole import sweep, whole
 
 WATCH = 25  # steps between two looks at whether the loss is still a number
 AVERAGE_EVERY, AVERAGE_DECAY = 5, 0.95**5  # steps; Jordan 2024, Section 3.4
@@ -236,13 +237,17 @@ class Run:
     def write_log(self):
         head = {**self.about, "recipe": self.recipe.as_json(), "torch": torch.__version__, "device": str(self.device)}
         lines = [head, *self.log]
-        resume.write_text(self.log_path, "".join(json.dumps(record) + "\n" for record in lines))
+        with whole(self.log_path) as unfinished:
+            unfinished.write_text("".join(json.dumps(record) + "\n" for record in lines))
 
     def restore(self):
         """Go on where the last session ended; refuse what belongs to another run."""
         if self.path is None:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.rank == 0:
+            for place in (self.path, self.resume_path):
+                sweep(place, age=0.0)  # a path belongs to one run, and this is it
         found = resume.read(self.resume_path)
         if found is None:
             return
@@ -262,7 +267,6 @@ class Run:
         self.net.about = {**self.about, **results, "epochs": self.recipe.epochs, "seconds": round(self.seconds, 1)}
         if self.path is not None and self.rank == 0:
             checkpoint.save(self.net.to(memory_format=torch.contiguous_format), self.path)
-            resume.sweep(self.path)
             self.resume_path.unlink(missing_ok=True)
         distributed.wait()
 

@@ -11,8 +11,11 @@ import tyro
 
 import netbridge as nb
 from netbridge import data, distributed, recipes, train
+from studies import _record
 
 SHIPPED = Path(nb.__file__).parent / "networks"
+SHAPES = {"digits": {"depth": 32, "width": 4}}  # small images ask for less, and every network costs a download
+MULTIPLE = {"fca": 16}  # of this many channels: FCA shares sixteen frequencies out among them
 CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm")
 QUEUE = (  # in the order in which they are wanted
     *((name, 0) for name in CONTROLLERS[:4]),
@@ -30,6 +33,8 @@ class Arguments:
     """A controller's name, asr(se), or JSON such as {"name": "stepnet", "inputs": "now"}."""
     seed: int = 0
     depth: int = 20
+    width: int = 16
+    """Channels of the first stage; each further stage has twice as many."""
     recipe: str = "short"
     """One of netbridge.recipes.RECIPES; on the digits `short` means `digits`."""
     dataset: str = "cifar10"
@@ -66,8 +71,11 @@ def main(arguments: Arguments):
         except data.DataUnavailable as error:
             raise SystemExit(f"python -m studies.train: {error}") from None
         if arguments.queue is None:
-            path = arguments.out / f"{stem(arguments.controller, arguments.depth, arguments.seed)}.safetensors"
+            record = _record.Record("train", arguments, arguments.out)
+            path = arguments.out / f"{stem(arguments)}.safetensors"
             one(arguments, images, path)
+            if distributed.rank() == 0:
+                report(record, path)
         else:
             shipped(arguments, images)
 
@@ -83,13 +91,17 @@ def shipped(arguments: Arguments, images):
     locks = data.default_root() / "queue" / arguments.dataset
     locks.mkdir(parents=True, exist_ok=True)
     for name, seed in QUEUE:
-        path = folder / f"{stem(name, arguments.depth, seed)}.safetensors"
+        chosen = {"controller": name, "seed": seed, "curve": False, **SHAPES.get(arguments.dataset, {})}
+        this = dataclasses.replace(arguments, **chosen)
+        if this.width % MULTIPLE.get(name, 1):
+            continue
+        path = folder / f"{stem(this)}.safetensors"
         if path.is_file():
             continue
         try:
             with filelock.FileLock(locks / f"{path.stem}.lock", timeout=0):
                 if not path.is_file():
-                    one(dataclasses.replace(arguments, controller=name, seed=seed, curve=False), images, path)
+                    one(this, images, path)
         except filelock.Timeout:
             continue
 
@@ -100,7 +112,8 @@ def one(arguments: Arguments, images, path: Path):
         return
     recipe = chosen_recipe(arguments)
     torch.manual_seed(arguments.seed)
-    net = nb.resnet(arguments.depth, len(images.names), controller=named(arguments.controller))
+    widths = None if arguments.width == 16 else [arguments.width * factor for factor in (1, 2, 4)]
+    net = nb.resnet(arguments.depth, len(images.names), controller=named(arguments.controller), widths=widths)
     about = {"controller": arguments.controller, "depth": arguments.depth}
     began = time.perf_counter()
     net = train.train(net, images, recipe, arguments.seed, path, about, arguments.device, compiled=arguments.compile)
@@ -114,6 +127,26 @@ def one(arguments: Arguments, images, path: Path):
             f"{time.perf_counter() - began:.0f} s in this session.",
             flush=True,
         )
+
+
+def report(record: _record.Record, path: Path):
+    """What the network's header says, and the files beside it."""
+    about = nb.load(path).about
+    results = (
+        "controller",
+        "depth",
+        "seed",
+        "dataset",
+        "epochs",
+        "test_accuracy",
+        "test_errors",
+        "test_loss",
+        "seconds",
+    )
+    record.table("trained", [{"network": path.stem} | {key: about[key] for key in results}])
+    curve = (path.with_suffix(".jsonl"), *(path.with_suffix(kind) for kind in (".png", ".svg")))
+    record.files += [path, *(file for file in curve if file.is_file())]
+    record.close()
 
 
 def chosen_recipe(arguments: Arguments) -> recipes.Recipe:
@@ -135,10 +168,11 @@ def named(text: str):
     return text
 
 
-def stem(controller: str, depth: int, seed: int) -> str:
-    """A file name: asr(se) becomes asr-se."""
-    plain = re.sub(r"\W+", "-", controller).strip("-")
-    return f"resnet{depth}-{plain}-seed{seed}"
+def stem(arguments: Arguments) -> str:
+    """A file name: asr(se) becomes asr-se; a width is named where it is not the papers'."""
+    plain = re.sub(r"\W+", "-", arguments.controller).strip("-")
+    width = "" if arguments.width == 16 else f"-width{arguments.width}"
+    return f"resnet{arguments.depth}{width}-{plain}-seed{arguments.seed}"
 
 
 if __name__ == "__main__":

@@ -169,14 +169,15 @@ class TestWhatIsLeft:
 
 class TestCommand:
     def test_names(self):
-        from studies.train import named, stem
+        from studies.train import Arguments, named, stem
 
         assert named("asr(se)") == nb.asr("se")
         assert nb.resnet(14, controller=named('{"name": "stepnet", "inputs": "now"}')).config["controllers"][1] == {
             "name": "stepnet",
             "inputs": "now",
         }
-        assert stem("asr(se)", 20, 1) == "resnet20-asr-se-seed1"
+        assert stem(Arguments(controller="asr(se)", seed=1)) == "resnet20-asr-se-seed1"
+        assert stem(Arguments(depth=14, width=8)) == "resnet14-width8-constant-seed0"
         assert named("eca") == "eca"
 
     def test_no_data_and_no_network_names_three_remedies(self, tmp_path, monkeypatch):
@@ -199,11 +200,12 @@ class TestCommand:
         few = runs.few()
         monkeypatch.setattr(data, "load", lambda name, root=None: few)
         monkeypatch.setattr(data, "default_root", lambda: tmp_path / "cache")
-        monkeypatch.setattr(study, "QUEUE", (("constant", 0), ("asr(se)", 1)))
+        monkeypatch.setattr(study, "QUEUE", (("constant", 0), ("fca", 0), ("asr(se)", 1)))
+        monkeypatch.setattr(study, "SHAPES", {"digits": {"width": 4}})
         arguments = study.Arguments(dataset="digits", depth=8, epochs=1, batch=16, queue="shipped", device="cpu")
         study.main(arguments)
         found = sorted(path.name for path in (tmp_path / "digits").glob("*.safetensors"))
-        assert found == ["resnet8-asr-se-seed1.safetensors", "resnet8-constant-seed0.safetensors"]
+        assert found == ["resnet8-width4-asr-se-seed1.safetensors", "resnet8-width4-constant-seed0.safetensors"]
         net = nb.load(tmp_path / "digits" / found[0])
         assert (net.about["controller"], net.about["seed"], net.about["depth"]) == ("asr(se)", 1, 8)
         written = {path: path.stat().st_mtime_ns for path in (tmp_path / "digits").iterdir()}
