@@ -23,6 +23,7 @@ CELLS: dict[str, str | dict] = {  # Table 4's rows, SE for reference
 }
 STIFFEST, RANDOM, LEAST, ALL, NONE = "stiffest", "random", "least stiff", "all", "none"
 TICKETS = (STIFFEST, RANDOM, LEAST, ALL, NONE)
+COUNTED, EVERY = "counted", "every"  # a ticket's blocks: those the paper's index counts (no first of a stage), or any
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
 
 
@@ -117,9 +118,9 @@ def run(scale: Scale, controller, seed: int, on=None) -> Run:
     return Run(scale, tuple(json.dumps(one.as_json(), sort_keys=True) for one in chosen), seed)
 
 
-def candidates(scale: Scale, counted: bool) -> list[int]:
-    """The blocks a ticket may hold: all, or only those that the paper's index counts (not the first of a stage)."""
-    return [number for number in range(scale.blocks) if not (counted and number in scale.firsts)]
+def candidates(scale: Scale, reading: str) -> list[int]:
+    """The blocks a ticket may hold."""
+    return [number for number in range(scale.blocks) if reading == EVERY or number not in scale.firsts]
 
 
 def ticket(placed: str, nsi, among: list[int], few: int, seed: int, draw: int = 0) -> list[int]:

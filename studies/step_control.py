@@ -16,14 +16,14 @@ import netbridge as nb
 from netbridge import data as datasets
 from studies import _step_results as results
 from studies import _step_runs as runs
-from studies import train
+from studies._step_plan import Plan
+from studies._step_report import show
 from studies._step_training import work_off
 
 SMALL = {"depth": 14, "recipe": "short", "epochs": 5, "seeds": (2,), "few": 2}
 # One block in ten is few: at most so many are stiff for most degrees, Figure 6. The rest is Section 3 and Table 6.
 FULL = {"depth": 164, "recipe": "paper", "epochs": None, "seeds": (5,), "few": 5}
-SMOKE = {"dataset": "digits", "epochs": 1, "seeds": (1,), "images": 256, "train": True, "own": True}
-FIRST = (runs.PLAIN, runs.OURS, runs.SE)  # then the tickets, then the other cells
+SMOKE = {"dataset": "digits", "epochs": 1, "seeds": (1,), "images": 256, "train": True, "own": True, "blocks": "every"}
 SMOKE_ROWS = (runs.PLAIN, runs.OURS, runs.STIFFEST)
 
 
@@ -52,13 +52,13 @@ class Arguments:
     images: int | None = None
     """Only the first so many training images."""
     few: int | None = None
-    """How many blocks a ticket has: 2, with --full 5."""
+    """How many of all blocks a ticket has: 2, with --full 5; of fewer blocks the same share."""
+    blocks: Literal["both", "every", "counted"] = "both"
+    """Which blocks may hold a ticket: every one, or those the paper's index counts, not the first of a stage."""
     draws: int = 1
     """How often per seed as many blocks are drawn at random."""
     ticket_controller: str = "stepnet"
     """Whose tickets: a controller's name, asr(se), or JSON."""
-    counted_only: bool = False
-    """Only blocks that the paper's index counts may hold a ticket: not the first of a stage."""
     only: tuple[str, ...] = ()
     """Only these rows, by their names in the tables."""
     own: bool = False
@@ -90,7 +90,8 @@ def main(arguments: Arguments):
             torch.set_num_threads(arguments.threads)
         nb.tune_allocator()
         place = results.SHIPPED if arguments.ship else plan.own
-        work_off(plan.runs, plan.find, data, plan.own, place, arguments.device, arguments.keep, say)
+        work_off(plan.queue, plan.find, data, plan.own, place, arguments.device, arguments.keep, say)
+    show(plan, notice)
 
 
 def say(line: str):
@@ -138,60 +139,6 @@ def images_of(arguments: Arguments):
     if arguments.images is not None and arguments.images > len(data.train_images):
         raise SystemExit(f"`--images` must be at most {len(data.train_images)}, got {arguments.images}.")
     return data, notice, arguments
-
-
-class Plan:
-    """The networks of this experiment in the order in which they are wanted: one seed after the other."""
-
-    def __init__(self, arguments: Arguments):
-        self.arguments = arguments
-        recipe = train.chosen_recipe(
-            train.Arguments(recipe=arguments.recipe, dataset=arguments.dataset, epochs=arguments.epochs)
-        )
-        self.scale = runs.Scale(arguments.dataset, arguments.depth, recipe, arguments.images)
-        self.own = arguments.out / "runs"
-        self.folders = (self.own,) if arguments.own else (self.own, results.SHIPPED)
-        self.among = runs.candidates(self.scale, arguments.counted_only)
-        if arguments.part != "ablation" and arguments.few > len(self.among):
-            raise SystemExit(f"`--few` must be at most {len(self.among)}, got {arguments.few}.")
-
-    def find(self, run: runs.Run) -> results.Result | None:
-        return results.find(run, self.folders)
-
-    def wanted(self, row: str) -> bool:
-        return not self.arguments.only or row in self.arguments.only
-
-    def cell(self, row: str, seed: int) -> runs.Run:
-        return runs.run(self.scale, runs.CELLS[row], seed)
-
-    def ticket(self, placed: str, seed: int, draw: int = 0) -> runs.Run | None:
-        """None where the plain network of this seed, whose stiffness decides, is not there yet."""
-        nsi = None
-        if placed in (runs.STIFFEST, runs.LEAST):
-            plain = self.find(self.cell(runs.PLAIN, seed))
-            if plain is None:
-                return None
-            nsi = plain.nsi
-        on = runs.ticket(placed, nsi, self.among, self.arguments.few, seed, draw)
-        return runs.run(self.scale, train.named(self.arguments.ticket_controller), seed, on)
-
-    def tickets(self, placed: str, seed: int) -> list[runs.Run | None]:
-        """One, or as many as are drawn at random."""
-        draws = self.arguments.draws if placed == runs.RANDOM else 1
-        return [self.ticket(placed, seed, draw) for draw in range(draws)]
-
-    def runs(self) -> list[runs.Run]:
-        """Those that can be named by now, each once."""
-        found: dict[str, runs.Run] = {}
-        for seed in self.arguments.seeds:
-            planned = [self.cell(runs.PLAIN, seed)]
-            cells = [] if self.arguments.part == "ticket" else [row for row in runs.CELLS if self.wanted(row)]
-            tickets = [] if self.arguments.part == "ablation" else [row for row in runs.TICKETS if self.wanted(row)]
-            planned += [self.cell(row, seed) for row in cells if row in FIRST]
-            planned += [one for row in tickets for one in self.tickets(row, seed)]
-            planned += [self.cell(row, seed) for row in cells if row not in FIRST]
-            found |= {one.stem: one for one in planned if one is not None}
-        return list(found.values())
 
 
 if __name__ == "__main__":
