@@ -105,5 +105,5 @@ def make_shortcut(kind, channels_in, channels_out, stride, post_activation):
 def initialise(net: nn.Module) -> None:
     """He et al. 2015, Eq. 14, over the outputs of each convolution; normalisations start at scale 1, shift 0."""
     for module in net.modules():
-        if isinstance(module, nn.Conv2d):
+        if isinstance(module, nn.Conv2d) and not module.weight.is_meta:
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -36,7 +36,9 @@ class ASR(Controller, name="asr"):
         super().__init__()
         self.axis = 1  # of the channels; `nb.Gated` sets another for layers with features last
         self.activation = ACTIVATIONS[activation]
-        psi = init + spread * torch.randn(uses, channels)
+        psi = torch.full((uses, channels), init)
+        if not psi.is_meta:  # to draw without numbers, torch would load its compiler
+            psi += spread * torch.randn(uses, channels)
         if learnable:
             self.psi = nn.Parameter(psi)
         else:
