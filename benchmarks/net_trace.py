@@ -19,7 +19,7 @@ from benchmarks.rows import Row, at_most
 from benchmarks.timing import Contestant
 
 GOALS = {56: 1.03, 164: 1.10}
-ROUNDOFF = 1e-6  # relative, of an index in single precision
+ROUNDOFF = 1e-5  # relative, of an index in single precision: a norm is a sum of up to 2**16 squares
 TUNED_IMAGES = 768
 
 CHILD = """

@@ -49,12 +49,12 @@ class Branch(nn.Module):
         x = conv(self.until_last(x))
         return bn(x) if self.post_activation else x
 
-    def until_last(self, x: torch.Tensor) -> torch.Tensor:
-        """What the last convolution gets to see."""
+    def until_last(self, x: torch.Tensor, fuse: bool = False) -> torch.Tensor:
+        """What the last convolution gets to see; with `fuse`, folded convolutions rectify by themselves."""
         *layers, (_, last_bn) = self.layers
         if self.post_activation:
             for conv, bn in layers:
-                x = torch.relu_(bn(conv(x)))
+                x = fused.rectified(conv, x) if fuse else torch.relu_(bn(conv(x)))
             return x
         for conv, bn in layers:
             x = conv(torch.relu_(bn(x)))
@@ -86,7 +86,7 @@ class Block(nn.Module):
         """f(u); with `into`, the sum u + f may take the memory of the state it is added to."""
         branch = self.branch
         if into and branch.folded and self.controller.unit and fused.suits(branch, u):
-            return fused.Pending(branch.last, branch.until_last(u))
+            return fused.Pending(branch.last, branch.until_last(u, fuse=True), self.project is torch.relu_)
         return branch(u)
 
     def step(self, state, memory, observation):

@@ -1,8 +1,9 @@
-"""The last convolution of a folded branch, adding its result to the state by itself.
+"""The convolutions of a folded branch: the last adds its result to the state by itself, and all rectify theirs.
 
 After `fold` a branch ends with a convolution, and u + f would read and write whole feature maps once more for the sum:
-a tenth of the time of a folded ResNet-164. oneDNN's convolution can add into the memory that holds u. That is done in
-inference on CPUs, where the state is the run's own and nobody looks at f; everywhere else the sum is formed as usual.
+a tenth of the time of a folded ResNet-164. oneDNN's convolution can add into the memory that holds u, and rectify what
+it writes. That is done in inference on CPUs, where the state is the run's own and nobody looks at f; everywhere else
+sum and rectifier are passes of their own.
 """
 
 import torch
@@ -15,8 +16,8 @@ ADDITIONS = (torch.Tensor.__add__, torch.Tensor.add)
 class Pending:
     """A slope f that is still an input to its last convolution; the solver's u + f runs it, in the memory of u."""
 
-    def __init__(self, conv: nn.Conv2d, x: torch.Tensor):
-        self.conv, self.x = conv, x
+    def __init__(self, conv: nn.Conv2d, x: torch.Tensor, rectify: bool):
+        self.conv, self.x, self.rectify = conv, x, rectify
 
     def value(self) -> torch.Tensor:
         return self.conv(self.x)
@@ -29,9 +30,10 @@ class Pending:
         known = [arg.value() if isinstance(arg, Pending) else arg for arg in args]
         return function(*known, **(kwargs or {}))
 
-    def added_to(self, u: torch.Tensor) -> torch.Tensor:
+    def added_to(self, u: torch.Tensor):
+        """u + f; rectified where the projection that comes next would do just that."""
         conv, x = self.conv, self.x
-        return torch.ops.mkldnn._convolution_pointwise_.binary(
+        torch.ops.mkldnn._convolution_pointwise_.binary(
             u,
             x,
             conv.weight,
@@ -42,10 +44,31 @@ class Pending:
             conv.groups,
             "add",
             1.0,
-            None,
+            "relu" if self.rectify else None,
             [],
             None,
         )
+        return Rectified(u) if self.rectify else u
+
+
+class Rectified:
+    """A state that relu_ would not change."""
+
+    def __init__(self, state: torch.Tensor):
+        self.state = state
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if function is not torch.relu_:
+            raise TypeError(f"a rectified state can only be projected, not given to {function.__name__}.")
+        return args[0].state
+
+
+def rectified(conv: nn.Conv2d, x: torch.Tensor) -> torch.Tensor:
+    """relu(conv(x)) in one pass."""
+    return torch.ops.mkldnn._convolution_pointwise(
+        x, conv.weight, conv.bias, conv.padding, conv.stride, conv.dilation, conv.groups, "relu", [], None
+    )
 
 
 def available() -> bool:
@@ -67,14 +90,20 @@ def available() -> bool:
 
 def suits(branch: nn.Module, u: torch.Tensor) -> bool:
     """Single precision on the CPU, the plain kind of convolution, and no hook that holds a state or a slope."""
-    conv = branch.last
-    parts = (branch, *branch._modules.values())
+    parts = branch._modules.values()
     return (
         type(u) is torch.Tensor
         and u.device.type == "cpu"
-        and u.dtype == conv.weight.dtype == torch.float32
-        and type(conv) is nn.Conv2d
+        and u.dtype == torch.float32
+        and all(plain(part) for part in parts if isinstance(part, nn.modules.conv._ConvNd))
+        and not any(part._forward_hooks or part._forward_pre_hooks for part in (branch, *parts))
+    )
+
+
+def plain(conv: nn.Module) -> bool:
+    return (
+        type(conv) is nn.Conv2d
+        and conv.weight.dtype == torch.float32
         and conv.padding_mode == "zeros"
         and not isinstance(conv.padding, str)
-        and not any(part._forward_hooks or part._forward_pre_hooks for part in parts)
     )

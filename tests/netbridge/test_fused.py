@@ -126,6 +126,21 @@ def test_another_integrate_sees_plain_tensors(sums, images, monkeypatch):
 def test_a_pending_slope_is_a_tensor_to_everything_else():
     conv = torch.nn.Conv2d(2, 2, 1)
     x = torch.randn(1, 2, 3, 3)
+    pending = fused.Pending(conv, x, rectify=True)
     with torch.no_grad():
-        assert torch.equal(torch.mul(fused.Pending(conv, x), 2.0), 2.0 * conv(x))
-        assert torch.equal(torch.add(torch.ones(1), fused.Pending(conv, x)), 1.0 + conv(x))
+        assert torch.equal(torch.mul(pending, 2.0), 2.0 * conv(x))
+        assert torch.equal(torch.add(torch.ones(1), pending), 1.0 + conv(x))
+
+
+def test_a_sum_is_rectified_where_that_comes_next():
+    conv = torch.nn.Conv2d(2, 2, 1)
+    x, u = torch.randn(2, 1, 2, 5, 5)
+    with torch.inference_mode():
+        wanted = u + conv(x)
+        assert wanted.min() < 0.0 < wanted.max()
+        torch.testing.assert_close(u.clone() + fused.Pending(conv, x, rectify=False), wanted)
+        found = u.clone() + fused.Pending(conv, x, rectify=True)
+        with pytest.raises(TypeError, match="can only be projected, not given to add"):
+            torch.add(found, 1.0)
+        torch.testing.assert_close(torch.relu_(found), torch.relu(wanted))
+        torch.testing.assert_close(fused.rectified(conv, x), torch.relu(conv(x)))
