@@ -26,8 +26,8 @@ def ablation_figure(rows: dict[str, Row], dataset: str):
             ours.axvline(plain.mean, color=style.GREY, linewidth=0.8, linestyle="--", zorder=0.5)
         ours.set_yticks(range(len(shown)), [mathematical(name) for name in shown])
         ours.invert_yaxis()
-        ours.set_title("here: every network and the mean", loc="left")
-        theirs.set_title(f"the paper, {paper_dataset(dataset)}: mean and std of 5 seeds", loc="left")
+        ours.set_title("here: every network, and the mean", loc="left")
+        theirs.set_title(f"the paper, {paper_dataset(dataset)}, 5 seeds: mean and std", loc="left")
         for axis in (ours, theirs):
             axis.set_xlabel("test accuracy (%)")
         theirs.grid(axis="y", visible=False)

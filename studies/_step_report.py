@@ -18,8 +18,9 @@ INDEX = (
 CHOICES = {runs.EVERY: "all blocks", runs.COUNTED: "the blocks the paper counts"}
 WORDS = {
     runs.EVERY: f"{INDEX} A block that changes the shape starts from its shortcut's output, so this index exists there "
-    "too and a controller can stand there; but half the channels of that output are zero, which alone makes the index "
-    "larger, and the paper neither counts the first block of a stage nor gives it a StepNet.",
+    "too and a controller can stand there; but that output is small (where it pads with zeros, half its channels are "
+    "nothing), which alone makes the index large, and the paper neither counts the first block of a stage nor gives it "
+    "a StepNet.",
     runs.COUNTED: f"{INDEX} The first block of every stage, which the paper does not count, keeps a step size of 1.",
 }
 
@@ -84,7 +85,7 @@ def tell_tickets(page, plan, reading, tickets, stiffness):
     count = len(runs.candidates(plan.scale, reading))
     page.words(
         f"Controller: `{plan.arguments.ticket_controller}`, on {few} of {count} blocks. {WORDS[reading]} The random "
-        "blocks are drawn anew for every seed."
+        "blocks are drawn anew for every seed, whatever the others are: they may coincide."
     )
     if stiffness.found:
         rows = tables.stiffness_rows(stiffness, tickets, plan.scale.firsts)
@@ -121,8 +122,8 @@ def scope(plan) -> str:
     """What no number below can overcome."""
     epochs, seeds = plan.scale.recipe.epochs, len(plan.arguments.seeds)
     words = (
-        "Intervals: 95 %, over seeds, for these test images, all comparisons of a line together (Dunnett). A claim is "
-        "called supported or contradicted only where every interval says so."
+        "Intervals: 95 %, over seeds, for these test images, for all comparisons of a table together (Tukey and "
+        "Kramer). A claim is called supported or contradicted only where every interval says so."
     )
     if (plan.scale.depth, epochs) != (164, 164):
         words += (

@@ -52,7 +52,7 @@ def paper_dataset(dataset: str) -> str:
 
 def gains(rows: dict[str, Row], over: str) -> dict:
     """Of all rows that are there over one of them."""
-    return against(rows[over].accuracies, {name: row.accuracies for name, row in rows.items() if name != over})
+    return against(over, {name: row.accuracies for name, row in rows.items()})
 
 
 def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
@@ -73,7 +73,7 @@ def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
                 "accuracy (%)": f"{row.mean:.2f}",
                 "standard deviation": deviation(row),
                 "gain over plain [95 %]": interval(over_plain[name], "+.2f") if name in over_plain else "",
-                "gain over SE": f"{over_se[name].value:+.2f}" if name in over_se else "",
+                "gain over SE [95 %]": interval(over_se[name], "+.2f") if name in over_se else "",
                 f"paper, {paper_dataset(dataset)} (%)": f"{said[0]:.2f} ± {said[1]:.2f}",
                 "paper's gain": "" if name == runs.PLAIN else f"{said[0] - plain:+.2f}",
             }
@@ -118,21 +118,24 @@ def stiffness_rows(plain: Row, tickets: dict[str, Row], firsts: list[int]) -> li
 
 
 def network_rows(rows: dict[str, Row]) -> list[dict]:
-    """Every network."""
-    return [
-        {
-            "row": name,
-            "seed": run.seed,
-            "on blocks": listed(run),
-            "test errors": result.test_errors,
-            "accuracy (%)": f"{result.accuracy:.2f}",
-            "test loss": f"{result.test_loss:.4f}",
-            "training (s)": result.made.get("seconds", ""),
-            "file": run.stem,
-        }
-        for name, row in rows.items()
-        for run, result in row.found
-    ]
+    """Every network once, with all rows it serves."""
+    found: dict[str, dict] = {}
+    for name, row in rows.items():
+        for run, result in row.found:
+            if run.stem in found:
+                found[run.stem]["rows"] += f"; {name}"
+                continue
+            found[run.stem] = {
+                "rows": name,
+                "seed": run.seed,
+                "on blocks": listed(run),
+                "test errors": result.test_errors,
+                "accuracy (%)": f"{result.accuracy:.2f}",
+                "test loss": f"{result.test_loss:.4f}",
+                "training (s)": result.made.get("seconds", ""),
+                "file": run.stem,
+            }
+    return list(found.values())
 
 
 def missing(rows) -> list[str]:
