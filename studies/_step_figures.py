@@ -20,10 +20,10 @@ def ablation_figure(rows: dict[str, Row], dataset: str):
         for place, name in enumerate(shown):
             mean, deviation = paper(name, dataset)
             theirs.errorbar(mean, place, xerr=deviation, fmt="o", color="black", markersize=4, capsize=2, linewidth=1)
-        theirs.axvline(paper(runs.PLAIN, dataset)[0], color=style.GREY, linewidth=0.8, linestyle="--", zorder=0.5)
+        theirs.axvline(paper(runs.PLAIN, dataset)[0], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
         plain = shown.get(runs.PLAIN)
         if plain:
-            ours.axvline(plain.mean, color=style.GREY, linewidth=0.8, linestyle="--", zorder=0.5)
+            ours.axvline(plain.mean, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
         ours.set_yticks(range(len(shown)), [mathematical(name) for name in shown])
         ours.invert_yaxis()
         ours.set_title("here: every network, and the mean", loc="left")
@@ -42,7 +42,7 @@ def placement_figure(rows: dict[str, Row]):
         axis = axes[0, 0]
         dots(axis, shown)
         if runs.NONE in shown:
-            axis.axvline(shown[runs.NONE].mean, color=style.GREY, linewidth=0.8, linestyle="--", zorder=0.5)
+            axis.axvline(shown[runs.NONE].mean, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
         axis.set_yticks(range(len(shown)), [counted(name, row) for name, row in shown.items()])
         axis.invert_yaxis()
         axis.set_xlabel("test accuracy (%)")
@@ -65,6 +65,7 @@ def dots(axis, rows: dict[str, Row]):
             )
         axis.plot([row.mean, row.mean], [place - 0.3, place + 0.3], color="black", linewidth=1.4)
     axis.grid(axis="y", visible=False)
+    axis.locator_params(axis="x", nbins=6)
 
 
 def legend(axis, rows: dict[str, Row]):

@@ -2,10 +2,10 @@
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 
 import netbridge as nb
+from netbridge.whole import whole
 from studies._step_runs import ASIDE, Run
 
 SHIPPED = Path(nb.__file__).parent / "networks" / "step_control"
@@ -38,14 +38,9 @@ class Result:
 
 
 def write(result: Result, path: Path) -> Path:
-    """Beside its place, then renamed: a result is whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with whole(path) as unfinished:
         unfinished.write_text(json.dumps({"format": FORMAT, **dataclasses.asdict(result)}, indent=1) + "\n")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
     return path
 
 

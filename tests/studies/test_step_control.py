@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from step_results import made_up, plan_of
 
 from netbridge import data as datasets
 from netbridge import train
@@ -18,34 +19,8 @@ from netbridge.recipes import Recipe, recipe
 from studies import _step_results as results
 from studies import _step_runs as runs
 from studies import _step_training as training
-from studies import step_control
-from studies._seeds import against, spread
-from studies._statistics import LEVEL
-from studies._step_plan import Plan
 
 SCALE = runs.Scale("digits", 14, recipe("digits", epochs=2), 128)
-REAL_LOAD = datasets.load
-
-
-def plan_of(out, **given):
-    defaults = {"dataset": "digits", "epochs": 2, "images": 128, "own": True, "out": out}
-    return Plan(step_control.settled(step_control.Arguments(**{**defaults, **given})))
-
-
-def made_up(run, errors=50, nsi=(6.0, 1.0, 5.0, 2.0, 4.0, 3.0)):
-    """A result as training leaves it, with numbers of one's own."""
-    return results.Result(
-        specification=run.specification,
-        recipe=json.loads(json.dumps(run.scale.recipe.as_json())),
-        test_errors=errors,
-        test_images=500,
-        test_loss=0.5,
-        parameters=172_506,
-        nsi=nsi,
-        traced=1000,
-        log=[],
-        made={"seconds": 1.0},
-    )
 
 
 # Tickets.
@@ -202,6 +177,7 @@ def test_one_seed_comes_after_the_other_the_plain_network_first(tmp_path):
 def trainings(monkeypatch):
     """Every training that begins or goes on, by the name of its file."""
     seen, real = [], train.train
+    monkeypatch.setattr(training, "TRACED", 100)
 
     def counted(*arguments, **more):
         seen.append(arguments[4].stem)
@@ -218,6 +194,7 @@ def small(out, **more):
 
 def work(plan, keep=False):
     data = datasets.load("digits")
+    data = dataclasses.replace(data, test_images=data.test_images[:100], test_labels=data.test_labels[:100])
     return training.work_off(plan.queue, plan.find, data, plan.own, plan.own, "cpu", keep, say=lambda line: None)
 
 
@@ -319,34 +296,3 @@ def test_a_training_that_diverges_does_not_stop_the_others(tmp_path, monkeypatch
     monkeypatch.setattr(training, "carry_out", pretended)
     assert work(plan) == [plan.cell(runs.SE, 0).stem]
     assert len(tried) == len(set(tried)) == len(runs.CELLS)
-
-
-# Statistics over seeds.
-
-
-def test_of_two_groups_the_interval_is_students():
-    a, b = [81.0, 82.0, 80.5], [83.0, 82.5]
-    found = against("a", {"a": a, "b": b})["b"]
-    student = stats.ttest_ind(b, a).confidence_interval(LEVEL)
-    assert found.value == pytest.approx(np.mean(b) - np.mean(a))
-    assert (found.low, found.high) == pytest.approx((student.low, student.high))
-
-
-def test_more_comparisons_widen_the_intervals():
-    groups = {"a": [81.0, 82.0], "b": [83.0, 82.0], "c": [80.0, 81.0], "d": [80.5, 81.5], "e": [79.0, 80.0]}
-    found = against("a", groups)
-    assert set(found) == set("bcde")
-    alone = stats.t.ppf(0.975, 5) * np.sqrt(0.5)  # five groups of two, all of variance 1/2: five degrees of freedom
-    assert found["b"].value == pytest.approx(1.0)
-    assert found["b"].high - found["b"].value > 1.2 * alone
-    assert found["b"].high - found["b"].value == pytest.approx(found["b"].value - found["b"].low)
-
-
-def test_one_seed_gives_no_interval_and_equal_ones_no_complaint():
-    found = against("a", {"a": [81.0], "b": [83.0, 82.0], "none": []})
-    assert set(found) == {"b"}
-    assert found["b"].value == 1.5
-    assert np.isnan(found["b"].low)
-    assert np.isnan(spread([81.0]))
-    assert np.isnan(against("a", {"a": [81.0, 81.0], "b": [83.0, 83.0]})["b"].high)
-    assert np.isfinite(against("a", {"a": [81.0, 81.0], "b": [83.0, 83.5]})["b"].high)
