@@ -23,7 +23,16 @@ from studies._step_training import work_off
 SMALL = {"depth": 14, "recipe": "short", "epochs": 5, "seeds": (2,), "few": 2}
 # One block in ten is few: at most so many are stiff for most degrees, Figure 6. The rest is Section 3 and Table 6.
 FULL = {"depth": 164, "recipe": "paper", "epochs": None, "seeds": (5,), "few": 5}
-SMOKE = {"dataset": "digits", "epochs": 1, "seeds": (1,), "images": 256, "train": True, "own": True, "blocks": "every"}
+SMOKE = {
+    "dataset": "digits",
+    "epochs": 1,
+    "seeds": (1,),
+    "images": 256,
+    "train": True,
+    "own": True,
+    "blocks": "every",
+    "threads": 1,
+}
 SMOKE_ROWS = (runs.PLAIN, runs.OURS, runs.STIFFEST)
 
 
