@@ -32,12 +32,17 @@ def chebyshev(w0, stages):
     return value, first, second
 
 
-def blend(a, u, b, inner, c, older, d, inner_slope, e, slope):
-    """a u + b inner + c older + d inner_slope + e slope; compiled code makes it one pass and overwrites `older`."""
-    return a * u + b * inner + c * older + d * inner_slope + e * slope
+def first_states(u, weight, slope):
+    """(Y_0, Y_1, a place for Y_2): `next_state` may write into the third; compiled code makes all three its own."""
+    return u, u + weight * slope, None
 
 
-def chebyshev_step(chebyshev, blend):
+def next_state(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
+    """a u + b inner + c older + d f(inner) + e slope; compiled code writes it into `spare`, in one pass if it can."""
+    return a * u + b * inner + c * older + d * rhs(time, inner, params) + e * slope
+
+
+def chebyshev_step(chebyshev, first_states, next_state):
     """A step for `odelab.core.integrate`, made of its helpers."""
 
     def rkc_step(combine, rhs, params, t, u, slope, dt, h, tableau):
@@ -53,7 +58,7 @@ def chebyshev_step(chebyshev, blend):
         w1 = first / second
         b_older = 1.0 / (4.0 * w0 * w0)
         b = b_older
-        older, inner = 1.0 * u, u + (size * w1 * b) * slope  # a copy: `blend` may write over it
+        older, inner, spare = first_states(u, size * w1 * b, slope)
         time_older, time = 0.0, w1 * b
         t_older, t_value, d_older, d_value, e_older, e_value = 1.0, w0, 0.0, 1.0, 0.0, 0.0
         for _ in range(2, stages + 1):
@@ -66,10 +71,11 @@ def chebyshev_step(chebyshev, blend):
             nu = -b_new / b_older
             mu_slope = mu * w1 / w0
             gamma = -a * mu_slope
-            inner_slope = rhs(t + time * dt, inner, params)
-            old = 1.0 - mu - nu
-            newer = blend(old, u, mu, inner, nu, older, size * mu_slope, inner_slope, size * gamma, slope)
-            older, inner = inner, newer
+            at, old = t + time * dt, 1.0 - mu - nu
+            newer = next_state(
+                rhs, params, at, old, u, mu, inner, nu, older, size * mu_slope, size * gamma, slope, spare
+            )
+            older, inner, spare = inner, newer, older
             time_older, time = time, mu * time + nu * time_older + mu_slope + gamma
             b_older, b = b, b_new
         change = inner + (-1.0) * u

@@ -57,6 +57,11 @@ def given_radius(radius):
     return estimate
 
 
+def carried_radius(rhs, params, t, u, slope, direction, fewest):
+    """The same, of a number that travels in place of the direction."""
+    return float(direction[0]), direction, 0
+
+
 def steering(estimate, stage_number, most_stable, life, again=FEWEST, anew=FEWEST_ANEW):
     """What turns a controller's two halves into those of a method whose stages follow the spectral radius.
 

@@ -33,7 +33,7 @@ class StabilisedMethod:
     embedded = True
     fsal = True
     error_order = 3
-    step = staticmethod(chebyshev.chebyshev_step(chebyshev.chebyshev, chebyshev.blend))
+    step = staticmethod(chebyshev.chebyshev_step(chebyshev.chebyshev, chebyshev.first_states, chebyshev.next_state))
     # What `odelab.core.integrate` asks of a tableau: two slopes come back from a step, the last at the new state.
     floats = (DAMPING, (0.0, 1.0), 0.0, 0.0, True, True)
 
@@ -44,14 +44,20 @@ class StabilisedMethod:
             return radius.power_method(radius.norm)
         if callable(self.spectral_radius):
             return radius.given_radius(self.spectral_radius)
-        value = float(self.spectral_radius)
-        return radius.given_radius(lambda t, u, params: value)
+        return radius.carried_radius
 
     @functools.cached_property
     def steer(self) -> Callable:
         """(propose, judge, rhs) -> the two halves of a controller that keeps the stage number up to date."""
         life = radius.LIFE if self.spectral_radius is None else 1.0
         return radius.steering(self.estimate, chebyshev.stage_number, chebyshev.most_stable, life)
+
+    @functools.cached_property
+    def compiles_as(self) -> "StabilisedMethod":
+        """The method whose compiled code is this one's too."""
+        if self.spectral_radius is None:
+            return RKC2
+        return told_by(self.spectral_radius) if callable(self.spectral_radius) else TOLD
 
     def steered(self, controller: Controller, rhs: Callable) -> Controller:
         """`controller` with the stage number in its charge."""
@@ -69,21 +75,29 @@ class StabilisedMethod:
                 (rtol, atol, *laws), *history = memory
                 factor = calibration(rtol)
                 memory = ((factor * rtol, factor * atol, *laws), *history)
-                most = round(math.sqrt(factor * rtol / (10.0 * np.finfo(float).eps)))
-            return (*memory, (run.params, 0.0, first_direction(run.slope0), -1.0, most, 0.0, 0.0)), evaluations
+                most = float(round(math.sqrt(factor * rtol / (10.0 * np.finfo(float).eps))))
+            return (*memory, (run.params, 0.0, self.direction(run.slope0), -1.0, most, 0.0, 0.0)), evaluations
 
         return dataclasses.replace(controller, propose=propose, judge=judge, start=start, unseen=unseen)
 
     def one_step(self, rhs, params, t, u, h):
         """The state after a step of size h from u."""
         slope = rhs(t, u, params)
-        rho = self.estimate(rhs, params, t, u, slope, first_direction(slope), radius.FEWEST_ANEW)[0]
+        rho = self.estimate(rhs, params, t, u, slope, self.direction(slope), radius.FEWEST_ANEW)[0]
         stages = chebyshev.stage_number(min(abs(h) * rho, 1e9))
         return self.step(core.combine, rhs, params, t, u, slope, h, (h, stages), self.floats)[0]
 
     def given_radius(self, problem, t, u) -> float | None:
         """The spectral radius its user gave, at a state; None where it is estimated."""
-        return None if self.spectral_radius is None else self.estimate(None, problem.params, t, u, None, None, 0)[0]
+        if self.spectral_radius is None:
+            return None
+        return self.estimate(None, problem.params, t, u, None, self.direction(None), 0)[0]
+
+    def direction(self, slope):
+        """What `estimate` begins with; a radius given as a number travels there, so that compiled code serves all."""
+        if self.spectral_radius is None:
+            return first_direction(slope)
+        return np.array([0.0 if callable(self.spectral_radius) else self.spectral_radius])
 
     def stability(self, z, stages=None):
         """R_s(z): what one step multiplies the solution of u' = lambda u by, z = h lambda; s as |z| asks for."""
@@ -146,4 +160,10 @@ def rkc2(spectral_radius: float | Callable | None = None) -> StabilisedMethod:
     return StabilisedMethod("RKC2", spectral_radius)
 
 
+@functools.lru_cache(maxsize=128)
+def told_by(spectral_radius: Callable) -> StabilisedMethod:
+    return StabilisedMethod("RKC2", spectral_radius)
+
+
 RKC2 = rkc2()
+TOLD = rkc2(0.0)

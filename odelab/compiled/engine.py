@@ -9,6 +9,7 @@ from odelab import core
 from odelab.compiled.jit import OPTIONS, jit
 from odelab.engine import INTERRUPTED, WRONG_ANSWER, Chunk, State, begin, checked_rhs
 from odelab.problem import ARRAY, IN_PLACE
+from odelab.tableau import Method
 
 
 class NotCompilable(TypeError):
@@ -35,7 +36,7 @@ class CompiledEngine:
             project,
             controller.needs_error,
             method.step,
-            method.steer,
+            method.steer if isinstance(method, Method) else method.compiles_as.steer,
         )
         self.controller = method.steered(controller, checked_rhs(problem))
         self.params = compiled_params(problem.params)

@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-from odelab import chebyshev, maths
+from odelab import maths
+from odelab.compiled import blending
 
 ELEMENTARY = {
     maths.exp: np.exp,
@@ -57,13 +58,5 @@ def register() -> frozenset:
             return lambda condition, x, y: x if condition else y
         return lambda condition, x, y: np.where(condition, x, y)
 
-    @overload(chebyshev.blend)
-    def blend(a, u, b, inner, c, older, d, inner_slope, e, slope):
-        def one_pass(a, u, b, inner, c, older, d, inner_slope, e, slope):
-            for i in range(u.size):
-                older[i] = a * u[i] + b * inner[i] + c * older[i] + d * inner_slope[i] + e * slope[i]
-            return older
-
-        return one_pass
-
-    return frozenset([*ELEMENTARY, maths.maximum, maths.minimum, maths.where, chebyshev.blend])
+    stages = blending.register()
+    return frozenset([*ELEMENTARY, maths.maximum, maths.minimum, maths.where, *stages])

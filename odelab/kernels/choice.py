@@ -15,6 +15,8 @@ from odelab.engine import PythonEngine
 from odelab.kernels import load
 from odelab.kernels.engine import KernelEngine, engine_request
 from odelab.kernels.request import Request, unsuited
+from odelab.kernels.stabilised_engine import StabilisedEngine
+from odelab.tableau import Method
 
 WORK = 16_000  # attempts times components (32 at least): about 0.05 s of plain Python
 
@@ -41,12 +43,16 @@ def demanded(problem, method, controller, project, dense):
     """The engine of `engine="compiled"`: a kernel, or the generic compiled engine for what kernels do not know."""
     if unsuited(problem, method, controller, project) is not None:
         return CompiledEngine(problem, method, controller, project)
-    return KernelEngine(problem, method, controller, dense=dense)
+    return engine_for(method)(problem, method, controller, dense=dense)
+
+
+def engine_for(method) -> Callable:
+    return KernelEngine if isinstance(method, Method) else StabilisedEngine
 
 
 def kernel_or_plain(problem, method, controller, request, dense):
     try:
-        return KernelEngine(problem, method, controller, request, dense)
+        return engine_for(method)(problem, method, controller, request, dense)
     except NotCompilable as reason:
         if problem.rhs not in warned:
             warned.add(problem.rhs)

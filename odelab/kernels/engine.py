@@ -8,14 +8,14 @@ from odelab.compiled.engine import interrupted
 from odelab.engine import ATTEMPTS_SPENT, INTERRUPTED, Record, State, begin, checked_rhs
 from odelab.kernels.load import kernel
 from odelab.kernels.record import ERROR, SIZE, TIME, LargeRows, Rows, aligned
-from odelab.kernels.request import Request, numbers, request_for
+from odelab.kernels.request import Request, layout_for, numbers, request_for
 from odelab.problem import IN_PLACE
 from odelab.stability import twin_stages
 
 
 def engine_request(problem, method, controller) -> Request:
     """The kernel a single run needs."""
-    return request_for("large" if problem.form == IN_PLACE else "single", problem, method, controller)
+    return request_for(layout_for(problem, method), problem, method, controller)
 
 
 class KernelEngine:

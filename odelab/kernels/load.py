@@ -71,12 +71,13 @@ def vectorise_many_rows():
 
 def loaded(module: Module) -> dict[str, Any]:
     vectorise_many_rows()
-    if module.given is None:
+    if not module.given:
         return cache.load(module.text, module.label)
     from odelab.compiled.jit import OPTIONS, jit
 
     options = {**OPTIONS, "fastmath": {"contract"}}
-    return cache.in_memory(module.text, module.label, rhs=jit(module.given, options=options))
+    compiled = {name: jit(function, options=options) for name, function in module.given.items()}
+    return cache.in_memory(module.text, module.label, **compiled)
 
 
 def blame(request: Request, reason):

@@ -4,14 +4,15 @@ import functools
 import hashlib
 import inspect
 import platform
+from collections.abc import Callable
 from importlib import metadata
 from typing import NamedTuple
 
-from odelab.kernels import lanes, large, single
+from odelab.kernels import lanes, large, single, stabilised
 from odelab.kernels.captured import Watch, watch_all
 from odelab.kernels.definition import Unreadable
 from odelab.kernels.request import Request
-from odelab.kernels.written import Written, written
+from odelab.kernels.written import Written, written_together
 
 HEADER = """
 import math
@@ -41,35 +42,44 @@ LANES_TYPES = {
 
 
 class Module(NamedTuple):
-    """A kernel's source; `given` is the right-hand side itself where its source could not be written down."""
+    """A kernel's source; `given` are its functions by name where their source could not be written down."""
 
     text: str
     label: str
-    given: object
+    given: dict[str, Callable]
     watch: Watch
 
 
 def module_for(request: Request) -> Module:
     """The module of a kernel, its right-hand side included where it can be written down."""
-    watch = Watch()
+    watch, functions = Watch(), functions_of(request)
     try:
-        rhs = written(request.rhs, watch)
-        given, origin = None, right_hand_side(rhs, inlined(request))
+        rhs, *others = written_together(functions.values(), watch)
+        given: dict[str, Callable] = {}
+        origin, names = right_hand_side(rhs, inlined(request)), [rhs.name, *(other.name for other in others)]
     except Unreadable as reason:
         watch = Watch()
-        watch_all(request.rhs, watch)
-        given, origin = request.rhs, [f"# `rhs` is handed over: its source cannot be written down, {reason}."]
-    definitions, function = layout(request)
+        for function in functions.values():
+            watch_all(function, watch)
+        given, names = functions, list(functions)
+        origin = [f"# `rhs` is handed over: its source cannot be written down, {reason}."]
+    definitions, text = layout(request, names[1] if len(names) > 1 else None)
     parts = [
         f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
         HEADER.strip(),
-        proposal(request),
+        *([] if request.layout == "stabilised" else [proposal(request)]),
         *origin,
-        *([alias(rhs)] if given is None else []),
+        *([] if given else [alias(rhs)]),
         *definitions,
-        "\n".join([decorator(request, function[0]), *function]),
+        "\n".join([decorator(request, text[0]), *text]),
     ]
     return Module("\n\n".join(parts) + "\n", request.rhs.__name__.strip("<>"), given, watch)
+
+
+def functions_of(request: Request) -> dict[str, Callable]:
+    """What the module needs of the user's own: the right-hand side, and a spectral radius where it is a function."""
+    radius = getattr(request.method, "spectral_radius", None)
+    return {"rhs": request.rhs, **({"spectral_radius_of": radius} if callable(radius) else {})}
 
 
 def right_hand_side(rhs: Written, options: str) -> list[str]:
@@ -93,11 +103,13 @@ def proposal(request: Request) -> str:
     return f"propose = njit(**EXACT)(control.{'propose_next' if request.law else 'propose_counted'})"
 
 
-def layout(request: Request) -> tuple[list[str], list[str]]:
+def layout(request: Request, spectral_radius: str | None) -> tuple[list[str], list[str]]:
     """(definitions, function) of a layout."""
     if request.layout == "lanes":
         definitions, function = lanes.lanes(request)
         return ["from odelab.kernels.atomic import fetch_add", lanes.CODES, *definitions], function
+    if request.layout == "stabilised":
+        return stabilised.advance(request, spectral_radius)
     written_as = large if request.layout == "large" else single
     definitions, function = written_as.adaptive(request) if request.law else written_as.fixed(request)
     return [single.CODES, *definitions], function
@@ -106,6 +118,8 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
 def decorator(request: Request, definition: str) -> str:
     """The eager signature, from the names of the arguments."""
     types = LANES_TYPES if request.layout == "lanes" else SINGLE_TYPES
+    if request.layout == "stabilised":
+        types = {**types, **stabilised.types(request)}
     names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
     return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"
 
@@ -120,10 +134,12 @@ def environment() -> str:
     import numpy as np
     from llvmlite import binding
 
-    from odelab import control, maths, powers
-    from odelab.compiled import overloads
+    from odelab import chebyshev, control, controllers, core, maths, powers, radius
+    from odelab import stabilised as method
+    from odelab.compiled import blending, jit, overloads
 
-    sources = "".join(inspect.getsource(part) for part in (control, maths, powers, overloads))
+    one_source = (control, maths, powers, overloads, chebyshev, controllers, core, radius, method)
+    sources = "".join(inspect.getsource(part) for part in (*one_source, blending, jit, stabilised))
     features = hashlib.sha256(binding.get_host_cpu_features().flatten().encode()).hexdigest()[:8]
     versions = {
         "odelab": f"{metadata.version('odelab')} ({hashlib.sha256(sources.encode()).hexdigest()[:8]})",

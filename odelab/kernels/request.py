@@ -1,7 +1,7 @@
 """What a kernel is written for."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from odelab.controllers import Controller
 from odelab.kernels import laws
 from odelab.laws import Law
 from odelab.problem import COMPONENT, IN_PLACE, Problem
+from odelab.stabilised import StabilisedMethod
 from odelab.tableau import Method
 
 UNROLLED = 32  # components at most: beyond, source and compile time grow out of hand
@@ -17,12 +18,12 @@ UNROLLED = 32  # components at most: beyond, source and compile time grow out of
 class Request(NamedTuple):
     """Everything the text of a kernel depends on; two runs with equal requests share one kernel."""
 
-    layout: str  # "single", "lanes" or "large"
+    layout: str  # "single", "lanes", "large" or "stabilised"
     rhs: Callable
     form: str
     n: int  # 0 where the layout serves any size
     parameters: int
-    method: Method
+    method: Any  # a Method; a StabilisedMethod in the layout of that name
     law: Law | None  # None: fixed steps
     vector_tolerance: bool = False
     limited: bool = False  # lanes: a largest step
@@ -39,13 +40,18 @@ class Request(NamedTuple):
 
 def unsuited(problem: Problem, method, controller: Controller, project=None) -> str | None:
     """Why no kernel can be written for a run; None where one can."""
-    if not isinstance(method, Method):
+    stabilised = isinstance(method, StabilisedMethod)
+    if not (isinstance(method, Method) or stabilised):
         return f"kernels are for Runge-Kutta methods, not {method.name}"
+    if stabilised and problem.form != IN_PLACE:
+        return f"kernels of systems in {problem.form} form are for Runge-Kutta methods, not {method.name}"
+    if stabilised and callable(method.spectral_radius) and not hasattr(method.spectral_radius, "__code__"):
+        return "kernels need a plain function as `spectral_radius`"
     if project is not None:
         return "kernels take no `project`"
     if controller.law is None and controller.h is None:
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
-    if controller.law is not None and not laws.supported(controller.law):
+    if controller.law is not None and not (stabilised or laws.supported(controller.law)):
         return f"kernels know the laws i, pi42, pi33 and pi34, not {controller.law.name}"
     if not hasattr(problem.rhs, "__code__"):
         return "kernels need a plain function as `rhs`"
@@ -76,14 +82,21 @@ def numbers(params) -> np.ndarray | None:
     return found if found.ndim == 1 else None
 
 
-def request_for(layout: str, problem: Problem, method: Method, controller: Controller, **options) -> Request:
+def layout_for(problem: Problem, method) -> str:
+    """The layout a single run takes."""
+    if isinstance(method, StabilisedMethod):
+        return "stabilised"
+    return "large" if problem.form == IN_PLACE else "single"
+
+
+def request_for(layout: str, problem: Problem, method, controller: Controller, **options) -> Request:
     return Request(
         layout,
         problem.rhs,
         problem.form,
-        0 if layout == "large" else problem.size,
+        0 if layout in ("large", "stabilised") else problem.size,
         len(problem.params),
-        method,
+        method if isinstance(method, Method) else method.compiles_as,
         controller.law,
         bool(np.ndim(controller.atol)),
         limited=layout == "lanes" and bool(np.isfinite(controller.max_step)),

@@ -2,15 +2,18 @@
 
 from odelab.controllers import Controller, adaptive
 from odelab.kernels.module import module_for
-from odelab.kernels.request import lanes_unsuited, request_for, unsuited
-from odelab.problem import IN_PLACE, Problem
+from odelab.kernels.request import lanes_unsuited, layout_for, request_for, unsuited
+from odelab.problem import Problem
 from odelab.solve import check_arguments
+from odelab.stabilised import StabilisedMethod
 from odelab.tableau import Method
 
-LAYOUTS = ("single", "lanes", "large")
+LAYOUTS = ("single", "lanes", "large", "stabilised")
 
 
-def show_kernel(problem: Problem, method: Method, controller: Controller | None = None, layout: str | None = None):
+def show_kernel(
+    problem: Problem, method: Method | StabilisedMethod, controller: Controller | None = None, layout: str | None = None
+):
     """Print the source of the kernel for a problem, method and controller.
 
     `layout` is "single" (one run), "lanes" (an ensemble) or "large" (one run of a system in in-place form); without it,
@@ -18,7 +21,7 @@ def show_kernel(problem: Problem, method: Method, controller: Controller | None 
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, "compiled", 1)
-    single = "large" if problem.form == IN_PLACE else "single"
+    single = layout_for(problem, method)
     chosen = single if layout is None else layout
     if chosen not in LAYOUTS:
         raise ValueError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")

@@ -22,6 +22,8 @@ RESERVED = frozenset(
     (
         *("advance", "np", "math", "njit", "types", "overloads", "powers", "control", "log2", "exp2", "propose"),
         *("trial_step", "first_step", "fetch_add", "begin", "dense", "OPTIONS", "EXACT", "CACHE", "POWERS"),
+        *("chebyshev", "controllers", "core", "radius", "stabilised", "blending", "jit", "keep_row", "slope_of"),
+        *("steps", "judge", "next_state", "step", "integrate", "combine", "project", "record_row", "TABLEAU"),
         *("EARLIER_POWERS", "RUNNING", "ATTEMPTS_SPENT", "REACHED", "STEP_LOST", "GIVEN_UP", "NOT_FINITE", "lanes"),
     )
 )
@@ -37,11 +39,12 @@ class Written(NamedTuple):
     functions: tuple[str, ...]
 
 
-def written(function, watch: Watch) -> Written:
-    """`function` and everything it reaches as source text; what it captured is noted in `watch`."""
+def written_together(functions, watch: Watch) -> list[Written]:
+    """Functions and everything they reach as source text, all of it told with the first; `watch` notes the captures."""
     writer = Writer(watch)
-    name = writer.function(function, returns_tuple=True)
-    return Written(name, tuple(sorted(writer.imports)), tuple(writer.constants), tuple(writer.functions))
+    names = [writer.function(function, returns_tuple=True) for function in functions]
+    first = Written(names[0], tuple(sorted(writer.imports)), tuple(writer.constants), tuple(writer.functions))
+    return [first, *(Written(name, (), (), ()) for name in names[1:])]
 
 
 class Writer:
