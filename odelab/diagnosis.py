@@ -13,6 +13,7 @@ IMPLICIT = "an implicit method (odelab.RADAU)"
 STABILISED = f"odelab.RKC2, as the leading eigenvalues are real, or {IMPLICIT}"
 HELD_BACK = 0.3  # of the sampled steps, from which on it is said
 BEYOND = 1.2  # times the boundary: no run stays there, the estimate is looked at again
+AHEAD = 4 ** np.arange(6)  # times a lost step: the state may be too coarse to feel the edge of its domain nearer by
 BLOWN_UP = 1e8  # times the size of the initial state
 
 
@@ -88,7 +89,9 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
     """(status, message) of a run whose step was lost or whose judge gave up, found by looking at the last attempt."""
     t, u = state.t, np.asarray(state.u)
     with np.errstate(all="ignore"):
-        place = first_failure(problem, method, t, u, last_step)
+        place = None
+        for times in (1,) if gave_up else AHEAD:
+            place = place or first_failure(problem, method, t, u, times * last_step)
     if has_blown_up(problem, u):
         fixed = "; or the fixed step is beyond the stability limit: take smaller steps or an adaptive controller"
         return "blow_up", blown_up(t, u) + (fixed if gave_up else "")

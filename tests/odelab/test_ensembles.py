@@ -256,3 +256,20 @@ def test_memory_grows_by_what_is_given_and_returned_only():
     assert a_run < 150
     assert more + 0.8 * a_run < 500
     assert peak_megabytes(1_000_000, 0.5) < 500  # a million in earnest; how long they run costs no memory
+
+
+def driven_past_its_domain(t, u, params):
+    (edge,) = params
+    _, y = u
+    return (-1.0, ol.maths.sqrt(u[0] - edge) - y)
+
+
+def test_a_lane_that_leaves_the_domain_says_what_a_single_run_says():
+    problem = ol.Problem(driven_past_its_domain, [1.0, 0.0], (0.0, 1.0), (0.5,))
+    edges = np.linspace(0.05, 0.95, 201)  # near 1, t is known more finely than x: a few runs creep up to the edge
+    lanes = ol.ensemble(problem, ol.DOPRI5, ol.adaptive(1e-6), params=edges[:, None])
+    assert set(lanes.status) <= {"not_finite", "max_steps"}
+    assert np.mean(lanes.status == "not_finite") > 0.9
+    for i in np.flatnonzero(lanes.status == "not_finite")[::20]:
+        one = problem.replace(params=(edges[i],))
+        assert ol.solve(one, ol.DOPRI5, ol.adaptive(1e-6), throw=False).status == "not_finite"
