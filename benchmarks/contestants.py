@@ -143,8 +143,10 @@ def c_grid(case: Grid, rtol: float, first_step: float) -> Contestant:
         return absent("C DOPRI5", str(reason))
 
 
-def scipy_bdf(case: Grid, rtol: float) -> Contestant:
-    return Contestant("scipy BDF, sparse Jacobian", peer("scipy").sparse_bdf(case.problem, rtol, rtol), case.error)
+def scipy_bdf(case: Grid, rtol: float, told: str) -> Contestant:
+    """`told` is "jac" (the problem's own sparse Jacobian) or "jac_sparsity" (only where it has entries)."""
+    name = {"jac": "scipy BDF, sparse Jacobian", "jac_sparsity": "scipy BDF, jac_sparsity"}[told]
+    return Contestant(name, peer("scipy").sparse_bdf(case.problem, rtol, rtol, told), case.error)
 
 
 def coarsest(build, allowed: float) -> Contestant:

@@ -9,9 +9,12 @@ def single(problem, rtol, atol):
     return solver(problem.rhs, problem, rtol, atol, method="RK45")
 
 
-def sparse_bdf(problem, rtol, atol):
-    """BDF with the problem's sparse Jacobian, the right-hand side in whole-array NumPy."""
-    return solver(problem.rhs.array_form, problem, rtol, atol, method="BDF", jac=problem.jacobian)
+def sparse_bdf(problem, rtol, atol, told):
+    """BDF with the problem's sparse Jacobian or its pattern alone, the right-hand side in whole-array NumPy."""
+    known = {"jac": problem.jacobian}
+    if told == "jac_sparsity":
+        known = {"jac_sparsity": problem.jacobian(problem.t_span[0], problem.u0, problem.params) != 0}
+    return solver(problem.rhs.array_form, problem, rtol, atol, method="BDF", **known)
 
 
 def ensemble(problem, u0, params, rtol, atol, first_step):

@@ -43,15 +43,18 @@ def test_an_ensemble_is_right(name, place):
     assert case.error(run()[::-1]) > 1e-2
 
 
-def test_scipy_s_bdf_uses_the_sparse_jacobian():
+@pytest.mark.parametrize("told", ["jac", "jac_sparsity"])
+def test_scipy_s_bdf_uses_what_it_is_told_of_the_jacobian(told):
     case = cases.brusselator(20, end=0.5)
-    assert case.error(peer("scipy").sparse_bdf(case.problem, 1e-7, 1e-7)()) < 1e-5
+    assert case.error(peer("scipy").sparse_bdf(case.problem, 1e-7, 1e-7, told)()) < 1e-5
     called = []
     counted = case.problem.replace(
         jacobian=lambda *at: called.append(1) or ol.problems.brusselator_1d(20).jacobian(*at)
     )
-    peer("scipy").sparse_bdf(counted, 1e-4, 1e-4)()
-    assert called
+    run = peer("scipy").sparse_bdf(counted, 1e-4, 1e-4, told)
+    assert len(called) == (told == "jac_sparsity")
+    run()
+    assert len(called) == 1 if told == "jac_sparsity" else called
 
 
 @pytest.mark.parametrize("name", ["diffrax", "torchode", "numbalsoda"])
@@ -64,7 +67,7 @@ def test_an_absent_library_is_reported(monkeypatch, name):
 
 def test_the_coarsest_tolerance_that_suffices_is_taken():
     case = cases.brusselator(10, end=0.5)
-    found = contestants.coarsest(lambda rtol: contestants.scipy_bdf(case, rtol), 1e-4)
+    found = contestants.coarsest(lambda rtol: contestants.scipy_bdf(case, rtol, "jac"), 1e-4)
     assert case.error(found.run()) <= 1e-4
     rtol = float(found.name.rsplit(" ", 1)[1])
-    assert case.error(contestants.scipy_bdf(case, 1.8 * rtol).run()) > 1e-4
+    assert case.error(contestants.scipy_bdf(case, 1.8 * rtol, "jac").run()) > 1e-4
