@@ -35,7 +35,7 @@ class Source(NamedTuple):
 def spread(executor: Executor, request: Request, task: Task, starts, params, report) -> Found:
     """All runs, a piece at a time wherever the executor takes it; Ctrl-C keeps the pieces that are finished."""
     module = module_for(request)
-    source = Source(module.text, module.label, module.given)
+    source = Source(module.text, module.label, module.given.get("rhs"))
     check_sendable(source)
     found = nothing_found(starts, float(task.settings[0]), task.t_eval, task.maxima)
     workers = getattr(executor, "_max_workers", None) or WORKERS
