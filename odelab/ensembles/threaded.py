@@ -17,6 +17,9 @@ from odelab.kernels.request import Request, request_for
 
 SLICE = 0.05  # seconds a kernel runs before it looks up, for Ctrl-C and the progress line
 
+PORTIONS = 4  # a thread comes back to the queue at least so often for every lane it has: nobody waits long at the end
+LARGEST_PORTION = 64  # runs: a few cache lines of every array
+
 
 class Task(NamedTuple):
     """Everything about an ensemble but its kernel and its runs; goes over to other processes."""
@@ -54,48 +57,46 @@ def run(compiled: Callable, task: Task, starts, params, threads: int | None, rep
     found = nothing_found(starts, float(task.settings[0]), task.t_eval, task.maxima)
     count = min(threads or available(), math.ceil(len(starts) / task.width))
     queue, stop = np.zeros(1, np.int64), threading.Event()
+    portion = min(max(1, len(starts) // (PORTIONS * count * task.width)), LARGEST_PORTION)
 
     def work(told: Callable[[], Any]):
-        work_through(compiled, task, queue, starts, params, found, stop, told)
+        work_through(compiled, task, queue, portion, starts, params, found, stop, told)
 
     def tell():
         report(int((found.statuses != INTERRUPTED).sum()), len(starts))
 
-    if count == 1:
+    with ThreadPoolExecutor(max(count - 1, 1)) as pool:
+        others = [pool.submit(work, lambda: None) for _ in range(count - 1)]
         try:
             work(tell)
+            while wait(others, timeout=SLICE).not_done:
+                tell()
         except (KeyboardInterrupt, SystemError) as reason:
             if isinstance(reason, SystemError) and not interrupted(reason):
                 raise
-    else:
-        with ThreadPoolExecutor(count) as pool:
-            futures = [pool.submit(work, lambda: None) for _ in range(count)]
-            try:
-                while wait(futures, timeout=SLICE).not_done:
-                    tell()
-            except KeyboardInterrupt:
-                pass
-            finally:
-                stop.set()
-        for future in futures:
-            future.result()
+        finally:
+            stop.set()
+    for future in others:
+        future.result()
     tell()
     return found
 
 
-def work_through(compiled, task: Task, queue, starts, params, found: Found, stop, told):
+def work_through(compiled, task: Task, queue, portion, starts, params, found: Found, stop, told):
     """One thread's share: sweeps over its lanes until the queue is empty, with a look around every now and then."""
     numbers = np.zeros((task.numbers, task.width))
     places = np.full((task.places, task.width), lanes.NOBODY, np.int64)
     extra = ([] if found.maxima is None else [found.maxima]) + (
         [] if found.points is None else [task.t_eval, found.points]
     )
+    share = np.array([0, 0, portion])  # the next of this thread's own, the end of them, how many to take at once
     sweeps = 256
     while not stop.is_set():
         began = time.perf_counter()
         empty = compiled(
             queue,
             sweeps,
+            share,
             task.settings,
             task.tolerance,
             task.max_attempts,

@@ -34,7 +34,7 @@ NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
 WHOLE = "types.int64"
 SINGLE_TYPES = {"counts": "types.int64[::1]", "attempts": WHOLE, **dict.fromkeys(("record", "states", "slopes"), ROWS)}
 LANES_TYPES = {
-    **{"queue": "types.int64[::1]", "sweeps": WHOLE, "max_attempts": WHOLE},
+    **{"queue": "types.int64[::1]", "sweeps": WHOLE, "share": "types.int64[::1]", "max_attempts": WHOLE},
     **dict.fromkeys(("starts", "params_in", "numbers", "ends", "maxima"), ROWS),
     **dict.fromkeys(("places", "counts"), "types.int64[:, ::1]"),
     **{"statuses": "types.int8[::1]", "points": "types.float64[:, :, ::1]"},
