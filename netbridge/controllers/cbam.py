@@ -6,6 +6,7 @@ A channel gate, sigmoid(MLP(GAP f) + MLP(GMP f)) with one MLP, times a spatial g
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from netbridge.controllers.base import ChannelController
 from netbridge.controllers.se import bottleneck_head
@@ -20,7 +21,7 @@ class CBAM(ChannelController, name="cbam"):
         nn.init.zeros_(self.spatial_norm.weight)
 
     def squeeze(self, state, slope):
-        return torch.stack((slope.mean((2, 3)), slope.amax((2, 3))), dim=1)
+        return torch.stack((slope.mean((2, 3)), F.adaptive_max_pool2d(slope, 1).flatten(1)), dim=1)
 
     def of_constant(self, psi):
         """Mean and maximum of a constant are that constant; only the channel half of CBAM has a head."""
@@ -36,5 +37,5 @@ class CBAM(ChannelController, name="cbam"):
     def forward(self, state, slope):
         channel = super().forward(state, slope)
         gated = channel * slope
-        seen = torch.cat((gated.amax(1, keepdim=True), gated.mean(1, keepdim=True)), dim=1)
+        seen = torch.cat((gated.max(1, keepdim=True).values, gated.mean(1, keepdim=True)), dim=1)
         return channel * torch.sigmoid(self.spatial_norm(self.spatial(seen)))
