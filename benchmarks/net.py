@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional as F
 
 import netbridge as nb
-from benchmarks import machine, net_spectra, net_trace, rows
+from benchmarks import machine, net_spectra, net_trace, net_train, rows
 from benchmarks.networks import Size, network, relative_error, runner
 from benchmarks.rows import Row, at_least, at_most, below
 from benchmarks.timing import Contestant
@@ -88,6 +88,7 @@ SECTIONS: dict[str, Callable] = {
     "merging": merging,
     "exactness": exactness,
     **net_trace.SECTIONS,
+    **net_train.SECTIONS,
     **net_spectra.SECTIONS,
 }
 
