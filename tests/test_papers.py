@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LINK = re.compile(r"`(tests/[\w/]+\.py)?::(\w+)`")
+LINK = re.compile(r"`(tests/[\w/]+\.py)?::([\w:]+)`")
 
 
 def linked_tests(text):
-    """(file, test) of every link; `::name` alone continues in the file of the link before it."""
+    """(file, test or class or class::test) of every link; `::name` alone continues in the file of the link before it."""
     file = ""
     for match in LINK.finditer(text):
         file = match[1] or file
@@ -20,5 +20,8 @@ def test_every_link_of_the_papers_page_leads_to_a_test():
     links = list(linked_tests((ROOT / "docs" / "papers.md").read_text()))
     assert len(links) > 30
     for file, name in links:
-        tree = ast.parse((ROOT / file).read_text())
-        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{file}::{name}"
+        body = ast.parse((ROOT / file).read_text()).body
+        for part in name.split("::"):
+            found = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == part]
+            assert found, f"{file}::{name}"
+            body = found[0].body
