@@ -9,7 +9,7 @@ LINK = re.compile(r"`(tests/[\w/]+\.py)?::([\w:]+)`")
 
 
 def linked_tests(text):
-    """(file, test or class or class::test) of every link; `::name` alone continues in the file of the link before it."""
+    """(file, test or class::test) of every link; `::name` alone continues in the file of the link before it."""
     file = ""
     for match in LINK.finditer(text):
         file = match[1] or file
