@@ -62,7 +62,7 @@ class Arguments:
     """Only the first so many training images."""
     few: int | None = None
     """How many of all blocks a ticket has: 2, with --full 5; of fewer blocks the same share."""
-    blocks: Literal["both", "every", "counted"] = "both"
+    blocks: Literal["both", "every", "counted"] = "every"
     """Which blocks may hold a ticket: every one, or those the paper's index counts, not the first of a stage."""
     draws: int = 1
     """How often per seed as many blocks are drawn at random."""

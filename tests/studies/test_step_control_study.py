@@ -156,7 +156,7 @@ def test_shipped_results_bear_the_name_of_what_they_hold():
 
 
 def test_the_shipped_digits_are_complete(tmp_path):
-    plan = plan_of(tmp_path, own=False, images=None, epochs=None)
+    plan = plan_of(tmp_path, own=False, images=None, epochs=None, blocks="both")
     wanted = plan.queue()
     assert len(wanted) > 28
     assert [run.stem for run in wanted if plan.find(run) is None] == []

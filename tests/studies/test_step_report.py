@@ -142,7 +142,7 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
         ({"few": 7}, "`--few` must be at most 6"),
         ({"draws": 0}, "`--draws`"),
         ({"only": ("Adaptor e",)}, "'Adaptor e'"),
-        ({"depth": 8}, "`--depth` = 8"),
+        ({"depth": 8, "blocks": "counted"}, "`--depth` = 8"),
         ({"images": 2000, "train": True}, "`--images` must be at most 1297"),
     ],
 )
