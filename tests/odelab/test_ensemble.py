@@ -69,6 +69,7 @@ def test_every_run_is_as_it_would_be_alone(name, method, controller, seed, count
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # twenty kernels to compile
 @pytest.mark.parametrize("method", list(ol.METHODS.values()), ids=lambda m: m.name)
 def test_every_method_in_lanes(method):
     controllers = [ol.fixed(0.02)]
