@@ -1,4 +1,4 @@
-"""Figures 1-3, 6, 7, 9, 10 and Table 1 of the first paper on trained networks and real images (about 2 min).
+"""Figures 1-3, 6, 7, 9, 10 and Table 1 of the first paper on trained networks and real images (about 1 min).
 
 Claim examined: networks with attention measure more stiffness, and the more of it, the better they are (Huang, Liang et
 al., Understanding Self-attention Mechanism via Dynamical System Perspective, 2023). The report says what these networks
