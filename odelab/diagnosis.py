@@ -49,7 +49,7 @@ def stability_limit(trajectory) -> Limit | None:
         return None
     t, u, h, values = looked_at_steps(trajectory)
     boundary = method.real_boundary
-    for i in np.flatnonzero(values > BEYOND * boundary):  # stages that differ by rounding only say nothing
+    for i in np.flatnonzero(~(values <= BEYOND * boundary)):  # or the stages told nothing: NaN
         values[i] = abs(h[i]) * stability.power_iteration(trajectory.problem, t[i], u[i])
     near = np.flatnonzero(values >= stability.NEAR * boundary)
     if near.size < max(1, HELD_BACK * values.size):

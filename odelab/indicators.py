@@ -115,13 +115,12 @@ def spectral_columns(problem: Problem, sol: Trajectory, sampled) -> dict[str, np
 
 
 def step_h_rho(sol: Trajectory, sampled, radius) -> np.ndarray:
-    """|h| rho for every step: from the method's own stages where that is free, else from the sampled radii."""
-    if stability.twin_stages(sol.method) is not None:
-        return sol.h_rho
+    """|h| rho for every step: from the method's own stages where they tell it, else from the sampled radii."""
+    told = sol.h_rho
     if not len(sampled):
-        return np.full(sol.steps, np.nan)
+        return told
     between = np.interp(np.arange(sol.steps), sampled, radius[sampled])
-    return np.abs(np.asarray(sol.h)) * between
+    return np.where(np.isnan(told), np.abs(np.asarray(sol.h)) * between, told)
 
 
 def reasons(sol: Trajectory, h_rho, boundary) -> np.ndarray:

@@ -22,7 +22,8 @@ class Ensemble:
 
     `u` (N, n) are the states at the times `t` (N,) that the runs reached, or with `t_eval` (N, len(t_eval), n) the
     states there, NaN where a run did not get so far. `steps` and `rejected` (N,) count attempts; `status` (N,) says how
-    each run ended. `sai_max` and `h_rho_max` (N,) are the largest values over the steps, where they were asked for.
+    each run ended. `sai_max` and `h_rho_max` (N,) are the largest values over the steps, where they were asked for;
+    h rho is NaN where no step told it.
     """
 
     u: np.ndarray

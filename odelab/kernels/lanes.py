@@ -128,7 +128,7 @@ def handed_in(request: Request) -> list[str]:
         *(f"ends[j, {i}] = u{i}[l]" for i in range(request.n)),
     ]
     if request.maxima:
-        rho = "math.sqrt(largest_rho[l])" if twin_stages(request.method) else "math.nan"
+        rho = "math.sqrt(largest_rho[l]) if largest_rho[l] >= 0.0 else math.nan"
         outcome += ["maxima[j, 0] = math.sqrt(largest_sai[l])", f"maxima[j, 1] = {rho}"]
     return ["j = index[l]", "if j >= 0:", *indented(outcome)]
 
@@ -161,7 +161,7 @@ def taken(request: Request) -> list[str]:
         "accepted[l] = 0",
     ]
     if request.maxima:
-        start += ["largest_sai[l] = 0.0", "largest_rho[l] = 0.0"]
+        start += ["largest_sai[l] = 0.0", "largest_rho[l] = -1.0"]
     if request.points:
         start += inside.begun(request)
     return [

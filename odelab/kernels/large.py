@@ -9,7 +9,7 @@ from odelab.kernels.expressions import combination, indented, number, product
 from odelab.kernels.record import ERROR, RHO, SAI, SIZE, TIME
 from odelab.kernels.request import Request
 from odelab.kernels.single import COUNTS, HISTORY, LIMITS, function, read, written
-from odelab.stability import twin_stages
+from odelab.stability import APART, twin_stages
 
 ARGUMENTS = (
     *("memory", "counts", "settings", "tolerance", "params_in", "u_end", "slope", "attempts"),
@@ -194,7 +194,7 @@ def judged(request: Request) -> str:
     pair = []
     if len(estimates(request)) == 2:
         pair = ["both = error0 + 0.01 * error1", "error0 = error0 * (error0 / both) if both > 0.0 else both"]
-    rho = "dt * dt * stiff / apart if apart > 0.0 else 0.0" if twins else "math.nan"
+    rho = f"dt * dt * stiff / apart if apart > {number(APART**2)} * size else math.nan" if twins else "math.nan"
     q = "error0" if request.law else "0.0"
     end = [*pair, f"rho = {rho}", f"return {q}, moved / (dt * dt * size), rho"]
     return looped(f"judged({', '.join(judged_arguments(request))})", [f"{name} = 0.0" for name in sums], loop, end)

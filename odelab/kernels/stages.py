@@ -6,8 +6,8 @@ side, and take as few operations as they can. A single run waits for one number 
 arrives last is added last, u + dt (a1 k1 + a2 k2 + a3 k3) as (u + dt (a1 k1 + a2 k2)) + (dt a3) k3.
 """
 
-from odelab.kernels.expressions import arguments, combination, last_weight, product, remark, total
-from odelab.stability import twin_stages
+from odelab.kernels.expressions import arguments, combination, last_weight, number, product, remark, total
+from odelab.stability import APART, twin_stages
 
 
 def slopes_of(stage: int, component: int, tag: str) -> str:
@@ -126,7 +126,7 @@ def sai(method, n: int, tag: str = "") -> list[str]:
 
 
 def h_rho(method, n: int, tag: str = "") -> list[str]:
-    """(h rho)^2 by Hairer and Wanner, from the two stages at the new time; nothing where a method has none."""
+    """(h rho)^2 by Hairer and Wanner, from the two stages at the new time, NaN where they tell nothing; empty without."""
     twins = twin_stages(method)
     if twins is None:
         return []
@@ -135,5 +135,6 @@ def h_rho(method, n: int, tag: str = "") -> list[str]:
     apart = [f"(v{i}{tag} - twin{i}{tag})" for i in range(n)]
     return [
         f"apart{tag} = {squares(apart)}",
-        f"rho{tag} = dt{tag} * dt{tag} * ({squares(stiff)}) / apart{tag} if apart{tag} > 0.0 else 0.0",
+        f"nearest{tag} = {number(APART**2)} * ({squares(components('u', n, tag))})",
+        f"rho{tag} = dt{tag} * dt{tag} * ({squares(stiff)}) / apart{tag} if apart{tag} > nearest{tag} else math.nan",
     ]
