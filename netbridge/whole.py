@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import secrets
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +16,10 @@ def whole(path) -> Iterator[Path]:
     """A place to write to: beside `path` under another name, renamed once it is on the disk."""
     path = Path(path)
     sweep(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    unfinished, permissions = started(path)
     try:
         yield unfinished
-        unfinished.chmod(0o666 & ~mask())  # safetensors writes for its owner's eyes only
+        unfinished.chmod(permissions)  # safetensors writes for its owner's eyes only
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())
         os.replace(unfinished, path)
@@ -25,11 +27,14 @@ def whole(path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
-def mask() -> int:
-    """The permissions new files do not get; it can only be read by setting it."""
-    current = os.umask(0o022)
-    os.umask(current)
-    return current
+def started(path: Path) -> tuple[Path, int]:
+    """An empty file beside `path`, and the permissions that new files get here: reading the umask would set it."""
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")  # machines that share a folder share pids
+    descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        return unfinished, stat.S_IMODE(os.fstat(descriptor).st_mode)
+    finally:
+        os.close(descriptor)
 
 
 def sweep(path: Path, age: float = ABANDONED) -> None:
