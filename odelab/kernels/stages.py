@@ -126,7 +126,7 @@ def sai(method, n: int, tag: str = "") -> list[str]:
 
 
 def h_rho(method, n: int, tag: str = "") -> list[str]:
-    """(h rho)^2 by Hairer and Wanner, from the two stages at the new time, NaN where they tell nothing; empty without."""
+    """(h rho)^2 by Hairer and Wanner, from the two stages at the new time, NaN where they tell nothing."""
     twins = twin_stages(method)
     if twins is None:
         return []

@@ -27,7 +27,7 @@ from odelab.ensembles.result import STATUSES
         (
             {"u0": np.ones((3, 2)), "params": np.ones((4, 1))},
             ValueError,
-            "`u0` has 3 rows and `params` has 4.*a row is",
+            "`u0` has 3 rows and `params` has 4.*a row",
         ),
         ({"u0": np.ones((0, 2))}, ValueError, "`u0` has no rows"),
         ({"u0": [["a", "b"]]}, TypeError, "`u0` must hold real numbers"),
