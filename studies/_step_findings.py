@@ -82,8 +82,16 @@ def stiff_finding(rows, where) -> Finding | None:
         "The blocks that need a controller are the stiff ones.",
         where,
         decided(beyond, -1),
-        f"Points above the stiffest blocks, negative where the paper is right: {told(beyond)}.{noise(beyond)}",
+        f"Points above the stiffest blocks, negative where the paper is right: {told(beyond)}.{noise(beyond)}"
+        f"{coinciding(rows)}",
     )
+
+
+def coinciding(rows) -> str:
+    """Where chance drew the stiffest blocks themselves, which makes one network of two rows."""
+    stiffest = {run.stem for run, _ in rows[runs.STIFFEST].found}
+    seeds = [str(run.seed) for run, _ in rows[runs.RANDOM].found if run.stem in stiffest] if runs.RANDOM in rows else []
+    return f" With seed {', '.join(seeds)} the random blocks are the stiffest ones." if seeds else ""
 
 
 def all_finding(rows, where) -> Finding | None:

@@ -25,11 +25,16 @@ class Plan:
         if arguments.few > self.scale.blocks:
             raise SystemExit(f"`--few` must be at most {self.scale.blocks}, the blocks there are; got {arguments.few}.")
         for reading in self.readings:
-            if not runs.candidates(self.scale, reading):
+            among = runs.candidates(self.scale, reading)
+            if not among:
                 raise SystemExit(f"`--depth` = {arguments.depth} has no block but the first of each stage: choose 14.")
+            self.tickets(reading, runs.RANDOM, 0)  # says at once what cannot be: the controller, so many draws
 
     def find(self, run: runs.Run) -> results.Result | None:
         return results.find(run, self.folders)
+
+    def divergence(self, run: runs.Run) -> str | None:
+        return results.divergence(run, self.own)
 
     def wanted(self, row: str) -> bool:
         return not self.arguments.only or row in self.arguments.only
@@ -42,7 +47,7 @@ class Plan:
         count = len(runs.candidates(self.scale, reading))
         return max(1, round(self.arguments.few * count / self.scale.blocks))
 
-    def ticket(self, reading: str, placed: str, seed: int, draw: int = 0) -> runs.Run | None:
+    def ticket(self, reading: str, placed: str, seed: int) -> runs.Run | None:
         """None where the plain network of this seed, whose stiffness decides, is not there yet."""
         nsi = None
         if placed in (runs.STIFFEST, runs.LEAST):
@@ -51,13 +56,18 @@ class Plan:
                 return None
             nsi = plain.nsi
         among = runs.candidates(self.scale, reading)
-        on = runs.ticket(placed, nsi, among, self.few(reading), seed, draw)
-        return runs.run(self.scale, train.named(self.arguments.ticket_controller), seed, on)
+        return self.on(runs.ticket(placed, nsi, among, self.few(reading), seed), seed)
+
+    def on(self, blocks: list[int], seed: int) -> runs.Run:
+        return runs.run(self.scale, train.named(self.arguments.ticket_controller), seed, blocks)
 
     def tickets(self, reading: str, placed: str, seed: int) -> list[runs.Run | None]:
         """One, or as many as are drawn at random."""
-        draws = self.arguments.draws if placed == runs.RANDOM else 1
-        return [self.ticket(reading, placed, seed, draw) for draw in range(draws)]
+        if placed != runs.RANDOM:
+            return [self.ticket(reading, placed, seed)]
+        among = runs.candidates(self.scale, reading)
+        drawn = runs.drawn(among, self.few(reading), seed, self.arguments.draws)
+        return [self.on(blocks, seed) for blocks in drawn]
 
     def queue(self) -> list[runs.Run]:
         """Those that can be named by now, each once."""

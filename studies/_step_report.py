@@ -25,24 +25,36 @@ WORDS = {
 }
 
 
-def show(plan, notice: str = ""):
-    """Report on the results that are there, and say which are not."""
+def show(plan, notice: str = "") -> list[str]:
+    """Report on the results that are there, and say which are not; returns the names of what diverged."""
     cells, stiffness = plan.cells(), plan.plain()
     tickets = {reading: plan.placements(reading) for reading in plan.readings}
     placed = {f"{reading} block, {name}": row for reading, rows in tickets.items() for name, row in rows.items()}
     everything = {**cells, **placed}
-    absent = tables.missing(everything)
+    planned = {run.stem: run for row in everything.values() for _, run in row.planned if run is not None}
+    diverged = {stem: message for stem, run in planned.items() if (message := plan.divergence(run))}
+    absent = tables.missing(everything, diverged)
     count = len({run.stem for row in everything.values() for run, _ in row.found})
     if not count:
+        again = shlex.join(word for word in sys.argv[1:] if word != "--train")
         raise SystemExit(
-            f"studies.step_control: no result is there for {described(plan)}. `--train` makes them, resumably: "
-            f"python -m studies.step_control --train {' '.join(shlex.quote(word) for word in sys.argv[1:])}".rstrip()
+            "\n".join(
+                [
+                    f"studies.step_control: no result is there for {described(plan)}. `--train` makes them, resumably: "
+                    f"python -m studies.step_control --train {again}".rstrip(),
+                    *(f"{stem}: {message}" for stem, message in diverged.items()),
+                ]
+            )
         )
     record = Record("step_control", plan.arguments, plan.arguments.out)
     page = Page(record)
     page.words("# Table 4 and lottery tickets: StepNet's inputs, adaptors and places", setting(plan, count), notice)
     if absent:
         said = f"Not there yet: {'; '.join(absent)}. The same command with `--train` makes them."
+        page.words(f"**{said}**")
+        print(f"{said}\n")
+    for stem, message in diverged.items():
+        said = f"{stem}: {message} It would again; `{plan.own / stem}.diverged.txt` gone, it is tried again."
         page.words(f"**{said}**")
         print(f"{said}\n")
     found = findings(cells, tickets)
@@ -57,11 +69,13 @@ def show(plan, notice: str = ""):
     page.table("networks", tables.network_rows(everything), "Every network", printed=False)
     record.numbers["findings"] = plain(found)
     record.numbers["missing"] = absent
+    record.numbers["diverged"] = diverged
     record.numbers["notice"] = notice
     record.numbers["specification"] = {"recipe": plan.scale.recipe.as_json(), "depth": plan.scale.depth}
     record.text("conclusions", [f"{one.claim} ({one.where}): {one.verdict}. {one.words}\n" for one in found])
     page.close()
     record.close()
+    return list(diverged)
 
 
 def tell_ablation(page, cells, dataset):
@@ -123,7 +137,9 @@ def scope(plan) -> str:
     epochs, seeds = plan.scale.recipe.epochs, len(plan.arguments.seeds)
     words = (
         "Intervals: 95 %, over seeds, for these test images, for all comparisons of a table together (Tukey and "
-        "Kramer). A claim is called supported or contradicted only where every interval says so."
+        "Kramer); seeds count as draws independent of each other in every row, although networks of one seed share "
+        "weights and batches, which makes the intervals wider rather than narrower. A claim is called supported or "
+        "contradicted only where every interval says so."
     )
     if (plan.scale.depth, epochs) != (164, 164):
         words += (

@@ -67,6 +67,20 @@ def find(run: Run, folders) -> Result | None:
     return None
 
 
+def note_divergence(run: Run, folder: Path, message: str) -> Path:
+    """A training that came to nothing comes to nothing again: what is written here is not tried a second time."""
+    path = folder / f"{run.stem}.diverged.txt"
+    with whole(path) as unfinished:
+        unfinished.write_text(message + "\n")
+    return path
+
+
+def divergence(run: Run, folder: Path) -> str | None:
+    """How the training of this run ended without a result, if it did."""
+    path = folder / f"{run.stem}.diverged.txt"
+    return path.read_text().strip() if path.is_file() else None
+
+
 def same_recipe(record: dict, recipe) -> bool:
     """Fields that have joined the recipes since are at their defaults, or the specification would say so."""
     now = json.loads(json.dumps(recipe.as_json()))

@@ -3,7 +3,9 @@
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
+import math
 import re
 
 import numpy as np
@@ -123,13 +125,25 @@ def candidates(scale: Scale, reading: str) -> list[int]:
     return [number for number in range(scale.blocks) if reading == EVERY or number not in scale.firsts]
 
 
-def ticket(placed: str, nsi, among: list[int], few: int, seed: int, draw: int = 0) -> list[int]:
+def drawn(among: list[int], few: int, seed: int, count: int) -> list[list[int]]:
+    """`count` different tickets, whatever the stiffness; the first ones stay what they are when more are asked for."""
+    most = math.comb(len(among), few)
+    if count > most:
+        raise ValueError(f"{most} different tickets of {few} among {len(among)} blocks can be drawn, not {count}.")
+    found: dict[tuple, None] = {}
+    for attempt in itertools.count():
+        if len(found) == count:
+            return [list(blocks) for blocks in found]
+        chosen = np.random.default_rng([seed, attempt]).choice(among, few, replace=False)
+        found.setdefault(tuple(sorted(int(k) for k in chosen)))
+    raise AssertionError("an endless loop ended")
+
+
+def ticket(placed: str, nsi, among: list[int], few: int, seed: int) -> list[int]:
     """The blocks of a placement; `nsi` of the plain network of the same seed, one number per block."""
     if placed == ALL:
         return list(among)
     if placed == NONE:
         return []
-    if placed == RANDOM:
-        return sorted(int(k) for k in np.random.default_rng([seed, draw]).choice(among, few, replace=False))
     falling = sorted(among, key=lambda number: (-nsi[number], number))
     return sorted(falling[:few] if placed == STIFFEST else falling[-few:])

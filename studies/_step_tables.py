@@ -34,7 +34,11 @@ class Row:
 
     @property
     def accuracies(self) -> list[float]:
-        return [result.accuracy for _, result in self.found]
+        """One for every seed, the mean of its networks: those of one seed are no draws independent of each other."""
+        by_seed: dict[int, list[float]] = {}
+        for run, result in self.found:
+            by_seed.setdefault(run.seed, []).append(result.accuracy)
+        return [float(np.mean(values)) for values in by_seed.values()]
 
     @property
     def mean(self) -> float:
@@ -69,7 +73,7 @@ def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
                 "step size": name,
                 "on blocks": places(row),
                 "parameters": row.found[0][1].parameters,
-                "seeds": len(row.found),
+                "seeds": len(row.accuracies),
                 "accuracy (%)": f"{row.mean:.2f}",
                 "standard deviation": deviation(row),
                 "gain over plain [95 %]": interval(over_plain[name], "+.2f") if name in over_plain else "",
@@ -89,6 +93,7 @@ def ticket_rows(rows: dict[str, Row]) -> list[dict]:
             "controllers on": name,
             "blocks, by seed": places(row),
             "parameters": row.found[0][1].parameters,
+            "seeds": len(row.accuracies),
             "networks": len(row.found),
             "accuracy (%)": f"{row.mean:.2f}",
             "standard deviation": deviation(row),
@@ -138,11 +143,11 @@ def network_rows(rows: dict[str, Row]) -> list[dict]:
     return list(found.values())
 
 
-def missing(rows) -> list[str]:
-    """What is planned and not there, in words."""
+def missing(rows, diverged) -> list[str]:
+    """What is planned, not there and not `diverged`, in words."""
     lines = []
     for name, row in rows.items():
-        known = {run.stem for run, _ in row.found}
+        known = {run.stem for run, _ in row.found} | set(diverged)
         seeds = sorted({seed for seed, run in row.planned if run is None or run.stem not in known})
         if seeds:
             lines.append(f"{name} (seed {', '.join(map(str, seeds))})")

@@ -69,16 +69,15 @@ def stiffness(net, data, device) -> list[float]:
 
 
 def work_off(planned, find, data, work: Path, destination: Path, device=None, keep=False, say=print) -> list[str]:
-    """Train all that `planned()` lists and `find` does not know, in order; returns what did not come about.
+    """Train all that `planned()` lists and `find` does not know, in order; returns the names of what diverged.
 
     `planned` is asked again after every network: which blocks are the stiffest is known once the plain network of that
     seed is there. A network another process is at is passed over.
     """
     work.mkdir(parents=True, exist_ok=True)
-    failed: dict[str, str] = {}
     while True:
         for run in planned():
-            if run.stem in failed or find(run) is not None:
+            if find(run) is not None or results.divergence(run, work):
                 continue
             try:
                 with filelock.FileLock(work / f"{run.stem}.lock", timeout=0):
@@ -88,10 +87,12 @@ def work_off(planned, find, data, work: Path, destination: Path, device=None, ke
             except filelock.Timeout:
                 continue
             except train.Diverged as error:
-                failed[run.stem] = str(error)
+                results.note_divergence(run, work, str(error))
                 say(f"{run.stem}: {error}")
             else:
+                if find(run) is None:  # or this loop would never end
+                    raise RuntimeError(f"the result of {run.stem}, written to {destination}, is not found again.")
                 say(f"{run.stem}: {result.accuracy:.2f} % on the test set, {result.made['seconds']:.0f} s of training.")
             break
         else:
-            return list(failed)
+            return [run.stem for run in planned() if results.divergence(run, work)]

@@ -17,11 +17,11 @@ import tyro
 from rich.progress import Progress
 
 import netbridge as nb
-from netbridge import data as datasets
 from studies import _networks, train
 from studies._cifar_findings import findings
 from studies._cifar_page import Page, tell
 from studies._cifar_tables import correlations
+from studies._images import images_or_fallback
 from studies._measure import BATCH, measure, total_stiffness
 from studies._record import Record, commit, plain, versions
 from studies._report import Report
@@ -76,7 +76,9 @@ def main(arguments: Arguments):
         )
     for path in arguments.define:
         _networks.adopt(path)
-    data, notice, arguments = images_of(arguments)
+    data, notice, arguments = images_or_fallback(
+        "studies.cifar_tns", arguments, "shows networks trained on", no_networks
+    )
     if notice:
         print(f"{notice}\n", flush=True)
     arguments = settled(arguments, len(data.test_images))
@@ -110,24 +112,11 @@ def main(arguments: Arguments):
     record.close()
 
 
-def images_of(arguments):
-    """The data set; or the fallback, a notice that says so, and the arguments of that run."""
-    own = arguments.checkpoint or arguments.train
-    try:
-        data = datasets.load(arguments.dataset, arguments.data_root)
-        if arguments.fallback is None or own or shipped(arguments.dataset):
-            return data, "", arguments
-        reason = f"no networks trained on {arguments.dataset} come with this copy of the repository."
-    except datasets.DataUnavailable as error:
-        if arguments.fallback is None:
-            raise SystemExit(f"studies.cifar_tns: {error}") from None
-        reason = str(error).splitlines()[0].removesuffix(" One of these helps:")
-    notice = (
-        f"NOT {arguments.dataset}: {reason} This run shows networks trained on {arguments.fallback} instead; its "
-        f"numbers are about {arguments.fallback} and nothing else."
-    )
-    arguments = dataclasses.replace(arguments, dataset=arguments.fallback, fallback=None)
-    return datasets.load(arguments.dataset, arguments.data_root), notice, arguments
+def no_networks(arguments) -> str:
+    """Why the data set alone is not enough."""
+    if arguments.checkpoint or arguments.train or shipped(arguments.dataset):
+        return ""
+    return f"no networks trained on {arguments.dataset} come with this copy of the repository."
 
 
 def settled(arguments, available: int):

@@ -13,9 +13,9 @@ import torch
 import tyro
 
 import netbridge as nb
-from netbridge import data as datasets
 from studies import _step_results as results
 from studies import _step_runs as runs
+from studies._images import images_or_fallback
 from studies._step_plan import Plan
 from studies._step_report import show
 from studies._step_training import work_off
@@ -30,6 +30,7 @@ SMOKE = {
     "images": 256,
     "train": True,
     "own": True,
+    "ship": False,
     "blocks": "every",
     "threads": 1,
 }
@@ -65,7 +66,7 @@ class Arguments:
     blocks: Literal["both", "every", "counted"] = "every"
     """Which blocks may hold a ticket: every one, or those the paper's index counts, not the first of a stage."""
     draws: int = 1
-    """How often per seed as many blocks are drawn at random."""
+    """How many different tickets are drawn at random per seed; their mean is what the seed says."""
     ticket_controller: str = "stepnet"
     """Whose tickets: a controller's name, asr(se), or JSON."""
     only: tuple[str, ...] = ()
@@ -89,18 +90,29 @@ class Arguments:
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE, only=SMOKE_ROWS)
-    arguments = settled(arguments)
-    data, notice, arguments = images_of(arguments) if arguments.train else (None, "", arguments)
+    arguments, data, notice = settled(arguments), None, ""
+    if arguments.train:
+        data, notice, arguments = images_or_fallback("studies.step_control", arguments, "trains on")
+        check_images(arguments, len(data.train_images))
     if notice:
         print(f"{notice}\n", flush=True)
-    plan = Plan(arguments)
+    try:
+        plan = Plan(arguments)
+    except ValueError as error:  # a depth, a recipe, a controller there is none of
+        raise SystemExit(f"studies.step_control: {error}") from None
     if arguments.train:
         if arguments.threads:
             torch.set_num_threads(arguments.threads)
         nb.tune_allocator()
         place = results.SHIPPED if arguments.ship else plan.own
         work_off(plan.queue, plan.find, data, plan.own, place, arguments.device, arguments.keep, say)
-    show(plan, notice)
+    if show(plan, notice):
+        raise SystemExit(1)
+
+
+def check_images(arguments: Arguments, available: int):
+    if arguments.images is not None and arguments.images > available:
+        raise SystemExit(f"`--images` must be at most {available}, got {arguments.images}.")
 
 
 def say(line: str):
@@ -110,6 +122,8 @@ def say(line: str):
 def settled(arguments: Arguments) -> Arguments:
     """Every number given, and sensible."""
     scale = FULL if arguments.full else SMALL
+    if arguments.full and arguments.dataset == "stl10":
+        scale = {**scale, "recipe": "paper-stl10"}
     if arguments.recipe not in (None, scale["recipe"]):
         scale = {**scale, "epochs": None}
     given = {key: getattr(arguments, key) for key in scale}
@@ -123,31 +137,13 @@ def settled(arguments: Arguments) -> Arguments:
     for name in ("few", "draws", "images"):
         if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
             raise SystemExit(f"`--{name}` must be at least 1, got {getattr(arguments, name)}.")
-    known = (*runs.CELLS, *runs.TICKETS)
+    known = {"both": (*runs.CELLS, *runs.TICKETS), "ablation": runs.CELLS, "ticket": runs.TICKETS}[arguments.part]
     for name in arguments.only:
         if name not in known:
-            raise SystemExit(f"`--only` knows {', '.join(known)}; got {name!r}.")
+            raise SystemExit(f"`--only` with `--part {arguments.part}` knows {', '.join(known)}; got {name!r}.")
+    if arguments.own and arguments.ship:
+        raise SystemExit("`--own` leaves the results of the repository aside and `--ship` adds to them: choose one.")
     return dataclasses.replace(arguments, seeds=seeds)
-
-
-def images_of(arguments: Arguments):
-    """The data set; or the fallback, a notice that says so, and the arguments of that run."""
-    try:
-        data = datasets.load(arguments.dataset, arguments.data_root)
-        notice = ""
-    except datasets.DataUnavailable as error:
-        if arguments.fallback is None:
-            raise SystemExit(f"studies.step_control: {error}") from None
-        reason = str(error).splitlines()[0].removesuffix(" One of these helps:")
-        notice = (
-            f"NOT {arguments.dataset}: {reason} This run trains on {arguments.fallback} instead; its numbers are about "
-            f"{arguments.fallback} and nothing else."
-        )
-        arguments = dataclasses.replace(arguments, dataset=arguments.fallback, fallback=None)
-        data = datasets.load(arguments.dataset, arguments.data_root)
-    if arguments.images is not None and arguments.images > len(data.train_images):
-        raise SystemExit(f"`--images` must be at most {len(data.train_images)}, got {arguments.images}.")
-    return data, notice, arguments
 
 
 if __name__ == "__main__":

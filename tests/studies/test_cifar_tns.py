@@ -19,6 +19,7 @@ from matplotlib.image import imread
 from netbridge import data as datasets
 from studies import cifar_tns
 from studies._cifar_findings import Finding
+from studies._images import images_or_fallback
 from studies._measure import KINDS, READINGS
 from studies._statistics import SUPPORTED
 
@@ -71,7 +72,9 @@ def test_the_fallback_is_said_first(run):
 
 
 def test_with_data_there_is_no_notice():
-    data, notice, arguments = cifar_tns.images_of(cifar_tns.Arguments(dataset="digits", fallback="digits"))
+    data, notice, arguments = images_or_fallback(
+        "studies.cifar_tns", cifar_tns.Arguments(dataset="digits", fallback="digits"), "shows", cifar_tns.no_networks
+    )
     assert data.name == "digits"
     assert notice == ""
     assert arguments.dataset == "digits"

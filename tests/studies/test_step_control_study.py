@@ -1,11 +1,10 @@
 """step_control: a result is known by all that determines it, nothing is trained twice, tickets are what they say."""
 
 import dataclasses
+import itertools
 import json
-import threading
-import time
+import math
 
-import filelock
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,12 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from step_results import made_up, plan_of
 
-from netbridge import data as datasets
-from netbridge import train
 from netbridge.recipes import Recipe, recipe
 from studies import _step_results as results
 from studies import _step_runs as runs
-from studies import _step_training as training
 
 SCALE = runs.Scale("digits", 14, recipe("digits", epochs=2), 128)
 
@@ -44,17 +40,20 @@ def test_the_stiffest_are_no_less_stiff_than_any_other(data):
 
 @settings(deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 6))
-def test_random_blocks_are_those_of_the_seed_and_know_no_stiffness(seed, few):
-    chosen = runs.ticket(runs.RANDOM, None, list(range(6)), few, seed)
-    assert chosen == runs.ticket(runs.RANDOM, [1.0] * 6, list(range(6)), few, seed)
-    assert len(set(chosen)) == few
-    assert set(chosen) <= set(range(6))
+def test_random_tickets_are_those_of_the_seed_and_all_different(seed, few):
+    most = math.comb(6, few)
+    tickets = runs.drawn(list(range(6)), few, seed, most)
+    assert sorted(tickets) == [list(blocks) for blocks in itertools.combinations(range(6), few)]  # each once
+    for count in range(1, most):
+        assert runs.drawn(list(range(6)), few, seed, count) == tickets[:count]
+    with pytest.raises(ValueError, match=f"{most} different tickets"):
+        runs.drawn(list(range(6)), few, seed, most + 1)
 
 
 def test_random_blocks_are_spread_evenly():
-    counts = np.bincount([k for seed in range(600) for k in runs.ticket(runs.RANDOM, None, range(6), 2, seed)])
-    assert stats.chisquare(counts).pvalue > 1e-3
-    assert len({tuple(runs.ticket(runs.RANDOM, None, range(6), 2, 0, draw)) for draw in range(20)}) > 3
+    for one in range(3):  # of the first, second and third draw
+        counts = np.bincount([k for seed in range(600) for k in runs.drawn(range(6), 2, seed, 3)[one]])
+        assert stats.chisquare(counts).pvalue > 1e-3
 
 
 def test_counted_blocks_leave_out_the_first_of_every_stage():
@@ -75,6 +74,34 @@ def test_placements_wait_for_the_plain_network_and_then_follow_its_stiffness(tmp
     assert plan.ticket(runs.COUNTED, runs.STIFFEST, 0).acting == [5]
     assert plan.ticket(runs.COUNTED, runs.LEAST, 0).acting == [1]
     assert plan.ticket(runs.EVERY, runs.ALL, 0).acting == [0, 1, 2, 3, 4, 5]
+
+
+def test_table_4_trains_what_its_rows_are_named_after(tmp_path):
+    plan = plan_of(tmp_path)
+    options = {
+        "plain": "constant",
+        "SE": "se",
+        "F(x_t)": {"name": "stepnet", "inputs": "now"},
+        "F(x_{t+1})": {"name": "stepnet", "inputs": "next"},
+        "F(x_{t+1} - x_t)": {"name": "stepnet", "inputs": "difference"},
+        "F(x_{t+1}, x_t)": "stepnet",
+        **{f"Adaptor {letter}": {"name": "stepnet", "adaptor": letter} for letter in "abcd"},
+    }
+    assert {name: plan.cell(name, 0).controller for name in runs.CELLS} == options
+
+
+def test_draws_of_one_seed_are_different_networks_and_count_once(tmp_path):
+    plan = plan_of(tmp_path, draws=5, blocks="every")
+    for seed in (0, 1):
+        planned = plan.tickets(runs.EVERY, runs.RANDOM, seed)
+        assert len({run.stem for run in planned}) == 5
+        assert planned[0].stem == plan_of(tmp_path, blocks="every").tickets(runs.EVERY, runs.RANDOM, seed)[0].stem
+        for place, run in enumerate(planned):
+            results.write(made_up(run, 50 + 10 * seed + place), plan.own / f"{run.stem}.json")
+    row = plan.placements(runs.EVERY)[runs.RANDOM]
+    assert len(row.found) == 10
+    assert row.accuracies == pytest.approx([89.6, 87.6])  # of 500: 52 and 62 errors in the mean
+    assert row.mean == pytest.approx(88.6)
 
 
 def test_all_counted_blocks_are_table_4s_stepnet_and_none_is_the_plain_network(tmp_path):
@@ -160,139 +187,3 @@ def test_the_shipped_digits_are_complete(tmp_path):
     wanted = plan.queue()
     assert len(wanted) > 28
     assert [run.stem for run in wanted if plan.find(run) is None] == []
-
-
-# Training.
-
-
-def test_one_seed_comes_after_the_other_the_plain_network_first(tmp_path):
-    queue = plan_of(tmp_path, seeds=(3,)).queue()
-    assert [run.seed for run in queue] == sorted(run.seed for run in queue)
-    assert len({run.stem for run in queue}) == len(queue)
-    for seed in range(3):
-        assert next(run for run in queue if run.seed == seed).acting == []
-
-
-@pytest.fixture
-def trainings(monkeypatch):
-    """Every training that begins or goes on, by the name of its file."""
-    seen, real = [], train.train
-    monkeypatch.setattr(training, "TRACED", 100)
-
-    def counted(*arguments, **more):
-        seen.append(arguments[4].stem)
-        return real(*arguments, **more, quiet=True)
-
-    monkeypatch.setattr(train, "train", counted)
-    return seen
-
-
-def small(out, **more):
-    """Two networks of a few steps."""
-    return plan_of(out, seeds=(1,), only=(runs.PLAIN, runs.STIFFEST), part="ticket", blocks="every", **more)
-
-
-def work(plan, keep=False):
-    data = datasets.load("digits")
-    data = dataclasses.replace(data, test_images=data.test_images[:100], test_labels=data.test_labels[:100])
-    return training.work_off(plan.queue, plan.find, data, plan.own, plan.own, "cpu", keep, say=lambda line: None)
-
-
-def comparable(plan):
-    """All that is not a matter of the clock."""
-    found = {}
-    for run in plan.queue():
-        result = dataclasses.asdict(plan.find(run))
-        for line in result["log"]:
-            line.pop("seconds")
-        result.pop("made")
-        found[run.stem] = result
-    return found
-
-
-def test_a_kill_in_between_changes_nothing_and_no_network_is_trained_twice(tmp_path, trainings, monkeypatch):
-    whole, halved = small(tmp_path / "whole"), small(tmp_path / "halved")
-    assert work(whole) == []
-    assert len(trainings) == 2
-
-    real, epochs = train.Run.note, []
-
-    def killed(self, **numbers):
-        real(self, **numbers)
-        epochs.append(self.epoch)
-        if len(epochs) in (1, 4):  # after the first epoch of one network, after the last of the other
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(train.Run, "note", killed)
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            work(halved)
-    assert work(halved) == []
-    assert epochs == [1, 2, 1, 2]  # no epoch twice
-    assert comparable(halved) == comparable(whole)
-    stiffest = whole.ticket(runs.EVERY, runs.STIFFEST, 0)
-    nsi = np.array(whole.find(whole.cell(runs.PLAIN, 0)).nsi)
-    assert sorted(np.argsort(nsi)[-2:].tolist()) == stiffest.acting
-
-    del trainings[:]
-    assert work(halved) == []
-    assert trainings == []
-    assert {path.suffix for path in halved.own.iterdir()} == {".json", ".lock"}  # no weights left
-
-
-def test_finished_but_not_written_down_is_not_trained_again(tmp_path, trainings, monkeypatch):
-    plan = small(tmp_path)
-    real = results.write
-    monkeypatch.setattr(results, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        work(plan)
-    monkeypatch.setattr(results, "write", real)
-    assert work(plan, keep=True) == []
-    assert len(trainings) == 2
-    assert len(list(plan.own.glob("*.safetensors"))) == 2
-
-
-def test_a_network_somebody_is_at_is_passed_over(tmp_path, trainings):
-    plan = small(tmp_path)
-    plain = plan.cell(runs.PLAIN, 0)
-    plan.own.mkdir(parents=True)
-    with filelock.FileLock(plan.own / f"{plain.stem}.lock"):
-        assert work(plan) == []
-    assert trainings == []  # the other one needs this one's stiffness
-
-
-def test_two_workers_share_the_queue(tmp_path, monkeypatch):
-    plan, done = plan_of(tmp_path, seeds=(2,)), []
-
-    def pretended(run, data, work, destination, device, keep):
-        done.append((threading.get_ident(), run.stem))
-        time.sleep(0.02)
-        result = made_up(run)
-        results.write(result, destination / f"{run.stem}.json")
-        return result
-
-    monkeypatch.setattr(training, "carry_out", pretended)
-    workers = [threading.Thread(target=work, args=(plan,)) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    stems = [stem for _, stem in done]
-    assert sorted(stems) == sorted(run.stem for run in plan.queue())
-    assert len({worker for worker, _ in done}) == 2
-
-
-def test_a_training_that_diverges_does_not_stop_the_others(tmp_path, monkeypatch):
-    plan, tried = plan_of(tmp_path, seeds=(1,), part="ablation"), []
-
-    def pretended(run, data, work, destination, device, keep):
-        tried.append(run.stem)
-        if run.controller == "se":
-            raise train.Diverged("the loss is no number any more")
-        result = made_up(run)
-        results.write(result, destination / f"{run.stem}.json")
-        return result
-
-    monkeypatch.setattr(training, "carry_out", pretended)
-    assert work(plan) == [plan.cell(runs.SE, 0).stem]
-    assert len(tried) == len(set(tried)) == len(runs.CELLS)

@@ -15,6 +15,7 @@ from netbridge.recipes import recipe
 from studies import _step_results as results
 from studies import _step_runs as runs
 from studies import step_control
+from studies._images import images_or_fallback
 from studies._seeds import against, spread
 from studies._statistics import LEVEL
 
@@ -36,7 +37,7 @@ def filled(out, errors, **given):
             result = dataclasses.replace(made_up(run, count + 4 * seed), test_images=10_000)
             results.write(result, plan.own / f"{run.stem}.json")
         for place, name in enumerate((runs.STIFFEST, runs.RANDOM, runs.LEAST, runs.ALL)):
-            run = plan.ticket(runs.EVERY, name, seed)
+            (run,) = plan.tickets(runs.EVERY, name, seed)
             result = dataclasses.replace(made_up(run, 900 + 40 * place + 4 * seed), test_images=10_000)
             results.write(result, plan.own / f"{run.stem}.json")
 
@@ -112,6 +113,38 @@ def test_what_is_missing_is_said_and_the_rest_is_shown(tmp_path, capsys):
     assert "Not there yet" in (tmp_path / "report.md").read_text()
 
 
+def test_what_diverged_is_said_as_such_and_ends_with_an_error(tmp_path, capsys):
+    filled(tmp_path, RIGHT, seeds=(1,))
+    plan = plan_of(tmp_path, seeds=(1,), blocks="every")
+    run = plan.cell(runs.SE, 0)
+    (plan.own / f"{run.stem}.json").unlink()
+    results.note_divergence(run, plan.own, "the loss is no number any more")
+    with pytest.raises(SystemExit) as stopped:
+        record_of(tmp_path, seeds=(1,), blocks="every")
+    assert stopped.value.code == 1
+    numbers = json.loads((tmp_path / "record.json").read_text())["numbers"]
+    assert numbers["diverged"] == {run.stem: "the loss is no number any more"}
+    assert numbers["missing"] == []
+    for text in (capsys.readouterr().out, (tmp_path / "report.md").read_text()):
+        assert f"{run.stem}: the loss is no number any more" in text
+        assert "Not there yet" not in text
+
+
+def test_random_blocks_that_are_the_stiffest_are_named(tmp_path):
+    plan = plan_of(tmp_path, seeds=(1,), blocks="every")
+    random = runs.drawn(range(6), 2, 0, 1)[0]
+    nsi = tuple(9.0 if block in random else 1.0 for block in range(6))
+    plain = plan.cell(runs.PLAIN, 0)
+    results.write(made_up(plain, nsi=nsi), plan.own / f"{plain.stem}.json")
+    stiffest, least = (plan.ticket(runs.EVERY, name, 0) for name in (runs.STIFFEST, runs.LEAST))
+    for run in (stiffest, least):
+        results.write(made_up(run), plan.own / f"{run.stem}.json")
+    (found,) = (
+        one for one in record_of(tmp_path, seeds=(1,), blocks="every")["findings"] if "stiff ones" in one["claim"]
+    )
+    assert "With seed 0 the random blocks are the stiffest ones." in found["words"]
+
+
 def test_nothing_at_all_names_the_way_to_it(tmp_path):
     with pytest.raises(SystemExit, match="--train"):
         record_of(tmp_path / "out")
@@ -144,6 +177,13 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
         ({"only": ("Adaptor e",)}, "'Adaptor e'"),
         ({"depth": 8, "blocks": "counted"}, "`--depth` = 8"),
         ({"images": 2000, "train": True}, "`--images` must be at most 1297"),
+        ({"draws": 16, "blocks": "every"}, "15 different tickets of 2 among 6 blocks"),
+        ({"part": "ticket", "only": (runs.SE,)}, "`--only` with `--part ticket` knows stiffest"),
+        ({"own": True, "ship": True}, "`--ship`"),
+        ({"depth": 15}, "depth"),
+        ({"epochs": 0}, "`epochs` must be at least 1"),
+        ({"recipe": "nope"}, "nope"),
+        ({"ticket_controller": "nope"}, "nope"),
     ],
 )
 def test_what_cannot_be_done_is_said(tmp_path, change, words):
@@ -156,6 +196,8 @@ def test_the_full_scale_is_the_papers(tmp_path):
     plan = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None, full=True)
     assert (plan.scale.depth, plan.scale.blocks, plan.scale.recipe) == (164, 54, recipe("paper"))
     assert plan.arguments.seeds == (0, 1, 2, 3, 4)
+    stl10 = plan_of(tmp_path, dataset="stl10", epochs=None, images=None, full=True)
+    assert stl10.scale.recipe == recipe("paper-stl10")
     small = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None)
     assert (small.scale.depth, small.scale.recipe) == (14, recipe("short", epochs=5))
     assert small.arguments.seeds == (0, 1)
@@ -165,10 +207,12 @@ def test_without_data_there_are_three_remedies_or_the_digits(tmp_path, monkeypat
     monkeypatch.setattr(datasets, "load", lambda name, root=None: REAL_LOAD(name, root, download=False))
     arguments = step_control.settled(step_control.Arguments(train=True, data_root=tmp_path))
     with pytest.raises(SystemExit) as stopped:
-        step_control.images_of(arguments)
+        images_or_fallback("studies.step_control", arguments, "trains on")
     for remedy in ("1. with a network", "2. put cifar-10", "3. use --dataset digits"):
         assert remedy in str(stopped.value)
-    data, notice, arguments = step_control.images_of(dataclasses.replace(arguments, fallback="digits"))
+    data, notice, arguments = images_or_fallback(
+        "studies.step_control", dataclasses.replace(arguments, fallback="digits"), "trains on"
+    )
     assert data.name == arguments.dataset == "digits"
     assert notice.startswith("NOT cifar10")
 
