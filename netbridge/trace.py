@@ -10,7 +10,6 @@ from torch import nn
 from netbridge.batches import Feeder, Tuned, batches_of
 from netbridge.detect import tracer_of
 from netbridge.keeping import Keeper, Trajectories, trajectories
-from netbridge.network import Network
 from netbridge.passes import evaluation, sample_of, unwrapped
 from netbridge.progress import Progress
 from netbridge.record import INCREMENT, SLOPE, Record
@@ -44,9 +43,8 @@ def trace(
     feeder = Feeder(net, batch_size, tune)
     batches, total = batches_of(images)
     rows, kept, tracer, recorder = [], [], None, None
-    ours = isinstance(net, Network)  # somebody else's may cache a tensor that inference mode would spoil for training
-    without_gradients = torch.inference_mode() if ours else torch.no_grad()
-    with evaluation(net), without_gradients, Tuned(net) if tune else contextlib.nullcontext():
+    # Not inference mode: layers and controllers may cache a tensor, which it would spoil for training.
+    with evaluation(net), torch.no_grad(), Tuned(net) if tune else contextlib.nullcontext():
         for whole in batches:
             for batch in feeder.cut(whole, whole=total is None or len(whole) != total):
                 if tracer is None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from networks import lively
+from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import netbridge as nb
@@ -91,6 +92,31 @@ def test_nothing_is_formed_beside_the_sum_and_the_network_is_left_as_it_was(imag
     assert all(torch.equal(before[name], tensor) for name, tensor in net.state_dict().items())
     assert all(p.is_contiguous() for p in net.parameters())
     assert all(stage.observation is None for stage in net.stages)
+
+
+class Late(nb.Controller, name="late"):
+    """Builds at its first call what it needs at every call."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(channels))
+        self.table: torch.Tensor | None = None
+
+    def forward(self, state, slope):
+        if self.table is None:
+            self.table = torch.linspace(-1.0, 1.0, slope.shape[1])
+        return (self.scale * self.table).sigmoid()[None, :, None, None]
+
+
+@pytest.mark.parametrize("options", [{}, {"keep": True}, {"tune": True}, {"of": "increment"}], ids=str)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_traced_network_can_be_trained(images, options, wrapped):
+    net = nb.resnet(**SMALL, controller=Late)
+    outer = nn.Sequential(net) if wrapped else net
+    nb.trace(outer, images, **options)
+    assert all(block.controller.table is not None for block in net.blocks)
+    outer.train()(images).square().sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for block in net.blocks for parameter in block.controller.parameters())
 
 
 def test_the_traced_run_is_the_solvers(images, monkeypatch):
