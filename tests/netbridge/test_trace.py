@@ -1,5 +1,7 @@
 """Tracing our own networks: the indices are odelab's, whatever the batch, the precision or the source of the images."""
 
+import math
+
 import hypothesis
 import hypothesis.strategies as some
 import numpy as np
@@ -287,9 +289,36 @@ def test_norms_of_long_rows_lose_no_digits():
     torch.testing.assert_close(norms(x).double(), exact, rtol=2e-7, atol=0.0)
 
 
-@pytest.mark.parametrize("scale", [1e-25, 1e25])
+def test_the_compiled_loop_loses_no_digits_of_long_rows(monkeypatch):
+    monkeypatch.setattr(kernel, "LARGE", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    x = torch.full((2, 1 << 18), 0.7)  # the worst: the errors of its sums have one sign
+    exact = torch.linalg.vector_norm(x.double(), dim=1, keepdim=True)
+    for found in kernel.advance(x, x.clone()):
+        torch.testing.assert_close(found.double(), exact, rtol=2e-7, atol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ordinary"), [(torch.float32, range(-12, 18)), (torch.float64, range(-140, 150))], ids=str
+)
+def test_norms_of_any_magnitude_are_right_or_not_trusted(dtype, ordinary):
+    x = torch.randn(1, 4, 40, 40, dtype=torch.float64)
+    limits, length = torch.finfo(dtype), float(torch.linalg.vector_norm(x))
+    trusted = set()
+    for power in range(int(math.log10(limits.tiny)), int(math.log10(limits.max))):
+        recorder = recording.Recorder(increments=False)
+        recorder.state(0, (x * 10.0**power).to(dtype))
+        recorder.slope(0, (x * 10.0**power).to(dtype))
+        if recorder.collect():
+            trusted.add(power)
+            for norms in (recorder.state_norms, recorder.slope_norms):
+                np.testing.assert_allclose(norms, length * 10.0**power, rtol=16 * limits.eps)
+    assert trusted >= set(ordinary)  # no pass is taken twice without need
+
+
+@pytest.mark.parametrize("scale", [1e-25, 2e-22, 1e25])
 def test_maps_near_the_limits_of_their_precision_are_measured_with_care(images, scale):
-    """Squares of 1e-25 are zero in single precision, those of 1e25 infinite."""
+    """Squares of 1e-25 are zero in single precision, those of 2e-22 have lost digits, those of 1e25 are infinite."""
     net = nb.resnet(**SMALL, post_activation=False).eval()
     plain = nb.trace(net, images).nsi[:, -1]
     net.blocks[-1].branch.last.weight.data.mul_(scale)
