@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import netbridge as nb
 import odelab as ol
 from netbridge import kernel, recording
+from netbridge.blocks import Branch
 from odelab import core
 
 SMALL = {"depth": 14, "widths": (4, 8, 8)}
@@ -261,6 +262,35 @@ def test_autocast_accumulates_in_single_precision(images):
     halved = nb.trace(net.to(torch.bfloat16), images).nsi
     np.testing.assert_allclose(halved, exact, rtol=0.1)
     assert (halved != exact).any()
+
+
+@pytest.mark.parametrize("of", ["slope", "increment"])
+def test_a_slope_of_another_precision_is_added_as_torch_would(images, of):
+    net = lively(nb.resnet(**SMALL)).eval()
+    kinds = set()
+    net.stem.register_forward_hook(lambda stem, args, x: x.float())
+    for block in net.blocks:
+        block.branch.conv1.register_forward_hook(lambda conv, args, f: kinds.add((args[0].dtype, f.dtype)))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        np.testing.assert_allclose(nb.trace(net, images, of=of).nsi, literal(net, images, of), rtol=1e-6)
+    assert kinds == {(torch.float32, torch.bfloat16)}  # the state stays exact, the slope does not
+
+
+class Pooled(Branch):
+    """One number per sample and channel."""
+
+    def forward(self, x):
+        return super().forward(x).mean((2, 3), keepdim=True)
+
+
+@pytest.mark.parametrize("of", ["slope", "increment"])
+def test_a_slope_of_another_shape_is_added_as_torch_would(images, of):
+    net, outputs = lively(nb.resnet(**SMALL)).eval(), []
+    net.blocks[1].branch.__class__ = Pooled
+    net.register_forward_hook(lambda net, args, out: outputs.append(out))
+    nb.trace(net, images, of=of)
+    with torch.no_grad():
+        assert torch.equal(outputs[-1], net(images))
 
 
 @hypothesis.given(
