@@ -103,6 +103,45 @@ def test_elsewhere_sums_are_formed_as_usual(case, sums, images):
     assert len(sums) == expected
 
 
+class Doubled(torch.nn.Conv2d):
+    def forward(self, x):
+        return 2.0 * super().forward(x)
+
+
+UNUSUAL = {
+    "circular": lambda conv: setattr(conv, "padding_mode", "circular"),
+    "same": lambda conv: setattr(conv, "padding", "same"),
+    "a class of its own": lambda conv: setattr(conv, "__class__", Doubled),
+}
+
+
+@pytest.mark.parametrize("place", ["conv1", "conv2"])
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_a_branch_with_an_unusual_convolution_is_called(kind, place, sums, images):
+    net = folded()
+    with torch.no_grad():
+        usual = net(images)
+        sums.clear()
+        UNUSUAL[kind](getattr(net.blocks[4].branch, place))
+        got = net(images)
+    wanted = net(images).detach()
+    assert kind == "same" or networks.relative_error(usual, wanted) > 1e-3
+    assert networks.relative_error(got, wanted) < 1e-6
+    assert len(sums) == len(net.blocks) - 2  # the first block's state is not the run's own
+
+
+@pytest.mark.parametrize("place", ["conv1", "conv2"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_mixed_precisions_are_refused_in_torchs_words(dtype, place, images):
+    net = folded()
+    getattr(net.blocks[4].branch, place).to(dtype)
+    with pytest.raises(RuntimeError, match="should be the same") as wanted:
+        net(images)
+    with torch.no_grad(), pytest.raises(RuntimeError) as refused:
+        net(images)
+    assert str(refused.value) == str(wanted.value)
+
+
 def test_another_integrate_sees_plain_tensors(sums, images, monkeypatch):
     net, kinds = folded(), set()
     genuine = core.integrate
