@@ -37,7 +37,7 @@ def delta(nsi, stage, m1, m2, mu: str = "sample"):
     """The share of samples that are stiff to the degree (m1, m2), Eq. 5; arrays `m1`, `m2` broadcast to a surface."""
     values, groups = _checked(nsi, stage, mu)
     values = to_numpy(values)
-    peaks, means = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
+    peaks, means, _ = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
 
     def reached(x):
         stiff = peaks >= means * (1.0 + x)
@@ -53,7 +53,7 @@ def stiffness_proportion(nsi, stage, m1, m2, mu: str = "sample"):
     """
     values, groups = _checked(nsi, stage, mu)
     values = to_numpy(values)
-    _, means = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
+    _, means, _ = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
     means = np.broadcast_to(means, (len(values), len(groups)))
     rows = max(1, CHUNK // values.shape[1])
 
@@ -69,11 +69,11 @@ def stiffness_proportion(nsi, stage, m1, m2, mu: str = "sample"):
 def _areas(nsi, groups, shared):
     """Per sample, the area of the union of each stage's largest rectangle, which holds its others."""
     library = library_of(nsi)
-    peaks, means = _profile(nsi, groups, shared)
+    peaks, means, above = _profile(nsi, groups, shared)
     safe = library.where(means > 0, means, library.ones_like(means))  # a stage at rest: mu = max = 0, area 0
-    widths = library.clip((peaks - means) / safe, 0, None)  # below the mean of all samples there is no rectangle
+    widths = library.clip(above / safe, 0, None)  # below the mean of all samples there is no rectangle
     if len(groups) == 1:
-        return (widths * peaks)[:, 0]
+        return _as_precise_as(nsi, (widths * peaks)[:, 0])
     order = library.argsort(-widths, 1)
     if library is np:
         widths, peaks = np.take_along_axis(widths, order, 1), np.take_along_axis(peaks, order, 1)
@@ -82,34 +82,49 @@ def _areas(nsi, groups, shared):
         widths, peaks = widths.gather(1, order), peaks.gather(1, order)
         heights = peaks.cummax(1).values
     narrower = library.concatenate([widths[:, 1:], library.zeros_like(widths[:, :1])], 1)
-    return ((widths - narrower) * heights).sum(1)
+    return _as_precise_as(nsi, ((widths - narrower) * heights).sum(1))
 
 
 def _profile(nsi, groups, shared):
-    """Per sample and stage the largest index, and the mean it is measured by; (N, S) and (N, S) or (1, S).
+    """Per sample and stage the largest index, the mean it is measured by, (N, S) or (1, S), and how far it lies above.
 
     A mean is formed as the largest minus the mean distance to it: exact for equal indices and never above the largest,
-    so that rounding does not turn ties into misses.
+    so that rounding does not turn ties into misses. That distance is how far above, known where the difference is not.
     """
     library = library_of(nsi)
     peaks = library.stack([library.amax(nsi[:, columns], 1) for columns in groups], 1)
     if shared is not None:
-        return peaks, shared
+        return peaks, shared, peaks - shared
     distances = [(peaks[:, s : s + 1] - nsi[:, columns]).mean(1) for s, columns in enumerate(groups)]
-    return peaks, peaks - library.stack(distances, 1)
+    above = library.stack(distances, 1)
+    return peaks, peaks - above, above
 
 
 def _dataset_means(nsi, groups):
-    """The mean of each stage over all samples, (1, S), formed in the same way."""
+    """The mean of each stage over all samples, (1, S), formed in the same way, in double precision.
+
+    The largest index of a sample may come as near to it as it likes, and single precision would lose the difference.
+    """
     library = library_of(nsi)
     columns = library.amax(nsi, 0)
-    peaks = library.stack([library.amax(columns[group], 0) for group in groups])
+    peaks = _double(library.stack([library.amax(columns[group], 0) for group in groups]))
     rows = max(1, CHUNK // nsi.shape[1])
     distances = []
     for s, group in enumerate(groups):
-        pieces = [(peaks[s] - nsi[start : start + rows, group]).sum() for start in range(0, len(nsi), rows)]
+        pieces = [(peaks[s] - _double(nsi[start : start + rows, group])).sum() for start in range(0, len(nsi), rows)]
         distances.append(sum(pieces) / (len(nsi) * len(columns[group])))
     return (peaks - library.stack(distances))[None, :]
+
+
+def _double(values):
+    """In double precision, where the device has it."""
+    if library_of(values) is np:
+        return values.astype(np.float64, copy=False)
+    return values if values.device.type == "mps" else values.double()
+
+
+def _as_precise_as(nsi, values):
+    return values.astype(nsi.dtype, copy=False) if library_of(nsi) is np else values.to(nsi.dtype)
 
 
 def _surface(reached, total, m1, m2, like, dtype):
