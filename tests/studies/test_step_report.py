@@ -14,10 +14,13 @@ from netbridge import data as datasets
 from netbridge.recipes import recipe
 from studies import _step_results as results
 from studies import _step_runs as runs
-from studies import step_control
+from studies import _step_training, step_control
 from studies._images import images_or_fallback
 from studies._seeds import against, spread
-from studies._statistics import LEVEL
+from studies._statistics import LEVEL, Estimate
+from studies._step_figures import LOOKS, MARKS, ablation_figure, nsi_figure, placement_figure
+from studies._step_findings import noise
+from studies._step_tables import PAPER
 
 REAL_LOAD = datasets.load
 
@@ -87,6 +90,49 @@ def test_the_verdicts_follow_the_numbers(shown):
     assert verdict["The chosen adaptor is the better one."] == "contradicted"  # a to d have fewer errors in RIGHT
     assert verdict["The blocks that need a controller are the stiff ones."] == "supported"
     assert verdict["The stiffest blocks alone do as well as all."] == "supported"
+    assert verdict["Controllers on a small number of blocks are a remarkable improvement."] == "supported"
+    words = {one["claim"]: one["words"] for one in numbers["findings"]}
+    assert not any("within the noise" in one for one in words.values())
+
+
+def test_what_the_few_may_lose_is_the_upper_end(tmp_path):
+    """All blocks 0.1 points better than the stiffest, with a spread of seeds that hides it."""
+    plan = plan_of(tmp_path, blocks="every", part="ticket")
+    for seed in (0, 1):
+        for name, errors in ((runs.NONE, 1100), (runs.STIFFEST, 1000), (runs.ALL, 990)):
+            planned = plan.cell(runs.PLAIN, seed) if name == runs.NONE else plan.ticket(runs.EVERY, name, seed)
+            result = dataclasses.replace(made_up(planned, errors + 40 * seed), test_images=10_000)
+            results.write(result, plan.own / f"{planned.stem}.json")
+    numbers = record_of(tmp_path, blocks="every", part="ticket")
+    (found,) = (one for one in numbers["findings"] if "as well as all" in one["claim"])
+    assert found["verdict"] == "undecided"
+    estimate = against(runs.STIFFEST, {runs.STIFFEST: [90.0, 89.6], runs.NONE: [89.0, 88.6], runs.ALL: [90.1, 89.7]})
+    assert estimate[runs.ALL].low < 0 < estimate[runs.ALL].high
+    assert f"may lose up to {estimate[runs.ALL].high:.2f} points" in found["words"]
+    assert "within the noise of the seeds" in found["words"]
+
+
+def test_only_what_lies_within_the_noise_is_called_so():
+    wide, clear = Estimate(0.1, -1.0, 1.2), Estimate(2.0, 1.0, 3.0)
+    assert noise({"a": wide, "b": clear}) == " a: within the noise of the seeds."
+    assert noise({"b": clear}) == ""
+
+
+def test_the_papers_column_is_table_4s():
+    """Typed from the paper a second time."""
+    told = {name: columns["cifar10"][0] for name, columns in PAPER.items()}
+    assert told == {
+        runs.PLAIN: 93.35,
+        runs.SE: 94.26,
+        "F(x_t)": 94.59,
+        "F(x_{t+1})": 94.32,
+        "F(x_{t+1} - x_t)": 94.69,
+        runs.OURS: 95.14,
+        "Adaptor a": 94.39,
+        "Adaptor b": 94.05,
+        "Adaptor c": 94.19,
+        "Adaptor d": 94.92,
+    }
 
 
 def test_differences_below_the_noise_decide_nothing(tmp_path):
@@ -163,7 +209,48 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
         ElementTree.parse(out / f"{name}.svg")
 
 
+def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
+    filled(tmp_path, RIGHT)
+    plan = plan_of(tmp_path, blocks="every")
+    cells, tickets = plan.cells(), plan.placements(runs.EVERY)
+    for drawing, rows in ((ablation_figure(cells, "cifar10"), cells), (placement_figure(tickets), tickets)):
+        lines = [line for line in drawing.axes[0].lines if line.get_marker() in MARKS]
+        drawn = sorted(float(x) for line in lines for x in line.get_xdata())
+        assert drawn == pytest.approx(sorted(result.accuracy for row in rows.values() for _, result in row.found))
+    drawing = nsi_figure(plan.plain(), tickets, plan.scale.firsts)
+    for axis, (run, result) in zip(drawing.axes, plan.plain().found, strict=True):
+        assert axis.lines[0].get_ydata() == pytest.approx(result.nsi)
+        squares = sorted(tuple(line.get_xdata()) for line in axis.lines if line.get_marker() == "s")
+        held = [one.acting for name in LOOKS for one, _ in tickets[name].found if one.seed == run.seed]
+        assert squares == sorted(map(tuple, held))
+
+
 # Its door.
+
+
+@pytest.mark.parametrize(("ship", "own"), [(True, False), (False, False), (False, True)])
+def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship, own):
+    shipped, out = tmp_path / "shipped", tmp_path / "out"
+    monkeypatch.setattr(results, "SHIPPED", shipped)
+    trained = []
+
+    def pretended(run, data, work, destination, device, keep):
+        trained.append(run.stem)
+        result = made_up(run)
+        results.write(result, destination / f"{run.stem}.json")
+        return result
+
+    monkeypatch.setattr(_step_training, "carry_out", pretended)
+    asked = {"part": "ablation", "only": (runs.SE,), "seeds": (1,), "train": True, "ship": ship, "own": own}
+    record_of(out, **asked)
+    assert len(trained) == 2
+    assert len(list(shipped.glob("*.json"))) == (2 if ship else 0)
+    assert len(list((out / "runs").glob("*.json"))) == (0 if ship else 2)
+    record_of(tmp_path / "elsewhere", **asked)  # finds what was shipped, unless it is to be left aside
+    assert len(trained) == (2 if ship else 4)
+    results.write(made_up(plan_of(out, only=(runs.SE,)).cell(runs.SE, 0)), shipped / f"{trained[-1]}.json")
+    record_of(tmp_path / "third", **{**asked, "ship": False})
+    assert len(trained) == (2 if ship else 6 if own else 5)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +283,7 @@ def test_the_full_scale_is_the_papers(tmp_path):
     plan = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None, full=True)
     assert (plan.scale.depth, plan.scale.blocks, plan.scale.recipe) == (164, 54, recipe("paper"))
     assert plan.arguments.seeds == (0, 1, 2, 3, 4)
+    assert plan.few(runs.EVERY) == 5  # one block in ten
     stl10 = plan_of(tmp_path, dataset="stl10", epochs=None, images=None, full=True)
     assert stl10.scale.recipe == recipe("paper-stl10")
     small = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None)
