@@ -86,7 +86,7 @@ def stage_arrays(batch, columns):
     h = [sizes.get(k, np.ones(())) for k in columns]
     if any(size.ndim for size in h):
         images = u.shape[1]
-        h = np.broadcast_arrays(*(size if size.ndim else size.reshape((1,) * (u.ndim - 1)) for size in h))
+        h = np.broadcast_arrays(*(size.reshape((1,) * (u.ndim - 1 - size.ndim) + size.shape) for size in h))
         h = [np.broadcast_to(size, (images, *size.shape[1:])) for size in h]
     return u, slope, np.stack(h)
 

@@ -211,6 +211,28 @@ def test_kept_trajectories_are_runs_of_euler(images):
         torch.testing.assert_close(net.head(torch.from_numpy(runs[-1].u[-1])), net(images), rtol=1e-4, atol=1e-4)
 
 
+class PerChannel(nb.Controller, name="per channel"):
+    """A step size that broadcasts over the slope without an axis of images."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.h = nn.Parameter(torch.linspace(0.5, 1.5, channels))
+
+    def forward(self, state, slope):
+        return self.h[:, None, None]
+
+
+def test_a_kept_step_size_stands_on_the_axes_it_broadcasts_over(images):
+    net = nb.resnet(
+        **SMALL, controller=PerChannel
+    ).eval()  # four channels and four images: the axes must not be mixed up
+    first = nb.trace(net, images, keep=True)[0]
+    assert first.h.shape == (2, 4, 4, 1, 1)
+    for image in range(4):
+        np.testing.assert_allclose(first.h[0, image, :, 0, 0], np.linspace(0.5, 1.5, 4), rtol=1e-6)
+    np.testing.assert_allclose(first.u[1], np.maximum(first.u[0] + first.h[0] * first.slope[0], 0), atol=1e-5)
+
+
 def test_images_come_from_anything_that_yields_them(images):
     net = nb.resnet(**SMALL)
     wanted = nb.trace(net, images).nsi

@@ -208,6 +208,7 @@ class TestCommand:
         assert found == ["resnet8-width4-asr-se-seed1.safetensors", "resnet8-width4-constant-seed0.safetensors"]
         net = nb.load(tmp_path / "digits" / found[0])
         assert (net.about["controller"], net.about["seed"], net.about["depth"]) == ("asr(se)", 1, 8)
+        assert net.config["widths"] == [4, 8, 16]
         written = {path: path.stat().st_mtime_ns for path in (tmp_path / "digits").iterdir()}
         study.main(arguments)
         assert written == {path: path.stat().st_mtime_ns for path in (tmp_path / "digits").iterdir()}
