@@ -60,7 +60,7 @@ def surface_figure(results, of, mu, which):
         for row in axes:
             row[0].set_ylabel("$M_2$")
         label = r"$\delta(M_1, M_2)$, share of images" if which == "delta" else r"$\hat p(M_1, M_2)$, share of blocks"
-        drawing.colorbar(image, ax=axes, label=label, shrink=0.8, aspect=30)
+        drawing.colorbar(image, ax=axes, label=label, shrink=0.8, aspect=30, pad=0.02)
         lines = ", ".join(f"{100 * level:g}" for level in levels)
         drawing.suptitle(f"{wording(of, mu)}; lines, from outside in, at {lines} %", x=0.01, ha="left", fontsize=9)
     return drawing
