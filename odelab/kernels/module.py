@@ -4,7 +4,7 @@ import functools
 import hashlib
 import inspect
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import metadata
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from odelab.kernels import lanes, large, single, stabilised
 from odelab.kernels.captured import Watch, watch_all
 from odelab.kernels.definition import Unreadable
 from odelab.kernels.request import Request
-from odelab.kernels.written import Written, written_together
+from odelab.kernels.written import Written, bound_outside, written_together
 
 HEADER = """
 import math
@@ -53,27 +53,32 @@ class Module(NamedTuple):
 def module_for(request: Request) -> Module:
     """The module of a kernel, its right-hand side included where it can be written down."""
     watch, functions = Watch(), functions_of(request)
+    definitions, text = layout(request)
+    if request.layout != "stabilised":
+        definitions = [proposal(request), *definitions]
+    given: dict[str, Callable] = {}
     try:
-        rhs, *others = written_together(functions.values(), watch)
-        given: dict[str, Callable] = {}
-        origin, names = right_hand_side(rhs, inlined(request)), [rhs.name, *(other.name for other in others)]
+        rhs, *others = written_together(functions, own_names(definitions, text), watch)
+        origin = right_hand_side(rhs, inlined(request)) + aliases(functions, (rhs, *others))
     except Unreadable as reason:
         watch = Watch()
         for function in functions.values():
             watch_all(function, watch)
-        given, names = functions, list(functions)
+        given = functions
         origin = [f"# `rhs` is handed over: its source cannot be written down, {reason}."]
-    definitions, text = layout(request, names[1] if len(names) > 1 else None)
     parts = [
         f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
         HEADER.strip(),
-        *([] if request.layout == "stabilised" else [proposal(request)]),
         *origin,
-        *([] if given else [alias(rhs)]),
         *definitions,
         "\n".join([decorator(request, text[0]), *text]),
     ]
     return Module("\n\n".join(parts) + "\n", request.rhs.__name__.strip("<>"), given, watch)
+
+
+def own_names(definitions: list[str], text: list[str]) -> frozenset[str]:
+    """The names a module gives a value at its top, the user's own apart; `text` is that of its last function."""
+    return bound_outside("\n".join([HEADER, *definitions, f"{text[0]} pass"]))
 
 
 def functions_of(request: Request) -> dict[str, Callable]:
@@ -94,8 +99,10 @@ def inlined(request: Request) -> str:
     return "forceinline=True, **OPTIONS" if request.layout == "lanes" else "**OPTIONS"
 
 
-def alias(rhs: Written) -> str:
-    return "" if rhs.name == "rhs" else f"rhs = {rhs.name}"
+def aliases(functions: dict[str, Callable], written: Iterable[Written]) -> list[str]:
+    """The user's functions under the names the rest of the module has for them."""
+    together = zip(functions, written, strict=True)
+    return [f"{alias} = {function.name}" for alias, function in together if function.name != alias]
 
 
 def proposal(request: Request) -> str:
@@ -103,13 +110,13 @@ def proposal(request: Request) -> str:
     return f"propose = njit(**EXACT)(control.{'propose_next' if request.law else 'propose_counted'})"
 
 
-def layout(request: Request, spectral_radius: str | None) -> tuple[list[str], list[str]]:
+def layout(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, function) of a layout."""
     if request.layout == "lanes":
         definitions, function = lanes.lanes(request)
         return ["from odelab.kernels.atomic import fetch_add", lanes.CODES, *definitions], function
     if request.layout == "stabilised":
-        return stabilised.advance(request, spectral_radius)
+        return stabilised.advance(request)
     written_as = large if request.layout == "large" else single
     definitions, function = written_as.adaptive(request) if request.law else written_as.fixed(request)
     return [single.CODES, *definitions], function

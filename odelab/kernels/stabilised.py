@@ -21,10 +21,12 @@ INLINED = {**EXACT, "forceinline": True}  # a function that is really handed on 
 """.strip()
 
 
-def advance(request: Request, spectral_radius: str | None) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `advance`; `spectral_radius` is the name of the user's function in the module, if any."""
+def advance(request: Request) -> tuple[list[str], list[str]]:
+    """(definitions, lines) of `advance`; a spectral radius that is the user's function is `spectral_radius_of`."""
     given = request.method.spectral_radius
-    method = "stabilised.RKC2" if given is None else f"stabilised.rkc2({spectral_radius or 0.0})"
+    method = "stabilised.RKC2"
+    if given is not None:
+        method = f"stabilised.rkc2({'spectral_radius_of' if callable(given) else 0.0})"
     definitions = [
         IMPORTS,
         "\n".join(

@@ -8,8 +8,10 @@ lambda, a function typed at a prompt, an object) raises `Unreadable`: such a ker
 import ast
 import builtins
 import math
+import symtable
 import sys
 import types
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +20,7 @@ from odelab.kernels.captured import Watch, comes_from, lookup, read_attribute
 from odelab.kernels.definition import Unreadable, bound_names, definition, undressed
 
 IMPORTED = ("math", "cmath", "numpy", "odelab")  # modules whose contents are fixed by their version
-RESERVED = frozenset(
-    (
-        *("advance", "np", "math", "njit", "types", "overloads", "powers", "control", "log2", "exp2", "propose"),
-        *("trial_step", "first_step", "fetch_add", "begin", "dense", "OPTIONS", "EXACT", "CACHE", "POWERS"),
-        *("chebyshev", "controllers", "core", "radius", "stabilised", "blending", "jit", "keep_row", "slope_of"),
-        *("steps", "judge", "next_state", "step", "integrate", "combine", "project", "record_row", "TABLEAU"),
-        *("EARLIER_POWERS", "RUNNING", "ATTEMPTS_SPENT", "REACHED", "STEP_LOST", "GIVEN_UP", "NOT_FINITE", "lanes"),
-    )
-)
+OF_MODULES = frozenset(("__file__", "__cached__", "__builtins__"))  # what the import system gives a module
 LARGEST_ARRAY = 10_000  # entries; a longer literal would hold up the compiler
 
 
@@ -39,33 +33,41 @@ class Written(NamedTuple):
     functions: tuple[str, ...]
 
 
-def written_together(functions, watch: Watch) -> list[Written]:
-    """Functions and everything they reach as source text, all of it told with the first; `watch` notes the captures."""
-    writer = Writer(watch)
-    names = [writer.function(function, returns_tuple=True) for function in functions]
+def written_together(functions: dict[str, Callable], own: frozenset[str], watch: Watch) -> list[Written]:
+    """Functions and everything they reach as source text, all of it told with the first; `watch` notes the captures.
+
+    The rest of the module has the names `own`, and knows the functions by their keys.
+    """
+    writer = Writer(watch, own.union(functions, dir(builtins), OF_MODULES))
+    names = [writer.function(function, alias) for alias, function in functions.items()]
     first = Written(names[0], tuple(sorted(writer.imports)), tuple(writer.constants), tuple(writer.functions))
     return [first, *(Written(name, (), (), ()) for name in names[1:])]
 
 
 class Writer:
-    def __init__(self, watch: Watch):
-        self.watch = watch
+    def __init__(self, watch: Watch, reserved: frozenset[str]):
+        self.watch, self.reserved = watch, reserved
         self.imports: set[str] = set()
         self.constants: list[str] = []
         self.functions: list[str] = []
         self.names: dict[str, Any] = {}  # name in the module -> the value it stands for
 
-    def function(self, function, returns_tuple=False) -> str:
-        """Write a function down, after everything it needs; returns its name in the module."""
+    def function(self, function, alias=None) -> str:
+        """Write a function down, after everything it needs; returns its name in the module, which may be `alias`."""
         tree = definition(function)
-        tree.name = self.take(function.__name__, function)
+        tree.name = self.take(function.__name__, function, alias)
         values = function.__defaults__ or ()
         if function.__kwdefaults__:
             raise Unreadable("it has keyword-only arguments")
+        tree.args.defaults = []
+        renamed = Renamed(self, function, bound_names(tree), returns_tuple=alias is not None)
+        tree = renamed.visit(undressed(tree))
         # Default values as they are, not as the text once computed them.
         tree.args.defaults = [ast.parse(literal(value), mode="eval").body for value in values]
-        tree = Renamed(self, function, bound_names(tree), returns_tuple).visit(undressed(tree))
-        self.functions.append(ast.unparse(ast.fix_missing_locations(tree)))
+        text = ast.unparse(ast.fix_missing_locations(tree))
+        if looked_up_outside(text) != renamed.meant:
+            raise Unreadable("a name means one thing inside it and another outside")
+        self.functions.append(text)
         return tree.name
 
     def reference(self, name: str, function) -> str:
@@ -106,11 +108,11 @@ class Writer:
         self.constants.append(f"{taken} = {text}")
         return taken
 
-    def take(self, name: str, value) -> str:
-        """A free name in the module for `value`, as like its own as can be."""
+    def take(self, name: str, value, alias=None) -> str:
+        """A free name in the module for `value`, as like its own as can be; `alias` is free for it alone."""
         stem = name if name.isidentifier() else "function"
         free, number = stem, 2
-        while free in self.names or free in RESERVED:
+        while free in self.names or (free in self.reserved and free != alias):
             free, number = f"{stem}_{number}", number + 1
         self.names[free] = value
         return free
@@ -121,11 +123,17 @@ class Renamed(ast.NodeTransformer):
 
     def __init__(self, writer: Writer, function, local, returns_tuple):
         self.writer, self.inside, self.local, self.returns_tuple = writer, function, local, returns_tuple
+        self.meant: set[str] = set()  # names that have to be looked up in the module
+
+    def outside(self, node, name: str):
+        """`node` as a name of the module."""
+        self.meant.add(name)
+        return ast.copy_location(ast.Name(name, node.ctx), node)
 
     def visit_Name(self, node):
         if not isinstance(node.ctx, ast.Load) or node.id in self.local:
             return node
-        return ast.copy_location(ast.Name(self.writer.reference(node.id, self.inside), node.ctx), node)
+        return self.outside(node, self.writer.reference(node.id, self.inside))
 
     def visit_Attribute(self, node):
         """`mymodel.rate` becomes a captured value: only known modules are imported."""
@@ -135,7 +143,7 @@ class Renamed(ast.NodeTransformer):
             return node
         value = getattr(module, node.attr, None)
         self.writer.watch.add(read_attribute, (module, node.attr), value)
-        return ast.copy_location(ast.Name(self.writer.value(node.attr, value), node.ctx), node)
+        return self.outside(node, self.writer.value(node.attr, value))
 
     def module(self, node):
         """The foreign module a name stands for, or None."""
@@ -159,6 +167,23 @@ class Renamed(ast.NodeTransformer):
         raise Unreadable("it changes a variable outside itself")
 
     visit_Global = visit_Nonlocal
+
+
+def looked_up_outside(text: str) -> set[str]:
+    """The names a function's text looks up outside itself, as Python sees it."""
+    found: set[str] = set()
+    scopes = symtable.symtable(text, "<kernel>", "exec").get_children()
+    while scopes:
+        scope = scopes.pop()
+        found |= {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
+        scopes += scope.get_children()
+    return found
+
+
+def bound_outside(text: str) -> frozenset[str]:
+    """The names a module's text gives a value."""
+    names = symtable.symtable(text, "<kernel>", "exec").get_symbols()
+    return frozenset(name.get_name() for name in names if name.is_assigned() or name.is_imported())
 
 
 def importable(value) -> tuple[str, str] | None:

@@ -189,7 +189,8 @@ def test_what_numba_cannot_compile_runs_plainly_with_one_warning(monkeypatch):
 def test_the_kernel_can_be_read(capsys):
     ol.show_kernel(BRUSSELATOR, ol.rkc2(radius_of), ol.adaptive(1e-3))
     text = capsys.readouterr().out
-    assert "stabilised.rkc2(radius_of).steer" in text
+    assert "stabilised.rkc2(spectral_radius_of).steer" in text
+    assert "spectral_radius_of = radius_of" in text
     assert "def brusselator_1d_rhs" in text
     with pytest.raises(ValueError, match="in the layout 'stabilised'"):
         ol.show_kernel(BRUSSELATOR, ol.RKC2, ol.adaptive(1e-3), layout="large")
