@@ -2,7 +2,9 @@
 
 import ast
 import copy
+import functools
 import inspect
+import symtable
 import textwrap
 import types
 
@@ -18,6 +20,7 @@ def definition(function) -> ast.FunctionDef:
     if function.__name__ == "<lambda>":
         raise Unreadable("it is a lambda")
     try:
+        file, _ = inspect.findsource(function.__code__)
         lines, _ = inspect.getsourcelines(function.__code__)
         tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
     except (OSError, TypeError, SyntaxError, IndexError):
@@ -25,18 +28,33 @@ def definition(function) -> ast.FunctionDef:
     if not isinstance(tree, ast.FunctionDef):
         raise Unreadable("it is not a plain function")
     tree.decorator_list = []
-    if not same_code(function.__code__, compiled(tree, function.__code__)):
+    if not same_code(function.__code__, compiled(tree, function.__code__, imported("".join(file)))):
         raise Unreadable("its source has changed since it was read")
     return tree
 
 
-def compiled(tree: ast.FunctionDef, code):
-    """The code object the text makes, with the same names free as in `code`; None if it makes none."""
+@functools.lru_cache(maxsize=8)
+def imported(file: str) -> frozenset[str]:
+    """The names a file imports at its top; none of a text that is not Python alone, as a notebook's can be."""
+    try:
+        names = symtable.symtable(file, "<file>", "exec").get_symbols()
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(name.get_name() for name in names if name.is_imported())
+
+
+def compiled(tree: ast.FunctionDef, code, imported: frozenset[str]):
+    """The code object the text makes, with the same names free as in `code`; None if it makes none.
+
+    `x.f()` is another instruction where the file imports `x`, so the text stands below those imports too.
+    """
     around = ast.parse("def around():\n    " + "".join(f"{name} = " for name in code.co_freevars) + "None").body[0]
     assert isinstance(around, ast.FunctionDef)
     around.body.append(copy.deepcopy(tree))
+    above = [ast.Import([ast.alias(name)]) for name in sorted(imported)]
+    text = ast.fix_missing_locations(ast.Module([*above, around], []))
     try:
-        module = compile(ast.fix_missing_locations(ast.Module([around], [])), "<kernel>", "exec", dont_inherit=True)
+        module = compile(text, "<kernel>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return None
     outer = next(c for c in module.co_consts if isinstance(c, types.CodeType))

@@ -1,7 +1,9 @@
 """Kernels equal the one source: the same steps, states and counts, whatever is drawn; and know when to stand back."""
 
 import dataclasses
+import importlib
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -15,6 +17,7 @@ from odelab import maths
 from odelab.kernels import choice, load
 from odelab.kernels.engine import KernelEngine
 from odelab.kernels.expressions import combination, polynomial, total
+from odelab.kernels.module import module_for
 from odelab.kernels.request import request_for
 from odelab.kernels.root import computed, looked_up, split, table
 from odelab.run import run
@@ -288,8 +291,27 @@ def with_helpers(t, u, params, strength=3.0):
 
 
 def test_helpers_globals_arrays_and_defaults_come_along():
-    kernel, plain = both(ol.Problem(with_helpers, [0.3, 0.1], (0.0, 2.0)), ol.DOPRI5, ol.adaptive(1e-5, 1e-8))
-    assert_same_run(kernel, plain)
+    problem, controller = ol.Problem(with_helpers, [0.3, 0.1], (0.0, 2.0)), ol.adaptive(1e-5, 1e-8)
+    assert module_for(request_for("single", problem, ol.DOPRI5, controller)).given == {}  # all of it is written down
+    assert_same_run(*both(problem, ol.DOPRI5, controller))
+
+
+@pytest.mark.parametrize(
+    "above", ["import math", "try:\n    import math\nexcept ImportError:\n    pass", "from me import math"]
+)
+def test_methods_of_what_a_file_imports_are_written_down_however_it_does(above, tmp_path, monkeypatch):
+    """Python compiles `x.f()` in another way where the file imports `x`."""
+    (tmp_path / "me.py").write_text("import math\nimport numpy as np\nROWS = np.array([1.0, 2.0])\n")
+    text = "def falling(t, u, params):\n    return (-math.exp(u[0]) * ROWS.sum() * own.max(),)\n"
+    path = tmp_path / "falls.py"
+    path.write_text(f"{above}\nfrom me import ROWS\nown = 3.0 * ROWS\n{text}")
+    monkeypatch.syspath_prepend(tmp_path)
+    problem = ol.Problem(importlib.import_module("falls").falling, [0.3], (0.0, 0.1))
+    for name in ("me", "falls"):
+        monkeypatch.delitem(sys.modules, name)
+    assert module_for(request_for("single", problem, ol.RK4, ol.fixed(0.1))).given == {}
+    kernel, plain = both(problem, ol.RK4, ol.fixed(0.02))
+    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13)
 
 
 def test_a_captured_value_that_changes_makes_another_kernel():
