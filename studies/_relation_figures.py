@@ -80,6 +80,7 @@ def relation_figure(results, correlations, errors):
                 loc="left",
             )
             axis.set_xlabel("TNS")
+            axis.locator_params(axis="x", nbins=5)
         for row in axes:
             row[0].set_ylabel("test accuracy (%)")
         drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)

@@ -94,6 +94,7 @@ def tns_figure(results):
             axis.grid(axis="y", visible=False)
             axis.set_title(wording(*reading), loc="left")
             axis.set_xlabel("TNS")
+            axis.locator_params(axis="x", nbins=5)
         axes[0, 0].invert_yaxis()
     return drawing
 
