@@ -63,7 +63,8 @@ def stability_limit(trajectory) -> Limit | None:
 def looked_at_steps(trajectory):
     """(t, u, h, h rho) of steps spread over a run.
 
-    A run that kept no states has recorded its h rho; its last state stands in where a spectrum is asked for.
+    A run that kept no states has recorded its h rho, whatever its engine; its last state stands in where a spectrum is
+    asked for.
     """
     chosen, t, u, h = stability.samples(trajectory)
     if trajectory.step_u is None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab import core
+from odelab import core, stability
 from odelab.controllers import Controller, Start
 from odelab.problem import Problem, array_form
 from odelab.tableau import Method
@@ -42,6 +42,8 @@ class Chunk(NamedTuple):
     rejected: int
     evaluations: int
     word: str = ""  # what went wrong, where only the engine knows
+    sai: np.ndarray | None = None  # of each step, where its states will not be kept
+    h_rho: np.ndarray | None = None
 
     @property
     def steps(self) -> int:
@@ -88,8 +90,14 @@ class PythonEngine:
     name = "python"
 
     def __post_init__(self):
+        self.keep: Callable = keep_row
         self.rhs = checked_rhs(self.problem)
         self.controller = self.method.steered(self.controller, self.rhs)
+
+    def look_at_stages(self):
+        """Find the h rho of every step while its stages are there, as its state is not going to be kept."""
+        if stability.twin_stages(self.method) is not None:
+            self.keep = rows_with_h_rho(self.method)
 
     def begin(self) -> tuple[State, int]:
         return begin(self.problem, self.method, self.controller, self.rhs)
@@ -107,7 +115,7 @@ class PythonEngine:
                 self.controller.propose,
                 self.controller.judge,
                 self.project or core.unprojected,
-                keep_row,
+                self.keep,
                 rows,
                 state.memory,
                 state.t,
@@ -123,7 +131,7 @@ class PythonEngine:
             word = str(stop)
             evaluations = (self.method.stages - 1) * len(rows)  # of the accepted steps at least
             if rows:
-                t, dt, u, slope, memory = rows[-1]
+                t, dt, u, slope, memory, _ = rows[-1]
                 state = State(t + dt, u, slope, False, memory)
         return self.chunk(status, state, rows, rejected, evaluations, word)
 
@@ -134,7 +142,8 @@ class PythonEngine:
         u = np.array([row[2] for row in rows]).reshape(len(rows), size)
         slope = np.array([row[3] for row in rows]).reshape(len(rows), size)
         error = np.array([self.error(row[4]) for row in rows])
-        return Chunk(status, state, t, h, u, slope, error, rejected, evaluations, word)
+        h_rho = None if self.keep is keep_row else np.array([row[5] for row in rows])
+        return Chunk(status, state, t, h, u, slope, error, rejected, evaluations, word, h_rho=h_rho)
 
     def error(self, memory) -> float:
         return memory[1][6] if self.controller.needs_error else float("nan")
@@ -157,8 +166,18 @@ def no_steps(state: State, status: int, word: str) -> Chunk:
 
 
 def keep_row(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):
-    rows.append((t, dt, u_new, mean_slope, memory))
+    rows.append((t, dt, u_new, mean_slope, memory, None))
     return rows
+
+
+def rows_with_h_rho(method: Method) -> Callable:
+    """`keep_row` that looks at the stages of the step, too."""
+
+    def keep(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):
+        rows.append((t, dt, u_new, mean_slope, memory, stability.from_stages(method, u, dt, np.array(slopes))))
+        return rows
+
+    return keep
 
 
 def checked_rhs(problem: Problem) -> Callable:

@@ -11,7 +11,7 @@ from odelab.logarithmic import log_norm, soderlind
 from odelab.problem import Problem
 from odelab.spectrum import spectrum
 from odelab.stiffness import sai
-from odelab.trajectory import Trajectory
+from odelab.trajectory import Trajectory, require_states
 
 SPECTRA, COMPONENTS = 200, 64  # spectra taken along a run unless `every` says otherwise; fewer for larger systems
 
@@ -75,6 +75,7 @@ def indicators(problem: Problem, sol: Trajectory, every: int | None = None) -> I
     """
     if not isinstance(sol, Trajectory) or sol.steps == 0:
         raise ValueError(f"`sol` must be a Trajectory with at least one step, got {sol!r}; solve the problem first.")
+    require_states(sol, "indicators")
     if problem.size != np.shape(sol.step_u)[1]:
         raise ValueError(f"`sol` has {np.shape(sol.step_u)[1]} components, but `problem` {problem.size}.")
     if every is not None and not (isinstance(every, int) and every >= 0):

@@ -42,8 +42,7 @@ def run(engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajecto
                 rejected += chunk.rejected
                 evaluations += chunk.evaluations
                 if points is not None:
-                    points.look(chunk, state)
-                    chunk = chunk.without_states()
+                    chunk = points.look(chunk, state)
                 parts.append(Part(chunk))
                 status = chunk.status
                 if watch is not None and watch.ends(chunk, state, chunk.knots):
@@ -110,6 +109,7 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
         step_t=record.t,
         step_u=record.u,
         dense=sparse is None,
+        end_u=state.u if sparse is not None else None,
         rejected=rejected,
         evaluations=evaluations,
         error=record.error,
@@ -129,7 +129,7 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
 
 def joined(problem, parts) -> Record:
     """The chunks of a run put together, up to the event that ended it."""
-    chunks = [part.chunk for part in parts]
+    chunks = [part.chunk for part in parts if part.chunk.steps]
     t = np.concatenate([np.array(problem.t_span[:1]), *(part.t for part in parts)])
     u = np.concatenate([np.array(problem.u0)[None], *(part.u for part in parts)])
     steps = len(t) - 1
@@ -137,10 +137,13 @@ def joined(problem, parts) -> Record:
     def column(name):
         return np.concatenate([np.zeros(0), *(getattr(chunk, name) for chunk in chunks)])[:steps]
 
+    def column_if_known(name):
+        return column(name) if all(getattr(chunk, name, None) is not None for chunk in chunks) else None
+
     slope = None
     if all(chunk.slope is not None for chunk in chunks):
         slope = np.concatenate([u[:0], *(chunk.slope for chunk in chunks)])[:steps]
-    return Record(t, u, column("h"), column("error"), slope)
+    return Record(t, u, column("h"), column("error"), slope, column_if_known("sai"), column_if_known("h_rho"))
 
 
 def with_cut_slope(record: Record, h):

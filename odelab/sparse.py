@@ -1,10 +1,11 @@
 """A run that keeps no states but those asked for: what large systems have memory for.
 
-The states at the requested times are found while the steps around them are still at hand.
+The states at the requested times, and what the others tell of stiffness, are found while they are still at hand.
 """
 
 import numpy as np
 
+from odelab import stability, stiffness
 from odelab.dense import Dense
 
 
@@ -19,12 +20,24 @@ class Points:
         self.met = 0
         self.found = [np.zeros((0, self.problem.size))]
         self.start = np.array(self.problem.u0)
+        if hasattr(engine, "look_at_stages"):
+            engine.look_at_stages()
         self.visit(np.array(self.problem.t_span[:1]), self.start[None], np.zeros(0))
 
     def look(self, chunk, state):
-        """Find the points that lie within a chunk which began at `state`."""
+        """Find the points that lie within a chunk which began at `state`; what is left of it without its states."""
         if chunk.steps:
-            self.visit(*chunk.at_hand(state))
+            t, u, h = chunk.at_hand(state)
+            self.visit(t, u, h)
+            if chunk.slope is not None:  # else the engine has measured the steps itself
+                chunk = self.measured(chunk, t, u, h)
+        return chunk.without_states()
+
+    def measured(self, chunk, t, u, h):
+        h_rho = chunk.h_rho
+        if h_rho is None and stability.twin_stages(self.engine.method) is not None:
+            h_rho = stability.h_rho(self.problem, self.engine.method, t[:-1], u[:-1], h)
+        return chunk._replace(sai=stiffness.relative_slope(u[:-1], chunk.slope), h_rho=h_rho)
 
     def visit(self, t, u, h):
         """Find the points up to the end of some consecutive steps, all of them on those steps."""

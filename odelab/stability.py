@@ -16,6 +16,7 @@ from odelab.tableau import Method
 # Twin stages nearer to each other than this part of the state tell nothing: what is left between them is rounding,
 # 1e-16 of the state times coefficients that are hundreds in DOP853.
 APART = 1e-11
+AT_ONCE = 1 << 18  # states times components whose steps are taken again at once; bounds the memory
 NEAR = 0.8  # of the boundary: the I law sweeps through 0.8 ... 1.1 of it on a stiff linear problem
 
 
@@ -38,21 +39,27 @@ def h_rho(problem, method: Method, t, u, h) -> np.ndarray:
     if len(t) == 0:
         return np.zeros(0)
     with np.errstate(all="ignore"):
-        if twin_stages(method) is not None:
-            return _from_stages(problem, method, t, u, h)
-        return np.array([abs(h[i]) * power_iteration(problem, t[i], u[i]) for i in range(len(t))])
+        if twin_stages(method) is None:
+            return np.array([abs(h[i]) * power_iteration(problem, t[i], u[i]) for i in range(len(t))])
+        rows = max(1, AT_ONCE // u.shape[1])
+        pieces = [slice(start, start + rows) for start in range(0, len(t), rows)]
+        return np.concatenate([_of_steps_again(problem, method, t[some], u[some], h[some]) for some in pieces])
 
 
-def _from_stages(problem, method, t, u, h):
+def _of_steps_again(problem, method, t, u, h):
+    return from_stages(method, u, h, np.moveaxis(stage_slopes(problem, method, t, u, h, end=False), -1, 0))
+
+
+def from_stages(method: Method, u, h, slopes):
+    """The same from the slopes (stages, ..., n) of steps that are still at hand, for a method with twin stages."""
     twins = twin_stages(method)
     assert twins is not None
     first, last = twins
-    slopes = stage_slopes(problem, method, t, u, h, end=False)
     rows = np.array(method.floats[0])
-    states = np.einsum("s,kns->kn", rows[last] - rows[first], slopes)  # (g_last - g_first) / h
-    stiff = np.linalg.norm(slopes[:, :, last] - slopes[:, :, first], axis=1)
-    apart = np.linalg.norm(states, axis=1)
-    told = np.abs(h) * apart > APART * np.linalg.norm(u, axis=1)
+    states = np.tensordot(rows[last] - rows[first], slopes, 1)  # (g_last - g_first) / h
+    stiff = np.linalg.norm(slopes[last] - slopes[first], axis=-1)
+    apart = np.linalg.norm(states, axis=-1)
+    told = np.abs(h) * apart > APART * np.linalg.norm(u, axis=-1)
     return np.where(told, stiff / np.where(told, apart, 1.0), np.nan)
 
 
@@ -108,5 +115,5 @@ def samples(trajectory, count=24):
     chosen = np.unique(np.linspace(0, steps - 1, min(count, steps)).astype(int)) if steps else np.zeros(0, int)
     t, h = np.asarray(trajectory.step_t)[chosen], np.asarray(trajectory.h)[chosen]
     if trajectory.step_u is None:
-        return chosen, t, np.broadcast_to(trajectory.u[-1], (len(chosen), len(trajectory.u[-1]))), h
+        return chosen, t, np.broadcast_to(trajectory.end_u, (len(chosen), len(trajectory.end_u))), h
     return chosen, t, np.asarray(trajectory.step_u)[chosen], h

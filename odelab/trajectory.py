@@ -12,6 +12,14 @@ from odelab import dense, diagnosis, stability, stiffness
 OK_STATUSES = ("ok", "event")
 
 
+def require_states(trajectory, purpose: str):
+    if trajectory.step_u is None:
+        raise ValueError(
+            f"this trajectory was made with dense=False and kept no states between its points, which {purpose} need; "
+            "solve again without dense=False."
+        )
+
+
 @dataclasses.dataclass(eq=False, repr=False)
 class Trajectory:
     """A run of one method on one problem.
@@ -19,7 +27,8 @@ class Trajectory:
     `t`, `u` are the requested points (`t_eval`) or every step's end; `step_t` (m+1,), `step_u` (m+1, n) are always the
     steps, `h` (m,) their sizes, `slope` (m, n) their effective slopes S with u_new = project(u + h S), `error` (m,) the
     error over its tolerance. Calling it evaluates the dense output. A status other than "ok" and "event" is a failure,
-    whose `message` names time, cause and remedy. A run with `dense=False` has no states but `u`: `step_u` is None.
+    whose `message` names time, cause and remedy. `end_u` (n,) is the state it came to; a run with `dense=False` has no
+    others but `u`: its `step_u` is None.
     """
 
     t: Any
@@ -38,6 +47,7 @@ class Trajectory:
     events: tuple = ()
     interpolant: Callable | None = None
     dense: bool = True
+    end_u: Any = None
     given_slope: dataclasses.InitVar[Any] = None
     given_message: dataclasses.InitVar[str | None] = None
     given_sai: dataclasses.InitVar[Any] = None
@@ -46,6 +56,7 @@ class Trajectory:
     def __post_init__(self, given_slope, given_message, given_sai, given_h_rho):
         self.step_t = self.t if self.step_t is None else self.step_t
         self.step_u = self.u if self.step_u is None and self.dense else self.step_u
+        self.end_u = self.step_u[-1] if self.end_u is None and self.step_u is not None else self.end_u
         if given_slope is not None:
             self.slope = given_slope
         if given_message is not None:
@@ -67,8 +78,7 @@ class Trajectory:
     @functools.cached_property
     def slope(self):
         """S = sum b_i k_i of every step, found by taking the steps again where the engine did not keep it."""
-        if self.step_u is None:
-            raise ValueError("this trajectory kept no states between its points (dense=False), so it has no slopes.")
+        require_states(self, "slopes")
         slopes = dense.effective_slopes(self)
         if self.status == "event" and self.steps:  # the last step was cut short
             slopes[-1] = (self.step_u[-1] - self.step_u[-2]) / self.h[-1]
@@ -119,8 +129,7 @@ class Trajectory:
         if self.steps:
             sizes = np.abs(np.asarray(self.h))
             lines.append(f"  h       {sizes.min():.3g} ... {sizes.max():.3g}, median {np.median(sizes):.3g}")
-        end = (self.u if self.step_u is None else self.step_u)[-1]
-        lines.append(f"  u(end)  {np.array2string(np.asarray(end), precision=6, threshold=8, edgeitems=3)}")
+        lines.append(f"  u(end)  {np.array2string(np.asarray(self.end_u), precision=6, threshold=8, edgeitems=3)}")
         for number, found in enumerate(self.events):
             lines.append(f"  event {number}  {len(found.t)} found")
         lines.append(f"  {self.status}: {self.message}")

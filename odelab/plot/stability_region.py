@@ -3,6 +3,7 @@
 import numpy as np
 
 from odelab.plot import style
+from odelab.trajectory import require_states
 
 
 def stability_region(method, sol=None, *, samples=200, size=600):
@@ -45,6 +46,7 @@ def step_eigenvalues(sol, samples):
     """h * lambda and t at up to `samples` steps spread over a run, flattened."""
     from odelab.jacobian import jacobian
 
+    require_states(sol, "the eigenvalues along a run")
     chosen = np.unique(np.linspace(0, sol.steps - 1, min(samples, sol.steps)).astype(int))
     values, times = [], []
     for i in chosen:

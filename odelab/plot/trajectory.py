@@ -3,6 +3,7 @@
 import numpy as np
 
 from odelab.plot import style
+from odelab.trajectory import require_states
 
 NAMED = 8  # components drawn as lines; more are shown as an image
 POINTS = 2000
@@ -41,6 +42,7 @@ def trajectory(sol, *, components=None, log_time=False):
 
 def fine(sol, log_time=False):
     """Enough points for a smooth line: the dense output where there is one."""
+    require_states(sol, "figures")
     knots = np.asarray(sol.step_t)
     if sol.interpolant is None or len(knots) > POINTS:
         keep = np.unique(np.linspace(0, len(knots) - 1, 4 * POINTS).astype(int))
