@@ -1,0 +1,46 @@
+"""The networks that come with the repository: complete, as their logs tell, and small enough to come along."""
+
+import json
+
+import pytest
+import torch
+
+import netbridge as nb
+from netbridge.recipes import recipe
+from studies import train
+
+FOLDERS = {"cifar10": "short", "digits": "digits"}
+LIMIT = 25e6  # bytes, of everything trained that comes along
+
+
+def files(dataset):
+    return sorted((train.SHIPPED / dataset).glob("*.safetensors"))
+
+
+def test_all_together_are_small():
+    assert sum(path.stat().st_size for path in train.SHIPPED.rglob("*") if path.suffix != ".resume") <= LIMIT
+
+
+def test_every_controller_has_two_seeds():
+    wanted = {train.stem(train.Arguments(controller=name, seed=seed)) for name in train.CONTROLLERS for seed in (0, 1)}
+    assert {path.stem for path in files("cifar10")} == wanted
+    assert {path.stem.split("-seed")[1] for path in files("digits")} == {"0", "1"}
+
+
+@pytest.mark.parametrize("dataset", FOLDERS)
+def test_each_is_what_its_log_says(dataset):
+    for path in files(dataset):
+        net = nb.load(path)
+        assert all(value.dtype in (torch.float32, torch.int64) for value in net.state_dict().values())
+        head, *epochs = map(json.loads, path.with_suffix(".jsonl").read_text().splitlines())
+        wanted = json.loads(json.dumps(recipe(FOLDERS[dataset]).as_json()))
+        assert head["recipe"] == wanted
+        assert [epoch["epoch"] for epoch in epochs] == list(range(1, wanted["epochs"] + 1))
+        assert net.about["dataset"] == dataset
+        assert net.about["test_accuracy"] == epochs[-1]["test_accuracy"]
+        assert net.about["seed"] == int(path.stem.split("-seed")[1])
+
+
+def test_plain_resnet20_reaches_89_per_cent():
+    plain = [nb.load(path).about["test_accuracy"] for path in files("cifar10") if "constant" in path.stem]
+    assert min(plain) >= 0.89
