@@ -174,7 +174,7 @@ def rows_with_h_rho(method: Method) -> Callable:
     """`keep_row` that looks at the stages of the step, too."""
 
     def keep(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):
-        rows.append((t, dt, u_new, mean_slope, memory, stability.from_stages(method, u, dt, np.array(slopes))))
+        rows.append((t, dt, u_new, mean_slope, memory, stability.from_stages(method, u, dt, slopes)))
         return rows
 
     return keep

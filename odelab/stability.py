@@ -9,6 +9,7 @@ import functools
 
 import numpy as np
 
+from odelab import core
 from odelab.dense import stage_slopes
 from odelab.problem import array_form
 from odelab.tableau import Method
@@ -55,8 +56,9 @@ def from_stages(method: Method, u, h, slopes):
     twins = twin_stages(method)
     assert twins is not None
     first, last = twins
-    rows = np.array(method.floats[0])
-    states = np.tensordot(rows[last] - rows[first], slopes, 1)  # (g_last - g_first) / h
+    rows = method.floats[0]
+    weights = [to - of for to, of in zip(rows[last], rows[first], strict=True)]
+    states = core.combine(weights, slopes, last)  # (g_last - g_first) / h
     stiff = np.linalg.norm(slopes[last] - slopes[first], axis=-1)
     apart = np.linalg.norm(states, axis=-1)
     told = np.abs(h) * apart > APART * np.linalg.norm(u, axis=-1)
