@@ -123,7 +123,7 @@ def sink():
 
     @overload(operator.getitem, jit_options=INLINED)
     def part(out, i):
-        if isinstance(out, Sink) and isinstance(i, types.SliceType):
+        if isinstance(out, Sink) and isinstance(i, types.SliceType) and not i.has_step:  # its arrays have none
 
             def sliced(out, i):
                 return make(  # type: ignore[call-arg]
@@ -157,7 +157,6 @@ def blend_into(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
 def register_fused():
     """Teach numba `blend_into`."""
     from numba import types
-    from numba.core.errors import NumbaError
     from numba.extending import overload
 
     kind, make = sink()
@@ -177,7 +176,7 @@ def register_fused():
 
         try:
             rhs.dispatcher.compile((types.float64, inner, params, kind))
-        except NumbaError:  # it does more with `out` than to store into it
+        except Exception:  # it does more with `out` than to store into it; numba has no one word for that
             return two_passes
         return one_pass
 
