@@ -187,13 +187,13 @@ def compiled_params(params):
     return params
 
 
-def explained(rhs, reason) -> str:
+def explained(function, reason) -> str:
     """numba's reason in two lines: what could not be compiled, and where."""
-    lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
+    lines = [line.strip() for line in str(reason).splitlines() if line.strip()] or [type(reason).__name__]
     where = next((line for line in lines if line.startswith("File ")), "")
-    if not where and hasattr(rhs, "__code__"):
-        where = f'File "{rhs.__code__.co_filename}", line {rhs.__code__.co_firstlineno}'
+    if not where and hasattr(function, "__code__"):
+        where = f'File "{function.__code__.co_filename}", line {function.__code__.co_firstlineno}'
     return (
-        f"`engine='compiled'` cannot compile {getattr(rhs, '__name__', rhs)}: {' '.join(lines[:3])} {where}. "
+        f"`engine='compiled'` cannot compile {getattr(function, '__name__', function)}: {' '.join(lines[:3])} {where}. "
         "Use only numbers, tuples, NumPy and odelab.maths in it, or engine='python'."
     )

@@ -1,6 +1,7 @@
 """From a request to a compiled kernel, kept for the life of the process and on disk between processes."""
 
 import functools
+import textwrap
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 from odelab.compiled.engine import NotCompilable, explained
 from odelab.kernels import cache
 from odelab.kernels.captured import Watch
-from odelab.kernels.module import LLVM_OPTION, Module, module_for
+from odelab.kernels.module import LLVM_OPTION, Module, functions_of, module_for
 from odelab.kernels.request import Request
 from odelab.problem import IN_PLACE
 
@@ -24,14 +25,22 @@ class Kernel(NamedTuple):
 
 
 def kernel(request: Request) -> Kernel:
-    """The kernel of a request; a right-hand side that cannot be compiled raises `NotCompilable`, each time."""
+    """The kernel of a request; functions that cannot be compiled raise `NotCompilable`, each time."""
     known = at_hand(request)
-    if known is None:
-        known = compile_kernel(request)
-        kept.setdefault(request.rhs, {})[key(request)] = known
     if isinstance(known, NotCompilable):
-        raise known
+        raise NotCompilable(*known.args)
+    if known is None:
+        try:
+            known = compile_kernel(request)
+        except NotCompilable as refused:
+            keep(request, NotCompilable(*refused.args))  # without what it came from, which holds the compiler's frames
+            raise
+        keep(request, known)
     return known
+
+
+def keep(request: Request, known: Kernel | NotCompilable):
+    kept.setdefault(request.rhs, {})[key(request)] = known
 
 
 def at_hand(request: Request) -> Kernel | NotCompilable | None:
@@ -48,12 +57,12 @@ def key(request: Request) -> tuple:
     return layout, form, n, parameters, id(method), id(law), *options
 
 
-def compile_kernel(request: Request) -> Kernel | NotCompilable:
+def compile_kernel(request: Request) -> Kernel:
     module = module_for(request)
     try:
         return Kernel(loaded(module), module.watch, (request.method, request.law))
     except Exception as reason:  # numba's own errors, and whatever else escapes its compiler
-        return NotCompilable(explained(request.rhs, blame(request, reason)))
+        raise NotCompilable(blame(request, reason)) from reason
 
 
 @functools.cache
@@ -80,18 +89,26 @@ def loaded(module: Module) -> dict[str, Any]:
     return cache.in_memory(module.text, module.label, **compiled)
 
 
-def blame(request: Request, reason):
-    """numba's complaint about the right-hand side as its author wrote it, with the line in their own file."""
-    from numba import types
-
+def blame(request: Request, reason) -> str:
+    """numba's complaint about the function of the user's that it cannot compile, with the line in their own file."""
     from odelab.compiled.jit import jit
 
+    for name, function in functions_of(request).items():
+        try:
+            jit(function).compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
+        except Exception as plainer:
+            return explained(function, plainer)
+    complaint = textwrap.shorten(f"{type(reason).__name__}: {reason}", 500)
+    return (
+        f"`engine='compiled'` has no kernel for {request.about}: your functions can be compiled, but not the kernel "
+        f"around them ({complaint}). Use engine='python'."
+    )
+
+
+def signature(request: Request, fills: bool) -> tuple:
+    """The types of (t, u, params) in a kernel, and of `out` for a function that fills it."""
+    from numba import types
+
     array, number = types.float64[::1], types.float64
-    params = types.UniTuple(number, request.parameters)
     u = array if request.form == IN_PLACE else types.UniTuple(number, request.n)
-    signature = (number, u, params, *([array] if request.form == IN_PLACE else []))
-    try:
-        jit(request.rhs).compile(signature)
-    except Exception as plainer:
-        return plainer
-    return reason
+    return (number, u, types.UniTuple(number, request.parameters), *([array] if fills else []))

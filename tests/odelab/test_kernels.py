@@ -385,6 +385,29 @@ def test_what_numba_cannot_compile_raises_when_a_kernel_was_demanded():
     line = unknown_to_numba.__code__.co_firstlineno + 2
     assert "test_kernels.py" in str(caught.value)
     assert f"line {line}" in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+def test_a_kernel_that_fails_by_itself_is_not_blamed_on_the_right_hand_side(monkeypatch):
+    def fine(t, u, params):
+        return (-u[0],)
+
+    def broken(module):
+        raise ZeroDivisionError("a slip of the kernel's")
+
+    monkeypatch.setattr(load, "loaded", broken)
+    problem = ol.Problem(fine, [1.0], (0.0, 1.0))
+    raised = []
+    for _ in range(3):
+        with pytest.raises(
+            ol.NotCompilable, match=r"your functions can be compiled, .*ZeroDivisionError: a slip"
+        ) as one:
+            ol.solve(problem, ol.DOPRI5, ol.adaptive(), engine="compiled")
+        assert "cannot compile fine" not in str(one.value)
+        raised.append(one.value)
+    assert isinstance(raised[0].__cause__, ZeroDivisionError)
+    assert len(set(map(str, raised))) == 1
+    assert raised[2].__cause__ is None  # the compiler's frames are let go
 
 
 def test_what_numba_cannot_compile_runs_plainly_with_one_warning(monkeypatch):

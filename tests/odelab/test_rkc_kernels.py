@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
+from odelab.compiled import blending
+from odelab.compiled.jit import jit
 from odelab.kernels import choice
 from odelab.kernels.stabilised_engine import StabilisedEngine
 
@@ -88,9 +90,46 @@ def by_numpy(t, u, params, out):
     out[1:] += 100.0 * u[:-1]
 
 
+def by_halves(t, u, params, out):
+    half = u.size // 2
+    first, second = out[:half], out[half:]
+    for i in range(half):
+        first[i], second[i] = -u[i], t - u[half + i]
+    second[u.size - half - 1] = 0.0
+
+
+def by_strides(t, u, params, out):
+    even, odd = out[::2], out[1::2]
+    for i in range(even.size):
+        even[i] = -200.0 * u[2 * i]
+    for i in range(odd.size):
+        odd[i] = t - 2.0 * u[2 * i + 1]
+
+
+@pytest.mark.parametrize(
+    ("rhs", "at_once"),
+    [
+        *((rhs, True) for rhs in (BRUSSELATOR.rhs, corrected, by_halves)),
+        *((rhs, False) for rhs in (read_again, by_numpy, by_strides)),
+    ],
+    ids=lambda f: getattr(f, "__name__", None),
+)
+def test_a_stage_is_one_pass_wherever_the_right_hand_side_only_stores(rhs, at_once):
+    params = BRUSSELATOR.params if rhs is BRUSSELATOR.rhs else ()
+    u, inner, older, slope, spare = np.random.default_rng(0).uniform(1.0, 2.0, (5, 62))
+    compiled = jit(rhs)
+    found = blending.fused(compiled)(0.0, params, 0.1, 0.2, u, 0.3, inner, 0.4, older, 0.5, 0.6, slope, spare)
+    assert [("odelab.Sink" in str(signature)) for signature in compiled.signatures] == [at_once]
+    of_inner = np.full(62, np.nan)
+    rhs(0.1, inner, params, of_inner)
+    expected = 0.2 * u + 0.3 * inner + 0.4 * older + 0.5 * of_inner + 0.6 * slope
+    assert np.shares_memory(found, spare)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     "rhs",
-    [corrected, *(pytest.param(f, marks=pytest.mark.slow) for f in (read_again, by_numpy))],
+    [corrected, *(pytest.param(f, marks=pytest.mark.slow) for f in (read_again, by_numpy, by_strides))],
     ids=lambda f: f.__name__,
 )
 def test_whatever_a_right_hand_side_does_with_out(rhs):
@@ -184,6 +223,17 @@ def test_what_numba_cannot_compile_runs_plainly_with_one_warning(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ol.solve(problem, ol.RKC2, ol.adaptive(1e-3))
+
+
+def given_up(t, u, params):
+    return float(u.tolist()[0])
+
+
+def test_a_spectral_radius_that_cannot_be_compiled_is_blamed_itself():
+    problem = BRUSSELATOR.replace(t_span=(0.0, 0.1))
+    with pytest.raises(ol.NotCompilable, match="cannot compile given_up: ") as caught:
+        ol.solve(problem, ol.rkc2(given_up), ol.adaptive(1e-3), engine="compiled")
+    assert f"line {given_up.__code__.co_firstlineno + 1}" in str(caught.value)
 
 
 def test_the_kernel_can_be_read(capsys):
