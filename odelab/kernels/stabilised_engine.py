@@ -49,16 +49,7 @@ class StabilisedEngine:
         rejected = evaluations = 0
         try:
             status, t, u, slope, fresh, memory, _, rejected, evaluations = self.compiled(
-                counts,
-                *rows.arrays(),
-                self.params,
-                state.memory,
-                state.t,
-                t1,
-                state.u,
-                state.slope,
-                state.fresh,
-                attempts,
+                counts, *rows.arrays(), self.params, state.memory, state.t, t1, *state[1:4], attempts
             )
             state = State(t, u, slope, fresh, memory)
         except (KeyboardInterrupt, SystemError) as stop:
