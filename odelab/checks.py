@@ -44,3 +44,8 @@ def reject_zero(name: str, norms):
 
 def place(where: tuple[int, ...]) -> str:
     return str(where[0]) if len(where) == 1 else str(where)
+
+
+def own_floats(values) -> np.ndarray:
+    """A writable C copy: kernels take no other arrays, and what was given may change while a run is in use."""
+    return np.array(values, dtype=np.float64, order="C")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab import control, powers
+from odelab.checks import own_floats
 from odelab.laws import Law, law_named
 from odelab.tableau import Method
 
@@ -163,7 +164,7 @@ def checked_tolerances(rtol, atol):
             f"`rtol` = {rtol:g} asks for more than double precision can tell; the smallest sensible is 2.3e-14."
         )
     try:
-        tolerance = np.asarray(atol, dtype=float)
+        tolerance = own_floats(atol)
     except (TypeError, ValueError):
         raise ValueError(f"`atol` must be one number, or one per component, got {atol!r}.") from None
     if not (np.isfinite(tolerance).all() and (tolerance >= 0).all()):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from odelab.checks import own_floats
 from odelab.controllers import Controller, adaptive
 from odelab.engine import PythonEngine
 from odelab.events import checked_events
@@ -132,7 +133,7 @@ def checked_times(t_eval, problem: Problem):
     if t_eval is None:
         return None
     try:
-        times = np.atleast_1d(np.asarray(t_eval, dtype=float))
+        times = np.atleast_1d(own_floats(t_eval))
     except (TypeError, ValueError):
         raise ValueError(f"`t_eval` must be a row of times, got {t_eval!r}.") from None
     t0, t1 = problem.t_span

@@ -115,6 +115,7 @@ def test_scaling_of_time_scales_the_steps(method, factor, u0):
         return tuple(slope / factor for slope in PENDULUM.rhs(t / factor, u, params))
 
     plain = ol.solve(PENDULUM.replace(u0=u0), method, ol.fixed(0.125), engine="python")
+    assume((np.abs(plain.u[plain.u != 0.0]) > 1e-290).all())  # near the smallest number no scaling is exact
     slowed = ol.Problem(slower, u0, (0.0, 4.0 * factor))
     scaled = ol.solve(slowed, method, ol.fixed(0.125 * factor), engine="python")
     np.testing.assert_array_equal(scaled.t, factor * plain.t)
@@ -173,3 +174,56 @@ def test_the_solution_keeps_a_projected_state(method):
     np.testing.assert_allclose(np.maximum(run.u[:-1] + run.h[:, None] * run.slope, 0.0), run.u[1:], rtol=0, atol=1e-14)
     np.testing.assert_array_equal(run(run.t), run.u)
     assert run(np.linspace(0.0, 1.0, 97)).min() == 0.0
+
+
+def read_only(values):
+    values = np.array(values)
+    values.flags.writeable = False
+    return values
+
+
+LAYOUTS = {
+    "read-only": read_only,
+    "backwards": lambda values: np.array(values[::-1])[::-1],
+    "strided": lambda values: np.repeat(values, 2)[::2],
+    "big-endian": lambda values: np.array(values, dtype=">f8"),
+    "list": list,
+}
+WAYS = {
+    "plain": lambda controller, times: ol.solve(PENDULUM, ol.DOPRI5, controller, t_eval=times, engine="python"),
+    "single": lambda controller, times: ol.solve(PENDULUM, ol.DOPRI5, controller, t_eval=times, engine="compiled"),
+    "large": lambda controller, times: ol.solve(LARGE, ol.DOPRI5, controller, t_eval=times, engine="compiled"),
+    "sparse": lambda controller, times: ol.solve(
+        LARGE, ol.DOPRI5, controller, t_eval=times, engine="compiled", dense=False
+    ),
+    "stabilised": lambda controller, times: ol.solve(LARGE, ol.RKC2, controller, t_eval=times, engine="compiled"),
+    "lanes": lambda controller, times: ol.ensemble(
+        PENDULUM, ol.DOPRI5, controller, u0=np.tile(PENDULUM.u0, (3, 1)), t_eval=times, engine="compiled"
+    ),
+}
+
+
+def swinging(t, u, params, out):
+    out[0] = u[1]
+    out[1] = -u[0]
+
+
+LARGE = ol.Problem(swinging, [1.0, 0.5], (0.0, 4.0))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_how_tolerances_and_times_lie_in_memory_changes_nothing(way, layout):
+    atol, times = np.array([1e-7, 1e-6]), np.array([0.5, 1.0, 4.0])
+    laid = LAYOUTS[layout]
+    expected = WAYS[way](ol.adaptive(1e-6, atol), times)
+    np.testing.assert_array_equal(WAYS[way](ol.adaptive(1e-6, laid(atol)), laid(times)).u, expected.u)
+
+
+def test_what_becomes_of_the_arrays_given_is_no_matter_to_a_run():
+    atol, times = np.array([1e-7, 1e-6]), np.array([0.5, 1.0, 4.0])
+    controller = ol.adaptive(1e-6, atol)
+    run = ol.solve(PENDULUM, ol.DOPRI5, controller, t_eval=times)
+    atol[:], times[:] = 1.0, 0.0
+    np.testing.assert_array_equal(run.t, [0.5, 1.0, 4.0])
+    np.testing.assert_array_equal(ol.solve(PENDULUM, ol.DOPRI5, controller, t_eval=run.t).u, run.u)
