@@ -63,7 +63,7 @@ class Arguments:
     """Only the first so many training images."""
     few: int | None = None
     """How many of all blocks a ticket has: 2, with --full 5; of fewer blocks the same share."""
-    blocks: Literal["both", "every", "counted"] = "every"
+    blocks: Literal["both", "every", "counted"] = "both"
     """Which blocks may hold a ticket: every one, or those the paper's index counts, not the first of a stage."""
     draws: int = 1
     """How many different tickets are drawn at random per seed; their mean is what the seed says."""

@@ -182,8 +182,9 @@ def test_shipped_results_bear_the_name_of_what_they_hold():
         assert path.stem == run.stem
 
 
-def test_the_shipped_digits_are_complete(tmp_path):
-    plan = plan_of(tmp_path, own=False, images=None, epochs=None, blocks="both")
+@pytest.mark.parametrize("dataset", ["cifar10", "digits"])
+def test_what_the_study_shows_by_default_is_shipped(tmp_path, dataset):
+    plan = plan_of(tmp_path, dataset=dataset, own=False, images=None, epochs=None)
     wanted = plan.queue()
     assert len(wanted) > 28
     assert [run.stem for run in wanted if plan.find(run) is None] == []
