@@ -11,6 +11,7 @@ from odelab.compiled.engine import NotCompilable
 from odelab.controllers import Controller, adaptive
 from odelab.ensembles import pieces, threaded
 from odelab.ensembles.batches import batches
+from odelab.ensembles.causes import diagnose
 from odelab.ensembles.plain import one_by_one
 from odelab.ensembles.progress import reporter
 from odelab.ensembles.result import Ensemble, collected
@@ -74,9 +75,10 @@ def ensemble(
                 found = pieces.spread(executor, request, task, starts, sets, report)
             else:
                 found = threaded.run(compiled, task, starts, sets, threads, report)
-            return collected(found, starts, sets, times, "compiled", problem, method, controller)
-    found = one_by_one(problem, method, controller, starts, sets, times, maxima, max_steps, engine, report)
-    return collected(found, starts, sets, times, "python", problem, method, controller)
+            diagnose(found, starts, sets, problem, method, controller)
+            return collected(found, times, "compiled", problem, method, controller)
+    found, engine = one_by_one(problem, method, controller, starts, sets, times, maxima, max_steps, engine, report)
+    return collected(found, times, engine, problem, method, controller)
 
 
 def check_workers(threads, executor):

@@ -6,14 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab import diagnosis
 from odelab.controllers import Controller
-from odelab.engine import State
 from odelab.problem import Problem
 
 STATUSES = ("interrupted", "ok", "max_steps", "step_too_small", "not_finite", "blow_up", "wrong_shape")
 INTERRUPTED, OK, MAX_STEPS, STEP_TOO_SMALL, NOT_FINITE, BLOW_UP, WRONG_SHAPE = range(len(STATUSES))
-DIAGNOSED = 1000  # lost runs looked at one by one
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -103,14 +100,14 @@ def nothing_found(starts, t0: float, t_eval, maxima: bool) -> Found:
     )
 
 
-def collected(found: Found, starts, sets, t_eval, engine, problem, method, controller) -> Ensemble:
+def collected(found: Found, t_eval, engine, problem, method, controller) -> Ensemble:
     """The arrays of an ensemble under their names."""
     return Ensemble(
         found.ends if found.points is None else found.points,
         found.times,
         found.counts[:, 0],
         found.counts[:, 1],
-        diagnosed(found, starts, sets, problem, method, controller) if engine == "compiled" else found.statuses,
+        found.statuses,
         problem,
         method,
         controller,
@@ -119,25 +116,3 @@ def collected(found: Found, starts, sets, t_eval, engine, problem, method, contr
         None if found.maxima is None else found.maxima[:, 0],
         None if found.maxima is None else found.maxima[:, 1],
     )
-
-
-def diagnosed(found: Found, starts, sets, problem, method, controller) -> np.ndarray:
-    """The codes, with the causes of lost runs found as `odelab.solve` finds them; of very many, told by size alone."""
-    codes = found.statuses
-    lost = np.flatnonzero((codes == STEP_TOO_SMALL) | (codes == NOT_FINITE))
-    direction = np.sign(problem.t_span[1] - problem.t_span[0])
-    for i in lost[:DIAGNOSED]:
-        if not (np.isfinite(starts[i]).all() and np.isfinite(sets[i]).all()):
-            continue
-        one = problem.replace(u0=starts[i], params=tuple(sets[i].tolist()))
-        state = State(found.times[i], found.ends[i], None, False, None)
-        step = direction * (controller.h or 4.0 * float(np.spacing(max(abs(state.t), 1e-300))))
-        with np.errstate(all="ignore"):
-            status, _ = diagnosis.stopped(one, method, state, step, controller.h is not None)
-        codes[i] = STATUSES.index(status)
-    rest = lost[DIAGNOSED:]
-    with np.errstate(all="ignore"):
-        size = np.abs(found.ends[rest]).max(axis=1, initial=0.0)
-        grown = size > diagnosis.BLOWN_UP * np.maximum(1.0, np.abs(starts[rest]).max(axis=1, initial=0.0))
-    codes[rest[grown]] = BLOW_UP
-    return codes

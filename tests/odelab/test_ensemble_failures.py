@@ -1,6 +1,7 @@
 """A run that fails says how, as it would alone, and disturbs no other."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
@@ -9,6 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
+from odelab import diagnosis
+from odelab.engine import State
+from odelab.ensembles import causes
+from odelab.ensembles.result import STATUSES, STEP_TOO_SMALL, nothing_found
 
 TIGHT = ol.adaptive(1e-7, 1e-10)
 SMALL = settings(max_examples=8, deadline=None)
@@ -144,3 +149,117 @@ def test_a_lane_that_leaves_the_domain_says_what_a_single_run_says():
     for i in np.flatnonzero(many.status == "not_finite")[::20]:
         one = problem.replace(params=(edges[i],))
         assert ol.solve(one, ol.DOPRI5, ol.adaptive(1e-6), throw=False).status == "not_finite"
+
+
+# Causes, found for all lost runs at once
+
+
+def by_square_roots(t, u, params):
+    """Leaves its domain, blows up, or stands at a pole of the slope, as its parameters say."""
+    x, y = u
+    edge, pole = params
+    return (x * x - ol.maths.sqrt(x - edge), 1.0 / (y - pole) - ol.maths.exp(t))
+
+
+def by_plain_numbers(t, u, params):
+    """The same: the functions of `math` take no arrays, and raise where they have no answer."""
+    x, y = u
+    edge, pole = params
+    return (x * x - math.sqrt(x - edge), 1.0 / (y - pole) - math.exp(t))
+
+
+def by_branches(t, u, params):
+    """The same: a comparison of arrays is neither true nor false."""
+    x, y = u
+    edge, pole = params
+    if x < edge:
+        return (np.nan, 0.0)
+    return (x * x - (x - edge) ** 0.5, 1.0 / (y - pole) - ol.maths.exp(t))
+
+
+def mixing(t, u, params):
+    """Of an array of states it would take the sum of all."""
+    edge, pole = params
+    return (np.sum(u) - ol.maths.sqrt(u[0] - edge), u[1] - pole)
+
+
+SPELLINGS = [by_square_roots, by_plain_numbers, by_branches, mixing]
+
+
+def lost_runs(count, seed):
+    """States next to edges, poles and infinity, and far from them."""
+    random = np.random.default_rng(seed)
+    sets = random.uniform(-1.0, 1.0, (count, 2))
+    ends = sets + 10.0 ** random.uniform(-17.0, 1.0, (count, 2))
+    ends[random.random(count) < 0.2] *= 1e12
+    ends[random.random(count) < 0.1] *= 1e290
+    return random.uniform(0.0, 1.0, count), ends, sets
+
+
+def told(rhs, t, ends, sets, controller):
+    problem = ol.Problem(rhs, [2.0, 3.0], (0.0, 2.0), (0.0, 0.0))
+    found = nothing_found(ends, 0.0, None, False)._replace(times=t)
+    found.statuses[:] = STEP_TOO_SMALL
+    with np.errstate(all="raise"):  # none of the arithmetic in there may be heard outside
+        causes.diagnose(found, np.tile(problem.u0, (len(ends), 1)), sets, problem, ol.DOPRI5, controller)
+    return np.array(STATUSES)[found.statuses]
+
+
+@pytest.mark.parametrize("controller", [TIGHT, ol.fixed(0.125)], ids=["adaptive", "fixed"])
+@pytest.mark.parametrize("rhs", SPELLINGS)
+@SMALL
+@given(seed=st.integers(0, 2**32 - 1))
+def test_many_causes_are_those_found_one_by_one(rhs, controller, seed):
+    t, ends, sets = lost_runs(60, seed)
+    statuses = told(rhs, t, ends, sets, controller)
+    assert len(set(statuses)) > 1
+    for i in range(60):
+        one = ol.Problem(rhs, [2.0, 3.0], (0.0, 2.0), tuple(sets[i].tolist()))
+        step = controller.h or 4.0 * float(np.spacing(t[i]))
+        state = State(t[i], ends[i], None, False, None)
+        with np.errstate(all="ignore"):
+            assert statuses[i] == diagnosis.stopped(one, ol.DOPRI5, state, step, controller.h is not None)[0]
+
+
+@pytest.mark.parametrize("rhs", SPELLINGS)
+def test_a_cause_does_not_depend_on_how_many_others_failed(rhs):
+    t, ends, sets = lost_runs(40, 1)
+    alone_told = [told(rhs, t[i : i + 1], ends[i : i + 1], sets[i : i + 1], TIGHT)[0] for i in range(40)]
+    copies = 150  # more than are looked at together
+    many = told(rhs, np.tile(t, copies), np.tile(ends, (copies, 1)), np.tile(sets, (copies, 1)), TIGHT)
+    np.testing.assert_array_equal(many.reshape(copies, 40), np.tile(alone_told, (copies, 1)))
+
+
+def falls_out(t, u, params):
+    return (-ol.maths.sqrt(u[0]) - 1.0,)
+
+
+def test_three_thousand_runs_that_fail_alike_say_the_same():
+    problem = ol.Problem(falls_out, [1.0], (0.0, 3.0))
+    one = ol.ensemble(problem, ol.DOPRI5, ol.adaptive(1e-6), u0=[[1.0]], engine="compiled")
+    many = ol.ensemble(problem, ol.DOPRI5, ol.adaptive(1e-6), u0=np.ones((3000, 1)), engine="compiled")
+    assert set(many.status) == set(one.status) == {"not_finite"}
+
+
+def test_a_step_that_overflows_is_seen_at_its_end():
+    """Euler's step has no inner state to tell: from 1.7e308, growth by an eighth leaves the numbers there are."""
+    problem = ol.Problem(lambda t, u, params: (u[0],), [1e308], (0.0, 1.0))
+    found = nothing_found(np.array([[1.7e308], [1e308]]), 0.0, None, False)
+    found.statuses[:] = STEP_TOO_SMALL
+    causes.diagnose(found, np.full((2, 1), 1e308), np.zeros((2, 0)), problem, ol.EULER, ol.fixed(0.125))
+    assert np.array(STATUSES)[found.statuses].tolist() == ["blow_up", "step_too_small"]
+
+
+def test_no_array_of_one_state_is_asked_for():
+    """It would pass where more do not, through a branch or a function of plain numbers."""
+    shapes = set()
+
+    def watched(t, u, params):
+        shapes.add(np.shape(u))
+        return by_square_roots(t, u, params)
+
+    t, ends, sets = lost_runs(12, 3)
+    for count in (1, 12):
+        told(watched, t[:count], ends[:count], sets[:count], TIGHT)
+    assert (2, 12) in shapes
+    assert (2, 1) not in shapes
