@@ -205,12 +205,10 @@ def test_what_numba_cannot_compile_runs_plainly_with_a_warning():
 
 def test_an_ensemble_tells_which_engines_took_its_runs():
     heat = ol.problems.heat_1d(40).replace(t_span=(0.0, 0.001))
-    assert (
-        ol.ensemble(heat, ol.DOPRI5, ol.adaptive(1e-4), params=[[1.0], [2.0]], engine="compiled").engine == "compiled"
-    )
-    assert ol.ensemble(heat, ol.DOPRI5, ol.adaptive(1e-4), params=[[1.0]], engine="python").engine == "python"
-    assert ol.ensemble(VAN_DER_POL, ol.DOPRI5, u0=[[2.0, 0.0]], engine="compiled").engine == "compiled"
-    assert ol.ensemble(heat, ol.DOPRI5, params=[[np.nan]], engine="compiled").engine == "compiled"  # and took none
+    for engine in ("compiled", "python"):
+        assert ol.ensemble(heat, ol.DOPRI5, ol.adaptive(1e-4), params=[[1.0], [2.0]], engine=engine).engine == engine
+        assert ol.ensemble(VAN_DER_POL, ol.DOPRI5, u0=[[2.0, 0.0]], engine=engine).engine == engine
+        assert ol.ensemble(heat, ol.DOPRI5, params=[[np.nan]], engine=engine).engine == engine  # though it took none
 
 
 def test_in_place_systems_run_one_after_the_other():
