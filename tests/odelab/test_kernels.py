@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from kernel_cases import kepler, small_systems, spring_chain
+from kernel_cases import ROTATING, assert_same_run, both, kepler, small_systems, spring_chain
 
 import odelab as ol
 from odelab import maths
@@ -46,37 +46,6 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=list(Health
 
 stretches = st.floats(0.9, 1.1)
 tolerances = st.sampled_from([1e-3, 1e-4, 1e-5, 1e-6])
-
-
-def both(problem, method, controller, **options):
-    """The run by a kernel and the run by the one source."""
-    return (
-        ol.solve(problem, method, controller, engine="compiled", throw=False, **options),
-        ol.solve(problem, method, controller, engine="python", throw=False, **options),
-    )
-
-
-def digits(method):
-    """(of the states, of the times): of two estimates that cancel each other, rounding leaves little."""
-    return (1e-8, 1e-5) if method is ol.DOP853 else (1e-10, 1e-6)
-
-
-def assert_same_run(kernel, plain):
-    """The same steps taken and refused, the same states to ten digits.
-
-    An error estimate is a small difference of large numbers, so the last bits of the slopes are the last digits of the
-    step sizes; a state is compared with the other's at its own time, along the slope.
-    """
-    assert kernel.engine == "compiled"
-    of_states, of_times = digits(plain.method)
-    assert (kernel.steps, kernel.rejected, kernel.evaluations) == (plain.steps, plain.rejected, plain.evaluations)
-    assert (kernel.status, kernel.message) == (plain.status, plain.message)
-    np.testing.assert_allclose(kernel.step_t, plain.step_t, rtol=0, atol=of_times * np.abs(plain.step_t).max())
-    slopes = np.array([plain.problem.slope(t, u) for t, u in zip(plain.step_t, plain.step_u, strict=True)])
-    expected = plain.step_u + slopes * (kernel.step_t - plain.step_t)[:, None]
-    np.testing.assert_allclose(kernel.step_u, expected, rtol=0, atol=of_states * np.abs(expected).max())
-    np.testing.assert_allclose(kernel.error, plain.error, rtol=1e3 * of_times, atol=10 * of_times)
-    np.testing.assert_allclose(kernel.sai, plain.sai, rtol=10 * of_times)
 
 
 @every_kernel
@@ -213,65 +182,6 @@ def test_a_largest_step_is_kept():
     kernel, plain = both(SYSTEMS["kepler"], ol.DOPRI5, ol.adaptive(1e-4, 1e-6, max_step=0.1))
     assert_same_run(kernel, plain)
     assert kernel.h.max() <= 0.1 * (1 + 1e-9)
-
-
-# Systems of any size
-
-
-def rotating(t, u, params, out):
-    (speed,) = params
-    half = u.size // 2
-    for i in range(half):
-        out[i] = speed * u[half + i]
-        out[half + i] = -speed * u[i] - 0.1 * u[i] * u[i] * u[i] + 0.01 * t
-
-
-ROTATING = ol.Problem(rotating, np.linspace(-1.0, 1.0, 70), (0.0, 3.0), (2.0,))
-
-
-@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RKF45], ids=lambda m: m.name)
-def test_large_systems_are_the_one_sources(method):
-    tolerances = 1e-6 if method is ol.DOPRI5 else np.geomspace(1e-8, 1e-6, 70)
-    assert_same_run(*both(ROTATING, method, ol.adaptive(1e-5, tolerances)))
-    kernel, plain = both(ROTATING, method, ol.fixed(0.03))
-    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13, atol=1e-13)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", list(ol.METHODS.values()), ids=lambda m: m.name)
-def test_large_systems_with_every_method(method):
-    for law in ("i", "pi") if method.embedded else ():
-        assert_same_run(*both(ROTATING, method, ol.adaptive(1e-4, 1e-6, law)))
-    kernel, plain = both(ROTATING, method, ol.fixed(0.03))
-    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13, atol=1e-13)
-
-
-@pytest.mark.parametrize("engine", ["python", "compiled"])
-@pytest.mark.parametrize("problem", [ROTATING, SYSTEMS["kepler"]], ids=["large", "small"])
-def test_a_run_may_keep_no_states_but_those_asked_for(problem, engine):
-    times = np.linspace(*problem.t_span, 9)
-    options = {"engine": engine}
-    full = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-5, 1e-7), t_eval=times, **options)
-    spare = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-5, 1e-7), t_eval=times, dense=False, **options)
-    np.testing.assert_array_equal(spare.t, times)
-    np.testing.assert_allclose(spare.u, full.u, rtol=0, atol=1e-13)
-    np.testing.assert_array_equal(spare.h, full.h)
-    np.testing.assert_array_equal(spare.step_t, full.step_t)
-    assert spare.step_u is None
-    assert str(spare)
-    assert spare.message == full.message
-    with pytest.raises(ValueError, match="dense=False"):
-        spare(0.5)
-    with pytest.raises(ValueError, match="dense=False"):
-        _ = spare.slope
-    end = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-5, 1e-7), dense=False, **options)
-    np.testing.assert_array_equal(end.t, problem.t_span)
-    np.testing.assert_allclose(end.u[-1], full.step_u[-1], rtol=0, atol=1e-13)
-
-
-def test_events_need_states():
-    with pytest.raises(ValueError, match="events"):
-        ol.solve(ROTATING, ol.DOPRI5, ol.adaptive(), events=lambda t, u, params: u[0], dense=False)
 
 
 # Right-hand sides as people write them
