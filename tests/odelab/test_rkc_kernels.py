@@ -12,6 +12,7 @@ from odelab.compiled import blending
 from odelab.compiled.jit import jit
 from odelab.kernels import choice
 from odelab.kernels.stabilised_engine import StabilisedEngine
+from odelab.run import run
 
 BRUSSELATOR = ol.problems.brusselator_1d(30)
 
@@ -159,8 +160,13 @@ def test_events_end_a_run():
 
 
 def undefined(t, u, params, out):
+    """After a while its first component is NaN, or forgotten."""
+    (told,) = params
     for i in range(u.size):
-        out[i] = -u[i] if t < 0.5 else np.nan
+        if t < 0.5 or i > 0:
+            out[i] = -u[i]
+        elif told > 0.0:
+            out[i] = np.nan
 
 
 def exploding(t, u, params, out):
@@ -169,17 +175,59 @@ def exploding(t, u, params, out):
 
 
 @pytest.mark.parametrize(
-    ("rhs", "status"), [(undefined, "not_finite"), pytest.param(exploding, "blow_up", marks=pytest.mark.slow)]
+    ("rhs", "told", "status"),
+    [
+        (undefined, 1.0, "not_finite"),
+        (undefined, 0.0, "not_finite"),
+        pytest.param(exploding, 0.0, "blow_up", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize(
     "controller",
     [ol.adaptive(1e-4, 1e-7), pytest.param(ol.fixed(0.01), marks=pytest.mark.slow)],
     ids=["adaptive", "fixed"],
 )
-def test_failures_are_told_alike(rhs, status, controller):
-    compiled, plain = both(ol.Problem(rhs, np.ones(40), (0.0, 2.0)), ol.RKC2, controller)
+def test_failures_are_told_alike(rhs, told, status, controller):
+    compiled, plain = both(ol.Problem(rhs, np.ones(40), (0.0, 2.0), (told,)), ol.RKC2, controller)
     assert compiled.status == plain.status == status
     assert compiled.message[:40] == plain.message[:40]
+
+
+@pytest.mark.parametrize(
+    "stop", [KeyboardInterrupt(), SystemError("met on the way out")], ids=lambda e: type(e).__name__
+)
+@pytest.mark.parametrize(("attempts", "dense"), [(0, True), (5, True), (5, False)])
+def test_ctrl_c_keeps_what_was_computed(attempts, dense, stop):
+    """It is met when the kernel comes back, whose answer is lost; its arrays are not."""
+    problem, controller = BRUSSELATOR.replace(t_span=(0.0, 1.0)), ol.adaptive(1e-3, 1e-6)
+    engine = StabilisedEngine(problem, ol.RKC2, controller, dense=dense)
+    kernel = engine.compiled
+    stop.__cause__ = KeyboardInterrupt()
+
+    def stopped(*arguments):
+        kernel(*arguments[:-1], attempts)
+        raise stop
+
+    engine.compiled = stopped
+    cut = run(engine, 10**6, dense=dense)
+    whole = ol.solve(problem, ol.RKC2, controller, engine="compiled")
+    assert whole.rejected == 0
+    assert whole.steps > 5
+    assert (cut.status, cut.steps) == ("interrupted", attempts)
+    np.testing.assert_array_equal(cut.step_t, whole.step_t[: attempts + 1])
+    np.testing.assert_array_equal(cut.end_u, whole.step_u[attempts])
+    np.testing.assert_array_equal(cut.h, whole.h[:attempts])
+
+
+def test_another_error_on_the_way_out_is_not_taken_for_ctrl_c():
+    engine = StabilisedEngine(BRUSSELATOR, ol.RKC2, ol.adaptive(1e-3, 1e-6))
+
+    def failing(*arguments):
+        raise SystemError("something else")
+
+    engine.compiled = failing
+    with pytest.raises(SystemError, match="something else"):
+        run(engine, 10**6)
 
 
 def turning(t, u, params, out):
@@ -194,8 +242,8 @@ def test_beside_the_strip_and_out_of_budget():
     compiled, plain = both(problem, ol.RKC2, ol.adaptive(1e-4, 1e-7), max_steps=500)
     assert compiled.status == plain.status == "max_steps"
     assert compiled.steps + compiled.rejected == 500
-    for run in (compiled, plain):
-        assert "its leading eigenvalues, " in run.message
+    for trajectory in (compiled, plain):
+        assert "its leading eigenvalues, " in trajectory.message
 
 
 def test_a_kernel_serves_every_number_and_every_size():
