@@ -144,9 +144,10 @@ def environment() -> str:
     from odelab import chebyshev, control, controllers, core, maths, powers, radius
     from odelab import stabilised as method
     from odelab.compiled import blending, jit, overloads
+    from odelab.kernels import atomic, record
 
     one_source = (control, maths, powers, overloads, chebyshev, controllers, core, radius, method)
-    sources = "".join(inspect.getsource(part) for part in (*one_source, blending, jit, stabilised))
+    sources = "".join(inspect.getsource(part) for part in (*one_source, blending, jit, stabilised, atomic, record))
     features = hashlib.sha256(binding.get_host_cpu_features().flatten().encode()).hexdigest()[:8]
     versions = {
         "odelab": f"{metadata.version('odelab')} ({hashlib.sha256(sources.encode()).hexdigest()[:8]})",

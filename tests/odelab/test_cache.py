@@ -1,6 +1,9 @@
 """Kernels on disk: found again by the next process, and never the reason for a wrong answer."""
 
+import importlib
+import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +13,7 @@ import pytest
 
 import odelab as ol
 from odelab.kernels import cache
-from odelab.kernels.module import module_for
+from odelab.kernels.module import environment, module_for
 from odelab.kernels.request import request_for
 
 SMALL = """
@@ -286,6 +289,30 @@ def test_versions_and_processor_are_in_the_text():
     for part in (ol.kernels.module.metadata.version("odelab"), numba.__version__, np.__version__):
         assert part in text
     assert binding.get_host_cpu_name() in text
+
+
+def in_place(t, u, params, out):
+    out[:] = -params[0] * u
+
+
+def compiled_along():
+    """The modules of odelab that the texts of all layouts take something from."""
+    asked = [{"rhs": made(1.0), "layout": "single"}, {"rhs": made(1.0), "layout": "lanes"}]
+    asked += [{"rhs": in_place, "layout": "large"}, {"rhs": in_place, "layout": "stabilised", "method": ol.RKC2}]
+    names = set()
+    for text in (text_of(**question) for question in asked):
+        for home, found in re.findall(r"^from (odelab\S*) import (.+)$", text, re.MULTILINE):
+            of_names = [f"{home}.{name}" for name in found.split(", ")]
+            names |= {name if importlib.util.find_spec(home).submodule_search_locations else home for name in of_names}
+    return sorted(names)
+
+
+@pytest.mark.parametrize("name", [*compiled_along(), "odelab.maths", "odelab.kernels.record"])
+def test_what_is_compiled_along_is_in_the_text(name, monkeypatch):
+    """Another source of it is another kernel."""
+    part, read, before = importlib.import_module(name), inspect.getsource, environment()
+    monkeypatch.setattr(inspect, "getsource", lambda module: read(module) + "# edited" * (module is part))
+    assert environment.__wrapped__() != before
 
 
 @pytest.mark.slow
