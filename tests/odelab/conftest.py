@@ -1,14 +1,7 @@
-"""Strictness for every test of the solver: one arithmetic, no deadline, the same examples in continuous integration."""
-
-import os
+"""Strictness for every test of the solver: one arithmetic."""
 
 import numpy as np
 import pytest
-from hypothesis import settings
-
-settings.register_profile("here", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
 @pytest.fixture(autouse=True)
