@@ -1,4 +1,4 @@
-"""First paper, Table 4 and lottery tickets: StepNet's inputs, adaptors and places (about 5 s; 1 h with --train).
+"""First paper, Table 4 and lottery tickets: StepNet's inputs, adaptors and places (about 8 s; 1 h with --train).
 
 Claims examined: both states are the better input, the chosen adaptor the better one, and controllers on the few
 stiffest blocks do as well as on all (Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System

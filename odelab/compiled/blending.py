@@ -37,7 +37,8 @@ def register() -> tuple:
         def made(u, weight, slope):
             older, inner, spare = beside_lines(u.size), beside_lines(u.size), beside_lines(u.size)
             for i in range(u.size):
-                older[i] = u[i]
+                # NaN where the slope is: a component that is left out, stage after stage, shows in whichever is last.
+                older[i] = spare[i] = u[i] + 0.0 * slope[i]
                 inner[i] = u[i] + weight * slope[i]
             return older, inner, spare
 

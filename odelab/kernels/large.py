@@ -117,6 +117,7 @@ def attempt_begins() -> list[str]:
         "if t == t1:",
         "    break",
         "if fresh == 0:",
+        "    k1[:] = math.nan  # what is not filled is seen",
         "    rhs(t, u, params, k1)",
         "    evaluations += 1",
         "    fresh = 1",
@@ -158,19 +159,20 @@ def judge(request: Request) -> list[str]:
 
 
 def last_state(request: Request) -> str:
-    """v, and the error as far as the stages before the last tell it."""
+    """v, and the error as far as the stages before the last tell it; a component the last then leaves out is seen."""
     method = request.method
     names = [f"k{j + 1}[i]" for j in range(method.stages)]
     loop = [f"v[i] = u[i] + dt * ({combination(method.floats[1], names)})"]
     for e, row in enumerate(estimates(request)):
         loop.append(f"partial{e}[i] = {combination(row[:-1], names)}")
+    loop.append(f"k{method.stages}[i] = math.nan")
     return looped(f"last_state({', '.join(last_state_arguments(request))})", [], loop, "")
 
 
 def last_state_arguments(request: Request) -> list[str]:
     method = request.method
     rows = [method.floats[1], *(row[:-1] for row in estimates(request))]
-    return ["u", "v", "dt", *partials(request), *slopes_in(rows)]
+    return ["u", "v", "dt", *partials(request), *slopes_in(rows), f"k{method.stages}"]
 
 
 def judged(request: Request) -> str:

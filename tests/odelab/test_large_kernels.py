@@ -97,6 +97,28 @@ def test_failures_are_told_alike(rhs, status, controller):
     assert np.isfinite(kernel.u).all()
 
 
+def forgetful(t, u, params, out):
+    """From t = 0.5 on its first component is left as it was."""
+    for i in range(u.size):
+        if t < 0.5 or i > 0:
+            out[i] = -u[i]
+
+
+@pytest.mark.parametrize(
+    ("method", "controller"),
+    [(ol.DOPRI5, ol.adaptive(1e-5, 1e-7)), (ol.RK4, ol.fixed(0.01))]
+    + [
+        pytest.param(*slow, marks=pytest.mark.slow)
+        for slow in ((ol.RKF45, ol.adaptive(1e-5, 1e-7)), (ol.DOPRI5, ol.fixed(0.01)))
+    ],
+    ids=lambda x: getattr(x, "name", None),
+)
+def test_a_component_that_is_left_out_is_seen_within_a_step(method, controller):
+    kernel, plain = both(ol.Problem(forgetful, np.linspace(0.5, 1.0, 40), (0.0, 3.0)), method, controller)
+    assert kernel.status == plain.status == "not_finite"
+    assert kernel.step_t[-2] <= 0.5  # where its last step began
+
+
 @pytest.mark.parametrize("dense", [True, False])
 def test_ctrl_c_keeps_what_was_computed(dense):
     """It is met when the kernel comes back, with all its attempts made."""
