@@ -10,7 +10,7 @@ TOLERANCE = ol.adaptive(1e-6, 1e-9)
 
 
 def test_shapes_and_kinds():
-    run = ol.solve(PENDULUM, ol.DOPRI5, TOLERANCE)
+    run = ol.solve(PENDULUM, ol.DOPRI5, TOLERANCE, engine="python")
     m = run.steps
     assert run.t.shape == run.step_t.shape == (m + 1,)
     assert run.u.shape == run.step_u.shape == (m + 1, 2)
@@ -26,7 +26,7 @@ def test_shapes_and_kinds():
 
 
 def test_printing_tells_how_it_went():
-    run = ol.solve(PENDULUM, ol.DOPRI5, TOLERANCE, events=lambda t, u, p: u[0])
+    run = ol.solve(PENDULUM, ol.DOPRI5, TOLERANCE, events=lambda t, u, p: u[0], engine="python")
     lines = str(run).splitlines()
     assert lines[0] == (
         "pendulum with DOPRI5, order 5(4), 7 stages, adaptive(rtol=1e-06, atol=1e-09, law='pi42'), engine python"
