@@ -179,6 +179,11 @@ def chosen(arguments, data) -> list[_networks.Subject]:
                 f"{one.source} tells {one.net.config['num_classes']} classes apart, {data.name} has {len(data.names)}: "
                 "choose its `--dataset`."
             )
+        if max(one.net.config["blocks"]) < 2:
+            raise SystemExit(
+                f"{one.source} has one block in every stage, and none that opens a stage is counted: nothing of its "
+                "stiffness can be measured. Take a deeper network: a CIFAR ResNet of 20 layers or more."
+            )
     return kept
 
 

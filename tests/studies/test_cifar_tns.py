@@ -16,6 +16,7 @@ import pytest
 import tyro
 from matplotlib.image import imread
 
+import netbridge as nb
 from netbridge import data as datasets
 from studies import cifar_tns
 from studies._cifar_findings import Finding
@@ -95,6 +96,13 @@ def test_what_cannot_be_done_is_said(networks, tmp_path, change, words):
     with pytest.raises(SystemExit) as stopped:
         cifar_tns.main(cifar_tns.Arguments(**given))
     assert words in str(stopped.value)
+
+
+def test_a_network_without_a_counted_block_is_refused(tmp_path):
+    path = tmp_path / "resnet8.safetensors"
+    nb.save(nb.resnet(8, 10), path)
+    with pytest.raises(SystemExit, match="one block in every stage"):
+        cifar_tns.main(cifar_tns.Arguments(dataset="digits", checkpoint=(path,), out=tmp_path / "out"))
 
 
 # What it leaves behind.
