@@ -131,12 +131,11 @@ def drawn(among: list[int], few: int, seed: int, count: int) -> list[list[int]]:
     if count > most:
         raise ValueError(f"{most} different tickets of {few} among {len(among)} blocks can be drawn, not {count}.")
     found: dict[tuple, None] = {}
-    for attempt in itertools.count():
-        if len(found) == count:
-            return [list(blocks) for blocks in found]
-        chosen = np.random.default_rng([seed, attempt]).choice(among, few, replace=False)
+    attempts = itertools.count()
+    while len(found) < count:
+        chosen = np.random.default_rng([seed, next(attempts)]).choice(among, few, replace=False)
         found.setdefault(tuple(sorted(int(k) for k in chosen)))
-    raise AssertionError("an endless loop ended")
+    return [list(blocks) for blocks in found]
 
 
 def ticket(placed: str, nsi, among: list[int], few: int, seed: int) -> list[int]:
