@@ -11,10 +11,10 @@ import safetensors
 import torch
 from safetensors.torch import save_file
 
-from netbridge.fold import fold_structure
-from netbridge.network import Network
-from netbridge.resnet import assemble
-from netbridge.whole import whole
+from netbridge.files import whole
+from netbridge.model.network import Network
+from netbridge.model.resnet import assemble
+from netbridge.surgery.fold import fold_structure
 
 FORMAT = 1
 KEY = "netbridge"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from odelab.namespace import floating, library_of, to_numpy
+from odelab.arrays import floating, library_of, to_numpy
 
 
 def checked_square(name: str, J):

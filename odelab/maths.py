@@ -8,12 +8,12 @@ compiled code. Arithmetic needs no help; everything else is spelled with this mo
 1.0
 
 means NumPy's function for numbers and arrays, torch's for tensors, and LLVM's in a compiled kernel
-(`odelab.compiled.overloads` teaches numba these names when it is first needed).
+(`odelab.engines.numba.overloads` teaches numba these names when it is first needed).
 """
 
 import numpy as np
 
-from odelab.namespace import library_of as _library
+from odelab.arrays import library_of as _library
 
 pi = float(np.pi)
 

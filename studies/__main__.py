@@ -10,13 +10,19 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
+def source_of(name: str) -> Path:
+    """The file with a study's docstring: NAME.py, or NAME/__main__.py of a package."""
+    return HERE / f"{name}.py" if (HERE / f"{name}.py").is_file() else HERE / name / "__main__.py"
+
+
 def names() -> list[str]:
-    return sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
+    files = (path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
+    return sorted([*files, *(path.parent.name for path in HERE.glob("*/__main__.py"))])
 
 
 def headline(name: str) -> str:
     """The first line of a study's docstring: what it reproduces and how long it takes."""
-    text = ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or ""
+    text = ast.get_docstring(ast.parse(source_of(name).read_text())) or ""
     return text.splitlines()[0] if text else ""
 
 

@@ -15,7 +15,7 @@ import tyro
 
 import odelab as ol
 from odelab.plot import stability_region, style
-from studies._record import Record
+from studies.lab.results import Record
 
 PAPER_STEP = 0.0015
 STEPS = (0.0005, 0.001, PAPER_STEP, 0.0019, 0.002, 0.0021, 0.0025)

@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 
 import odelab as ol
 from odelab.plot import style
-from studies._record import Record
+from studies.lab.results import Record
 
 STIFFNESS = np.logspace(1, 7, 13)  # six decades
 SMOKE = ("stiff_linear", "linear", "lorenz", "e5")

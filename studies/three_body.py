@@ -22,7 +22,7 @@ from scipy.stats import binomtest, spearmanr
 
 import odelab as ol
 from odelab.plot import style
-from studies._record import Record
+from studies.lab.results import Record
 
 PAPER_RUNS, PAPER_TIME = 0.914, 0.042
 TABLED = (0.05, 0.1, 0.2, 0.3, 0.5)

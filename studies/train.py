@@ -10,10 +10,12 @@ import torch
 import tyro
 
 import netbridge as nb
-from netbridge import data, distributed, recipes, train
-from studies import _record
+from netbridge import data
+from netbridge.train import distributed, recipes
+from netbridge.train import loop as train
+from studies.lab import results as _record
 
-SHIPPED = Path(nb.__file__).parent / "networks"
+SHIPPED = Path(nb.__file__).parent / "zoo"
 SHAPES = {"digits": {"depth": 32, "width": 4}}  # small images ask for less, and every network costs a download
 MULTIPLE = {"fca": 16}  # of this many channels: FCA shares sixteen frequencies out among them
 CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm")
@@ -119,7 +121,7 @@ def one(arguments: Arguments, images, path: Path):
     net = train.train(net, images, recipe, arguments.seed, path, about, arguments.device, compiled=arguments.compile)
     if distributed.rank() == 0:
         if arguments.curve:
-            from studies._curve import draw
+            from studies.lab.curve import draw
 
             draw(path.with_suffix(".jsonl"))
         print(

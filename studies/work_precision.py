@@ -14,10 +14,10 @@ import tyro
 from rich.progress import track
 
 import odelab as ol
-from odelab.laws import FILTERS
+from odelab.control.laws import FILTERS
 from odelab.plot import style
 from odelab.plot import work_precision as work_precision_figure
-from studies._record import Record
+from studies.lab.results import Record
 
 EXPLICIT = (ol.HEUN, ol.BS32, ol.RKF45, ol.DOPRI5, ol.DOP853)
 PROBLEMS = {

@@ -5,12 +5,12 @@ import os
 import pickle
 import struct
 
-import networks
 import pytest
 import torch
 from safetensors.torch import save_file
 
 import netbridge as nb
+from tests.netbridge import networks
 
 KINDS = [
     {"controller": "stepnet"},

@@ -15,7 +15,8 @@ import pytest
 import torch
 
 import netbridge as nb
-from netbridge import data, decoding
+from netbridge import data
+from netbridge.data import decoding
 
 IMAGES = 1000
 BLOCKS = {

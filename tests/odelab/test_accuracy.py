@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from solver_cases import NAMED
 
 import odelab as ol
+from tests.odelab.solver_cases import NAMED
 
 problems = ol.problems
 TOLERANCES = 10.0 ** -np.arange(4, 11)

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
-from solver_cases import CIRCLE
 
 import odelab as ol
+from tests.odelab.solver_cases import CIRCLE
 
 
 def decay(t, u, params):

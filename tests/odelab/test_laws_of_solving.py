@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from solver_cases import CIRCLE, EMBEDDED, EXPLICIT, NAMED, PENDULUM, replayed
 
 import odelab as ol
 from odelab.problems.linear_systems import rotation
+from tests.odelab.solver_cases import CIRCLE, EMBEDDED, EXPLICIT, NAMED, PENDULUM, replayed
 
 every_method = pytest.mark.parametrize("method", EXPLICIT, **NAMED)
 embedded_method = pytest.mark.parametrize("method", EMBEDDED, **NAMED)

@@ -115,7 +115,7 @@ def everything(x, y):
 
 
 def test_compiled_code_agrees():
-    from odelab.compiled.jit import jit
+    from odelab.engines.numba.jit import jit
 
     compiled = jit(everything)
     rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import netbridge as nb
-from netbridge.recipes import recipe
+from netbridge.train.recipes import recipe
 from studies import train
 
 FOLDERS = {"cifar10": ("cifar10", "short"), "medium": ("cifar10", "medium"), "digits": ("digits", "digits")}

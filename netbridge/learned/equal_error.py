@@ -1,0 +1,93 @@
+"""What a learnt controller is worth: evaluations at equal error, against a law that follows the errors."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+
+import odelab
+from netbridge.learned.controller import LearnedController
+
+TIMES = 50  # at which the error of a run is measured
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EqualError:
+    """Per tolerance and contestant (the learnt one first), (R, 2): evaluations, error and rejections, over all starts.
+
+    `ratio` is evaluations of the learnt controller over those of the law at the same error, the geometric mean over the
+    errors that both reach; below 1 the learnt one is the cheaper.
+    """
+
+    rtol: np.ndarray
+    evaluations: np.ndarray
+    error: np.ndarray
+    rejected: np.ndarray
+    names: tuple[str, str]
+
+    @property
+    def ratio(self) -> float:
+        log_error, log_work = np.log(self.error), np.log(self.evaluations)
+        low, high = log_error.min(0).max(), log_error.max(0).min()
+        if not low < high:
+            return float("nan")
+        grid = np.linspace(low, high, 20)
+        ours, theirs = (interpolated(grid, log_error[:, i], log_work[:, i]) for i in (0, 1))
+        return float(np.exp(np.mean(ours - theirs)))
+
+    def __str__(self):
+        lines = [f"{'rtol':>8} " + " ".join(f"{name + ': evaluations, rejected, error':>44}" for name in self.names)]
+        for i, rtol in enumerate(self.rtol):
+            parts = [
+                f"{self.evaluations[i, j]:26.0f} {self.rejected[i, j]:7.1f} {self.error[i, j]:9.1e}" for j in (0, 1)
+            ]
+            lines.append(f"{rtol:8.0e} " + " ".join(parts))
+        lines.append(f"evaluations at equal error, {self.names[0]} over {self.names[1]}: {self.ratio:.3f}")
+        return "\n".join(lines)
+
+    def plot(self):
+        """Evaluations against error of both, as a matplotlib Figure."""
+        from odelab.plot import style
+
+        with style.figure(height=3.2) as (drawing, axes):
+            for j, name in enumerate(self.names):
+                axes[0, 0].plot(self.evaluations[:, j], self.error[:, j], marker="os"[j], markersize=3.5, label=name)
+            axes[0, 0].set(xscale="log", yscale="log", xlabel="evaluations", ylabel="error along the run")
+            axes[0, 0].set_title(f"at equal error {self.ratio:.2f} of the evaluations", loc="left")
+            axes[0, 0].legend()
+        return drawing
+
+
+def compare_at_equal_error(
+    learned: LearnedController,
+    problem: odelab.Problem,
+    method: odelab.Method = odelab.DOPRI5,
+    law: str = "h211b",
+    rtol: Iterable[float] = (1e-4, 1e-5, 1e-6, 1e-7),
+    starts: int = 8,
+    spread: float = 0.1,
+    seed: int = 1,
+) -> EqualError:
+    """Run both from starts scattered around the problem's own, which the training did not see (another seed)."""
+    random = np.random.default_rng(seed)
+    problems = [
+        problem.replace(u0=problem.u0 * (1.0 + spread * random.standard_normal(problem.size))) for _ in range(starts)
+    ]
+    times = np.linspace(*problem.t_span, TIMES)
+    truths = [odelab.solve(p, odelab.DOP853, odelab.adaptive(1e-12, 1e-15), t_eval=times).u for p in problems]
+    tolerances = np.array(sorted(rtol, reverse=True))
+    work, error, rejected = (np.empty((len(tolerances), 2)) for _ in range(3))
+    for i, tolerance in enumerate(tolerances):
+        feedback = odelab.adaptive(tolerance, learned.atol_ratio * tolerance, law=law)
+        for j, controller in enumerate((learned.controller(tolerance), feedback)):
+            runs = [odelab.solve(p, method, controller, t_eval=times, engine="python") for p in problems]
+            work[i, j] = np.mean([run.evaluations for run in runs])
+            rejected[i, j] = np.mean([run.rejected for run in runs])
+            errors = [np.sqrt(np.mean((run.u - truth) ** 2)) for run, truth in zip(runs, truths, strict=True)]
+            error[i, j] = np.exp(np.mean(np.log(errors)))
+    return EqualError(tolerances, work, error, rejected, ("learned", law))
+
+
+def interpolated(at, x, y):
+    order = np.argsort(x)
+    return np.interp(at, x[order], y[order])

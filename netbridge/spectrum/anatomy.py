@@ -1,0 +1,125 @@
+"""A residual block taken apart, ours or anybody's: branch, shortcut, step size, final ReLU."""
+
+import copy
+import dataclasses
+import math
+from collections.abc import Callable
+
+import torch
+from torch import fx, nn
+
+from netbridge.model.block import Block
+from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
+from netbridge.tracing import capture
+
+
+@dataclasses.dataclass
+class Anatomy:
+    """`branch` and `whole` are maps of (1, ...); `layers` is the branch as a chain, None where it is no such chain.
+
+    `size_at` gives the step size h at a state, None where it is 1; `live` tells that it depends on the state, and
+    `size_of` is the same as a function of state and slope, for a block of ours.
+    """
+
+    branch: Callable
+    whole: Callable
+    layers: list | None = None
+    reason: str = ""  # why there are no layers
+    identity: bool = True
+    final_relu: bool = False
+    live: bool = False
+    size_at: Callable | None = None
+    size_of: Callable | None = None
+    shortcut: Callable | None = None  # None where it cannot be told apart
+
+
+def anatomy(block: nn.Module, x: torch.Tensor) -> Anatomy:
+    """Of a copy of `block` in evaluation mode, in the precision of `x` and where `x` lives."""
+    block = copy.deepcopy(block).to(x.device, x.dtype).eval().requires_grad_(False)
+    if isinstance(block, Block):
+        return of_ours(block, x)
+    return of_foreign(block, x)
+
+
+def of_ours(block: Block, x: torch.Tensor) -> Anatomy:
+    parts = Anatomy(
+        branch=block.branch,
+        whole=lambda u: block(u.clone()),
+        identity=not block.opens,
+        final_relu=block.project is torch.relu_,
+        live=block.controller.settle(None)[1] is not None,
+        size_of=lambda u, slope: block.controller.propose(None, u, slope)[0],
+        shortcut=block.shortcut,
+    )
+    parts.size_at = lambda u: parts.size_of(block.shortcut(u), block.branch(u))
+    try:
+        parts.layers = chain_of(block.branch, x.dtype)
+    except NotAChain as error:
+        parts.reason = str(error)
+    return parts
+
+
+def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
+    def whole(u):
+        return capture.first_tensor(block(u.clone()))
+
+    def increment(u):
+        return whole(u) - u
+
+    parts = Anatomy(branch=increment, whole=whole)
+    sample = torch.cat([x] * 5)  # a batch no other axis is likely to begin with
+    try:
+        program, operations, nodes = capture.symbolic(block, sample)
+    except capture.NotTraceable as error:
+        parts.reason = f"torch.fx cannot read it ({error})"
+        return parts
+    end = program.graph.output_node().args[0]
+    parts.final_relu = isinstance(end, fx.Node) and is_relu(end)
+    steps = operations.steps()
+    if len(steps) != 1:
+        parts.reason = f"it makes {len(steps)} residual steps instead of one; the increment is taken for the branch"
+        return parts
+    step = steps[0]
+    parts.identity = step.identity
+    if step.inner is not None or step.state != 0 or not ends_at(end, nodes[step.addition]):
+        parts.reason = "its branch does not start at its input, or something follows the addition"
+        return parts
+    gate = step.gates[-1] if step.gates else None
+    slope = nodes[gate.operation].args[gate.side] if gate else nodes[step.addition].args[1 - step.side]
+    parts.branch = branch_of(program, slope)
+    parts.shortcut = branch_of(program, nodes[step.addition].args[step.side])
+    if gate is not None:
+        factors = [branch_of(program, nodes[one.operation].args[1 - one.side]) for one in step.gates]
+        parts.live, parts.size_at = True, lambda u: math.prod(factor(u) for factor in factors)
+    try:
+        parts.layers = chain_between(program, nodes[0], slope, x.dtype)
+    except NotAChain as error:
+        parts.reason = str(error)
+    return parts
+
+
+def ends_at(end, addition: fx.Node) -> bool:
+    """Is the addition the last thing the block does, but for a ReLU?"""
+    if isinstance(end, fx.Node) and is_relu(end):
+        end = end.all_input_nodes[0]
+    return end is addition
+
+
+def is_relu(node: fx.Node) -> bool:
+    if node.op == "call_module":
+        return type(node.graph.owning_module.get_submodule(node.target)) is nn.ReLU
+    return node.target in RELUS
+
+
+def branch_of(program: fx.GraphModule, slope: fx.Node) -> fx.GraphModule:
+    """The program that ends at the slope."""
+    graph = fx.Graph()
+    copies: dict = {}
+    for node in program.graph.nodes:
+        if node.op == "output":
+            break
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+        if node is slope:
+            break
+    graph.output(copies[slope])
+    return fx.GraphModule(program, graph)

@@ -1,0 +1,157 @@
+"""`block_spectrum`: the eigenvalues of a residual block's Jacobian, exact where the block is made of ReLUs.
+
+Block-level Stiffness Analysis of Residual Networks (2023) takes the Jacobian of "the block" without saying whether the
+branch or the whole is meant, so both are here. A block that changes the shape has no eigenvalues, though that paper's
+tables list them: its singular values are given instead.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+import odelab
+from netbridge.model.unit import Unit
+from netbridge.spectrum.anatomy import Anatomy, anatomy
+from netbridge.spectrum.chain import Convolution
+from netbridge.spectrum.differentiated import differentiated
+from netbridge.spectrum.reduced_matrix import reduced_matrix
+from netbridge.spectrum.relu_spectrum import Cycle, Gate, cut, linearised, multiply, operator
+from netbridge.spectrum.tangent import tangent
+
+PARTS = ("residual", "block")
+VALUES = ("auto", "full", "extremes")
+LIVE, FROZEN = "live", "frozen"
+FULL_REDUCED = 8192  # "auto" finds all eigenvalues of a reduced matrix up to here: a minute or two
+
+
+def block_spectrum(
+    block: nn.Module,
+    x,
+    part: str = "residual",
+    values: str = "auto",
+    gate="live",
+    dtype: torch.dtype | None = None,
+    k: int = 6,
+    zero_tolerance: float | None = None,
+):
+    """The `odelab` Spectrum of a residual block at one state x, (C, h, w) or (1, C, h, w).
+
+    part     "residual": the branch f, before any step size; "block": project(shortcut(x) + h(x) f(x)) as a whole
+    values   "full": all eigenvalues; "extremes": `k` at each end, from products with vectors; "auto" by size
+    gate     of part="block": "live" differentiates an attention step size too; "frozen" holds it at its value here; or
+             the step size itself, a number or tensor. A controller with a memory (DIA) starts with none.
+    dtype    float64, or float32 for speed: then zero is known to about 1e-3 only
+
+    Branches of convolutions, normalisations and ReLUs are reduced to their active units, exactly; with live gates that
+    look at the slope only (all of netbridge's but StepNet) too. Others are differentiated automatically.
+    """
+    check(block, part, values)
+    x = checked_state(block, x, dtype)
+    parts = anatomy(block, x)
+    with torch.no_grad():
+        cycle = reduction(parts, x, part, gate)
+    if cycle is None:
+        projected = part == "block" and parts.final_relu
+        return differentiated(mapping(parts, x, part, gate), x, projected, values, zero_tolerance, k)
+    if values == "extremes" or (values == "auto" and cycle.size > FULL_REDUCED):
+        return odelab.spectrum(operator(cycle), "extremes", zero_tolerance, k, cycle.known, cycle.shift)
+    matrix = torch.from_numpy(reduced_matrix(cycle)).to(x.device)
+    return odelab.spectrum(matrix, "full", zero_tolerance, k, cycle.known, cycle.shift)
+
+
+def reduction(parts: Anatomy, x: torch.Tensor, part: str, gate) -> Cycle | None:
+    """The block reduced to its active units, or None where it is not made of ReLUs."""
+    if parts.layers is None or not parts.identity:
+        return None
+    if not any(isinstance(layer, Convolution) for layer in parts.layers):
+        return None
+    factors, slope = linearised(parts.layers, x)
+    if slope.shape != x.shape:
+        return None
+    if part == "residual":
+        return cut(factors, x.shape[1:], False, None)
+    h = step_size(parts, x, slope, gate)
+    if parts.live and gate == LIVE:
+        if parts.size_of is None or sees_state(parts, x, slope):
+            return None
+        factors.append(gate_factor(parts, x, slope))
+    elif bool((h != 1).any()):
+        multiply(factors, h[0])
+    alive = ((x + h * slope) > 0).to(x.dtype)[0] if parts.final_relu else None
+    return cut(factors, x.shape[1:], True, alive)
+
+
+def step_size(parts: Anatomy, x, slope, gate) -> torch.Tensor:
+    """h at this state, or the one that was given, as large as the slope."""
+    h = gate
+    if isinstance(gate, str):
+        h = 1.0 if parts.size_at is None else parts.size_at(x)
+    h = 1.0 if isinstance(h, Unit) else h
+    try:
+        return torch.as_tensor(h, dtype=slope.dtype, device=slope.device).expand(slope.shape)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"`gate` must be {LIVE!r}, {FROZEN!r}, or a step size that broadcasts over {tuple(slope.shape)}: {error}."
+        ) from None
+
+
+def sees_state(parts: Anatomy, x, slope) -> bool:
+    """Does the step size depend on the state otherwise than through the slope?"""
+    direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=x.dtype).to(x.device)
+    change = tangent(lambda u: parts.size_of(u, slope), x, direction)
+    return bool(change.count_nonzero())
+
+
+def gate_factor(parts: Anatomy, x, slope) -> Gate:
+    def gated(f):
+        return parts.size_of(x, f) * f
+
+    return Gate(lambda v: tangent(gated, slope, v[None])[0], tuple(slope.shape[1:]), slope.device)
+
+
+def mapping(parts: Anatomy, x, part: str, gate) -> Callable:
+    """The map whose Jacobian is asked for, from (1, ...) to (1, ...)."""
+    if part == "residual":
+        return parts.branch
+    if isinstance(gate, str) and (gate == LIVE or not parts.live):
+        return parts.whole
+    if parts.shortcut is None:
+        raise ValueError(
+            f"`gate` must be {LIVE!r} for this block, whose step size cannot be told apart: {parts.reason}."
+        )
+    with torch.no_grad():
+        h = step_size(parts, x, parts.branch(x.clone()), gate)
+    project = torch.relu if parts.final_relu else lambda u: u
+    return lambda u: project(parts.shortcut(u) + h * parts.branch(u))
+
+
+def check(block, part, values):
+    if not isinstance(block, nn.Module):
+        raise TypeError(f"`block` must be a torch module, a residual block, got {type(block).__name__}.")
+    if part not in PARTS:
+        raise ValueError(f"`part` must be one of {PARTS}, got {part!r}.")
+    if values not in VALUES:
+        raise ValueError(f"`values` must be one of {VALUES}, got {values!r}.")
+
+
+def checked_state(block: nn.Module, x, dtype) -> torch.Tensor:
+    """One state (1, ...) in the precision asked for, on the block's device."""
+    if isinstance(x, np.ndarray):
+        x = torch.from_numpy(x)
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"`x` must be a tensor or an array, one state of the block, got {type(x).__name__}.")
+    if any(isinstance(module, nn.Conv2d) for module in block.modules()) and x.ndim == 3:
+        x = x[None]
+    if x.ndim < 2 or len(x) != 1:
+        raise ValueError(f"`x` must be one state, (1, ...), got shape {tuple(x.shape)}; take a batch one by one.")
+    like = next(block.parameters(), x)
+    if dtype is None:
+        dtype = torch.float32 if like.device.type == "mps" else torch.float64
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"`dtype` must be torch.float32 or torch.float64, got {dtype}.")
+    x = x.detach().to(like.device, dtype)
+    if not bool(x.isfinite().all()):
+        raise ValueError("`x` must be finite, it holds NaN or infinity.")
+    return x

@@ -1,0 +1,149 @@
+"""How far a perturbation can grow: Theorem 6.1 of "ASR: Attention-alike Structural Re-parameterization", and in truth.
+
+epsilon_{t+1} <= epsilon_t (||shortcut|| + alpha_t L_t), alpha_t = max |h_t| (with tanh h may be negative), L_t the
+product of the operator norms of the branch's layers, normalisations folded in; a ReLU does not expand. The paper
+has ||W_t|| for L_t and 1 for the shortcut, and begins the product of its Eq. 9 at t = 1 instead of 0. The proof takes
+the step size for a constant: with a live gate alpha_t is what these images showed, and the product bounds nothing.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+from netbridge.model.unit import Unit
+from netbridge.spectrum.anatomy import Anatomy, anatomy
+from netbridge.spectrum.chain import Convolution, Scaling
+from netbridge.spectrum.growth import measured_growth
+from netbridge.spectrum.tangent import tangent
+from netbridge.tracing.passes import evaluation, placed, unwrapped
+from netbridge.tracing.states import block_states, blocks_of
+
+VECTORS = 4
+ROUNDS = 300
+TOLERANCE = 1e-7  # relative gain of a round at which the iteration ends
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PerturbationBound:
+    """Per block, (T,): `factor` = shortcut + alpha * lipschitz, `bound` the product of the factors so far, `measured`
+    the largest growth epsilon_{t+1} / epsilon_0 seen, over images and perturbations. `live` names blocks whose step
+    size depends on the image, for which the theorem is not proved.
+    """
+
+    names: tuple[str, ...]
+    alpha: np.ndarray
+    lipschitz: np.ndarray
+    shortcut: np.ndarray
+    measured: np.ndarray
+    live: tuple[str, ...]
+
+    @property
+    def factor(self) -> np.ndarray:
+        return self.shortcut + self.alpha * self.lipschitz
+
+    @property
+    def bound(self) -> np.ndarray:
+        return np.cumprod(self.factor)
+
+    @property
+    def proved(self) -> bool:
+        return not self.live
+
+    def __str__(self):
+        lines = [f"{'block':24} {'alpha':>8} {'L':>10} {'factor':>10} {'bound':>10} {'measured':>10}"]
+        rows = zip(self.names, self.alpha, self.lipschitz, self.factor, self.bound, self.measured, strict=True)
+        lines += [
+            f"{name:24} {alpha:8.3f}" + "".join(f" {value:10.3g}" for value in rest) for name, alpha, *rest in rows
+        ]
+        if self.live:
+            lines.append(f"not proved: the step size of {', '.join(self.live)} depends on the image.")
+        return "\n".join(lines)
+
+
+def perturbation_bound(
+    net: nn.Module, images: torch.Tensor, blocks=None, size: float = 1e-3, search: int = 10
+) -> PerturbationBound:
+    """Theorem 6.1 for the residual blocks of `net`, beside the growth measured at these images.
+
+    A perturbation of `size`, relative to the state before the first block, is followed through all blocks: first in a
+    random direction, then turned `search` times towards the one that grows most.
+    """
+    if not size > 0:
+        raise ValueError(f"`size` must be positive, got {size!r}.")
+    net = unwrapped(net)
+    images = placed(net, images)
+    with evaluation(net):
+        found = blocks_of(net, images, blocks)
+        states = block_states(net, images, blocks)
+        norms = [block_norms(name, block, states[name]) for name, block in found.items()]
+        measured = measured_growth(net, images, states, found, size, search)
+    names, alpha, lipschitz, shortcut, live = zip(*norms, strict=True)
+    still = tuple(name for name, alive in zip(names, live, strict=True) if alive)
+    return PerturbationBound(names, np.array(alpha), np.array(lipschitz), np.array(shortcut), measured, still)
+
+
+def block_norms(name: str, block: nn.Module, states: torch.Tensor):
+    """Name, alpha, L, ||shortcut||, and whether the step size depends on the state."""
+    parts = anatomy(block, states[:1])
+    if parts.layers is None or parts.shortcut is None:
+        raise ValueError(
+            f"block {name!r} has no known operator norm: {parts.reason}. The bound is for branches of convolutions, "
+            "normalisations and ReLUs."
+        )
+    with torch.no_grad():
+        lipschitz = chain_norm(parts.layers, states[:1])
+        return name, largest_step(parts, states), lipschitz, map_norm(parts.shortcut, states[:1]), parts.live
+
+
+def largest_step(parts: Anatomy, states: torch.Tensor) -> float:
+    h = 1.0 if parts.size_at is None else parts.size_at(states)
+    if isinstance(h, Unit):
+        return 1.0
+    return float(h.abs().max()) if isinstance(h, torch.Tensor) else abs(float(h))
+
+
+def chain_norm(layers: list, x: torch.Tensor) -> float:
+    """The product of the norms of a chain's layers at the sizes they meet."""
+    product = 1.0
+    for layer in layers:
+        if isinstance(layer, Convolution):
+            product *= operator_norm(layer, (int(x.shape[2]), int(x.shape[3])))
+        elif isinstance(layer, Scaling):
+            product *= float(layer.scale.abs().max())
+        x = layer(x)
+    return product
+
+
+def operator_norm(convolution: Convolution, size: tuple[int, int]) -> float:
+    """||W||_2 of a convolution at the size of its input, approached from below."""
+    weight = convolution.weight
+    like = weight.new_empty((weight.shape[1] * convolution.groups, *size))
+    return power_iteration(convolution.linear, lambda y: convolution.transposed(y, size), like)
+
+
+def map_norm(affine: Callable, x: torch.Tensor) -> float:
+    """||A||_2 of an affine map of (1, ...), by the same iteration on its derivative."""
+    directions = torch.cat([x] * VECTORS)
+    with torch.enable_grad():
+        pull = torch.func.vjp(affine, directions)[1]
+    return power_iteration(lambda v: tangent(affine, directions, v), lambda w: pull(w)[0].detach(), x[0])
+
+
+def power_iteration(forward: Callable, backward: Callable, like: torch.Tensor) -> float:
+    """The largest singular value of a linear map of batches, from a few vectors at once: the first alone may stall."""
+    generator = torch.Generator().manual_seed(0)
+    v = torch.randn((VECTORS, *like.shape), generator=generator, dtype=like.dtype).to(like.device)
+    norm = 0.0
+    for _ in range(ROUNDS):
+        basis = torch.linalg.qr(v.flatten(1).T).Q.T
+        v = v.new_zeros(v.shape) if len(basis) < VECTORS else v
+        v[: len(basis)] = basis.view(-1, *like.shape)
+        image = forward(v)
+        before, norm = norm, float(torch.linalg.matrix_norm(image.flatten(1), 2))
+        if norm - before <= TOLERANCE * norm:
+            break
+        v = backward(image)
+    return norm

@@ -1,0 +1,112 @@
+"""ASR. Zhong, Huang, Wen, Qin and Lin, ASR: Attention-alike Structural Re-parameterization, 2023, Section 3, Table 6.
+
+The head of a channel module applied to a learnable vector psi in place of GAP f: a constant per channel once trained,
+so that it folds into the layer before it (Eq. 5 to 7). Several uses multiply. Beside a live module it acts first and
+the live module sees what it leaves, as it does when it sits in the normalisation.
+
+A batch normalisation in a head would subtract a constant's own mean; under ASR it keeps its running statistics.
+"""
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from netbridge.step_sizes.base import REGISTRY, ChannelController, Controller, Shared, registered
+
+ACTIVATIONS = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}
+
+
+class ASR(Controller, name="asr"):
+    takes_pool = True
+
+    def __init__(
+        self,
+        channels: int,
+        module=None,
+        uses: int = 1,
+        init: float = 0.1,
+        learnable: bool = True,
+        spread: float = 0.0,
+        activation: str = "sigmoid",
+        inner: float | None = None,
+        beside=None,
+        *,
+        build,
+    ):
+        super().__init__()
+        self.axis = 1  # of the channels; `nb.Gated` sets another for layers with features last
+        self.activation = ACTIVATIONS[activation]
+        psi = torch.full((uses, channels), init)
+        if not psi.is_meta:  # to draw without numbers, torch would load its compiler
+            psi += spread * torch.randn(uses, channels)
+        if learnable:
+            self.psi = nn.Parameter(psi)
+        else:
+            self.register_buffer("psi", psi)
+        self.heads = nn.ModuleList([] if module is None else [build(module, use) for use in range(uses)])
+        self.live = None if beside is None else build(beside)
+        for head in map(itself, self.heads):
+            head.only_head()
+            for parameter in head.parameters() if inner is not None else ():
+                nn.init.constant_(parameter, inner)
+        self.train(self.training)
+
+    @classmethod
+    def check(cls, module=None, uses=1, activation="sigmoid", **rest):
+        kind = None if module is None else registered(module)
+        if kind is not None and not issubclass(kind, ChannelController):
+            raise ValueError(
+                f"`module` = {kind.name!r} is no channel module, it has no head to feed a vector to; take one of "
+                f"{[name for name, other in REGISTRY.items() if issubclass(other, ChannelController)]}, or None."
+            )
+        if not (isinstance(uses, int) and uses >= 1):
+            raise ValueError(f"`uses` must be a positive integer, got {uses!r}.")
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"`activation` must be one of {list(ACTIVATIONS)}, got {activation!r}.")
+
+    def train(self, mode: bool = True):
+        super().train(mode)
+        for head in map(itself, self.heads):
+            for part in head.modules():
+                if isinstance(part, _BatchNorm):
+                    part.eval()
+        return self
+
+    def constant(self, memory):
+        """The step size as a vector (C,), and the heads' memories (DIA's, one per use)."""
+        if not len(self.heads):
+            return self.psi.prod(dim=0), memory
+        memory = (None,) * len(self.heads) if memory is None else memory
+        gates, memories = [], []
+        for head, psi, held in zip(self.heads, self.psi.unsqueeze(1), memory, strict=True):
+            gate, held = head.advance(held, head.of_constant(psi), self.activation)
+            gates.append(gate)
+            memories.append(held)
+        return torch.cat(gates).prod(dim=0), tuple(memories)
+
+    def propose(self, memory, state, slope):
+        held, beside = (None, None) if memory is None else memory
+        vector, held = self.constant(held)
+        h = along(vector, slope, self.axis)
+        if self.live is not None:
+            live, beside = self.live.propose(beside, state, h * slope)
+            h = h * live
+        return h, (held, beside)
+
+    def forward(self, state, slope):
+        return self.propose(None, state, slope)[0]
+
+    def settle(self, memory):
+        held, beside = (None, None) if memory is None else memory
+        vector, held = self.constant(held)
+        return vector, self.live, (held, beside)
+
+
+def along(vector, slope, axis):
+    shape = [1] * slope.ndim
+    shape[axis] = -1
+    return vector.view(shape)
+
+
+def itself(controller):
+    return controller.target if isinstance(controller, Shared) else controller

@@ -1,0 +1,66 @@
+"""Which block has which controller, and how it gets another."""
+
+from netbridge.model import settings
+from netbridge.step_sizes import spec
+from netbridge.step_sizes.base import Shared
+from netbridge.step_sizes.spec import Spec
+
+
+def on_blocks(wanted: Spec, counts: list[int], on=None, before: list[Spec] | None = None) -> list[Spec]:
+    """One specification per block: `wanted` on the chosen ones, on the others what stood there before, or 1."""
+    chosen = range(sum(counts)) if on is None else settings.chosen_blocks(on, counts)
+    specs = list(before or [Spec("constant")] * sum(counts))
+    firsts = {sum(counts[:stage]) for stage in range(len(counts))}
+    for number in chosen:
+        skipped = on is None and not wanted.kind.opening and number in firsts
+        specs[number] = Spec("constant") if skipped else wanted
+    return specs
+
+
+def present(net) -> list[Spec]:
+    return [spec.spec_of(record) for record in net.config["controllers"]]
+
+
+def install(net, specs: list[Spec], before: list[Spec]) -> None:
+    """Give every block whose specification changes a new controller, on the block's device and in its precision."""
+    changes = iter(zip(specs, before, strict=True))
+    for stage in net.stages:
+        pool = dict(stage.shared)
+        for block in stage.blocks:
+            wanted, old = next(changes)
+            if wanted != old:
+                place(block, build(wanted, block, pool, stage))
+        stage.shared.clear()
+        stage.shared.update({key: pool[key] for key in pool if in_use(pool[key], stage)})
+    net.config["controllers"] = [one.as_json() for one in specs]
+
+
+def build(wanted, block, pool, stage):
+    if stage.solver is not None and any(kind.shared for kind in kinds(wanted)):
+        raise ValueError(f"controller {wanted.name!r} remembers from block to block; a `solver` has no such order.")
+    known = set(pool)
+    channels = getattr(block.branch.last, "num_features", None) or block.branch.last.out_channels
+    controller = spec.build(wanted, channels, pool)
+    like = next(block.branch.parameters())
+    for module in (controller, *(pool[key] for key in pool if key not in known)):
+        module.to(device=like.device, dtype=like.dtype).train(stage.training)
+    return controller
+
+
+def place(block, controller) -> None:
+    block.controller.detach(block)
+    block.controller = controller
+    controller.attach(block)
+
+
+def kinds(wanted: Spec):
+    """The classes a specification is made of."""
+    yield wanted.kind
+    for key in ("module", "beside"):
+        if wanted.kind.takes_pool and wanted.options.get(key) is not None:
+            yield from kinds(spec.spec_of(wanted.options[key]))
+
+
+def in_use(controller, stage) -> bool:
+    handles = (module for block in stage.blocks for module in block.controller.modules())
+    return any(isinstance(handle, Shared) and handle.target is controller for handle in handles)

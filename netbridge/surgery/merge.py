@@ -1,0 +1,120 @@
+"""Constant controllers folded into the layers before them: after training they cost nothing (the ASR paper, Eq. 5)."""
+
+import copy
+from collections import Counter
+
+import torch
+from torch import nn
+
+from netbridge.model.network import Network
+from netbridge.step_sizes import spec
+from netbridge.step_sizes.base import Shared
+from netbridge.step_sizes.gated import Gated
+from netbridge.step_sizes.placement import in_use, place, present
+from netbridge.surgery.absorb import absorb
+
+
+def merge(net: nn.Module, keep_live: bool = False) -> nn.Module:
+    """A new module that computes the same with its constant step sizes folded into its branches.
+
+    For our networks, and for any module with `nb.Gated` layers. A live module beside a constant (`beside=`) stays. A
+    block whose step size depends on its input is refused by name, unless keep_live=True leaves those as they are.
+    """
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"`net` must be a network, got {type(net).__name__}.")
+    new = copy.deepcopy(net)
+    merger = Merger(new, keep_live)
+    with torch.no_grad():
+        if isinstance(new, Network):
+            merger.network(new)
+            return new
+        return merger.gated(new)
+
+
+class Merger:
+    def __init__(self, net: nn.Module, keep_live: bool):
+        self.keep_live = keep_live
+        self.owners = count_owners(net)
+        self.dtype = precision(net) or torch.get_default_dtype()
+
+    def network(self, net: Network) -> None:
+        specs, names = present(net), net.block_names
+        number = 0
+        for stage in net.stages:
+            memory = None
+            for block in stage.blocks:
+                memory = self.block(stage, block, memory, specs, number, names[number])
+                number += 1
+            for key in [key for key in stage.shared if not in_use(stage.shared[key], stage)]:
+                del stage.shared[key]
+        net.config["controllers"] = [one.as_json() for one in specs]
+        net.replaced = ()
+
+    def block(self, stage, block, memory, specs, number, name):
+        """Merge one block and its entry in `specs`; the memory its controller hands to the next one."""
+        h, live, memory = block.controller.settle(memory)
+        if h is None:
+            self.refuse_live(name, specs[number])
+            return memory
+        if specs[number] == spec.Spec("constant"):
+            return memory
+        if stage.depth_factor > 1 and any(isinstance(part, Shared) for part in block.controller.modules()):
+            raise ValueError(
+                f"{name}: {specs[number]} moves on with every step of the refined grid; it is no constant."
+            )
+        if stage.between_blocks:
+            raise ValueError(
+                f"{name}: its step size is the block's own, its slopes are mixed with the next block's "
+                '(weights="interpolated"); merging would mix the step sizes too.'
+            )
+        self.take_up(block.branch.last, h, name)
+        beside = specs[number].options.get("beside")
+        specs[number] = spec.Spec("constant") if beside is None else spec.spec_of(beside)
+        place(block, spec.build("constant", 0, {}) if live is None else live)
+        return memory
+
+    def gated(self, module: nn.Module, name: str = "") -> nn.Module:
+        """The module with every `Gated` in it, or itself, replaced by its layer."""
+        for child_name, child in list(module.named_children()):
+            setattr(module, child_name, self.gated(child, f"{name}.{child_name}".lstrip(".")))
+        if not isinstance(module, Gated):
+            return module
+        where = name or type(module.layer).__name__
+        h, live, _ = module.controller.settle(None)
+        if h is None:
+            self.refuse_live(where, module.controller.name)
+            return module
+        self.take_up(module.layer, h, where)
+        if live is None:
+            return module.layer
+        module.controller = live
+        return module
+
+    def take_up(self, layer, h, name) -> None:
+        if any(self.owners[id(parameter)] > 1 for parameter in layer.parameters()):
+            raise ValueError(
+                f"{name}: its {type(layer).__name__} shares parameters with another layer; untie them first."
+            )
+        try:
+            absorb(layer, h if precision(layer) else h.to(self.dtype))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}.") from None
+
+    def refuse_live(self, name, controller) -> None:
+        if not self.keep_live:
+            raise ValueError(
+                f"{name}: controller {controller} depends on its input and cannot be merged; train it as nb.asr(...), "
+                "or pass keep_live=True to merge the constant ones only."
+            )
+
+
+def precision(module: nn.Module) -> torch.dtype | None:
+    """Of the first floating-point tensor; None without one."""
+    tensors = (*module.parameters(), *module.buffers())
+    return next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), None)
+
+
+def count_owners(net: nn.Module) -> Counter:
+    """In how many places each parameter acts; a module used twice counts twice."""
+    modules = (module for _, module in net.named_modules(remove_duplicate=False))
+    return Counter(id(parameter) for module in modules for parameter in module._parameters.values())

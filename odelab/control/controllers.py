@@ -1,0 +1,177 @@
+"""Step-size controllers: `fixed` steps, and `adaptive` ones led by an error estimate."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab.checks import own_floats
+from odelab.control import feedback as control
+from odelab.control import powers
+from odelab.control.laws import Law, law_named
+from odelab.methods.tableau import Method
+
+SET_POINT = 0.9  # theta: without it the elementary law rejects every second step of a smooth problem
+
+
+class Start(NamedTuple):
+    """What a controller may look at when a run begins."""
+
+    method: Method
+    rhs: Callable  # in array form
+    params: Any
+    t0: float
+    t1: float
+    u0: np.ndarray
+    slope0: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Controller:
+    """The two halves of step-size control and how they begin.
+
+    propose(memory, t, t1, u, slope) -> (dt, h, memory) looks forward; judge(memory, dt, errors, u, u_new) -> (accept,
+    memory) looks back; start(Start) -> (memory, evaluations); unseen(memory) counts the evaluations made in proposing
+    and stepping that the driver does not see. A gate of a network is a `propose` with a judge that
+    accepts everything.
+    """
+
+    propose: Callable
+    judge: Callable
+    start: Callable[[Start], tuple[Any, int]]
+    name: str
+    needs_error: bool = False
+    rtol: Any = None
+    atol: Any = None
+    law: Law | None = None
+    h: float | None = None
+    first_step: float | None = None
+    max_step: float = math.inf
+    unseen: Callable[[Any], int] = lambda memory: 0
+
+    def __repr__(self):
+        return self.name
+
+
+def fixed(h: float) -> Controller:
+    """Steps of size `h`; the last one is shortened to land on t1."""
+    if not (isinstance(h, int | float | np.number) and math.isfinite(h) and h > 0):
+        raise ValueError(f"`h` must be a positive, finite step size, got {h!r}; the direction comes from `t_span`.")
+    size = float(h)
+
+    def start(run: Start):
+        return (run.t0, math.copysign(size, run.t1 - run.t0), 0.0), 0
+
+    return Controller(control.propose_counted, control.accept_finite, start, name=f"fixed(h={size:g})", h=size)
+
+
+def adaptive(
+    rtol: float = 1e-6,
+    atol: Any = 1e-9,
+    law: str | Law = "pi",
+    first_step: float | None = None,
+    max_step: float = math.inf,
+) -> Controller:
+    """Steps chosen so that the estimated error of each stays near atol + rtol |u|, in the root mean square.
+
+    `law` is one of `odelab.LAWS`, or a `Law` of your own; `atol` may be one number per component. The first step is
+    chosen automatically (Hairer, Nørsett and Wanner) unless given.
+    """
+    rtol, atol = checked_tolerances(rtol, atol)
+    chosen = law_named(law)
+    for argument, value in (("first_step", first_step), ("max_step", max_step)):
+        if value is not None and not (isinstance(value, int | float | np.number) and value > 0):
+            raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
+    judge = error_judge(chosen.smooth)
+    gains = tuple(float(gain) for gain in (*chosen.b, *chosen.a))
+
+    def start(run: Start):
+        order = error_order(run.method)
+        size, evaluations = (first_step, 0) if first_step is not None else initial_step(run, rtol, atol)
+        size = math.copysign(min(size, max_step, abs(run.t1 - run.t0)), run.t1 - run.t0)
+        return (settings(order), (size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), evaluations
+
+    def settings(order):
+        return (rtol, atol, float(order), order * math.log2(SET_POINT), *gains, float(max_step))
+
+    name = f"adaptive(rtol={rtol:g}, atol={atol if np.ndim(atol) else format(atol, 'g')}, law={chosen.name!r})"
+    return Controller(
+        control.propose_next,
+        judge,
+        start,
+        name=name,
+        needs_error=True,
+        rtol=rtol,
+        atol=atol,
+        law=chosen,
+        first_step=first_step,
+        max_step=float(max_step),
+    )
+
+
+@functools.cache
+def error_judge(smooth: bool) -> Callable:
+    """One judge for all filters and one for the clipped laws, so that code compiled with it serves every tolerance."""
+    limit = control.smooth_limiter(np.arctan) if smooth else control.clip
+    return control.error_control(error_ratio, powers.log2, powers.exp2, limit, not smooth)
+
+
+def error_order(method: Method) -> int:
+    """k: the power of h that the error estimate falls with."""
+    return method.error_order
+
+
+def error_ratio(errors, u, u_new, rtol, atol):
+    """Root mean square of error / (atol + rtol max(|u|, |u_new|)): 1 is just tolerable.
+
+    A pair of estimates counts as first^2 / sqrt(first^2 + (second/10)^2): the lower order corrects the higher
+    (Hairer, Nørsett and Wanner, Solving ODEs I, II.10).
+    """
+    scale = atol + rtol * np.maximum(np.abs(u), np.abs(u_new))
+    scaled = errors[0] / scale
+    ratio = float(np.sqrt((scaled * scaled).mean()))
+    if len(errors) > 1 and ratio > 0.0:
+        scaled = errors[1] / scale
+        ratio = ratio * ratio / float(np.sqrt(ratio * ratio + 0.01 * (scaled * scaled).mean()))
+    return ratio
+
+
+def initial_step(run: Start, rtol, atol) -> tuple[float, int]:
+    """A first step from the sizes of u, u' and u'': Hairer, Nørsett and Wanner, Solving ODEs I, II.4."""
+    scale = atol + rtol * np.abs(run.u0)
+    span = abs(run.t1 - run.t0)
+
+    def size(v):
+        scaled = v / scale
+        return math.sqrt(scaled.dot(scaled) / scaled.size)
+
+    slope = size(run.slope0)
+    trial = control.trial_step(size(run.u0), slope, span)
+    if not trial > 0.0:  # an infinite or undefined slope: the run itself will say so
+        return 1e-6 * span, 0
+    ahead = math.copysign(trial, run.t1 - run.t0)
+    bend = size(run.rhs(run.t0 + ahead, run.u0 + ahead * run.slope0, run.params) - run.slope0) / trial
+    return control.first_step(trial, slope, bend, run.method.error_order, span), 1
+
+
+def checked_tolerances(rtol, atol):
+    if not (isinstance(rtol, int | float | np.number) and 0 < rtol < 1):
+        raise ValueError(f"`rtol` must be a number between 0 and 1, got {rtol!r}; try 1e-6.")
+    if rtol < 100 * np.finfo(float).eps:
+        raise ValueError(
+            f"`rtol` = {rtol:g} asks for more than double precision can tell; the smallest sensible is 2.3e-14."
+        )
+    try:
+        tolerance = own_floats(atol)
+    except (TypeError, ValueError):
+        raise ValueError(f"`atol` must be one number, or one per component, got {atol!r}.") from None
+    if not (np.isfinite(tolerance).all() and (tolerance >= 0).all()):
+        raise ValueError(f"`atol` must be finite and not negative, got {atol!r}.")
+    if tolerance.ndim == 0:
+        return float(rtol), float(atol)
+    if tolerance.ndim > 1:
+        raise ValueError(f"`atol` must be one number, or one per component, got shape {tolerance.shape}.")
+    return float(rtol), tolerance

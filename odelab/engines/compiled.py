@@ -1,0 +1,199 @@
+"""The generic compiled engine: any controller and method, the core handed to numba as it is."""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from odelab import core
+from odelab.engines.numba.jit import OPTIONS, jit
+from odelab.engines.python import INTERRUPTED, WRONG_ANSWER, Chunk, State, begin, checked_rhs
+from odelab.methods.tableau import Method
+from odelab.problem import ARRAY, IN_PLACE
+
+
+class NotCompilable(TypeError):
+    """numba cannot compile something it was handed; the message says what, where and why."""
+
+
+class ShapeError(ValueError):
+    """Raised in compiled code, which names no numbers."""
+
+
+class CompiledEngine:
+    """One compilation per right-hand side, method and controller, kept for the life of the process."""
+
+    name = "compiled"
+
+    def __init__(self, problem, method, controller, project=None):
+        self.problem, self.method, self.controller, self.project = problem, method, controller, project
+        self.advance_compiled = compiled_advance(
+            problem.rhs,
+            problem.form,
+            problem.size,
+            controller.propose,
+            controller.judge,
+            project,
+            controller.needs_error,
+            method.step,
+            method.steer if isinstance(method, Method) else method.compiles_as.steer,
+        )
+        self.controller = method.steered(controller, checked_rhs(problem))
+        self.params = compiled_params(problem.params)
+
+    def begin(self) -> tuple[State, int]:
+        return begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
+
+    def advance(self, state: State, attempts: int) -> Chunk:
+        from numba.core.errors import NumbaError
+
+        size = self.problem.size
+        t, h, error = np.empty(attempts), np.empty(attempts), np.full(attempts, np.nan)
+        u, slope = np.empty((attempts, size)), np.empty((attempts, size))
+        count = np.zeros(1, dtype=np.int64)
+        carry = (count, t, h, u, slope, error)
+        try:
+            status, *rest = self.advance_compiled(
+                self.params,
+                self.method.floats,
+                carry,
+                *state[4:],
+                state.t,
+                self.problem.t_span[1],
+                *state[1:4],
+                attempts,
+            )
+        except NumbaError as reason:
+            raise NotCompilable(explained(self.problem.rhs, reason)) from None
+        except (KeyboardInterrupt, SystemError, ShapeError) as stop:
+            if isinstance(stop, SystemError) and not interrupted(stop):
+                raise
+            status = WRONG_ANSWER if isinstance(stop, ShapeError) else INTERRUPTED
+            k = int(count[0])
+            if k:
+                state = State(float(t[k - 1] + h[k - 1]), u[k - 1], slope[k - 1], False, state.memory)
+            word = f"{stop}, soon after t = {state.t:g}"
+            rejected, evaluations = 0, (self.method.stages - 1) * k  # of the accepted steps at least
+        else:
+            t_end, u_end, slope_end, fresh, memory, rejected, evaluations = rest
+            word, k = "", int(count[0])
+            state = State(t_end, u_end, slope_end, fresh, memory)
+        return Chunk(status, state, t[:k], h[:k], u[:k], slope[:k], error[:k], rejected, evaluations, word)
+
+
+def interrupted(error: BaseException | None) -> bool:
+    """Is Ctrl-C behind it? Met while numba turns results into Python objects, it comes as a SystemError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
+
+
+@functools.lru_cache(maxsize=128)
+def compiled_advance(rhs, form, size, propose, judge, project, adaptive, step, steer) -> Callable:
+    """`core.integrate` with everything it needs compiled into it."""
+    from numba import njit
+
+    done: dict = {}
+    slope_of = stacked(jit(rhs, done), form, size)
+    if steer is not None:
+        propose, judge = steer(propose, judge, slope_of)
+    step, combine, integrate = (jit(f, done) for f in (step, core.combine, core.integrate))
+    propose, judge, project = (jit(f, done) for f in (propose, judge, project or core.unprojected))
+    record = jit(fill_row_with_error if adaptive else fill_row, done)
+
+    @njit(**OPTIONS)
+    def advance(params, tableau, carry, memory, t, t1, u, slope, fresh, attempts):
+        status, t, u, slope, fresh, memory, carry, rejected, evaluations = integrate(
+            step,
+            combine,
+            slope_of,
+            params,
+            tableau,
+            propose,
+            judge,
+            project,
+            record,
+            carry,
+            memory,
+            t,
+            t1,
+            u,
+            slope,
+            fresh,
+            attempts,
+        )
+        return status, t, u, slope, fresh, memory, rejected, evaluations
+
+    return advance
+
+
+def stacked(rhs, form, size):
+    """A compiled right-hand side in array form, from any form; components unpack a tuple of numbers."""
+    from numba import njit
+
+    if form == ARRAY:
+
+        @njit(**OPTIONS)
+        def checked(t, u, params):
+            slope = rhs(t, u, params)
+            if slope.shape != u.shape:
+                raise ShapeError("the right-hand side returned another number of slopes than the state has components")
+            return slope
+
+        return checked
+    if form == IN_PLACE:
+
+        @njit(**OPTIONS)
+        def filled(t, u, params):
+            out = np.full_like(u, np.nan)
+            rhs(t, u, params, out)
+            return out
+
+        return filled
+    components = "".join(f"u[{i}], " for i in range(size))
+    targets = "".join(f"out[{i}], " for i in range(size))
+    source = f"""
+def component(t, u, params):
+    out = np.empty({size})
+    {targets} = rhs(t, ({components}), params)
+    return out
+"""
+    namespace = {"np": np, "rhs": rhs}
+    exec(source, namespace)
+    return njit(**OPTIONS)(namespace["component"])
+
+
+def fill_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+    count, times, sizes, states, slope_rows, _ = carry
+    i = count[0]
+    times[i] = t
+    sizes[i] = dt
+    states[i] = u_new
+    slope_rows[i] = mean_slope
+    count[0] = i + 1
+    return carry
+
+
+def fill_row_with_error(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+    carry = fill_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new)
+    carry[5][carry[0][0] - 1] = memory[1][6]
+    return carry
+
+
+def compiled_params(params):
+    """Numbers as floats, so that (10, 8/3) and (10.0, 28.0) share one compilation."""
+    if isinstance(params, tuple):
+        return tuple(float(p) if isinstance(p, int | np.number) and not isinstance(p, bool) else p for p in params)
+    return params
+
+
+def explained(function, reason) -> str:
+    """numba's reason in two lines: what could not be compiled, and where."""
+    lines = [line.strip() for line in str(reason).splitlines() if line.strip()] or [type(reason).__name__]
+    where = next((line for line in lines if line.startswith("File ")), "")
+    if not where and hasattr(function, "__code__"):
+        where = f'File "{function.__code__.co_filename}", line {function.__code__.co_firstlineno}'
+    return (
+        f"`engine='compiled'` cannot compile {getattr(function, '__name__', function)}: {' '.join(lines[:3])} {where}. "
+        "Use only numbers, tuples, NumPy and odelab.maths in it, or engine='python'."
+    )

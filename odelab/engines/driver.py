@@ -1,0 +1,184 @@
+"""The driver of every explicit run: chunks from an engine, events and budget between them, a Trajectory at the end."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from odelab.engines.python import (
+    ATTEMPTS_SPENT,
+    GIVEN_UP,
+    INTERRUPTED,
+    REACHED,
+    STEP_LOST,
+    WRONG_ANSWER,
+    Chunk,
+    Record,
+    RightHandSideError,
+    State,
+    no_steps,
+)
+from odelab.runs import diagnosis, events
+from odelab.runs.dense import Dense
+from odelab.runs.points import Points
+from odelab.runs.trajectory import Trajectory
+
+EVERYTHING = 1 << 62  # attempts: the engine chooses its own chunks
+
+
+def run(engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajectory:
+    """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts."""
+    problem = engine.problem
+    parts: list[Part] = []
+    points = None if dense else Points(engine, t_eval)
+    watch = events.Watch(engine, watched, problem) if watched else None
+    status, spent, rejected, evaluations = ATTEMPTS_SPENT, 0, 0, 0
+    state = State(problem.t_span[0], np.array(problem.u0), None, False, None)
+    with np.errstate(all="ignore"):
+        try:
+            state, evaluations = engine.begin()
+            while status == ATTEMPTS_SPENT and spent < max_steps:
+                chunk = engine.advance(state, min(engine_chunk(engine, watch, spent), max_steps - spent))
+                spent += chunk.steps + chunk.rejected
+                rejected += chunk.rejected
+                evaluations += chunk.evaluations
+                if points is not None:
+                    chunk = points.look(chunk, state)
+                parts.append(Part(chunk))
+                status = chunk.status
+                if watch is not None and watch.ends(chunk, state, chunk.knots):
+                    parts[-1] = Part(chunk, watch.cut(chunk.knots, chunk.u))
+                    status = events.TERMINAL
+                state = chunk.state
+        except KeyboardInterrupt:  # between two calls of the engine, or while events were looked for
+            status = INTERRUPTED
+        except RightHandSideError as wrong:  # before the first step
+            status = WRONG_ANSWER
+            parts.append(Part(no_steps(state, status, str(wrong))))
+        if state.memory is not None:
+            evaluations += engine.controller.unseen(state.memory)
+        return finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval, points)
+
+
+class Part(NamedTuple):
+    """A chunk; `cut` are the ends of its steps up to the terminal event in it."""
+
+    chunk: Chunk
+    cut: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def t(self):
+        return self.chunk.knots if self.cut is None else self.cut[0]
+
+    @property
+    def u(self):
+        return self.chunk.u if self.cut is None else self.cut[1]
+
+
+def engine_chunk(engine, watch, spent) -> int:
+    """Attempts at once: one at a time where an event may end the run, so that no evaluation is wasted beyond it."""
+    if watch is not None and watch.may_end and engine.name == "python":
+        return 1
+    if watch is None and hasattr(engine, "record"):
+        return EVERYTHING
+    return 256 if spent < 4096 else 4096
+
+
+def finish(engine, parts, state: State, status, max_steps, rejected, evaluations, watch, t_eval, sparse):
+    problem, method = engine.problem, engine.method
+    last = parts[-1].chunk if parts else None
+    if hasattr(engine, "record") and status != events.TERMINAL:
+        parts.clear()  # which look into the record
+        record = engine.record()
+    else:
+        record = joined(problem, parts)
+    h = np.diff(record.t) if status == events.TERMINAL else record.h
+    interpolant = None
+    if sparse is not None:
+        record = record._replace(u=None, slope=None)
+        points = sparse.points(record.t[-1], state.u)
+    else:
+        interpolant = Dense(problem, method, record.t, record.u, record.h, engine.project)
+        points = (record.t, record.u)
+    if t_eval is not None and interpolant is not None:
+        reached = t_eval[(t_eval - record.t[-1]) * np.sign(problem.t_span[1] - problem.t_span[0]) <= 0]
+        points = (reached, interpolant(reached))
+    trajectory = Trajectory(
+        points[0],
+        points[1],
+        h=h,
+        step_t=record.t,
+        step_u=record.u,
+        dense=sparse is None,
+        end_u=state.u if sparse is not None else None,
+        rejected=rejected,
+        evaluations=evaluations,
+        error=record.error,
+        problem=problem,
+        method=method,
+        controller=engine.controller,
+        engine=engine.name,
+        events=watch.records() if watch is not None else (),
+        interpolant=interpolant,
+        given_slope=record.slope if status != events.TERMINAL else with_cut_slope(record, h),
+        given_sai=record.sai,
+        given_h_rho=record.h_rho,
+    )
+    name_the_end(trajectory, engine, last, state, status, max_steps, watch)
+    return trajectory
+
+
+def joined(problem, parts) -> Record:
+    """The chunks of a run put together, up to the event that ended it."""
+    chunks = [part.chunk for part in parts if part.chunk.steps]
+    t = np.concatenate([np.array(problem.t_span[:1]), *(part.t for part in parts)])
+    u = np.concatenate([np.array(problem.u0)[None], *(part.u for part in parts)])
+    steps = len(t) - 1
+
+    def column(name):
+        return np.concatenate([np.zeros(0), *(getattr(chunk, name) for chunk in chunks)])[:steps]
+
+    def column_if_known(name):
+        return column(name) if all(getattr(chunk, name, None) is not None for chunk in chunks) else None
+
+    slope = None
+    if all(chunk.slope is not None for chunk in chunks):
+        slope = np.concatenate([u[:0], *(chunk.slope for chunk in chunks)])[:steps]
+    return Record(t, u, column("h"), column("error"), slope, column_if_known("sai"), column_if_known("h_rho"))
+
+
+def with_cut_slope(record: Record, h):
+    """The slopes an engine kept, that of the step cut short by an event put right; None where it kept none."""
+    if record.slope is not None and record.u is not None and len(h):
+        record.slope[-1] = (record.u[-1] - record.u[-2]) / h[-1]
+    return record.slope
+
+
+def name_the_end(trajectory, engine, chunk, state, status, max_steps, watch):
+    """Set status and message; the message of a plain success is left to be found when it is asked for."""
+    t = trajectory.step_t[-1]
+    if status == REACHED:
+        return
+    if status == events.TERMINAL:
+        trajectory.status, trajectory.message = "event", watch.message()
+    elif status == INTERRUPTED:
+        trajectory.status = "interrupted"
+        trajectory.message = f"interrupted at t = {t:g}; what was computed until then is kept"
+    elif status == WRONG_ANSWER:
+        trajectory.status = "wrong_shape"
+        trajectory.message = f"{chunk.word}; it must return one real slope per component of `u0`, at every t"
+    elif status in (STEP_LOST, GIVEN_UP):
+        attempted = last_attempt(engine, state)
+        trajectory.status, trajectory.message = diagnosis.stopped(
+            engine.problem, engine.method, state, attempted, status == GIVEN_UP
+        )
+    else:
+        trajectory.status = "max_steps"
+        trajectory.message = diagnosis.budget_spent(trajectory, max_steps)
+
+
+def last_attempt(engine, state: State) -> float:
+    """The size of the step that failed, or the smallest that time can still tell, to look for the cause."""
+    dt = engine.controller.propose(state.memory, state.t, engine.problem.t_span[1], state.u, state.slope)[0]
+    spacing = float(np.spacing(max(abs(state.t), 1e-300)))
+    direction = np.sign(engine.problem.t_span[1] - engine.problem.t_span[0])
+    return float(dt if abs(dt) > spacing else 4.0 * direction * spacing)

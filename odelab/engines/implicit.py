@@ -1,0 +1,204 @@
+"""SciPy's implicit solvers behind the same door, for reference and comparison on what explicit methods cannot reach."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+
+from odelab.control.controllers import Controller
+from odelab.engines.python import RightHandSideError, checked_rhs
+from odelab.problem import Problem
+from odelab.runs import dense, diagnosis, events
+from odelab.runs.trajectory import Trajectory
+
+
+@dataclasses.dataclass(frozen=True)
+class ImplicitMethod:
+    """One of SciPy's solvers; the problem's Jacobian is handed over where it has one."""
+
+    name: str
+    order: int
+    about: str
+
+    def __repr__(self):
+        return f"{self.name}, order {self.order}, implicit (SciPy)"
+
+
+RADAU = ImplicitMethod("RADAU", 5, "Radau IIA, Hairer and Wanner, Solving ODEs II, IV.8")
+BDF = ImplicitMethod("BDF", 5, "variable-order BDF/NDF of orders 1 to 5, Shampine and Reichelt 1997")
+LSODA = ImplicitMethod("LSODA", 12, "Adams or BDF, switching by itself; Petzold 1983, from ODEPACK")
+
+SOLVERS = {"RADAU": "Radau", "BDF": "BDF", "LSODA": "LSODA"}
+# Answers in a row that are not finite: RADAU and BDF halve the step on each, LSODA takes NaN for a number.
+PATIENCE = {"RADAU": 100, "BDF": 100, "LSODA": 1}
+
+
+class Interpolants:
+    """SciPy's dense output of the steps, with our manners: knots met exactly, an error outside the span."""
+
+    def __init__(self, t, u, pieces):
+        self.t, self.u, self.pieces = t, u, pieces
+
+    def __call__(self, t):
+        times = np.asarray(t, dtype=float)
+        wanted = times.ravel()
+        dense.check_inside(wanted, self.t[0], self.t[-1])
+        sign = 1.0 if self.t[-1] >= self.t[0] else -1.0
+        index = np.searchsorted(sign * self.t, sign * wanted, side="right") - 1
+        states = np.empty((wanted.size, self.u.shape[1]))
+        met = self.t[index] == wanted
+        states[met] = self.u[index[met]]
+        for i in np.unique(index[~met]):
+            here = (index == i) & ~met
+            states[here] = self.pieces[i](wanted[here]).T
+        return states.reshape(*times.shape, self.u.shape[1])
+
+
+def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Controller, t_eval, watched, max_steps):
+    """Step SciPy's solver through the span and describe the run as a Trajectory."""
+    if not controller.needs_error:
+        raise ValueError(
+            f"`controller` must be adaptive for {method.name}: SciPy's implicit solvers choose their own steps."
+        )
+    run = Run(problem, method, controller, watched)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # LSODA's, whose cause the message gives
+        try:
+            run.drive(max_steps)
+        except KeyboardInterrupt:
+            run.end("interrupted", f"interrupted at t = {run.t[-1]:g}; what was computed until then is kept")
+        except RightHandSideError as wrong:
+            run.end("wrong_shape", f"{wrong}; it must return one real slope per component of `u0`, at every t")
+        except (NotFinite, ValueError, np.linalg.LinAlgError):
+            if not run.slope.refused:  # not of our making: SciPy refuses a Jacobian that is not finite
+                raise
+            run.end("not_finite", run.slope.word)
+    return run.trajectory(t_eval)
+
+
+class NotFinite(ArithmeticError):
+    """The right-hand side has answered with NaN or infinity too often in a row."""
+
+
+class Slope:
+    """The right-hand side for SciPy, which is told of an answer that is not finite and may try a smaller step."""
+
+    def __init__(self, problem: Problem, patience: int):
+        self.problem, self.rhs, self.patience = problem, checked_rhs(problem), patience
+        self.calls = self.refused = 0
+        self.word = ""
+
+    def __call__(self, t, u):
+        self.calls += 1
+        slope = self.rhs(t, u, self.problem.params)
+        bad = np.flatnonzero(~np.isfinite(slope))
+        if not bad.size:
+            self.refused = 0
+        elif np.isfinite(u).all():
+            self.refused += 1
+            self.word = diagnosis.not_finite(self.problem, t, u, bad[0], slope[bad[0]])
+            if self.refused >= self.patience:
+                raise NotFinite
+        return slope
+
+
+class Run:
+    """One of SciPy's solvers on its way, and what it leaves behind."""
+
+    def __init__(self, problem: Problem, method: ImplicitMethod, controller: Controller, watched):
+        self.problem, self.method, self.controller = problem, method, controller
+        self.slope = Slope(problem, PATIENCE[method.name])
+        self.watch = events.Watch(None, watched, problem) if watched else None
+        self.t, self.u = [problem.t_span[0]], [np.array(problem.u0)]
+        self.pieces: list = []
+        self.status, self.message = "ok", ""
+
+    def end(self, status, message):
+        self.status, self.message = status, message
+
+    def drive(self, max_steps):
+        solver = made_solver(self.problem, self.method, self.controller, self.slope)
+        while solver.status == "running" and self.status == "ok":
+            if len(self.pieces) >= max_steps:
+                at = f"max_steps = {max_steps} spent at t = {solver.t:g}"
+                return self.end("max_steps", f"{at}; raise max_steps or loosen the tolerance")
+            word = solver.step()
+            if solver.status == "failed" or solver.t == self.t[-1]:
+                return self.end(*self.failure(word or "the step is lost in the rounding of t"))
+            self.t.append(solver.t)
+            self.u.append(np.array(solver.y))
+            self.pieces.append(solver.dense_output())
+            if self.watch is not None:
+                self.look_for_events(self.watch)
+
+    def look_for_events(self, watch):
+        piece = self.pieces[-1]
+        if watch.search(
+            np.array(self.t[-2:]),
+            np.array(self.u[-2:]),
+            lambda i, theta: piece(piece.t_old + theta * (piece.t - piece.t_old)),
+        ):
+            knots, states = watch.cut(np.array(self.t[-1:]), np.array(self.u[-1:]))
+            self.t[-1:], self.u[-1:] = list(knots), list(states)
+            self.end("event", watch.message())
+
+    def failure(self, word) -> tuple[str, str]:
+        t, u = self.t[-1], self.u[-1]
+        if self.slope.refused:
+            return "not_finite", self.slope.word
+        if diagnosis.has_blown_up(self.problem, u):
+            return "blow_up", diagnosis.blown_up(t, u)
+        name = self.method.name
+        return "solver_failed", (
+            f"{name} gave up at t = {t:.9g}: {word.rstrip('.')}; loosen the tolerance, check the Jacobian, or end "
+            "`t_span` before"
+        )
+
+    def trajectory(self, t_eval) -> Trajectory:
+        t, u = np.array(self.t), np.array(self.u)
+        h = np.diff(t)
+        interpolant = Interpolants(t, u, self.pieces)
+        points = (t, u)
+        if t_eval is not None:
+            t0, t1 = self.problem.t_span
+            reached = t_eval[(t_eval - t[-1]) * np.sign(t1 - t0) <= 0]
+            points = (reached, interpolant(reached))
+        return Trajectory(
+            *points,
+            h=h,
+            step_t=t,
+            step_u=u,
+            evaluations=self.slope.calls,
+            status=self.status,
+            error=np.full(len(h), np.nan),
+            problem=self.problem,
+            method=self.method,
+            controller=self.controller,
+            engine="scipy",
+            events=self.watch.records() if self.watch is not None else (),
+            interpolant=interpolant,
+            given_slope=np.diff(u, axis=0) / h[:, None],
+            given_message=self.message or f"reached t = {t[-1]:g} in {len(h)} steps",
+        )
+
+
+def made_solver(problem, method, controller, slope):
+    from scipy import integrate
+
+    t0, t1 = problem.t_span
+    options = {"rtol": controller.rtol, "atol": controller.atol}
+    if controller.first_step is not None:
+        options["first_step"] = controller.first_step
+    if np.isfinite(controller.max_step):
+        options["max_step"] = controller.max_step
+    if problem.jacobian is not None:
+        jacobian = problem.jacobian
+        if method.name == "LSODA":
+            options["jac"] = lambda t, u: as_array(jacobian(t, u, problem.params))
+        else:
+            options["jac"] = lambda t, u: jacobian(t, u, problem.params)
+    return getattr(integrate, SOLVERS[method.name])(slope, t0, np.array(problem.u0), t1, **options)
+
+
+def as_array(matrix):
+    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)

@@ -1,0 +1,40 @@
+"""Initial states and parameters of many runs, checked at the door."""
+
+import numpy as np
+
+from odelab.engines.numba.request import numbers
+from odelab.problem import Problem
+
+
+def batches(problem: Problem, u0, params) -> tuple[np.ndarray, np.ndarray | None]:
+    """Initial states (N, n) and parameters (N, k), one row per run; None where the problem's own are not numbers."""
+    if u0 is None and params is None:
+        raise TypeError("`ensemble` needs `u0` (N, n) or `params` (N, k), a row per run; for one run use odelab.solve.")
+    own = numbers(problem.params)
+    if params is not None and own is None:
+        raise TypeError("`params` needs a problem whose own parameters are a tuple of numbers; vary `u0` instead.")
+    starts = None if u0 is None else batch("u0", u0, problem.size)
+    sets = None if params is None or own is None else batch("params", params, own.size)
+    if starts is None:
+        assert sets is not None
+        starts = np.tile(problem.u0, (len(sets), 1))
+    if sets is None and own is not None:
+        sets = np.tile(own, (len(starts), 1))
+    if sets is not None and len(starts) != len(sets):
+        raise ValueError(
+            f"`u0` has {len(starts)} rows and `params` has {len(sets)}; a row is a run, so both need as many."
+        )
+    return starts, sets
+
+
+def batch(name: str, values, width: int) -> np.ndarray:
+    """`values` as an array (N, width) of floats."""
+    try:
+        array = np.require(values, np.float64, ("C", "A", "W"))  # the signature of the lanes: a read-only one is copied
+    except (TypeError, ValueError):
+        raise TypeError(f"`{name}` must hold real numbers, got {type(values).__name__}.") from None
+    if array.ndim != 2 or array.shape[1] != width:
+        raise ValueError(f"`{name}` must have shape (N, {width}), a row per run, got {array.shape}.")
+    if len(array) == 0:
+        raise ValueError(f"`{name}` has no rows; give at least one run.")
+    return array

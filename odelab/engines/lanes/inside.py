@@ -1,0 +1,107 @@
+"""States between the steps of a lane: the continuous extension of `odelab.methods.extension`, as source text."""
+
+from odelab.engines.numba.expressions import arguments, combination, indented, number
+from odelab.engines.numba.request import Request
+from odelab.methods import extension
+
+
+def slopes_kept(request: Request) -> int:
+    """Stages whose slopes every sweep leaves behind for the states inside its steps."""
+    return request.method.stages
+
+
+def kept(request: Request, tag: str, place: str) -> list[str]:
+    """What the states inside an accepted step need, left behind by every attempt."""
+    n = request.n
+    lines = [
+        f"began[{place}] = t{tag}",
+        f"taken[{place}] = dt{tag}",
+        *(f"old[{i}, {place}] = u{i}{tag}" for i in range(n)),
+    ]
+    for j in range(slopes_kept(request)):
+        lines += [f"kept[{j * n + i}, {place}] = k{j + 1}_{i}{tag}" for i in range(n)]
+    return lines
+
+
+def storage(request: Request, width: int) -> list[str]:
+    n = request.n
+    return [
+        f"began, taken = np.empty({width}), np.empty({width})",
+        f"old = np.empty(({n}, {width}))",
+        f"kept = np.empty(({slopes_kept(request) * n}, {width}))",
+        "direction = math.copysign(1.0, t1 - t0)",
+    ]
+
+
+def visited(request: Request) -> list[str]:
+    """Fill in the points that lane `l` has come past, and note when the next one is due."""
+    n = request.n
+    return [
+        "while index[l] >= 0 and (due[l] - t[l]) * direction <= 0.0:",
+        f"    state = ({arguments(f'u{i}[l]' for i in range(n))})",
+        "    if due[l] == t[l]:",
+        *(f"        points[index[l], point[l], {i}] = u{i}[l]" for i in range(n)),
+        "    else:",
+        f"        inside(due[l], began[l], taken[l], t[l], old, kept, l, state, "
+        f"({arguments(f'parameter{i}[l]' for i in range(request.parameters))}), points[index[l], point[l]])",
+        "    point[l] += 1",
+        "    due[l] = at[point[l]] if point[l] < at.size else direction * math.inf",
+    ]
+
+
+def begun(request: Request) -> list[str]:
+    """A new trajectory: points at its very start are known."""
+    return [
+        "point[l] = 0",
+        "while point[l] < at.size and at[point[l]] == t0:",
+        *(f"    points[j, point[l], {i}] = starts[j, {i}]" for i in range(request.n)),
+        "    point[l] += 1",
+        "due[l] = at[point[l]] if point[l] < at.size else direction * math.inf",
+    ]
+
+
+def definitions(request: Request) -> list[str]:
+    """WEIGHTS, the coefficients of the extension, and `inside`."""
+    n, method = request.n, request.method
+    weights = extension.weights(method)
+    rows, degree = weights.shape
+    values = ",\n    ".join("(" + ", ".join(number(x) for x in row) + ")" for row in weights)
+    body = [
+        f"slopes = np.empty(({rows}, {n}))",
+        f"for s in range({slopes_kept(request)}):",
+        f"    for i in range({n}):",
+        f"        slopes[s, i] = kept[s * {n} + i, l]",
+        *further_stages(request),
+        "theta = (at - t) / dt",
+        f"for i in range({n}):",
+        "    found[i] = old[i, l]",
+        f"for s in range({rows}):",
+        "    weight = 0.0",
+        f"    for p in range({degree - 1}, -1, -1):",
+        "        weight = (weight + WEIGHTS[s, p]) * theta",
+        f"    for i in range({n}):",
+        "        found[i] += dt * weight * slopes[s, i]",
+    ]
+    signature = "def inside(at, t, dt, t_new, old, kept, l, state, params, found):"
+    return [f"WEIGHTS = np.array((\n    {values},\n))", "\n".join(["@njit(**OPTIONS)", signature, *indented(body)])]
+
+
+def further_stages(request: Request) -> list[str]:
+    """The slope at the new state, unless the last stage is that, and the stages of the extension alone."""
+    n, method = request.n, request.method
+    lines: list[str] = []
+    count = method.stages
+    if not method.fsal:
+        lines += slope_into(count, n, "t + dt", "state")
+        count += 1
+    for row, time in method.extra_floats:
+        state = arguments(
+            f"old[{i}, l] + dt * ({combination(row, [f'slopes[{j}, {i}]' for j in range(count)])})" for i in range(n)
+        )
+        lines += slope_into(count, n, f"t + {number(time)} * dt", f"({state})")
+        count += 1
+    return lines
+
+
+def slope_into(row: int, n: int, time: str, state: str) -> list[str]:
+    return [f"{arguments(f'slopes[{row}, {i}]' for i in range(n))} = rhs({time}, {state}, params)"]

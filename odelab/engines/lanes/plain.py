@@ -1,0 +1,33 @@
+"""One run after the other through `odelab.solve`: for what lanes do not know."""
+
+import numpy as np
+
+from odelab._solve import solve
+from odelab.engines.lanes.result import NOT_FINITE, STATUSES, Found, nothing_found
+
+
+def one_by_one(
+    problem, method, controller, starts, params, t_eval, maxima, max_steps, engine, report
+) -> tuple[Found, str]:
+    """What the runs leave, and which engines took them, in the order of their first turn."""
+    engines: list[str] = []
+    found = nothing_found(starts, problem.t_span[0], t_eval, maxima)
+    for i in range(len(starts)):
+        if not (np.isfinite(starts[i]).all() and (params is None or np.isfinite(params[i]).all())):
+            found.statuses[i] = NOT_FINITE
+            continue
+        one = problem.replace(u0=starts[i], params=problem.params if params is None else tuple(params[i].tolist()))
+        run = solve(one, method, controller, t_eval=t_eval, engine=engine, max_steps=max_steps, throw=False)
+        if run.status == "interrupted":
+            break
+        if run.engine not in engines:
+            engines.append(run.engine)
+        found.ends[i], found.times[i] = run.step_u[-1], run.step_t[-1]
+        found.counts[i] = run.steps, run.rejected
+        found.statuses[i] = STATUSES.index(run.status)
+        if found.points is not None:
+            found.points[i, : len(run.t)] = run.u
+        if found.maxima is not None and run.steps:
+            found.maxima[i] = run.sai.max(), np.fmax.reduce(run.h_rho)  # NaN where no step tells it
+        report(i + 1, len(starts))
+    return found, " and ".join(engines or [engine])

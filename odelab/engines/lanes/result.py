@@ -1,0 +1,118 @@
+"""What many runs leave behind."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab.control.controllers import Controller
+from odelab.problem import Problem
+
+STATUSES = ("interrupted", "ok", "max_steps", "step_too_small", "not_finite", "blow_up", "wrong_shape")
+INTERRUPTED, OK, MAX_STEPS, STEP_TOO_SMALL, NOT_FINITE, BLOW_UP, WRONG_SHAPE = range(len(STATUSES))
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class Ensemble:
+    """What N runs leave behind, each on its own.
+
+    `u` (N, n) are the states at the times `t` (N,) that the runs reached, or with `t_eval` (N, len(t_eval), n) the
+    states there, NaN where a run did not get so far. `steps` and `rejected` (N,) count attempts; `status` (N,) says how
+    each run ended. `sai_max` and `h_rho_max` (N,) are the largest values over the steps, where they were asked for;
+    h rho is NaN where no step told it.
+    """
+
+    u: np.ndarray
+    t: np.ndarray
+    steps: np.ndarray
+    rejected: np.ndarray
+    codes: np.ndarray  # (N,) places in STATUSES
+    problem: Problem
+    method: Any
+    controller: Controller
+    engine: str = "compiled"
+    t_eval: np.ndarray | None = None
+    sai_max: np.ndarray | None = None
+    h_rho_max: np.ndarray | None = None
+
+    @functools.cached_property
+    def status(self) -> np.ndarray:
+        """How each run ended, in a word: "ok", or what went wrong."""
+        return np.array(STATUSES)[self.codes]
+
+    @property
+    def ok(self) -> bool:
+        """Did every run get through?"""
+        return bool((self.codes == OK).all())
+
+    @property
+    def failed(self) -> np.ndarray:
+        """The places of the runs that did not get through."""
+        return np.flatnonzero(self.codes != OK)
+
+    @property
+    def message(self) -> str:
+        """How many runs ended how, and where to look first."""
+        parts = []
+        for code, name in enumerate(STATUSES):
+            places = np.flatnonzero(self.codes == code)
+            if places.size:
+                where = "" if code == OK else f" (the first is run {places[0]}, at t = {self.t[places[0]]:g})"
+                parts.append(f"{places.size} {name}{where}")
+        return ", ".join(parts) or "no runs"
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self):
+        return f"Ensemble({self.problem.name}, {len(self)} runs: {self.message})"
+
+    def __str__(self):
+        return (
+            f"{len(self)} runs of {self.problem.name} with {self.method}, {self.controller}, engine {self.engine}\n"
+            f"  steps   {int(self.steps.sum())} accepted, {int(self.rejected.sum())} rejected\n"
+            f"  {self.message}"
+        )
+
+
+class Found(NamedTuple):
+    """The arrays that runs write their results into."""
+
+    ends: np.ndarray  # (N, n)
+    times: np.ndarray  # (N,)
+    counts: np.ndarray  # (N, 2): accepted, rejected
+    statuses: np.ndarray  # (N,) places in STATUSES
+    maxima: np.ndarray | None  # (N, 2): SAI, h rho
+    points: np.ndarray | None  # (N, len(t_eval), n)
+
+
+def nothing_found(starts, t0: float, t_eval, maxima: bool) -> Found:
+    """Every run where it starts, and interrupted: what is finished will be written over it."""
+    count, n = starts.shape
+    return Found(
+        starts.copy(),
+        np.full(count, t0),
+        np.zeros((count, 2), np.int64),
+        np.full(count, INTERRUPTED, np.int8),
+        np.full((count, 2), np.nan) if maxima else None,
+        None if t_eval is None else np.full((count, len(t_eval), n), np.nan),
+    )
+
+
+def collected(found: Found, t_eval, engine, problem, method, controller) -> Ensemble:
+    """The arrays of an ensemble under their names."""
+    return Ensemble(
+        found.ends if found.points is None else found.points,
+        found.times,
+        found.counts[:, 0],
+        found.counts[:, 1],
+        found.statuses,
+        problem,
+        method,
+        controller,
+        engine,
+        t_eval,
+        None if found.maxima is None else found.maxima[:, 0],
+        None if found.maxima is None else found.maxima[:, 1],
+    )

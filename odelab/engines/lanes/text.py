@@ -1,0 +1,337 @@
+"""The layout of an ensemble: 16 or 32 trajectories in flight, each with its own time, step and parameters.
+
+Every sweep makes one attempt in every lane, in a loop over lanes that LLVM turns into vector instructions; accepting is
+a choice between two values, not a branch. A lane that is done hands in its result and takes the next trajectory of its
+thread's share, a few neighbours from the queue of all threads: one by one, two threads would wait for the same cache
+lines more than they work (1.6 times one thread's speed instead of 1.9). Each lane runs the same instructions, so
+neither its place nor its company changes a bit.
+
+Where few components leave the processor waiting for one attempt's chain of operations, two groups of lanes stand side
+by side in the text, operation by operation: `_a` are the lanes of the lower half, `_b` those of the upper.
+"""
+
+from odelab.engines.lanes import inside
+from odelab.engines.numba import law_text as laws
+from odelab.engines.numba import root, stages
+from odelab.engines.numba.expressions import arguments, indented, number, remark, total
+from odelab.engines.numba.request import Request
+from odelab.engines.numba.stages import components
+from odelab.stiffness.h_rho import twin_stages
+
+INTERRUPTED, REACHED, ATTEMPTS_SPENT, STEP_LOST, NOT_FINITE = range(5)  # how a trajectory ended
+CODES = "REACHED, ATTEMPTS_SPENT, STEP_LOST, NOT_FINITE = range(1, 5)"
+NOBODY, RETIRED = -1, -2  # instead of a trajectory's index: waiting for one, the queue is empty
+BEYOND = 1 << 52  # counted steps: past t1, so that a retired lane stands still
+MANY_COMPONENTS = 5  # from here on one attempt keeps the processor busy
+
+ARGUMENTS = (
+    *("queue", "sweeps", "share", "settings", "tolerance", "max_attempts", "starts", "params_in", "numbers", "places"),
+    *("ends", "times", "counts", "statuses"),
+)
+POINTS = ("at", "points")
+MAXIMA = ("maxima",)
+
+
+DONE = """
+@njit(**OPTIONS)
+def done(index, t, t1, attempts, max_attempts, dt):
+    return index < 0 or t == t1 or attempts >= max_attempts or dt != dt
+""".strip()
+
+
+def shape(n: int) -> tuple[int, tuple[str, ...]]:
+    """(lanes, tags of the groups that stand side by side)"""
+    return (32, ("_a", "_b")) if n < MANY_COMPONENTS else (16, ("_a",))
+
+
+def numbers_kept(request: Request) -> list[str]:
+    """The rows of real numbers a lane keeps between attempts."""
+    n = request.n
+    rows = ["t", "dt", "judged", "before", *components("u", n, "")]
+    if request.method.fsal:
+        rows += [f"slope{i}" for i in range(n)]
+    rows += [f"parameter{i}" for i in range(request.parameters)]
+    if request.maxima:
+        rows += ["largest_sai", "largest_rho"]
+    if request.points:
+        rows += ["due"]
+    return rows
+
+
+def places_kept(request: Request) -> list[str]:
+    """The rows of whole numbers."""
+    return ["index", "attempts", "accepted", *(["point"] if request.points else [])]
+
+
+def lanes(request: Request) -> tuple[list[str], list[str]]:
+    """(definitions, lines) of `lanes`: as many sweeps as asked for; True when queue and lanes are empty."""
+    width, tags = shape(request.n)
+    rows, places = numbers_kept(request), places_kept(request)
+    names = [*ARGUMENTS, *(MAXIMA if request.maxima else ()), *(POINTS if request.points else ())]
+    body = [
+        *settings(request),
+        *(f"{row} = np.empty({width})" for row in rows),
+        *(f"{place} = np.empty({width}, np.int64)" for place in places),
+        *(inside.storage(request, width) if request.points else []),
+        "following, after, portion = share[0], share[1], share[2]",
+        "idle = 0",
+        f"for l in range({width}):",
+        *(f"    {row}[l] = numbers[{i}, l]" for i, row in enumerate(rows)),
+        *(f"    {place}[l] = places[{i}, l]" for i, place in enumerate(places)),
+        f"    if index[l] == {RETIRED}:",
+        "        idle += 1",
+        f"flagged = {width}",
+        "for sweep in range(sweeps + 1):",
+        "    if flagged > idle:",
+        f"        for l in range({width}):",
+        *indented(inside.visited(request) if request.points else [], 3),
+        f"            if index[l] == {RETIRED} or not done(index[l], t[l], t1, attempts[l], max_attempts, dt[l]):",
+        "                continue",
+        *indented(handed_in(request), 3),
+        *indented(taken(request), 3),
+        f"    if idle == {width} or sweep == sweeps:",
+        "        break",
+        "    flagged = 0",
+        f"    for l in range({width // len(tags)}):",
+        *indented(side_by_side(request, tags, width), 2),
+        f"for l in range({width}):",
+        *(f"    numbers[{i}, l] = {row}[l]" for i, row in enumerate(rows)),
+        *(f"    places[{i}, l] = {place}[l]" for i, place in enumerate(places)),
+        "share[0], share[1] = following, after",
+        f"return idle == {width}",
+    ]
+    definitions = [DONE, *begin(request), *(inside.definitions(request) if request.points else [])]
+    return definitions, [f"def lanes({', '.join(names)}):", *indented(body)]
+
+
+def settings(request: Request) -> list[str]:
+    names = ("t0", "t1", "rtol", "largest", "given_step")
+    atol = ["atol = tolerance[0]"]
+    if request.vector_tolerance:
+        atol = [f"atol{i} = tolerance[{i}]" for i in range(request.n)]
+    largest = "largest" if request.limited else "math.inf"
+    limits = f"limits = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {largest})"
+    return [*(f"{name} = settings[{i}]" for i, name in enumerate(names)), *atol, *([limits] if request.law else [])]
+
+
+def handed_in(request: Request) -> list[str]:
+    """The result of a lane that is done."""
+    outcome = [
+        "counts[j, 0] = accepted[l]",
+        "counts[j, 1] = attempts[l] - accepted[l]",
+        "status = REACHED",
+        "if t[l] != t1:",
+        "    status = ATTEMPTS_SPENT",
+        "    if dt[l] != dt[l]:  # NaN: the last attempt came to nothing",
+        "        status = STEP_LOST if judged[l] < math.inf else NOT_FINITE",
+        "        counts[j, 1] -= 1",
+        "statuses[j] = status",
+        "times[j] = t[l]",
+        *(f"ends[j, {i}] = u{i}[l]" for i in range(request.n)),
+    ]
+    if request.maxima:
+        rho = "math.sqrt(largest_rho[l]) if largest_rho[l] >= 0.0 else math.nan"
+        outcome += ["maxima[j, 0] = math.sqrt(largest_sai[l])", f"maxima[j, 1] = {rho}"]
+    return ["j = index[l]", "if j >= 0:", *indented(outcome)]
+
+
+def taken(request: Request) -> list[str]:
+    """The next trajectory of the queue, or retirement."""
+    n, k = request.n, request.parameters
+    state = arguments(f"starts[j, {i}]" for i in range(n))
+    params = arguments(f"params_in[j, {i}]" for i in range(k))
+    tolerances = arguments(f"atol{i}" for i in range(n)) if request.vector_tolerance else "atol"
+    slopes = arguments(f"slope{i}[l]" if request.method.fsal else "_" for i in range(n))
+    if request.law:
+        tolerances = tolerances.rstrip(",")
+        begun = [
+            f"dt[l], {slopes} = begin(t0, t1, rtol, {tolerances}, largest, given_step, ({state}), ({params}))",
+        ]
+    elif request.method.fsal:
+        begun = ["dt[l] = given_step", f"{slopes} = rhs(t0, ({state}), ({params}))"]
+    else:
+        begun = ["dt[l] = given_step"]
+    start = [
+        "index[l] = j",
+        "t[l] = t0",
+        *begun,
+        *(f"u{i}[l] = starts[j, {i}]" for i in range(n)),
+        *(f"parameter{i}[l] = params_in[j, {i}]" for i in range(k)),
+        "judged[l] = 0.0",
+        "before[l] = 1.0",
+        "attempts[l] = 0",
+        "accepted[l] = 0",
+    ]
+    if request.maxima:
+        start += ["largest_sai[l] = 0.0", "largest_rho[l] = -1.0"]
+    if request.points:
+        start += inside.begun(request)
+    return [
+        "if following == after:",
+        "    following = fetch_add(queue, portion)",
+        "    after = following + portion",
+        "j = following",
+        "following += 1",
+        "if j < starts.shape[0]:",
+        *indented(start),
+        "else:",
+        f"    index[l] = {RETIRED}",
+        "    t[l] = t1",
+        "    dt[l] = 0.0",
+        f"    accepted[l] = {BEYOND}",
+        *(["    due[l] = direction * math.inf"] if request.points else []),
+        "    idle += 1",
+    ]
+
+
+def side_by_side(request: Request, tags, width: int) -> list[str]:
+    """One attempt per group of lanes, their lines alternating."""
+    groups = []
+    for half, tag in enumerate(tags):
+        place = f"l + {half * width // len(tags)}" if half else "l"
+        groups.append(attempt(request, tag, place))
+    return [line for together in zip(*groups, strict=True) for line in together if line]
+
+
+def attempt(request: Request, tag: str, place: str) -> list[str]:
+    """One attempt in lane `place`, without branches."""
+    n, method = request.n, request.method
+    due = f" or (due[{place}] - t{tag}) * direction <= 0.0" if request.points else ""
+    lines = [
+        f"t{tag} = t[{place}]",
+        f"dt{tag} = {proposed(request, tag, place)}",
+        f"t_new{tag} = t1 if dt{tag} == t1 - t{tag} else t{tag} + dt{tag}",
+        *(f"u{i}{tag} = u{i}[{place}]" for i in range(n)),
+        f"params{tag} = ({arguments(f'parameter{i}[{place}]' for i in range(request.parameters))})",
+    ]
+    if method.fsal:
+        lines += [f"k1_{i}{tag} = slope{i}[{place}]" for i in range(n)]
+    else:
+        lines.append(stages.right_hand_side(n, 1, f"t{tag}", "u", tag))
+    lines += stages.stages(method, n, tag)
+    lines += judged(request, tag, place) if request.law else judged_fixed(n, tag, place)
+    if request.maxima:
+        lines += maxima(request, tag, place)
+    if request.points:
+        lines += inside.kept(request, tag, place)
+    lines += [
+        *remark("accepted, or as it was", tag),
+        f"moves{tag} = t_new{tag} != t{tag}",
+        f"accept{tag} = fine{tag} and moves{tag}",
+        f"t{tag} = t_new{tag} if accept{tag} else t{tag}",
+        f"t[{place}] = t{tag}",
+        *(f"u{i}[{place}] = v{i}{tag} if accept{tag} else u{i}{tag}" for i in range(n)),
+    ]
+    if method.fsal:
+        last = method.stages
+        lines += [f"slope{i}[{place}] = k{last}_{i}{tag} if accept{tag} else k1_{i}{tag}" for i in range(n)]
+    lines += [
+        f"attempts[{place}] += 1",
+        f"accepted[{place}] += 1 if accept{tag} else 0",
+        f"dt[{place}] = dt_next{tag} if {'moves' if request.law else 'accept'}{tag} else math.nan",
+        f"flagged += 1 if done(0, t{tag}, t1, attempts[{place}], max_attempts, dt[{place}]){due} else 0",
+    ]
+    return lines
+
+
+def proposed(request: Request, tag: str, place: str) -> str:
+    if request.law:
+        return f"propose((limits, (dt[{place}],)), t{tag}, t1, 0.0, 0.0)[0]"
+    return f"propose((t0, given_step, np.float64(accepted[{place}])), t{tag}, t1, 0.0, 0.0)[0]"
+
+
+def judged_fixed(n: int, tag: str, place: str) -> list[str]:
+    """Every step is accepted whose state is finite; the step asked for stays."""
+    return [
+        f"judged[{place}] = {stages.finite_check(n, tag)}",
+        f"fine{tag} = judged[{place}] == 0.0",
+        f"dt_next{tag} = given_step",
+    ]
+
+
+def judged(request: Request, tag: str, place: str) -> list[str]:
+    """Acceptance and the next step. One root serves every law: with b1 = n1/d, b2 = n2/d it is the 2 k d-th root of
+    q^n1 / (q of the step before)^-n2 after an acceptance, and of q^d, the elementary controller, after a rejection."""
+    n = request.n
+    assert request.law is not None
+    gains = laws.gains(request.law, request.method)
+    n1, n2, d = laws.whole_powers(gains)
+    exponent = -1.0 / (2.0 * gains.order * d)
+    argument = whole_power(f"x{tag}", n1)
+    if n2:
+        earlier = whole_power(f"before[{place}]", -n2)
+        argument = f"({argument}) / ({earlier}) if fine{tag} else {whole_power(f'x{tag}', d)}"
+    return [
+        *stages.scaled_errors(request.method, n, tag, request.vector_tolerance),
+        f"q{tag} = q{tag} * {number(1.0 / n)}" if n > 1 else f"q{tag} = q{tag}",
+        f"fine{tag} = q{tag} <= 1.0",
+        *remark("the next step: a root of the error", tag),
+        f"x{tag} = min(max(q{tag}, {number(laws.LEAST_RATIO_SQUARED)}), 1e12)",
+        f"x{tag} = x{tag} * {number(laws.set_point_squared(gains))}",
+        f"w{tag} = {argument}",
+        *root.split(f"w{tag}", tag),
+        *root.computed(f"factor{tag}", exponent, 1.0, tag),
+        f"factor{tag} = min(max(factor{tag}, {laws.SMALLEST}), {laws.LARGEST})",
+        f"factor{tag} = factor{tag} if judged[{place}] <= 1.0 else min(factor{tag}, 1.0)",
+        f"factor{tag} = factor{tag} if q{tag} < math.inf else 0.1",
+        f"dt_next{tag} = dt{tag} * factor{tag}",
+        *([f"dt_next{tag} = math.copysign(min(abs(dt_next{tag}), largest), dt_next{tag})"] if request.limited else []),
+        f"judged[{place}] = q{tag}",
+        *([f"before[{place}] = x{tag} if fine{tag} else before[{place}]"] if n2 else []),
+    ]
+
+
+def whole_power(name: str, power: int) -> str:
+    return " * ".join([name] * power)
+
+
+def maxima(request: Request, tag: str, place: str) -> list[str]:
+    """Running maxima of SAI^2 and (h rho)^2 over accepted steps."""
+    n, method = request.n, request.method
+    lines = [*stages.sai(method, n, tag)]
+    kept = ["sai", *(["rho"] if twin_stages(method) else [])]
+    lines += stages.h_rho(method, n, tag)
+    for name in kept:
+        row = f"largest_{name}[{place}]"
+        lines.append(f"{row} = {name}{tag} if fine{tag} and {name}{tag} > {row} else {row}")
+    return lines
+
+
+def begin(request: Request) -> list[str]:
+    """The first step of a trajectory and its slope, as `odelab.control.controllers.initial_step`; fixed steps need
+    none."""
+    if not request.law:
+        return []
+    n = request.n
+    atol = [f"atol{i}" if request.vector_tolerance else "atol" for i in range(n)]
+    names = ", ".join(atol if request.vector_tolerance else ["atol"])
+
+    def size(terms):
+        return f"math.sqrt(({total(f'({term}) * ({term})' for term in terms)}) * {number(1.0 / n)})"
+
+    slopes = components("k", n, "")
+    text = [
+        "@njit(**OPTIONS)",
+        f"def begin(t0, t1, rtol, {names}, largest, given_step, u, params):",
+        f"    {arguments(slopes)} = rhs(t0, u, params)",
+        "    span = abs(t1 - t0)",
+        "    dt = given_step",
+        "    if not given_step > 0.0:",
+        *(f"        unit{i} = 1.0 / ({atol[i]} + rtol * abs(u[{i}]))" for i in range(n)),
+        f"        slope = {size(f'k{i} * unit{i}' for i in range(n))}",
+        f"        dt = trial_step({size(f'u[{i}] * unit{i}' for i in range(n))}, slope, span)",
+        "        if not dt > 0.0:",
+        "            dt = 1e-6 * span",
+        "        else:",
+        "            ahead = math.copysign(dt, t1 - t0)",
+        f"            state = ({arguments(f'u[{i}] + ahead * k{i}' for i in range(n))})",
+        f"            {arguments(components('m', n, ''))} = rhs(t0 + ahead, state, params)",
+        f"            bend = {size(f'(m{i} - k{i}) * unit{i}' for i in range(n))} / dt",
+        f"            dt = first_step(dt, slope, bend, {request.method.error_order}, span)",
+        "    dt = math.copysign(min(dt, largest, span), t1 - t0)",
+        f"    return dt, {', '.join(slopes)}",
+    ]
+    return [
+        "trial_step, first_step = njit(**EXACT)(control.trial_step), njit(**EXACT)(control.first_step)",
+        "\n".join(text),
+    ]

@@ -1,0 +1,125 @@
+"""Lanes on threads: every thread runs a kernel of its own, all take their runs from one queue."""
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab.engines.compiled import interrupted
+from odelab.engines.lanes import text as lanes
+from odelab.engines.lanes.result import INTERRUPTED, Found, nothing_found
+from odelab.engines.numba.request import Request, request_for
+
+SLICE = 0.05  # seconds a kernel runs before it looks up, for Ctrl-C and the progress line
+
+PORTIONS = 4  # a thread comes back to the queue at least so often for every lane it has: nobody waits long at the end
+LARGEST_PORTION = 64  # runs: a few cache lines of every array
+
+
+class Task(NamedTuple):
+    """Everything about an ensemble but its kernel and its runs; goes over to other processes."""
+
+    width: int  # lanes
+    numbers: int  # rows of real numbers a lane keeps
+    places: int  # and of whole ones
+    settings: np.ndarray
+    tolerance: np.ndarray
+    max_attempts: int
+    t_eval: np.ndarray | None
+    maxima: bool
+
+
+def prepared(problem, method, controller, t_eval, maxima: bool, max_steps: int) -> tuple[Request, Task]:
+    """The kernel that an ensemble needs, and the rest of what it needs."""
+    request = request_for("lanes", problem, method, controller, points=t_eval is not None, maxima=maxima)
+    t0, t1 = problem.t_span
+    given = math.copysign(controller.h, t1 - t0) if controller.law is None else controller.first_step or 0.0
+    task = Task(
+        lanes.shape(request.n)[0],
+        len(lanes.numbers_kept(request)),
+        len(lanes.places_kept(request)),
+        np.array([t0, t1, controller.rtol or math.nan, controller.max_step, given]),
+        np.atleast_1d(np.asarray(0.0 if controller.atol is None else controller.atol, dtype=float)),
+        max_steps,
+        t_eval,
+        maxima,
+    )
+    return request, task
+
+
+def run(compiled: Callable, task: Task, starts, params, threads: int | None, report) -> Found:
+    """All runs through the compiled lanes, on as many threads as there is work for."""
+    found = nothing_found(starts, float(task.settings[0]), task.t_eval, task.maxima)
+    count = min(threads or available(), math.ceil(len(starts) / task.width))
+    queue, stop = np.zeros(1, np.int64), threading.Event()
+    portion = min(max(1, len(starts) // (PORTIONS * count * task.width)), LARGEST_PORTION)
+
+    def work(told: Callable[[], Any]):
+        work_through(compiled, task, queue, portion, starts, params, found, stop, told)
+
+    def tell():
+        report(int((found.statuses != INTERRUPTED).sum()), len(starts))
+
+    with ThreadPoolExecutor(max(count - 1, 1)) as pool:
+        others = [pool.submit(work, lambda: None) for _ in range(count - 1)]
+        try:
+            work(tell)
+            while wait(others, timeout=SLICE).not_done:
+                tell()
+        except (KeyboardInterrupt, SystemError) as reason:
+            if isinstance(reason, SystemError) and not interrupted(reason):
+                raise
+        finally:
+            stop.set()
+    for future in others:
+        future.result()
+    tell()
+    return found
+
+
+def work_through(compiled, task: Task, queue, portion, starts, params, found: Found, stop, told):
+    """One thread's share: sweeps over its lanes until the queue is empty, with a look around every now and then."""
+    numbers = np.zeros((task.numbers, task.width))
+    places = np.full((task.places, task.width), lanes.NOBODY, np.int64)
+    extra = ([] if found.maxima is None else [found.maxima]) + (
+        [] if found.points is None else [task.t_eval, found.points]
+    )
+    share = np.array([0, 0, portion])  # the next of this thread's own, the end of them, how many to take at once
+    sweeps = 256
+    while not stop.is_set():
+        began = time.perf_counter()
+        empty = compiled(
+            queue,
+            sweeps,
+            share,
+            task.settings,
+            task.tolerance,
+            task.max_attempts,
+            starts,
+            params,
+            numbers,
+            places,
+            found.ends,
+            found.times,
+            found.counts,
+            found.statuses,
+            *extra,
+        )
+        if empty:
+            return
+        elapsed = time.perf_counter() - began
+        sweeps = min(max(256, int(sweeps * min(8.0, SLICE / max(elapsed, 1e-6)))), 1 << 40)
+        told()
+
+
+def available() -> int:
+    """Processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

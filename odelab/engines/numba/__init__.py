@@ -1,0 +1,3 @@
+"""Compiled kernels of single runs: their text, what it is specialised to, and where machine code is kept.
+
+Kernels of many runs at once are in `odelab.engines.lanes`; nothing here decides which engine runs."""

@@ -1,0 +1,129 @@
+"""The engine of single runs: a kernel written for the right-hand side, the method and the law."""
+
+import math
+
+import numpy as np
+
+from odelab.engines.compiled import interrupted
+from odelab.engines.numba.load import kernel
+from odelab.engines.numba.request import Request, layout_for, numbers, request_for
+from odelab.engines.numba.rows import ERROR, SIZE, TIME, LargeRows, Rows, aligned
+from odelab.engines.python import ATTEMPTS_SPENT, INTERRUPTED, Record, State, begin, checked_rhs
+from odelab.problem import IN_PLACE
+from odelab.stiffness.h_rho import twin_stages
+
+
+def engine_request(problem, method, controller) -> Request:
+    """The kernel a single run needs."""
+    return request_for(layout_for(problem, method), problem, method, controller)
+
+
+class KernelEngine:
+    """Numbers as parameters, fixed steps or a clipped law, no `project`: see `request.unsuited`.
+
+    `dense` tells whether the states of all steps are to be kept; a large system that keeps none stops behind `until`.
+    """
+
+    name = "compiled"
+    project = None
+
+    def __init__(self, problem, method, controller, request=None, dense=True):
+        self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
+        self.large = problem.form == IN_PLACE
+        self.compiled = kernel(request or engine_request(problem, method, controller)).functions["advance"]
+        self.params = numbers(problem.params)
+        self.tolerance = np.atleast_1d(0.0 if controller.atol is None else controller.atol)
+        self.until = problem.t_span[1]
+        self.carried: tuple = (None, ())
+
+    def begin(self) -> tuple[State, int]:
+        state, evaluations = begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
+        span = (state.t, self.problem.t_span[1])
+        self.rows = LargeRows(*span, state.u, self.dense) if self.large else Rows(*span, state.u)
+        if self.large:
+            n, partial_errors = state.u.size, 2  # at most
+            self.work = (aligned(self.method.stages + partial_errors, n), aligned(1, n)[0])
+        return state, evaluations
+
+    def advance(self, state: State, attempts: int) -> "KernelChunk":
+        """Go on from `state`, for at most as many attempts as there is room for."""
+        rows, controller = self.rows, self.controller
+        room = rows.room(state.t)
+        fixed = controller.law is None
+        history = state.memory if fixed else (*state.memory[1], *self.exact_history(state.memory))
+        memory = np.array([state.t, *history])
+        counts = np.array([ATTEMPTS_SPENT, state.fresh, rows.steps, 0, 0])
+        settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
+        u, slope = state.u.copy(), state.slope.copy()
+        arrays = (*rows.arrays(), *self.work) if self.large else rows.arrays()
+        stopped = False
+        try:
+            self.compiled(memory, counts, settings, self.tolerance, self.params, u, slope, min(attempts, room), *arrays)
+        except (KeyboardInterrupt, SystemError) as stop:
+            if isinstance(stop, SystemError) and not interrupted(stop):
+                raise
+            stopped = True
+        status, fresh, steps, rejected, evaluations = counts.tolist()
+        t, *history = memory.tolist()
+        kept = tuple(history) if fixed else (state.memory[0], tuple(history[:7]))
+        self.carried = (kept, history[7:])
+        first, rows.steps = rows.steps, steps
+        state = State(t, u, slope, bool(fresh), kept)
+        return KernelChunk(INTERRUPTED if stopped else status, state, rows, first, steps, rejected, evaluations)
+
+    def exact_history(self, memory):
+        """What the kernel itself left beside this memory, so that a run taken in pieces is the same run."""
+        left_with, exact = self.carried
+        return exact if left_with is memory else (math.nan, math.nan)
+
+    def record(self) -> Record:
+        return self.rows.record(twin_stages(self.method) is not None)
+
+
+class KernelChunk:
+    """What one call of a kernel achieved, like `odelab.engines.python.Chunk`; its arrays are looked up when somebody
+    asks."""
+
+    slope = None
+    word = ""
+
+    def __init__(self, status, state, rows, first, last, rejected, evaluations):
+        self.status, self.state, self.rejected, self.evaluations = status, state, rejected, evaluations
+        self.rows, self.first, self.last = rows, first, last
+
+    @property
+    def steps(self) -> int:
+        return self.last - self.first
+
+    @property
+    def t(self):
+        return self.rows.array[self.first : self.last, TIME]
+
+    @property
+    def knots(self):
+        return self.rows.array[self.first + 1 : self.last + 1, TIME]
+
+    @property
+    def u(self):
+        return self.rows.states(self.first + 1, self.last + 1)
+
+    @property
+    def h(self):
+        return self.rows.array[self.first + 1 : self.last + 1, SIZE]
+
+    @property
+    def error(self):
+        return self.rows.array[self.first + 1 : self.last + 1, ERROR]
+
+    def at_hand(self, state):
+        """(times, states, sizes) of consecutive steps whose states are known."""
+        first = self.first if self.rows.keeps_states else self.last - 1
+        array = self.rows.array
+        return (
+            array[first : self.last + 1, TIME],
+            self.rows.states(first, self.last + 1),
+            array[first + 1 : self.last + 1, SIZE],
+        )
+
+    def without_states(self):
+        return self

@@ -1,0 +1,119 @@
+"""Where a kernel writes its accepted steps: arrays that grow, so that nothing is put together at the end.
+
+A row per step end: time, step size, error ratio, SAI, h rho, and of small systems the state; row 0 is the start. One
+array, because a run that has to ask the system for fresh pages is a fifth slower, and the C library keeps a freed block
+for the next run. States of large systems have an array of their own, or two rows in turn where none are to be kept.
+"""
+
+import contextlib
+import functools
+
+import numpy as np
+
+from odelab.engines.python import Record
+
+TIME, SIZE, ERROR, SAI, RHO, STATE = range(6)  # columns
+FIRST_NUMBERS, FIRST_ROWS = 1 << 14, 1024  # of a short run
+LARGEST_GROWTH = 64  # times
+
+
+@functools.cache
+def keep_freed_blocks():
+    """glibc returns blocks larger than the largest it has seen freed to the system at once: show it one of 16 MB."""
+    np.empty(1 << 21)
+
+
+def aligned(rows: int, n: int) -> np.ndarray:
+    """An empty array (rows, n) that begins on a cache line, for loops that wait for memory."""
+    line = 8  # numbers
+    block = np.empty(rows * n + line)
+    first = (-block.ctypes.data // block.itemsize) % line
+    return block[first : first + rows * n].reshape(rows, n)
+
+
+class Rows:
+    """The steps of one run from `t0` towards `t1`, states included."""
+
+    def __init__(self, t0: float, t1: float, u0):
+        self.t0, self.t1 = t0, t1
+        self.width = STATE + len(u0)
+        self.steps = 0
+        self.array = np.empty((max(16, min(FIRST_ROWS, FIRST_NUMBERS // self.width)), self.width))
+        self.array[0, TIME] = t0
+        self.array[0, STATE:] = u0
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What a kernel writes into."""
+        return (self.array,)
+
+    def room(self, t: float) -> int:
+        """Free rows; where there are none, as many more as the rest of the way from `t` seems to need."""
+        if self.steps + 1 == len(self.array):
+            self.grow(self.wanted(t))
+        return len(self.array) - self.steps - 1
+
+    def wanted(self, t: float) -> int:
+        rows = self.steps + 1
+        covered = max((t - self.t0) / (self.t1 - self.t0), 1e-9)
+        return int(min(1.25 / covered, LARGEST_GROWTH) * rows) + rows // 2
+
+    def grow(self, rows: int):
+        keep_freed_blocks()
+        larger = np.empty((rows, self.width))
+        larger[: self.steps + 1] = self.array
+        self.array = larger
+
+    def states(self, first: int, last: int) -> np.ndarray:
+        """The states of rows first ... last - 1."""
+        return self.array[first:last, STATE:]
+
+    def trim(self):
+        """Give back what was not used, unless somebody still looks at it."""
+        with contextlib.suppress(ValueError):
+            self.array.resize((self.steps + 1, self.width))
+
+    def record(self, has_rho: bool) -> Record:
+        """The columns as arrays."""
+        self.trim()
+        rows = self.array[: self.steps + 1]
+        steps = rows[1:]
+        rho = steps[:, RHO] if has_rho else None
+        states = self.states(0, self.steps + 1) if self.keeps_states else None
+        return Record(rows[:, TIME], states, steps[:, SIZE], steps[:, ERROR], None, steps[:, SAI], rho)
+
+    keeps_states = True
+
+
+class LargeRows(Rows):
+    """The same with an array for the states: a row per step, or two in turn."""
+
+    def __init__(self, t0: float, t1: float, u0, keeps_states: bool):
+        super().__init__(t0, t1, u0[:0])
+        self.keeps_states = keeps_states
+        count = max(16, min(len(self.array), FIRST_NUMBERS // len(u0))) if keeps_states else 2
+        self.state_rows = aligned(count, len(u0)) if not keeps_states else np.empty((count, len(u0)))
+        self.state_rows[0] = u0
+
+    def arrays(self):
+        return self.array, self.state_rows
+
+    def room(self, t: float) -> int:
+        free = super().room(t)
+        if not self.keeps_states:
+            return free
+        if self.steps + 1 == len(self.state_rows):
+            larger = np.empty((self.wanted(t), self.state_rows.shape[1]))
+            larger[: self.steps + 1] = self.state_rows
+            self.state_rows = larger
+        return min(free, len(self.state_rows) - self.steps - 1)
+
+    def states(self, first: int, last: int) -> np.ndarray:
+        if self.keeps_states:
+            return self.state_rows[first:last]
+        return self.state_rows[np.arange(first, last) % 2]  # at most the last two mean anything
+
+    def trim(self):
+        super().trim()
+        if self.keeps_states:
+            with contextlib.suppress(ValueError):
+                self.state_rows.resize((self.steps + 1, self.state_rows.shape[1]))

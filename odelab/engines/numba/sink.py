@@ -1,0 +1,197 @@
+"""A stage of a stabilised method in compiled code: the right-hand side's own loop makes the next state as it goes.
+
+A stage of RKC2 is a right-hand side and a blend of five arrays. Run one after the other, they pass over seven arrays
+and write two, and large systems wait for memory. Here the right-hand side is given a `Sink` for its `out`, which blends
+whatever is stored into it: six arrays, one written. A right-hand side that also reads `out`, or fills it by NumPy, has
+a slope of its own first. Storing a component twice does no harm, for the next state has an array of its own.
+"""
+
+import functools
+import operator
+from typing import Any
+
+from odelab.methods import chebyshev
+
+ARRAYS, WEIGHTS = ("newer", "u", "inner", "older", "slope"), ("a", "b", "c", "d", "e")
+LINE = 8  # numbers
+INLINED: Any = {"forceinline": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+
+@functools.cache
+def register() -> tuple:
+    """Teach numba the helpers of `chebyshev.chebyshev_step`, for any right-hand side that returns an array."""
+    import numpy as np
+    from numba import types
+    from numba.extending import intrinsic, overload
+
+    @intrinsic
+    def address(context, array):  # `array.ctypes.data` keeps numba from caching
+        def found(context, builder, signature, values):
+            data = context.make_array(array)(context, builder, values[0]).data
+            return builder.ptrtoint(data, context.get_value_type(types.intp))
+
+        return types.intp(array), found
+
+    @overload(chebyshev.first_states)
+    def first_states(u, weight, slope):
+        def made(u, weight, slope):
+            older, inner, spare = beside_lines(u.size), beside_lines(u.size), beside_lines(u.size)
+            for i in range(u.size):
+                # NaN where the slope is: a component that is left out, stage after stage, shows in whichever is last.
+                older[i] = spare[i] = u[i] + 0.0 * slope[i]
+                inner[i] = u[i] + weight * slope[i]
+            return older, inner, spare
+
+        return made
+
+    @overload(chebyshev.next_state)
+    def next_state(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
+        def two_passes(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
+            inner_slope = rhs(time, inner, params)
+            for i in range(u.size):
+                spare[i] = a * u[i] + b * inner[i] + c * older[i] + d * inner_slope[i] + e * slope[i]
+            return spare
+
+        return two_passes
+
+    @overload(beside_lines)
+    def placed(n):
+        def empty(n):
+            block = np.empty(n + 2 * LINE)
+            first = (-(address(block) // 8) - 1) % LINE  # type: ignore[call-arg]
+            return block[first : first + n]
+
+        return empty
+
+    return chebyshev.first_states, chebyshev.next_state, beside_lines
+
+
+def beside_lines(n):
+    """An empty array whose second number begins a cache line, as loops over the inside of a grid do."""
+    raise NotImplementedError("compiled code only")
+
+
+@functools.cache
+def sink():
+    """(numba type, function that makes one): an `out` that blends what is stored into it."""
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic, make_attribute_wrapper, models, overload, overload_attribute, register_model
+
+    array, number = types.float64[::1], types.float64
+    fields = [*((name, array) for name in ARRAYS), *((name, number) for name in WEIGHTS)]
+
+    class Sink(types.Type):
+        def __init__(self):
+            super().__init__(name="odelab.Sink")
+
+    kind = Sink()
+
+    @register_model(Sink)
+    class SinkModel(models.StructModel):
+        def __init__(self, manager, described):
+            super().__init__(manager, described, fields)
+
+    for name, _ in fields:
+        make_attribute_wrapper(Sink, name, name)
+
+    @intrinsic
+    def make(context, newer, u, inner, older, slope, a, b, c, d, e):
+        def build(context, builder, signature, values):
+            made = cgutils.create_struct_proxy(kind)(context, builder)
+            for (name, field), value in zip(fields, values, strict=True):
+                setattr(made, name, value)
+                if field is array:
+                    context.nrt.incref(builder, array, value)
+            return made._getvalue()
+
+        return kind(*(field for _, field in fields)), build
+
+    @overload(operator.setitem, jit_options=INLINED)
+    def store(out, i, value):
+        if isinstance(out, Sink) and isinstance(i, types.Integer):
+
+            def blended(out, i, value):
+                out.newer[i] = (
+                    out.a * out.u[i]
+                    + out.b * out.inner[i]
+                    + out.c * out.older[i]
+                    + out.d * value
+                    + out.e * out.slope[i]
+                )
+
+            return blended
+
+    @overload(operator.getitem, jit_options=INLINED)
+    def part(out, i):
+        if isinstance(out, Sink) and isinstance(i, types.SliceType) and not i.has_step:  # its arrays have none
+
+            def sliced(out, i):
+                return make(  # type: ignore[call-arg]
+                    out.newer[i], out.u[i], out.inner[i], out.older[i], out.slope[i], out.a, out.b, out.c, out.d, out.e
+                )
+
+            return sliced
+
+    @overload(len, jit_options=INLINED)
+    def length(out):
+        if isinstance(out, Sink):
+            return lambda out: len(out.newer)
+
+    @overload_attribute(Sink, "size")
+    def size(out):
+        return lambda out: out.newer.size
+
+    @overload_attribute(Sink, "shape")
+    def shape(out):
+        return lambda out: out.newer.shape
+
+    return kind, make
+
+
+def blend_into(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
+    """`chebyshev.next_state` for a right-hand side in in-place form."""
+    raise NotImplementedError("compiled code only")
+
+
+@functools.cache
+def register_fused():
+    """Teach numba `blend_into`."""
+    from numba import types
+    from numba.extending import overload
+
+    kind, make = sink()
+
+    @overload(blend_into, jit_options=INLINED)
+    def blend(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
+        def one_pass(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
+            rhs(time, inner, params, make(spare, u, inner, older, slope, a, b, c, d, e))
+            return spare
+
+        def two_passes(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
+            inner_slope = beside_lines(u.size)
+            rhs(time, inner, params, inner_slope)
+            for i in range(u.size):
+                spare[i] = a * u[i] + b * inner[i] + c * older[i] + d * inner_slope[i] + e * slope[i]
+            return spare
+
+        try:
+            rhs.dispatcher.compile((types.float64, inner, params, kind))
+        except Exception:  # it does more with `out` than to store into it; numba has no one word for that
+            return two_passes
+        return one_pass
+
+
+def fused(rhs):
+    """`chebyshev.next_state` with a compiled right-hand side in in-place form built in."""
+    from numba import njit
+
+    from odelab.engines.numba.jit import OPTIONS
+
+    register_fused()
+
+    @njit(**{**OPTIONS, "forceinline": True, "fastmath": {"contract"}})
+    def next_state(slope_of, params, time, a, u, b, inner, c, older, d, e, slope, spare):
+        return blend_into(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare)
+
+    return next_state

@@ -1,0 +1,140 @@
+"""One attempt of a step on unrolled components, as source text; every layout of small systems is made of it.
+
+Names: `t`, `dt`, `u0`, `u1`, ... are the state and `k1_0`, `k1_1`, ... its slope; `k3_1` is the slope of stage 3 in
+component 1, `v0`, `v1`, ... the new state. Lanes put a `tag` behind every name, so that two attempts can stand side by
+side, and take as few operations as they can. A single run waits for one number after the other: there the term that
+arrives last is added last, u + dt (a1 k1 + a2 k2 + a3 k3) as (u + dt (a1 k1 + a2 k2)) + (dt a3) k3.
+"""
+
+from odelab.engines.numba.expressions import arguments, combination, last_weight, number, product, remark, total
+from odelab.stiffness.h_rho import APART, twin_stages
+
+
+def slopes_of(stage: int, component: int, tag: str) -> str:
+    return f"k{stage}_{component}{tag}"
+
+
+def stage_names(count: int, component: int, tag: str) -> list[str]:
+    return [slopes_of(j + 1, component, tag) for j in range(count)]
+
+
+def components(name: str, n: int, tag: str) -> list[str]:
+    return [f"{name}{i}{tag}" for i in range(n)]
+
+
+def right_hand_side(n: int, stage: int, time: str, state: str, tag: str) -> str:
+    """k{stage} = rhs(time, state, params)"""
+    answers = arguments(slopes_of(stage, i, tag) for i in range(n))
+    return f"{answers} = rhs({time}, ({arguments(components(state, n, tag))}), params{tag})"
+
+
+def advance_state(row, target: str, n: int, tag: str) -> list[str]:
+    """target_i = u_i + dt * combination(row) for every component."""
+    if tag:
+        return [f"{target}{i}{tag} = {spread(row, i, tag)}" for i in range(n)]
+    weight = row[last_weight(row)]
+    return [f"w = {product(weight, 'dt')}", *(f"{target}{i} = {chained(row, i)}" for i in range(n))]
+
+
+def spread(row, component: int, tag: str) -> str:
+    """The fewest operations."""
+    weighted = combination(row, stage_names(len(row), component, tag))
+    return f"u{component}{tag} + dt{tag} * ({weighted})"
+
+
+def chained(row, component: int) -> str:
+    """The shortest wait for the last slope; `w` is dt times its weight."""
+    last = last_weight(row)
+    names = stage_names(last + 1, component, "")
+    head = combination(row[:last], names)
+    before = f"(u{component} + dt * ({head}))" if head else f"u{component}"
+    return f"{before} + w * {names[last]}"
+
+
+def stages(method, n: int, tag: str = "") -> list[str]:
+    """Stages 2, 3, ... and the new state."""
+    rows, b, _, times, _, fsal = method.floats
+    lines: list[str] = []
+    for j in range(1, method.stages):
+        state = "v" if fsal and j == method.stages - 1 else stage_state(method, j)
+        time = f"t{tag} + {product(times[j], f'dt{tag}')}" if times[j] else f"t{tag}"
+        lines += remark(f"stage {j + 1}, at {time.replace(tag, '') if tag else time}", tag)
+        lines += advance_state(rows[j], state, n, tag)
+        lines.append(right_hand_side(n, j + 1, time, state, tag))
+    if not fsal:
+        lines += [*remark("the new state", tag), *advance_state(b, "v", n, tag)]
+    return lines
+
+
+def stage_state(method, j: int) -> str:
+    """The name of stage j's state: kept apart only where the estimate of h rho needs it."""
+    twins = twin_stages(method)
+    return "g" if twins is None or j != twins[0] else "twin"
+
+
+def scaled_errors(method, n: int, tag: str, vector_tolerance: bool) -> list[str]:
+    """q = n times the square of the error ratio: the sum of squares of the error over its tolerance."""
+    lines = remark("the error over its tolerance", tag)
+    estimates = method.floats[2]
+    for i in range(n):
+        atol = f"atol{i}" if vector_tolerance else "atol"
+        lines.append(f"unit{i}{tag} = dt{tag} / ({atol} + rtol * max(abs(u{i}{tag}), abs(v{i}{tag})))")
+        for e, row in enumerate(estimates):
+            lines.append(f"d{e}_{i}{tag} = {scaled_error(row, i, tag)}")
+    sums = [total(f"d{e}_{i}{tag} * d{e}_{i}{tag}" for i in range(n)) for e in range(len(estimates))]
+    if len(sums) == 1:
+        return [*lines, f"q{tag} = {sums[0]}"]
+    return [  # a pair: first^2 / sqrt(first^2 + (second/10)^2), squared
+        *lines,
+        f"first{tag} = {sums[0]}",
+        f"both{tag} = first{tag} + 0.01 * ({sums[1]})",
+        f"q{tag} = first{tag} * (first{tag} / both{tag}) if both{tag} > 0.0 else both{tag}",
+    ]
+
+
+def scaled_error(row, component: int, tag: str) -> str:
+    """The error in one component over its tolerance: few operations in lanes, a short chain elsewhere."""
+    unit, names = f"unit{component}{tag}", stage_names(len(row), component, tag)
+    last = last_weight(row)
+    head = combination(row[:last], names)
+    if tag or not head:
+        return f"{unit} * ({combination(row, names)})"
+    return f"{unit} * ({head}) + ({product(row[last], unit)}) * {names[last]}"
+
+
+def finite_check(n: int, tag: str) -> str:
+    """Zero where the new state is finite, NaN where it is not."""
+    return total(f"(v{i}{tag} - v{i}{tag})" for i in range(n))
+
+
+def mean_slopes(method, n: int, tag: str = "") -> list[str]:
+    """S_i = sum_j b_j k_j"""
+    b = method.floats[1]
+    return [f"slope{i}{tag} = {combination(b, stage_names(method.stages, i, tag))}" for i in range(n)]
+
+
+def squares(names) -> str:
+    return total(f"{name} * {name}" for name in names)
+
+
+def sai(method, n: int, tag: str = "") -> list[str]:
+    """SAI^2 = ||S||^2 / ||u||^2"""
+    return [
+        *mean_slopes(method, n, tag),
+        f"sai{tag} = ({squares(components('slope', n, tag))}) / ({squares(components('u', n, tag))})",
+    ]
+
+
+def h_rho(method, n: int, tag: str = "") -> list[str]:
+    """(h rho)^2 by Hairer and Wanner, from the two stages at the new time, NaN where they tell nothing."""
+    twins = twin_stages(method)
+    if twins is None:
+        return []
+    first, last = twins
+    stiff = [f"({slopes_of(last + 1, i, tag)} - {slopes_of(first + 1, i, tag)})" for i in range(n)]
+    apart = [f"(v{i}{tag} - twin{i}{tag})" for i in range(n)]
+    return [
+        f"apart{tag} = {squares(apart)}",
+        f"nearest{tag} = {number(APART**2)} * ({squares(components('u', n, tag))})",
+        f"rho{tag} = dt{tag} * dt{tag} * ({squares(stiff)}) / apart{tag} if apart{tag} > nearest{tag} else math.nan",
+    ]

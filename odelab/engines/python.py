@@ -1,0 +1,204 @@
+"""The plain engine: the one source run by Python on NumPy arrays, a chunk of attempts at a time.
+
+An engine has two doors. `begin()` gives the state a run starts from; `advance(state, attempts)` goes on from a state
+and returns what was accepted. The driver (`odelab.engines.driver`) does the rest, for every engine alike. An engine
+that keeps the
+whole run itself hands it over by a third door, `record()`.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab import core
+from odelab.control.controllers import Controller, Start
+from odelab.methods.tableau import Method
+from odelab.problem import Problem, array_form
+from odelab.stiffness import h_rho as stability
+
+ATTEMPTS_SPENT, REACHED, STEP_LOST, GIVEN_UP, INTERRUPTED, WRONG_ANSWER = range(6)
+
+
+class State(NamedTuple):
+    """Where a run stands; handed back to an engine to go on."""
+
+    t: float
+    u: Any
+    slope: Any
+    fresh: bool  # is `slope` the right-hand side at (t, u)?
+    memory: Any
+
+
+class Chunk(NamedTuple):
+    """What one call of an engine achieved: per accepted step its start, size, new state, slope and error ratio."""
+
+    status: int
+    state: State
+    t: np.ndarray
+    h: np.ndarray
+    u: np.ndarray
+    slope: np.ndarray | None
+    error: np.ndarray
+    rejected: int
+    evaluations: int
+    word: str = ""  # what went wrong, where only the engine knows
+    sai: np.ndarray | None = None  # of each step, where its states will not be kept
+    h_rho: np.ndarray | None = None
+
+    @property
+    def steps(self) -> int:
+        return len(self.t)
+
+    @property
+    def knots(self) -> np.ndarray:
+        """Where the accepted steps ended."""
+        return np.append(self.t[1:], self.state.t) if len(self.t) else self.t
+
+    def at_hand(self, state: State):
+        """(times, states, sizes) of consecutive steps whose states are known, of a chunk that began at `state`."""
+        return np.append(self.t[0], self.knots), np.concatenate([np.asarray(state.u)[None], self.u]), self.h
+
+    def without_states(self) -> "Chunk":
+        return self._replace(u=self.u[:0], slope=None)
+
+
+class Record(NamedTuple):
+    """The accepted steps of a whole run: their ends t (m+1,), u (m+1, n) where kept, and what is known of each step."""
+
+    t: np.ndarray
+    u: np.ndarray | None
+    h: np.ndarray
+    error: np.ndarray
+    slope: np.ndarray | None = None
+    sai: np.ndarray | None = None
+    h_rho: np.ndarray | None = None
+
+
+class RightHandSideError(ValueError):
+    """The right-hand side answered in a way that cannot be a slope."""
+
+
+@dataclasses.dataclass
+class PythonEngine:
+    """Any right-hand side, any controller."""
+
+    problem: Problem
+    method: Method
+    controller: Controller
+    project: Callable | None = None
+
+    name = "python"
+
+    def __post_init__(self):
+        self.keep: Callable = keep_row
+        self.rhs = checked_rhs(self.problem)
+        self.controller = self.method.steered(self.controller, self.rhs)
+
+    def look_at_stages(self):
+        """Find the h rho of every step while its stages are there, as its state is not going to be kept."""
+        if stability.twin_stages(self.method) is not None:
+            self.keep = rows_with_h_rho(self.method)
+
+    def begin(self) -> tuple[State, int]:
+        return begin(self.problem, self.method, self.controller, self.rhs)
+
+    def advance(self, state: State, attempts: int) -> Chunk:
+        rows: list = []
+        status, word, rejected, evaluations = INTERRUPTED, "", 0, 0
+        try:
+            status, t, u, slope, fresh, memory, _, rejected, evaluations = core.integrate(
+                self.method.step,
+                core.combine,
+                self.rhs,
+                self.problem.params,
+                self.method.floats,
+                self.controller.propose,
+                self.controller.judge,
+                self.project or core.unprojected,
+                self.keep,
+                rows,
+                state.memory,
+                state.t,
+                self.problem.t_span[1],
+                state.u,
+                state.slope,
+                state.fresh,
+                attempts,
+            )
+            state = State(t, u, slope, fresh, memory)
+        except (KeyboardInterrupt, RightHandSideError) as stop:
+            status = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else WRONG_ANSWER
+            word = str(stop)
+            evaluations = (self.method.stages - 1) * len(rows)  # of the accepted steps at least
+            if rows:
+                t, dt, u, slope, memory, _ = rows[-1]
+                state = State(t + dt, u, slope, False, memory)
+        return self.chunk(status, state, rows, rejected, evaluations, word)
+
+    def chunk(self, status, state, rows, rejected, evaluations, word) -> Chunk:
+        size = self.problem.size
+        t = np.array([row[0] for row in rows])
+        h = np.array([row[1] for row in rows])
+        u = np.array([row[2] for row in rows]).reshape(len(rows), size)
+        slope = np.array([row[3] for row in rows]).reshape(len(rows), size)
+        error = np.array([self.error(row[4]) for row in rows])
+        h_rho = None if self.keep is keep_row else np.array([row[5] for row in rows])
+        return Chunk(status, state, t, h, u, slope, error, rejected, evaluations, word, h_rho=h_rho)
+
+    def error(self, memory) -> float:
+        return memory[1][6] if self.controller.needs_error else float("nan")
+
+
+def begin(problem, method, controller, rhs) -> tuple[State, int]:
+    """The state every engine starts from, and the evaluations it took."""
+    t0, t1 = problem.t_span
+    u0 = np.array(problem.u0)
+    slope0 = rhs(t0, u0, problem.params)
+    memory, evaluations = controller.start(Start(method, rhs, problem.params, t0, t1, u0, slope0))
+    return State(t0, u0, slope0, True, memory), evaluations + 1
+
+
+def no_steps(state: State, status: int, word: str) -> Chunk:
+    """What is left to say of a run that could not begin."""
+    none = np.zeros(0)
+    rows = np.zeros((0, len(state.u)))
+    return Chunk(status, state, none, none, rows, rows, none, 0, 0, word)
+
+
+def keep_row(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):
+    rows.append((t, dt, u_new, mean_slope, memory, None))
+    return rows
+
+
+def rows_with_h_rho(method: Method) -> Callable:
+    """`keep_row` that looks at the stages of the step, too."""
+
+    def keep(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):
+        rows.append((t, dt, u_new, mean_slope, memory, stability.from_stages(method, u, dt, slopes)))
+        return rows
+
+    return keep
+
+
+def checked_rhs(problem: Problem) -> Callable:
+    """The right-hand side in array form, its answers copied (it may reuse a buffer) and their shape checked."""
+    rhs = array_form(problem)
+    shape = problem.u0.shape
+
+    def checked(t, u, params):
+        slope = np.array(rhs(t, u, params))
+        if slope.shape != shape:
+            raise RightHandSideError(
+                f"the right-hand side returned shape {slope.shape} for a state of shape {shape} at t = {t:g}"
+            )
+        if slope.dtype != np.float64:
+            if slope.dtype.kind not in "fiub":
+                raise RightHandSideError(
+                    f"the right-hand side returned dtype {slope.dtype} at t = {t:g}; slopes must be real"
+                )
+            slope = slope.astype(np.float64)
+        return slope
+
+    return checked

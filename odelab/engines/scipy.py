@@ -1,0 +1,119 @@
+"""The other way round: a method of odelab as a solver class for `scipy.integrate.solve_ivp(method=...)`."""
+
+import functools
+
+import numpy as np
+
+from odelab import core
+from odelab.control.controllers import Start, adaptive, fixed
+from odelab.engines.python import REACHED, STEP_LOST
+from odelab.methods import extension
+from odelab.methods.tableau import Method
+
+
+@functools.cache
+def scipy_method(method: Method) -> type:
+    """A class for `solve_ivp(..., method=scipy_method(RKF45))`; options rtol, atol, law, first_step, max_step, or step.
+
+    `step=` asks for fixed steps, which a method without an embedded one needs. Dense output and events work as with
+    SciPy's own methods.
+    """
+    if not isinstance(method, Method):
+        raise TypeError(f"`method` must be an explicit Method like odelab.RKF45, got {method!r}.")
+    from scipy.integrate import DenseOutput, OdeSolver
+
+    class Interpolant(DenseOutput):
+        def __init__(self, t_old, t, u, polynomial):
+            super().__init__(t_old, t)
+            self.u, self.polynomial = u, polynomial
+
+        def _call_impl(self, t):
+            theta = (np.asarray(t) - self.t_old) / (self.t - self.t_old)
+            powers = np.stack([theta ** (p + 1) for p in range(len(self.polynomial))])
+            change = np.tensordot(self.polynomial, powers, axes=(0, 0))
+            return self.u + change if change.ndim == 1 else self.u[:, None] + change
+
+    class Solver(OdeSolver):
+        t: float
+        y: np.ndarray
+
+        def __init__(
+            self,
+            fun,
+            t0,
+            y0,
+            t_bound,
+            vectorized=False,
+            rtol=1e-3,
+            atol=1e-6,
+            law="pi",
+            first_step=None,
+            max_step=np.inf,
+            step=None,
+            **extraneous,
+        ):
+            if extraneous:
+                raise TypeError(f"{method.name} does not know the option {sorted(extraneous)[0]!r} of `solve_ivp`.")
+            super().__init__(fun, t0, y0, t_bound, vectorized)
+            if step is None and not method.embedded:
+                raise ValueError(
+                    f"{method.name} has no embedded method to choose steps by; give a fixed size: `step=0.01`."
+                )
+            self.controller = (
+                fixed(step) if step is not None else adaptive(rtol, atol, law, first_step=first_step, max_step=max_step)
+            )
+            slope = self.rhs(self.t, self.y, ())
+            self.state = (self.t, t_bound, self.y, slope, True)
+            self.memory, _ = self.controller.start(Start(method, self.rhs, (), t0, t_bound, self.y, slope))
+
+        def rhs(self, t, u, params):
+            slope = np.array(self.fun(t, u), dtype=float)  # a copy: `fun` may reuse its answer
+            if slope.shape != u.shape:
+                raise ValueError(f"`fun` returned shape {slope.shape} for a state of shape {u.shape} at t = {t:g}.")
+            return slope
+
+        def _step_impl(self):
+            accepted: list = []
+            status = None
+            t, t1, u, slope, fresh = self.state
+            while not accepted and status not in (STEP_LOST, STEP_LOST + 1):
+                status, t, u, slope, fresh, self.memory, *_ = core.integrate(
+                    core.rk_step,
+                    core.combine,
+                    self.rhs,
+                    (),
+                    method.floats,
+                    self.controller.propose,
+                    self.controller.judge,
+                    core.unprojected,
+                    keep_stages,
+                    accepted,
+                    self.memory,
+                    t,
+                    t1,
+                    u,
+                    slope,
+                    fresh,
+                    1,
+                )
+            self.state = (t, t1, u, slope, fresh)
+            if not accepted:
+                return False, self.TOO_SMALL_STEP
+            self.last = accepted[0]
+            self.t, self.y = t, u
+            assert status != REACHED or t == self.t_bound
+            return True, None
+
+        def _dense_output_impl(self):
+            t_old, dt, u_old, slopes = self.last
+            slopes = extension.finish_stages(core.combine, self.rhs, (), method, t_old, u_old, dt, self.y, slopes)
+            return Interpolant(t_old, self.t, u_old, dt * extension.weights(method).T @ np.array(slopes))
+
+    Solver.__name__ = Solver.__qualname__ = method.name
+    Solver.order = method.order
+    return Solver
+
+
+def keep_stages(accepted, memory, t, dt, h, u, slopes, mean_slope, u_new):
+    accepted.append((t, dt, u, slopes))
+    return accepted

@@ -1,0 +1,62 @@
+"""The order a method shows in practice."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab._solve import solve
+from odelab.control.controllers import adaptive, fixed
+from odelab.methods.dop853 import DOP853
+from odelab.methods.tableau import Method
+from odelab.problem import Problem
+
+MANY = np.array([16, 32, 64, 128, 256, 512])  # steps
+FEW = np.array([3, 4, 5, 6, 8, 10])  # of a high order, which leaves rounding only where there are more
+
+
+class ObservedOrder(NamedTuple):
+    """The slope of log(error) over log(h), with the data it was fitted to."""
+
+    order: float
+    h: np.ndarray
+    error: np.ndarray
+
+    def __float__(self):
+        return float(self.order)
+
+
+def observed_order(method: Method, problem: Problem, h: Any = None, engine: str = "auto") -> ObservedOrder:
+    """Fit error ~ h^order at the end of the span over a sequence of fixed steps.
+
+    The truth is the problem's exact solution, its reference value at t1, or else a run of DOP853 at rtol 1e-13. Errors
+    down at rounding, and steps too large to be in the asymptotic range, are left out of the fit: the slope is the
+    median over neighbouring pairs.
+    """
+    t0, t1 = problem.t_span
+    counts = FEW if method.order > 5 else MANY
+    sizes = np.asarray(abs(t1 - t0) / counts if h is None else h, dtype=float)
+    if sizes.ndim != 1 or sizes.size < 3 or not (sizes > 0).all():
+        raise ValueError(f"`h` must hold at least three positive step sizes, got {h!r}.")
+    sizes = np.sort(sizes)[::-1]
+    truth = known_end(problem)
+    if truth is None:
+        tight = adaptive(1e-13, 1e-15 * (1.0 + float(np.abs(problem.u0).max())))
+        truth = solve(problem, DOP853, tight, engine=engine).step_u[-1]
+    ends = [solve(problem, method, fixed(float(size)), engine=engine).step_u[-1] for size in sizes]
+    error = np.array([np.linalg.norm(end - truth) for end in ends])
+    usable = error > 1e-13 * (1.0 + np.linalg.norm(truth)) * np.abs(t1 - t0) / sizes
+    if usable.sum() < 3:
+        raise ValueError(f"`h` leaves fewer than three errors above rounding ({error}); use larger steps.")
+    slopes = np.diff(np.log(error[usable])) / np.diff(np.log(sizes[usable]))
+    return ObservedOrder(float(np.median(slopes[len(slopes) // 2 :])), sizes, error)
+
+
+def known_end(problem: Problem):
+    """The state at t1 from the exact solution or a reference; None where neither is known."""
+    t1 = problem.t_span[1]
+    if problem.exact is not None:
+        return np.asarray(problem.exact(t1, problem.params), dtype=float)
+    for reference in problem.references:
+        if reference.t == t1:
+            return np.asarray(reference.u, dtype=float)
+    return None

@@ -1,1 +1,0 @@
-"""Kernels: solvers written for one right-hand side, method and law, compiled, and kept on disk."""

@@ -1,0 +1,106 @@
+"""The continuous extension of a method: u(theta) = u + h sum_i B_i(theta) k_i, derived from its tableau.
+
+B is the cubic Hermite interpolant through both ends of the step plus theta^2 (1 - theta)^2 P_i(theta), where the rows
+d0 ... d3 of the method's dense weights give P = d0 + theta (d1 + (1 - theta) (d2 + theta d3)), the form of
+Hairer's codes (Hairer, Nørsett and Wanner, Solving ODEs I, II.6 and II.10). It is continuously differentiable over a
+run and meets every step.
+"""
+
+import functools
+from fractions import Fraction
+
+import numpy as np
+
+from odelab.methods import order_conditions as trees
+from odelab.methods.tableau import EXACT_ORDERS, Method
+
+HERMITE_VALUE = (0, 0, 3, -2)  # of the new state, powers of theta from 0
+HERMITE_START = (0, 1, -2, 1)  # of the slope at the old state
+HERMITE_END = (0, 0, -1, 1)  # of the slope at the new state
+HERMITE = np.array([HERMITE_VALUE, HERMITE_START, HERMITE_END], dtype=float)
+BUMP = (0, 0, 1, -2, 1)  # theta^2 (1 - theta)^2
+
+
+@functools.cache
+def exact_weights(method: Method) -> tuple[tuple[Fraction, ...], ...]:
+    """B_i as coefficients of theta^0, theta^1, ...: one row per stage, the slope at the new state, each extra stage."""
+    b = method.b if method.fsal else (*method.b, Fraction(0))
+    rows = []
+    for i in range(len(b) + len(method.extra)):
+        parts: list[tuple] = [scaled(b[i], HERMITE_VALUE)] if i < len(b) else []
+        if i == 0:
+            parts.append(HERMITE_START)
+        if i == len(b) - 1:
+            parts.append(HERMITE_END)
+        dense = method.dense or ()
+        parts += [scaled(weights[i], bump) for weights, bump in zip(dense, bumps(len(dense)), strict=True)]
+        rows.append(total(parts, 1 + degree(method)))
+    return tuple(rows)
+
+
+def degree(method: Method) -> int:
+    return 4 if method.dense is None else 3 + len(method.dense)
+
+
+def bumps(count: int) -> list[tuple]:
+    """theta^2 (1 - theta)^2 times 1, theta, theta (1 - theta), theta^2 (1 - theta), ... as coefficients."""
+    found: list[tuple] = [BUMP]
+    while len(found) < count:
+        last = found[-1]
+        raised = (0, *last)
+        found.append(raised if len(found) % 2 else tuple(x - y for x, y in zip((*last, 0), raised, strict=True)))
+    return found[:count]
+
+
+def scaled(factor, polynomial):
+    return tuple(factor * x for x in polynomial)
+
+
+def total(polynomials, length) -> tuple[Fraction, ...]:
+    return tuple(sum((Fraction(p[k]) for p in polynomials if k < len(p)), Fraction(0)) for k in range(length))
+
+
+@functools.cache
+def weights(method: Method) -> np.ndarray:
+    """The same as floats without the constant, (stages, the new slope, extra stages; degree)."""
+    return np.array([[float(x) for x in row[1:]] for row in exact_weights(method)])
+
+
+def powers(theta, count) -> np.ndarray:
+    """theta, theta^2, ... theta^count along a new first axis."""
+    return np.stack([theta**p for p in range(1, count + 1)])
+
+
+def order(method: Method) -> int:
+    """The order of the extension: at most 3 with the cubic Hermite interpolant, one more with each row of weights."""
+    return degree(method) if method.dense else min(3, method.order)
+
+
+def defects(method: Method):
+    """(tree, defect) of the conditions sum_i B_i(theta) Phi_i = theta^nodes / gamma, the worst of all powers of theta.
+
+    In Fractions where the method's coefficients are few, else in floats; relative to the terms that have to cancel.
+    """
+    number = Fraction if method.order <= EXACT_ORDERS else float
+    rows = [*method.a, *([] if method.fsal else [method.b]), *method.extra]
+    a = [[number(row[j]) if j < len(row) else number(0) for j in range(len(rows))] for row in rows]
+    columns = [[number(x) for x in column] for column in zip(*exact_weights(method), strict=True)]
+    phi = trees.ElementaryWeights(a)
+    for nodes in range(1, order(method) + 1):
+        for tree in trees.trees(nodes):
+            found = []
+            for power, column in enumerate(columns):
+                terms = [x * y for x, y in zip(column, phi.at(tree), strict=True)]
+                wanted = Fraction(power == nodes, trees.density(tree))
+                found.append(abs(sum(terms) - wanted) / max(number(1), sum(map(abs, terms))))
+            yield tree, max(found)
+
+
+def finish_stages(combine, rhs, params, method: Method, t, u, h, u_new, slopes) -> list:
+    """The slopes of a step with those its extension needs beside them: at the new state and at the extra stages."""
+    slopes = list(slopes)
+    if not method.fsal:
+        slopes.append(rhs(t + h, u_new, params))
+    for row, time in method.extra_floats:
+        slopes.append(rhs(t + time * h, u + h * combine(row, slopes, len(slopes)), params))
+    return slopes

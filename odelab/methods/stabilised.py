@@ -1,0 +1,171 @@
+"""Stabilised explicit methods: as many stages per step as the spectral radius asks for."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from odelab import core
+from odelab.control.controllers import Controller, Start
+from odelab.methods import chebyshev
+from odelab.methods import spectral_radius as radius
+
+DAMPING = 2.0 / 13.0
+UNLIMITED = 1e9
+SMALLEST = 1e-9  # rtol: the steps are then held to 1e-11, little above what rounding makes of many stages
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StabilisedMethod:
+    """RKC of order two; `spectral_radius` is a number, a function of (t, u, params), or None for a power method.
+
+    For spectra near the negative real axis: s stages reach to 0.65 s^2 along it, but the region is narrow. Tolerances
+    are calibrated: `rtol` is about the relative error at the end of a parabolic problem, not that of a step.
+    """
+
+    name: str
+    spectral_radius: float | Callable | None = None
+    order: int = 2
+    order_low: int = 2
+    about: str = "Sommeijer, Shampine and Verwer, J. Comput. Appl. Math. 88 (1998) 315-326"
+
+    stages = 2  # at least
+    embedded = True
+    fsal = True
+    error_order = 3
+    step = staticmethod(chebyshev.chebyshev_step(chebyshev.chebyshev, chebyshev.first_states, chebyshev.next_state))
+    # What `odelab.core.integrate` asks of a tableau: two slopes come back from a step, the last at the new state.
+    floats = (DAMPING, (0.0, 1.0), 0.0, 0.0, True, True)
+
+    @functools.cached_property
+    def estimate(self) -> Callable:
+        """(rhs, params, t, u, slope, direction, fewest) -> (radius, direction for the next time, evaluations)."""
+        if self.spectral_radius is None:
+            return radius.power_method(radius.norm)
+        if callable(self.spectral_radius):
+            return radius.given_radius(self.spectral_radius)
+        return radius.carried_radius
+
+    @functools.cached_property
+    def steer(self) -> Callable:
+        """(propose, judge, rhs) -> the two halves of a controller that keeps the stage number up to date."""
+        life = radius.LIFE if self.spectral_radius is None else 1.0
+        return radius.steering(self.estimate, chebyshev.stage_number, chebyshev.most_stable, life)
+
+    @functools.cached_property
+    def compiles_as(self) -> "StabilisedMethod":
+        """The method whose compiled code is this one's too."""
+        if self.spectral_radius is None:
+            return RKC2
+        return told_by(self.spectral_radius) if callable(self.spectral_radius) else TOLD
+
+    def steered(self, controller: Controller, rhs: Callable) -> Controller:
+        """`controller` with the stage number in its charge."""
+        if controller.needs_error and controller.rtol < SMALLEST:
+            raise ValueError(
+                f"`rtol` = {controller.rtol:g} is out of reach of {self.name}, of order two, in double precision; "
+                f"the smallest is {SMALLEST:g}: use odelab.DOP853, or odelab.RADAU where the problem is stiff."
+            )
+        propose, judge = self.steer(controller.propose, controller.judge, rhs)
+
+        def start(run: Start):
+            memory, evaluations = controller.start(run)
+            most = UNLIMITED
+            if controller.needs_error:
+                (rtol, atol, *laws), *history = memory
+                factor = calibration(rtol)
+                memory = ((factor * rtol, factor * atol, *laws), *history)
+                most = float(round(math.sqrt(factor * rtol / (10.0 * np.finfo(float).eps))))
+            return (*memory, (run.params, 0.0, self.direction(run.slope0), -1.0, most, 0.0, 0.0)), evaluations
+
+        return dataclasses.replace(controller, propose=propose, judge=judge, start=start, unseen=unseen)
+
+    def one_step(self, rhs, params, t, u, h):
+        """The state after a step of size h from u."""
+        slope = rhs(t, u, params)
+        rho = self.estimate(rhs, params, t, u, slope, self.direction(slope), radius.FEWEST_ANEW)[0]
+        stages = chebyshev.stage_number(min(abs(h) * rho, 1e9))
+        return self.step(core.combine, rhs, params, t, u, slope, h, (h, stages), self.floats)[0]
+
+    def given_radius(self, problem, t, u) -> float | None:
+        """The spectral radius its user gave, at a state; None where it is estimated."""
+        if self.spectral_radius is None:
+            return None
+        return self.estimate(None, problem.params, t, u, None, self.direction(None), 0)[0]
+
+    def direction(self, slope):
+        """What `estimate` begins with; a radius given as a number travels there, so that compiled code serves all."""
+        if self.spectral_radius is None:
+            return first_direction(slope)
+        return np.array([0.0 if callable(self.spectral_radius) else self.spectral_radius])
+
+    def stability(self, z, stages=None):
+        """R_s(z): what one step multiplies the solution of u' = lambda u by, z = h lambda; s as |z| asks for."""
+        stages = chebyshev.stage_number(float(np.max(np.abs(z)))) if stages is None else stages
+        w0, w1 = scaling(stages)
+        value, first, second = chebyshev.chebyshev(w0, stages)
+        b = second / (first * first)
+        return 1.0 - b * value + b * chebyshev.chebyshev(w0 + w1 * z, stages)[0]
+
+    def boundary(self, stages: int) -> float:
+        """How far s stages reach along the negative real axis."""
+        w0, w1 = scaling(stages)
+        return (w0 + 1.0) / w1
+
+    def __repr__(self):
+        return f"{self.name}, order {self.order}({self.order_low}), stabilised"
+
+
+def scaling(stages):
+    """w0 and w1 of R_s(z) = a_s + b_s T_s(w0 + w1 z)."""
+    w0 = 1.0 + DAMPING / (stages * stages)
+    _, first, second = chebyshev.chebyshev(w0, stages)
+    return w0, first / second
+
+
+def first_direction(slope):
+    """Where the power method begins: rough parts too, else a smooth slope takes it many iterations to leave."""
+    rough = np.random.default_rng(0).standard_normal(slope.size)
+    return slope / (np.linalg.norm(slope) or 1.0) + rough / np.linalg.norm(rough)
+
+
+def calibration(rtol: float) -> float:
+    """What the tolerance of a step is multiplied with, so that the error at the end is about `rtol`.
+
+    Steps that meet tol each leave an error that falls as tol^(2/3), for a method of order two. Measured on parabolic
+    problems it is near 0.02 tol^(2/3); hence tol = (rtol / 0.02)^(3/2). In the manner of G. Söderlind and L. Wang,
+    Evaluating numerical ODE/DAE methods, algorithms and software, J. Comput. Appl. Math. 185 (2006) 244-260.
+    """
+    return min((1.0 / 0.02) ** 1.5 * math.sqrt(rtol), 20.0)
+
+
+def unseen(memory) -> int:
+    return int(memory[-1][-1])
+
+
+def rkc2(spectral_radius: float | Callable | None = None) -> StabilisedMethod:
+    """RKC2 with the spectral radius of the Jacobian given, as a number or as a function of (t, u, params).
+
+    It may be too large, at the price of a few more stages, but not too small.
+    """
+    if callable(spectral_radius):
+        return StabilisedMethod("RKC2", spectral_radius)
+    if spectral_radius is not None:
+        if not (isinstance(spectral_radius, int | float | np.number) and 0 <= spectral_radius < math.inf):
+            raise ValueError(
+                f"`spectral_radius` must be a number from 0 up or a function of (t, u, params), got "
+                f"{spectral_radius!r}; leave it out to have it estimated."
+            )
+        spectral_radius = float(spectral_radius)
+    return StabilisedMethod("RKC2", spectral_radius)
+
+
+@functools.lru_cache(maxsize=128)
+def told_by(spectral_radius: Callable) -> StabilisedMethod:
+    return StabilisedMethod("RKC2", spectral_radius)
+
+
+RKC2 = rkc2()
+TOLD = rkc2(0.0)

@@ -1,0 +1,207 @@
+"""A method is data: a Butcher tableau that checks itself; everything else is derived from it."""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from odelab import core
+from odelab.methods import order_conditions as trees
+
+ROUNDING = Fraction(1, 10**13)  # what an order condition may miss when coefficients are published as decimals
+EXACT_ORDERS = 5  # beyond it the trees are many and coefficients long decimals: floats, which cost milliseconds
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Method:
+    """An explicit Runge-Kutta method, optionally with an embedded one (`b_low`, of order `order_low`) for the error.
+
+    Coefficients are Fractions, or what a Fraction is made from ("3/40"). The tableau checks itself: row sums and every
+    order condition up to the stated orders. A second embedded method (`b_lowest`, of order `order_lowest`) corrects
+    the estimate of the first. `dense` holds the weights of the continuous extension (`odelab.methods.extension`):
+    one row, or
+    several, over the stages, the slope at the new state, and the slopes of the extension's own stages, whose rows of
+    `a` are `extra`; without it the extension is the cubic Hermite interpolant.
+    """
+
+    name: str
+    order: int
+    a: Sequence
+    b: Sequence
+    b_low: Sequence | None = None
+    order_low: int = 0
+    dense: Sequence | None = None
+    extra: Sequence = ()
+    b_lowest: Sequence | None = None
+    order_lowest: int = 0
+    about: str = ""
+    c: Sequence = dataclasses.field(default=(), repr=False)
+
+    def __post_init__(self):
+        stages = len(self.b)
+        exact = tuple(tuple(map(Fraction, row)) for row in self.a)
+        if len(exact) != stages or any(len(row) != i for i, row in enumerate(exact)):
+            raise ValueError(
+                f"`a` of {self.name} must have {stages} rows, row i with i entries (an explicit method's lower "
+                f"triangle), got rows of {[len(row) for row in exact]}."
+            )
+        keep = functools.partial(object.__setattr__, self)
+        keep("a", exact)
+        keep("b", tuple(map(Fraction, self.b)))
+        sums = tuple(sum(row, Fraction(0)) for row in exact)
+        for i, (given, total) in enumerate(zip(map(Fraction, self.c), sums, strict=False)):
+            if abs(given - total) > ROUNDING:
+                raise ValueError(f"`c` of {self.name} disagrees with row {i} of `a`: {given} against the sum {total}.")
+        keep("c", sums)
+        self._check("b", self.b, self.order)
+        for row, order in (("b_low", self.order_low), ("b_lowest", self.order_lowest)):
+            if getattr(self, row) is not None:
+                keep(row, tuple(map(Fraction, getattr(self, row))))
+                if len(getattr(self, row)) != stages:
+                    raise ValueError(
+                        f"`{row}` of {self.name} must have {stages} entries like `b`, got {len(getattr(self, row))}."
+                    )
+                self._check(row, getattr(self, row), order)
+        self._keep_extension(keep)
+
+    step = staticmethod(core.rk_step)
+    steer = None  # a method whose stages follow the spectral radius puts a hand on the controller
+
+    def steered(self, controller, rhs):
+        return controller
+
+    def one_step(self, rhs, params, t, u, h):
+        """The state after a step of size h from u."""
+        return core.rk_step(core.combine, rhs, params, t, u, rhs(t, u, params), h, h, self.floats)[0]
+
+    def _keep_extension(self, keep):
+        ends = self.stages + (0 if self.fsal else 1)  # the stages and the slope at the new state
+        keep("extra", tuple(tuple(map(Fraction, row)) for row in self.extra))
+        if any(len(row) != ends + i for i, row in enumerate(self.extra)):
+            raise ValueError(
+                f"`extra` of {self.name} needs rows of {ends}, {ends + 1}, ... entries, got "
+                f"{[len(row) for row in self.extra]}."
+            )
+        if self.dense is None:
+            return
+        rows = self.dense if isinstance(self.dense[0], tuple | list) else (self.dense,)
+        keep("dense", tuple(tuple(map(Fraction, row)) for row in rows))
+        if any(len(row) != ends + len(self.extra) for row in self.dense):
+            raise ValueError(
+                f"`dense` of {self.name} needs one weight per stage, one for the slope at the new state, and one per "
+                f"row of `extra`: {ends + len(self.extra)}, got {[len(row) for row in self.dense]}."
+            )
+        from odelab.methods import extension  # not above: it describes methods
+
+        for tree, defect in extension.defects(self):
+            if defect > 10 * ROUNDING:  # the float sums here are long
+                raise ValueError(
+                    f"`dense` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
+                    f"{float(defect):.3g}; the extension is not of order {extension.order(self)}."
+                )
+
+    def _check(self, row, weights, order):
+        a: Sequence = self.square
+        if self.order > EXACT_ORDERS:
+            a, weights = [tuple(map(float, stage)) for stage in a], tuple(map(float, weights))
+        for tree, defect in trees.defects(a, weights, order):
+            if abs(defect) > ROUNDING:
+                raise ValueError(
+                    f"`{row}` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
+                    f"{float(defect):.3g}; it is not of order {order}."
+                )
+
+    @property
+    def stages(self) -> int:
+        return len(self.b)
+
+    @property
+    def embedded(self) -> bool:
+        return self.b_low is not None
+
+    @functools.cached_property
+    def square(self) -> tuple:
+        """`a` padded with zeros to stages x stages."""
+        return tuple((*row, *(Fraction(0),) * (self.stages - len(row))) for row in self.a)
+
+    @functools.cached_property
+    def fsal(self) -> bool:
+        """First same as last: is the last stage evaluated at the new state?"""
+        return self.stages > 1 and self.a[-1] == self.b[:-1] and self.b[-1] == 0
+
+    @functools.cached_property
+    def e(self) -> tuple:
+        """Per error estimate its weights b - b_low; a row of zeros without an embedded method."""
+        lower = [row for row in (self.b_low, self.b_lowest) if row is not None]
+        return tuple(tuple(x - y for x, y in zip(self.b, low, strict=True)) for low in lower or [self.b])
+
+    @property
+    def error_order(self) -> int:
+        """k: the power of h that the error estimate falls with; a pair counts as first^2 / second."""
+        if self.b_lowest is not None:
+            return 2 * (self.order_low + 1) - (self.order_lowest + 1)
+        return min(self.order, self.order_low) + 1
+
+    @functools.cached_property
+    def floats(self) -> tuple:
+        """The tableau as `odelab.core.rk_step` takes it: square rows of Python floats."""
+        rows = tuple(tuple(map(float, row)) for row in self.square)
+        e = tuple(tuple(map(float, row)) for row in self.e)
+        return rows, tuple(map(float, self.b)), e, tuple(map(float, self.c)), self.embedded, self.fsal
+
+    @functools.cached_property
+    def extra_floats(self) -> tuple:
+        """(row of `a`, time) of each stage the continuous extension adds to those of the step."""
+        return tuple((tuple(map(float, row)), float(sum(row))) for row in self.extra)
+
+    @functools.cached_property
+    def stability_polynomial(self) -> tuple:
+        """R(z) = 1 + sum_j z^(j+1) b A^j 1, lowest power first."""
+        coefficients = [Fraction(1)]
+        powers = [Fraction(1)] * self.stages
+        for _ in range(self.stages):
+            coefficients.append(sum((x * y for x, y in zip(self.b, powers, strict=True)), Fraction(0)))
+            powers = [sum((x * y for x, y in zip(row, powers, strict=True) if x), Fraction(0)) for row in self.square]
+        while coefficients[-1] == 0:
+            coefficients.pop()
+        return tuple(coefficients)
+
+    def stability(self, z):
+        """R(z): what one step multiplies the solution of u' = lambda u by, z = h lambda."""
+        return np.polynomial.polynomial.polyval(z, [float(x) for x in self.stability_polynomial])
+
+    @functools.cached_property
+    def real_boundary(self) -> float:
+        """The largest x with |R| <= 1 on all of [-x, 0]."""
+        return self._boundary(lambda i, j: (-1) ** (i + j))
+
+    @functools.cached_property
+    def imaginary_boundary(self) -> float:
+        """The largest y with |R(i y')| <= 1 up to y; 0 when the axis is left at once."""
+        return self._boundary(lambda i, j: (1, 0, -1, 0)[(i - j) % 4])
+
+    def _boundary(self, turn) -> float:
+        """Where |R|^2 - 1 along a ray first turns positive; turn(i, j) is the ray's z^i conj(z)^j."""
+        excess = [Fraction(-1)] + [Fraction(0)] * (2 * len(self.stability_polynomial) - 2)
+        size = [abs(x) for x in excess]
+        for i, x in enumerate(self.stability_polynomial):
+            for j, y in enumerate(self.stability_polynomial):
+                excess[i + j] += turn(i, j) * x * y
+                size[i + j] += abs(x * y)
+        # What the order conditions cancel is zero; of decimal coefficients it leaves their rounding.
+        terms = [float(x) if abs(x) > ROUNDING * whole else 0.0 for x, whole in zip(excess, size, strict=True)]
+        roots = np.polynomial.polynomial.polyroots(np.trim_zeros(terms))
+        crossings = np.sort(roots[(np.abs(roots.imag) < 1e-9) & (roots.real > 1e-9)].real)
+        edges = np.concatenate([[0.0], crossings, [2.0 * crossings[-1] + 1.0 if crossings.size else 1.0]])
+        for left, right in itertools.pairwise(edges):
+            if np.polynomial.polynomial.polyval(0.5 * (left + right), terms) > 0:
+                return float(left)
+        return float("inf")
+
+    def __repr__(self):
+        lower = [str(order) for order in (self.order_low, self.order_lowest) if order]
+        pair = f"{self.order}({','.join(lower)})" if lower else f"{self.order}"
+        return f"{self.name}, order {pair}, {self.stages} stages"

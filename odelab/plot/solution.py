@@ -1,0 +1,69 @@
+"""A run as a picture: the solution above, the step sizes below."""
+
+import numpy as np
+
+from odelab.plot import style
+from odelab.runs.trajectory import require_states
+
+NAMED = 8  # components drawn as lines; more are shown as an image
+POINTS = 2000
+
+
+def trajectory(sol, *, components=None, log_time=False):
+    """Solution and step sizes of a run over time, as a matplotlib Figure (`.savefig(path)`).
+
+    components  which to draw (default: all up to 8, an image of all beyond that)
+    log_time    time on a logarithmic axis, for kinetics whose fast phase would otherwise be a line
+    """
+    with style.figure(2, sharex=True, height=4.6, gridspec_kw={"height_ratios": (3, 2)}) as (drawing, axes):
+        above, below = axes[:, 0]
+        t, u = fine(sol, log_time)
+        chosen = range(u.shape[1]) if components is None else components
+        if components is None and u.shape[1] > NAMED:
+            image = above.pcolormesh(t, np.arange(u.shape[1]), u.T, shading="nearest", rasterized=True)
+            drawing.colorbar(image, ax=above, label="u")
+            above.set_ylabel("component")
+            above.grid(False)
+        else:
+            for i in chosen:
+                above.plot(t, u[:, i], label=f"$u_{{{i}}}$")
+            above.set_ylabel("u")
+            if len(chosen) > 1:
+                above.legend(ncols=len(chosen), loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
+        draw_steps(below, sol)
+        below.set_xlabel("t")
+        if log_time:
+            below.set_xscale("log")
+        pair = sol.method.name if sol.method is not None else ""
+        name = sol.problem.name if sol.problem is not None else ""
+        above.set_title(f"{name} with {pair}: {sol.steps} steps, {sol.rejected} rejected", loc="left")
+    return drawing
+
+
+def fine(sol, log_time=False):
+    """Enough points for a smooth line: the dense output where there is one."""
+    require_states(sol, "figures")
+    knots = np.asarray(sol.step_t)
+    if sol.interpolant is None or len(knots) > POINTS:
+        keep = np.unique(np.linspace(0, len(knots) - 1, 4 * POINTS).astype(int))
+        return knots[keep], np.asarray(sol.step_u)[keep]
+    if log_time:
+        first = abs(knots[1] - knots[0]) * 1e-2
+        extra = knots[0] + np.geomspace(first, abs(knots[-1] - knots[0]), POINTS) * np.sign(knots[-1] - knots[0])
+        extra[-1] = knots[-1]
+    else:
+        extra = np.linspace(knots[0], knots[-1], POINTS)
+    t = np.unique(np.concatenate([knots, extra]))
+    return t, sol(t)
+
+
+def draw_steps(axes, sol, colour=style.COLOURS[0]):
+    """Every accepted step as a horizontal piece at its size."""
+    sizes = np.abs(np.asarray(sol.h))
+    knots = np.asarray(sol.step_t)
+    order = slice(None) if len(knots) < 2 or knots[-1] > knots[0] else slice(None, None, -1)
+    axes.stairs(sizes[order], knots[order], baseline=None, color=colour)
+    axes.set_yscale("log")
+    axes.set_ylabel("step size h")
+    if len(sizes) and sizes.max() < 1.5 * sizes.min():  # fixed steps: room around the line, or the axis has no ticks
+        axes.set_ylim(sizes.min() / 3, sizes.max() * 3)

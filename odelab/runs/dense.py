@@ -1,0 +1,146 @@
+"""Dense output: a run evaluated anywhere, by taking the steps in question again.
+
+Nothing is stored for it while solving. A step starts from a known time, state and size, so its stages can be had again
+whenever someone asks, for many steps at once where the right-hand side is in component form.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from odelab import core
+from odelab.methods import extension
+from odelab.methods.tableau import Method
+from odelab.problem import COMPONENT, Problem, array_form
+
+BATCH = 4096  # steps taken again at once; bounds the memory
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dense:
+    """The continuous extension of a run of an explicit method; `h` are the full steps, also of a step cut short."""
+
+    problem: Problem
+    method: Method
+    t: np.ndarray  # (m+1,) knots
+    u: np.ndarray  # (m+1, n)
+    h: np.ndarray  # (m,)
+    project: Callable | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.method, Method):  # a step cut short is not taken again: what is left of it counts
+            object.__setattr__(self, "h", np.diff(self.t))
+
+    def __call__(self, t):
+        times = np.asarray(t, dtype=float)
+        wanted = times.ravel()
+        check_inside(wanted, self.t[0], self.t[-1])
+        states = np.empty((wanted.size, self.u.shape[1]))
+        forward = self.t[-1] >= self.t[0]
+        order = self.t if forward else -self.t
+        index = np.searchsorted(order, wanted if forward else -wanted, side="right") - 1
+        met = self.t[index] == wanted
+        states[met] = self.u[index[met]]
+        between = np.flatnonzero(~met)
+        steps, position = np.unique(index[between], return_inverse=True)
+        for start in range(0, len(steps), BATCH):
+            chunk = steps[start : start + BATCH]
+            here = (position >= start) & (position < start + len(chunk))
+            rows = position[here] - start
+            theta = (wanted[between[here]] - self.t[chunk][rows]) / self.h[chunk][rows]
+            states[between[here]] = self.inside(chunk, rows, theta)
+        return states.reshape(*times.shape, self.u.shape[1])
+
+    def inside(self, steps, rows, theta):
+        """States at fractions `theta` of the steps `steps[rows]`."""
+        polynomials = self.polynomials(steps)
+        powers = extension.powers(theta, polynomials.shape[1])
+        states = self.u[steps][rows] + np.einsum("pr,rpn->rn", powers, polynomials[rows])
+        if self.project is not None:
+            states = np.stack([self.project(state) for state in states])
+        return states
+
+    def at(self, polynomial, i, theta):
+        """The state at a fraction of step i, given its polynomial; Horner's rule."""
+        change = polynomial[-1]
+        for coefficients in polynomial[-2::-1]:
+            change = change * theta + coefficients
+        state = self.u[i] + theta * change
+        return state if self.project is None else self.project(state)
+
+    def polynomials(self, steps) -> np.ndarray:
+        """(len(steps), degree, n): coefficients of theta, theta^2, ... of u(theta) - u on each of the steps."""
+        if not isinstance(self.method, Method):
+            return self.hermite(steps)
+        slopes = stage_slopes(self.problem, self.method, self.t[steps], self.u[steps], self.h[steps])
+        return np.einsum("sp,kns,k->kpn", extension.weights(self.method), slopes, self.h[steps])
+
+    def hermite(self, steps):
+        """The same of the cubic through both ends of a step with the slopes there."""
+        h = self.h[steps, None]
+        start, end = (slopes_at(self.problem, self.t[i], self.u[i]) * h for i in (steps, steps + 1))
+        data = np.stack([self.u[steps + 1] - self.u[steps], start, end])
+        return np.einsum("sp,skn->kpn", extension.HERMITE[:, 1:], data)
+
+
+def slopes_at(problem: Problem, t, u) -> np.ndarray:
+    """(k, n): the right-hand side at the states u (k, n)."""
+    rhs = array_form(problem)
+    with np.errstate(all="ignore"):
+        return np.array([rhs(time, state, problem.params) for time, state in zip(t, u, strict=True)])
+
+
+def effective_slopes(trajectory) -> np.ndarray:
+    """S of every step: sum b_i k_i, or what the step moved by where its stages are not to be had again."""
+    t, u, h, method = trajectory.step_t, trajectory.step_u, trajectory.h, trajectory.method
+    if not isinstance(method, Method):
+        return np.diff(u, axis=0) / np.asarray(h)[:, None]
+    stages = stage_slopes(trajectory.problem, method, t[:-1], u[:-1], h, end=False)
+    return stages @ np.array(method.floats[1])
+
+
+def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndarray:
+    """(k, n, stages): the slopes of steps of size h from u (k, n) at t; if `end`, those of the extension too."""
+    one = array_form(problem)
+    if problem.form == COMPONENT and len(t) > 1:
+        try:
+            slopes = _slopes(component_batch(problem), problem.params, method, t, u.T, h, end)
+            alone = _slopes(one, problem.params, method, t[0], u[0], h[0], end)
+        except (TypeError, ValueError):
+            pass  # a right-hand side that takes numbers only (math.exp, if): one step after the other
+        else:
+            if np.allclose(slopes[:, :, 0], alone, 1e-9, 1e-9 * np.abs(alone).max(), equal_nan=True):
+                return np.moveaxis(slopes, 0, -1).swapaxes(0, 1)  # else it mixes states, as a mean over u does
+    runs = [_slopes(one, problem.params, method, t[i], u[i], h[i], end) for i in range(len(t))]
+    return np.moveaxis(np.array(runs), 1, -1)
+
+
+def _slopes(rhs, params, method, t, u, h, end):
+    with np.errstate(all="ignore"):
+        u_new, _, _, slopes = core.rk_step(core.combine, rhs, params, t, u, rhs(t, u, params), h, h, method.floats)
+        if end:
+            slopes = extension.finish_stages(core.combine, rhs, params, method, t, u, h, u_new, slopes)
+    return np.array(slopes)
+
+
+def component_batch(problem: Problem) -> Callable:
+    """A right-hand side in component form on an (n, N) batch, as an array of the same shape."""
+
+    def batch(t, u, params):
+        out = np.empty_like(u)
+        for i, slope in enumerate(problem.rhs(t, u, params)):
+            out[i] = slope
+        return out
+
+    return batch
+
+
+def check_inside(times, t0, t1):
+    """Every time lies in the span, or the first that does not is named."""
+    outside = ~((times >= min(t0, t1)) & (times <= max(t0, t1)))
+    if outside.any():
+        raise ValueError(
+            f"`t` = {times[outside][0]} lies outside the run's span [{min(t0, t1)}, {max(t0, t1)}]; "
+            "solve over a longer `t_span` instead of extrapolating."
+        )

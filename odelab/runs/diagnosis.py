@@ -1,0 +1,164 @@
+"""The words a run ends with: what happened, when, to which component, and what would help."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from odelab.methods.stabilised import StabilisedMethod
+from odelab.methods.tableau import Method
+from odelab.problem import array_form, spelled_for_arrays
+from odelab.runs import strip
+from odelab.stiffness import h_rho as stability
+
+IMPLICIT = "an implicit method (odelab.RADAU)"
+STABILISED = f"odelab.RKC2, as the leading eigenvalues are real, or {IMPLICIT}"
+HELD_BACK = 0.3  # of the sampled steps, from which on it is said
+BEYOND = 1.2  # times the boundary: no run stays there, the estimate is looked at again
+AHEAD = 4 ** np.arange(6)  # times a lost step: the state may be too coarse to feel the edge of its domain nearer by
+BLOWN_UP = 1e8  # times the size of the initial state
+
+
+def success(trajectory) -> str:
+    """The message of a run that got through, saying so where stability and not accuracy chose the steps."""
+    done = f"reached t = {trajectory.step_t[-1]:g} in {trajectory.steps} steps"
+    limit = stability_limit(trajectory)
+    if limit is None:
+        return done
+    held = f"{done}; {100 * limit.share:.0f} % of them were held back by stability, not by accuracy:"
+    if limit.remedy:
+        return f"{held} {limit.cause}. The problem is stiff: {limit.remedy} would need far fewer steps"
+    return f"{held} {limit.cause}"
+
+
+class Limit(NamedTuple):
+    """That stability chose the steps of a run: the share of them, how that shows, and what would do better."""
+
+    share: float
+    cause: str
+    remedy: str = ""  # empty where the cause names it
+
+
+def stability_limit(trajectory) -> Limit | None:
+    """What held an adaptive explicit run back, if at least 30 % of its steps were chosen by stability."""
+    method, controller = trajectory.method, trajectory.controller
+    if trajectory.steps < 10 or controller is None or not controller.needs_error:
+        return None
+    if isinstance(method, StabilisedMethod):
+        beside = strip.held_back(trajectory)
+        return Limit(beside.share, strip.reason(beside)) if beside.share >= HELD_BACK else None
+    if not isinstance(method, Method):
+        return None
+    t, u, h, values = looked_at_steps(trajectory)
+    boundary = method.real_boundary
+    for i in np.flatnonzero(~(values <= BEYOND * boundary)):  # or the stages told nothing: NaN
+        values[i] = abs(h[i]) * stability.power_iteration(trajectory.problem, t[i], u[i])
+    near = np.flatnonzero(values >= stability.NEAR * boundary)
+    if near.size < max(1, HELD_BACK * values.size):
+        return None
+    cause = f"h*rho = {np.median(values[near]):.2f} where the boundary is {boundary:.2f}"
+    looked_at = near[:: max(1, near.size // 3)]
+    real = all(is_real(stability.leading_eigenvalue(trajectory.problem, t[i], u[i])) for i in looked_at)
+    return Limit(near.size / values.size, cause, STABILISED if real else IMPLICIT)
+
+
+def looked_at_steps(trajectory):
+    """(t, u, h, h rho) of steps spread over a run.
+
+    A run that kept no states has recorded its h rho, whatever its engine; its last state stands in where a spectrum is
+    asked for.
+    """
+    chosen, t, u, h = stability.samples(trajectory)
+    if trajectory.step_u is None:
+        return t, u, h, np.array(trajectory.h_rho[chosen])
+    return t, u, h, stability.h_rho(trajectory.problem, trajectory.method, t, u, h)
+
+
+def is_real(eigenvalue: complex) -> bool:
+    return eigenvalue.real < 0 and abs(eigenvalue.imag) <= strip.COMPLEX * abs(eigenvalue)
+
+
+def budget_spent(trajectory, max_steps) -> str:
+    where = f"max_steps = {max_steps} spent at t = {trajectory.step_t[-1]:g}"
+    limit = stability_limit(trajectory)
+    if limit is None:
+        ease = "loosen the tolerance" if trajectory.controller.needs_error else "take larger steps"
+        return f"{where}; raise max_steps, {ease}, or shorten `t_span`"
+    use = f": use {limit.remedy}" if limit.remedy else ""
+    return f"{where}; the step is limited by stability, {limit.cause}{use}, or raise max_steps"
+
+
+def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
+    """(status, message) of a run whose step was lost or whose judge gave up, found by looking at the last attempt."""
+    t, u = state.t, np.asarray(state.u)
+    with np.errstate(all="ignore"):
+        place = None
+        for times in (1,) if gave_up else AHEAD:
+            place = place or first_failure(problem, method, t, u, times * last_step)
+    if has_blown_up(problem, u):
+        fixed = "; or the fixed step is beyond the stability limit: take smaller steps or an adaptive controller"
+        return "blow_up", blown_up(t, u) + (fixed if gave_up else "")
+    if place is not None:
+        time, state, component, value, what = place
+        if gave_up and what == "state" and np.isinf(value):
+            return "blow_up", (
+                f"the step from t = {t:.9g} overflowed in component {component}: the fixed step is far beyond the "
+                f"stability limit or the solution blows up; take smaller steps or an adaptive controller"
+            )
+        return "not_finite", not_finite(problem, time, state, component, value)
+    return "step_too_small", (
+        f"the step fell below the spacing of t at t = {t:.17g}: the solution has a singularity or the right-hand side "
+        "a jump there, or the tolerance asks for more than double precision gives; loosen `rtol` and `atol`, locate "
+        "the jump as an event, or end `t_span` before"
+    )
+
+
+def has_blown_up(problem, u) -> bool:
+    return bool(np.abs(u).max() > BLOWN_UP * max(1.0, np.abs(problem.u0).max()))
+
+
+def blown_up(t, u) -> str:
+    component = int(np.abs(u).argmax())
+    return (
+        f"the solution blows up near t = {t:.9g}: component {component} has reached {u[component]:.3g}; end `t_span` "
+        "before, or check the sign of the right-hand side"
+    )
+
+
+def not_finite(problem, t, u, component, value) -> str:
+    """What the right-hand side did at (t, u); where plain numbers have no answer it raised, and says so itself."""
+    did = f"returned {value} in component {component}"
+    try:
+        spelled_for_arrays(problem)(t, u, problem.params)
+    except (ArithmeticError, ValueError) as error:
+        did = f"raised {type(error).__name__} ({error})"
+    return (
+        f"the right-hand side {did} at t = {t:.9g}; a square root or logarithm of a negative number, a division by "
+        "zero or an overflow: keep the state in its domain (`project=`), or end `t_span` before"
+    )
+
+
+class Found(Exception):
+    """A number that is not finite: (t, state, component, value, "slope" or "state")."""
+
+
+def first_failure(problem, method, t, u, h):
+    """(t, state, component, value, "slope" or "state") of a step's first number that is not finite, or None."""
+    rhs = array_form(problem)
+
+    def watched(time, state, params):
+        look(time, state, state, "state")
+        slope = np.array(rhs(time, state, params), dtype=float)
+        look(time, state, slope, "slope")
+        return slope
+
+    def look(time, state, values, what):
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            raise Found(time, state, int(bad[0]), float(values[bad[0]]), what)
+
+    try:
+        end = method.one_step(watched, problem.params, t, u, h)
+        look(t + h, end, end, "state")
+    except Found as found:
+        return found.args
+    return None

@@ -1,0 +1,58 @@
+"""A run that keeps no states but those asked for: what large systems have memory for.
+
+The states at the requested times, and what the others tell of stiffness, are found while they are still at hand.
+"""
+
+import numpy as np
+
+from odelab.runs.dense import Dense
+from odelab.stiffness import h_rho as stability
+from odelab.stiffness import indices as stiffness
+
+
+class Points:
+    """Collects the states of a run at `t_eval` alone, or only its end."""
+
+    def __init__(self, engine, t_eval):
+        self.engine, self.problem = engine, engine.problem
+        self.direction = np.sign(self.problem.t_span[1] - self.problem.t_span[0])
+        self.end_alone = t_eval is None
+        self.times = np.zeros(0) if t_eval is None else t_eval
+        self.met = 0
+        self.found = [np.zeros((0, self.problem.size))]
+        self.start = np.array(self.problem.u0)
+        if hasattr(engine, "look_at_stages"):
+            engine.look_at_stages()
+        self.visit(np.array(self.problem.t_span[:1]), self.start[None], np.zeros(0))
+
+    def look(self, chunk, state):
+        """Find the points that lie within a chunk which began at `state`; what is left of it without its states."""
+        if chunk.steps:
+            t, u, h = chunk.at_hand(state)
+            self.visit(t, u, h)
+            if chunk.slope is not None:  # else the engine has measured the steps itself
+                chunk = self.measured(chunk, t, u, h)
+        return chunk.without_states()
+
+    def measured(self, chunk, t, u, h):
+        h_rho = chunk.h_rho
+        if h_rho is None and stability.twin_stages(self.engine.method) is not None:
+            h_rho = stability.h_rho(self.problem, self.engine.method, t[:-1], u[:-1], h)
+        return chunk._replace(sai=stiffness.relative_slope(u[:-1], chunk.slope), h_rho=h_rho)
+
+    def visit(self, t, u, h):
+        """Find the points up to the end of some consecutive steps, all of them on those steps."""
+        ahead = self.times[self.met :]
+        wanted = ahead[(ahead - t[-1]) * self.direction <= 0]
+        if wanted.size:
+            dense = Dense(self.problem, self.engine.method, t, u, h, self.engine.project)
+            self.found.append(dense(wanted))
+            self.met += wanted.size
+        if hasattr(self.engine, "until"):  # an engine that keeps a step at a time must stop behind each point
+            self.engine.until = float(self.times[self.met]) if self.met < self.times.size else self.problem.t_span[1]
+
+    def points(self, t, u):
+        """(times, states) to report of a run that has come to `u` at time `t`."""
+        if self.end_alone:
+            return np.array([self.problem.t_span[0], t]), np.stack([self.start, u])
+        return self.times[: self.met], np.concatenate(self.found)

@@ -1,0 +1,121 @@
+"""h * rho: how near a step is to the stability boundary of its method.
+
+Hairer and Wanner (Solving ODEs II, IV.2): two stages at the same time differ only through the Jacobian, so
+rho ~ ||k_i - k_j|| / ||g_i - g_j||, at no extra evaluation. Where a method has no such pair, a power iteration on
+differences of the right-hand side finds it.
+"""
+
+import functools
+
+import numpy as np
+
+from odelab import core
+from odelab.methods.tableau import Method
+from odelab.problem import array_form
+from odelab.runs.dense import stage_slopes
+
+# Twin stages nearer to each other than this part of the state tell nothing: 8,192 units in its last place leave their
+# slopes a difference that is rounding from the fourth digit on.
+APART = 2.0**-39
+AT_ONCE = 1 << 18  # states times components whose steps are taken again at once; bounds the memory
+NEAR = 0.8  # of the boundary: the I law sweeps through 0.8 ... 1.1 of it on a stiff linear problem
+
+
+@functools.cache
+def twin_stages(method) -> tuple[int, int] | None:
+    """The last two stages at time t + h whose states differ, for the estimate that costs nothing."""
+    if not isinstance(method, Method) or not method.fsal:
+        return None
+    last = method.stages - 1
+    times = method.floats[3]
+    twins = [i for i in range(1, last) if times[i] == times[last]]
+    return (twins[-1], last) if twins else None
+
+
+def h_rho(problem, method: Method, t, u, h) -> np.ndarray:
+    """|h| times the spectral radius along the solution, for steps of size h (k,) from states u (k, n).
+
+    NaN where the twin stages of the method are too near to each other to tell.
+    """
+    if len(t) == 0:
+        return np.zeros(0)
+    with np.errstate(all="ignore"):
+        if twin_stages(method) is None:
+            return np.array([abs(h[i]) * power_iteration(problem, t[i], u[i]) for i in range(len(t))])
+        rows = max(1, AT_ONCE // u.shape[1])
+        pieces = [slice(start, start + rows) for start in range(0, len(t), rows)]
+        return np.concatenate([_of_steps_again(problem, method, t[some], u[some], h[some]) for some in pieces])
+
+
+def _of_steps_again(problem, method, t, u, h):
+    return from_stages(method, u, h, np.moveaxis(stage_slopes(problem, method, t, u, h, end=False), -1, 0))
+
+
+def from_stages(method: Method, u, h, slopes):
+    """The same from the slopes (stages, ..., n) of steps that are still at hand, for a method with twin stages."""
+    twins = twin_stages(method)
+    assert twins is not None
+    first, last = twins
+    h = np.asarray(h)[..., None]
+    # As they were rounded when the slopes were taken there: their difference is exact, that of their formulas is not.
+    states = [u + h * core.combine(method.floats[0][i], slopes, i) for i in twins]
+    stiff = np.linalg.norm(h * (slopes[last] - slopes[first]), axis=-1)
+    apart = np.linalg.norm(states[1] - states[0], axis=-1)
+    told = apart > APART * np.linalg.norm(u, axis=-1)
+    return np.where(told, stiff / np.where(told, apart, 1.0), np.nan)
+
+
+def power_iteration(problem, t, u, iterations=30, tolerance=0.01) -> float:
+    """The spectral radius of the Jacobian at (t, u), by a power iteration on differences of the right-hand side.
+
+    A complex pair makes single ratios oscillate; the geometric mean over the later half does not.
+    """
+    growth: list[float] = []
+    for _, image in iterates(problem, t, u, iterations):
+        growth.append(float(np.linalg.norm(image)))
+        if not growth[-1] > 0 or not np.isfinite(growth[-1]):
+            return growth[-1]
+        if len(growth) > 4 and max(growth[-4:]) <= (1 + tolerance) * min(growth[-4:]):
+            return growth[-1]
+    return float(np.exp(np.mean(np.log(growth[len(growth) // 2 :]))))
+
+
+def leading_eigenvalue(problem, t, u, iterations=30) -> complex:
+    """The eigenvalue of largest modulus of the Jacobian at (t, u), one of a pair if complex; NaN where undefined.
+
+    Ritz values on the last two vectors of the power iteration, which a complex pair spans.
+    """
+    last: list[tuple] = []
+    for pair in iterates(problem, t, u, iterations):
+        if not np.isfinite(pair[1]).all():
+            return complex("nan")
+        if not pair[1].any():
+            return 0j
+        last = [*last[-1:], pair]
+    basis, images = (np.stack(columns, axis=1) for columns in zip(*last, strict=True))
+    projected = np.linalg.lstsq(basis, images, rcond=0.02)[0]  # nearly parallel: one real eigenvalue
+    values = np.linalg.eigvals(projected)
+    return complex(values[np.abs(values).argmax()])
+
+
+def iterates(problem, t, u, iterations):
+    """(v, J v) of a power iteration, ||v|| = 1, each v the normalised product before."""
+    rhs = array_form(problem)
+    base = rhs(t, u, problem.params)
+    scale = 1e-7 * (1.0 + np.linalg.norm(u))
+    direction = np.where(np.arange(len(u)) % 2 == 0, 1.0, -0.7) + 0.1 * base / (1.0 + np.linalg.norm(base))
+    for _ in range(iterations):
+        direction = direction / np.linalg.norm(direction)
+        image = (rhs(t, u + scale * direction, problem.params) - base) / scale
+        yield direction, image
+        direction = image
+
+
+def samples(trajectory, count=24):
+    """(number, t, u, h) of up to `count` steps spread over the run; the last, cut to land on t1, is left out."""
+    steps = max(trajectory.steps - 1, 0)
+    chosen = np.unique(np.linspace(0, steps - 1, min(count, steps)).astype(int)) if steps else np.zeros(0, int)
+    t, h = np.asarray(trajectory.step_t)[chosen], np.asarray(trajectory.h)[chosen]
+    if trajectory.step_u is None:
+        return chosen, t, np.broadcast_to(trajectory.end_u, (len(chosen), len(trajectory.end_u))), h
+    return chosen, t, np.asarray(trajectory.step_u)[chosen], h

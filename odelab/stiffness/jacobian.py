@@ -1,0 +1,169 @@
+"""The Jacobian of a right-hand side, and the maps v -> J v and w -> J' w, each by one of four ways.
+
+"analytic" is the problem's own; "torch" differentiates automatically; "complex" steps into the imaginary direction
+(exact to rounding, analytic functions only); "central" differences need nothing but values. "auto" takes the first of
+analytic, torch (for a tensor state) and central that applies.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab.arrays import library_of, to_numpy
+from odelab.problem import Problem, takes_out
+from odelab.stiffness import differences
+
+__all__ = ["WAYS", "jacobian", "jvp", "vjp"]
+
+WAYS = ("auto", "analytic", "central", "complex", "torch")
+
+
+class Point(NamedTuple):
+    """A right-hand side at one time and state, and the way to differentiate it."""
+
+    rhs: Callable
+    given: Callable | None  # the problem's own Jacobian
+    t: Any
+    u: Any
+    params: Any
+    how: str
+
+    def slope(self, u):
+        """The right-hand side as an array of the state's own kind: real, complex, or a tensor."""
+        if takes_out(self.rhs):
+            out = library_of(u).zeros_like(u)
+            self.rhs(self.t, u, self.params, out)
+            return out
+        answer = self.rhs(self.t, u, self.params)
+        library = library_of(u)
+        if library is np:
+            return np.asarray(answer)
+        if isinstance(answer, tuple | list):
+            return library.stack([library.as_tensor(c, dtype=u.dtype, device=u.device) for c in answer])
+        return answer
+
+
+def jacobian(problem, t=None, u=None, params=None, how: str = "auto"):
+    """df/du at (t, u), (n, n): an array, a tensor for a tensor state, or what the problem's own Jacobian returns.
+
+    `problem` is a Problem, whose start is the default point, or a right-hand side in any of its three forms.
+    """
+    point = _point(problem, t, u, params, how)
+    if point.how == "analytic":
+        return _own(point)
+    if point.how == "torch":
+        import torch
+
+        state = _tensor(torch, point.u)
+        J = _finite(_differentiated(lambda: torch.func.jacrev(point.slope)(state)), point)
+        return J if library_of(point.u) is torch else to_numpy(J)
+    way = {"central": differences.central, "complex": differences.complex_step}[point.how]
+    with np.errstate(all="ignore"):  # what is not finite is refused by name
+        return _finite(way(point.slope, point.u), point)
+
+
+def jvp(problem, t=None, u=None, params=None, how: str = "auto") -> Callable:
+    """The map v -> J v at (t, u), without forming J (except "analytic", which has it); one vector at a time."""
+    point = _point(problem, t, u, params, how)
+    if point.how == "analytic":
+        J = _own(point)
+        return lambda v: J @ v
+    if point.how == "torch":
+        return _torch_product(point, forward=True)
+    product = {"central": differences.central_product, "complex": differences.complex_product}[point.how]
+    return lambda v: product(point.slope, point.u, np.asarray(v, dtype=float))
+
+
+def vjp(problem, t=None, u=None, params=None, how: str = "auto") -> Callable:
+    """The map w -> J' w at (t, u); differences cannot give it without forming J."""
+    point = _point(problem, t, u, params, how)
+    if point.how == "torch":
+        return _torch_product(point, forward=False)
+    J = _own(point) if point.how == "analytic" else jacobian(problem, t, u, params, point.how)
+    return lambda w: J.T @ w
+
+
+def _point(problem, t, u, params, how) -> Point:
+    if how not in WAYS:
+        raise ValueError(f"`how` must be one of {WAYS}, got {how!r}.")
+    given = None
+    rhs = problem
+    if isinstance(problem, Problem):
+        rhs, given = problem.rhs, problem.jacobian
+        t = problem.t_span[0] if t is None else t
+        u = problem.u0 if u is None else u
+        params = problem.params if params is None else params
+    elif not callable(problem):
+        raise TypeError(f"`problem` must be a Problem or a function rhs(t, u, params), got {problem!r}.")
+    if u is None:
+        raise TypeError("`u` is missing: a function, unlike a Problem, has no start to differentiate at.")
+    tensor = library_of(u) is not np
+    u = u if tensor else np.asarray(u, dtype=float)
+    if u.ndim != 1 or len(u) == 0:
+        raise ValueError(f"`u` must be one state, (n,), got shape {tuple(u.shape)}; differentiate a batch one by one.")
+    if not bool(library_of(u).isfinite(u).all()):
+        raise ValueError(f"`u` must be finite, got {u}.")
+    if how == "auto":
+        how = "torch" if tensor else "analytic" if given is not None else "central"
+    if tensor and how != "torch":
+        raise ValueError(f"`how={how!r}` works on NumPy states, but `u` is a tensor; use how='torch' or u.numpy().")
+    if how == "analytic" and given is None:
+        raise ValueError("`how='analytic'` needs the problem's own `jacobian`, and it has none; use how='central'.")
+    return Point(rhs, given, 0.0 if t is None else t, u, () if params is None else params, how)
+
+
+def _own(point: Point):
+    assert point.given is not None  # `_point` saw to it
+    J = point.given(point.t, point.u, point.params)
+    n = len(point.u)
+    if getattr(J, "shape", None) != (n, n):
+        raise ValueError(
+            f"the problem's `jacobian` returned shape {np.shape(J)} for {n} components; it must be (n, n)."
+        )
+    return J
+
+
+def _finite(J, point: Point):
+    finite = np.isfinite(to_numpy(J))
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise ValueError(
+            f"`u` has no finite derivative of component {row} with respect to component {column} at t = {point.t}: "
+            f"the right-hand side is not smooth, or not defined, at {point.u[column]}."
+        )
+    return J
+
+
+def _torch_product(point: Point, forward: bool) -> Callable:
+    """J v (or J' v) by automatic differentiation; the answer is of the kind that the vector was."""
+    import torch
+
+    state = _tensor(torch, point.u)
+
+    def product(v):
+        vector = _tensor(torch, v).to(state)
+        if forward:
+            answer = _differentiated(lambda: torch.func.jvp(point.slope, (state,), (vector,))[1])
+        else:
+            answer = _differentiated(lambda: torch.func.vjp(point.slope, state)[1](vector)[0])
+        return answer if isinstance(v, torch.Tensor) else to_numpy(answer)
+
+    return product
+
+
+def _tensor(torch, value):
+    return value if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))  # a copy: it may be locked
+
+
+def _differentiated(compute: Callable):
+    try:
+        with warnings.catch_warnings():  # torch's own forward mode still calls its deprecated torch.jit.script
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch")
+            return compute()
+    except (TypeError, RuntimeError) as error:
+        raise TypeError(
+            f"`how='torch'` could not follow the right-hand side ({error}); write it with + - * / and `odelab.maths`, "
+            f"or use how='central'."
+        ) from error

@@ -1,0 +1,181 @@
+"""Total Neural Stiffness in closed form, and the two proportions it integrates.
+
+Definition 2 and Section 3.1 of Huang, Liang et al. (2023): delta(M) = E 1[exists t: nsi_t >= max(mu (1 + M1), M2)],
+TNS the integral of delta over all M1, M2 >= 0. For one sample the indicator is that of the union over t of the
+rectangles [0, nsi_t / mu - 1] x [0, nsi_t], all with a corner at the origin, so that
+
+    TNS = E area(union),
+
+(max / mu - 1) * max for one stage, the area under a staircase for several. No grid, no truncation; gradients in torch.
+Only counted blocks enter: the paper leaves out the first block of every stage.
+"""
+
+import numpy as np
+
+from odelab.arrays import floating, library_of, number, to_numpy
+
+__all__ = ["delta", "stiffness_proportion", "tns"]
+
+CHUNK = 1 << 20  # indices at a time: working memory stays near 50 MB whatever the batch
+MEANS = ("sample", "dataset")
+
+
+def tns(nsi, stage, mu: str = "sample"):
+    """The exact TNS of every sample, (N, T), (T,) -> (N,); the paper's number is its mean.
+
+    `nsi` holds counted blocks only, `stage` the stage of each. `mu` is the mean over a stage: the sample's own, or that
+    of all samples (the paper's definition reads either way).
+    """
+    nsi, groups = _checked(nsi, stage, mu)
+    shared = _dataset_means(nsi, groups) if mu == "dataset" else None
+    rows = max(1, CHUNK // nsi.shape[1])
+    areas = [_areas(nsi[start : start + rows], groups, shared) for start in range(0, len(nsi), rows)]
+    return areas[0] if len(areas) == 1 else library_of(nsi).concatenate(areas)
+
+
+def delta(nsi, stage, m1, m2, mu: str = "sample"):
+    """The share of samples that are stiff to the degree (m1, m2), Eq. 5; arrays `m1`, `m2` broadcast to a surface."""
+    values, groups = _checked(nsi, stage, mu)
+    values = to_numpy(values)
+    peaks, means, _ = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
+
+    def reached(x):
+        stiff = peaks >= means * (1.0 + x)
+        return np.where(stiff, peaks, -1.0).max(axis=1)[stiff.any(axis=1)]
+
+    return _surface(reached, len(values), m1, m2, nsi, values.dtype)
+
+
+def stiffness_proportion(nsi, stage, m1, m2, mu: str = "sample"):
+    """The expected share of blocks stiff to the degree (m1, m2), p-hat of Section 3.1.
+
+    The paper's L is read as the number of counted blocks, so that the share of all of them can reach one.
+    """
+    values, groups = _checked(nsi, stage, mu)
+    values = to_numpy(values)
+    _, means, _ = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
+    means = np.broadcast_to(means, (len(values), len(groups)))
+    rows = max(1, CHUNK // values.shape[1])
+
+    def reached(x):
+        for start in range(0, len(values), rows):
+            for s, columns in enumerate(groups):
+                block = values[start : start + rows, columns]
+                yield block[block >= means[start : start + rows, s : s + 1] * (1.0 + x)]
+
+    return _surface(lambda x: np.concatenate(list(reached(x))), values.size, m1, m2, nsi, values.dtype)
+
+
+def _areas(nsi, groups, shared):
+    """Per sample, the area of the union of each stage's largest rectangle, which holds its others."""
+    library = library_of(nsi)
+    peaks, means, above = _profile(nsi, groups, shared)
+    safe = library.where(means > 0, means, library.ones_like(means))  # a stage at rest: mu = max = 0, area 0
+    widths = library.clip(above / safe, 0, None)  # below the mean of all samples there is no rectangle
+    if len(groups) == 1:
+        return _as_precise_as(nsi, (widths * peaks)[:, 0])
+    order = library.argsort(-widths, 1)
+    if library is np:
+        widths, peaks = np.take_along_axis(widths, order, 1), np.take_along_axis(peaks, order, 1)
+        heights = np.maximum.accumulate(peaks, axis=1)
+    else:
+        widths, peaks = widths.gather(1, order), peaks.gather(1, order)
+        heights = peaks.cummax(1).values
+    narrower = library.concatenate([widths[:, 1:], library.zeros_like(widths[:, :1])], 1)
+    return _as_precise_as(nsi, ((widths - narrower) * heights).sum(1))
+
+
+def _profile(nsi, groups, shared):
+    """Per sample and stage the largest index, the mean it is measured by, (N, S) or (1, S), and how far it lies above.
+
+    A mean is formed as the largest minus the mean distance to it: exact for equal indices and never above the largest,
+    so that rounding does not turn ties into misses. That distance is how far above, known where the difference is not.
+    """
+    library = library_of(nsi)
+    peaks = library.stack([library.amax(nsi[:, columns], 1) for columns in groups], 1)
+    if shared is not None:
+        return peaks, shared, peaks - shared
+    distances = [(peaks[:, s : s + 1] - nsi[:, columns]).mean(1) for s, columns in enumerate(groups)]
+    above = library.stack(distances, 1)
+    return peaks, peaks - above, above
+
+
+def _dataset_means(nsi, groups):
+    """The mean of each stage over all samples, (1, S), formed in the same way, in double precision.
+
+    The largest index of a sample may come as near to it as it likes, and single precision would lose the difference.
+    """
+    library = library_of(nsi)
+    columns = library.amax(nsi, 0)
+    peaks = _double(library.stack([library.amax(columns[group], 0) for group in groups]))
+    rows = max(1, CHUNK // nsi.shape[1])
+    distances = []
+    for s, group in enumerate(groups):
+        pieces = [(peaks[s] - _double(nsi[start : start + rows, group])).sum() for start in range(0, len(nsi), rows)]
+        distances.append(sum(pieces) / (len(nsi) * len(columns[group])))
+    return (peaks - library.stack(distances))[None, :]
+
+
+def _double(values):
+    """In double precision, where the device has it."""
+    if library_of(values) is np:
+        return values.astype(np.float64, copy=False)
+    return values if values.device.type == "mps" else values.double()
+
+
+def _as_precise_as(nsi, values):
+    return values.astype(nsi.dtype, copy=False) if library_of(nsi) is np else values.to(nsi.dtype)
+
+
+def _surface(reached, total, m1, m2, like, dtype):
+    """How many of `reached(m1)` are at least m2, over `total`, for every pair of the broadcast `m1`, `m2`."""
+    m1, m2 = _degree("m1", m1), _degree("m2", m2)
+    try:
+        m1, m2 = np.broadcast_arrays(m1, m2)
+    except ValueError:
+        raise ValueError(
+            f"`m1` and `m2` must broadcast, got shapes {m1.shape} and {m2.shape}; a surface is m1[:, None], m2."
+        ) from None
+    shares = np.empty(m1.size)
+    relative, which = np.unique(m1.ravel(), return_inverse=True)
+    absolute = m2.ravel().astype(dtype)  # compared in the precision of the indices, or 0.7 would miss float32(0.7)
+    order = np.argsort(which, kind="stable")
+    for x, points in zip(relative, np.split(order, np.flatnonzero(np.diff(which[order])) + 1), strict=True):
+        thresholds, index = np.unique(absolute[points], return_inverse=True)
+        passed = np.searchsorted(thresholds, reached(float(x)), side="right")
+        at_least = np.cumsum(np.bincount(passed, minlength=len(thresholds) + 1)[::-1])[::-1][1:]
+        shares[points] = at_least[index] / total
+    shares = shares.reshape(m1.shape)
+    library = library_of(like)
+    return number(shares) if library is np else library.as_tensor(shares, dtype=like.dtype, device=like.device)
+
+
+def _degree(name, value) -> np.ndarray:
+    value = to_numpy(floating(name, to_numpy(value))).astype(np.float64)
+    if not (value >= 0).all():
+        raise ValueError(f"`{name}` must be zero or positive, got {float(value[~(value >= 0)][0])}.")
+    return value
+
+
+def _checked(nsi, stage, mu):
+    """The indices, and for every stage its columns: a slice where they are neighbours."""
+    if mu not in MEANS:
+        raise ValueError(f"`mu` must be one of {MEANS}, got {mu!r}.")
+    nsi = floating("nsi", nsi)
+    if nsi.ndim != 2 or 0 in nsi.shape:
+        raise ValueError(
+            f"`nsi` must hold at least one sample of one counted block, (N, T), got shape {tuple(nsi.shape)}; "
+            f"one sample is nsi[None]."
+        )
+    labels = to_numpy(stage)
+    if labels.shape != (nsi.shape[1],):
+        raise ValueError(f"`stage` must hold one label per block, ({nsi.shape[1]},), got shape {labels.shape}.")
+    if not bool(((nsi >= 0) & (nsi < np.inf)).all()):
+        values = to_numpy(nsi)
+        sample, block = np.argwhere(~((values >= 0) & (values < np.inf)))[0]
+        raise ValueError(
+            f"`nsi` must be finite and not negative, got {values[sample, block]} for sample {sample}, block {block}; "
+            f"the first block of a stage is not counted: leave its column out."
+        )
+    groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    return nsi, [slice(g[0], g[-1] + 1) if g[-1] - g[0] + 1 == len(g) else g for g in groups]

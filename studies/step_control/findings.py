@@ -1,0 +1,144 @@
+"""What Table 4 and the tickets support of the paper's claims: verdicts and sentences computed from the numbers."""
+
+import numpy as np
+
+from studies.cifar_tns.findings import Finding, with_sign
+from studies.cifar_tns.tables import interval
+from studies.lab.statistics import UNDECIDED, Estimate, counted, differ
+from studies.step_control import runs as runs
+from studies.step_control.tables import Row, gains
+
+DRAWN = " Figure 5 is a drawing that does not settle what a to d are; these are four readings of it."
+
+
+PLACES = {runs.EVERY: "lottery tickets among all blocks", runs.COUNTED: "lottery tickets among counted blocks"}
+
+
+def findings(cells: dict[str, Row], tickets: dict[str, dict[str, Row]]) -> list[Finding]:
+    """`tickets` by which blocks may hold one."""
+    found = [
+        gain_finding(cells),
+        worse_finding(cells, [*runs.INPUTS], "x_t and x_{t+1} together are the better input.", "Table 4, Section 3.1"),
+        worse_finding(cells, [*runs.ADAPTORS], "The chosen adaptor is the better one.", "Table 4, Figure 5", DRAWN),
+    ]
+    for reading, rows in tickets.items():
+        found += [finding(rows, f"{PLACES[reading]}, Section 3.1") for finding in TICKET_FINDINGS]
+    return [finding for finding in found if finding is not None]
+
+
+def gain_finding(rows) -> Finding | None:
+    """Every row of Table 4 against the plain network."""
+    if not there(rows, runs.PLAIN):
+        return None
+    ours = [name for name in rows if name not in (runs.PLAIN, runs.SE)]
+    beyond = chosen(gains(rows, runs.PLAIN), ours)
+    if not beyond:
+        return None
+    all_of_them = [rows[name].accuracies for name in ours if rows[name].found]
+    p = differ(all_of_them)
+    among = (
+        f" Among the {len(all_of_them)} StepNets themselves an analysis of variance finds p {with_sign(p)}: "
+        + ("they differ beyond chance." if p < 0.05 else "their order may be that of other seeds.")
+        if np.isfinite(p)
+        else ""
+    )
+    return Finding(
+        "StepNet raises the accuracy, with any input and any adaptor.",
+        "Table 4",
+        decided(beyond, +1),
+        f"Points above the plain network: {told(beyond)}.{noise(beyond)}{among}",
+    )
+
+
+def worse_finding(rows, others, claim, where, more="") -> Finding | None:
+    """The paper's choice against the alternatives."""
+    beyond = chosen(gains(rows, runs.OURS), others) if there(rows, runs.OURS) else {}
+    if not beyond:
+        return None
+    words = f"Points above {runs.OURS}, negative where the paper is right: {told(beyond)}.{noise(beyond)}{more}"
+    return Finding(claim, where, decided(beyond, -1), words)
+
+
+def few_finding(rows, where) -> Finding | None:
+    if not there(rows, runs.STIFFEST, runs.NONE):
+        return None
+    beyond = chosen(gains(rows, runs.NONE), [runs.STIFFEST])
+    few = len(rows[runs.STIFFEST].found[0][0].acting)
+    blocks = "block" if few == 1 else f"{few} blocks"
+    return Finding(
+        "Controllers on a small number of blocks are a remarkable improvement.",
+        where,
+        decided(beyond, +1),
+        f"On the stiffest {blocks}, points above the plain network: {told(beyond)}.{noise(beyond)}",
+    )
+
+
+def stiff_finding(rows, where) -> Finding | None:
+    """That these few should be the stiff ones is what the paper's explanation comes to."""
+    beyond = chosen(gains(rows, runs.STIFFEST), [runs.RANDOM, runs.LEAST]) if there(rows, runs.STIFFEST) else {}
+    if not beyond:
+        return None
+    return Finding(
+        "The blocks that need a controller are the stiff ones.",
+        where,
+        decided(beyond, -1),
+        f"Points above the stiffest blocks, negative where the paper is right: {told(beyond)}.{noise(beyond)}"
+        f"{coinciding(rows)}",
+    )
+
+
+def coinciding(rows) -> str:
+    """Where chance drew the stiffest blocks themselves, which makes one network of two rows."""
+    stiffest = {run.stem for run, _ in rows[runs.STIFFEST].found}
+    seeds = [str(run.seed) for run, _ in rows[runs.RANDOM].found if run.stem in stiffest] if runs.RANDOM in rows else []
+    return f" With seed {', '.join(seeds)} the random blocks are the stiffest ones." if seeds else ""
+
+
+def all_finding(rows, where) -> Finding | None:
+    """ "As good" cannot be proved by a difference that is not seen: the interval says how much may be lost."""
+    if not there(rows, runs.STIFFEST, runs.ALL):
+        return None
+    beyond = chosen(gains(rows, runs.STIFFEST), [runs.ALL])
+    estimate = beyond[runs.ALL]
+    words = f"Points of all blocks above the stiffest: {told(beyond)}."
+    if decided(beyond, -1) == UNDECIDED and np.isfinite(estimate.high):
+        words += f" The few may lose up to {max(estimate.high, 0):.2f} points against all."
+    return Finding(
+        "The stiffest blocks alone do as well as all.",
+        where,
+        decided(beyond, -1),
+        words + noise(beyond),
+    )
+
+
+TICKET_FINDINGS = (few_finding, stiff_finding, all_finding)
+
+
+def there(rows, *names) -> bool:
+    return all(name in rows and rows[name].found for name in names)
+
+
+def chosen(estimates: dict[str, Estimate], names) -> dict[str, Estimate]:
+    return {name: estimates[name] for name in names if name in estimates}
+
+
+def decided(beyond: dict[str, Estimate], sign: int) -> str:
+    """The claim holds for a row whose whole interval lies on the side of `sign`, fails where it lies on the other."""
+    right = sum(min(sign * e.low, sign * e.high) > 0 for e in beyond.values())
+    wrong = sum(max(sign * e.low, sign * e.high) < 0 for e in beyond.values())
+    return counted(right, wrong, len(beyond)) if right or wrong else UNDECIDED
+
+
+def told(beyond: dict[str, Estimate]) -> str:
+    return "; ".join(f"{name} {interval(e, '+.2f')}" for name, e in beyond.items())
+
+
+def noise(beyond: dict[str, Estimate]) -> str:
+    """Where differences are no larger than those of another draw of seeds."""
+    if not all(np.isfinite(e.low) for e in beyond.values()):
+        return " With one seed nothing is known of what another would change: no interval, no verdict."
+    within = [name for name, e in beyond.items() if e.low <= 0.0 <= e.high]
+    if not within:
+        return ""
+    which = "This is" if len(beyond) == 1 else "All are" if len(within) == len(beyond) else f"{', '.join(within)}:"
+    return f" {which} within the noise of the seeds."

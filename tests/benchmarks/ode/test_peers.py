@@ -1,0 +1,73 @@
+"""Every peer solves the named problems through its small interface; one that is not installed is skipped."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from benchmarks.ode import cases, contestants
+from benchmarks.ode.peers import PEERS, peer
+
+LIBRARIES = {"scipy": "scipy", "torchdiffeq": "torchdiffeq"} | {n: n for n in ("diffrax", "torchode", "numbalsoda")}
+FOREIGN = pytest.mark.filterwarnings("ignore")  # what other libraries warn of is theirs
+
+
+def offering(kind):
+    return [
+        pytest.param(name, marks=() if name in ("scipy", "torchdiffeq") else pytest.mark.slow)
+        for name in PEERS
+        if hasattr(peer(name), kind)
+    ]
+
+
+@FOREIGN
+@pytest.mark.parametrize("name", offering("single"))
+def test_a_single_run_is_right(name):
+    pytest.importorskip(LIBRARIES[name])
+    problem = ol.problems.van_der_pol(mu=5.0).replace(t_span=(0.0, 20.0))
+    end = peer(name).single(problem, 1e-6, 1e-8)()
+    np.testing.assert_allclose(end, problem.references[0].u, rtol=1e-3)
+    shorter = peer(name).single(problem.replace(t_span=(0.0, 19.0)), 1e-6, 1e-8)()
+    assert abs(shorter - end).max() > 0.1
+
+
+@FOREIGN
+@pytest.mark.parametrize("name", offering("ensemble"))
+@pytest.mark.parametrize("place", [0, 2])
+def test_an_ensemble_is_right(name, place):
+    pytest.importorskip(LIBRARIES[name])
+    case = cases.ensembles(6)[place]
+    run = peer(name).ensemble(case.problem, case.u0, case.params, case.rtol, case.atol, case.first_step)
+    assert case.error(run()) < 1e-3
+    assert case.error(run()[::-1]) > 1e-2
+
+
+@pytest.mark.parametrize("told", ["jac", "jac_sparsity"])
+def test_scipy_s_bdf_uses_what_it_is_told_of_the_jacobian(told):
+    case = cases.brusselator(20, end=0.5)
+    assert case.error(peer("scipy").sparse_bdf(case.problem, 1e-7, 1e-7, told)()) < 1e-5
+    called = []
+    counted = case.problem.replace(
+        jacobian=lambda *at: called.append(1) or ol.problems.brusselator_1d(20).jacobian(*at)
+    )
+    run = peer("scipy").sparse_bdf(counted, 1e-4, 1e-4, told)
+    assert len(called) == (told == "jac_sparsity")
+    run()
+    assert len(called) == 1 if told == "jac_sparsity" else called
+
+
+@pytest.mark.parametrize("name", ["diffrax", "torchode", "numbalsoda"])
+def test_an_absent_library_is_reported(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    case = cases.ensembles(2)[0]
+    found = contestants.peer_ensemble(name, case)
+    assert (found.run, found.missing) == (None, "not installed")
+
+
+def test_the_coarsest_tolerance_that_suffices_is_taken():
+    case = cases.brusselator(10, end=0.5)
+    found = contestants.coarsest(lambda rtol: contestants.scipy_bdf(case, rtol, "jac"), 1e-4)
+    assert case.error(found.run()) <= 1e-4
+    rtol = float(found.name.rsplit(" ", 1)[1])
+    assert case.error(contestants.scipy_bdf(case, 1.8 * rtol, "jac").run()) > 1e-4

@@ -1,0 +1,324 @@
+"""Spectra of blocks: a reduced matrix has the eigenvalues of the whole Jacobian; what cannot be reduced is said."""
+
+import hypothesis
+import hypothesis.strategies as some
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import nn
+
+import netbridge as nb
+from netbridge.spectrum.anatomy import anatomy
+from netbridge.spectrum.chain import NotAChain, chain_of, convolution_of
+from netbridge.spectrum.convolution_matrix import convolution_matrix
+from tests.netbridge.networks import lively
+from tests.netbridge.tracing import foreign
+
+CONTROLLERS = ("constant", "se", "eca", "srm", "sge", "cbam", "ie", nb.asr("se"), nb.controller("constant", value=-0.5))
+
+
+def block_of(controller="constant", bottleneck=False, post_activation=True, width=4, seed=0):
+    """An inner block of a small network, with weights as after training."""
+    torch.manual_seed(seed)
+    options = {"bottleneck": bottleneck, "post_activation": post_activation, "controller": controller}
+    net = nb.resnet(depth=20 if bottleneck else 14, widths=(width,) * 3, family="cifar", **options)
+    return lively(net, seed).double().eval().stages[1].blocks[1]
+
+
+def state_of(block, size=(4, 5), seed=0, post_activation=True):
+    channels = block.branch.layers[0][0].in_channels
+    x = torch.randn((1, channels, *size), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return x.relu() if post_activation else x
+
+
+def dense(function, x):
+    J = torch.autograd.functional.jacobian(lambda u: function(u.clone()), x)
+    return J.reshape(-1, x.numel()).numpy()
+
+
+def distance(values, wanted):
+    """The largest distance in the best pairing; a defective eigenvalue is known to the root of the precision only."""
+    apart = np.abs(values[:, None] - wanted[None])
+    return apart[linear_sum_assignment(apart)].max()
+
+
+def agrees(spectrum, J):
+    wanted = np.linalg.eigvals(J)
+    size = np.abs(wanted).max()
+    assert spectrum.n == len(wanted)
+    assert distance(spectrum.values, wanted) <= 1e-5 * size
+    assert abs(spectrum.max_re - wanted.real.max()) <= 1e-6 * size
+    assert abs(spectrum.min_re - wanted.real.min()) <= 1e-6 * size
+    assert abs(spectrum.values.sum() - np.trace(J)) <= 1e-10 * size * len(J)
+    assert abs((spectrum.values**2).sum() - np.trace(J @ J)) <= 1e-9 * size**2 * len(J)
+
+
+class TestReducedMatrices:
+    @hypothesis.given(
+        controller=some.sampled_from(CONTROLLERS),
+        bottleneck=some.booleans(),
+        post_activation=some.booleans(),
+        part=some.sampled_from(["residual", "block"]),
+        width=some.integers(2, 4).map(lambda w: 2 * w),
+        size=some.tuples(some.integers(2, 4), some.integers(2, 4)),
+        seed=some.integers(0, 1000),
+        bias=some.sampled_from([-2.0, 0.0, 2.0]),
+    )
+    @hypothesis.settings(deadline=None, max_examples=40)
+    def test_have_the_eigenvalues_of_the_whole_jacobian(
+        self, controller, bottleneck, post_activation, part, width, size, seed, bias
+    ):
+        if bottleneck:
+            width, size = 4, (min(size[0], 3), min(size[1], 3))
+        block = block_of(controller, bottleneck, post_activation, width, seed)
+        block.branch.layers[0][1].bias.data.add_(bias)  # most units dead, half of them, hardly any
+        x = state_of(block, size, seed, post_activation)
+        agrees(nb.block_spectrum(block, x, part), dense(block.branch if part == "residual" else block, x))
+
+    @hypothesis.given(part=some.sampled_from(["residual", "block"]), seed=some.integers(0, 100), post=some.booleans())
+    @hypothesis.settings(deadline=None, max_examples=15)
+    def test_give_the_same_ends_without_being_formed(self, part, seed, post):
+        block = block_of(seed=seed, post_activation=post)
+        x = state_of(block, (5, 6), seed, post)
+        full, ends = (nb.block_spectrum(block, x, part, values) for values in ("full", "extremes"))
+        hypothesis.assume(ends.how == "arnoldi")  # a few active units are solved whole
+        assert ends.n == full.n
+        for name in ("max_re", "min_re", "spectral_radius"):
+            assert abs(getattr(ends, name) - getattr(full, name)) <= 1e-8 * full.spectral_radius
+
+    def test_count_exact_zeros_and_ones(self):
+        """Dead outputs are zeros of the block, live outputs over dead hidden units ones."""
+        block, x = block_of(), state_of(block_of())
+        hidden = (block.branch.bn1(block.branch.conv1(x)) > 0).sum().item()
+        alive = (block(x) > 0).sum().item()
+        branch, whole = nb.block_spectrum(block, x), nb.block_spectrum(block, x, "block")
+        assert (branch.values == 0).sum() == x.numel() - hidden
+        assert (whole.values == 0).sum() == x.numel() - alive
+        assert hidden < alive
+        assert (whole.values == 1).sum() == alive - hidden
+        assert whole.zero == pytest.approx(1 - alive / x.numel())
+
+    def test_stand_for_blocks_that_are_dead_throughout(self):
+        block, x = block_of(), state_of(block_of())
+        block.branch.bn1.bias.data.fill_(-1e3)
+        branch, whole = nb.block_spectrum(block, x), nb.block_spectrum(block, x, "block")
+        assert (branch.values == 0).all()
+        assert set(whole.values) <= {0.0, 1.0}
+        block.branch.bn2.bias.data.fill_(-1e3)
+        assert (nb.block_spectrum(block, x, "block").values == 0).all()
+
+    def test_stay_exact_when_normalisations_are_folded_away(self):
+        net = lively(nb.resnet(depth=14, widths=(4, 4, 4))).double().eval()
+        x = state_of(net.blocks[1])
+        wanted = nb.block_spectrum(net.blocks[1], x, "block").values
+        got = nb.block_spectrum(nb.fold(net).blocks[1], x, "block").values
+        assert distance(got, wanted) < 1e-10
+
+    def test_single_precision_is_near_double(self):
+        block, x = block_of(), state_of(block_of())
+        rough, exact = (nb.block_spectrum(block, x, "block", dtype=dtype) for dtype in (torch.float32, torch.float64))
+        assert rough.values.dtype == np.complex64
+        assert distance(rough.values, exact.values) < 1e-3
+        assert (rough.values == 0).sum() == (exact.values == 0).sum()
+
+
+class TestGates:
+    @pytest.mark.parametrize("controller", ["se", "stepnet", "sge"])
+    def test_frozen_gates_are_held_at_their_value(self, controller):
+        block = block_of(controller)
+        x = state_of(block)
+        with torch.no_grad():
+            h = block.controller(x, block.branch(x))
+        frozen = nb.block_spectrum(block, x, "block", gate="frozen")
+        agrees(frozen, dense(lambda u: torch.relu(u + h * block.branch(u)), x))
+        assert distance(nb.block_spectrum(block, x, "block", gate=h).values, frozen.values) < 1e-12
+        assert distance(nb.block_spectrum(block, x, "block").values, frozen.values) > 1e-3
+
+    def test_a_given_step_size_is_used(self):
+        block = block_of()
+        x = state_of(block)
+        half = nb.block_spectrum(block, x, "block", gate=0.5)
+        agrees(half, dense(lambda u: torch.relu(u + 0.5 * block.branch(u)), x))
+        with pytest.raises(ValueError, match=r"`gate` must be 'live', 'frozen', or a step size that broadcasts"):
+            nb.block_spectrum(block, x, "block", gate=torch.ones(7))
+
+    @pytest.mark.parametrize("post_activation", [True, False])
+    def test_gates_that_see_the_state_are_differentiated_as_a_whole(self, post_activation):
+        """StepNet; its dead outputs are exact zeros all the same."""
+        block = block_of("stepnet", post_activation=post_activation)
+        x = state_of(block, (5, 6), post_activation=post_activation)
+        agrees(nb.block_spectrum(block, x, "block"), dense(block, x))
+        ends = nb.block_spectrum(block, x, "block", "extremes")
+        wanted = np.linalg.eigvals(dense(block, x)).real
+        assert abs(ends.max_re - wanted.max()) < 1e-8
+        assert abs(ends.min_re - wanted.min()) < 1e-8
+
+
+class TestForeignBlocks:
+    @pytest.mark.parametrize("part", ["residual", "block"])
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: foreign.VisionBasic(4, 4),
+            lambda: foreign.VisionBottleneck(16, 4),
+            lambda: foreign.TimmBlock(4, 4),
+            lambda: foreign.TimmBlock(4, 4, attn=foreign.TimmSE),
+            lambda: foreign.HandBlock(4, 4),
+            lambda: foreign.HandPreBlock(4, 4),
+        ],
+    )
+    def test_are_taken_apart_and_reduced(self, make, part):
+        torch.manual_seed(0)
+        block = foreign.shaken(make()).double()
+        x = torch.rand(1, 16 if isinstance(block, foreign.VisionBottleneck) else 4, 4, 4, dtype=torch.float64)
+        parts = anatomy(block, x)
+        assert parts.layers is not None, parts.reason
+        agrees(nb.block_spectrum(block, x, part), dense(parts.branch if part == "residual" else block, x))
+
+    def test_a_gate_can_be_frozen(self):
+        torch.manual_seed(0)
+        block = foreign.shaken(foreign.TimmBlock(4, 4, attn=foreign.TimmSE)).double()
+        x = torch.rand(1, 4, 4, 4, dtype=torch.float64)
+        parts = anatomy(block, x)
+        f = parts.branch(x)
+        h = (block.se(f) / f).detach()
+        agrees(
+            nb.block_spectrum(block, x, "block", gate="frozen"),
+            dense(lambda u: torch.relu(u + h * parts.branch(u)), x),
+        )
+
+    @pytest.mark.parametrize("values", ["full", "extremes"])
+    def test_transformers_are_differentiated_automatically(self, values):
+        torch.manual_seed(0)
+        block = foreign.EncoderBlock(8).double().eval()
+        x = torch.randn(1, 6, 8, dtype=torch.float64)
+        for part, function in (("block", block), ("residual", lambda u: block(u) - u)):
+            spectrum = nb.block_spectrum(block, x, part, values)
+            wanted = np.linalg.eigvals(dense(function, x))
+            assert abs(spectrum.max_re - wanted.real.max()) < 1e-9
+            assert abs(spectrum.min_re - wanted.real.min()) < 1e-9
+
+
+class TestDownSampling:
+    @pytest.mark.parametrize("part", ["residual", "block"])
+    @pytest.mark.parametrize("ours", [True, False])
+    def test_has_singular_values_and_no_eigenvalues(self, part, ours):
+        torch.manual_seed(0)
+        if ours:
+            block = lively(nb.resnet(depth=14, widths=(4, 8, 8), shortcut="B")).double().eval().stages[1].blocks[0]
+            branch = block.branch
+        else:
+            block = foreign.shaken(foreign.HandBlock(4, 8, 2)).double()
+            branch = anatomy(block, torch.rand(1, 4, 6, 6, dtype=torch.float64)).branch
+        x = torch.rand(1, 4, 6, 6, dtype=torch.float64)
+        spectrum = nb.block_spectrum(block, x, part)
+        wanted = np.linalg.svd(dense(branch if part == "residual" else block, x), compute_uv=False)
+        np.testing.assert_allclose(spectrum.singular_values, wanted, atol=1e-12)
+        assert spectrum.values is None
+        assert "72 x 144 map is not square" in str(spectrum)
+        few = nb.block_spectrum(block, x, part, "extremes", k=3)
+        np.testing.assert_allclose(few.singular_values, wanted[:3], rtol=1e-8)
+
+    def test_between_spaces_of_one_size_has_no_eigenvalues_either(self):
+        block = foreign.shaken(foreign.HandBlock(4, 16, 2)).double()
+        with pytest.raises(ValueError, match=r"maps \(4, 4, 4\) to \(16, 2, 2\): a Jacobian between different spaces"):
+            nb.block_spectrum(block, torch.rand(1, 4, 4, 4, dtype=torch.float64))
+
+
+class TestConvolutionMatrices:
+    @hypothesis.given(
+        kernel=some.tuples(some.integers(1, 3), some.integers(1, 3)),
+        stride=some.tuples(some.integers(1, 3), some.integers(1, 3)),
+        padding=some.tuples(some.integers(0, 2), some.integers(0, 2)),
+        dilation=some.integers(1, 2),
+        groups=some.sampled_from([1, 2, 4]),
+        size=some.tuples(some.integers(5, 8), some.integers(5, 8)),
+        seed=some.integers(0, 1000),
+    )
+    @hypothesis.settings(deadline=None, max_examples=60)
+    def test_do_what_the_convolution_does(self, kernel, stride, padding, dilation, groups, size, seed):
+        torch.manual_seed(seed)
+        conv = nn.Conv2d(4, 8, kernel, stride, padding, dilation, groups, bias=False).double()
+        x = torch.randn(1, 4, *size, dtype=torch.float64)
+        placed, y = convolution_of(conv, torch.float64), conv(x).detach()
+        matrix = convolution_matrix(placed, size)
+        np.testing.assert_allclose(matrix @ x.flatten().numpy(), y.flatten().numpy(), atol=1e-12)
+        w = torch.randn_like(y)
+        adjoint = placed.transposed(w, size).flatten().numpy()
+        np.testing.assert_allclose(matrix.T @ w.flatten().numpy(), adjoint, atol=1e-12)
+        rows, columns = np.random.default_rng(seed).random(matrix.shape[0]) < 0.5, np.arange(matrix.shape[1]) % 3 == 0
+        part = convolution_matrix(placed, size, rows, columns)
+        np.testing.assert_array_equal(part.toarray(), matrix.toarray()[rows][:, columns])
+
+
+class TestChains:
+    def test_fold_what_they_are_made_of(self):
+        torch.manual_seed(0)
+        layers = [nn.BatchNorm2d(3), nn.ReLU(), nn.Conv2d(3, 4, 3, padding="same"), nn.BatchNorm2d(4), nn.Dropout()]
+        branch = foreign.shaken(nn.Sequential(*layers, nn.ReLU(), nn.Conv2d(4, 3, 1, bias=False))).double()
+        x = torch.randn(2, 3, 5, 5, dtype=torch.float64)
+        y = x
+        chain = chain_of(branch, torch.float64)
+        for layer in chain:
+            y = layer(y)
+        assert [type(layer).__name__ for layer in chain] == ["Scaling", "Relu", "Convolution", "Relu", "Convolution"]
+        torch.testing.assert_close(y, branch(x), rtol=1e-12, atol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("module", "reason"),
+        [
+            (nn.GELU(), "a GELU is neither"),
+            (nn.Conv2d(3, 3, 3, padding=1, padding_mode="circular"), "a Conv2d is neither"),
+            (nn.BatchNorm2d(3, track_running_stats=False), "a BatchNorm2d is neither"),
+            (nn.InstanceNorm2d(3), "a InstanceNorm2d is neither"),
+        ],
+    )
+    def test_end_at_anything_else(self, module, reason):
+        with pytest.raises(NotAChain, match=reason):
+            chain_of(nn.Sequential(module).eval(), torch.float64)
+
+
+def test_states_of_every_block(images):
+    net = lively(nb.resnet(depth=14, widths=(4, 4, 4))).eval()
+    states = nb.block_states(net, images)
+    assert list(states) == net.block_names
+    with torch.no_grad():
+        x = net.stem(images)
+        for name, block in zip(net.block_names, net.blocks, strict=True):
+            torch.testing.assert_close(states[name], x)
+            x = block(x)
+    other = foreign.shaken(foreign.VisionResNet())
+    assert list(nb.block_states(other, images)) == ["layer1.0", "layer1.1", "layer2.0", "layer2.1"]
+    assert list(nb.block_states(other, images, "layer2.1")) == ["layer2.1"]
+    assert nb.block_states(net.train(), images).keys() == states.keys()
+    assert net.training
+
+
+def test_the_block_itself_is_left_alone(images):
+    block = block_of("se")
+    x = state_of(block)
+    before = [tensor.clone() for tensor in block.state_dict().values()]
+    nb.block_spectrum(block.float().train(), x.float().numpy(), "block")
+    assert block.training
+    assert next(block.parameters()).dtype == torch.float32
+    assert all(torch.equal(a.float(), b.float()) for a, b in zip(before, block.state_dict().values(), strict=True))
+
+
+def test_what_cannot_be_asked_is_refused():
+    block, x = block_of(), state_of(block_of())
+    for arguments, match in (
+        ((block, x, "branch"), r"`part` must be one of \('residual', 'block'\), got 'branch'"),
+        ((block, x, "block", "some"), r"`values` must be one of .* got 'some'"),
+        ((block, torch.cat([x, x])), r"`x` must be one state, \(1, ...\), got shape \(2, 4, 4, 5\)"),
+        ((block, x * torch.nan), r"`x` must be finite"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            nb.block_spectrum(*arguments)
+    with pytest.raises(TypeError, match=r"`block` must be a torch module"):
+        nb.block_spectrum("layer1.0", x)
+    with pytest.raises(ValueError, match=r"`dtype` must be torch.float32 or torch.float64, got torch.float16"):
+        nb.block_spectrum(block, x, dtype=torch.float16)
+    huge = foreign.EncoderBlock(64).double().eval()
+    with pytest.raises(ValueError, match=r"would form a Jacobian of 32768 x 32768 \(8 GiB\).* use values=\"extremes\""):
+        nb.block_spectrum(huge, torch.randn(1, 512, 64), "block", "full")

@@ -1,0 +1,138 @@
+"""Which layers take up a constant, and that they then compute the same (the ASR paper, appendix B)."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import netbridge as nb
+from tests.netbridge import networks
+
+LARGEST = {torch.float32: 1e-6, torch.float64: 1e-12}
+
+
+class Offset(nn.Module):
+    """Something with a precision, for layers without tensors of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.offset = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        return x + self.offset
+
+
+FOLLOWED = {
+    "BatchNorm2d": (nn.BatchNorm2d(6), 6, (3, 6, 5, 5)),
+    "BatchNorm2d without scale": (nn.BatchNorm2d(6, affine=False), 6, (3, 6, 5, 5)),
+    "BatchNorm1d": (nn.BatchNorm1d(6), 6, (3, 6)),
+    "InstanceNorm2d": (nn.InstanceNorm2d(6, affine=True), 6, (3, 6, 5, 5)),
+    "InstanceNorm2d as it comes": (nn.InstanceNorm2d(6), 6, (3, 6, 5, 5)),
+    "GroupNorm": (nn.GroupNorm(3, 6), 6, (3, 6, 5, 5)),
+    "GroupNorm without scale": (nn.GroupNorm(3, 6, affine=False), 6, (3, 6, 5, 5)),
+    "LayerNorm": (nn.LayerNorm(6), 6, (3, 4, 6)),
+    "LayerNorm without scale": (nn.LayerNorm(6, elementwise_affine=False), 6, (3, 4, 6)),
+    "LayerNorm without shift": (nn.LayerNorm(6, bias=False), 6, (3, 4, 6)),
+    "LayerNorm over maps": (nn.LayerNorm((6, 5, 5)), 6, (3, 6, 5, 5)),
+    "Conv2d": (nn.Conv2d(4, 6, 3), 6, (3, 4, 5, 5)),
+    "Conv2d without bias, grouped": (nn.Conv2d(4, 6, 3, groups=2, bias=False), 6, (3, 4, 5, 5)),
+    "Conv1d": (nn.Conv1d(4, 6, 3), 6, (3, 4, 5)),
+    "ConvTranspose2d": (nn.ConvTranspose2d(4, 6, 3), 6, (3, 4, 5, 5)),
+    "ConvTranspose2d grouped": (nn.ConvTranspose2d(4, 6, 3, groups=2), 6, (3, 4, 5, 5)),
+    "Linear": (nn.Linear(4, 6), 6, (3, 4)),
+    "Linear, features last": (nn.Linear(4, 6), 6, (3, 6, 5, 4)),
+    "Linear over tokens": (nn.Linear(4, 6, bias=False), 6, (3, 7, 4)),
+    "SelfAttention": (nb.SelfAttention(6, heads=2), 6, (3, 4, 6)),
+    "SelfAttention without bias": (nb.SelfAttention(6, bias=False), 6, (3, 4, 6)),
+    "Sequential": (nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 6), nn.Dropout(0.1)), 6, (3, 7, 4)),
+}
+
+
+@pytest.mark.parametrize("precision", LARGEST)
+@pytest.mark.parametrize("followed", FOLLOWED)
+@pytest.mark.parametrize("controller", [nb.asr("ie", spread=1.0), nb.controller("constant", value=0.3)], ids=str)
+def test_every_predecessor_takes_up_a_constant(followed, controller, precision):
+    layer, channels, shape = copy.deepcopy(FOLLOWED[followed])
+    net = nn.Sequential(Offset(), nb.Gated(layer, controller, channels))
+    net = networks.lively(net).to(precision).eval()
+    x = torch.randn(shape, dtype=precision)
+    with torch.no_grad():
+        merged = nb.merge(net)
+        assert type(merged[1]) is type(layer)
+        assert networks.relative_error(merged(x), net(x)) < LARGEST[precision]
+        assert not torch.allclose(merged(x), net[1].layer(x))  # there was something to merge
+
+
+@pytest.mark.parametrize("precision", LARGEST)
+def test_attention_with_an_output_projection(precision):
+    gated = nb.Gated(nn.MultiheadAttention(6, 2, batch_first=True), nb.asr("ie", spread=1.0), 6)
+    gated = networks.lively(gated).to(precision).eval()
+    x = torch.randn(3, 4, 6, dtype=precision)
+    with torch.no_grad():
+        got, weights = nb.merge(gated)(x, x, x)
+        wanted, same = gated(x, x, x)
+        assert networks.relative_error(got, wanted) < LARGEST[precision]
+        assert torch.equal(weights, same)
+
+
+def test_the_values_of_attention_carry_the_constant():
+    """Appendix B (4): queries and keys are untouched."""
+    gated = networks.lively(nb.Gated(nb.SelfAttention(6, heads=2), nb.asr("ie", spread=1.0), 6)).eval()
+    h = gated.controller(None, torch.zeros(1, 1, 6))[0, 0]
+    merged = nb.merge(gated)
+    assert torch.equal(merged.query.weight, gated.layer.query.weight)
+    assert torch.equal(merged.key.weight, gated.layer.key.weight)
+    assert torch.allclose(merged.value.weight, h[:, None] * gated.layer.value.weight)
+    assert torch.allclose(merged.value.bias, h * gated.layer.value.bias)
+
+
+def test_attention_by_hand():
+    attention = nb.SelfAttention(4, heads=2).double()
+    x = torch.randn(2, 3, 4, dtype=torch.float64)
+    q, k, v = (part(x) for part in (attention.query, attention.key, attention.value))
+    parts = [
+        torch.softmax(q[..., s] @ k[..., s].transpose(1, 2) / 2**0.5, dim=-1) @ v[..., s]
+        for s in (slice(0, 2), slice(2, 4))
+    ]
+    assert torch.allclose(attention(x), torch.cat(parts, dim=-1))
+
+
+def test_a_transformer_encoder_merges(images):
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            step = nb.asr("se", activation="tanh", init=0.5)
+            self.norm1, self.norm2 = nn.LayerNorm(16), nn.LayerNorm(16)
+            self.attention = nb.Gated(nn.Sequential(nb.SelfAttention(16, 4), nn.Linear(16, 16)), step, 16)
+            self.mlp = nb.Gated(nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16)), step, 16)
+
+        def forward(self, x):
+            x = x + self.attention(self.norm1(x))
+            return x + self.mlp(self.norm2(x))
+
+    net = networks.lively(nn.Sequential(Encoder(), Encoder())).double()
+    x = torch.randn(2, 5, 16, dtype=torch.float64)
+    merged = nb.merge(net)
+    assert not any(isinstance(module, nb.Gated) for module in merged.modules())
+    assert networks.relative_error(merged(x), net(x)) < 1e-12
+
+
+def test_a_layer_of_ones_own_can_be_taught():
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            return self.factor * x
+
+    gated = nb.Gated(Scale(), nb.controller("constant", value=0.5), 3)
+    with pytest.raises(ValueError, match="Scale: a Scale cannot take up a constant exactly"):
+        nb.merge(gated)
+
+    @nb.absorb.register
+    def _(layer: Scale, h):
+        layer.factor.mul_(h)
+
+    assert torch.equal(nb.merge(gated)(torch.ones(3)), torch.full((3,), 0.5))

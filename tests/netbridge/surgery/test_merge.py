@@ -1,0 +1,221 @@
+"""Merging and folding: the same function with less in it, or a refusal that names the block."""
+
+import copy
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+import torch
+from torch import nn
+
+import netbridge as nb
+from tests.netbridge import networks
+
+LARGEST = {torch.float32: 1e-6, torch.float64: 1e-12}
+CONSTANTS = [nb.asr("se"), nb.asr("eca", uses=2), nb.asr("srm"), nb.asr("dia"), nb.asr("stepnet"), nb.asr(None)]
+CONSTANTS += [nb.asr("ie", learnable=False, spread=0.3), nb.controller("constant", value=-0.3)]
+
+
+@hypothesis.settings(deadline=None, max_examples=20)
+@hypothesis.given(
+    controller=some.sampled_from(CONSTANTS),
+    precision=some.sampled_from(list(LARGEST)),
+    bottleneck=some.booleans(),
+    post_activation=some.booleans(),
+    shortcut=some.sampled_from("AB"),
+    grid=some.sampled_from([{}, {"method": "RK4"}, {"depth_factor": 2}, {"weights": "interpolated"}]),
+    training=some.booleans(),
+)
+def test_merged_and_folded_are_the_same_function(
+    controller, precision, bottleneck, post_activation, shortcut, grid, training
+):
+    if grid.get("depth_factor") == 2 and "dia" in repr(controller):
+        return
+    net = nb.resnet(
+        11 if bottleneck else 14,
+        controller=controller,
+        bottleneck=bottleneck,
+        post_activation=post_activation,
+        shortcut=shortcut,
+        widths=(8, 8, 16),
+        **grid,
+    )
+    net = networks.lively(net).to(precision).train(training)
+    images = torch.randn(2, 3, 16, 16, dtype=precision)
+    with torch.no_grad():
+        merged = nb.merge(net)
+        assert merged.training is training
+        assert networks.relative_error(merged(images), copy.deepcopy(net)(images)) < LARGEST[precision]
+        folded = nb.fold(merged)
+        assert networks.relative_error(folded(images), merged.eval()(images)) < LARGEST[precision]
+        straight = nb.fold(net)
+        assert networks.relative_error(straight(images), net.eval()(images)) < LARGEST[precision]
+
+
+@pytest.mark.parametrize("depth", [56, 164])
+def test_deep_networks_stay_exact(depth, images):
+    for precision, largest in LARGEST.items():
+        net = networks.lively(nb.resnet(depth, controller=nb.asr("se"))).to(precision).eval()
+        x = images[:2, :, ::2, ::2].to(precision)
+        with torch.no_grad():
+            wanted = net(x)
+            assert networks.relative_error(nb.merge(net)(x), wanted) < largest
+            assert networks.relative_error(nb.fold(nb.merge(net))(x), wanted) < largest
+
+
+def test_a_merged_network_is_a_plain_one():
+    with torch.device("meta"):
+        plain = nb.resnet(164)
+    net = networks.lively(nb.resnet(164, controller=nb.asr("se")))
+    merged = nb.merge(net)
+    assert sum(p.numel() for p in net.parameters()) == 1_706_218 + 202_104 + 8_064 - 2_064
+    assert sum(p.numel() for p in merged.parameters()) == 1_704_154
+    assert list(merged.state_dict()) == list(plain.state_dict())
+    assert merged.config == plain.config
+    folded = nb.fold(merged)
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
+    assert not any(p.requires_grad is False for p in folded.parameters())
+
+
+def test_a_memory_is_followed_from_block_to_block(images):
+    """DIA's head is constant per block, and another constant in the next one."""
+    net = networks.lively(nb.resnet(20, controller=nb.asr("dia"))).double().eval()
+    merged = nb.merge(net)
+    assert list(merged.state_dict()) == list(nb.resnet(20).state_dict())
+    with torch.no_grad():
+        assert networks.relative_error(merged(images.double()), net(images.double())) < 1e-12
+
+
+def test_merging_leaves_the_original_alone(images):
+    net = networks.lively(nb.resnet(14, controller=nb.asr("se")))
+    before = copy.deepcopy(net.state_dict())
+    nb.fold(nb.merge(net))
+    assert all(torch.equal(before[name], tensor) for name, tensor in net.state_dict().items())
+    assert net.training
+
+
+def test_a_live_module_beside_the_constant_stays(images):
+    for beside in ("se", "dia"):
+        net = networks.lively(nb.resnet(14, controller=nb.asr("se", beside=beside))).double().eval()
+        merged = nb.merge(net)
+        assert merged.config["controllers"] == [beside] * 6
+        assert list(merged.state_dict()) == list(nb.resnet(14, controller=beside).state_dict())
+        with torch.no_grad():
+            assert networks.relative_error(merged(images.double()), net(images.double())) < 1e-12
+
+
+def test_preactivation_keeps_the_normalisations_after_additions(images):
+    folded = nb.fold(networks.lively(nb.resnet(29, post_activation=False)))
+    kept = {name for name, module in folded.named_modules() if isinstance(module, nn.BatchNorm2d)}
+    assert kept == {f"{block}.branch.bn1" for block in folded.block_names} | {"head.bn"}
+
+
+@pytest.mark.parametrize("controller", ["se", "stepnet", "iebn", "sge", "cbam", "dia"])
+def test_live_controllers_are_refused_by_block(controller):
+    first = 1 if controller == "stepnet" else 0
+    with pytest.raises(ValueError, match=f"stages.0.blocks.{first}: controller {controller} depends on its input"):
+        nb.merge(nb.resnet(14, controller=controller))
+
+
+def test_keep_live_merges_the_rest(images):
+    net = nb.swap(nb.resnet(14, controller=nb.asr("se")), "se", on=[2])
+    networks.lively(net).eval()
+    merged = nb.merge(net, keep_live=True)
+    assert merged.config["controllers"] == ["constant"] * 2 + ["se"] + ["constant"] * 3
+    with torch.no_grad():
+        assert networks.relative_error(merged(images), net(images)) < 1e-6
+    gated = nn.Sequential(
+        nb.Gated(nn.Conv2d(3, 3, 1), "se", 3), nb.Gated(nn.Conv2d(3, 3, 1), nb.asr("se", beside="se"), 3)
+    )
+    with pytest.raises(ValueError, match="0: controller se depends on its input"):
+        nb.merge(gated)
+    kept = nb.merge(gated, keep_live=True)
+    assert isinstance(kept[0], nb.Gated)
+    assert networks.relative_error(kept(images), gated(images)) < 1e-6
+
+
+def tied():
+    layer = nn.Linear(4, 4)
+    return nn.Sequential(nb.Gated(layer, nb.asr("ie"), 4), layer)
+
+
+def twice():
+    gated = nb.Gated(nn.Linear(4, 4), nb.asr("ie"), 4)
+    return nn.Sequential(gated, gated)
+
+
+REFUSED = {
+    "slopes between blocks": (
+        lambda: nb.resnet(14, controller=nb.asr("se"), method="RK4", weights="interpolated"),
+        r"stages.0.blocks.0: .*weights=\"interpolated\"",
+    ),
+    "a memory on a refined grid": (
+        lambda: nb.resnet(14, controller=nb.asr("dia"), depth_factor=2),
+        "stages.0.blocks.0: .*refined grid",
+    ),
+    "an unknown layer": (
+        lambda: nb.Gated(nn.GELU(), nb.asr("ie"), 4),
+        "GELU: a GELU cannot take up a constant exactly",
+    ),
+    "tied weights": (tied, "0: its Linear shares parameters with another layer"),
+    "one module twice": (twice, "shares parameters"),
+    "a parametrised layer": (
+        lambda: nn.Sequential(nb.Gated(nn.utils.parametrizations.weight_norm(nn.Linear(4, 4)), nb.asr("ie"), 4)),
+        "0: the weight of this .*Linear comes from a parametrisation",
+    ),
+    "other channels": (
+        lambda: nb.Gated(nn.Linear(4, 4), nb.asr("ie"), 3),
+        "Linear: 3 step sizes do not fit the 4 channels",
+    ),
+    "an empty sequence": (lambda: nb.Gated(nn.Sequential(nn.Identity()), nb.asr("ie"), 3), "holds no layer"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_exact_is_refused(case):
+    make, words = REFUSED[case]
+    with pytest.raises(ValueError, match=words):
+        nb.merge(make())
+
+
+def test_fold_refuses():
+    with pytest.raises(ValueError, match=r"stages.0.blocks.0.branch.bn1: iebn's normalisation scales by its input"):
+        nb.fold(nb.resnet(14, controller="iebn"))
+    with pytest.raises(ValueError, match=r"stages.0.blocks.0: its weights are mixed"):
+        nb.fold(nb.resnet(14, method="RK4", weights="interpolated"))
+    net = nb.resnet(14)
+    net.blocks[3].branch.bn2 = nn.BatchNorm2d(32, track_running_stats=False)
+    with pytest.raises(ValueError, match=r"stages.1.blocks.1.branch.bn2: .* without running statistics"):
+        nb.fold(net)
+    with pytest.raises(ValueError, match=r"no nn.Sequential in which"):
+        nb.fold(nn.Linear(2, 2))
+    for reparametrise in (nb.merge, nb.fold):
+        with pytest.raises(TypeError, match="`net` must be a network, got int"):
+            reparametrise(3)
+    for owner in (nb.controller("dia"), "iebn"):
+        with pytest.raises(ValueError, match="needs the blocks of a stage"):
+            nb.Gated(nn.Linear(2, 2), owner, 2)
+
+
+def test_folding_sequences_of_other_modules(images):
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 3, bias=False),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Sequential(nn.Conv2d(4, 5, 3), nn.BatchNorm2d(5)),
+    )
+    networks.lively(net).double().eval()
+    folded = nb.fold(net)
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
+    assert networks.relative_error(folded(images.double()), net(images.double())) < 1e-12
+    shared = nn.Conv2d(3, 3, 1)
+    with pytest.raises(ValueError, match="0: it shares parameters"):
+        nb.fold(nn.Sequential(shared, nn.BatchNorm2d(3), shared))
+
+
+def test_folding_twice_is_folding_once(images):
+    once = nb.fold(networks.lively(nb.resnet(14)))
+    assert torch.equal(nb.fold(once)(images), once(images))
+    swapped = nb.swap(once, "se")
+    assert swapped(images).shape == (4, 10)
+    assert swapped.config["folded"] is True

@@ -1,0 +1,51 @@
+"""log2 and exp2 without `pow`: against the library's, and against each other."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from odelab.control import powers
+
+positive = st.floats(min_value=np.finfo(float).tiny, max_value=np.finfo(float).max)
+
+
+@given(x=positive)
+@example(x=1.0)
+@example(x=0.5)
+@example(x=math.sqrt(0.5))
+@example(x=np.nextafter(math.sqrt(0.5), 0.0))
+@example(x=np.nextafter(1.0, 0.0))
+@example(x=np.nextafter(1.0, 2.0))
+def test_log2_is_the_librarys_to_rounding(x):
+    assert abs(powers.log2(x) - math.log2(x)) <= 1e-15 * abs(math.log2(x))
+
+
+@given(x=st.floats(-1000.0, 1000.0))
+@example(x=0.0)
+@example(x=0.5)
+@example(x=-0.5)
+def test_exp2_is_the_librarys_to_rounding(x):
+    assert abs(powers.exp2(x) - math.exp2(x)) <= 1e-15 * math.exp2(x)
+
+
+@given(whole=st.integers(-1000, 1000))
+def test_powers_of_two_are_exact(whole):
+    assert powers.exp2(float(whole)) == 2.0**whole
+    assert powers.log2(2.0**whole) == whole
+
+
+@given(x=positive, root=st.sampled_from([2, 3, 5, 8]))
+def test_a_root_by_way_of_the_logarithm(x, root):
+    assert powers.exp2(powers.log2(x) / root) == pytest.approx(math.pow(x, 1.0 / root), rel=1e-13)
+
+
+def test_compiled_code_gives_the_same_bits():
+    from numba import njit
+
+    log2, exp2 = njit(powers.log2), njit(powers.exp2)
+    for x in np.random.default_rng(0).lognormal(0.0, 30.0, 200):
+        assert log2(x) == powers.log2(x)
+        assert exp2(np.log(x)) == powers.exp2(np.log(x))

@@ -1,0 +1,227 @@
+"""Step-size control: its fixed point, limits, memory and beginning, on an error model e = phi h^k."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.integrate._ivp.common import select_initial_step
+
+import odelab as ol
+from odelab.control import feedback as control
+from odelab.control.controllers import SET_POINT, Start, initial_step
+from tests.odelab.solver_cases import CIRCLE, PENDULUM, Recorder, replayed
+
+CLIPPED = ("i", "pi42", "pi33", "pi34")
+SMOOTH = tuple(name for name in ol.LAWS if name not in CLIPPED)
+SETTLING = tuple(name for name in ol.LAWS if name not in ("pc11", "h0321"))
+every_law = pytest.mark.parametrize("name", ol.LAWS)
+ORDER = 5  # k of DOPRI5
+
+
+def begun(law, h=0.1, **options):
+    """A controller whose error over tolerance is the error itself, and its memory before a first step of size h."""
+    controller = ol.adaptive(0.5, 1.0, law, first_step=abs(h), **options)
+    t1 = math.copysign(1e9, h)
+    memory, evaluations = controller.start(Start(ol.DOPRI5, None, (), 0.0, t1, np.zeros(1), np.zeros(1)))
+    assert evaluations == 0
+    return controller, memory
+
+
+def judged(controller, memory, dt, error):
+    zero = np.zeros(1)
+    return controller.judge(memory, dt, [np.array([error])], zero, zero)
+
+
+def proposed(controller, memory, t=0.0, t1=1e9):
+    return controller.propose(memory, t, t1, None, None)[0]
+
+
+@every_law
+def test_a_constant_error_model_settles_at_the_set_point(name):
+    controller, memory = begun(name)
+    phi = 1e3
+    for _ in range(400):
+        dt = proposed(controller, memory)
+        _, memory = judged(controller, memory, dt, phi * dt**ORDER)
+    assert phi * dt**ORDER == pytest.approx(SET_POINT**ORDER, rel=1e-6)
+
+
+@every_law
+@settings(max_examples=8)
+@given(first=st.floats(0.01, 1.0), phi=st.floats(1.0, 1e4))
+def test_the_fixed_point_is_reached_from_anywhere(name, first, phi):
+    controller, memory = begun(name, first)
+    for _ in range(300):
+        dt = proposed(controller, memory)
+        accept, memory = judged(controller, memory, dt, phi * dt**ORDER)
+    assert accept == 1
+    assert phi * dt**ORDER == pytest.approx(SET_POINT**ORDER, rel=1e-4)
+
+
+@every_law
+@settings(max_examples=30)
+@given(error=st.floats(0.0, 1e12), sign=st.sampled_from([-1.0, 1.0]))
+def test_one_step_changes_within_the_limits(name, error, sign):
+    controller, memory = begun(name, 0.1 * sign)
+    accept, memory = judged(controller, memory, 0.1 * sign, error)
+    factor = proposed(controller, memory, t1=sign * 1e9) / (0.1 * sign)
+    assert accept == (error <= 1.0)
+    lowest, highest = (0.2, 10.0) if name in CLIPPED else (1.0 - math.atan(1.0), 1.0 + math.pi / 2)
+    assert lowest - 1e-12 <= factor <= highest + 1e-12
+    if error > 1.0:
+        assert factor < 1.0
+
+
+def test_the_limiter_of_the_filters_is_smooth():
+    limit = control.smooth_limiter(np.arctan)
+    x = np.linspace(0.5, 1.5, 101)
+    assert limit(1.0) == 1.0
+    np.testing.assert_allclose(np.gradient([limit(v) for v in x], x)[1:-1], 1 / (1 + (x[1:-1] - 1) ** 2), atol=1e-4)
+    assert (limit(0.0), limit(1e12)) == pytest.approx((1.0 - math.pi / 4, 1.0 + math.pi / 2))
+
+
+@every_law
+def test_growth_right_after_a_rejection(name):
+    """i and pi wait for one step; a filter may grow at once."""
+    controller, memory = begun(name)
+    _, memory = judged(controller, memory, 0.1, 2.0)
+    dt = proposed(controller, memory)
+    assert dt < 0.1
+    accept, memory = judged(controller, memory, dt, 1e-6)
+    assert accept == 1
+    if name in CLIPPED:
+        assert proposed(controller, memory) == dt
+    else:
+        assert proposed(controller, memory) > dt
+
+
+@every_law
+@settings(max_examples=20)
+@given(errors=st.lists(st.floats(1.0001, 1e6), min_size=1, max_size=4))
+def test_history_rolls_back_on_rejection(name, errors):
+    """However often a step was rejected, the law sees accepted steps and their errors only."""
+    controller, memory = begun(name)
+    for error in (0.3, 0.2, 0.5):
+        _, memory = judged(controller, memory, proposed(controller, memory), error)
+    before = memory[1]
+    for error in errors:
+        accept, memory = judged(controller, memory, proposed(controller, memory), error)
+        assert accept == 0
+        assert memory[1][1:5] == before[1:5]
+    dt = proposed(controller, memory)
+    _, after = judged(controller, memory, dt, 0.7)
+    _, direct = judged(controller, (memory[0], before), dt, 0.7)
+    assert after[1][1:5] == direct[1][1:5]
+    assert after[1][4] == pytest.approx(math.log2(dt / before[1]), abs=1e-12)  # of steps taken, not proposed
+
+
+@pytest.mark.parametrize("error", [math.nan, math.inf])
+def test_a_step_out_of_the_domain_is_tried_again_at_a_tenth(error):
+    controller, memory = begun("h211b")
+    accept, after = judged(controller, memory, 0.1, error)
+    assert accept == 0
+    assert proposed(controller, after) == pytest.approx(0.01)
+    assert after[1][1:5] == memory[1][1:5]
+
+
+@given(h=st.floats(1e-3, 1e3), remaining=st.floats(1e-6, 1e4))
+@example(h=1.0, remaining=1.005)
+@example(h=1.0, remaining=1.015)
+def test_the_last_step_lands_and_leaves_no_sliver(h, remaining):
+    controller, memory = begun("pi", h)
+    dt = proposed(controller, memory, t=5.0 - remaining, t1=5.0)
+    assert dt <= 1.01 * h
+    left = 5.0 - ((5.0 - remaining) + dt)
+    assert left == pytest.approx(0.0, abs=1e-12) or left > 0.009 * h
+
+
+@pytest.mark.parametrize("law", ["i", "h211b"])
+@pytest.mark.parametrize("span", [(0.0, 3.002), (3.002, 0.0)])
+def test_no_step_exceeds_max_step(law, span):
+    """Nor the last one, which is stretched by up to 1 % where that lands on the end."""
+    tolerance = ol.adaptive(1e-2, 1e-2, law, first_step=0.3, max_step=0.3)
+    run = ol.solve(CIRCLE.replace(t_span=span), ol.DOPRI5, tolerance)
+    assert np.abs(run.h).max() <= 0.3 * (1.0 + 1e-9)
+    assert np.abs(run.h).max() > 0.29
+
+
+@pytest.mark.parametrize("first_step", [1e-4, 0.05])
+def test_a_given_first_step_is_taken(first_step):
+    run = ol.solve(PENDULUM, ol.DOPRI5, ol.adaptive(1e-6, 1e-9, first_step=first_step))
+    assert run.h[0] == first_step
+
+
+def test_a_first_step_beyond_the_span_is_the_span():
+    run = ol.solve(CIRCLE.replace(t_span=(0.0, 1e-3)), ol.DOPRI5, ol.adaptive(1e-6, 1e-9, first_step=7.0))
+    assert run.h.tolist() == [1e-3]
+
+
+@pytest.mark.parametrize("method", [ol.HEUN, ol.BS32, ol.RKF45, ol.DOPRI5], ids=lambda m: m.name)
+@pytest.mark.parametrize("name", ["van_der_pol", "lorenz", "robertson", "hires", "arenstorf", "heat_1d", "dahlquist"])
+@pytest.mark.parametrize("forward", [True, False])
+def test_the_automatic_first_step_is_scipys(method, name, forward):
+    problem = ol.problems.catalogue()[name]()
+    t0, t1 = problem.t_span if forward else problem.t_span[::-1]
+    rtol, atol = 1e-6, 1e-8
+    slope = problem.slope(t0, problem.u0)
+    run = Start(method, lambda t, u, params: problem.slope(t, u), problem.params, t0, t1, problem.u0, slope)
+    ours, evaluations = initial_step(run, rtol, atol)
+    direction = math.copysign(1.0, t1 - t0)
+    order = method.error_order - 1
+    theirs = select_initial_step(problem.slope, t0, problem.u0, t1, np.inf, slope, direction, order, rtol, atol)
+    assert ours == pytest.approx(theirs, rel=1e-12)
+    assert evaluations == 1
+
+
+def test_fixed_steps_are_counted_not_added():
+    run = ol.solve(CIRCLE.replace(t_span=(0.0, 1000.0)), ol.EULER, ol.fixed(0.1))
+    assert run.steps == 10_000
+    np.testing.assert_array_equal(run.t[:-1], 0.1 * np.arange(10_000))
+    assert run.t[-1] == 1000.0
+
+
+@given(t0=st.floats(-10.0, 10.0), span=st.floats(0.5, 20.0), count=st.integers(1, 60), forward=st.booleans())
+def test_fixed_steps_land_on_the_end(t0, span, count, forward):
+    t1 = t0 + span if forward else t0 - span
+    h = abs(t1 - t0) / count
+    run = ol.solve(CIRCLE.replace(t_span=(t0, t1)), ol.EULER, ol.fixed(h), engine="python")
+    assert run.steps == count
+    assert run.t[-1] == t1
+    np.testing.assert_allclose(run.h, math.copysign(h, t1 - t0), rtol=1e-6)
+
+
+def test_a_last_fixed_step_is_shortened():
+    run = ol.solve(CIRCLE.replace(t_span=(0.0, 1.0)), ol.RK4, ol.fixed(0.3))
+    np.testing.assert_allclose(run.h, [0.3, 0.3, 0.3, 0.1], rtol=1e-12)
+
+
+def test_a_step_is_smaller_where_one_components_tolerance_is():
+    loose = ol.solve(CIRCLE, ol.DOPRI5, ol.adaptive(1e-12, [1e-3, 1e-3]))
+    tight = ol.solve(CIRCLE, ol.DOPRI5, ol.adaptive(1e-12, [1e-3, 1e-9]))
+    assert tight.steps > 3 * loose.steps
+
+
+def test_the_error_over_tolerance_is_kept_for_every_step():
+    run = ol.solve(PENDULUM, ol.DOPRI5, ol.adaptive(1e-6, 1e-9))
+    assert run.error.shape == run.h.shape
+    assert (run.error <= 1.0).all()
+    assert np.median(run.error) > 0.1
+
+
+def test_a_gate_needs_only_its_two_halves():
+    """A controller with a clock of its own: dt moves time, h multiplies the slope."""
+    rhs = Recorder(lambda t, u, params: np.array([1.0]))
+    gate = ol.Controller(
+        lambda m, t, t1, u, slope: (1.0, 0.25, m), lambda m, *rest: (1, m), lambda run: ((), 0), "gate"
+    )
+    run = ol.solve(ol.Problem(rhs, [0.0], (0.0, 4.0)), ol.EULER, gate, engine="python")
+    assert run.t.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert run.u[:, 0].tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_a_recorded_controller_replays():
+    sizes = (0.5, 0.25, 1.25)
+    run = ol.solve(CIRCLE.replace(t_span=(0.0, 2.0)), ol.RK4, replayed(sizes), engine="python")
+    assert run.h.tolist() == list(sizes)

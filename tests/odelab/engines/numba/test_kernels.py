@@ -1,0 +1,440 @@
+"""Kernels equal the one source: the same steps, states and counts, whatever is drawn; and know when to stand back."""
+
+import dataclasses
+import importlib
+import math
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import odelab as ol
+from odelab import maths
+from odelab.engines import choice
+from odelab.engines.driver import run
+from odelab.engines.numba import load
+from odelab.engines.numba.expressions import combination, polynomial, total
+from odelab.engines.numba.kernel_engine import KernelEngine
+from odelab.engines.numba.module import module_for
+from odelab.engines.numba.request import request_for
+from odelab.engines.numba.root import computed, looked_up, split, table
+from tests.odelab.engines.numba.kernel_cases import ROTATING, assert_same_run, both, kepler, small_systems, spring_chain
+
+SYSTEMS = small_systems()
+# A dozen kernels: every method, both laws and fixed steps, dimensions 1 to 8; the others are slow.
+DOZEN = [
+    ("logistic", ol.DOPRI5, "pi"),
+    ("driven", ol.RKF45, "i"),
+    ("van_der_pol", ol.DOPRI5, "i"),
+    ("brusselator backwards", ol.BS32, "pi34"),
+    ("rigid_body", ol.RKF45, "pi33"),
+    ("kepler", ol.DOP853, "pi"),
+    ("hires", ol.DOPRI5, "pi"),
+    ("logistic", ol.HEUN, "i"),
+]
+FIXED = [
+    ("van_der_pol", ol.RK4),
+    ("logistic", ol.EULER),
+    ("kepler", ol.MIDPOINT),
+    ("driven", ol.DOPRI5),
+    ("kinked", ol.RKF45),
+]
+every_kernel = pytest.mark.parametrize(("name", "method", "law"), DOZEN, ids=lambda x: getattr(x, "name", x))
+few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+
+stretches = st.floats(0.9, 1.1)
+tolerances = st.sampled_from([1e-3, 1e-4, 1e-5, 1e-6])
+
+
+@every_kernel
+@few
+@given(start=stretches, rate=stretches, rtol=tolerances)
+@example(1.0, 1.0, 1e-6)
+def test_adaptive_runs_are_the_one_sources(name, method, law, start, rate, rtol):
+    problem = SYSTEMS[name]
+    problem = problem.replace(u0=start * problem.u0, params=tuple(rate * p for p in problem.params))
+    if method is ol.HEUN:
+        rtol = 100 * rtol
+    assert_same_run(*both(problem, method, ol.adaptive(rtol, 0.01 * rtol, law)))
+
+
+@pytest.mark.parametrize(("name", "method"), FIXED, ids=lambda x: getattr(x, "name", x))
+@few
+@given(start=stretches, steps=st.floats(20, 200))
+def test_fixed_grids_agree_to_thirteen_digits(name, method, start, steps):
+    problem = SYSTEMS[name].replace(u0=start * SYSTEMS[name].u0)
+    span = problem.t_span[1] - problem.t_span[0]
+    kernel, plain = both(problem, method, ol.fixed(abs(span) / steps))
+    np.testing.assert_array_equal(kernel.step_t, plain.step_t)
+    np.testing.assert_array_equal(kernel.h, plain.h)
+    assert np.isnan(kernel.error).all()
+    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13, atol=1e-13 * np.abs(plain.u).max())
+    assert kernel.evaluations == plain.evaluations
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [m for m in ol.METHODS.values() if m.embedded], ids=lambda m: m.name)
+@pytest.mark.parametrize("law", ["i", "pi"])
+@pytest.mark.parametrize("n", [16, 32])
+def test_wide_kernels_are_the_one_sources_too(method, law, n, tmp_path):
+    problem = spring_chain(n, tmp_path)
+    assert_same_run(*both(problem, method, ol.adaptive(1e-4, 1e-6, law)))
+    assert_same_run(*both(problem, method, ol.adaptive(1e-5, np.geomspace(1e-7, 1e-5, n), law)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [m for m in ol.METHODS.values() if m.embedded], ids=lambda m: m.name)
+@pytest.mark.parametrize("law", ["i", "pi42", "pi33", "pi34"])
+def test_every_method_with_every_law(method, law):
+    for name, problem in SYSTEMS.items():
+        if name == "kinked":  # not smooth: where it kinks, every bit of a step counts
+            continue
+        assert_same_run(*both(problem, method, ol.adaptive(1e-4, 1e-6, law)))
+
+
+def test_hairer_and_wanners_estimate_is_recorded():
+    kernel, plain = both(SYSTEMS["hires"].replace(t_span=(0.0, 5.0)), ol.DOPRI5, ol.adaptive(1e-5, 1e-8))
+    assert "h_rho" in vars(kernel)  # recorded, not found afterwards
+    assert "sai" in vars(kernel)
+    np.testing.assert_allclose(kernel.h_rho, plain.h_rho, rtol=1e-5)
+
+
+def test_a_run_taken_in_pieces_is_the_same_run():
+    problem, controller = SYSTEMS["van_der_pol"], ol.adaptive(1e-8, 1e-10)
+
+    def states(attempts):
+        engine = KernelEngine(problem, ol.DOPRI5, controller)
+        state, _ = engine.begin()
+        while True:
+            chunk = engine.advance(state, attempts)
+            state = chunk.state
+            if chunk.status:
+                record = engine.record()
+                return record.t, record.u
+
+    whole, pieces = states(10**9), states(3)
+    assert len(whole[0]) > 100
+    for one, other in zip(whole, pieces, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_state_goes_over_from_one_engine_to_another():
+    """A kernel's memory is the memory of `odelab.control`."""
+    problem, controller = SYSTEMS["van_der_pol"], ol.adaptive(1e-5, 1e-8)
+    kernel = KernelEngine(problem, ol.DOPRI5, controller)
+    chunk = kernel.advance(kernel.begin()[0], 20)
+    plain = ol.solve(problem, ol.DOPRI5, controller, engine="python")
+    engine = ol.engine.PythonEngine(problem, ol.DOPRI5, controller)
+    rest = engine.advance(chunk.state, 10**6)
+    assert chunk.steps + rest.t.size == plain.steps
+    np.testing.assert_allclose(rest.u[-1], plain.u[-1], rtol=1e-9)
+
+
+def test_requested_times_and_events_come_from_the_same_dense_output():
+    times = np.linspace(0.0, 6.0, 50)
+    kernel, plain = both(SYSTEMS["van_der_pol"], ol.DOPRI5, ol.adaptive(1e-6), t_eval=times)
+    np.testing.assert_allclose(kernel.u, plain.u, atol=1e-9)
+
+    def crossing(t, u, params):
+        return u[0]
+
+    kernel, plain = both(SYSTEMS["van_der_pol"], ol.DOPRI5, ol.adaptive(1e-6), events=ol.Event(crossing, terminal=1))
+    assert kernel.status == plain.status == "event"
+    np.testing.assert_allclose(kernel.t[-1], plain.t[-1], rtol=1e-9)
+    np.testing.assert_allclose(kernel.slope[-1], (kernel.u[-1] - kernel.u[-2]) / kernel.h[-1])
+
+
+def explosive(t, u, params):
+    (x,) = u
+    return (x * x,)
+
+
+def rooted(t, u, params):
+    (x,) = u
+    return (-maths.sqrt(x) - 1.0,)
+
+
+@pytest.mark.parametrize(
+    ("rhs", "controller", "status"),
+    [
+        (explosive, ol.adaptive(1e-6), "blow_up"),
+        (explosive, ol.fixed(0.01), "blow_up"),
+        (rooted, ol.adaptive(1e-6), "not_finite"),
+        (rooted, ol.fixed(0.01), "not_finite"),
+    ],
+)
+def test_failures_are_told_alike(rhs, controller, status):
+    kernel, plain = both(ol.Problem(rhs, [1.0], (0.0, 3.0)), ol.DOPRI5, controller)
+    assert kernel.status == plain.status == status
+    assert kernel.message.split(":")[0][:30] == plain.message.split(":")[0][:30]
+    np.testing.assert_allclose(kernel.t[-1], plain.t[-1], rtol=1e-6)
+
+
+def test_the_budget_of_attempts_is_kept():
+    kernel, plain = both(SYSTEMS["van_der_pol"], ol.DOPRI5, ol.adaptive(1e-9, 1e-12), max_steps=37)
+    assert kernel.status == plain.status == "max_steps"
+    assert kernel.steps + kernel.rejected == 37
+
+
+def test_a_largest_step_is_kept():
+    kernel, plain = both(SYSTEMS["kepler"], ol.DOPRI5, ol.adaptive(1e-4, 1e-6, max_step=0.1))
+    assert_same_run(kernel, plain)
+    assert kernel.h.max() <= 0.1 * (1 + 1e-9)
+
+
+# Right-hand sides as people write them
+
+GAIN = 2.0
+WEIGHTS = np.array([1.0, 0.5])
+
+
+def scaled(x):
+    return GAIN * x
+
+
+def with_helpers(t, u, params, strength=3.0):
+    """A docstring, a helper, a global, an array, a default value, modules by several names."""
+    x, v = u
+    return [v * WEIGHTS[1], -strength * scaled(x) + math.sin(t) + np.cos(t) + maths.exp(-x * x) + ol.maths.tanh(v)]
+
+
+def test_helpers_globals_arrays_and_defaults_come_along():
+    problem, controller = ol.Problem(with_helpers, [0.3, 0.1], (0.0, 2.0)), ol.adaptive(1e-5, 1e-8)
+    assert module_for(request_for("single", problem, ol.DOPRI5, controller)).given == {}  # all of it is written down
+    assert_same_run(*both(problem, ol.DOPRI5, controller))
+
+
+@pytest.mark.parametrize(
+    "above", ["import math", "try:\n    import math\nexcept ImportError:\n    pass", "from me import math"]
+)
+def test_methods_of_what_a_file_imports_are_written_down_however_it_does(above, tmp_path, monkeypatch):
+    """Python compiles `x.f()` in another way where the file imports `x`."""
+    (tmp_path / "me.py").write_text("import math\nimport numpy as np\nROWS = np.array([1.0, 2.0])\n")
+    text = "def falling(t, u, params):\n    return (-math.exp(u[0]) * ROWS.sum() * own.max(),)\n"
+    path = tmp_path / "falls.py"
+    path.write_text(f"{above}\nfrom me import ROWS\nown = 3.0 * ROWS\n{text}")
+    monkeypatch.syspath_prepend(tmp_path)
+    problem = ol.Problem(importlib.import_module("falls").falling, [0.3], (0.0, 0.1))
+    for name in ("me", "falls"):
+        monkeypatch.delitem(sys.modules, name)
+    assert module_for(request_for("single", problem, ol.RK4, ol.fixed(0.1))).given == {}
+    kernel, plain = both(problem, ol.RK4, ol.fixed(0.02))
+    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13)
+
+
+def test_a_captured_value_that_changes_makes_another_kernel():
+    def made(rate):
+        def decay(t, u, params):
+            return (-rate * u[0],)
+
+        return decay
+
+    ends = [
+        ol.solve(ol.Problem(made(k), [1.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.1), engine="compiled").u[-1, 0]
+        for k in (1, 2)
+    ]
+    np.testing.assert_allclose(ends, np.exp([-1.0, -2.0]), rtol=1e-4)
+
+
+def test_a_global_that_changes_makes_another_kernel(monkeypatch):
+    problem = ol.Problem(with_helpers, [0.3, 0.1], (0.0, 1.0))
+    first = ol.solve(problem, ol.RK4, ol.fixed(0.1), engine="compiled").u[-1]
+    monkeypatch.setitem(with_helpers.__globals__, "GAIN", 0.0)
+    kernel, plain = both(problem, ol.RK4, ol.fixed(0.1))
+    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-12)
+    monkeypatch.setitem(with_helpers.__globals__, "WEIGHTS", np.array([1.0, 0.0]))
+    assert ol.solve(problem, ol.RK4, ol.fixed(0.1), engine="compiled").u[-1, 0] == 0.3
+    assert abs(kernel.u[-1, 1] - first[1]) > 0.1
+
+
+def test_an_array_changed_in_place_makes_another_kernel(monkeypatch):
+    monkeypatch.setitem(with_helpers.__globals__, "WEIGHTS", np.array([1.0, 0.5]))
+    problem = ol.Problem(with_helpers, [0.3, 0.1], (0.0, 1.0))
+    ol.solve(problem, ol.RK4, ol.fixed(0.1), engine="compiled")
+    with_helpers.__globals__["WEIGHTS"][1] = 0.0
+    assert ol.solve(problem, ol.RK4, ol.fixed(0.1), engine="compiled").u[-1, 0] == 0.3
+
+
+def test_functions_without_readable_source_are_compiled_in_memory():
+    names = {"rate": 2.0}
+    exec("def helper(x):\n    return -rate * x\ndef typed(t, u, params):\n    return (helper(u[0]),)", names)
+    lambdas = lambda t, u, params: (-2.0 * u[0],)  # noqa: E731
+    for rhs in (names["typed"], lambdas):
+        run = ol.solve(ol.Problem(rhs, [1.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.05), engine="compiled")
+        np.testing.assert_allclose(run.u[-1, 0], np.exp(-2.0), rtol=1e-5)
+    names["rate"] = 1.0
+    run = ol.solve(ol.Problem(names["typed"], [1.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.05), engine="compiled")
+    np.testing.assert_allclose(run.u[-1, 0], np.exp(-1.0), rtol=1e-5)
+
+
+def test_a_source_that_is_not_the_functions_is_not_believed(tmp_path):
+    """A file edited after it was imported: the function runs on as it was made."""
+    chain = spring_chain(2, tmp_path)
+    path = tmp_path / "chain2.py"
+    path.write_text(path.read_text().replace("2.0 * x0", "5.0 * x0"))
+    import linecache
+
+    linecache.checkcache()
+    assert_same_run(*both(chain, ol.DOPRI5, ol.adaptive(1e-5)))
+
+
+# When there is no kernel
+
+
+def unknown_to_numba(t, u, params):
+    (x,) = u
+    return (-math.fsum((x,)),)
+
+
+def test_what_numba_cannot_compile_raises_when_a_kernel_was_demanded():
+    problem = ol.Problem(unknown_to_numba, [1.0], (0.0, 1.0))
+    with pytest.raises(ol.NotCompilable, match="cannot compile unknown_to_numba") as caught:
+        ol.solve(problem, ol.DOPRI5, ol.adaptive(), engine="compiled")
+    line = unknown_to_numba.__code__.co_firstlineno + 2
+    assert "test_kernels.py" in str(caught.value)
+    assert f"line {line}" in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+def test_a_kernel_that_fails_by_itself_is_not_blamed_on_the_right_hand_side(monkeypatch):
+    def fine(t, u, params):
+        return (-u[0],)
+
+    def broken(module):
+        raise ZeroDivisionError("a slip of the kernel's")
+
+    monkeypatch.setattr(load, "loaded", broken)
+    problem = ol.Problem(fine, [1.0], (0.0, 1.0))
+    raised = []
+    for _ in range(3):
+        with pytest.raises(
+            ol.NotCompilable, match=r"your functions can be compiled, .*ZeroDivisionError: a slip"
+        ) as one:
+            ol.solve(problem, ol.DOPRI5, ol.adaptive(), engine="compiled")
+        assert "cannot compile fine" not in str(one.value)
+        raised.append(one.value)
+    assert isinstance(raised[0].__cause__, ZeroDivisionError)
+    assert len(set(map(str, raised))) == 1
+    assert raised[2].__cause__ is None  # the compiler's frames are let go
+
+
+def test_what_numba_cannot_compile_runs_plainly_with_one_warning(monkeypatch):
+    monkeypatch.setattr(choice, "WORK", 0)
+    problem = ol.Problem(unknown_to_numba, [1.0], (0.0, 1.0))
+    choice.warned.discard(unknown_to_numba)
+    with pytest.warns(RuntimeWarning, match="plain Python") as caught:
+        first = ol.solve(problem, ol.DOPRI5, ol.adaptive())
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert first.engine == "python"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = ol.solve(problem, ol.DOPRI5, ol.adaptive())
+    np.testing.assert_array_equal(again.u, first.u)
+
+
+def test_short_runs_stay_plain_until_there_is_enough_to_do():
+    def fresh(t, u, params):
+        return (-u[0],)
+
+    problem = ol.Problem(fresh, [1.0], (0.0, 1.0))
+    engines = [ol.solve(problem, ol.RK4, ol.fixed(0.01)).engine for _ in range(12)]
+    changed = engines.index("compiled")
+    assert 4 <= changed <= 6  # a hundred attempts each, five hundred in plain Python
+    assert set(engines[changed:]) == {"compiled"}
+
+
+def test_a_long_run_is_one_engines_run():
+    def fresh(t, u, params):
+        return (-u[0],)
+
+    run = ol.solve(ol.Problem(fresh, [1.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.001))
+    assert (run.engine, run.steps, run.status) == ("compiled", 1000, "ok")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"controller": ol.adaptive(law="h211b")}, "laws i, pi42"),
+        ({"method": ol.RKC2}, "Runge-Kutta"),
+        ({"project": np.abs}, "project"),
+        ({"problem": SYSTEMS["kepler"].replace(params=("name",))}, "numbers"),
+        ({"problem": ol.Problem(lambda t, u, p: np.array([1.0]), [1.0], (0, 1))}, "array form"),
+    ],
+)
+def test_what_kernels_do_not_know_is_said(change, reason):
+    from odelab.engines.numba.request import unsuited
+
+    asked = {"problem": SYSTEMS["kepler"], "method": ol.DOPRI5, "controller": ol.adaptive(), "project": None}
+    assert unsuited(**asked) is None
+    assert reason in unsuited(**(asked | change))
+
+
+# The text
+
+
+def test_a_kernel_can_be_read(capsys):
+    ol.show_kernel(SYSTEMS["kepler"], ol.DOPRI5)
+    text = capsys.readouterr().out
+    assert "def kepler(t, u, params):" in text
+    assert "# stage 3, at t + 0.3 * dt" in text
+    assert "0.9777777777777777 * k1_0" in text
+    compile(text, "kernel", "exec")
+    ol.show_kernel(SYSTEMS["kepler"], ol.HEUN, ol.fixed(0.1), layout="lanes")
+    assert "def lanes(" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="layout"):
+        ol.show_kernel(SYSTEMS["kepler"], ol.DOPRI5, layout="wide")
+    with pytest.raises(ValueError, match="component form"):
+        ol.show_kernel(ROTATING, ol.DOPRI5, layout="lanes")
+
+
+def test_zero_coefficients_vanish_and_ones_do_not_multiply():
+    assert combination((0.5, 0, -1, 2), "abcd") == "0.5 * a - c + 2.0 * d"
+    assert combination((0, -0.25), "ab") == "-0.25 * b"
+    assert eval(total(["1", "2", "3", "4", "5"])) == 15
+
+
+@given(st.lists(st.floats(-10, 10), min_size=2, max_size=21), st.floats(-1, 1))
+def test_polynomials_are_evaluated(coefficients, x):
+    names = {"x": x}
+    exec("\n".join(polynomial(coefficients, "x", "value", "r")), names)
+    expected = np.polynomial.polynomial.polyval(x, coefficients)
+    np.testing.assert_allclose(names["value"], expected, atol=1e-12)
+
+
+@given(st.floats(-24, 4), st.floats(-0.5, 0.5).filter(lambda p: abs(p) > 0.01))
+@example(-22.8125, -0.4604386338462012)  # where the table of powers matters most
+def test_roots_are_exact_to_rounding(magnitude, exponent):
+    names = {"np": np, "x": 10.0**magnitude}
+    lines = [table("POWERS", exponent), *split("x", ""), *looked_up("found", exponent, 3.0, "POWERS")]
+    exec("\n".join(lines), names)
+    expected = 3.0 * names["x"] ** exponent
+    np.testing.assert_allclose(names["found"], expected, rtol=3e-15)
+    exec("\n".join([*split("x", ""), *computed("found", exponent, 3.0, "")]), names)
+    np.testing.assert_allclose(names["found"], expected, rtol=5e-13)
+
+
+def test_a_damaged_coefficient_is_noticed():
+    """The comparisons above can fail: a kernel of a tableau with one moved coefficient takes other steps."""
+    method = ol.RKF45
+    b = list(method.floats[1])
+    b[0] += 1e-8
+    floats = (method.floats[0], tuple(b), *method.floats[2:])
+    damaged = dataclasses.replace(method)
+    vars(damaged)["floats"] = floats
+    request = request_for("single", SYSTEMS["kepler"], damaged, ol.adaptive(1e-5))
+    assert load.kernel(request)
+    kernel = run(KernelEngine(SYSTEMS["kepler"], damaged, ol.adaptive(1e-5)), 10**6)
+    plain = ol.solve(SYSTEMS["kepler"], method, ol.adaptive(1e-5), engine="python")
+    with pytest.raises(AssertionError):
+        assert_same_run(kernel, plain)
+
+
+def test_kepler_is_the_same_function_for_numbers_and_rows():
+    u = np.random.default_rng(0).normal(size=(4, 3))
+    rows = np.array(kepler(0.0, u, ()))
+    for i in range(3):
+        np.testing.assert_allclose(rows[:, i], kepler(0.0, u[:, i], ()), rtol=1e-15)

@@ -1,0 +1,138 @@
+"""Kernels of systems of any size equal the one source, through refused steps, growing records and failures."""
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from odelab.engines.driver import run
+from odelab.engines.numba.kernel_engine import KernelEngine
+from tests.odelab.engines.numba.kernel_cases import RELAXING, ROTATING, assert_same_run, both, small_systems
+
+SYSTEMS = small_systems()
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RKF45], ids=lambda m: m.name)
+def test_large_systems_are_the_one_sources(method):
+    tolerances = 1e-6 if method is ol.DOPRI5 else np.geomspace(1e-8, 1e-6, 70)
+    assert_same_run(*both(ROTATING, method, ol.adaptive(1e-5, tolerances)))
+    kernel, plain = both(ROTATING, method, ol.fixed(0.03))
+    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", list(ol.METHODS.values()), ids=lambda m: m.name)
+def test_large_systems_with_every_method(method):
+    for law in ("i", "pi") if method.embedded else ():
+        assert_same_run(*both(ROTATING, method, ol.adaptive(1e-4, 1e-6, law)))
+    kernel, plain = both(ROTATING, method, ol.fixed(0.03))
+    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+@pytest.mark.parametrize("problem", [ROTATING, SYSTEMS["kepler"]], ids=["large", "small"])
+def test_a_run_may_keep_no_states_but_those_asked_for(problem, engine):
+    times = np.linspace(*problem.t_span, 9)
+    options = {"engine": engine}
+    full = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-5, 1e-7), t_eval=times, **options)
+    spare = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-5, 1e-7), t_eval=times, dense=False, **options)
+    np.testing.assert_array_equal(spare.t, times)
+    np.testing.assert_allclose(spare.u, full.u, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(spare.h, full.h)
+    np.testing.assert_array_equal(spare.step_t, full.step_t)
+    assert spare.step_u is None
+    assert str(spare)
+    assert spare.message == full.message
+    with pytest.raises(ValueError, match="dense=False"):
+        spare(0.5)
+    with pytest.raises(ValueError, match="dense=False"):
+        _ = spare.slope
+    end = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-5, 1e-7), dense=False, **options)
+    np.testing.assert_array_equal(end.t, problem.t_span)
+    np.testing.assert_allclose(end.u[-1], full.step_u[-1], rtol=0, atol=1e-13)
+
+
+def test_events_need_states():
+    with pytest.raises(ValueError, match="events"):
+        ol.solve(ROTATING, ol.DOPRI5, ol.adaptive(), events=lambda t, u, params: u[0], dense=False)
+
+
+TURNS = {"i": ol.adaptive(1e-5, 1e-7, "i"), "pi": ol.adaptive(1e-5, np.geomspace(1e-8, 1e-7, 34), "pi")}
+
+
+@pytest.mark.parametrize("law", TURNS)
+@pytest.mark.parametrize("method", [ol.DOPRI5, pytest.param(ol.RKF45, marks=pytest.mark.slow)], ids=lambda m: m.name)
+def test_refused_steps_and_a_record_that_grows(method, law):
+    kernel, plain = both(RELAXING, method, TURNS[law])
+    assert_same_run(kernel, plain)
+    assert kernel.steps > 1100  # more than the record has room for at first
+    assert kernel.rejected > 200
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_largest_step_is_kept(backwards):
+    problem = RELAXING.replace(t_span=(0.0, -2.0) if backwards else (0.0, 10.0))
+    kernel, plain = both(problem, ol.DOPRI5, ol.adaptive(1e-4, 1e-6, max_step=0.05))
+    assert_same_run(kernel, plain)
+    assert np.abs(kernel.h).max() <= 0.05 * (1 + 1e-9)
+    assert np.count_nonzero(np.abs(kernel.h) > 0.0499) > 20
+
+
+def undefined(t, u, params, out):
+    for i in range(u.size):
+        out[i] = -u[i] if t < 0.5 or i < u.size - 1 else np.nan
+
+
+def exploding(t, u, params, out):
+    for i in range(u.size):
+        out[i] = u[i] * u[i]
+
+
+@pytest.mark.parametrize("controller", [ol.adaptive(1e-5, 1e-7), ol.fixed(0.01)], ids=["adaptive", "fixed"])
+@pytest.mark.parametrize(("rhs", "status"), [(undefined, "not_finite"), (exploding, "blow_up")])
+def test_failures_are_told_alike(rhs, status, controller):
+    kernel, plain = both(ol.Problem(rhs, np.linspace(0.5, 1.0, 40), (0.0, 3.0)), ol.DOPRI5, controller)
+    assert kernel.status == plain.status == status
+    assert kernel.message.split(":")[0][:30] == plain.message.split(":")[0][:30]
+    np.testing.assert_allclose(kernel.t[-1], plain.t[-1], rtol=1e-6)
+    assert np.isfinite(kernel.u).all()
+
+
+def forgetful(t, u, params, out):
+    """From t = 0.5 on its first component is left as it was."""
+    for i in range(u.size):
+        if t < 0.5 or i > 0:
+            out[i] = -u[i]
+
+
+@pytest.mark.parametrize(
+    ("method", "controller"),
+    [(ol.DOPRI5, ol.adaptive(1e-5, 1e-7)), (ol.RK4, ol.fixed(0.01))]
+    + [
+        pytest.param(*slow, marks=pytest.mark.slow)
+        for slow in ((ol.RKF45, ol.adaptive(1e-5, 1e-7)), (ol.DOPRI5, ol.fixed(0.01)))
+    ],
+    ids=lambda x: getattr(x, "name", None),
+)
+def test_a_component_that_is_left_out_is_seen_within_a_step(method, controller):
+    kernel, plain = both(ol.Problem(forgetful, np.linspace(0.5, 1.0, 40), (0.0, 3.0)), method, controller)
+    assert kernel.status == plain.status == "not_finite"
+    assert kernel.step_t[-2] <= 0.5  # where its last step began
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_ctrl_c_keeps_what_was_computed(dense):
+    """It is met when the kernel comes back, with all its attempts made."""
+    controller = ol.adaptive(1e-5, 1e-7)
+    engine = KernelEngine(ROTATING, ol.DOPRI5, controller, dense=dense)
+    kernel, attempts = engine.compiled, 7
+
+    def stopped(*arguments):
+        kernel(*arguments[:7], attempts, *arguments[8:])
+        raise KeyboardInterrupt
+
+    engine.compiled = stopped
+    cut = run(engine, 10**6, dense=dense)
+    whole = ol.solve(ROTATING, ol.DOPRI5, controller, engine="compiled")
+    assert (cut.status, cut.steps + cut.rejected) == ("interrupted", attempts)
+    np.testing.assert_array_equal(cut.step_t, whole.step_t[: cut.steps + 1])
+    np.testing.assert_array_equal(cut.end_u, whole.step_u[cut.steps])

@@ -1,0 +1,65 @@
+"""Ctrl-C in a long run: what was computed until then is kept, whatever was at work."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from tests.odelab.solver_cases import CIRCLE, NAMED
+
+TOLERANCE = ol.adaptive(1e-6, 1e-9)
+
+
+def interrupted_after(calls):
+    count = [0]
+
+    def rhs(t, u, params):
+        count[0] += 1
+        if count[0] == calls:
+            signal.raise_signal(signal.SIGINT)
+        return (u[1], -u[0])
+
+    return ol.Problem(rhs, [1.0, 0.0], (0.0, 1e4))
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RADAU], **NAMED)
+@pytest.mark.parametrize("calls", [2, 3, 50, 3000])
+def test_ctrl_c_keeps_what_was_computed(method, calls):
+    began = time.process_time()  # of this process alone: the machine has other things to do
+    run = ol.solve(interrupted_after(calls), method, TOLERANCE, engine="python")
+    message = run.message
+    assert time.process_time() - began < 1.0
+    assert run.message == message
+    assert run.status == "interrupted"
+    assert message == f"interrupted at t = {run.t[-1]:g}; what was computed until then is kept"
+    assert len(run.t) == len(run.u) == run.steps + 1
+    assert (run.steps > 100) == (calls == 3000)
+    np.testing.assert_allclose(run.u, CIRCLE.exact(run.t, ()), rtol=0, atol=1e-2)
+
+
+def test_ctrl_c_does_not_raise():
+    assert ol.solve(interrupted_after(100), ol.DOPRI5, TOLERANCE, engine="python").status == "interrupted"
+
+
+LONG_RUN = """
+import threading, signal, os, time
+import odelab as ol
+problem = ol.problems.lorenz().replace(t_span=(0.0, 1e7))
+ol.solve(problem.replace(t_span=(0.0, 1.0)), ol.DOPRI5, ol.adaptive(1e-6), engine=ENGINE)
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+run = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-6), engine=ENGINE, max_steps=10**9)
+assert run.status == "interrupted", run.status
+assert len(run.t) == len(run.u) == len(run.h) + 1 > 100
+print("kept", run.steps)
+"""
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+def test_ctrl_c_in_a_long_run(engine):
+    code = LONG_RUN.replace("ENGINE", repr(engine))
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert answer.stdout.startswith("kept "), answer.stderr

@@ -1,0 +1,59 @@
+"""Observed orders: what a method promises shows on a nonlinear, driven problem, and damage shows too."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from odelab.experiments.observed_order import known_end
+from tests.odelab.solver_cases import EXPLICIT, NAMED, PENDULUM, unchecked
+
+
+@pytest.mark.parametrize("method", EXPLICIT, **NAMED)
+@pytest.mark.parametrize("name", ["pendulum", "rigid_body"])
+def test_observed_order_is_the_stated_one(method, name):
+    problem = PENDULUM if name == "pendulum" else ol.problems.rigid_body().replace(t_span=(0.0, 4.0))
+    seen = ol.observed_order(method, problem)
+    assert float(seen) == pytest.approx(method.order, abs=0.2)
+    assert seen.h.shape == seen.error.shape
+    assert (np.diff(seen.h) < 0).all()
+    assert (np.diff(seen.error) < 0).all()
+
+
+@pytest.mark.parametrize("row", [1, 2, 3])
+def test_a_damaged_stage_is_seen(row):
+    a = list(ol.RK4.a)
+    a[row] = (a[row][0] + Fraction(1, 100), *a[row][1:])
+    assert float(ol.observed_order(unchecked(ol.RK4, a=tuple(a)), PENDULUM)) < 3.2
+
+
+def test_a_damaged_weight_is_seen():
+    b = (*ol.DOPRI5.b[:2], ol.DOPRI5.b[2] + Fraction(1, 100), *ol.DOPRI5.b[3:])
+    assert abs(float(ol.observed_order(unchecked(ol.DOPRI5, b=b), PENDULUM))) < 0.2  # not even consistent
+
+
+def test_the_truth_is_exact_where_it_is_known():
+    problem = ol.problems.rigid_body()
+    np.testing.assert_array_equal(known_end(problem), problem.exact(20.0, problem.params))
+    without = problem.replace(exact=None)
+    np.testing.assert_array_equal(known_end(without), problem.references[0].u)
+    assert known_end(without.replace(t_span=(0.0, 4.0))) is None
+
+
+def test_without_a_known_end_the_errors_are_the_same():
+    problem = ol.problems.rigid_body().replace(t_span=(0.0, 4.0))
+    known = ol.observed_order(ol.RK4, problem)
+    unknown = ol.observed_order(ol.RK4, problem.replace(exact=None, references=()))
+    np.testing.assert_allclose(unknown.error, known.error, rtol=1e-3, atol=1e-13)
+
+
+@pytest.mark.parametrize("h", [[0.1, 0.2], [0.1, -0.2, 0.3], [[0.1, 0.2, 0.3]], [0.1, 0.2, float("nan")]])
+def test_steps_that_cannot_tell_an_order_are_refused(h):
+    with pytest.raises(ValueError, match=r"`h` must hold at least three positive step sizes, got"):
+        ol.observed_order(ol.RK4, PENDULUM, h=h)
+
+
+def test_errors_down_at_rounding_are_not_fitted():
+    with pytest.raises(ValueError, match="`h` leaves fewer than three errors above rounding"):
+        ol.observed_order(ol.DOP853, PENDULUM, h=[0.02, 0.01, 0.005])

@@ -1,0 +1,269 @@
+"""Spectra: what LAPACK and Arnoldi must agree on, what is known beforehand, and what has no eigenvalues."""
+
+import math
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
+
+from odelab.problems import lorenz, robertson
+from odelab.stiffness.indices import si
+from odelab.stiffness.operator import JacobianOperator
+from odelab.stiffness.spectrum import spectrum
+
+seeds = st.integers(0, 2**32 - 1)
+sizes = st.integers(1, 12)
+
+
+def rotation(rng, n):
+    return np.linalg.qr(rng.normal(size=(n, n)))[0]
+
+
+def laplacian(n):
+    """Second differences on (0, 1) with zero at both ends."""
+    ones = np.ones(n)
+    return sparse.diags_array([ones[1:], -2.0 * ones, ones[1:]], offsets=[-1, 0, 1]).tocsr() * (n + 1.0) ** 2
+
+
+@given(seeds, sizes, st.floats(-1e3, 1e3).filter(lambda c: abs(c) > 1e-3))
+@settings(deadline=None)
+def test_a_multiple_multiplies_and_a_rotation_does_nothing(seed, n, c):
+    rng = np.random.default_rng(seed)
+    J, Q = rng.normal(size=(n, n)), rotation(rng, n)
+    plain, scaled, turned = spectrum(J), spectrum(c * J), spectrum(Q @ J @ Q.T)
+    assert scaled.si == pytest.approx(abs(c) * plain.si, rel=1e-6)
+    assert scaled.spectral_radius == pytest.approx(abs(c) * plain.spectral_radius, rel=1e-6)
+    ends = (plain.max_re, plain.min_re)
+    assert (scaled.max_re, scaled.min_re) == pytest.approx(sorted((c * ends[0], c * ends[1]))[::-1], rel=1e-6, abs=1e-9)
+    assert (turned.max_re, turned.min_re) == pytest.approx(ends, rel=1e-6, abs=1e-9)
+    assert (scaled.negative, scaled.positive) == ((plain.negative, plain.positive)[:: 1 if c > 0 else -1])
+
+
+@given(seeds, sizes)
+@settings(deadline=None)
+def test_the_fractions_are_all_of_it_and_si_is_the_farther_end(seed, n):
+    J = np.random.default_rng(seed).normal(size=(n, n))
+    result = spectrum(J)
+    assert result.negative + result.zero + result.positive == pytest.approx(1.0, rel=1e-15)
+    assert result.si == max(abs(result.max_re), abs(result.min_re)) == pytest.approx(si(J), rel=1e-12)
+    assert result.si <= result.spectral_radius
+    assert len(result.values) == result.n == n
+    assert (np.diff(result.values.real) <= 0).all()
+    assert result.residual < 1e-13
+    assert result.converged
+
+
+def test_block_stiffness_index():
+    """Eq. 10 of the block-level paper; the usual ratio of a decaying system is its inverse."""
+    result = spectrum(-np.diag([1.0, 2.0, 4.0]))
+    assert (result.max_re, result.min_re, result.si) == (-1.0, -4.0, 4.0)
+    assert (result.negative, result.zero, result.positive) == (1.0, 0.0, 0.0)
+    assert result.stiffness_index == 0.25
+    assert spectrum(np.diag([3.0, -2.0])).stiffness_index == -1.5
+    assert math.isnan(spectrum(np.diag([3.0, 0.0])).stiffness_index)
+    assert math.isnan(spectrum(np.zeros((2, 2))).stiffness_index)
+
+
+def test_the_sign_that_equation_11_counts_is_not_the_one_its_text_names():
+    result = spectrum(np.diag([-1.0, 2.0, 3.0, 0.0]))
+    assert (result.negative, result.zero, result.positive) == (0.25, 0.25, 0.5)
+
+
+def test_complex_pairs():
+    result = spectrum([[-1.0, 100.0], [-100.0, -1.0]])
+    assert (result.max_re, result.min_re, result.si) == pytest.approx((-1.0, -1.0, 1.0))
+    assert result.spectral_radius == pytest.approx(math.hypot(1.0, 100.0))
+    assert result.non_normality == pytest.approx(0.0, abs=1e-7)
+    assert spectrum([[0.0, 1.0], [-1.0, 0.0]]).zero == 1.0
+
+
+def test_non_normality_is_henricis():
+    result = spectrum([[-1.0, 1000.0], [0.0, -2.0]])
+    assert result.non_normality == pytest.approx(1000.0 / math.sqrt(1000.0**2 + 5.0), rel=1e-12)
+    assert spectrum(np.diag([-1.0, -2.0])).non_normality == 0.0
+
+
+def relu_block(seed, n=60, hidden=80):
+    """Weights and masks of a post-activation block D2 (I + W2 D1 W1); DESIGN's reduction to its active units."""
+    rng = np.random.default_rng(seed)
+    W1, W2 = rng.normal(size=(hidden, n)) / np.sqrt(n), rng.normal(size=(n, hidden)) / np.sqrt(hidden)
+    on1, on2 = rng.random(hidden) < 0.3, rng.random(n) < 0.7
+    whole = on2[:, None] * (np.eye(n) + (W2 * on1) @ W1)
+    reduced = (W1 * on2) @ W2  # W1 D2 W2
+    return whole, reduced[np.ix_(on1, on1)], int(on1.sum()), int(on2.sum())
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=20)
+def test_known_eigenvalues_and_a_shift_stand_for_the_larger_matrix(seed):
+    whole, reduced, a1, a2 = relu_block(seed)
+    n = len(whole)
+    if a1 > a2:
+        return
+    direct = spectrum(whole)
+    short = spectrum(reduced, shift=1.0, known=((1.0, a2 - a1), (0.0, n - a2)))
+    assert short.n == n
+    for name in ("max_re", "min_re", "si", "spectral_radius"):
+        assert getattr(short, name) == pytest.approx(getattr(direct, name), rel=1e-9, abs=1e-11)
+    assert (short.negative, short.zero, short.positive) == (direct.negative, direct.zero, direct.positive)
+    assert short.zero >= (n - a2) / n
+    ends = spectrum(reduced, part="extremes", k=2, shift=1.0, known=((1.0, a2 - a1), (0.0, n - a2)))
+    assert (ends.max_re, ends.min_re) == pytest.approx((direct.max_re, direct.min_re), rel=1e-8, abs=1e-11)
+
+
+def test_exact_zeros_of_a_masked_matrix_are_not_counted_by_their_rounding():
+    """W2 D1 W1 with three quarters of its hidden units off: its zeros come out as 1e-15 of either sign."""
+    rng = np.random.default_rng(0)
+    W1, W2 = rng.normal(size=(2, 200, 200)) / np.sqrt(200)
+    J = W2[:, :50] @ W1[:50]
+    result = spectrum(J)
+    assert result.zero == 0.75
+    assert spectrum(J, zero_tolerance=0.0).zero < 0.1
+    assert result.zero_tolerance < 1e-10
+    assert spectrum(J, zero_tolerance=1e3).zero == 1.0
+    reduced = spectrum(W1[:50] @ W2[:, :50], known=((0.0, 150),))
+    assert (reduced.negative, reduced.positive) == (result.negative, result.positive)
+
+
+def test_nothing_but_known_eigenvalues():
+    result = spectrum(np.empty((0, 0)), known=((1.0, 3), (0.0, 1)), shift=1.0)
+    assert (result.n, result.zero, result.positive, result.max_re) == (4, 0.25, 0.75, 1.0)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("shift", [-40.0, 0.0, 40.0])  # the end that is smaller in magnitude, and neither of them
+def test_the_extremes_are_the_ends_of_the_whole(symmetric, shift):
+    rng = np.random.default_rng(1)
+    J = rng.normal(size=(300, 300)) + shift * np.eye(300)
+    J = J + J.T if symmetric else J
+    full, ends = spectrum(J), spectrum(J, part="extremes")
+    for name in ("max_re", "min_re", "si", "spectral_radius"):
+        assert getattr(ends, name) == pytest.approx(getattr(full, name), rel=1e-8)
+    assert ends.values is None
+    assert ends.how == ("lanczos" if symmetric else "arnoldi")
+    assert ends.converged
+    assert 0.0 < ends.residual < 1e-8
+    assert math.isnan(ends.zero) == (shift == 0.0)
+    assert "converged" in str(ends)
+    assert str(spectrum(J, part="extremes")) == str(ends)  # the same start, the same answer
+
+
+def test_an_operator_of_any_size_is_answered_by_its_ends():
+    n = 2000
+    rates = -np.linspace(1.0, 50.0, n)
+    rates[[0, -1]] = -0.1, -80.0
+    result = spectrum(JacobianOperator((n, n), lambda v: rates * v))
+    assert (result.max_re, result.min_re) == pytest.approx((-0.1, -80.0), rel=1e-9)
+    assert result.how == "arnoldi"
+    assert (result.negative, result.zero, result.positive) == (1.0, 0.0, 0.0)  # one end speaks for the rest
+    small = spectrum(JacobianOperator((50, 50), lambda v: rates[:50] * v))
+    assert small.how == "dense symmetric"
+    np.testing.assert_allclose(small.values, np.sort(rates[:50])[::-1])
+
+
+def test_sparse_matrices():
+    n = 200
+    lowest, highest = (-4.0 * (n + 1) ** 2 * np.sin(k * np.pi / 2 / (n + 1)) ** 2 for k in (n, 1))
+    for part in ("auto", "extremes"):
+        result = spectrum(laplacian(n), part=part)
+        assert (result.max_re, result.min_re) == pytest.approx((highest, lowest), rel=1e-8)
+        assert result.negative == 1.0
+    assert spectrum(aslinearoperator(laplacian(n))).max_re == pytest.approx(highest, rel=1e-8)
+
+
+def test_the_jacobian_of_a_problem_as_an_operator():
+    for problem in (lorenz(), robertson()):
+        result = spectrum(JacobianOperator.at(problem, how="complex"))
+        assert result.si == pytest.approx(si(problem.jacobian(0.0, problem.u0, problem.params)), rel=1e-9, abs=1e-12)
+
+
+def test_the_zero_map():
+    result = spectrum(JacobianOperator((3000, 3000), lambda v: 0.0 * v))
+    assert (result.si, result.converged) == (0.0, True)
+
+
+@pytest.mark.parametrize("loose", [1e-12, 0.5])  # the last attempt fails too, or succeeds, which is not convergence
+def test_what_did_not_converge_says_so_or_is_done_densely(monkeypatch, loose):
+    monkeypatch.setattr(sys.modules["odelab.stiffness.arnoldi"], "RESTARTS", 2)
+    monkeypatch.setattr(sys.modules["odelab.stiffness.arnoldi"], "LOOSE", loose)
+    J = laplacian(300)
+    assert spectrum(J, part="extremes").how == "dense symmetric"
+    monkeypatch.setattr(sys.modules["odelab.spectrum"], "FALLBACK", 0)
+    result = spectrum(J, part="extremes")
+    assert (result.how, result.converged) == ("lanczos", False)
+    assert "NOT converged" in result.message
+    assert math.isnan(result.negative)
+
+
+def test_a_map_that_is_not_square_is_answered_with_singular_values():
+    J = np.random.default_rng(0).normal(size=(40, 60))
+    result = spectrum(J)
+    np.testing.assert_allclose(result.singular_values, np.linalg.svd(J, compute_uv=False))
+    assert result.values is None
+    assert "40 x 60 map is not square, without eigenvalues" in result.message
+    for name in ("max_re", "min_re", "si", "stiffness_index", "negative", "zero", "positive"):
+        assert math.isnan(getattr(result, name))
+    operator = JacobianOperator((40, 60), lambda v: J @ v, lambda w: J.T @ w)
+    few = spectrum(operator, part="extremes", k=3)
+    np.testing.assert_allclose(few.singular_values, result.singular_values[:3], rtol=1e-9)
+    np.testing.assert_allclose(spectrum(sparse.csr_array(J)).singular_values, result.singular_values)
+
+
+@given(seeds, sizes)
+@settings(deadline=None, max_examples=30)
+def test_numpy_and_torch_agree(seed, n):
+    J = np.random.default_rng(seed).normal(size=(n, n))
+    ours = spectrum(J)
+    for tensor in (torch.from_numpy(J), torch.from_numpy(J).requires_grad_(), torch.from_numpy(J).to_sparse()):
+        theirs = spectrum(tensor)
+        np.testing.assert_allclose(theirs.values, ours.values, rtol=1e-12, atol=1e-12)
+        assert theirs.message == ours.message
+    single = spectrum(torch.from_numpy(J).float())
+    assert single.values.dtype in (np.float32, np.complex64)
+    assert single.zero_tolerance > 1e6 * ours.zero_tolerance
+
+
+square = np.eye(3)
+REFUSED = [
+    (lambda: spectrum(square, part="most"), ValueError, "`part` must be one of .*got 'most'"),
+    (lambda: spectrum(square, k=0), ValueError, "`k` must be at least 1, got 0"),
+    (lambda: spectrum(square, shift=np.nan), ValueError, "`shift` must be finite, got nan"),
+    (lambda: spectrum(square, zero_tolerance=-1.0), ValueError, "`zero_tolerance` must be zero or positive, got -1.0"),
+    (lambda: spectrum(square, known=((0.0, -1),)), ValueError, r"`known` must hold pairs .*got \(0.0, -1\)"),
+    (lambda: spectrum(square, known=((np.inf, 1),)), ValueError, "`known` must hold pairs"),
+    (lambda: spectrum(np.ones((2, 3)), shift=1.0), ValueError, "a 2 x 3 map has none"),
+    (lambda: spectrum(square * np.nan), ValueError, "`J` must be finite, got nan"),
+    (lambda: spectrum(square[None]), ValueError, r"`J` must be one matrix, \(m, n\), got shape \(1, 3, 3\)"),
+    (lambda: spectrum(np.empty((0, 0))), ValueError, "`J` is empty"),
+    (lambda: spectrum(square + 1j), TypeError, "`J` must hold real numbers"),
+    (lambda: spectrum(JacobianOperator((2, 2), lambda v: v * np.nan)), ValueError, "`J` must be finite, got nan"),
+    (
+        lambda: spectrum(JacobianOperator((2000, 2000), lambda v: v * np.nan)),
+        ValueError,
+        "times a vector is not finite",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED)
+def test_refusals_name_the_argument_and_the_value(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+@pytest.mark.slow
+def test_a_dense_spectrum_costs_what_lapack_costs():
+    J = np.random.default_rng(0).normal(size=(1000, 1000))
+    bare, ours = [], []
+    for _ in range(5):
+        for call, times in ((np.linalg.eigvals, bare), (spectrum, ours)):
+            start = time.process_time()  # not disturbed by what else the machine does
+            call(J)
+            times.append(time.process_time() - start)
+    assert min(ours) < 1.05 * min(bare)

@@ -1,0 +1,212 @@
+"""cifar_tns: it measures what netbridge measures, knows what to do without data, and every picture can be seen."""
+
+import base64
+import contextlib
+import dataclasses
+import io
+import json
+import shlex
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import tyro
+from matplotlib.image import imread
+
+import netbridge as nb
+from netbridge import data as datasets
+from studies.cifar_tns import __main__ as cifar_tns
+from studies.cifar_tns.findings import Finding
+from studies.lab.images import images_or_fallback
+from studies.lab.measure import KINDS, READINGS
+from studies.lab.statistics import SUPPORTED
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr")
+SWITCHES += ("--virtual-time-budget=10000",)
+REAL_LOAD = datasets.load
+
+
+def offline(name, root=None):
+    return REAL_LOAD(name, root, download=False)
+
+
+@pytest.fixture(scope="module")
+def run(networks, tmp_path_factory):
+    """One run as `make study` does it where there is no CIFAR; its folder and what it printed."""
+    out, empty = tmp_path_factory.mktemp("out"), tmp_path_factory.mktemp("no-data")
+    arguments = cifar_tns.Arguments(
+        fallback="digits", data_root=empty, checkpoint=(networks,), images=40, resamples=20, device="cpu", out=out
+    )
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.setattr(datasets, "load", offline)
+        cifar_tns.main(arguments)
+    return out, said.getvalue()
+
+
+# Data, and what to do without.
+
+
+def test_without_data_the_study_names_three_remedies(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "load", offline)
+    with pytest.raises(SystemExit) as stopped:
+        cifar_tns.main(cifar_tns.Arguments(data_root=tmp_path, out=tmp_path / "out"))
+    text = str(stopped.value)
+    for remedy in ("1. with a network", "2. put cifar-10", "--data-root", "3. use --dataset digits"):
+        assert remedy in text
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_fallback_is_said_first(run):
+    out, said = run
+    assert said.startswith("NOT cifar10")
+    assert "digits" in said.splitlines()[0]
+    page = (out / "report.html").read_text()
+    assert page.index("NOT cifar10") < page.index("<h2>")
+    record = json.loads((out / "record.json").read_text())
+    assert record["arguments"]["dataset"] == "digits"
+    assert record["numbers"]["notice"].startswith("NOT cifar10")
+
+
+def test_with_data_there_is_no_notice():
+    data, notice, arguments = images_or_fallback(
+        "studies.cifar_tns", cifar_tns.Arguments(dataset="digits", fallback="digits"), "shows", cifar_tns.no_networks
+    )
+    assert data.name == "digits"
+    assert notice == ""
+    assert arguments.dataset == "digits"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"images": 501}, "between 2 and 500"),
+        ({"images": 1}, "`--images`"),
+        ({"resamples": 1}, "`--resamples`"),
+        ({"controllers": ("dia",)}, "SE (depth 20, seed 0)"),
+        ({"checkpoint": ("nowhere.safetensors",)}, "nowhere.safetensors"),
+    ],
+)
+def test_what_cannot_be_done_is_said(networks, tmp_path, change, words):
+    given = {"dataset": "digits", "checkpoint": (networks,), "out": tmp_path / "out", **change}
+    with pytest.raises(SystemExit) as stopped:
+        cifar_tns.main(cifar_tns.Arguments(**given))
+    assert words in str(stopped.value)
+
+
+def test_a_network_without_a_counted_block_is_refused(tmp_path):
+    path = tmp_path / "resnet8.safetensors"
+    nb.save(nb.resnet(8, 10), path)
+    with pytest.raises(SystemExit, match="one block in every stage"):
+        cifar_tns.main(cifar_tns.Arguments(dataset="digits", checkpoint=(path,), out=tmp_path / "out"))
+
+
+# What it leaves behind.
+
+
+def test_every_figure_is_there_and_not_blank(run):
+    out, _ = run
+    pictures = sorted(out.glob("*.png"))
+    names = {picture.stem for picture in pictures}
+    wanted = {f"{kind}_{of}" for kind in ("nsi_single", "nsi_depth", "gate", "gate_cloud") for of in KINDS}
+    wanted |= {f"{kind}_{of}_{mu}" for kind in ("tns_surface", "proportion") for of, mu in READINGS}
+    assert names == wanted | {"tns", "accuracy_tns"}
+    for picture in pictures:
+        colours = imread(picture)[..., :3]
+        coloured = np.ptp(colours, axis=-1) > 0.15  # text, axes and grid are grey
+        surface = picture.stem.startswith(("tns_surface", "proportion"))
+        assert coloured.mean() > (0.3 if surface else 0.002), picture.name
+        ElementTree.parse(picture.with_suffix(".svg"))
+
+
+def test_tables_are_there_as_markdown_and_csv(run):
+    out, _ = run
+    for name in ("accuracy", "tns", "tns_over_constant", "degrees", "gate_slope", "correlations", "networks"):
+        assert (out / f"{name}.md").read_text().count("|") > 10
+        assert len((out / f"{name}.csv").read_text().splitlines()) > 1
+    rows = json.loads((out / "record.json").read_text())["numbers"]["accuracy"]
+    assert [row["controller"] for row in rows] == ["constant", "SE", "StepNet", "ASR(SE)"]
+    assert [row["gain"] for row in rows] == ["", "+1.00", "+2.00", "+3.00"]
+    assert rows[0]["standard deviation"] == "0.14"
+
+
+class Page(HTMLParser):
+    """The addresses and tags of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.addresses, self.tags = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data")]
+
+
+def test_the_report_holds_everything_itself(run):
+    out, _ = run
+    text = (out / "report.html").read_text()
+    page = Page(text)
+    assert not {"script", "link", "iframe", "object"} & set(page.tags)
+    assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
+    assert "url(" not in text
+    assert "@import" not in text
+    shown = {base64.b64decode(address.split(",", 1)[1]) for address in page.addresses}
+    assert shown == {picture.read_bytes() for picture in out.glob("*.png")}
+    for finding in json.loads((out / "record.json").read_text())["numbers"]["findings"]:
+        assert finding["verdict"].capitalize() in text
+
+
+def test_the_command_in_the_report_repeats_the_run(run):
+    out, _ = run
+    record = json.loads((out / "record.json").read_text())
+    words = shlex.split(record["numbers"]["command"])
+    assert words[:3] == ["python", "-m", "studies.cifar_tns"]
+    again = tyro.cli(cifar_tns.Arguments, args=words[3:])
+    for field in dataclasses.fields(again):
+        if field.name != "out":
+            assert cifar_tns.plain(getattr(again, field.name)) == record["arguments"][field.name]
+    assert "python -m studies.cifar_tns" in (out / "report.html").read_text()
+
+
+def test_a_finding_is_escaped():
+    from studies.lab.page import Report
+
+    report = Report("a < b", "", "")
+    report.finding(Finding("x & y", "<b>", SUPPORTED, "1 < 2"))
+    assert "x &amp; y" in report.parts[-1]
+    assert "&lt;b&gt;" in report.parts[-1]
+    assert "<h1>a &lt; b</h1>" in report.parts[0]
+
+
+def test_the_report_opens_in_a_browser_and_shows_every_figure(run, tmp_path):
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed")
+    out, _ = run
+    text = (out / "report.html").read_text()
+    probe = (
+        "<script>addEventListener('load', () => { document.title = JSON.stringify([...document.images].map("
+        "i => [i.complete, i.naturalWidth, i.offsetWidth, i.offsetHeight])) })</script></body>"
+    )
+    page = tmp_path / "report.html"
+    page.write_text(text.replace("</body>", probe))
+    done = subprocess.run(
+        [browser, *SWITCHES, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ":CONSOLE" not in done.stderr
+    title = done.stdout.split("<title>")[1].split("</title>")[0]
+    images = json.loads(title)
+    assert len(images) == len(list(out.glob("*.png")))
+    for complete, natural, width, height in images:
+        assert complete
+        assert natural > 1000
+        assert width > 400
+        assert height > 100

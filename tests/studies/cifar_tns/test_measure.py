@@ -1,0 +1,126 @@
+"""cifar_tns measures what netbridge and odelab measure, on shipped networks, a stranger's and one's own."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import netbridge as nb
+import odelab as ol
+from netbridge.data.datasets import available, load
+from studies.cifar_tns import __main__ as cifar_tns
+from studies.cifar_tns.tables import accuracy_errors
+from studies.lab import networks as _networks
+from studies.lab.measure import measure, total_stiffness
+from studies.lab.statistics import choices
+
+
+def test_measured_is_traced(networks):
+    data = load("digits")
+    one = _networks.named([_networks.subject(networks / "1-0.safetensors")])[0]
+    found = measure(one, data, 150, "cpu")  # more than a batch
+    net = nb.load(networks / "1-0.safetensors")
+    images = net.normalise(data.test_images[:150].float() / 255)
+    for of in ("slope", "increment"):
+        record = nb.trace(net, images, of=of)
+        np.testing.assert_allclose(found.records[of].nsi, record.nsi, rtol=1e-4)
+    with torch.no_grad():
+        right = net(images).argmax(1) == data.test_labels[:150]
+        first = net.stages[0].blocks[0]
+        state = net.stem(images)
+        gate = first.controller(state, first.branch(state)).mean((1, 2, 3))
+    assert (found.correct == right.numpy()).mean() > 0.99
+    np.testing.assert_allclose(found.gates[:, 0], gate, rtol=1e-4)
+    total_stiffness(found, choices(150, 10, 0))
+    counted_only = found.records["slope"].counted()
+    assert found.tns["slope", "dataset"].value == pytest.approx(
+        ol.tns(counted_only.nsi, counted_only.stage, "dataset").mean()
+    )
+    assert found.accuracy == pytest.approx(91.0)
+
+
+def test_constant_steps_are_one(networks):
+    one = _networks.subject(networks / "0-0.safetensors")
+    assert (measure(one, load("digits"), 3, "cpu").gates == 1.0).all()
+
+
+def test_names_depth_and_order(networks):
+    subjects = _networks.named([_networks.subject(path) for path in sorted(networks.iterdir(), reverse=True)])
+    assert [s.name for s in subjects][::2] == ["constant", "SE", "StepNet", "ASR(SE)"]
+    assert [s.seed for s in subjects][:2] == [0, 1]
+    assert {s.depth for s in subjects} == {20}
+
+
+def test_accuracy_errors_are_binomial(networks):
+    found = measure(_networks.subject(networks / "0-0.safetensors"), load("digits"), 3, "cpu")
+    below, above = accuracy_errors([found], 10_000)[0]  # 90 % of 10,000
+    assert below == pytest.approx(100 * 1.96 * (0.9 * 0.1 / 10_000) ** 0.5, rel=0.05)
+    assert above == pytest.approx(below, rel=0.1)
+
+
+@pytest.fixture
+def own_controller(tmp_path):
+    from netbridge.step_sizes.base import REGISTRY
+
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import netbridge as nb\n"
+        "class Mine(nb.Controller, name='mine'):\n"
+        "    def __init__(self, channels):\n"
+        "        super().__init__()\n"
+        "    def forward(self, state, slope):\n"
+        "        return 1 / (1 + slope.pow(2).mean((1, 2, 3), keepdim=True))\n"
+    )
+    yield path
+    REGISTRY.pop("mine", None)
+
+
+def test_a_controller_of_ones_own_is_trained_and_measured(own_controller, tmp_path, monkeypatch):
+    asked = []
+
+    def quickly(arguments):
+        asked.append((arguments.controller, arguments.seed))
+        net = nb.resnet(arguments.depth, 10, controller=arguments.controller)
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        nb.save(net, arguments.out / f"{arguments.controller}{arguments.seed}.safetensors", {"seed": arguments.seed})
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cifar_tns.train, "main", quickly)
+    arguments = cifar_tns.Arguments(
+        dataset="digits", define=(own_controller,), train=True, controllers=("constant", "mine"), seeds=(4, 7), depth=14
+    )
+    _networks.adopt(own_controller)
+    folder = cifar_tns.trained(arguments)
+    assert asked == [("constant", 4), ("constant", 7), ("mine", 4), ("mine", 7)]
+    subjects = cifar_tns.chosen(dataclasses.replace(arguments, checkpoint=(folder,)), load("digits"))
+    assert [(s.name, s.seed, s.depth) for s in subjects] == [
+        ("constant", 4, 14),
+        ("constant", 7, 14),
+        ("mine", 4, 14),
+        ("mine", 7, 14),
+    ]
+    found = measure(subjects[2], load("digits"), 5, "cpu")
+    assert np.ptp(found.gates[:, 0]) > 0
+    assert found.accuracy == found.measured_accuracy
+
+
+@pytest.mark.slow
+def test_a_strangers_network_gives_the_known_numbers():
+    """Reference: an independent computation in float64 on the same weights and images."""
+    folder = os.environ.get("ODELAB_PUBLIC_WEIGHTS")
+    if not folder:
+        pytest.skip("ODELAB_PUBLIC_WEIGHTS names no directory with resnet20_cifar10.th")
+    if not available("cifar10"):
+        pytest.skip("no CIFAR-10 at hand")
+    known = json.loads((Path(folder) / "oracle_resnet20.json").read_text())["nsi"]["resnet20"]["eq4_post_relu"]
+    found = measure(_networks.subject(Path(folder) / "resnet20_cifar10.th"), load("cifar10"), 1000, "cpu")
+    total_stiffness(found, choices(1000, 5, 0))
+    for mu in ("sample", "dataset"):
+        assert found.tns["increment", mu].value == pytest.approx(known[f"mu_{mu}"]["TNS"], rel=1e-5)
+    record = found.records["increment"]
+    assert float(record.proportion(0.25, 0.25)) == pytest.approx(known["mu_sample"]["phat"]["0.25,0.25"])
+    assert float(record.delta(0.5, 0.5)) == pytest.approx(known["mu_sample"]["delta"]["0.5,0.5"])

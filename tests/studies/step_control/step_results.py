@@ -1,0 +1,28 @@
+"""Plans and results of step_control for its tests, with numbers of one's own."""
+
+import json
+
+from studies.step_control import __main__ as step_control
+from studies.step_control import results as results
+from studies.step_control.plan import Plan
+
+
+def plan_of(out, **given):
+    defaults = {"dataset": "digits", "epochs": 2, "images": 128, "own": True, "out": out}
+    return Plan(step_control.settled(step_control.Arguments(**{**defaults, **given})))
+
+
+def made_up(run, errors=50, nsi=(6.0, 1.0, 5.0, 2.0, 4.0, 3.0)):
+    """A result as training leaves it, with numbers of one's own."""
+    return results.Result(
+        specification=run.specification,
+        recipe=json.loads(json.dumps(run.scale.recipe.as_json())),
+        test_errors=errors,
+        test_images=500,
+        test_loss=0.5,
+        parameters=172_506,
+        nsi=nsi,
+        traced=1000,
+        log=[],
+        made={"seconds": 1.0},
+    )

@@ -1,0 +1,337 @@
+"""step_control: tables, verdicts and figures follow from the results, and intervals over seeds are what they say."""
+
+import dataclasses
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from scipy import stats
+
+from netbridge import data as datasets
+from netbridge.train.recipes import recipe
+from studies.lab.images import images_or_fallback
+from studies.lab.seeds import against, spread
+from studies.lab.statistics import LEVEL, Estimate
+from studies.step_control import __main__ as step_control
+from studies.step_control import results as results
+from studies.step_control import runs as runs
+from studies.step_control import training as _step_training
+from studies.step_control.figures import LOOKS, MARKS, ablation_figure, nsi_figure, placement_figure
+from studies.step_control.findings import noise
+from studies.step_control.tables import PAPER
+from tests.studies.step_control.step_results import made_up, plan_of
+
+REAL_LOAD = datasets.load
+
+# What it says and shows.
+
+RIGHT = {
+    name: 1000 + 40 * k for k, name in enumerate(reversed(runs.CELLS))
+}  # test errors of 10,000: plain has the most
+
+
+def filled(out, errors, **given):
+    """A folder of results with these errors by row, seed 1 with four more."""
+    plan = plan_of(out, **given)
+    for seed in plan.arguments.seeds:
+        for name, count in errors.items():
+            run = plan.cell(name, seed)
+            result = dataclasses.replace(made_up(run, count + 4 * seed), test_images=10_000)
+            results.write(result, plan.own / f"{run.stem}.json")
+        for place, name in enumerate((runs.STIFFEST, runs.RANDOM, runs.LEAST, runs.ALL)):
+            (run,) = plan.tickets(runs.EVERY, name, seed)
+            result = dataclasses.replace(made_up(run, 900 + 40 * place + 4 * seed), test_images=10_000)
+            results.write(result, plan.own / f"{run.stem}.json")
+
+
+def record_of(out, **given):
+    defaults = {"dataset": "digits", "epochs": 2, "images": 128, "own": True, "out": out}
+    step_control.main(step_control.Arguments(**{**defaults, **given}))
+    return json.loads((out / "record.json").read_text())["numbers"]
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """One run on made-up results of two seeds: its folder and the numbers of its record."""
+    out = tmp_path_factory.mktemp("shown")
+    filled(out, RIGHT)
+    return out, record_of(out, blocks="every")
+
+
+def test_the_tables_hold_the_known_numbers(shown):
+    _, numbers = shown
+    rows = {row["step size"]: row for row in numbers["table4"]}
+    assert list(rows) == list(runs.CELLS)
+    assert rows[runs.PLAIN]["accuracy (%)"] == f"{100 - (RIGHT[runs.PLAIN] + 2) / 100:.2f}"
+    assert rows[runs.PLAIN]["standard deviation"] == f"{0.04 / np.sqrt(2):.2f}"
+    gain = (RIGHT[runs.PLAIN] - RIGHT[runs.OURS]) / 100
+    assert rows[runs.OURS]["gain over plain [95 %]"].startswith(f"{gain:+.2f} [")
+    assert rows[runs.OURS]["gain over SE [95 %]"].startswith(f"{(RIGHT[runs.SE] - RIGHT[runs.OURS]) / 100:+.2f} [")
+    assert rows[runs.OURS]["paper, CIFAR-10 (%)"] == "95.14 ± 0.24"
+    assert rows[runs.OURS]["paper's gain"] == "+1.79"
+    assert rows[runs.OURS]["on blocks"] == "1 3 5"
+    tickets = {row["controllers on"]: row for row in numbers["tickets_every"]}
+    assert tickets[runs.STIFFEST]["blocks, by seed"] == "0 2"
+    assert tickets[runs.RANDOM]["beyond the stiffest [95 %]"].startswith("-0.40 [")
+    assert tickets[runs.STIFFEST]["gain over none [95 %]"].startswith(f"{(RIGHT[runs.PLAIN] - 900) / 100:+.2f} [")
+    held = {row["block"]: row["in the tickets"] for row in numbers["nsi_every"] if row["seed"] == 0}
+    assert [block for block, where in held.items() if runs.STIFFEST in where] == [0, 2]
+    assert numbers["missing"] == []
+    files = {row["file"] for row in numbers["networks"]}
+    assert len(files) == len(numbers["networks"]) == 2 * (len(runs.CELLS) + 4)
+
+
+def test_the_verdicts_follow_the_numbers(shown):
+    _, numbers = shown
+    verdict = {one["claim"]: one["verdict"] for one in numbers["findings"]}
+    assert verdict["StepNet raises the accuracy, with any input and any adaptor."] == "supported"
+    assert verdict["x_t and x_{t+1} together are the better input."] == "supported"
+    assert verdict["The chosen adaptor is the better one."] == "contradicted"  # a to d have fewer errors in RIGHT
+    assert verdict["The blocks that need a controller are the stiff ones."] == "supported"
+    assert verdict["The stiffest blocks alone do as well as all."] == "supported"
+    assert verdict["Controllers on a small number of blocks are a remarkable improvement."] == "supported"
+    words = {one["claim"]: one["words"] for one in numbers["findings"]}
+    assert not any("within the noise" in one for one in words.values())
+
+
+def test_what_the_few_may_lose_is_the_upper_end(tmp_path):
+    """All blocks 0.1 points better than the stiffest, with a spread of seeds that hides it."""
+    plan = plan_of(tmp_path, blocks="every", part="ticket")
+    for seed in (0, 1):
+        for name, errors in ((runs.NONE, 1100), (runs.STIFFEST, 1000), (runs.ALL, 990)):
+            planned = plan.cell(runs.PLAIN, seed) if name == runs.NONE else plan.ticket(runs.EVERY, name, seed)
+            result = dataclasses.replace(made_up(planned, errors + 40 * seed), test_images=10_000)
+            results.write(result, plan.own / f"{planned.stem}.json")
+    numbers = record_of(tmp_path, blocks="every", part="ticket")
+    (found,) = (one for one in numbers["findings"] if "as well as all" in one["claim"])
+    assert found["verdict"] == "undecided"
+    estimate = against(runs.STIFFEST, {runs.STIFFEST: [90.0, 89.6], runs.NONE: [89.0, 88.6], runs.ALL: [90.1, 89.7]})
+    assert estimate[runs.ALL].low < 0 < estimate[runs.ALL].high
+    assert f"may lose up to {estimate[runs.ALL].high:.2f} points" in found["words"]
+    assert "within the noise of the seeds" in found["words"]
+
+
+def test_only_what_lies_within_the_noise_is_called_so():
+    wide, clear = Estimate(0.1, -1.0, 1.2), Estimate(2.0, 1.0, 3.0)
+    assert noise({"a": wide, "b": clear}) == " a: within the noise of the seeds."
+    assert noise({"b": clear}) == ""
+
+
+def test_the_papers_column_is_table_4s():
+    """Typed from the paper a second time."""
+    told = {name: columns["cifar10"][0] for name, columns in PAPER.items()}
+    assert told == {
+        runs.PLAIN: 93.35,
+        runs.SE: 94.26,
+        "F(x_t)": 94.59,
+        "F(x_{t+1})": 94.32,
+        "F(x_{t+1} - x_t)": 94.69,
+        runs.OURS: 95.14,
+        "Adaptor a": 94.39,
+        "Adaptor b": 94.05,
+        "Adaptor c": 94.19,
+        "Adaptor d": 94.92,
+    }
+
+
+def test_differences_below_the_noise_decide_nothing(tmp_path):
+    filled(tmp_path, {name: 1000 + k % 2 for k, name in enumerate(runs.CELLS)})
+    findings = record_of(tmp_path, part="ablation")["findings"]
+    assert {one["verdict"] for one in findings} == {"undecided"}
+    assert all("within the noise of the seeds" in one["words"] for one in findings)
+    assert "their order may be that of other seeds" in findings[0]["words"]
+
+
+def test_one_seed_is_no_verdict(tmp_path):
+    filled(tmp_path, RIGHT, seeds=(1,))
+    findings = record_of(tmp_path, seeds=(1,), part="ablation")["findings"]
+    assert {one["verdict"] for one in findings} == {"undecided"}
+    assert all("With one seed" in one["words"] for one in findings)
+
+
+def test_what_is_missing_is_said_and_the_rest_is_shown(tmp_path, capsys):
+    filled(tmp_path, RIGHT, seeds=(1,))
+    numbers = record_of(tmp_path, blocks="every")
+    assert "plain (seed 1)" in numbers["missing"]
+    assert f"every block, {runs.STIFFEST} (seed 1)" in numbers["missing"]  # its blocks are not even known
+    assert capsys.readouterr().out.startswith("Not there yet")
+    assert "Not there yet" in (tmp_path / "report.md").read_text()
+
+
+def test_what_diverged_is_said_as_such_and_ends_with_an_error(tmp_path, capsys):
+    filled(tmp_path, RIGHT, seeds=(1,))
+    plan = plan_of(tmp_path, seeds=(1,), blocks="every")
+    run = plan.cell(runs.SE, 0)
+    (plan.own / f"{run.stem}.json").unlink()
+    results.note_divergence(run, plan.own, "the loss is no number any more")
+    with pytest.raises(SystemExit) as stopped:
+        record_of(tmp_path, seeds=(1,), blocks="every")
+    assert stopped.value.code == 1
+    numbers = json.loads((tmp_path / "record.json").read_text())["numbers"]
+    assert numbers["diverged"] == {run.stem: "the loss is no number any more"}
+    assert numbers["missing"] == []
+    for text in (capsys.readouterr().out, (tmp_path / "report.md").read_text()):
+        assert f"{run.stem}: the loss is no number any more" in text
+        assert "Not there yet" not in text
+
+
+def test_random_blocks_that_are_the_stiffest_are_named(tmp_path):
+    plan = plan_of(tmp_path, seeds=(1,), blocks="every")
+    random = runs.drawn(range(6), 2, 0, 1)[0]
+    nsi = tuple(9.0 if block in random else 1.0 for block in range(6))
+    plain = plan.cell(runs.PLAIN, 0)
+    results.write(made_up(plain, nsi=nsi), plan.own / f"{plain.stem}.json")
+    stiffest, least = (plan.ticket(runs.EVERY, name, 0) for name in (runs.STIFFEST, runs.LEAST))
+    for run in (stiffest, least):
+        results.write(made_up(run), plan.own / f"{run.stem}.json")
+    (found,) = (
+        one for one in record_of(tmp_path, seeds=(1,), blocks="every")["findings"] if "stiff ones" in one["claim"]
+    )
+    assert "With seed 0 the random blocks are the stiffest ones." in found["words"]
+
+
+def test_nothing_at_all_names_the_way_to_it(tmp_path):
+    with pytest.raises(SystemExit, match="--train"):
+        record_of(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_figure_is_in_the_report_and_can_be_seen(shown):
+    out, _ = shown
+    report = (out / "report.md").read_text()
+    pictures = {path.stem for path in out.glob("*.png")}
+    assert pictures == {"table4", "nsi_every", "tickets_every"}
+    for name in pictures:
+        assert f"]({name}.png)" in report
+        colours = imread(out / f"{name}.png")[..., :3]
+        assert (np.ptp(colours, axis=-1) > 0.15).mean() > 0.001, name  # text, axes and grid are grey
+        ElementTree.parse(out / f"{name}.svg")
+
+
+def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
+    filled(tmp_path, RIGHT)
+    plan = plan_of(tmp_path, blocks="every")
+    cells, tickets = plan.cells(), plan.placements(runs.EVERY)
+    for drawing, rows in ((ablation_figure(cells, "cifar10"), cells), (placement_figure(tickets), tickets)):
+        lines = [line for line in drawing.axes[0].lines if line.get_marker() in MARKS]
+        drawn = sorted(float(x) for line in lines for x in line.get_xdata())
+        assert drawn == pytest.approx(sorted(result.accuracy for row in rows.values() for _, result in row.found))
+    drawing = nsi_figure(plan.plain(), tickets, plan.scale.firsts)
+    for axis, (run, result) in zip(drawing.axes, plan.plain().found, strict=True):
+        assert axis.lines[0].get_ydata() == pytest.approx(result.nsi)
+        squares = sorted(tuple(line.get_xdata()) for line in axis.lines if line.get_marker() == "s")
+        held = [one.acting for name in LOOKS for one, _ in tickets[name].found if one.seed == run.seed]
+        assert squares == sorted(map(tuple, held))
+
+
+# Its door.
+
+
+@pytest.mark.parametrize(("ship", "own"), [(True, False), (False, False), (False, True)])
+def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship, own):
+    shipped, out = tmp_path / "shipped", tmp_path / "out"
+    monkeypatch.setattr(results, "SHIPPED", shipped)
+    trained = []
+
+    def pretended(run, data, work, destination, device, keep):
+        trained.append(run.stem)
+        result = made_up(run)
+        results.write(result, destination / f"{run.stem}.json")
+        return result
+
+    monkeypatch.setattr(_step_training, "carry_out", pretended)
+    asked = {"part": "ablation", "only": (runs.SE,), "seeds": (1,), "train": True, "ship": ship, "own": own}
+    record_of(out, **asked)
+    assert len(trained) == 2
+    assert len(list(shipped.glob("*.json"))) == (2 if ship else 0)
+    assert len(list((out / "runs").glob("*.json"))) == (0 if ship else 2)
+    record_of(tmp_path / "elsewhere", **asked)  # finds what was shipped, unless it is to be left aside
+    assert len(trained) == (2 if ship else 4)
+    results.write(made_up(plan_of(out, only=(runs.SE,)).cell(runs.SE, 0)), shipped / f"{trained[-1]}.json")
+    record_of(tmp_path / "third", **{**asked, "ship": False})
+    assert len(trained) == (2 if ship else 6 if own else 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seeds": (-1, 2)}, "`--seeds`"),
+        ({"seeds": (0,)}, "`--seeds`"),
+        ({"few": 0}, "`--few`"),
+        ({"few": 7}, "`--few` must be at most 6"),
+        ({"draws": 0}, "`--draws`"),
+        ({"only": ("Adaptor e",)}, "'Adaptor e'"),
+        ({"depth": 8, "blocks": "counted"}, "`--depth` = 8"),
+        ({"images": 2000, "train": True}, "`--images` must be at most 1297"),
+        ({"draws": 16, "blocks": "every"}, "15 different tickets of 2 among 6 blocks"),
+        ({"part": "ticket", "only": (runs.SE,)}, "`--only` with `--part ticket` knows stiffest"),
+        ({"own": True, "ship": True}, "`--ship`"),
+        ({"depth": 15}, "depth"),
+        ({"epochs": 0}, "`epochs` must be at least 1"),
+        ({"recipe": "nope"}, "nope"),
+        ({"ticket_controller": "nope"}, "nope"),
+    ],
+)
+def test_what_cannot_be_done_is_said(tmp_path, change, words):
+    with pytest.raises(SystemExit) as stopped:
+        record_of(tmp_path, **change)
+    assert words in str(stopped.value)
+
+
+def test_the_full_scale_is_the_papers(tmp_path):
+    plan = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None, full=True)
+    assert (plan.scale.depth, plan.scale.blocks, plan.scale.recipe) == (164, 54, recipe("paper"))
+    assert plan.arguments.seeds == (0, 1, 2, 3, 4)
+    assert plan.few(runs.EVERY) == 5  # one block in ten
+    stl10 = plan_of(tmp_path, dataset="stl10", epochs=None, images=None, full=True)
+    assert stl10.scale.recipe == recipe("paper-stl10")
+    small = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None)
+    assert (small.scale.depth, small.scale.recipe) == (14, recipe("short", epochs=5))
+    assert small.arguments.seeds == (0, 1)
+
+
+def test_without_data_there_are_three_remedies_or_the_digits(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "load", lambda name, root=None: REAL_LOAD(name, root, download=False))
+    arguments = step_control.settled(step_control.Arguments(train=True, data_root=tmp_path))
+    with pytest.raises(SystemExit) as stopped:
+        images_or_fallback("studies.step_control", arguments, "trains on")
+    for remedy in ("1. with a network", "2. put cifar-10", "3. use --dataset digits"):
+        assert remedy in str(stopped.value)
+    data, notice, arguments = images_or_fallback(
+        "studies.step_control", dataclasses.replace(arguments, fallback="digits"), "trains on"
+    )
+    assert data.name == arguments.dataset == "digits"
+    assert notice.startswith("NOT cifar10")
+
+
+# Statistics over seeds.
+
+
+def test_of_two_groups_the_interval_is_students():
+    a, b = [81.0, 82.0, 80.5], [83.0, 82.5]
+    found = against("a", {"a": a, "b": b})["b"]
+    student = stats.ttest_ind(b, a).confidence_interval(LEVEL)
+    assert found.value == pytest.approx(np.mean(b) - np.mean(a))
+    assert (found.low, found.high) == pytest.approx((student.low, student.high))
+
+
+def test_more_comparisons_widen_the_intervals():
+    groups = {"a": [81.0, 82.0], "b": [83.0, 82.0], "c": [80.0, 81.0], "d": [80.5, 81.5], "e": [79.0, 80.0]}
+    found = against("a", groups)
+    assert set(found) == set("bcde")
+    alone = stats.t.ppf(0.975, 5) * np.sqrt(0.5)  # five groups of two, all of variance 1/2: five degrees of freedom
+    assert found["b"].value == pytest.approx(1.0)
+    assert found["b"].high - found["b"].value > 1.2 * alone
+    assert found["b"].high - found["b"].value == pytest.approx(found["b"].value - found["b"].low)
+
+
+def test_one_seed_gives_no_interval_and_equal_ones_no_complaint():
+    found = against("a", {"a": [81.0], "b": [83.0, 82.0], "none": []})
+    assert set(found) == {"b"}
+    assert found["b"].value == 1.5
+    assert np.isnan(found["b"].low)
+    assert np.isnan(spread([81.0]))
+    assert np.isnan(against("a", {"a": [81.0, 81.0], "b": [83.0, 83.0]})["b"].high)
+    assert np.isfinite(against("a", {"a": [81.0, 81.0], "b": [83.0, 83.5]})["b"].high)
