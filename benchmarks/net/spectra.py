@@ -100,7 +100,7 @@ def extremes(size: Size, net, states, origin):
 CHILD = """
 import sys, time
 import torch, netbridge as nb
-from benchmarks import net_spectra
+from benchmarks.net import spectra as net_spectra
 torch.set_num_threads(int(sys.argv[1]))
 net, _ = net_spectra.trained()
 name = "stages.0.blocks.2"

@@ -25,7 +25,7 @@ TUNED_IMAGES = 768
 CHILD = """
 import sys, time
 import torch, netbridge as nb
-from benchmarks.networks import network
+from benchmarks.net.networks import network
 depth, images, threads, tuned = (int(a) for a in sys.argv[1:])
 torch.set_num_threads(threads)
 torch.manual_seed(0)

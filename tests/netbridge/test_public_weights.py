@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import netbridge as nb
-from netbridge import data
+from netbridge.data import datasets as data
 from netbridge.data import decoding
 
 IMAGES = 1000

@@ -20,8 +20,8 @@ import math
 
 import numpy as np
 from numba import njit, types
-from odelab import control, powers
-from odelab.compiled import overloads
+from odelab.control import feedback as control, powers
+from odelab.engines.numba import overloads
 
 overloads.register()
 CACHE = "__file__" in globals()  # a module in memory has no file to keep its machine code beside

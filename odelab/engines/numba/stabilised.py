@@ -12,10 +12,12 @@ from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
 ARGUMENTS = ("counts", "record", "states", "params", "memory", "t", "t1", "u", "slope", "fresh", "attempts")
 PASSED_ON = ("memory", "t", "t1", "u", "slope", "fresh", "attempts")
 IMPORTS = """
-from odelab import chebyshev, controllers, core, radius, stabilised
-from odelab.compiled import blending
-from odelab.compiled.jit import jit
-from odelab.kernels.stabilised import keep_row
+from odelab import core
+from odelab.control import controllers
+from odelab.methods import chebyshev, spectral_radius as radius, stabilised
+from odelab.engines.numba import sink as blending
+from odelab.engines.numba.jit import jit
+from odelab.engines.numba.stabilised import keep_row
 
 INLINED = {**EXACT, "forceinline": True}  # a function that is really handed on has an address, and is not cached
 """.strip()

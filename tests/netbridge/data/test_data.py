@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from netbridge import data
+from netbridge.data import datasets as data
 from netbridge.data import decoding, sources
 
 
@@ -210,7 +210,7 @@ class TestDownload:
         with archives.serving(content) as server:
             archive = server.at("a.tar.gz")
             code = (
-                "import dataclasses, sys\nfrom netbridge import data, sources\n"
+                "import dataclasses, sys\nfrom netbridge.data import datasets as data, sources\n"
                 f"origin = data.ORIGINS['cifar10']\narchive = sources.Archive({archive.url!r}, {archive.md5!r})\n"
                 "data.ORIGINS['cifar10'] = dataclasses.replace(origin, archive=archive, package=None, digest=None)\n"
                 f"print(len(data.load('cifar10', {str(tmp_path)!r}).train_images))"

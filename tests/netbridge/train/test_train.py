@@ -105,7 +105,7 @@ class TestLoop:
 
     @pytest.mark.slow
     def test_digits_are_learnt(self):
-        from netbridge import data
+        from netbridge.data import datasets as data
 
         digits = data.load("digits")
         net = train.train(runs.fresh("constant"), digits, recipes.recipe("digits", epochs=8), device="cpu", quiet=True)
@@ -182,7 +182,7 @@ class TestCommand:
         assert named("eca") == "eca"
 
     def test_no_data_and_no_network_names_three_remedies(self, tmp_path, monkeypatch):
-        from netbridge import data
+        from netbridge.data import datasets as data
         from studies.train import Arguments, main
 
         origin = data.ORIGINS["cifar100"]
@@ -193,7 +193,7 @@ class TestCommand:
             main(Arguments(dataset="cifar100", data_root=tmp_path, out=tmp_path))
 
     def test_one_network_and_the_queue(self, tmp_path, monkeypatch, capsys):
-        from netbridge import data
+        from netbridge.data import datasets as data
         from studies import train as study
 
         monkeypatch.setattr(nb, "tune_allocator", lambda: True)

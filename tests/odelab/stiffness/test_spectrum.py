@@ -194,7 +194,7 @@ def test_what_did_not_converge_says_so_or_is_done_densely(monkeypatch, loose):
     monkeypatch.setattr(sys.modules["odelab.stiffness.arnoldi"], "LOOSE", loose)
     J = laplacian(300)
     assert spectrum(J, part="extremes").how == "dense symmetric"
-    monkeypatch.setattr(sys.modules["odelab.spectrum"], "FALLBACK", 0)
+    monkeypatch.setattr(sys.modules["odelab.stiffness.spectrum"], "FALLBACK", 0)
     result = spectrum(J, part="extremes")
     assert (result.how, result.converged) == ("lanczos", False)
     assert "NOT converged" in result.message

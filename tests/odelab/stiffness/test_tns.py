@@ -182,7 +182,7 @@ def test_any_batch_in_pieces(seed, mu):
     nsi = batch(seed, samples=40)
     whole = tns(nsi, STAGE, mu), stiffness_proportion(nsi, STAGE, 0.3, 0.4, mu)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["odelab.tns"], "CHUNK", 3 * len(STAGE))
+        patch.setattr(sys.modules["odelab.stiffness.tns"], "CHUNK", 3 * len(STAGE))
         np.testing.assert_allclose(tns(nsi, STAGE, mu), whole[0], rtol=1e-12, atol=1e-14)
         assert stiffness_proportion(nsi, STAGE, 0.3, 0.4, mu) == whole[1]
 

@@ -200,7 +200,10 @@ def compiled_along():
     for text in (text_of(**question) for question in asked):
         for home, found in re.findall(r"^from (odelab\S*) import (.+)$", text, re.MULTILINE):
             of_names = [f"{home}.{name}" for name in found.split(", ")]
-            names |= {name if getattr(importlib.util.find_spec(home), "submodule_search_locations", None) else home for name in of_names}
+            names |= {
+                name if getattr(importlib.util.find_spec(home), "submodule_search_locations", None) else home
+                for name in of_names
+            }
     return sorted(names)
 
 
