@@ -1,19 +1,30 @@
-"""For every test: the same examples wherever it matters, and an ear for Ctrl-C."""
+"""For every test: the same random examples on every run, and Ctrl-C as a terminal would deliver it.
+
+Three Hypothesis profiles. `settled` (the default, `make test` and CI) draws the same examples every time, so that a red
+test is the fault of the change. `explore` (`make explore`) draws fresh ones and many more; what it finds is kept in
+`.hypothesis/` until it is mended and written down as an example. HYPOTHESIS_PROFILE chooses another.
+"""
 
 import os
 import signal
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("here", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "here"))
+settings.register_profile("settled", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "explore",
+    deadline=None,
+    max_examples=int(os.environ.get("EXAMPLES", "400")),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "settled"))
 
 
 @pytest.fixture(autouse=True, scope="session")
 def ctrl_c_is_heard():
-    """A shell starts what runs in the background deaf to it."""
+    """Restore the handler of Ctrl-C, which a shell switches off for programs it starts in the background."""
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
