@@ -1,3 +1,5 @@
 """odelab beside compiled C and other libraries, in one run.
 
 `python -m benchmarks.ode` prints the table of the README."""
+
+from benchmarks.harness import one_thread as one_thread  # first, before a numerical library is loaded
