@@ -15,9 +15,7 @@ import time
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.explore", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--minutes", type=float, default=60.0, help="how long to search (60)"
-    )
+    parser.add_argument("--minutes", type=float, default=60.0, help="how long to search (60)")
     parser.add_argument("--processes", type=int, default=2, help="test processes side by side (2)")
     parser.add_argument("--examples", type=int, default=400, help="examples a property and round (400)")
     parser.add_argument("tests", nargs="*", default=["tests"], help="files, folders or tests (all)")

@@ -18,9 +18,7 @@ Sections = dict[str, Callable]
 def parser(name: str, description: str, sections: Sections) -> argparse.ArgumentParser:
     """The options of every benchmark: --quick, --only, --out."""
     made = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=description)
-    made.add_argument(
-        "--quick", action="store_true", help="small sizes, under a minute, not those of the goals"
-    )
+    made.add_argument("--quick", action="store_true", help="small sizes, under a minute, not those of the goals")
     made.add_argument("--only", nargs="+", choices=sections, metavar="SECTION", help=", ".join(sections))
     made.add_argument("--out", type=Path, help="write the table to this Markdown file")
     return made

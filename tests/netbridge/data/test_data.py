@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 
-from tests.netbridge.data import archives
 import numpy as np
 import pytest
 import torch
@@ -14,6 +13,7 @@ from PIL import Image
 
 from netbridge.data import datasets as data
 from netbridge.data import decoding, sources
+from tests.netbridge.data import archives
 
 
 def serve(monkeypatch, name, archive, package=None, **changes):
