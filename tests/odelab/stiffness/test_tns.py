@@ -97,13 +97,16 @@ def test_theorem_1_delta_vanishes_beyond_the_bounding_box(seed, mu, other):
 
 
 @given(seeds, means)
+@example(2960872, "dataset")  # its areas are small differences, so their rounding is measured by what is subtracted
 @settings(deadline=None)
 def test_blocks_of_a_stage_may_change_places(seed, mu):
     nsi = batch(seed)
     order = np.random.default_rng(seed).permutation(len(STAGE))
-    np.testing.assert_allclose(tns(nsi[:, order], STAGE[order], mu), tns(nsi, STAGE, mu), rtol=1e-12)
+    wide, high = bounding_box(nsi, STAGE, mu)
+    rounding = 1e-14 * (1.0 + wide) * high  # of max / mu - 1, times max
+    np.testing.assert_allclose(tns(nsi[:, order], STAGE[order], mu), tns(nsi, STAGE, mu), rtol=1e-12, atol=rounding)
     names = np.array(["a", "b", "c"])[STAGE[order]]
-    np.testing.assert_allclose(tns(nsi[:, order], names, mu), tns(nsi, STAGE, mu), rtol=1e-12)
+    np.testing.assert_allclose(tns(nsi[:, order], names, mu), tns(nsi, STAGE, mu), rtol=1e-12, atol=rounding)
 
 
 @given(seeds, st.integers(1, 9))
