@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: study test slow lint smoke bench clean
+MINUTES ?= 60
+TESTS ?= tests
+
+.PHONY: study test slow explore lint smoke bench clean
 .DELETE_ON_ERROR:
 
 study: $(VENV)/ready
@@ -19,6 +22,10 @@ test: $(VENV)/ready
 slow: $(VENV)/ready
 	$(RUN) -m pytest -n 2 --dist worksteal -m slow
 
+# Search for counter-examples with fresh random examples: make explore MINUTES=60 TESTS=tests/odelab/engines
+explore: $(VENV)/ready
+	$(RUN) -m tests.explore --minutes $(MINUTES) $(TESTS)
+
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -29,6 +36,7 @@ smoke: $(VENV)/ready
 
 bench: $(VENV)/bench
 	$(RUN) -m benchmarks.ode
+	$(RUN) -m benchmarks.net
 
 # torch first and alone: its pin keeps every other package from choosing a build of its own.
 $(VENV)/ready: pyproject.toml constraints.txt
