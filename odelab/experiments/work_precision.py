@@ -10,6 +10,7 @@ import numpy as np
 from odelab._solve import solve
 from odelab.control.controllers import adaptive, fixed
 from odelab.engines.implicit import RADAU
+from odelab.experiments.comparisons import cost_at_error
 from odelab.experiments.observed_order import known_end
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
@@ -31,6 +32,15 @@ class Work(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class WorkPrecision:
+    """Errors and costs of methods, laws and tolerances on one problem, as `odelab.work_precision` returns them.
+
+    problem  the name of the problem
+    truth    what errors are measured against: "exact solution", "reference value" or "RADAU at rtol 1e-12"
+    rows     one `Work` per run: method, law, tolerance, error, evaluations, steps, rejected, seconds, status
+
+    `curves()` groups the rows, `cost(error)` reads the cost of an error off each curve, `plot()` draws them.
+    """
+
     problem: str
     truth: str
     rows: tuple[Work, ...]
@@ -42,7 +52,23 @@ class WorkPrecision:
             grouped.setdefault((row.method, row.law), []).append(row)
         return grouped
 
+    def cost(self, error: float, of: str = "evaluations") -> dict[tuple[str, str], float]:
+        """What a relative error costs each (method, law), by interpolation on logarithmic axes.
+
+        error  the error asked about
+        of     "evaluations", "steps" or "seconds"
+
+        Returns {(method, law): cost}; NaN where a curve does not reach the error on both sides.
+        """
+        if of not in ("evaluations", "steps", "seconds"):
+            raise ValueError(f'`of` must be "evaluations", "steps" or "seconds", got {of!r}.')
+        return {
+            name: float(cost_at_error([row.error for row in rows], [getattr(row, of) for row in rows], error))
+            for name, rows in self.curves().items()
+        }
+
     def plot(self, **options):
+        """Error against cost as a matplotlib Figure; see `odelab.plot.work_precision`."""
         from odelab import plot
 
         return plot.work_precision(self, **options)
@@ -59,11 +85,30 @@ def work_precision(
     repeat: int = 1,
     max_steps: int = 200_000,
 ) -> WorkPrecision:
-    """Run every method with every law at every tolerance; methods without an error estimate take the fixed steps `h`.
+    """Run every method with every law at every tolerance, and record the error and the cost of each run.
 
-    error     ||u - truth|| / ||truth|| at the end of the span; the truth is exact or a reference where the problem has
-              one, else a Radau run at rtol 1e-12
-    seconds   the best of `repeat` runs, after one that is not counted where the engine compiles
+    problem      the Problem; errors are ||u - truth|| / ||truth|| at the end of its span, where the truth is its exact
+                 solution, its reference value, or else a RADAU run at rtol 1e-12
+    methods      one method or several; those without an error estimate (EULER, RK4) take the fixed steps `h`
+    rtol         relative tolerances, sharpest last or in any order
+    laws         one law of step-size control or several, names of `odelab.LAWS` or "pi"
+    atol_factor  atol = atol_factor * rtol; 1e-3
+    h            fixed step sizes of methods without an estimate; by default the span over 100, 200, 400, 800 and 1600
+    engine       "auto", "python" or "compiled", as in `odelab.solve`
+    repeat       runs that are timed; `seconds` is the shortest. Beyond 1, one more run goes before and is not counted,
+                 so that compiling is left out
+    max_steps    attempts after which a run is given up; its error is then infinite and its status "max_steps"
+
+    Returns a WorkPrecision.
+
+    >>> import odelab as ol
+    >>> problem = ol.problems.rigid_body().replace(t_span=(0.0, 5.0))
+    >>> table = ol.work_precision(problem, [ol.DOPRI5, ol.BS32], rtol=(1e-3, 1e-5, 1e-7), engine="python")
+    >>> [(row.method, row.tolerance, row.status) for row in table.rows][-1]
+    ('BS32', 1e-07, 'ok')
+    >>> cost = table.cost(1e-5)
+    >>> cost["DOPRI5", "pi"] < cost["BS32", "pi"]
+    True
     """
     methods, rtol, laws = several(methods), several(rtol), several(laws)
     truth, whence = best_known_end(problem)
