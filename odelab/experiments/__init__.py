@@ -1,4 +1,4 @@
-"""Numerical experiments over methods and tolerances: observed order, work against precision, numbers to compare runs by.
+"""Numerical experiments: observed order, work against precision, and the numbers by which runs are compared.
 
 The experiments of the papers are in `studies/`; what is here serves any method and problem."""
 

@@ -41,7 +41,7 @@ def test_failed_and_exact_runs_are_left_out_of_a_curve():
 
 def test_a_table_is_asked_for_the_cost_of_an_error():
     problem = ol.problems.rigid_body().replace(t_span=(0.0, 5.0))
-    table = ol.work_precision(problem, [ol.DOPRI5, ol.RK4], (1e-3, 1e-5, 1e-7), laws=["i", "pi"], engine="python")
+    table = ol.work_precision(problem, [ol.DOPRI5, ol.RK4], (1e-3, 1e-5, 1e-7), ["i", "pi"], h=[0.5, 0.1, 0.02])
     found = table.cost(1e-6)
     assert list(found) == list(table.curves())
     for name, rows in table.curves().items():
