@@ -46,6 +46,7 @@ def test_a_table_is_asked_for_the_cost_of_an_error():
     assert list(found) == list(table.curves())
     for name, rows in table.curves().items():
         assert min(row.evaluations for row in rows) < found[name] < max(row.evaluations for row in rows)
+    rows = table.curves()["RK4", "fixed"]
     assert table.cost(rows[0].error, of="steps")["RK4", "fixed"] == pytest.approx(rows[0].steps)
     assert all(math.isnan(cost) for cost in table.cost(1e-30).values())
 
