@@ -56,13 +56,23 @@ def load(path) -> Network:
 
 
 def read(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
+    """The header and the tensors of a file; what is damaged, foreign or a pickle is refused in words."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            record = (file.metadata() or {}).get(KEY)
-            state = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a dict)
+            header = parse_header(path, (file.metadata() or {}).get(KEY))
+            return header, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a dict)
     except safetensors.SafetensorError as error:
         refuse_pickle(path)
         raise ValueError(f"{path}: damaged or cut short, or no safetensors file at all ({error}).") from None
+
+
+def read_header(path: Path) -> dict:
+    """What a file says of its network, without reading a tensor."""
+    with safetensors.safe_open(path, framework="pt") as file:
+        return parse_header(path, (file.metadata() or {}).get(KEY))
+
+
+def parse_header(path: Path, record: str | None) -> dict:
     if record is None:
         raise ValueError(f"{path}: safetensors without netbridge's record of the architecture; written by nb.save?")
     with contextlib.suppress(json.JSONDecodeError):
@@ -70,7 +80,7 @@ def read(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
         if isinstance(header, dict) and isinstance(header.get("config"), dict):
             if header.get("format") != FORMAT:
                 raise ValueError(f"{path}: format {header.get('format')}, and this version reads format {FORMAT}.")
-            return header, state
+            return header
     raise ValueError(f"{path}: its record of the architecture is damaged.")
 
 

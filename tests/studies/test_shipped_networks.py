@@ -9,7 +9,7 @@ import netbridge as nb
 from netbridge.train.recipes import recipe
 from studies import train
 
-FOLDERS = {"cifar10": ("cifar10", "short"), "medium": ("cifar10", "medium"), "digits": ("digits", "digits")}
+FOLDERS = {"cifar10": ("cifar10", "short"), "cifar10-medium": ("cifar10", "medium"), "digits": ("digits", "digits")}
 LIMIT = 25e6  # bytes, of everything trained that comes along
 
 
@@ -43,7 +43,7 @@ def test_each_is_what_its_log_says(folder):
         assert net.about["seed"] == int(path.stem.split("-seed")[1])
 
 
-@pytest.mark.parametrize(("folder", "accuracy"), [("cifar10", 0.89), ("medium", 0.91)])
+@pytest.mark.parametrize(("folder", "accuracy"), [("cifar10", 0.89), ("cifar10-medium", 0.91)])
 def test_a_plain_resnet20_reaches_what_its_recipe_promises(folder, accuracy):
     plain = [nb.load(path).about["test_accuracy"] for path in files(folder) if "constant" in path.stem]
     assert min(plain) >= accuracy
