@@ -7,7 +7,6 @@ in Deep Residual Networks, ECCV 2016 (pre-activation).
 import torch
 from torch import nn
 
-from netbridge.model import fused
 from netbridge.model import solve as run
 from netbridge.step_sizes.constant import Constant
 from odelab import core
@@ -47,20 +46,14 @@ class Branch(nn.Module):
         return bn if self.post_activation and not isinstance(bn, nn.Identity) else conv
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        conv, bn = self.layers[-1]
-        x = conv(self.until_last(x))
-        return bn(x) if self.post_activation else x
-
-    def until_last(self, x: torch.Tensor, fuse: bool = False) -> torch.Tensor:
-        """What the last convolution gets to see; with `fuse`, folded convolutions rectify by themselves."""
-        *layers, (_, last_bn) = self.layers
+        *layers, (last_conv, last_bn) = self.layers
         if self.post_activation:
             for conv, bn in layers:
-                x = fused.rectified(conv, x) if fuse else torch.relu_(bn(conv(x)))
-            return x
-        for conv, bn in layers:
+                x = torch.relu_(bn(conv(x)))
+            return last_bn(last_conv(x))
+        for conv, bn in self.layers:
             x = conv(torch.relu_(bn(x)))
-        return torch.relu_(last_bn(x))
+        return x
 
 
 class Block(nn.Module):
@@ -80,29 +73,11 @@ class Block(nn.Module):
         return not isinstance(self.shortcut, nn.Identity)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        state = [x]
-        self.step(state, run.Memory(0, None), None)
-        return state.pop()
+        return self.step(x, run.Memory(0, None), None)[0]
 
-    def slope(self, u: torch.Tensor, into: bool) -> torch.Tensor:
-        """f(u); with `into`, the sum u + f may take the memory of the state it is added to."""
-        branch = self.branch
-        if into and branch.folded and self.controller.unit and fused.suits(branch, u):
-            return fused.Pending(branch.last, branch.until_last(u, fuse=True), self.project is torch.relu_)
-        return branch(u)
-
-    def step(self, state, memory, observation):
-        """One Euler step from shortcut(x) with the slope branch(x); replaces the state, returns the memory."""
-        slope = self.slope(state[0], into=self.opens and run.spends(observation, EULER) and fused.available())
-        state.append(self.shortcut(state.pop()))
+    def step(self, x, memory, observation):
+        """One Euler step from shortcut(x) with the slope branch(x); (state, memory)."""
+        slope = self.branch(x)
         return run.advance(
-            rhs=None,  # the slope is known, and Euler asks for no other
-            block_at=lambda t: self,
-            project=self.project,
-            tableau=EULER,
-            memory=memory,
-            span=(0, 1),
-            state=state,
-            slope=slope,
-            observation=observation,
-        )
+            None, lambda t: self, self.project, EULER, memory, (0, 1), self.shortcut(x), slope, observation
+        )  # Euler asks for no other slope

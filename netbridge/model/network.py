@@ -60,13 +60,10 @@ class Network(nn.Module):
             raise ValueError(
                 f"`x` must be images (N, {self.stem.conv.in_channels}, height, width), got shape {tuple(x.shape)}."
             )
-        state = [self.stem(x)]
+        x = self.stem(x)
         for stage in self.stages:
-            if getattr(stage, "bare", False):
-                stage.run(state)
-            else:
-                state.append(stage(state.pop()))
-        return self.head(state.pop())
+            x = stage(x)
+        return self.head(x)
 
     @property
     def blocks(self) -> list:
@@ -78,15 +75,15 @@ class Network(nn.Module):
         return [f"stages.{s}.blocks.{b}" for s, stage in enumerate(self.stages) for b in range(len(stage.blocks))]
 
     @contextlib.contextmanager
-    def observed(self, record, carry=None, unit=None):
+    def observed(self, record, carry=None, step=None):
         """Within, every step of a forward pass calls `record` as `odelab.core.integrate` does; yields what it carries.
 
         record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new) -> carry, where memory.stage is the stage's number
         and t the layer within it. A block that opens a stage is a step from its shortcut's output, u. Nothing is
-        overwritten while a pass is observed, unless a `unit` allows it (`run.Observation`).
+        overwritten while a pass is observed, unless by a `step` of one's own (`solve.Observation`).
         """
         before = [stage.observation for stage in self.stages]
-        observation = run.Observation(record, carry, unit)
+        observation = run.Observation(record, carry, step)
         for stage in self.stages:
             stage.observation = observation
         try:

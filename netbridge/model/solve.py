@@ -1,6 +1,6 @@
 """The one place where a network meets the solver: `odelab.core.integrate`, looked up at every call.
 
-The clock counts layers (dt = 1, or 1/depth_factor on a refined grid), the gain h comes from the block's controller.
+The clock counts layers (dt = 1, or 1/depth_factor on a refined grid); the gain h comes from the block's controller.
 """
 
 import dataclasses
@@ -10,11 +10,19 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.modules import module as hooks
 
-from netbridge.model import fused
-from netbridge.model.unit import SPENDING, UNIT
 from odelab import core
 
-INTEGRATE, RK_STEP = core.integrate, core.rk_step
+
+class One(float):
+    """The number 1. It multiplies a slope by returning it, where torch would write a whole feature map anew."""
+
+    def __mul__(self, slope):
+        return slope
+
+    __rmul__ = __mul__
+
+
+UNIT = One(1.0)
 
 
 class Memory(NamedTuple):
@@ -26,86 +34,54 @@ class Memory(NamedTuple):
 
 @dataclasses.dataclass
 class Observation:
-    """A `record` of `odelab.core.integrate` to call at every step, and what it has carried so far.
-
-    With a `unit`, the step size of plain Euler steps, their slope may be spent: `record` then sees what is left of it.
-    """
+    """A `record` of `odelab.core.integrate` to call at every step, what it has carried so far, and perhaps a step
+    of one's own, which projects too, in place of `odelab.core.rk_step` and `project` of plain Euler steps."""
 
     record: Callable
     carry: Any = None
-    unit: Any = None
+    step: Callable | None = None
 
 
-def advance(rhs, block_at, project, tableau, memory, span, state, slope=None, observation=None, refine=1, owned=False):
-    """Run the blocks of layers span[0] to span[1] on the state, a list of one that is replaced; returns the memory.
+def advance(rhs, block_at, project, tableau, memory, span, u, slope=None, observation=None, refine=1):
+    """Run the blocks of layers span[0] to span[1] on u; (state, memory).
 
     rhs(t, u, params) -> slope; block_at(t) -> the block whose controller decides the step from t; `slope` is given
-    where it is known already; `owned` says that the first state is nobody else's. A list, because a feature map that
-    a calling function still names stays in the caches for a whole stage: 2.5 % of the time of a ResNet-56.
+    where it is known already.
     """
     t, t1 = span
     watched = observation is not None
     record, carry = (observation.record, observation.carry) if watched else (core.nothing_recorded, None)
-    spending = observation.unit if watched else SPENDING
-    may_spend = spending is not None and len(tableau[1]) == 1 and genuine() and not torch.is_grad_enabled()
-    ours = Ownership(spends(observation, tableau) and refine == 1 and fused.available(), owned)
+    step = core.rk_step
+    if len(tableau[1]) == 1 and refine == 1 and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        step = (observation.step or core.rk_step) if watched else euler_in_place
+        if watched and observation.step is not None:
+            project = core.unprojected
 
     def propose(memory, t, t1, u, slope):
         block = block_at(t)
-        ours.owned = True
         h, hidden = block.controller.propose(memory.hidden, u, slope)
+        if h is UNIT and step is not core.rk_step and hooked(block):
+            h = 1.0  # a product of its own: the slope stays what the hook has seen
         if hidden is not memory.hidden:
             memory = memory._replace(hidden=hidden)
         if refine != 1:
-            part = 1.0 / refine
-            return next_time(t, refine) - t, part if h is UNIT else part * h, memory
-        return 1, unit_step(block, may_spend, spending) if h is UNIT else h, memory
+            return next_time(t, refine) - t, h * (1.0 / refine), memory
+        return 1, h, memory
 
     _, _, u, _, _, memory, carry, _, _ = core.integrate(
-        core.rk_step,
-        core.combine,
-        rhs,
-        ours,
-        tableau,
-        propose,
-        accept,
-        project,
-        record,
-        carry,
-        memory,
-        t,
-        t1,
-        state.pop(),
-        slope,
-        slope is not None,
-        refine * (t1 - t),
-    )
+        step, core.combine, rhs, None, tableau, propose, accept, project, record, carry, memory, t, t1,
+        u, slope, slope is not None, refine * (t1 - t),
+    )  # fmt: skip
     if watched:
         observation.carry = carry
-    state.append(u)
-    return memory
+    return u, memory
 
 
-@dataclasses.dataclass
-class Ownership:
-    """The right-hand side's parameters: may a sum be formed in the state's memory?"""
-
-    wanted: bool
-    owned: bool  # true after the first step, whose result is the run's own
-
-    @property
-    def into(self) -> bool:
-        return self.wanted and self.owned
-
-
-def spends(observation, tableau) -> bool:
-    """Is this a pass of Euler steps that nobody watches, by the solver itself?"""
-    return observation is None and len(tableau[1]) == 1 and genuine()
-
-
-def genuine() -> bool:
-    """Another integrate gets plain numbers and tensors."""
-    return core.integrate is INTEGRATE and core.rk_step is RK_STEP
+def euler_in_place(combine, rhs, params, t, u, slope, dt, h, tableau):
+    """`odelab.core.rk_step` for Euler, bit for bit: the sum is formed in the memory of h f, which is nobody else's."""
+    term = h * slope
+    fits = term.shape == u.shape and term.dtype == u.dtype
+    return term.add_(u) if fits else u + term, slope, [slope], [slope]
 
 
 def accept(memory, dt, error, u, u_new):
@@ -113,25 +89,16 @@ def accept(memory, dt, error, u, u_new):
     return 1, memory
 
 
-def unit_step(block, may_spend, spending):
-    """h = 1, in the form that costs least and that nobody can tell from the others."""
-    if torch.compiler.is_compiling() or not genuine():
-        return 1.0  # the compiler drops the product by itself and cannot trace the other two
-    if may_spend and not hooked(block):
-        return spending
-    return UNIT
-
-
 def hooked(block) -> bool:
     """Does a forward hook hold the branch's output?"""
     last = getattr(block.branch, "last", None)
     return bool(
-        global_hooks() or block._forward_hooks or block.branch._forward_hooks or last is None or last._forward_hooks
+        hooks._has_any_global_hook()
+        or block._forward_hooks
+        or block.branch._forward_hooks
+        or last is None
+        or last._forward_hooks
     )
-
-
-def global_hooks() -> bool:
-    return hooks._has_any_global_hook()
 
 
 def next_time(t, refine):

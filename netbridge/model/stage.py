@@ -46,40 +46,18 @@ class Stage(nn.Module):
         return self.weights == "interpolated" and not on_blocks_only
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        state = [x]
-        self.run(state)
-        return state.pop()
-
-    def run(self, state: list) -> None:
-        """Replaces the state, a list of one (see `run.advance`)."""
-        memory = run.Memory(self.number, None)
-        start = 0
+        memory, start = run.Memory(self.number, None), 0
         if self.blocks[0].opens:
-            memory = self.blocks[0].step(state, memory, self.observation)
+            x, memory = self.blocks[0].step(x, memory, self.observation)
             start = 1
         if start == len(self.blocks):
-            return
+            return x
         if self.solver is not None:
-            state.append(flow.flow(self, memory, start, state.pop()))
-            return
-        run.advance(
-            rhs=self.rhs,
-            block_at=self.block_at,
-            project=self.blocks[-1].project,
-            tableau=self.tableau,
-            memory=memory,
-            span=(start, len(self.blocks)),
-            state=state,
-            observation=self.observation,
-            refine=self.depth_factor,
-            owned=start == 1,
-        )
-
-    @property
-    def bare(self) -> bool:
-        """May `run` stand for a call, with no hook or compiled form to pass by?"""
-        hooked = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
-        return type(self) is Stage and not hooked and self._compiled_call_impl is None and not run.global_hooks()
+            return flow.flow(self, memory, start, x)
+        return run.advance(
+            self.rhs, self.block_at, self.blocks[-1].project, self.tableau, memory, (start, len(self.blocks)), x,
+            observation=self.observation, refine=self.depth_factor,
+        )[0]  # fmt: skip
 
     def block_at(self, t) -> Block:
         """The block in force at time t."""
@@ -87,7 +65,7 @@ class Stage(nn.Module):
 
     def rhs(self, t, u, params):
         if self.weights == "shared":
-            return self.block_at(t).slope(u, into=params is not None and params.into)
+            return self.block_at(t).branch(u)
         return interpolation.slope(self.blocks, float(t), u)
 
     def extra_repr(self):

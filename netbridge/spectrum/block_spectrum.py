@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 import odelab
-from netbridge.model.unit import Unit
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.chain import Convolution
 from netbridge.spectrum.differentiated import differentiated
@@ -88,7 +87,6 @@ def step_size(parts: Anatomy, x, slope, gate) -> torch.Tensor:
     h = gate
     if isinstance(gate, str):
         h = 1.0 if parts.size_at is None else parts.size_at(x)
-    h = 1.0 if isinstance(h, Unit) else h
     try:
         return torch.as_tensor(h, dtype=slope.dtype, device=slope.device).expand(slope.shape)
     except (RuntimeError, TypeError) as error:

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from netbridge.model.unit import Unit
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.chain import Convolution, Scaling
 from netbridge.spectrum.growth import measured_growth
@@ -100,8 +99,6 @@ def block_norms(name: str, block: nn.Module, states: torch.Tensor):
 
 def largest_step(parts: Anatomy, states: torch.Tensor) -> float:
     h = 1.0 if parts.size_at is None else parts.size_at(states)
-    if isinstance(h, Unit):
-        return 1.0
     return float(h.abs().max()) if isinstance(h, torch.Tensor) else abs(float(h))
 
 

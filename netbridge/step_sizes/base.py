@@ -34,7 +34,6 @@ class Controller(nn.Module):
     opening = True  # also on the first block of every stage
     takes_pool = False  # its constructor builds further controllers and wants the stage's shared ones
     modifies_branch = False  # h is 1, the branch itself changes (IEBN)
-    unit = False  # h is 1 and nothing is asked of the slope
 
     def __init_subclass__(cls, name: str | None = None, **rest):
         super().__init_subclass__(**rest)

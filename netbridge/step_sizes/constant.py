@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from netbridge.model.unit import UNIT
+from netbridge.model.solve import UNIT
 from netbridge.step_sizes.base import Controller
 
 
@@ -14,10 +14,6 @@ class Constant(Controller, name="constant"):
         if not (isinstance(value, int | float) and math.isfinite(value)):
             raise ValueError(f"`value` must be a finite number, got {value!r}.")
         self.value = float(value)
-
-    @property
-    def unit(self):
-        return type(self) is Constant and self.value == 1.0
 
     def forward(self, state, slope):
         return UNIT if self.value == 1.0 else self.value

@@ -2,7 +2,6 @@
 
 from torch import nn
 
-from netbridge.model.unit import UNIT
 from netbridge.step_sizes import spec
 from netbridge.step_sizes.asr import ASR
 from netbridge.surgery.attention import SelfAttention
@@ -34,7 +33,7 @@ class Gated(nn.Module):
         out = self.layer(x, *more, **options)
         first = out[0] if isinstance(out, tuple) else out
         h, _ = self.controller.propose(None, x, first)
-        gated = first if h is UNIT else h * first
+        gated = h * first
         return (gated, *out[1:]) if isinstance(out, tuple) else gated
 
 

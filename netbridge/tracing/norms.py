@@ -9,12 +9,10 @@ import math
 import numpy as np
 import torch
 
-from netbridge.model.unit import Spending, Spent
 from netbridge.tracing import kernel
 from odelab.arrays import norm
 from odelab.stiffness.indices import relative_slope
 
-ADDITIONS = (torch.Tensor.__add__, torch.Tensor.add)
 PIECE, SHORTEST = 1024, 32  # numbers added up before their sum is added to another, at most and at least
 SLAB = 1 << 22  # bytes of a map added and measured at a time
 PORTION = 1 << 18  # numbers converted at a time from half precision: what fits a core's cache
@@ -151,26 +149,3 @@ class Recorder:
 
     def be_careful(self):
         self.norms = careful_norms
-
-
-class Measuring(Spending):
-    """h = 1 for a step that is measured and taken at once: advance(u, slope) returns the new state."""
-
-    def __init__(self, advance):
-        self.advance = advance
-
-    def __mul__(self, slope):
-        return Measured(slope, self.advance)
-
-
-class Measured(Spent):
-    def __init__(self, slope, advance):
-        super().__init__(slope)
-        self.advance = advance
-
-    @classmethod
-    def __torch_function__(cls, function, types, args=(), kwargs=None):
-        if function not in ADDITIONS:
-            return super().__torch_function__(function, types, args, kwargs)
-        u, measured = args
-        return measured.advance(u, measured.slope)

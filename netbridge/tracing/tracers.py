@@ -3,17 +3,18 @@
 A tracer has `names`, `stage`, `first`, `of`, and runs one batch: tracer(batch, recorder).
 """
 
-import contextlib
 import dataclasses
 
 import torch
 from torch import fx, nn
 
+from netbridge.model import solve
 from netbridge.model.network import Network
 from netbridge.tracing import capture, graph
-from netbridge.tracing.norms import Measuring, Recorder
+from netbridge.tracing.norms import Recorder
 from netbridge.tracing.probe import Probe, instrument, visitor
 from netbridge.tracing.record import INCREMENT, SLOPE
+from odelab import core
 
 
 @dataclasses.dataclass
@@ -37,23 +38,21 @@ class SolverTracer:
 
     def __init__(self, net: nn.Module, network: Network, prefix: str):
         self.net, self.network, self.prefix = net, network, prefix
-        self.blocks = network.blocks
         self.plain = all(s.method.stages == s.depth_factor == 1 and s.solver is None for s in network.stages)
-        self.relu = all(block.project is torch.relu_ for block in self.blocks)
         self.places = Places()
-        self.taken: torch.Tensor | None = None  # a state that has its projection already
 
     def __call__(self, batch, recorder: Recorder):
-        places, measured = Places(), set()
+        places, blocks, measured = Places(), self.network.blocks, set()
 
-        def advance(u, slope):
-            """A plain Euler step, one per block."""
+        def step(combine, rhs, params, t, u, slope, dt, h, tableau):
+            """`odelab.core.rk_step` for Euler; a plain step is measured and taken while its maps are in the cache."""
             k = len(places.names)
-            if u.shape != slope.shape or u.dtype != slope.dtype:
-                return u + slope  # as autocast may have it; `record` measures
+            if h is not solve.UNIT or u.shape != slope.shape or u.dtype != slope.dtype:
+                new, *rest = core.rk_step(combine, rhs, params, t, u, slope, dt, h, tableau)
+                return blocks[k].project(new), *rest
             measured.add(k)
-            self.taken = recorder.advance(k, u, slope, self.relu, self.blocks[k].opens)
-            return self.taken
+            new = recorder.advance(k, u, slope, blocks[k].project is torch.relu_, blocks[k].opens)
+            return new, slope, [slope], [slope]
 
         def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
             k = len(places.names)
@@ -65,31 +64,9 @@ class SolverTracer:
             places.add(self.name(memory.stage, t), memory.stage, t < 1)
             return carry
 
-        unit = Measuring(advance) if self.plain and not recorder.keeps else None
-        with self.network.observed(record, unit=unit), self.projecting():
+        with self.network.observed(record, step=step if self.plain and not recorder.keeps else None):
             self.net(batch)
         self.places = places
-
-    @contextlib.contextmanager
-    def projecting(self):
-        """Within, the ReLU after a step leaves alone what the measured addition has put through it."""
-        if not self.relu:
-            yield
-            return
-        for block in self.blocks:
-            vars(block)["project"] = self.project  # past Module.__setattr__, which takes as long as a small step
-        try:
-            yield
-        finally:
-            self.taken = None
-            for block in self.blocks:
-                vars(block)["project"] = torch.relu_
-
-    def project(self, u):
-        if u is self.taken:
-            self.taken = None
-            return u
-        return torch.relu_(u)
 
     def name(self, stage, t) -> str:
         part = t - int(t)

@@ -2,8 +2,11 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import netbridge as nb
+from netbridge.model import solve
 from odelab import RK4, core
 from odelab.methods import explicit as methods
 from odelab.methods.tableau import Method
@@ -55,7 +58,43 @@ def test_a_constant_scales_increments_and_not_slopes(images):
     assert torch.equal(slope1, slope3)
     assert torch.equal(u1, u3)
     assert torch.allclose(new3 - u3, 0.25 * (new1 - u1), atol=1e-6)
-    assert (h1 * 2.0, h3) == (2.0, 0.25)
+    assert (h1, h3) == (1.0, 0.25)
+    assert (float(h1), abs(h1), h1 * 2.0, 2.0 * h1, torch.as_tensor(h1).item()) == (1.0, 1.0, 2.0, 2.0, 1.0)
+    assert isinstance(h1, float)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    h=st.one_of(
+        st.just(solve.UNIT), st.floats(-4, 4, width=32), st.sampled_from([(3, 1, 1), (2, 3, 1, 1), (2, 3, 5, 5)])
+    ),
+    state=st.sampled_from([torch.float32, torch.float64, torch.bfloat16]),
+    slope=st.sampled_from([torch.float32, torch.float64, torch.bfloat16]),
+)
+def test_the_step_in_place_is_the_solvers_own_to_the_bit(seed, h, state, slope):
+    generator = torch.Generator().manual_seed(seed)
+    u = torch.randn(2, 3, 5, 5, generator=generator).to(state)
+    f = torch.randn(2, 3, 5, 5, generator=generator).to(slope)
+    h = torch.randn(h, generator=generator) if isinstance(h, tuple) else h
+    tableau = solve.fixed_tableau(methods.EULER, frozen=True)
+    wanted, *_ = core.rk_step(core.combine, None, None, 0, u.clone(), f.clone(), 1, h, tableau)
+    kept = u.clone()
+    got, *_ = solve.euler_in_place(core.combine, None, None, 0, u, f.clone(), 1, h, tableau)
+    assert got.dtype == wanted.dtype
+    assert torch.equal(got, wanted)
+    assert torch.equal(u, kept)
+
+
+@pytest.mark.parametrize("controller", nb.controllers())
+@pytest.mark.parametrize("arguments", [{}, {"post_activation": False}, {"depth_factor": 2}, {"method": "RK4"}], ids=str)
+def test_inference_and_a_pass_with_gradients_are_the_same_to_the_bit(controller, arguments, images):
+    chosen = nb.asr("se") if controller == "asr" else controller
+    net = networks.lively(nb.resnet(14, widths=(16, 16, 16), controller=chosen, **arguments)).eval()
+    kept = images.clone()
+    wanted = net(images)
+    with torch.inference_mode():
+        assert torch.equal(net(images), wanted)
+    assert torch.equal(images, kept)
 
 
 def test_observing_changes_nothing_and_sees_every_block(images):
