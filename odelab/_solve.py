@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.checks import own_floats
+from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import ImplicitMethod, solve_implicit

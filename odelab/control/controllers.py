@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.checks import own_floats
+from odelab.arrays import own_floats
 from odelab.control import feedback as control
 from odelab.control import powers
 from odelab.control.laws import Law, law_named

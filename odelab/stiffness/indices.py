@@ -6,8 +6,17 @@ Sections 2.1.2 and 2.2.
 
 import numpy as np
 
-from odelab.arrays import floating, library_of, norm, number, to_numpy
-from odelab.checks import checked_square, is_symmetric, reject_nonfinite, reject_zero
+from odelab.arrays import (
+    checked_square,
+    floating,
+    is_symmetric,
+    library_of,
+    norm,
+    number,
+    reject_nonfinite,
+    reject_zero,
+    to_numpy,
+)
 
 __all__ = ["nsi", "relative_slope", "sai", "si"]
 

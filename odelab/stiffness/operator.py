@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.arrays import floating, library_of, to_numpy
-from odelab.checks import reject_nonfinite
+from odelab.arrays import floating, library_of, reject_nonfinite, to_numpy
 from odelab.stiffness.jacobian import jvp, vjp
 
 __all__ = ["JacobianOperator", "as_operator"]

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from odelab.arrays import library_of, to_numpy
-from odelab.checks import is_symmetric
+from odelab.arrays import is_symmetric, library_of, to_numpy
 from odelab.stiffness.arnoldi import ends
 from odelab.stiffness.operator import JacobianOperator, as_operator
 

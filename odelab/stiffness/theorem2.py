@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.arrays import epsilon, floating, library_of, norm
-from odelab.checks import checked_square, reject_nonfinite, reject_zero
+from odelab.arrays import checked_square, epsilon, floating, library_of, norm, reject_nonfinite, reject_zero
 from odelab.stiffness.premise import Premise
 
 __all__ = ["Theorem2", "theorem2"]
