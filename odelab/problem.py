@@ -1,25 +1,50 @@
 """An initial value problem u' = rhs(t, u, params), u(t0) = u0, and what is known about it."""
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from odelab.arrays import library_of, to_numpy
+
 COMPONENT, ARRAY, IN_PLACE = "component", "array", "in-place"
 DOMAIN_ERRORS = ("math domain error", "expected a positive input", "expected a nonnegative input")  # Python's `math`
 
 
 class Invariant(NamedTuple):
-    """A quantity `function(t, u, params)` that stays what it was at t0; `u` is (n,) or a batch (n, N)."""
+    """A quantity that stays what it was at the start of a run, such as an energy.
+
+    name        what it is called in figures and tables
+    function    function(t, u, params), its value; `u` is one state (n,) or a batch of states (n, N)
+
+    >>> import odelab as ol
+    >>> energy = ol.Invariant("energy", lambda t, u, params: 0.5 * (u[0] ** 2 + u[1] ** 2))
+    >>> spring = ol.Problem(lambda t, u, params: (u[1], -u[0]), [1.0, 0.0], (0.0, 10.0), invariants=(energy,))
+    >>> end = ol.solve(spring, ol.DOPRI5).end_u
+    >>> round(float(energy.function(10.0, end, ())), 4)
+    0.5
+    """
 
     name: str
     function: Callable
 
 
 class Reference(NamedTuple):
-    """The state at time `t`, known to about `digits` significant digits, and who computed it."""
+    """A state that is known from the literature or from a computation of higher precision.
+
+    t         the time
+    u         the state at that time, (n,)
+    digits    how many significant digits of it are known to be right
+    source    who computed it, and how
+
+    >>> import odelab as ol
+    >>> known = ol.problems.robertson().references[0]
+    >>> known.u.shape
+    (3,)
+    """
 
     t: float
     u: np.ndarray
@@ -29,17 +54,44 @@ class Reference(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """u' = rhs(t, u, params) on t_span from u0.
+    """An initial value problem u' = rhs(t, u, params), u(t0) = u0, and what is known about it.
 
-    The right-hand side takes one of three forms, told apart by its signature and by what it returns:
+    A right-hand side takes one of three forms. Its signature and what it returns tell them apart:
 
-    - component form, `rhs(t, u, params) -> tuple`, unpacking `u`: one source for floats, batches, tensors and
-      compiled lanes. Use `+ - * /`, products for powers and `odelab.maths`; at most 32 components;
-    - array form, `rhs(t, u, params) -> array`;
-    - in-place form, `rhs(t, u, params, out)`, filling `out`.
+    - component form, `rhs(t, u, params) -> tuple`, which unpacks `u` (`x, v = u`). The same source then serves single
+      states, batches, tensors and the fast compiled kernels and ensembles. Use `+ - * /`, products for powers, and
+      `odelab.maths` for everything else; for at most 32 components;
+    - array form, `rhs(t, u, params) -> array`, as in `return -A @ u`;
+    - in-place form, `rhs(t, u, params, out)`, which sets every `out[i]` and returns nothing: for large systems.
 
-    `jacobian(t, u, params)` returns an (n, n) array or a scipy.sparse matrix; `exact(t, params)` the solution, (n,)
-    for a number and (m, n) for m times.
+    A right-hand side must not change `u`. `rhs(t, u)`, without parameters, is accepted in the first two forms.
+
+    rhs           the right-hand side
+    u0            the initial state: one number or a row of n numbers
+    t_span        (t0, t1): where the run starts and ends; t1 < t0 runs backwards in time
+    params        what `rhs` gets as its third argument. A number, a row of numbers (list or one-dimensional array)
+                  becomes a tuple of numbers, which kernels and ensembles need. Anything else, such as a matrix or a
+                  dictionary, is handed over as it is; `()` by default
+    jacobian      jacobian(t, u, params), the (n, n) array or scipy.sparse matrix of derivatives; None where unknown
+    exact         exact(t, params), the solution: (n,) for one time and (m, n) for m times; None where unknown
+    invariants    `Invariant`s, quantities that the solution keeps
+    references    `Reference`s, states known to many digits
+    name          the name for messages and figures; that of `rhs` by default
+    about         where the problem comes from
+    form          found by calling `rhs` once; not to be given
+
+    Raises TypeError or ValueError, naming the argument, where one of them is not what it must be.
+
+    >>> import odelab as ol
+    >>> def spring(t, u, params):
+    ...     x, v = u
+    ...     (stiffness,) = params
+    ...     return v, -stiffness * x
+    >>> problem = ol.Problem(spring, u0=[1.0, 0.0], t_span=(0.0, 10.0), params=4.0)
+    >>> problem
+    Problem(spring, n = 2, t in [0, 10], params = (4.0,))
+    >>> problem.replace(t_span=(0.0, 20.0)).t_span
+    (0.0, 20.0)
     """
 
     rhs: Callable
@@ -55,17 +107,21 @@ class Problem:
     form: str = dataclasses.field(default="", repr=False)
 
     def __post_init__(self):
-        check_rhs(self.rhs)
-        object.__setattr__(self, "u0", checked_state(self.u0))
-        object.__setattr__(self, "t_span", checked_span(self.t_span))
-        if isinstance(self.params, list | np.ndarray):
-            object.__setattr__(self, "params", tuple(self.params))
-        elif isinstance(self.params, int | float):
-            object.__setattr__(self, "params", (self.params,))
-        object.__setattr__(self, "invariants", tuple(self.invariants))
-        object.__setattr__(self, "references", tuple(self.references))
-        object.__setattr__(self, "name", self.name or getattr(self.rhs, "__name__", "problem"))
-        object.__setattr__(self, "form", form_of(self.rhs, self.t_span[0], self.u0, self.params))
+        keep = functools.partial(object.__setattr__, self)
+        keep("rhs", checked_rhs(self.rhs))
+        keep("u0", checked_state(self.u0))
+        keep("t_span", checked_span(self.t_span))
+        if isinstance(self.params, list) or (isinstance(self.params, np.ndarray) and self.params.ndim == 1):
+            keep("params", tuple(self.params))
+        elif isinstance(self.params, int | float | np.number):
+            keep("params", (self.params,))
+        keep("invariants", tuple(self.invariants))
+        keep("references", tuple(self.references))
+        keep("name", self.name or getattr(self.rhs, "__name__", "problem"))
+        form, tensors = form_of(self.rhs, self.t_span[0], self.u0, self.params)
+        keep("form", form)
+        if tensors:
+            keep("rhs", returning_arrays(self.rhs))
 
     @property
     def size(self) -> int:
@@ -98,6 +154,11 @@ class Problem:
     def slope(self, t: float, u: np.ndarray) -> np.ndarray:
         """The right-hand side at one state as an array, whatever its form."""
         return array_form(self)(t, u, self.params)
+
+    def __reduce__(self):
+        """Pickle the right-hand side as its user wrote it; what is wrapped around it is made again."""
+        fields = [getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "form"]
+        return Problem, (unwrapped(self.rhs), *fields[1:])
 
     def __repr__(self):
         t0, t1 = self.t_span
@@ -134,17 +195,82 @@ def spelled_for_arrays(problem: Problem) -> Callable:
             return twin
 
         def filled(t, u, params):
-            out = np.full_like(u, np.nan)  # what is not filled is seen
-            rhs(t, u, params, out)
+            out = np.full_like(u, np.nan)  # a component that is never set then ends the run as "not_finite"
+            rhs(t, read_only(u), params, out)
             return out
 
         return filled
     return rhs
 
 
-def check_rhs(rhs):
+def read_only(u):
+    """The same array, which cannot be written to: a right-hand side that changes its state fails at once."""
+    view = u.view()
+    view.setflags(write=False)
+    return view
+
+
+def checked_rhs(rhs) -> Callable:
+    """`rhs` as a function of (t, u, params) or (t, u, params, out)."""
     if not callable(rhs):
         raise TypeError(f"`rhs` must be a function rhs(t, u, params), got {rhs!r}.")
+    counts = accepted_counts(rhs)
+    if counts is None or 3 in counts or 4 in counts:
+        return rhs
+    if 2 in counts:
+        return ignoring_params(rhs)
+    raise TypeError(
+        f"`rhs` must take (t, u, params), or (t, u, params, out) to fill `out`, got {signature_of(rhs)}; parameters "
+        "reach it as its third argument."
+    )
+
+
+def accepted_counts(function) -> range | None:
+    """How many positional arguments a function may be called with; None where that cannot be told."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
+        return range(0)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    most = 1 << 30 if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+    return range(sum(p.default is p.empty for p in positional), most + 1)
+
+
+def signature_of(function) -> str:
+    return f"{getattr(function, '__name__', type(function).__name__)}{inspect.signature(function)}"
+
+
+@functools.lru_cache(maxsize=256)
+def ignoring_params(function) -> Callable:
+    """function(t, u) as function(t, u, params); one wrapper for each function, so that compiled code is found again."""
+
+    @functools.wraps(function)
+    def with_params(t, u, params):
+        return function(t, u)
+
+    del with_params.__wrapped__  # which would give the wrapper the old signature
+    with_params.original = function
+    return with_params
+
+
+@functools.lru_cache(maxsize=256)
+def returning_arrays(function) -> Callable:
+    """A right-hand side that answers with tensors, as one that answers with arrays."""
+
+    @functools.wraps(function)
+    def as_arrays(t, u, params):
+        return to_numpy(function(t, u, params))
+
+    as_arrays.original = function
+    return as_arrays
+
+
+def unwrapped(function) -> Callable:
+    while hasattr(function, "original"):
+        function = function.original
+    return function
 
 
 def as_array(name: str, values) -> np.ndarray:
@@ -155,6 +281,10 @@ def as_array(name: str, values) -> np.ndarray:
 
 
 def checked_state(u0) -> np.ndarray:
+    if getattr(u0, "requires_grad", False):
+        raise TypeError(
+            "`u0` requires gradients, which `odelab.solve` does not carry through a run; hand over `u0.detach()`."
+        )
     state = as_array("u0", u0)
     if state.dtype.kind not in "fiub":
         raise TypeError(f"`u0` must hold real numbers, got {u0!r}; split complex states into real and imaginary parts.")
@@ -185,10 +315,10 @@ def checked_span(t_span) -> tuple[float, float]:
     return t0, t1
 
 
-def form_of(rhs, t0, u0, params) -> str:
-    """Which of the three forms `rhs` has, found by calling it once; its answer must fit `u0`."""
+def form_of(rhs, t0, u0, params) -> tuple[str, bool]:
+    """Which of the three forms `rhs` has, and whether it answers with a tensor, found by calling it once."""
     if takes_out(rhs):
-        return IN_PLACE
+        return IN_PLACE, False
     with np.errstate(all="ignore"):
         answer = rhs(t0, u0, params)
     if answer is None:
@@ -197,23 +327,18 @@ def form_of(rhs, t0, u0, params) -> str:
         slopes = as_array("rhs", answer)
         check_shape(slopes.shape, u0)
         check_dtype(slopes.dtype)
-        return COMPONENT
-    answer = np.asarray(answer)
+        return COMPONENT, False
+    tensors = library_of(answer) is not np
+    answer = to_numpy(answer)
     check_dtype(answer.dtype)
     check_shape(answer.shape, u0)
-    return ARRAY
+    return ARRAY, tensors
 
 
 def takes_out(rhs) -> bool:
     """Has `rhs` a fourth positional argument to fill?"""
-    try:
-        parameters = inspect.signature(rhs).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    positional = [
-        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
-    ]
-    return len(positional) == 4
+    counts = accepted_counts(rhs)
+    return counts is not None and counts.start == 4
 
 
 def check_dtype(dtype):

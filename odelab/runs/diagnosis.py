@@ -6,7 +6,7 @@ import numpy as np
 
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
-from odelab.problem import array_form, spelled_for_arrays
+from odelab.problem import IN_PLACE, array_form, read_only, spelled_for_arrays
 from odelab.runs import strip
 from odelab.stiffness import h_rho as stability
 
@@ -126,6 +126,13 @@ def blown_up(t, u) -> str:
 
 def not_finite(problem, t, u, component, value) -> str:
     """What the right-hand side did at (t, u); where plain numbers have no answer it raised, and says so itself."""
+    if problem.form == IN_PLACE and np.isnan(value):
+        fault = unset(problem, t, u, component)
+        if fault:
+            return (
+                f"the right-hand side left component {component} at nan at t = {t:.9g}; {fault}: an in-place "
+                "right-hand side must assign every `out[i]`, and nothing it returns is used"
+            )
     did = f"returned {value} in component {component}"
     try:
         spelled_for_arrays(problem)(t, u, problem.params)
@@ -135,6 +142,19 @@ def not_finite(problem, t, u, component, value) -> str:
         f"the right-hand side {did} at t = {t:.9g}; a square root or logarithm of a negative number, a division by "
         "zero or an overflow: keep the state in its domain (`project=`), or end `t_span` before"
     )
+
+
+def unset(problem, t, u, component) -> str:
+    """What an in-place right-hand side did not do to a component of `out`, found by filling `out` with two numbers."""
+    found = []
+    for before in (0.7310585786300049, -2.718281828459045):
+        out = np.full(len(u), before)
+        problem.rhs(t, read_only(np.asarray(u)), problem.params, out)
+        found.append((out[component], before))
+    if all(after == before for after, before in found):
+        return f"`out[{component}]` was never set"
+    same = found[0][0] == found[1][0] or np.isnan(found[0][0])
+    return "" if same else f"`out[{component}]` was read before it was set"
 
 
 class Found(Exception):

@@ -1,6 +1,8 @@
 """Wrong input is refused at the door: the argument in backticks, the value given, what would do."""
 
+import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -87,7 +89,69 @@ def test_what_an_in_place_right_hand_side_does_not_fill_is_seen():
 
     run = ol.solve(ol.Problem(half, [1.0, 1.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.1), throw=False)
     assert run.status == "not_finite"
-    assert "component 1 at t = 0;" in run.message
+    assert "left component 1 at nan at t = 0; `out[1]` was never set" in run.message
+
+
+def test_an_in_place_right_hand_side_that_reads_what_it_should_set_is_told():
+    def adding(t, u, params, out):
+        out[0] -= u[0]
+
+    run = ol.solve(ol.Problem(adding, [1.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.1), throw=False)
+    assert "`out[0]` was read before it was set" in run.message
+
+
+def test_an_in_place_right_hand_side_that_returns_its_slopes_is_told():
+    run = ol.solve(ol.Problem(lambda t, u, p, out: -u, [1.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.1), throw=False)
+    assert "`out[0]` was never set: an in-place right-hand side must assign every `out[i]`" in run.message
+
+
+def test_an_in_place_right_hand_side_cannot_overwrite_its_state():
+    def halve(t, u, params, out):
+        out[0] = -u[0]
+        u[0] = 0.5 * u[0]
+
+    problem = ol.Problem(halve, [1.0], (0.0, 1.0))
+    refused(ValueError, ["read-only"], ol.solve, problem, ol.RK4, ol.fixed(0.1), engine="python")
+
+
+def test_a_right_hand_side_may_do_without_parameters():
+    for rhs in (lambda t, u: (-u[0],), lambda t, u: -u):
+        problem = ol.Problem(rhs, [1.0], (0.0, 1.0))
+        assert ol.solve(problem, ol.DOPRI5).end_u[0] == pytest.approx(np.exp(-1.0), abs=1e-6)
+        assert problem.rhs is ol.Problem(rhs, [1.0], (0.0, 2.0)).rhs
+
+
+def short(t, u):
+    return (-u[0],)
+
+
+def test_a_problem_without_parameters_can_be_pickled():
+    again = pickle.loads(pickle.dumps(ol.Problem(short, [1.0], (0.0, 1.0), name="decay")))
+    assert (again.name, again.slope(0.0, np.ones(1)).tolist()) == ("decay", [-1.0])
+
+
+@pytest.mark.parametrize("rhs", [lambda t, u, *, p: -u, lambda t: -t, lambda t, u, p, q, r: -u])
+def test_another_signature_is_answered_with_the_right_one(rhs):
+    words = ["`rhs` must take (t, u, params), or (t, u, params, out)", "got <lambda>(t"]
+    refused(TypeError, words, ol.Problem, rhs, [1.0], (0.0, 1.0))
+
+
+def test_a_right_hand_side_may_answer_with_tensors():
+    torch = pytest.importorskip("torch")
+    problem = ol.Problem(lambda t, u, p: -torch.as_tensor(np.array(u)), [1.0], (0.0, 1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ol.solve(problem, ol.DOPRI5).end_u[0] == pytest.approx(np.exp(-1.0), abs=1e-6)
+    words = ["`u0` requires gradients", "u0.detach()"]
+    refused(TypeError, words, ol.Problem, decay, torch.ones(1, requires_grad=True), (0.0, 1.0))
+
+
+def test_a_matrix_of_parameters_stays_a_matrix():
+    matrix = np.array([[-1.0, 0.0], [1.0, -2.0]])
+    problem = ol.Problem(lambda t, u, A: A.T @ u, [1.0, 1.0], (0.0, 1.0), matrix)
+    assert problem.params is matrix
+    assert ol.Problem(decay, [1.0], (0.0, 1.0), np.float32(2.0)).params == (2.0,)
+    assert ol.solve(problem, ol.DOPRI5).ok
 
 
 def test_replacing_a_field_that_does_not_exist():
