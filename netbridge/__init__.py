@@ -16,6 +16,7 @@ from netbridge.model.resnet import resnet as resnet
 from netbridge.model.stage import Stage as Stage
 from netbridge.published import load_foreign as load_foreign
 from netbridge.shipped import pretrained as pretrained
+from netbridge.spectrum.block_spectrum import block_operator as block_operator
 from netbridge.spectrum.block_spectrum import block_spectrum as block_spectrum
 from netbridge.spectrum.perturbation import perturbation_bound as perturbation_bound
 from netbridge.step_sizes import ChannelController as ChannelController

@@ -10,6 +10,7 @@ from torch import fx, nn
 
 from netbridge.model.block import Block
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
+from netbridge.step_sizes.base import Shared
 from netbridge.tracing import capture
 
 
@@ -35,7 +36,10 @@ class Anatomy:
 
 def anatomy(block: nn.Module, x: torch.Tensor) -> Anatomy:
     """Of a copy of `block` in evaluation mode, in the precision of `x` and where `x` lives."""
-    block = copy.deepcopy(block).to(x.device, x.dtype).eval().requires_grad_(False)
+    block = copy.deepcopy(block)
+    owned = [module.target for module in block.modules() if isinstance(module, Shared)]  # the stage's, so no submodules
+    for module in (block, *owned):
+        module.to(x.device, x.dtype).eval().requires_grad_(False)
     if isinstance(block, Block):
         return of_ours(block, x)
     return of_foreign(block, x)

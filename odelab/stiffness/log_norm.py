@@ -6,6 +6,7 @@ G. Söderlind, The logarithmic norm: history and modern theory, BIT 46 (2006).
 
 import numpy as np
 
+SMALLEST_LANCZOS = 20  # components: below, an operator is filled in
 SPARSE_ABOVE = 400  # components: beyond, extreme eigenvalues of the Hermitian part come from Lanczos
 
 
@@ -37,17 +38,34 @@ def soderlind(J):
 
 def hermitian_extremes(J):
     """The smallest and the largest eigenvalue of (J + J')/2."""
+    if is_operator(J):
+        if J.shape[0] > SMALLEST_LANCZOS:
+            from scipy.sparse.linalg import LinearOperator
+
+            half = LinearOperator(J.shape, lambda v: 0.5 * (J.matvec(v) + J.rmatvec(v)), dtype=J.dtype)
+            return lanczos_ends(half, tolerance=1e-10)
+        J = J.dense()
     if is_sparse(J):
         if J.shape[0] > SPARSE_ABOVE:
-            from scipy.sparse.linalg import eigsh
-
-            hermitian = (0.5 * (J + J.T)).tocsc()
-            ends = eigsh(hermitian, k=2, which="BE", return_eigenvectors=False, tol=1e-8)
-            return float(ends.min()), float(ends.max())
+            return lanczos_ends((0.5 * (J + J.T)).tocsc(), tolerance=1e-8)
         J = J.toarray()
     J = np.asarray(J, dtype=float)
     values = np.linalg.eigvalsh(0.5 * (J + J.swapaxes(-1, -2)))
     return values[..., 0], values[..., -1]
+
+
+def lanczos_ends(hermitian, tolerance: float) -> tuple[float, float]:
+    """The smallest and the largest eigenvalue of a symmetric sparse matrix or operator."""
+    from scipy.sparse.linalg import eigsh
+
+    start = np.random.default_rng(0).standard_normal(hermitian.shape[0])
+    ends = eigsh(hermitian, k=2, which="BE", return_eigenvectors=False, tol=tolerance, v0=start)
+    return float(ends.min()), float(ends.max())
+
+
+def is_operator(J) -> bool:
+    """Does J come as products with vectors, both ways?"""
+    return hasattr(J, "matvec") and hasattr(J, "rmatvec") and hasattr(J, "dense")
 
 
 def is_sparse(J) -> bool:

@@ -67,13 +67,16 @@ def spectrum(
     k: int = 6,
     known: Iterable[tuple[float, int]] = (),
     shift: float = 0.0,
+    frobenius: float | None = None,
 ) -> Spectrum:
     """The spectrum of a matrix (array, tensor, scipy.sparse) or of an operator with `shape` and `matvec`.
 
     `part`: "full" by LAPACK, "extremes" by Arnoldi (`k` eigenvalues at each end), or "auto" by kind and size. A matrix
     may stand for a larger one: the eigenvalues reported are shift + mu for every mu of `J`, and each `known` value as
     often as its count says. So a ReLU block reduced to its active units is spectrum(reduced, shift=1.0,
-    known=((1.0, a2 - a1), (0.0, dead))). Arnoldi may miss an isolated zero; `known` zeros are exact.
+    known=((1.0, a2 - a1), (0.0, dead))). Arnoldi may miss an isolated zero; `known` zeros are exact. The reduced matrix
+    has another Frobenius norm than the one it stands for: `frobenius` gives that of the latter, and without it
+    `non_normality` is not known.
     """
     if part not in PARTS:
         raise ValueError(f"`part` must be one of {PARTS}, got {part!r}.")
@@ -85,25 +88,27 @@ def spectrum(
     if k < 1:
         raise ValueError(f"`k` must be at least 1, got {k!r}.")
     if len(known) and getattr(J, "shape", None) == (0, 0):
-        return _full(np.empty(0), known, zero_tolerance, noise=0.0, how="dense")  # nothing but known values
+        nothing = np.empty(0)  # but known values
+        departure = _henrici(nothing, known, frobenius)
+        return _full(nothing, known, zero_tolerance, noise=0.0, how="dense", non_normality=departure)
     operator = as_operator(J)
     if operator.shape[0] != operator.shape[1]:
         if len(known) or shift:
             raise ValueError(f"`known` and `shift` speak of eigenvalues, and a {_size(operator)} map has none.")
         return _singular(operator, part, k)
     if part == "full" or (part == "auto" and operator.shape[0] <= _dense_limit(operator)):
-        return _dense(operator, known, shift, zero_tolerance, on=_device(J))
+        return _dense(operator, known, shift, zero_tolerance, frobenius, on=_device(J))
     return _extremes(operator, known, shift, zero_tolerance, k)
 
 
-def _dense(operator, known, shift, zero_tolerance, on=None) -> Spectrum:
+def _dense(operator, known, shift, zero_tolerance, frobenius=None, on=None) -> Spectrum:
     J = operator.dense()
     matrix = J if on is None else library_of(on).as_tensor(J, device=on.device)  # by the tensor's own LAPACK
     linalg = library_of(matrix).linalg
     symmetric = _is_symmetric(J)
     values = to_numpy(linalg.eigvalsh(matrix) if symmetric else linalg.eigvals(matrix))
     radius, size, n = float(np.abs(values).max()), float(np.linalg.norm(J)), len(J)
-    normal = symmetric or size == 0.0
+    alone = frobenius is None and not len(known) and shift == 0.0
     return _full(
         values + shift,
         known,
@@ -111,8 +116,18 @@ def _dense(operator, known, shift, zero_tolerance, on=None) -> Spectrum:
         noise=n * float(np.finfo(J.dtype).eps) * max(size, abs(shift)),  # LAPACK's backward error
         how="dense symmetric" if symmetric else "dense",
         residual=abs(complex(values.sum()) - complex(np.trace(J))) / (n * radius) if radius else 0.0,
-        non_normality=0.0 if normal else math.sqrt(max(0.0, 1.0 - float((np.abs(values / size) ** 2).sum()))),
+        non_normality=0.0 if symmetric and alone else _henrici(values + shift, known, size if alone else frobenius),
     )
+
+
+def _henrici(values, known, frobenius: float | None) -> float:
+    """sqrt(||J||_F^2 - sum |lambda|^2) / ||J||_F over all eigenvalues; NaN where the norm is not known."""
+    if frobenius is None:
+        return math.nan
+    if frobenius == 0.0:
+        return 0.0
+    squares = sum(float((np.abs(some / frobenius) ** 2).sum()) for some in (values, known))
+    return math.sqrt(max(0.0, 1.0 - squares))
 
 
 def _full(values, known, zero_tolerance, noise, how, **quality) -> Spectrum:

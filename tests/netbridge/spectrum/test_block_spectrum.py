@@ -4,14 +4,17 @@ import hypothesis
 import hypothesis.strategies as some
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import netbridge as nb
+import odelab
 from netbridge.spectrum.anatomy import anatomy
 from netbridge.spectrum.chain import NotAChain, chain_of, convolution_of
-from netbridge.spectrum.convolution_matrix import convolution_matrix
+from netbridge.spectrum.reduction import convolution_matrix
 from tests.netbridge.networks import lively
 from tests.netbridge.tracing import foreign
 
@@ -54,7 +57,40 @@ def agrees(spectrum, J):
     assert abs((spectrum.values**2).sum() - np.trace(J @ J)) <= 1e-9 * size**2 * len(J)
 
 
+def departure(J):
+    """Henrici's departure from normality, relative to the norm."""
+    square = np.square(J).sum()
+    return np.sqrt(max(0.0, 1.0 - np.square(np.abs(np.linalg.eigvals(J))).sum() / square))
+
+
 class TestReducedMatrices:
+    @hypothesis.given(
+        controller=some.sampled_from(CONTROLLERS),
+        bottleneck=some.booleans(),
+        post_activation=some.booleans(),
+        part=some.sampled_from(["residual", "block"]),
+        size=some.sampled_from([(2, 3), (4, 4), (7, 6)]),
+        seed=some.integers(0, 1000),
+    )
+    @hypothesis.settings(deadline=None, max_examples=25)
+    def test_say_how_far_the_whole_jacobian_is_from_normal(
+        self, controller, bottleneck, post_activation, part, size, seed
+    ):
+        """Not how far the reduced matrix is, whose norm is another one (0.776 where 0.896 is true)."""
+        block = block_of(controller, bottleneck, post_activation, 4, seed)
+        x = state_of(block, (2, 3) if bottleneck else size, seed, post_activation)
+        J = dense(block.branch if part == "residual" else block, x)
+        assert nb.block_spectrum(block, x, part).non_normality == pytest.approx(departure(J), abs=1e-6)
+
+    @pytest.mark.parametrize("part", ["residual", "block"])
+    @pytest.mark.parametrize("bias", [0.0, -1.0])
+    def test_count_signs_in_single_precision_as_in_double(self, part, bias):
+        block = block_of(width=8, seed=3)
+        block.branch.bn1.bias.data.add_(bias)
+        x = state_of(block, (8, 8), 3)
+        rough, exact = (nb.block_spectrum(block, x, part, dtype=dtype) for dtype in (torch.float32, torch.float64))
+        assert (rough.negative, rough.zero, rough.positive) == (exact.negative, exact.zero, exact.positive)
+
     @hypothesis.given(
         controller=some.sampled_from(CONTROLLERS),
         bottleneck=some.booleans(),
@@ -198,6 +234,64 @@ class TestForeignBlocks:
             wanted = np.linalg.eigvals(dense(function, x))
             assert abs(spectrum.max_re - wanted.real.max()) < 1e-9
             assert abs(spectrum.min_re - wanted.real.min()) < 1e-9
+
+
+class TestWholeJacobians:
+    @pytest.mark.parametrize("part", ["residual", "block"])
+    @pytest.mark.parametrize("controller", ["constant", "se", "stepnet", "dia"])
+    def test_norms_are_those_of_the_dense_matrix(self, controller, part):
+        block = block_of(controller, seed=2)
+        x = state_of(block, seed=2)
+        J = dense(block.branch if part == "residual" else block, x)
+        operator = nb.block_operator(block, x, part)
+        symmetric = np.linalg.eigvalsh((J + J.T) / 2)
+        assert odelab.log_norm(operator) == pytest.approx(symmetric[-1], abs=1e-8)
+        assert odelab.soderlind(operator) == pytest.approx((symmetric[0] + symmetric[-1]) / 2, abs=1e-8)
+        largest = scipy.sparse.linalg.svds(scipy.sparse.linalg.aslinearoperator(operator), 1)[1][0]
+        assert largest == pytest.approx(np.linalg.norm(J, 2), rel=1e-8)
+        spectrum = nb.block_spectrum(block, x, part)
+        assert symmetric[-1] >= spectrum.max_re - 1e-9
+        assert largest >= spectrum.spectral_radius - 1e-9
+
+    @hypothesis.given(seed=some.integers(0, 1000), part=some.sampled_from(["residual", "block"]))
+    @hypothesis.settings(deadline=None, max_examples=10)
+    def test_the_transpose_is_the_transpose(self, seed, part):
+        block = block_of("se", seed=seed)
+        operator = nb.block_operator(block, state_of(block, seed=seed), part)
+        v, w = np.random.default_rng(seed).standard_normal((2, operator.shape[0]))
+        assert np.dot(operator.matvec(v), w) == pytest.approx(np.dot(v, operator.rmatvec(w)), abs=1e-9)
+
+    @pytest.mark.parametrize("controller", ["dia", nb.asr("dia")])
+    @pytest.mark.parametrize("values", ["full", "extremes"])
+    @pytest.mark.parametrize("gate", ["live", "frozen"])
+    def test_a_controller_that_the_stage_owns_is_cast_with_the_block(self, controller, values, gate):
+        torch.manual_seed(0)
+        net = lively(nb.resnet(depth=14, widths=(4, 4, 4), controller=controller)).eval()
+        block, x = net.stages[1].blocks[1], torch.rand(1, 4, 5, 5)
+        single = nb.block_spectrum(block, x, "block", values, gate)
+        double = nb.block_spectrum(net.double().stages[1].blocks[1], x.double(), "block", values, gate)
+        assert single.max_re == pytest.approx(double.max_re, abs=1e-9)
+        assert next(net.parameters()).dtype == torch.float64
+
+    @pytest.mark.parametrize("values", ["full", "extremes"])
+    @pytest.mark.parametrize("part", ["residual", "block"])
+    def test_fused_attention_is_differentiated_on_the_cpu(self, values, part):
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm, self.attention = nn.LayerNorm(8), nb.SelfAttention(8)
+
+            def forward(self, x):
+                return x + self.attention(self.norm(x))
+
+        torch.manual_seed(0)
+        block, x = Attention().double().eval(), torch.randn(1, 6, 8, dtype=torch.float64)
+        with sdpa_kernel(SDPBackend.MATH):
+            J = dense(block, x) - (np.eye(48) if part == "residual" else 0)
+        wanted = np.linalg.eigvals(J).real
+        found = nb.block_spectrum(block, x, part, values)
+        assert found.max_re == pytest.approx(wanted.max(), abs=1e-9)
+        assert found.min_re == pytest.approx(wanted.min(), abs=1e-9)
 
 
 class TestDownSampling:

@@ -9,8 +9,8 @@ from torch import nn
 
 import netbridge as nb
 from netbridge.spectrum.chain import convolution_of
-from netbridge.spectrum.convolution_matrix import convolution_matrix
 from netbridge.spectrum.perturbation import map_norm, operator_norm
+from netbridge.spectrum.reduction import convolution_matrix
 from tests.netbridge.networks import lively
 from tests.netbridge.tracing import foreign
 

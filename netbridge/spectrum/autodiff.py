@@ -1,0 +1,116 @@
+"""Jacobians of any map of maps by automatic differentiation, where a block cannot be reduced.
+
+`torch.func.linearize` would save a pass per product, but it refuses the in-place operations that residual blocks use.
+"""
+
+import functools
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import odelab
+from odelab import JacobianOperator
+
+FULL = 1024  # "auto" forms the whole Jacobian up to this size
+LARGEST = 4 * 2**30  # bytes of a Jacobian formed whole
+PORTION = 64  # directions differentiated at a time
+
+
+def differentiated_spectrum(function: Callable, x, projected: bool, values: str, zero_tolerance, k):
+    """Singular values where `function` changes the shape of x (1, ...), else eigenvalues.
+
+    The outputs that a final ReLU holds at zero (`projected`) are exact zeros of the spectrum, which Arnoldi would miss.
+    """
+    with torch.no_grad():
+        y = function(x.clone())
+    everything = torch.arange(x.numel())
+    if y.shape != x.shape:
+        if y.numel() == x.numel():
+            raise ValueError(
+                f"`block` maps {tuple(x.shape[1:])} to {tuple(y.shape[1:])}: a Jacobian between different spaces has "
+                "no eigenvalues, even where both have the same number of units."
+            )
+        alive, known, inputs = torch.arange(y.numel()), (), everything
+    else:
+        alive = (y > 0).flatten().cpu().nonzero()[:, 0] if projected else everything
+        known, inputs = ((0.0, y.numel() - len(alive)),), alive
+    if values == "full" or (values == "auto" and max(len(alive), len(inputs)) <= FULL):
+        matrix = jacobian(function, x, alive, everything)  # dead outputs have zero rows, dead inputs count in its norm
+        frobenius = float(torch.linalg.matrix_norm(matrix))
+        return odelab.spectrum(matrix[:, inputs], "full", zero_tolerance, k, known, frobenius=frobenius)
+    return odelab.spectrum(jacobian_operator(function, x, alive, inputs), "extremes", zero_tolerance, k, known)
+
+
+def jacobian_operator(function: Callable, x, rows=None, columns=None) -> JacobianOperator:
+    """v -> J v and w -> J' w of a map of (1, ...) at x, between some of its units or all of them."""
+    pull: list = []
+
+    def begin():
+        if not pull:
+            pull.extend(torch.func.vjp(function, x))
+        return pull
+
+    if rows is None:
+        with torch.no_grad(), exact_attention():
+            rows = torch.arange(function(x.clone()).numel())
+    columns = torch.arange(x.numel()) if columns is None else columns
+
+    def spread(v, where, like):
+        units = x.new_zeros(like.numel())
+        units[where] = torch.as_tensor(np.ravel(v), dtype=x.dtype, device=x.device)
+        return units.view(like.shape)
+
+    def forward(v):
+        return tangent(function, x, spread(v, columns, x)).flatten()[rows].detach().cpu().numpy()
+
+    def backward(w):
+        with exact_attention():
+            output, pullback = begin()
+            return pullback(spread(w, rows, output))[0].flatten()[columns].detach().cpu().numpy()
+
+    name = str(x.dtype).removeprefix("torch.")
+    return JacobianOperator((len(rows), len(columns)), forward, backward, dtype=name)
+
+
+def jacobian(function: Callable, x, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """The matrix between these units, some directions at a time."""
+    size = x.element_size() * len(rows) * len(columns)
+    if size > LARGEST:
+        raise ValueError(
+            f'`values` = "full" would form a Jacobian of {len(rows)} x {len(columns)} ({size / 2**30:.0f} GiB): this '
+            'block is not made of ReLUs alone and cannot be reduced; use values="extremes".'
+        )
+
+    def push(v):
+        return tangent(function, x, v.view(x.shape)).flatten()
+
+    matrix = x.new_empty((len(rows), len(columns)))
+    for start in range(0, len(columns), PORTION):
+        units = columns[start : start + PORTION].to(x.device)
+        directions = nn.functional.one_hot(units, x.numel()).to(x.dtype)
+        matrix[:, start : start + PORTION] = torch.func.vmap(push)(directions).T[rows].detach()
+    return matrix
+
+
+def tangent(function: Callable, x: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
+    """The derivative of `function` at x in a direction, by forward differentiation."""
+    prepare()
+    with exact_attention():
+        return torch.func.jvp(function, (x,), (direction,))[1]
+
+
+def exact_attention():
+    """Attention written out: torch's fused kernels for the CPU have no forward derivative."""
+    return sdpa_kernel(SDPBackend.MATH)
+
+
+@functools.cache
+def prepare():
+    """Set up torch's forward differentiation once; its own set-up calls something it has deprecated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.func.jvp(torch.sin, (torch.zeros(1),), (torch.ones(1),))
