@@ -46,10 +46,19 @@ def gated(library, w, phase, inputs):
 
 
 class LearnedController(nn.Module):
-    """A step-size controller for one problem and method; `nb.learn_controller` trains one.
+    """A network that proposes the steps of an ODE solver, for one problem and method; `nb.learn_controller` trains one.
 
-    learned = nb.learn_controller(ol.problems.van_der_pol(mu=10.0), ol.DOPRI5)
-    sol = ol.solve(problem, ol.DOPRI5, learned.controller(rtol=1e-6))
+    size    number of components of the problem
+    hidden  units of its two hidden layers; 48
+    seed    of its initial weights; 0
+
+    `controller(rtol)` gives it as an `odelab.Controller`; `method`, `problem` and `rtol` say what it was trained for.
+
+    >>> import netbridge as nb, torch
+    >>> module = nb.LearnedController(size=2)
+    >>> coarse, fine = module(torch.ones(1, 2).double(), torch.ones(1, 2).double(), torch.full((1, 1), -10.0).double())
+    >>> fine.shape  # log h, one for each state; the logarithm of the tolerance is the last argument
+    torch.Size([1, 1])
     """
 
     def __init__(self, size: int, hidden: int = 48, seed: int = 0):

@@ -43,16 +43,40 @@ def block_spectrum(
     k: int = 6,
     zero_tolerance: float | None = None,
 ):
-    """The `odelab` Spectrum of a residual block at one state x, (C, h, w) or (1, C, h, w).
-
-    part     "residual": the branch f, before any step size; "block": project(shortcut(x) + h(x) f(x)) as a whole
-    values   "full": all eigenvalues; "extremes": `k` at each end, from products with vectors; "auto" by size
-    gate     of part="block": "live" differentiates an attention step size too; "frozen" holds it at its value here; or
-             the step size itself, a number or tensor. A controller with a memory (DIA) starts with none.
-    dtype    float64, or float32 for speed: then zero is known to about 1e-3 only
+    """Find the eigenvalues of a residual block's Jacobian at one state.
 
     Branches of convolutions, normalisations and ReLUs are reduced to their active units, exactly; with live gates that
-    look at the slope only (all of netbridge's but StepNet) too. Others are differentiated automatically.
+    look at the slope only (all of netbridge's but StepNet's) too. Other blocks are differentiated automatically. A
+    block that changes the shape of its input has no eigenvalues; its singular values are given instead.
+
+    block           a residual block, ours or anybody's; it is left as it was
+    x               one state of the block, (C, h, w) or (1, C, h, w), such as `nb.block_states` gives
+    part            "residual" (default): the branch f, before any step size; "block": the whole map,
+                    project(shortcut(x) + h(x) f(x))
+    values          "full": all eigenvalues; "extremes": `k` at each end, from products with vectors; "auto" (default):
+                    all of them where that takes a minute or two
+    gate            the step size h of part="block": "live" (default) differentiates an attention module too; "frozen"
+                    holds h at its value here; or h itself, a number or a tensor that broadcasts over the slope. A
+                    controller with a memory (DIA) starts with none
+    dtype           torch.float64 (default) or torch.float32, which is two to four times faster
+    k               eigenvalues at each end for values="extremes"; 6
+    zero_tolerance  |Re| up to this counts as zero; by default what rounding may have made of a zero, and nothing for a
+                    reduced matrix in single precision, whose zeros are known exactly
+
+    Returns an `odelab` Spectrum: `values`, `max_re`, `min_re`, `si`, `stiffness_index`, the fractions `negative`,
+    `zero` and `positive`, `non_normality`, `message`. Raises ValueError for more than one state, for a state that is not
+    finite, and where a full Jacobian would not fit into memory.
+
+    >>> import netbridge as nb, torch
+    >>> _ = torch.manual_seed(0)
+    >>> net = nb.resnet(depth=14).eval()
+    >>> states = nb.block_states(net, torch.rand(1, 3, 16, 16))
+    >>> name = "stages.1.blocks.1"
+    >>> spectrum = nb.block_spectrum(net.get_submodule(name), states[name])
+    >>> spectrum.n, spectrum.how
+    (2048, 'dense')
+    >>> round(spectrum.negative + spectrum.zero + spectrum.positive, 12)
+    1.0
     """
     check(block, part, values)
     x = checked_state(block, x, dtype)

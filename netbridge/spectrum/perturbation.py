@@ -67,10 +67,29 @@ class PerturbationBound:
 def perturbation_bound(
     net: nn.Module, images: torch.Tensor, blocks=None, size: float = 1e-3, search: int = 10
 ) -> PerturbationBound:
-    """Theorem 6.1 for the residual blocks of `net`, beside the growth measured at these images.
+    """Bound how far a perturbation can grow through a network, and measure how far it does (Theorem 6.1 of ASR).
 
-    A perturbation of `size`, relative to the state before the first block, is followed through all blocks: first in a
-    random direction, then turned `search` times towards the one that grows most.
+    The bound after block t is the product of ||shortcut|| + alpha L over the blocks so far: alpha is the largest |h|
+    that these images showed, L the product of the operator norms of the branch's layers. A perturbation is followed
+    through all blocks, first in a random direction, then turned towards the one that grows most.
+
+    net     a network with residual blocks of convolutions, normalisations and ReLUs, ours or anybody's
+    images  a batch (N, channels, height, width)
+    blocks  names of the blocks in order; by default those that `nb.block_states` finds
+    size    of the perturbation, relative to the norm of the state before the first block; 1e-3
+    search  how many times its direction is turned towards faster growth; 10
+
+    Returns a PerturbationBound with, per block, `names`, `alpha`, `lipschitz`, `shortcut`, `factor`, `bound` and
+    `measured`; `proved` is False where a step size depends on the image (`live`), for which the theorem is not proved.
+    Raises ValueError where a branch has layers whose norm is not known, or the network does more than one Euler step
+    per block.
+
+    >>> import netbridge as nb, torch
+    >>> _ = torch.manual_seed(0)
+    >>> net = nb.resnet(depth=8, widths=(4, 4, 4), controller=nb.asr("se")).eval()
+    >>> found = nb.perturbation_bound(net, torch.rand(2, 3, 8, 8), search=2)
+    >>> found.proved, bool((found.measured <= found.bound).all())
+    (True, True)
     """
     if not size > 0:
         raise ValueError(f"`size` must be positive, got {size!r}.")
