@@ -64,7 +64,8 @@ def block_spectrum(
                     reduced matrix in single precision, whose zeros are known exactly
 
     Returns an `odelab` Spectrum: `values`, `max_re`, `min_re`, `si`, `stiffness_index`, the fractions `negative`,
-    `zero` and `positive`, `non_normality`, `message`. Raises ValueError for more than one state, for a state that is not
+    `zero` and `positive`, `non_normality`, `message`. Raises ValueError for more than one state, for a state that is
+    not
     finite, and where a full Jacobian would not fit into memory.
 
     >>> import netbridge as nb, torch
