@@ -31,6 +31,8 @@ from netbridge.surgery.attention import SelfAttention as SelfAttention
 from netbridge.surgery.fold import fold as fold
 from netbridge.surgery.merge import merge as merge
 from netbridge.surgery.swap import swap as swap
+from netbridge.tracing.keeping import Trajectories as Trajectories
 from netbridge.tracing.record import Record as Record
+from netbridge.tracing.record import Records as Records
 from netbridge.tracing.states import block_states as block_states
 from netbridge.tracing.trace import trace as trace

@@ -9,7 +9,7 @@ from netbridge.tracing.record import SLOPE
 from netbridge.tracing.tracers import BlockTracer, SolverTracer, StepTracer
 
 
-def tracer_of(net: nn.Module, sample: torch.Tensor, of: str | None, blocks):
+def tracer_of(net: nn.Module, sample: torch.Tensor, kinds: tuple[str, ...] | None, blocks):
     """The way to observe `net` that sees most."""
     owned = [(name, module) for name, module in net.named_modules() if isinstance(module, Network)]
     if len(owned) == 1 and blocks is None:
@@ -26,7 +26,7 @@ def tracer_of(net: nn.Module, sample: torch.Tensor, of: str | None, blocks):
             f"without nonlinearity, and the first axis is the batch{reason}. Name its blocks yourself: "
             'blocks=["layer1.0", ...].'
         )
-    if of == SLOPE:
+    if SLOPE in (kinds or ()):
         raise ValueError(
             f"`of` = 'slope' needs the branch of every block, and inside {hidden[0]!r} no residual addition could be "
             "seen; use of='increment'."

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from netbridge.tracing.norms import Recorder
-from netbridge.tracing.record import Record
+from netbridge.tracing.record import Record, Records
 from odelab import EULER, Trajectory
 
 
@@ -15,7 +15,7 @@ class Trajectories(list):
     the branches, h the step sizes: (m,), or broadcast over the features where gates were at work.
     """
 
-    record: Record
+    record: Record | Records
 
 
 class Keeper(Recorder):
@@ -26,25 +26,28 @@ class Keeper(Recorder):
     def begin(self):
         super().begin()
         self.states: dict[int, np.ndarray] = {}
-        self.slopes: dict[int, np.ndarray] = {}
+        self.branches: dict[int, np.ndarray] = {}
         self.news: dict[int, np.ndarray] = {}
-        self.sizes: dict[int, np.ndarray] = {}
+        self.gates: dict[int, np.ndarray] = {}
 
     def state(self, k, state):
         super().state(k, state)
         self.states[k] = array(state)
 
-    def slope(self, k, slope, h=None):
-        super().slope(k, slope, h)
-        self.slopes[k] = array(slope)
-        self.sizes[k] = np.ones(()) if h is None or not isinstance(h, float | torch.Tensor) else array(h)
+    def slope(self, k, slope):
+        super().slope(k, slope)
+        self.branches[k] = array(slope)
+
+    def size(self, k, h, state):
+        super().size(k, h, state)
+        self.gates[k] = array(h) if isinstance(h, float | torch.Tensor) else np.ones(())
 
     def left(self, k, before, new):
         super().left(k, before, new)
         self.news[k] = array(new)
 
     def pass_kept(self):
-        return self.states, self.slopes, self.news, self.sizes
+        return self.states, self.branches, self.news, self.gates
 
 
 def array(values) -> np.ndarray:
@@ -55,7 +58,7 @@ def array(values) -> np.ndarray:
     return values.to(torch.promote_types(values.dtype, torch.float32)).cpu().numpy().copy()
 
 
-def trajectories(kept: list, record: Record) -> Trajectories:
+def trajectories(kept: list, record: Record | Records) -> Trajectories:
     """From what was kept of every batch."""
     runs = Trajectories()
     runs.record = record

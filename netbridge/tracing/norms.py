@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from netbridge.tracing import kernel
+from netbridge.tracing.record import INCREMENT, SLOPE
 from odelab.arrays import norm
 from odelab.stiffness.indices import relative_slope
 
@@ -64,19 +65,35 @@ def joined(parts: list[torch.Tensor]) -> torch.Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
+def mean_size(h, state: torch.Tensor) -> torch.Tensor | float:
+    """The mean of a step size over channels and places: (N,), or one number where it is the same for all images."""
+    if isinstance(h, int | float):
+        return float(h)
+    if not isinstance(h, torch.Tensor):
+        return 1.0  # the solver's own unit step
+    h = h.detach()
+    if h.ndim == state.ndim and len(h) == len(state) > 1:
+        return h.flatten(1).mean(1, dtype=torch.promote_types(h.dtype, torch.float32))
+    return float(h.double().mean())
+
+
 class Recorder:
-    """The norms of one pass: for every block k what stands above and below the line of its index."""
+    """The norms of one pass: of every block k what stands above and below the line of its indices, and its step size.
+
+    kinds       "slope" and "increment", one of them or both
+    """
 
     keeps = False  # does it need the maps themselves?
 
-    def __init__(self, increments: bool):
-        self.increments = increments
+    def __init__(self, kinds):
+        self.slopes, self.increments = SLOPE in kinds, INCREMENT in kinds
         self.norms = plain_norms
         self.begin()
 
     def begin(self):
-        self.above: dict[int, torch.Tensor] = {}
         self.below: dict[int, torch.Tensor] = {}
+        self.above: dict[str, dict[int, torch.Tensor]] = {SLOPE: {}, INCREMENT: {}}
+        self.sizes: dict[int, torch.Tensor | float] = {}
 
     @property
     def needs_states(self) -> bool:
@@ -87,10 +104,14 @@ class Recorder:
         """u: what block k adds to."""
         self.below[k] = self.norms(state)
 
-    def slope(self, k: int, slope: torch.Tensor, h=None):
+    def slope(self, k: int, slope: torch.Tensor):
         """f, before the step size h."""
-        if not self.increments:
-            self.above[k] = self.norms(slope)
+        if self.slopes:
+            self.above[SLOPE][k] = self.norms(slope)
+
+    def size(self, k: int, h, state: torch.Tensor):
+        """The step size h of block k, a number or anything that broadcasts over the state; 1 where it is not called."""
+        self.sizes[k] = mean_size(h, state)
 
     def advance(self, k: int, state: torch.Tensor, slope: torch.Tensor, relu: bool, opens: bool) -> torch.Tensor:
         """state + slope in the memory of the slope, perhaps through a ReLU, measured a portion at a time.
@@ -98,50 +119,61 @@ class Recorder:
         A portion stays in the cache while it is measured, added and projected; large maps go through a compiled loop.
         """
         if relu and not self.increments and not self.careful and (norms := kernel.advance(state, slope)) is not None:
-            self.below[k], self.above[k] = norms
+            self.below[k], self.above[SLOPE][k] = norms
             return slope
         size = max(1, SLAB // (numbers(state) * state.element_size()))
-        above, below = [], []
+        below, slopes, moved = [], [], []
         for u, f in portions(state, slope, size):
             below.append(self.norms(u))
-            if not self.increments:
-                above.append(self.norms(f))
+            if self.slopes:
+                slopes.append(self.norms(f))
             f.add_(u)
             if relu:
                 f.relu_()
             if self.increments and not opens:
-                above.append(differences(u, f, self.norms))
+                moved.append(differences(u, f, self.norms))
         self.below[k] = joined(below)
-        if above:
-            self.above[k] = joined(above)
+        for kind, parts in ((SLOPE, slopes), (INCREMENT, moved)):
+            if parts:
+                self.above[kind][k] = joined(parts)
         return slope
 
     def left(self, k: int, before: torch.Tensor | None, new: torch.Tensor):
         """x_{t+1}, and x_t unless the shape has changed between them."""
         if self.increments and before is not None:
-            self.above[k] = differences(before, new, self.norms)
+            self.above[INCREMENT][k] = differences(before, new, self.norms)
 
     def collect(self) -> bool:
         """Puts the norms of this pass in order, (N, T); could no square have left the range of its precision?"""
         columns = sorted(self.below)
-        found = [self.below[k] for k in columns] + [self.above[k] for k in columns if k in self.above]
+        places = [(self.below, k) for k in columns]
+        places += [(above, k) for above in self.above.values() for k in sorted(above)]
+        found = [norms[k] for norms, k in places]
         pieces = torch.cat(found, 1).double().cpu().numpy()
         ends = np.cumsum([norms.shape[1] for norms in found])
         whole = pieces
         if len(ends) != pieces.shape[1]:  # the norm of the norms of pieces
             with np.errstate(over="ignore", under="ignore"):
                 whole = np.sqrt(np.add.reduceat(pieces * pieces, ends - [norms.shape[1] for norms in found], axis=1))
+        shape = len(whole), len(columns)
         self.state_norms = whole[:, : len(columns)]
-        self.slope_norms = np.full_like(self.state_norms, np.nan)
-        self.slope_norms[:, [k in self.above for k in columns]] = whole[:, len(columns) :]
+        self.slope_norms = {kind: np.full(shape, np.nan) for kind in self.above}
+        for column, (norms, k) in zip(whole.T, places, strict=True):
+            for kind, above in self.above.items():
+                if norms is above:
+                    self.slope_norms[kind][:, columns.index(k)] = column
+        self.step_sizes = np.ones(shape)
+        for k, size in self.sizes.items():
+            self.step_sizes[:, columns.index(k)] = size.double().cpu() if isinstance(size, torch.Tensor) else size
         limits = torch.finfo(found[0].dtype)
         low = (limits.tiny / limits.eps) ** 0.5 * PIECE  # squares underflow unseen, one by one; overflow shows
         return not ((whole <= low) | np.isinf(whole)).any()  # NaN is none of this function's business
 
-    def indices(self) -> np.ndarray:
+    def indices(self, kind: str) -> np.ndarray:
         """NSI of this pass, (N, T), NaN where there is no increment: odelab's formula; the norm of a norm is itself."""
         shape = self.state_norms.shape
-        return relative_slope(self.state_norms.reshape(-1, 1), self.slope_norms.reshape(-1, 1)).reshape(shape)
+        above = self.slope_norms[kind].reshape(-1, 1)
+        return relative_slope(self.state_norms.reshape(-1, 1), above).reshape(shape)
 
     @property
     def careful(self) -> bool:

@@ -43,7 +43,9 @@ class Probe(nn.Module):
         getattr(self, action)(*values)
 
     def gated(self, slope, h):
-        self.recorder.slope(self.k, slope, h if len(self.step.gates) == 1 else None)
+        self.recorder.slope(self.k, slope)
+        if len(self.step.gates) == 1:
+            self.recorder.size(self.k, h, slope)
 
     def hold(self, state, _):
         self.recorder.state(self.k, state)

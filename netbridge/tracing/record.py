@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,11 +16,29 @@ SLOPE, INCREMENT = "slope", "increment"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Record:
-    """`nsi` (N, T) over images and blocks; `stage`, `first` (T,) and `names` place the blocks.
+    """The stiffness index (NSI) of every image at every residual block of one network, as `nb.trace` returns it.
 
-    `of` = "slope": ||f(x_t)|| / ||x_t|| with the branch f before its gate and the final projection; "increment":
-    ||x_{t+1} - x_t|| / ||x_t|| as Eq. 4 of Understanding Self-attention Mechanism via Dynamical System Perspective is
-    printed, NaN where a block changes the shape. The first block of every stage is not counted (Section 2.2).
+    nsi         the indices, an array (N, T) of N images and T blocks. With of="slope" they are ||f(x_t)|| / ||x_t||, f
+                being the branch before its step size and before the final activation; with of="increment" they are
+                ||x_{t+1} - x_t|| / ||x_t||, Eq. 4 of Understanding Self-attention Mechanism via Dynamical System
+                Perspective as it is printed, and NaN where a block changes the shape.
+    stage       the number of the stage each block belongs to, (T,)
+    first       True for the first block of every stage, (T,); these are not counted (Section 2.2 of the paper)
+    names       the names of the blocks
+    of          "slope" or "increment"
+    step_sizes  the step size of every image at every block, averaged over channels and places, (N, T): 1 where nothing
+                multiplies the branch, NaN where only the ends of a block could be seen; None in an older file
+    outputs     what the network returned, (N, ...), where `trace` was asked for it with outputs=True, else None
+
+    >>> import numpy as np, netbridge as nb
+    >>> nsi = np.array([[0.5, 0.1, 0.4], [0.6, 0.3, 0.3]])
+    >>> record = nb.Record(nsi, stage=[0, 0, 0], first=[True, False, False], names=("a", "b", "c"), of="slope")
+    >>> record
+    Record(2 images, 3 blocks in 1 stages, of='slope')
+    >>> record.counted().names
+    ('b', 'c')
+    >>> record.tns().shape
+    (2,)
     """
 
     nsi: np.ndarray
@@ -27,6 +46,8 @@ class Record:
     first: np.ndarray
     names: tuple[str, ...]
     of: str
+    step_sizes: np.ndarray | None = None
+    outputs: np.ndarray | None = None
 
     def __post_init__(self):
         nsi, stage = np.asarray(self.nsi), np.asarray(self.stage)
@@ -38,8 +59,15 @@ class Record:
             )
         if self.of not in (SLOPE, INCREMENT):
             raise ValueError(f"`of` must be {SLOPE!r} or {INCREMENT!r}, got {self.of!r}.")
-        for name, value in (("nsi", nsi), ("stage", stage), ("first", first), ("names", names)):
-            object.__setattr__(self, name, value)
+        sizes = None if self.step_sizes is None else np.asarray(self.step_sizes)
+        if sizes is not None and sizes.shape != nsi.shape:
+            raise ValueError(f"`step_sizes` must be (N, T) as `nsi` is, {nsi.shape}, got {sizes.shape}.")
+        outputs = None if self.outputs is None else np.asarray(self.outputs)
+        if outputs is not None and outputs.shape[:1] != nsi.shape[:1]:
+            raise ValueError(f"`outputs` must hold one entry per image, {len(nsi)}, got shape {outputs.shape}.")
+        values = (nsi, stage, first, names, self.of, sizes, outputs)
+        for field, value in zip(dataclasses.fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
 
     def __len__(self):
         return len(self.nsi)
@@ -49,27 +77,57 @@ class Record:
         return f"Record({images} images, {blocks} blocks in {len(np.unique(self.stage))} stages, of={self.of!r})"
 
     def counted(self) -> "Record":
-        """Without the first block of every stage."""
+        """The same record without the first block of every stage."""
         kept = ~self.first
         if not kept.any():
             raise ValueError(f"every stage has one block only ({list(self.names)}), and the first is not counted.")
-        names = [name for name, keep in zip(self.names, kept, strict=True) if keep]
-        return Record(self.nsi[:, kept], self.stage[kept], self.first[kept], tuple(names), self.of)
+        names = tuple(name for name, keep in zip(self.names, kept, strict=True) if keep)
+        sizes = None if self.step_sizes is None else self.step_sizes[:, kept]
+        return Record(self.nsi[:, kept], self.stage[kept], self.first[kept], names, self.of, sizes, self.outputs)
 
     def tns(self, mu: str = "sample") -> np.ndarray:
-        """The exact total neural stiffness of every image, (N,); see `odelab.tns`. The paper's number is its mean."""
-        counted = self.counted()
-        return odelab.tns(counted.nsi, counted.stage, mu)
+        """The exact total neural stiffness of every image, (N,); see `odelab.tns`. The paper's number is its mean.
+
+        mu      what a block's index is compared with: "sample", the image's own mean over the stage (the default), or
+                "dataset", the mean over all images
+
+        NaN for an image with an index that is not defined.
+        """
+        counted, good = self.counted(), self.defined()
+        if mu == "sample" and max(np.bincount(counted.stage.astype(int))) == 1:
+            warnings.warn(
+                f"`tns` compares the counted blocks of a stage with their mean, and no stage of this record has two of "
+                f'them ({len(counted.names)} counted in all): the result is 0. Take a deeper network, or mu="dataset".',
+                stacklevel=2,
+            )
+        values = np.full(len(self), np.nan)
+        values[good] = odelab.tns(counted.nsi[good], counted.stage, mu)
+        return values
 
     def delta(self, m1, m2, mu: str = "sample"):
-        """The share of images that are stiff to the degree (m1, m2), Eq. 5; see `odelab.delta`."""
-        counted = self.counted()
-        return odelab.delta(counted.nsi, counted.stage, m1, m2, mu)
+        """The share of images that are stiff to the degree (m1, m2), Eq. 5; see `odelab.delta`.
+
+        m1, m2  the degree, numbers or arrays that broadcast
+        mu      see `tns`
+        """
+        counted, good = self.counted(), self.defined()
+        return odelab.delta(counted.nsi[good], counted.stage, m1, m2, mu)
 
     def proportion(self, m1, m2, mu: str = "sample"):
-        """The expected share of counted blocks stiff to that degree; see `odelab.stiffness_proportion`."""
-        counted = self.counted()
-        return odelab.stiffness_proportion(counted.nsi, counted.stage, m1, m2, mu)
+        """The expected share of counted blocks stiff to the degree (m1, m2); see `odelab.stiffness_proportion`.
+
+        m1, m2  the degree, numbers or arrays that broadcast
+        mu      see `tns`
+        """
+        counted, good = self.counted(), self.defined()
+        return odelab.stiffness_proportion(counted.nsi[good], counted.stage, m1, m2, mu)
+
+    def defined(self) -> np.ndarray:
+        """Which images have an index at every counted block, (N,); all of them unless `on_bad` was "nan"."""
+        good = ~np.isnan(self.counted().nsi).any(1)
+        if not good.any():
+            raise ValueError("no image of this record has an index at every counted block.")
+        return good
 
     @classmethod
     def merge(cls, records: Iterable["Record"]) -> "Record":
@@ -81,23 +139,18 @@ class Record:
         for other in records[1:]:
             if (other.names, other.of) != (head.names, head.of) or (other.stage != head.stage).any():
                 raise ValueError(f"`records` must come from one network, measured alike; got {head} and {other}.")
-        return dataclasses.replace(head, nsi=np.concatenate([record.nsi for record in records]))
-
-    def gathered(self) -> "Record":
-        """The images of all processes of `torch.distributed`, by rank; this record where there is one process only."""
-        from torch import distributed
-
-        if not (distributed.is_available() and distributed.is_initialized()):
-            return self
-        records: list = [None] * distributed.get_world_size()
-        distributed.all_gather_object(records, self)
-        return Record.merge(records)
+        joined = {}
+        for field in ("nsi", "step_sizes", "outputs"):
+            parts = [getattr(record, field) for record in records]
+            joined[field] = None if any(part is None for part in parts) else np.concatenate(parts)
+        return dataclasses.replace(head, **joined)
 
     def save(self, path) -> Path:
         """Write an .npz file: beside its place first, then renamed."""
         path = Path(path)
         with whole(path) as unfinished, unfinished.open("wb") as file:
-            np.savez_compressed(file, **{**dataclasses.asdict(self), "names": np.array(self.names, dtype=str)})
+            fields = {name: value for name, value in vars(self).items() if value is not None}
+            np.savez_compressed(file, **{**fields, "names": np.array(self.names, dtype=str)})
         return path
 
     @classmethod
@@ -109,7 +162,45 @@ class Record:
         with contextlib.ExitStack() as stack:
             try:
                 file = stack.enter_context(np.load(path, allow_pickle=False))
-                fields = {field.name: file[field.name] for field in dataclasses.fields(cls)}
+                fields = {
+                    field.name: file[field.name]
+                    for field in dataclasses.fields(cls)
+                    if field.name in file or field.default is dataclasses.MISSING
+                }
             except Exception as error:  # whatever the readers of zip archives and arrays raise on damage
                 raise ValueError(f"{path}: damaged, or no record of a trace ({error}).") from None
         return cls(**{**fields, "names": tuple(str(n) for n in fields["names"]), "of": str(fields["of"])})
+
+
+class Records(tuple):
+    """The records of several kinds of index, all measured in one forward pass: `nb.trace(net, images, of=(...))`.
+
+    A tuple in the order that was asked for, and by name: `records["slope"]`. What is the same for every kind, `names`,
+    `stage`, `first`, `step_sizes` and `outputs`, can be read from it as from a `Record`.
+
+    records     the records, of different kinds
+
+    >>> import torch, netbridge as nb
+    >>> slope, increment = both = nb.trace(nb.resnet(8), torch.ones(2, 3, 8, 8), of=("slope", "increment"))
+    >>> both["increment"] is increment, both.step_sizes.shape
+    (True, (2, 3))
+    """
+
+    def __getitem__(self, place):
+        if not isinstance(place, str):
+            return super().__getitem__(place)
+        for record in self:
+            if record.of == place:
+                return record
+        raise KeyError(f"{place!r}; this trace holds {[record.of for record in self]}")
+
+    stage = property(lambda self: self[0].stage, doc="the number of the stage each block belongs to, (T,)")
+    first = property(lambda self: self[0].first, doc="True for the first block of every stage, (T,)")
+    names = property(lambda self: self[0].names, doc="the names of the blocks")
+    step_sizes = property(lambda self: self[0].step_sizes, doc="the step size of every image at every block, (N, T)")
+    outputs = property(lambda self: self[0].outputs, doc="what the network returned, or None")
+
+    @classmethod
+    def merge(cls, parts: Iterable["Records"]) -> "Records":
+        """The images of several traces of one network as one, in the order given."""
+        return cls(Record.merge(records) for records in zip(*parts, strict=True))

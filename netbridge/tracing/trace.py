@@ -1,110 +1,231 @@
-"""`trace`: the stiffness of every block of a residual network, for every image, in one forward pass."""
+"""`nb.trace`: the stiffness of every block of a residual network, for every image, in one forward pass.
+
+The story in order: batches come from whatever holds them (`batches`), a way to observe the network is chosen (`detect`:
+`ours` or `foreign`), a recorder takes norms while each batch passes (`norms`), and the `record` holds what came out.
+"""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Literal, overload
 
 import numpy as np
 import torch
 from torch import nn
 
-from netbridge.progress import Progress
 from netbridge.tracing.batches import Feeder, Tuned, batches_of
+from netbridge.tracing.capture import first_tensor
 from netbridge.tracing.detect import tracer_of
-from netbridge.tracing.keeping import Keeper, Trajectories, trajectories
+from netbridge.tracing.keeping import Keeper, Trajectories, array, trajectories
 from netbridge.tracing.norms import Recorder
 from netbridge.tracing.passes import evaluation, sample_of, unwrapped
-from netbridge.tracing.record import INCREMENT, SLOPE, Record
+from netbridge.tracing.record import INCREMENT, SLOPE, Record, Records
+
+Kind = Literal["slope", "increment"]
+Progress = bool | Callable[[int, int | None], object] | None
 
 
+@overload
 def trace(
     net: nn.Module,
     images,
-    of: str | None = None,
+    of: Kind | None = None,
     blocks=None,
-    keep: bool = False,
+    keep: Literal[False] = False,
     tune: bool = False,
     batch_size: int | None = None,
-    progress: bool | Callable | None = None,
-) -> Record | Trajectories:
-    """NSI of every image at every residual block of `net`, ours or anybody's, as a `Record`; in evaluation mode.
+    progress: Progress = None,
+    outputs: bool = False,
+    on_bad: Literal["raise", "nan"] = "raise",
+) -> Record: ...
 
-    images      a tensor (N, ...), a DataLoader, or an iterable of batches or of (images, labels)
-    of          "slope": ||f|| / ||x||, f the branch before gate and projection; "increment": ||x' - x|| / ||x||; None
-                takes the slope where the branches can be seen, else the increment; the record's `of` says which
-    blocks      names, modules or a class of modules, where the blocks are not found by themselves
-    keep        keep the feature maps: an `odelab.Trajectory` per stage, with the record as `.record`
-    tune        set the allocator (`nb.tune_allocator`), choose memory format and batch size
-    batch_size  of the passes; 128 for a tensor, the loader's own otherwise
-    progress    True for a line on stderr, or a function of (images done, images in all or None)
+
+@overload
+def trace(
+    net: nn.Module,
+    images,
+    of: Sequence[Kind],
+    blocks=None,
+    keep: Literal[False] = False,
+    tune: bool = False,
+    batch_size: int | None = None,
+    progress: Progress = None,
+    outputs: bool = False,
+    on_bad: Literal["raise", "nan"] = "raise",
+) -> Records: ...
+
+
+@overload
+def trace(
+    net: nn.Module,
+    images,
+    of: Kind | Sequence[Kind] | None = None,
+    blocks=None,
+    *,
+    keep: Literal[True],
+    tune: bool = False,
+    batch_size: int | None = None,
+    progress: Progress = None,
+    outputs: bool = False,
+    on_bad: Literal["raise", "nan"] = "raise",
+) -> Trajectories: ...
+
+
+def trace(
+    net,
+    images,
+    of=None,
+    blocks=None,
+    keep=False,
+    tune=False,
+    batch_size=None,
+    progress=None,
+    outputs=False,
+    on_bad="raise",
+):
+    """Measure the stiffness index (NSI) of every image at every residual block of a network, in one forward pass.
+
+    The network may be one of this library or anybody's; it is run in evaluation mode, without gradients. No feature
+    map is kept unless `keep` asks for it.
+
+    net         the network, a torch module
+    images      a tensor or array (N, ...), a DataLoader, or an iterable of batches or of (images, labels)
+    of          which index: "slope", ||f|| / ||x|| with the branch f before step size and projection; "increment",
+                ||x' - x|| / ||x||; a tuple of both for both from one pass; None (the default) takes the slope where
+                the branches can be seen, else the increment
+    blocks      names of blocks, modules, or a class of modules, where the blocks are not found by themselves
+    keep        whether to keep the feature maps, default False
+    tune        whether to set the allocator (`nb.tune_allocator`), memory format and batch size, default False
+    batch_size  images per pass; by default 128 of a tensor, and the batches of a loader as they come
+    progress    True for a progress bar, or a function of (images done, images in all or None)
+    outputs     whether to keep what the network returns (its first tensor), default False
+    on_bad      "raise" (the default) ends with an error where an index is not defined, because a state is zero or a
+                number is not finite; "nan" puts NaN there, and TNS is then NaN for that image
+
+    Returns a `Record`; for a tuple of kinds, `Records` with one record of each kind; with keep=True, `Trajectories`
+    with the record as `.record`. A record's `step_sizes` are the mean step sizes, its `outputs` the network's. Raises
+    ValueError where no residual block can be seen, where an index is not defined, or where a batch cannot be used.
+
+    >>> import torch, netbridge as nb
+    >>> _ = torch.manual_seed(0)
+    >>> net, images = nb.resnet(14, controller="se"), torch.randn(4, 3, 16, 16)
+    >>> record = nb.trace(net, images)
+    >>> record
+    Record(4 images, 6 blocks in 3 stages, of='slope')
+    >>> slope, increment = both = nb.trace(net, images, of=("slope", "increment"), outputs=True)
+    >>> both.step_sizes.shape, both.outputs.shape
+    ((4, 6), (4, 10))
     """
-    check(net, of)
+    kinds = kinds_of(of)
+    check(net, on_bad)
     net = unwrapped(net)
-    report = reporter(progress)
     feeder = Feeder(net, batch_size, tune)
     batches, total = batches_of(images)
-    rows, kept, tracer, recorder = [], [], None, None
-    # Not inference mode: layers and controllers may cache a tensor, which it would spoil for training.
-    with evaluation(net), torch.no_grad(), Tuned(net) if tune else contextlib.nullcontext():
+    rows: dict[str, list] = {}
+    sizes, kept, results, tracer, recorder, done = [], [], [], None, None, 0
+    with contextlib.ExitStack() as stack:
+        report = stack.enter_context(reporting(progress, total))
+        # Not inference mode: layers and controllers may cache a tensor, which it would spoil for training.
+        stack.enter_context(evaluation(net))
+        stack.enter_context(torch.no_grad())
+        if tune:
+            stack.enter_context(Tuned(net))
         for whole in batches:
             for batch in feeder.cut(whole, whole=total is None or len(whole) != total):
                 if tracer is None:
-                    tracer = tracer_of(net, sample_of(batch), of, blocks)
-                    of = of or (SLOPE if SLOPE in tracer.sees else INCREMENT)
-                    recorder = (Keeper if keep else Recorder)(of == INCREMENT)
-                rows.append(one_pass(tracer, recorder, batch, sum(map(len, rows))))
+                    tracer = tracer_of(net, sample_of(batch), kinds, blocks)
+                    kinds = kinds or ((SLOPE if SLOPE in tracer.sees else INCREMENT),)
+                    recorder = (Keeper if keep else Recorder)(kinds)
+                    rows = {kind: [] for kind in kinds}
+                output = one_pass(tracer, recorder, batch)
+                for kind in kinds:
+                    rows[kind].append(defined(recorder, kind, tracer.places.names, done, on_bad))
+                sizes.append(recorder.step_sizes)
+                if outputs:
+                    results.append(output_of(output, len(batch)))
                 if keep:
                     kept.append(recorder.pass_kept())
-                report(sum(map(len, rows)), total)
+                done += len(batch)
+                report(done, total)
     if tracer is None:
         raise ValueError("`images` has no batch to trace.")
-    places = tracer.places
-    record = Record(np.concatenate(rows), places.stage, places.first, places.names, of)
+    places, step_sizes = tracer.places, np.concatenate(sizes)
+    returned = np.concatenate(results) if outputs else None
+    records = [
+        Record(np.concatenate(rows[kind]), places.stage, places.first, places.names, kind, step_sizes, returned)
+        for kind in kinds
+    ]
+    record = Records(records) if of is not None and not isinstance(of, str) else records[0]
     return trajectories(kept, record) if keep else record
 
 
-def one_pass(tracer, recorder, batch, done: int) -> np.ndarray:
-    """The indices of one batch; taken again with care where norms came near the limits of their precision."""
+def one_pass(tracer, recorder, batch):
+    """Sends one batch through the network, a second time with care where norms came near the limits of their precision.
+
+    Returns what the network returned."""
     recorder.begin()
-    tracer(batch, recorder)
+    output = tracer(batch, recorder)
     if not recorder.collect() and not recorder.careful:
         recorder.be_careful()
         recorder.begin()
-        tracer(batch, recorder)
+        output = tracer(batch, recorder)
         recorder.collect()
-    nsi = recorder.indices()
+    return output
+
+
+def defined(recorder, kind: str, names, done: int, on_bad: str) -> np.ndarray:
+    """The indices of one batch; where one is not defined, NaN or an error that names image and block."""
+    nsi = recorder.indices(kind)
     wrong = ~np.isfinite(nsi)
-    if wrong.any():
-        wrong[:, [k not in recorder.above for k in sorted(recorder.below)]] = False  # no increment across shapes
-    if wrong.any():
+    wrong[:, [k not in recorder.above[kind] for k in sorted(recorder.below)]] = False  # no increment across shapes
+    if wrong.any() and on_bad == "raise":
         image, block = (int(i) for i in np.argwhere(wrong)[0])
         state = float(recorder.state_norms[image, block])
         cause = "its state is zero, so that an index relative to it is not defined" if state == 0 else "not finite"
-        raise ValueError(f"`net` at image {done + image}, block {tracer.places.names[block]!r}: {cause}.")
-    return nsi
+        raise ValueError(
+            f'`net` at image {done + image}, block {names[block]!r}: {cause}. With on_bad="nan" such images are NaN '
+            "and the others measured."
+        )
+    return np.where(wrong, np.nan, nsi)
 
 
-def check(net, of):
+def output_of(output, images: int) -> np.ndarray:
+    tensor = first_tensor(output)
+    if tensor is None or tensor.shape[:1] != (images,):
+        found = type(output).__name__ if tensor is None else f"a tensor of shape {tuple(tensor.shape)}"
+        raise ValueError(f"`outputs` = True needs a network that returns a tensor (N, ...); it returned {found}.")
+    return array(tensor)
+
+
+def kinds_of(of) -> tuple[str, ...] | None:
+    """The kinds of index asked for, None where the choice is left to what can be seen."""
+    if of is None:
+        return None
+    kinds = (of,) if isinstance(of, str) else tuple(of)
+    if not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= {SLOPE, INCREMENT}:
+        raise ValueError(f"`of` must be {SLOPE!r}, {INCREMENT!r}, a tuple of both or None, got {of!r}.")
+    return kinds
+
+
+def check(net, on_bad):
     if not isinstance(net, nn.Module):
         raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
-    if of not in (None, SLOPE, INCREMENT):
-        raise ValueError(f"`of` must be {SLOPE!r}, {INCREMENT!r} or None, got {of!r}.")
+    if on_bad not in ("raise", "nan"):
+        raise ValueError(f'`on_bad` must be "raise" or "nan", got {on_bad!r}.')
 
 
-def reporter(progress) -> Callable:
-    """A function of (images done, images in all or None), and nothing to tear down."""
+@contextlib.contextmanager
+def reporting(progress, total: int | None):
+    """A function of (images done, images in all or None) that shows or hands on how far a trace has come."""
     if progress is None or progress is False:
-        return lambda done, total: None
-    if callable(progress):
-        return progress
-    if progress is not True:
+        yield lambda done, total: None
+    elif callable(progress):
+        yield progress
+    elif progress is not True:
         raise TypeError(f"`progress` must be True, or a function of (done, total), got {progress!r}.")
-    bars: list[Progress] = []
+    else:
+        from rich.console import Console
+        from rich.progress import Progress
 
-    def show(done, total):
-        if not bars:
-            bars.append(Progress("trace", total or 0, "images").__enter__())
-        bars[0].advance(done - bars[0].done)
-        if done == total:
-            bars[0].__exit__()
-
-    return show
+        with Progress(console=Console(stderr=True)) as bar:
+            task = bar.add_task("trace", total=total)
+            yield lambda done, total: bar.update(task, completed=done)

@@ -4,6 +4,7 @@ A tracer has `names`, `stage`, `first`, `of`, and runs one batch: tracer(batch, 
 """
 
 import dataclasses
+import math
 
 import torch
 from torch import fx, nn
@@ -57,7 +58,8 @@ class SolverTracer:
         def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
             k = len(places.names)
             if k not in measured:
-                recorder.slope(k, mean_slope, h)
+                recorder.slope(k, mean_slope)
+                recorder.size(k, h, u)
                 recorder.state(k, u)
                 opens = t == 0 and self.network.stages[memory.stage].blocks[0].opens
                 recorder.left(k, None if opens else u, u_new)
@@ -65,8 +67,9 @@ class SolverTracer:
             return carry
 
         with self.network.observed(record, step=step if self.plain and not recorder.keeps else None):
-            self.net(batch)
+            output = self.net(batch)
         self.places = places
+        return output
 
     def name(self, stage, t) -> str:
         part = t - int(t)
@@ -91,10 +94,9 @@ class StepTracer:
             if self.program is not None:
                 instrument(self.program, self.nodes, self.probes)
         if self.program is not None:
-            self.program(batch)
-        else:
-            with capture.Watching(visitor(self.probes, self.shapes)):
-                self.net(batch)
+            return self.program(batch)
+        with capture.Watching(visitor(self.probes, self.shapes)):
+            return self.net(batch)
 
 
 class BlockTracer:
@@ -125,6 +127,7 @@ class BlockTracer:
             shapes.append(new.shape)
             recorder.state(k, before)
             recorder.left(k, before if new.shape == before.shape else None, new)
+            recorder.size(k, math.nan, new)
             places.add(name, (places.stage[-1] if k else -1) + opens, opens)
 
         for name, block in self.blocks.items():
@@ -133,8 +136,9 @@ class BlockTracer:
             )
             handles.append(block.register_forward_hook(lambda _, a, out, name=name: leave(name, out)))
         try:
-            self.net(batch)
+            output = self.net(batch)
         finally:
             for handle in handles:
                 handle.remove()
         self.places = places
+        return output

@@ -80,7 +80,10 @@ def test_stages_names_and_what_is_counted(images):
     assert record.first.tolist() == [True, False] * 3
     assert record.of == "slope"
     counted = record.counted()
-    np.testing.assert_array_equal(record.tns(), ol.tns(counted.nsi, counted.stage))
+    with pytest.warns(
+        UserWarning, match=r"no stage of this record has two of them \(3 counted in all\): the result is 0"
+    ):
+        np.testing.assert_array_equal(record.tns(), ol.tns(counted.nsi, counted.stage))
     assert record.delta(0.1, 0.2) == ol.delta(record.nsi[:, ~record.first], [0, 1, 2], 0.1, 0.2)
     assert record.proportion(0.0, 0.0) == ol.stiffness_proportion(counted.nsi, counted.stage, 0.0, 0.0)
     assert record.tns("dataset").shape == (len(images),)
@@ -246,10 +249,68 @@ def test_images_come_from_anything_that_yields_them(images):
     assert seen == [(3, 4), (4, 4)]
 
 
-def test_a_line_of_progress_on_a_terminal(images, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+def test_a_progress_bar_is_finished_whatever_happens(images, capsys):
     nb.trace(nb.resnet(**SMALL), images, batch_size=2, progress=True)
-    assert "trace  100.0 %, 0:00 left" in capsys.readouterr().err
+    assert "100%" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="must be images"):
+        nb.trace(nb.resnet(**SMALL), [images, images[0]], progress=True)
+    assert capsys.readouterr().err.endswith("\n")
+
+
+class TestOnePass:
+    """Both indices, the step sizes and the outputs come from one forward pass."""
+
+    @pytest.mark.parametrize("controller", ["constant", "se", "dia", "asr(se)"])
+    def test_both_kinds_are_those_of_two_traces(self, images, controller):
+        kind = nb.asr("se") if controller == "asr(se)" else controller
+        net, passes, sizes = lively(nb.resnet(**SMALL, controller=kind)).double().eval(), [], []
+
+        def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+            h = torch.as_tensor(h if isinstance(h, float | torch.Tensor) else 1.0, dtype=torch.float64)
+            sizes.append(torch.broadcast_to(h, u.shape).flatten(1).mean(1))
+            return carry
+
+        with torch.no_grad(), net.observed(record):
+            wanted = net(images.double())
+        net.register_forward_hook(lambda *_: passes.append(1))
+        slope, _ = both = nb.trace(net, images, of=("slope", "increment"), outputs=True)
+        assert len(passes) == 1
+        assert both["slope"] is slope
+        for record in both:
+            single = nb.trace(net, images, of=record.of)
+            np.testing.assert_array_equal(record.nsi, single.nsi)
+            np.testing.assert_array_equal(both.step_sizes, single.step_sizes)
+            assert single.outputs is None
+        np.testing.assert_allclose(both.step_sizes, torch.stack(sizes, 1), rtol=1e-12)
+        np.testing.assert_allclose(both.outputs, wanted, rtol=1e-12)
+        with pytest.raises(KeyError, match="this trace holds"):
+            both["tns"]
+
+    def test_records_of_several_traces_are_merged(self, images, tmp_path):
+        net = lively(nb.resnet(**SMALL, controller="se")).eval()
+        kinds = ("increment", "slope")
+        whole = nb.trace(net, images, of=kinds, outputs=True)
+        merged = nb.Records.merge([nb.trace(net, part, of=kinds, outputs=True) for part in images.split(3)])
+        for ours, theirs in zip(merged, whole, strict=True):
+            for field in ("nsi", "step_sizes", "outputs"):
+                np.testing.assert_allclose(getattr(ours, field), getattr(theirs, field), rtol=1e-4)
+        back = nb.Record.load(merged[0].save(tmp_path / "record.npz"))
+        np.testing.assert_array_equal(back.outputs, merged.outputs)
+        np.testing.assert_array_equal(back.counted().step_sizes, merged.step_sizes[:, ~merged.first])
+
+    def test_a_zero_image_does_not_lose_the_others(self, images):
+        net = nb.resnet(**SMALL, post_activation=False).eval()
+        kinds = ("slope", "increment")
+        wanted = nb.trace(net, images[[0, 1, 3]], of=kinds)
+        net.stem.conv.register_forward_hook(lambda conv, args, x: x * (torch.arange(len(x)) != 2)[:, None, None, None])
+        with pytest.raises(ValueError, match=r"image 2, block .*: its state is zero"):
+            nb.trace(net, images)
+        for record, good in zip(nb.trace(net, images, of=kinds, on_bad="nan"), wanted, strict=True):
+            assert np.isnan(record.nsi[2]).any()
+            tns = record.tns("dataset")
+            assert np.isnan(tns).tolist() == [False, False, True, False]
+            np.testing.assert_allclose(tns[[0, 1, 3]], good.tns("dataset"), rtol=1e-4)
+            assert record.delta(0.1, 0.1, "dataset") == good.delta(0.1, 0.1, "dataset")
 
 
 def test_a_wrapped_network_is_the_network_inside(images):
@@ -359,12 +420,12 @@ def test_norms_of_any_magnitude_are_right_or_not_trusted(dtype, ordinary):
     limits, length = torch.finfo(dtype), float(torch.linalg.vector_norm(x))
     trusted = set()
     for power in range(int(math.log10(limits.tiny)), int(math.log10(limits.max))):
-        recorder = recording.Recorder(increments=False)
+        recorder = recording.Recorder(["slope"])
         recorder.state(0, (x * 10.0**power).to(dtype))
         recorder.slope(0, (x * 10.0**power).to(dtype))
         if recorder.collect():
             trusted.add(power)
-            for norms in (recorder.state_norms, recorder.slope_norms):
+            for norms in (recorder.state_norms, recorder.slope_norms["slope"]):
                 np.testing.assert_allclose(norms, length * 10.0**power, rtol=16 * limits.eps)
     assert trusted >= set(ordinary)  # no pass is taken twice without need
 
@@ -405,7 +466,7 @@ def test_what_cannot_be_traced_says_why(images):
     net = nb.resnet(**SMALL)
     with pytest.raises(TypeError, match=r"`net` must be a torch module, got str"):
         nb.trace("resnet20", images)
-    with pytest.raises(ValueError, match=r"`of` must be 'slope', 'increment' or None, got 'both'"):
+    with pytest.raises(ValueError, match=r"`of` must be 'slope', 'increment', a tuple of both or None, got 'both'"):
         nb.trace(net, images, of="both")
     with pytest.raises(ValueError, match=r"`images` must be a batch .* not empty, got shape \(0, 3, 8, 8\)"):
         nb.trace(net, images[:0, :, :8, :8])
