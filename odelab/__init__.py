@@ -46,6 +46,8 @@ from odelab.stiffness.log_norm import log_norm as log_norm
 from odelab.stiffness.log_norm import soderlind as soderlind
 from odelab.stiffness.operator import JacobianOperator as JacobianOperator
 from odelab.stiffness.spectrum import spectrum as spectrum
+from odelab.stiffness.stable_step import amplified as amplified
+from odelab.stiffness.stable_step import largest_stable_step as largest_stable_step
 from odelab.stiffness.theorem2 import theorem2 as theorem2
 from odelab.stiffness.tns import delta as delta
 from odelab.stiffness.tns import stiffness_proportion as stiffness_proportion

@@ -1,0 +1,42 @@
+"""The largest stable step: on the boundary of the stability region, and nowhere beyond it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import odelab as ol
+
+METHODS = [ol.EULER, ol.HEUN, ol.RK4, ol.RKF45, ol.DOPRI5, ol.BS32]
+eigenvalues = st.lists(
+    st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)).filter(lambda z: abs(z[0]) > max(1e-6, 0.05 * abs(z[1]))),
+    min_size=1,
+    max_size=6,
+).map(lambda pairs: np.array([complex(*pair) for pair in pairs]))
+
+
+@given(eigenvalues, st.sampled_from(METHODS))
+@settings(deadline=None)
+def test_a_little_less_is_stable_and_a_little_more_is_not(values, method):
+    h = ol.largest_stable_step(values, method)
+    if not (values.real < 0).any():
+        assert h == np.inf
+        return
+    assert not ol.amplified(values, method, h * (1 - 1e-6)).any()
+    assert ol.amplified(values, method, h * (1 + 1e-6)).any()
+
+
+@given(eigenvalues, st.floats(1e-3, 1e3))
+@settings(deadline=None)
+def test_it_scales_as_time_does(values, factor):
+    wanted = ol.largest_stable_step(values, ol.RK4) / factor
+    assert ol.largest_stable_step(factor * values, ol.RK4) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_on_the_real_axis_it_is_the_real_boundary(method):
+    assert ol.largest_stable_step([-1.0], method) == pytest.approx(method.real_boundary, rel=1e-6)
+
+
+def test_growing_modes_do_not_count():
+    assert ol.largest_stable_step([3.0, -1.0, 1j], ol.EULER) == 2.0
