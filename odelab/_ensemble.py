@@ -57,7 +57,7 @@ def ensemble(
     check_arguments(problem, method, controller, engine, max_steps)
     check_workers(threads, executor)
     starts, sets = batches(problem, u0, params)
-    times = checked_times(t_eval, problem)
+    times = checked_times("t_eval", t_eval, problem)
     report = reporter(progress)
     why_plain = "engine='python' was asked for" if engine == "python" else lanes_unsuited(problem, method, controller)
     if executor is not None and why_plain is not None:

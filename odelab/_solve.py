@@ -1,4 +1,4 @@
-"""The door: `solve` checks what it is given, chooses an engine and hands over to the driver."""
+"""`solve`: checks what it is given, chooses an engine and hands over to the driver of the run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +13,27 @@ from odelab.engines.python import PythonEngine
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
-from odelab.runs.events import checked_events
+from odelab.runs.events import Watch, checked_events
+from odelab.runs.pieces import in_pieces
 from odelab.runs.trajectory import Trajectory
 
 ENGINES = ("auto", "python", "compiled")
 
 
 class RunFailed(RuntimeError):
-    """A run that did not get through; what was computed until then is in `trajectory`."""
+    """What `odelab.solve` raises for a run that did not get to the end of its span.
+
+    trajectory    the run as far as it came; `trajectory.status` says in a word what went wrong, `trajectory.message`
+                  in a sentence, with what would help
+
+    >>> import odelab as ol
+    >>> explosion = ol.Problem(lambda t, u, params: (u[0] * u[0],), [1.0], (0.0, 2.0))
+    >>> try:
+    ...     ol.solve(explosion, ol.DOPRI5)
+    ... except ol.RunFailed as failure:
+    ...     print(failure.trajectory.status, failure.trajectory.t[-1].round(3))
+    blow_up 1.0
+    """
 
     def __init__(self, trajectory: Trajectory):
         self.trajectory = trajectory
@@ -37,43 +50,94 @@ def solve(
     project: Callable | None = None,
     engine: str = "auto",
     dense: bool = True,
+    tstops: Any = None,
     max_steps: int = 1_000_000,
     throw: bool = True,
 ) -> Trajectory:
-    """Solve `problem` over its time span.
+    """Solve an initial value problem over its time span.
 
-    t_eval      times to report instead of every step (the steps stay in `step_t`, `h`, `slope`)
-    events      functions g(t, u, params) or `Event`s, whose zeros are located on the dense output
-    project     u -> u, applied last to each new state (a positivity); an adaptive run judges the projected state
-    engine      "python", "compiled" (a kernel, or the generic engine for what kernels do not know), or "auto": plain
-                Python for a short run, a kernel for a long one or many (`odelab.engines.choice`)
-    dense       False keeps no states but those at `t_eval` (or the end): no dense output, but memory for large systems
-    max_steps   attempts, accepted and rejected together
-    throw       raise `RunFailed` when the run fails (with the trajectory in it) instead of returning it
+    problem      the `Problem`: right-hand side, initial state, span, parameters
+    method       how a step is taken; see "Which method" in the docstring of `odelab`. `ol.DOPRI5` for most problems,
+                 `ol.DOP853` for sharp tolerances, `ol.RKC2` for parabolic ones, `ol.RADAU` for stiff ones
+    controller   `ol.adaptive(rtol, atol)`, the default, chooses steps by an error estimate; `ol.fixed(h)` keeps h
+    t_eval       times at which to report the solution, sorted in the direction of the run; by default every step's end
+    events       functions g(t, u, params), or `ol.Event`s, whose zeros are located on the dense output. An event may
+                 end the run (`terminal`) or change the state (`change`)
+    project      a function u -> u applied last to each new state, for instance to keep it positive; an adaptive run
+                 judges the projected state. None by default; for explicit methods only
+    engine       who runs the steps. "python" is plain Python; "compiled" is compiled code, or an error where a function
+                 cannot be compiled; "auto", the default, begins in plain Python and goes over to compiled code where
+                 there is enough to do, so that repeated calls may differ in their last bits
+    dense        False keeps no states but those at `t_eval` (or the end): no dense output and no events, but memory
+                 for large systems. True by default
+    tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side; an
+                 adaptive run that knows of no jump may step over a short one. None by default
+    max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default
+    throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
 
-    Ctrl-C ends a run with what was computed, status "interrupted".
+    Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,
+    `status` and `message`. `sol(t)` is the solution at any time of the run, and `print(sol)` tells how the run went.
+    Ctrl-C ends a run with what was computed until then, status "interrupted".
+
+    Raises TypeError or ValueError, naming the argument, for wrong input, and RunFailed, with the `trajectory` in it,
+    for a run that did not get through.
+
+    >>> import odelab as ol
+    >>> def predator_prey(t, u, params):
+    ...     hares, lynxes = u
+    ...     return hares - hares * lynxes, hares * lynxes - lynxes
+    >>> problem = ol.Problem(predator_prey, u0=[2.0, 1.0], t_span=(0.0, 10.0))
+    >>> sol = ol.solve(problem, ol.DOPRI5, ol.adaptive(rtol=1e-8, atol=1e-10))
+    >>> sol.status, sol.t.shape == (sol.steps + 1,), sol.u.shape == (sol.steps + 1, 2)
+    ('ok', True, True)
+    >>> sol([2.5, 5.0]).round(4)
+    array([[0.4153, 1.1685],
+           [1.0051, 0.4064]])
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     check_projection(project, problem)
-    times = checked_times(t_eval, problem)
+    times = checked_times("t_eval", t_eval, problem)
+    stops = checked_stops(tstops, problem)
     watched = checked_events(events)
-    if not dense and (watched or isinstance(method, ImplicitMethod)):
-        raise ValueError(
-            "`dense=False` goes with explicit methods and without `events`, which are found between steps."
-        )
-    if isinstance(method, ImplicitMethod):
-        if project is not None:
-            raise ValueError(f"`project` works with explicit methods only; {method.name} is SciPy's and takes none.")
-        trajectory = solve_implicit(problem, method, controller, times, watched, max_steps)
-    else:
+    implicit = isinstance(method, ImplicitMethod)
+    if not dense and watched:
+        raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
+    if not dense and implicit:
+        raise ValueError(f"`dense=False` works with explicit methods only; {method.name} is SciPy's.")
+    if implicit and project is not None:
+        raise ValueError(f"`project` works with explicit methods only; {method.name} is SciPy's and takes none.")
+
+    def piece(part, times, watched, attempts):
+        if implicit:
+            return solve_implicit(part, method, controller, times, watched, attempts)
+        during = watched if any(event.terminal for event in watched) else ()
 
         def drive(chosen, attempts):
-            return run(chosen, attempts, watched, times, dense)
+            return run(chosen, attempts, during, times, dense)
 
-        trajectory = driven(drive, engine, problem, method, controller, project, dense, max_steps)
+        trajectory = driven(drive, engine, part, method, controller, project, dense, attempts)
+        return trajectory if during or not watched else with_events(trajectory, watched)
+
+    if len(stops) or any(event.change for event in watched):
+        trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
+    else:
+        trajectory = piece(problem, times, watched, max_steps)
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
+    return trajectory
+
+
+def with_events(trajectory, watched) -> Trajectory:
+    """A run with the events that lie on it, none of which ends it."""
+    watch = Watch(None, watched, trajectory.problem)
+    try:
+        with np.errstate(all="ignore"):
+            watch.walk(trajectory.interpolant)
+    except KeyboardInterrupt:
+        trajectory.status = "interrupted"
+        trajectory.message = "interrupted while events were looked for; those found until then are kept"
+    trajectory.events = watch.records()
     return trajectory
 
 
@@ -129,21 +193,28 @@ def check_projection(project, problem: Problem):
         raise ValueError(f"`project` returned shape {shape} for a state of shape {problem.u0.shape}; it must keep it.")
 
 
-def checked_times(t_eval, problem: Problem):
-    if t_eval is None:
+def checked_times(name, given, problem: Problem):
+    """`t_eval` or `tstops` as a row of times in the span, in the direction of the run."""
+    if given is None:
         return None
     try:
-        times = np.atleast_1d(own_floats(t_eval))
+        times = np.atleast_1d(own_floats(given))
     except (TypeError, ValueError):
-        raise ValueError(f"`t_eval` must be a row of times, got {t_eval!r}.") from None
+        raise ValueError(f"`{name}` must be a row of times, got {given!r}.") from None
     t0, t1 = problem.t_span
     if times.ndim != 1:
-        raise ValueError(f"`t_eval` must be one-dimensional, got shape {times.shape}.")
+        raise ValueError(f"`{name}` must be one-dimensional, got shape {times.shape}.")
     outside = ~((times >= min(t0, t1)) & (times <= max(t0, t1)))
     if outside.any():
         raise ValueError(
-            f"`t_eval` = {times[outside][0]} lies outside `t_span` = ({t0}, {t1}); widen the span or drop it."
+            f"`{name}` = {times[outside][0]} lies outside `t_span` = ({t0}, {t1}); widen the span or drop it."
         )
     if (np.diff(times) * np.sign(t1 - t0) <= 0).any():
-        raise ValueError("`t_eval` must be sorted in the direction of the run, without repetitions; sort it first.")
+        raise ValueError(f"`{name}` must be sorted in the direction of the run, without repetitions; sort it first.")
     return times
+
+
+def checked_stops(tstops, problem: Problem) -> np.ndarray:
+    """The times within the span on which a step must end, beside its ends."""
+    times = checked_times("tstops", tstops, problem)
+    return np.zeros(0) if times is None else times[(times != problem.t_span[0]) & (times != problem.t_span[1])]

@@ -141,6 +141,13 @@ class Problem:
             )
         return dataclasses.replace(self, form="", **{**self._outdated(changes), **changes})
 
+    def piece(self, t0: float, t1: float, u0) -> "Problem":
+        """The same from another state over another span, whose right-hand side is known and not called again."""
+        part = object.__new__(Problem)
+        changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0)}
+        part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
+        return part
+
     def _outdated(self, changes) -> dict:
         """What is known of the old problem and does not hold for the changed one: reset, not carried over."""
         start = "u0" in changes or ("t_span" in changes and checked_span(changes["t_span"])[0] != self.t_span[0])

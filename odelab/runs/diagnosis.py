@@ -20,7 +20,7 @@ BLOWN_UP = 1e8  # times the size of the initial state
 
 def success(trajectory) -> str:
     """The message of a run that got through, saying so where stability and not accuracy chose the steps."""
-    done = f"reached t = {trajectory.step_t[-1]:g} in {trajectory.steps} steps"
+    done = f"reached t = {trajectory.step_t[-1]:g} in {trajectory.steps} steps{undefined_events(trajectory)}"
     limit = stability_limit(trajectory)
     if limit is None:
         return done
@@ -28,6 +28,17 @@ def success(trajectory) -> str:
     if limit.remedy:
         return f"{held} {limit.cause}. The problem is stiff: {limit.remedy} would need far fewer steps"
     return f"{held} {limit.cause}"
+
+
+def undefined_events(trajectory) -> str:
+    """Which events were not finite numbers, as an addition to a message; empty where all were."""
+    said = [
+        f"; event {number}{f' ({found.name})' if found.name else ''} was not a finite number on {found.undefined} of "
+        f"{trajectory.steps} steps: no zero can be found there"
+        for number, found in enumerate(trajectory.events)
+        if found.undefined
+    ]
+    return "".join(said)
 
 
 class Limit(NamedTuple):

@@ -1,4 +1,8 @@
-"""Events: zeros of g(t, u, params) along a run, located on its dense output."""
+"""Events: zeros of g(t, u, params) along a run, located on its dense output.
+
+All steps at hand are looked at together: g is evaluated at twelve places of every step in one call where it takes
+arrays, and most steps are seen at once to hold no zero, or exactly one. Only the others are looked at one by one.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,31 +10,64 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.runs.dense import Dense
-from odelab.runs.roots import sign_changes
+from odelab.problem import accepted_counts, ignoring_params, signature_of
+from odelab.runs import roots
+from odelab.runs.dense import BATCH, Dense
 
 TERMINAL = 100  # a run's end, beside the engine's own
+TRIED = 5  # values of g on a batch that are compared with g alone, before it is trusted with batches
+SIMULTANEOUS = 8  # spacings of t: events nearer to each other than this happen together
+PLACES = np.concatenate([roots.NODES[1:-1], roots.PROBES])  # of a step, beside its ends
 
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """A zero of `function(t, u, params)`; direction 1 counts rising zeros only, -1 falling ones, 0 both.
+    """Something that happens where a function of time and state becomes zero.
 
-    A terminal event ends the run; terminal=3 ends it at the third.
+    Its zeros are located on the dense output of a run; where it passes through several within one step, all are found.
+    A function that touches zero and turns back is no event, and a zero at the start of the run is none.
+
+    function     function(t, u, params) (or function(t, u)) that returns one number
+    terminal     True ends the run at the first zero, 3 at the third; False, the default, only records them
+    direction    1 counts zeros where the function rises along the run, -1 those where it falls, 0, the default, both
+    name         what messages call it; the name of the function by default
+    change       change(t, u, params), the state to go on from; None, the default, changes nothing. The run goes on
+                 from there with a new first step, and `Trajectory.events` keeps the states before the change
+
+    A ball that loses a tenth of its speed at each bounce:
+
+    >>> import odelab as ol
+    >>> ball = ol.Problem(lambda t, u, params: (u[1], -9.81), [10.0, 0.0], (0.0, 5.0))
+    >>> floor = ol.Event(lambda t, u, params: u[0], direction=-1, change=lambda t, u, params: [0.0, -0.9 * u[1]])
+    >>> sol = ol.solve(ball, ol.DOPRI5, events=floor)
+    >>> sol.events[0].t.round(4)
+    array([1.4278, 3.998 ])
     """
 
     function: Callable
     terminal: bool | int = False
     direction: int = 0
     name: str = ""
+    change: Callable | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Resting(Event):
+    """An event whose zero is where a run starts, up to rounding: its value there counts as zero."""
 
 
 class EventRecord(NamedTuple):
-    """Where one event happened: times, states, and +1 or -1 for each zero's direction."""
+    """Where one event happened: times, states, and +1 or -1 for each zero's direction.
+
+    `undefined` is the number of steps on which its function was not finite, where no zero can be found; `name` is that
+    of the event.
+    """
 
     t: np.ndarray
     u: np.ndarray
     direction: np.ndarray
+    undefined: int = 0
+    name: str = ""
 
 
 def checked_events(given) -> tuple[Event, ...]:
@@ -53,18 +90,73 @@ def _event(one: Any) -> Event:
         raise ValueError(f"`direction` of an event must be -1, 0 or 1, got {one.direction!r}.")
     if not (isinstance(one.terminal, bool | np.bool | int | np.integer) and one.terminal >= 0):
         raise ValueError(f"`terminal` of an event must be True, False or a count from 1 up, got {one.terminal!r}.")
-    return one
+    return dataclasses.replace(
+        one,
+        function=with_three_arguments("function", one.function),
+        change=one.change and with_three_arguments("change", one.change),
+        name=one.name or getattr(one.function, "__name__", ""),
+    )
+
+
+def with_three_arguments(name, function) -> Callable:
+    counts = accepted_counts(function)
+    if counts is None or 3 in counts:
+        return function
+    if 2 in counts:
+        return ignoring_params(function)
+    raise TypeError(f"`{name}` of an event must take (t, u, params), got {signature_of(function)}.")
+
+
+class Steps:
+    """Consecutive steps of a run, whose states can be had anywhere on them."""
+
+    def __init__(self, dense: Dense, first: int, last: int):
+        self.t, self.u = dense.t[first : last + 1], dense.u[first : last + 1]
+        self.dense, self.first = dense, first
+        self.polynomials = dense.polynomials(np.arange(first, last))
+        self.batched = dense.project is None
+
+    def inside(self, i, theta):
+        """The state at a fraction of step i."""
+        return self.dense.at(self.polynomials[i], self.first + i, theta)
+
+    def at_places(self):
+        """States (n, places, k) at `PLACES` of each of the k steps."""
+        count, degree, n = self.polynomials.shape
+        powers = PLACES[:, None] ** np.arange(1, degree + 1)
+        change = powers @ self.polynomials.transpose(1, 2, 0).reshape(degree, -1)
+        return change.reshape(len(PLACES), n, count).transpose(1, 0, 2) + self.u[:-1].T[:, None, :]
+
+    def each(self, chosen, theta):
+        """States (n, m) at one fraction of each of the chosen steps."""
+        polynomials = self.polynomials[chosen]
+        change = polynomials[:, -1]
+        for power in range(polynomials.shape[1] - 2, -1, -1):
+            change = change * theta[:, None] + polynomials[:, power]
+        return (self.u[chosen] + theta[:, None] * change).T
+
+
+class GivenSteps:
+    """Steps whose states are had one at a time, from a function inside(i, theta)."""
+
+    batched = False
+
+    def __init__(self, t, u, inside: Callable):
+        self.t, self.u, self.inside = t, u, inside
 
 
 class Watch:
-    """Looks for events in each chunk of a run as it comes."""
+    """Looks for events on the steps of a run."""
 
     def __init__(self, engine, watched, problem):
         self.engine, self.watched, self.problem = engine, watched, problem
         self.found: list[list[tuple]] = [[] for _ in watched]
+        self.undefined = [0] * len(watched)
+        self.takes_arrays: list[bool | None] = [None] * len(watched)  # None: not tried yet
         self.may_end = any(event.terminal for event in watched)
         self.end: tuple | None = None
         self.start = problem.t_span[0]  # of the chunk at hand
+        self.forward = np.sign(problem.t_span[1] - problem.t_span[0])
 
     def ends(self, chunk, state, knots) -> bool:
         """Search the chunk that began at `state`; True when a terminal event lies in it."""
@@ -72,31 +164,90 @@ class Watch:
             return False
         times = np.append(chunk.t[0], knots)
         states = np.concatenate([np.asarray(state.u)[None], chunk.u])
-        dense = Dense(self.problem, self.engine.method, times, states, chunk.h, self.engine.project)
-        polynomials = dense.polynomials(np.arange(len(knots)))
-        return self.search(times, states, lambda i, theta: dense.at(polynomials[i], i, theta))
+        return self.walk(Dense(self.problem, self.engine.method, times, states, chunk.h, self.engine.project))
+
+    def walk(self, dense: Dense) -> bool:
+        """The same for all steps of a dense output."""
+        last = len(dense.t) - 1
+        return any(self.look(Steps(dense, i, min(i + BATCH, last))) for i in range(0, last, BATCH))
 
     def search(self, times, states, inside: Callable) -> bool:
         """The same for steps between these times and states; inside(i, theta) is the state within step i."""
-        self.start = times[0]
+        return self.look(GivenSteps(times, states, inside))
+
+    def look(self, steps) -> bool:
+        self.start = steps.t[0]
         new = []
-        for number, event in enumerate(self.watched):
-            new += [(zero, number) for zero in zeros(event, times, states, inside, self.problem.params)]
-        forward = np.sign(self.problem.t_span[1] - self.problem.t_span[0])
-        for zero, number in sorted(new, key=lambda item: forward * item[0][0]):
+        for number in range(len(self.watched)):
+            new += [(zero, number) for zero in self.zeros(number, steps)]
+        for zero, number in sorted(new, key=lambda item: self.forward * item[0][0]):
+            if self.end is not None and abs(zero[0] - self.end[0][0]) > SIMULTANEOUS * np.spacing(abs(zero[0])):
+                break
             self.found[number].append(zero)
             event = self.watched[number]
-            if event.terminal and len(self.found[number]) >= int(event.terminal):
+            if self.end is None and event.terminal and len(self.found[number]) >= int(event.terminal):
                 self.end = (zero, number)
-                return True
-        return False
+        return self.end is not None
+
+    def zeros(self, number, steps) -> list[tuple]:
+        """(t, u, direction) of every zero of an event on these steps, in the order of the run."""
+        event, params = self.watched[number], self.problem.params
+        if not steps.batched:
+            self.takes_arrays[number] = False
+        ends = self.values(number, steps.t, steps.u.T)
+        if isinstance(event, Resting) and steps.t[0] == self.problem.t_span[0]:
+            ends[0] = 0.0
+        unclear = range(len(ends) - 1)
+        found = []
+        if self.takes_arrays[number]:
+            inner = steps.t[:-1] + PLACES[:, None] * np.diff(steps.t)
+            states = steps.at_places()
+            values = self.values(number, inner.ravel(), states.reshape(len(states), -1)).reshape(inner.shape)
+            if self.takes_arrays[number]:
+                single, unclear = roots.sorted_out(ends, values)
+                found = self.single_zeros(number, steps, single, ends)
+        for i in unclear:
+            self.undefined[number] += not np.isfinite(ends[i : i + 2]).all()
+            found += one_by_one(event, params, steps, i, *ends[i : i + 2])
+        wanted = [zero for zero in found if event.direction in (0, zero[2])]
+        return sorted(wanted, key=lambda zero: self.forward * zero[0])
+
+    def single_zeros(self, number, steps, single, ends) -> list[tuple]:
+        """The zeros on steps that are known to hold exactly one each."""
+        t, span = steps.t[single], np.diff(steps.t)[single]
+
+        def g(theta):
+            return self.values(number, t + theta * span, steps.each(single, theta))
+
+        theta = roots.between(g, ends[single], ends[single + 1])
+        at_end = theta == 1.0
+        times = np.where(at_end, steps.t[single + 1], t + theta * span)
+        states = np.where(at_end[:, None], steps.u[single + 1], steps.each(single, theta).T)
+        directions = np.sign(ends[single + 1]).astype(int)
+        return [(float(time), state, int(up)) for time, state, up in zip(times, states, directions, strict=True)]
+
+    def values(self, number, t, u) -> np.ndarray:
+        """The function of an event at times (m,) and states (n, m): in one call where that gives the same."""
+        event, params = self.watched[number], self.problem.params
+        if self.takes_arrays[number] is not False and len(t) > 1:
+            try:
+                many = np.broadcast_to(np.asarray(event.function(t, u, params), dtype=float), t.shape).copy()
+            except Exception:  # it takes numbers only; if it is wrong, it will say so alone
+                self.takes_arrays[number] = False
+            else:
+                if self.takes_arrays[number] is None:
+                    some = np.unique(np.linspace(0, len(t) - 1, TRIED).astype(int))
+                    alone = [value(event, params, t[i], u[:, i]) for i in some]
+                    self.takes_arrays[number] = bool(np.allclose(many[some], alone, 1e-9, 1e-12, equal_nan=True))
+                if self.takes_arrays[number]:
+                    return many
+        return np.array([value(event, params, *place) for place in zip(t, u.T, strict=True)])
 
     def cut(self, knots, states):
         """The chunk's knots and states up to the terminal event, which becomes the last of them."""
         assert self.end is not None
         (t, u, _), _ = self.end
-        forward = np.sign(self.problem.t_span[1] - self.problem.t_span[0])
-        before = (knots - t) * forward < 0
+        before = (knots - t) * self.forward < 0
         if t == (knots[before][-1] if before.any() else self.start):  # no time has passed since the last knot
             return knots[before], states[before]
         return np.append(knots[before], t), np.concatenate([states[before], u[None]])
@@ -104,9 +255,7 @@ class Watch:
     def message(self) -> str:
         assert self.end is not None
         (t, _, direction), number = self.end
-        event = self.watched[number]
-        name = event.name or getattr(event.function, "__name__", f"event {number}")
-        return f"ended by {name} ({'rising' if direction > 0 else 'falling'}) at t = {t:.9g}"
+        return ended_by(self.watched[number], number, direction, t)
 
     def records(self) -> tuple[EventRecord, ...]:
         size = self.problem.size
@@ -115,35 +264,34 @@ class Watch:
                 np.array([zero[0] for zero in found]),
                 np.array([zero[1] for zero in found]).reshape(len(found), size),
                 np.array([zero[2] for zero in found], dtype=int),
+                undefined,
+                event.name,
             )
-            for found in self.found
+            for found, undefined, event in zip(self.found, self.undefined, self.watched, strict=True)
         )
 
 
-def zeros(event: Event, times, states, inside, params) -> list[tuple]:
-    """(t, u, direction) of every zero of the event on these steps, in the order of the run."""
-    found = []
-    after = value(event, params, times[0], states[0])
-    for i in range(len(times) - 1):
-        t, span = times[i], times[i + 1] - times[i]
-        before, after = after, value(event, params, times[i + 1], states[i + 1])
+def ended_by(event: Event, number, direction, t) -> str:
+    return f"ended by {event.name or f'event {number}'} ({'rising' if direction > 0 else 'falling'}) at t = {t:.9g}"
 
-        def g(theta, i=i, t=t, span=span, ends={0.0: before, 1.0: after}):  # noqa: B006
-            if theta in ends:  # the steps themselves, not what the dense output makes of them
-                return ends[theta]
-            return value(event, params, t + theta * span, inside(i, theta))
 
-        def noise(i=i):
-            return sum(rounding(event, params, times[j], states[j]) for j in (i, i + 1))
+def one_by_one(event: Event, params, steps, i, before, after) -> list[tuple]:
+    """The zeros on one step, which is looked at as closely as it needs."""
+    t, span = steps.t[i], steps.t[i + 1] - steps.t[i]
+    ends = {0.0: before, 1.0: after}  # the steps themselves, not what the dense output makes of them
 
-        for theta, direction in sign_changes(g, before, after, noise):
-            if event.direction not in (0, direction):
-                continue
-            if theta == 1.0:
-                found.append((float(times[i + 1]), states[i + 1], direction))
-            else:
-                found.append((float(t + theta * span), inside(i, theta), direction))
-    return found
+    def g(theta):
+        return ends[theta] if theta in ends else value(event, params, t + theta * span, steps.inside(i, theta))
+
+    def noise():
+        return sum(rounding(event, params, steps.t[j], steps.u[j]) for j in (i, i + 1))
+
+    return [
+        (float(steps.t[i + 1]), steps.u[i + 1], direction)
+        if theta == 1.0
+        else (float(t + theta * span), steps.inside(i, theta), direction)
+        for theta, direction in roots.sign_changes(g, before, after, noise)
+    ]
 
 
 def value(event: Event, params, t, u) -> float:

@@ -4,6 +4,7 @@ On each interval the function is interpolated by a polynomial and compared with 
 when, by that margin, the function has no zero there or is monotone; else it is halved.
 """
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -15,10 +16,14 @@ PROBES = np.array([0.0714, 0.4031, 0.8527])  # where function and interpolant ar
 MARGIN = 4.0  # times the worst difference seen there is what the interpolant is trusted to
 NARROWEST = 1e-9  # of the step: a minimum is flat to the root of rounding
 LOOKS = 20_000  # evaluations per step, for a function that is noise beyond its rounding error
+ROUNDING = 1e-11  # of the largest value: what becomes of rounding errors in Bernstein coefficients
 AHEAD = 1e-6  # of the step: where to look what comes after a zero that was met exactly
 
 _BASIS = np.linalg.inv(polynomial.polyvander(NODES, DEGREE))
 AT_PROBES = polynomial.polyvander(PROBES, DEGREE) @ _BASIS
+BERNSTEIN = np.linalg.inv(
+    np.array([[math.comb(DEGREE, j) * x**j * (1.0 - x) ** (DEGREE - j) for j in range(DEGREE + 1)] for x in NODES])
+)
 AT_FINE = polynomial.polyvander(np.linspace(0.0, 1.0, 8 * DEGREE + 1), DEGREE) @ _BASIS
 
 
@@ -72,6 +77,60 @@ def resolved(g, left, right, values, noise) -> bool:
         if lowest * highest > 0.0 and min(abs(lowest), abs(highest)) > MARGIN * missed + between:
             return True
     return bool(np.abs(values).max() <= noise())
+
+
+def sorted_out(ends, values) -> tuple[np.ndarray, np.ndarray]:
+    """Steps that hold exactly one sign change, and steps that have to be looked at; the rest hold none.
+
+    `ends` (k + 1,) are the values of g at the ends of k steps, `values` (places, k) those at the inner nodes and at the
+    probes. A polynomial lies between the smallest and the largest of its Bernstein coefficients, and is monotone
+    where they are: of 65 points as in `resolved` that needs none.
+    """
+    inner = DEGREE - 1
+    nodes = np.concatenate([ends[None, :-1], values[:inner], ends[None, 1:]])
+    with np.errstate(all="ignore"):
+        missed = np.abs(AT_PROBES @ nodes - values[inner:]).max(axis=0)
+        margin = MARGIN * missed + ROUNDING * np.abs(nodes).max(axis=0)
+        coefficients = BERNSTEIN @ nodes
+        rise = np.diff(coefficients, axis=0)
+        one_sign = (coefficients.min(axis=0) > margin) | (coefficients.max(axis=0) < -margin)
+        monotone = (rise.min(axis=0) > DEGREE * margin) | (rise.max(axis=0) < -DEGREE * margin)
+        passed = ends[:-1] * ends[1:] < 0.0
+    clear = np.isfinite(nodes).all(axis=0) & (one_sign | (monotone & (ends[1:] != 0.0)))
+    return np.flatnonzero(clear & passed), np.flatnonzero(~clear)
+
+
+def between(g: Callable, at_start, at_end) -> np.ndarray:
+    """The zeros theta in (0, 1) of many functions at once, g(theta (m,)) -> (m,), of opposite signs at both ends.
+
+    Chandrupatla's method (Adv. Eng. Software 28 (1997) 145-149): bisection, or inverse quadratic interpolation where
+    the three last points promise that it is faster.
+    """
+    a, b, fa, fb = np.ones_like(at_end), np.zeros_like(at_end), at_end, at_start
+    c, fc = a, fa
+    fraction = np.full_like(a, 0.5)
+    with np.errstate(all="ignore"):
+        for _ in range(120):
+            x = a + fraction * (b - a)
+            fx = g(x)
+            same = np.sign(fx) == np.sign(fa)
+            c, fc = np.where(same, a, b), np.where(same, fa, fb)
+            b, fb = np.where(same, b, a), np.where(same, fb, fa)
+            a, fa = x, fx
+            nearer = np.abs(fa) < np.abs(fb)
+            best, least = np.where(nearer, a, b), np.where(nearer, fa, fb)
+            width = (2.0 * 4e-16 * np.abs(best) + 1e-18) / np.abs(b - a)
+            done = (width > 0.5) | (least == 0.0)
+            if done.all():
+                break
+            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+            inverse = (phi * phi < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
+            quadratic = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+            fraction = np.where(inverse, quadratic, 0.5)
+            fraction = np.where(done, 0.0, np.clip(fraction, width, 1.0 - width))
+            # A zero that has been found stays where it is.
+            a, fa = np.where(done, best, a), np.where(done, least, fa)
+    return best
 
 
 def brent(g, left, right) -> float:

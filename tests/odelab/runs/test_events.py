@@ -269,6 +269,33 @@ def test_what_is_no_event_is_refused(events, error, word):
         ol.solve(CIRCLE, ol.DOPRI5, LOOSE, events=events)
 
 
+def test_an_event_that_is_nan_is_told():
+    run = ol.solve(RAMP, ol.DOPRI5, ol.fixed(1.0), events=lambda t, u, params: np.sqrt(t - 4.5))
+    assert run.events[0].undefined == 5
+    assert "event 0 (<lambda>) was not a finite number on 5 of 10 steps: no zero can be found there" in run.message
+
+
+def test_simultaneous_terminal_events_are_both_recorded():
+    ends = [
+        ol.Event(lambda t, u, params: t - 2.0, terminal=True),
+        ol.Event(lambda t, u, params: 2.0 - t, terminal=True),
+    ]
+    for engine in ("python", "compiled"):
+        run = ol.solve(CIRCLE, ol.DOPRI5, LOOSE, events=ends, engine=engine)
+        assert [event.t.tolist() for event in run.events] == [[2.0], [2.0]]
+
+
+@pytest.mark.parametrize("function", [lambda t, u: u[0], lambda t, u, p: u[0], lambda t, u, p: min(u[0], 9.0)])
+def test_events_that_take_arrays_and_events_that_do_not_find_the_same(function):
+    run = ol.solve(CIRCLE.replace(t_span=(0.0, 28.0)), ol.DOPRI5, TIGHT, events=function)
+    np.testing.assert_allclose(times(run), np.pi * np.arange(0.5, 9.5), rtol=0, atol=1e-10)
+
+
+def test_an_event_of_another_signature_is_refused():
+    with pytest.raises(TypeError, match=r"`function` of an event must take \(t, u, params\), got .*\(t\)"):
+        ol.solve(CIRCLE, ol.DOPRI5, LOOSE, events=lambda t: t)
+
+
 def test_the_summary_counts_events():
     assert "event 0  3 found" in str(ol.solve(CIRCLE, ol.DOPRI5, LOOSE, events=height))
 

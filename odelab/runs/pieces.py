@@ -1,0 +1,174 @@
+"""A run in pieces: one ends where a step has to end, or where an event changes the state, and the next begins there."""
+
+import dataclasses
+
+import numpy as np
+
+from odelab.runs import diagnosis, events
+from odelab.runs.dense import check_inside
+from odelab.runs.trajectory import Trajectory
+
+SHORTEST = 16  # spacings of t: changes of one event nearer to each other than this never come to an end
+
+
+def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) -> Trajectory:
+    """Solve each piece with solve_piece(problem, t_eval, watched, attempts), one after the other, as one trajectory."""
+    t, u = problem.t_span[0], problem.u0
+    bounds = [*(float(stop) for stop in stops), problem.t_span[1]]
+    pieces: list[Trajectory] = []
+    resting: set[int] = set()  # events whose zero is where the piece begins
+    changed: dict[int, float] = {}  # when each event has changed the state last
+    attempts, status, message = max_steps, "ok", None
+    while bounds:
+        part = problem.piece(t, bounds[0], u)
+        counts = [sum(len(piece.events[number].t) for piece in pieces) for number in range(len(watched))]
+        piece = solve_piece(
+            part, times_within(t_eval, part, pieces) if not dense else None, watch(watched, counts, resting), attempts
+        )
+        pieces.append(piece)
+        attempts -= piece.steps + piece.rejected
+        t, u, resting = float(piece.step_t[-1]), piece.end_u, set()
+        if piece.status == "ok":
+            bounds.pop(0)
+        elif piece.status == "event":
+            here = happened(piece, counts, watched)
+            last = [(k, one) for k, one in here if 0 < int(one.terminal) <= counts[k] + len(piece.events[k].t)]
+            if last:
+                number, event = last[0]
+                status, message = "event", events.ended_by(event, number, piece.events[number].direction[-1], t)
+                break
+            for number, event in here:
+                if abs(t - changed.get(number, np.inf)) <= SHORTEST * np.spacing(abs(t)):
+                    status, message = "step_too_small", without_end(event, number, t)
+                changed[number] = t
+                resting.add(number)
+                u = changed_state(event, t, u, problem)
+            if status != "ok" or t == problem.t_span[1]:
+                break
+            bounds = [bound for bound in bounds if bound != t]
+        else:
+            status, message = piece.status, piece.message
+            break
+        if bounds and attempts <= 0:
+            status, message = "max_steps", diagnosis.budget_spent(pieces[-1], max_steps)
+            break
+    return joined(problem, pieces, u, t_eval, dense, status, message)
+
+
+def watch(watched, counts, resting) -> tuple[events.Event, ...]:
+    """The events as one piece has to look for them: a change ends it, and a count goes on from the pieces before."""
+    found = []
+    for number, event in enumerate(watched):
+        left = int(event.terminal) - counts[number] if event.terminal else 0
+        kind = events.Resting if number in resting else events.Event
+        fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(events.Event)}
+        found.append(kind(**{**fields, "terminal": 1 if event.change is not None else left}))
+    return tuple(found)
+
+
+def times_within(t_eval, part, pieces):
+    """The requested times of a piece, its start excepted where another piece ends there."""
+    if t_eval is None:
+        return None
+    t0, t1 = part.t_span
+    after = (t_eval - t0) * np.sign(t1 - t0)
+    return t_eval[((after > 0) | ((after == 0) & (not pieces))) & ((t_eval - t1) * np.sign(t1 - t0) <= 0)]
+
+
+def happened(piece, counts, watched) -> list[tuple[int, events.Event]]:
+    """(number, event) of those at the end of a piece that end the run or change the state, in the order given."""
+    t = piece.step_t[-1]
+    near = events.SIMULTANEOUS * np.spacing(abs(t))
+    return [
+        (number, event)
+        for number, event in enumerate(watched)
+        if (event.terminal or event.change is not None)
+        and len(piece.events[number].t)
+        and abs(piece.events[number].t[-1] - t) <= near
+    ]
+
+
+def changed_state(event, t, u, problem) -> np.ndarray:
+    """The state that an event makes of `u`."""
+    if event.change is None:
+        return u
+    answer = np.asarray(event.change(t, np.array(u), problem.params), dtype=float)
+    if answer.shape != problem.u0.shape or not np.isfinite(answer).all():
+        raise ValueError(
+            f"`change` of an event returned {answer} at t = {t:g}; it must return the new state, {problem.size} finite "
+            "numbers."
+        )
+    return answer
+
+
+def without_end(event, number, t) -> str:
+    return (
+        f"the event {event.name or number} changes the state again and again at t = {t:.17g} without time passing; end "
+        "the run there (`terminal`), or let `change` bring the state to rest before"
+    )
+
+
+def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
+    """One trajectory of all pieces; where one ends and the next begins, the state is that after a change."""
+
+    def column(name):
+        return np.concatenate([np.asarray(getattr(piece, name)) for piece in pieces])
+
+    step_t = np.concatenate([pieces[0].step_t, *(piece.step_t[1:] for piece in pieces[1:])])
+    step_u = interpolant = None
+    if dense:
+        step_u = np.concatenate([*(piece.step_u[:-1] for piece in pieces), np.asarray(u)[None]])
+        interpolant = Joined([piece.interpolant for piece in pieces], step_t[-1], np.asarray(u))
+        reached = t_eval if t_eval is None else t_eval[(t_eval - step_t[-1]) * interpolant.forward <= 0]
+        points = (step_t, step_u) if reached is None else (reached, interpolant(reached))
+    elif t_eval is None:
+        points = (step_t[[0, -1]], np.stack([problem.u0, u]))
+    else:
+        points = (column("t"), column("u"))
+    return Trajectory(
+        *points,
+        h=column("h"),
+        step_t=step_t,
+        step_u=step_u,
+        dense=dense,
+        end_u=np.asarray(u),
+        rejected=sum(piece.rejected for piece in pieces),
+        evaluations=sum(piece.evaluations for piece in pieces),
+        status=status,
+        error=column("error"),
+        problem=problem,
+        method=pieces[0].method,
+        controller=pieces[0].controller,
+        engine=" and ".join(dict.fromkeys(piece.engine for piece in pieces)),
+        events=tuple(
+            events.EventRecord(*(np.concatenate(columns) for columns in rows[:3]), sum(rows[3]), rows[4][0])
+            for rows in (tuple(zip(*records, strict=True)) for records in zip(*(p.events for p in pieces), strict=True))
+        ),
+        interpolant=interpolant,
+        given_slope=column("slope") if dense else None,
+        given_message=message,
+        given_sai=column("sai"),
+        given_h_rho=column("h_rho"),
+    )
+
+
+class Joined:
+    """The dense output of several pieces; where two meet, that of the later one."""
+
+    def __init__(self, pieces, end, end_u):
+        self.pieces = [piece for piece in pieces if len(piece.t) > 1] or pieces[:1]
+        self.end, self.end_u = end, end_u
+        self.starts = np.array([piece.t[0] for piece in self.pieces])
+        self.forward = 1.0 if end >= self.starts[0] else -1.0
+
+    def __call__(self, t):
+        times = np.asarray(t, dtype=float)
+        wanted = times.ravel()
+        check_inside(wanted, self.starts[0], self.end)
+        places = np.searchsorted(self.forward * self.starts, self.forward * wanted, side="right") - 1
+        states = np.empty((wanted.size, len(self.end_u)))
+        for place in np.unique(places):
+            here = places == place
+            states[here] = self.pieces[place](wanted[here])
+        states[wanted == self.end] = self.end_u
+        return states.reshape(*times.shape, len(self.end_u))
