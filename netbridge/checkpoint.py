@@ -1,15 +1,18 @@
-"""Checkpoints: tensors in safetensors, and in the header a JSON record that says how to rebuild the network.
+"""Files of networks and of unfinished trainings: tensors in safetensors, everything else as JSON in its header.
 
-Nothing in such a file can run code. It is written beside its place and then renamed: no half of one is ever read.
+Nothing in such a file can run code when it is read. A file is written beside its place and then renamed, so that
+nobody ever reads half of one.
 """
 
 import contextlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import safetensors
 import torch
 from safetensors.torch import save_file
+from torch import nn
 
 from netbridge.files import whole
 from netbridge.model.network import Network
@@ -17,37 +20,138 @@ from netbridge.model.resnet import assemble
 from netbridge.surgery.fold import fold_structure
 
 FORMAT = 1
-KEY = "netbridge"
+NETWORK, TRAINING = "netbridge", "training"  # the header's key in the file of a network, and of an unfinished training
 
 
 def save(net: Network, path, about: dict | None = None) -> Path:
-    """Write a network; `about`, any record worth keeping with it (data, seed, accuracy), comes back as `net.about`."""
+    """Write a network to one safetensors file, from which `nb.load` makes it again.
+
+    net     a network of netbridge, as it is: its architecture, weights, buffers and `net.normalisation`
+    path    the file to write; an older file is replaced only once the new one is whole on the disk
+    about   any record worth keeping with it (data, seed, accuracy) as plain numbers, strings, lists and dictionaries;
+            it comes back as `net.about`. Default: what `net.about` holds
+
+    Returns the path. Raises TypeError where `net` is no network of netbridge or `about` is no plain record.
+
+    >>> import pathlib, tempfile
+    >>> import netbridge as nb
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> path = nb.save(nb.resnet(8, controller="se"), folder / "se.safetensors", about={"seed": 3})
+    >>> nb.load(path).about
+    {'seed': 3}
+    """
     if not isinstance(net, Network):
-        raise TypeError(f"`net` must be a network of netbridge, got {type(net).__name__}.")
-    path = Path(path)
-    header = {
+        raise TypeError(
+            f"`net` must be a network of netbridge, got {type(net).__name__}. For other modules use "
+            "safetensors.torch.save_file(net.state_dict(), path)."
+        )
+    return save_module(net, path, net.about if about is None else about)
+
+
+def save_module(net: nn.Module, path, about: dict) -> Path:
+    """Any module's tensors; of a network of netbridge also what rebuilds it, of another one the name of its class."""
+    own = {"config": net.config} if isinstance(net, Network) else {"class": class_name(net)}
+    header = own | {
         "format": FORMAT,
-        "config": net.config,
-        "normalisation": net.normalisation,
-        "about": net.about if about is None else about,
+        "normalisation": getattr(net, "normalisation", None),
+        "about": about,
         "torch": torch.__version__,
     }
+    write(Path(path), tensors_of(net), NETWORK, header, "about")
+    return Path(path)
+
+
+def class_name(net: nn.Module) -> str:
+    return f"{type(net).__module__}.{type(net).__qualname__}"
+
+
+def tensors_of(net: nn.Module) -> dict[str, torch.Tensor]:
+    """The state of a module as tensors that share no memory."""
+    state = net.state_dict()
+    for name, value in state.items():
+        if not torch.is_tensor(value):
+            raise TypeError(f"`net` keeps {type(value).__name__} as `{name}` in its state; only tensors can be saved.")
+    return {name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in state.items()}
+
+
+def write(path: Path, tensors: dict, key: str, header: dict, named: str) -> None:
+    """`named`: the argument that is to blame where the header cannot be written."""
     try:
         record = json.dumps(header)
     except TypeError as error:
-        raise TypeError(f"`about` must be plain numbers, strings, lists and dictionaries: {error}.") from None
-    state = {name: tensor.detach().contiguous().cpu() for name, tensor in net.state_dict().items()}
+        raise TypeError(f"`{named}` must be plain numbers, strings, lists and dictionaries: {error}.") from None
     with whole(path) as unfinished:
-        save_file(state, unfinished, metadata={KEY: record})
-    return path
+        save_file(tensors, unfinished, metadata={key: record})
+
+
+def save_training(path: Path, net, optimizer, slow: list, record: dict) -> None:
+    """What an interrupted training needs to go on with the same bits: network, optimiser, lookahead's slow weights.
+
+    The optimiser's tensors and its plain values (numbers, None) are both kept; what is neither is refused.
+    """
+    tensors = {f"net.{name}": value for name, value in tensors_of(net).items()}
+    plain: dict[str, dict] = {}
+    for number, state in optimizer.state_dict()["state"].items():
+        for key, value in state.items():
+            if torch.is_tensor(value):
+                tensors[f"optimizer.{number}.{key}"] = value.detach().cpu().contiguous().clone()
+            else:
+                plain.setdefault(str(number), {})[key] = value
+    tensors |= {f"average.{number}": value.cpu().contiguous().clone() for number, value in enumerate(slow)}
+    write(path, tensors, TRAINING, {**record, "optimizer": plain}, "optimizer")
+
+
+def load_training(path: Path) -> tuple[dict, dict] | None:
+    """(record, tensors) of `save_training`, or None where nothing was written yet."""
+    if not path.is_file():
+        return None
+    try:
+        return read(path, TRAINING)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{path}: damaged, training cannot go on from it ({error}). Delete it to start anew."
+        ) from None
+
+
+def restore_training(record: dict, tensors: dict, net, optimizer, slow: list) -> None:
+    """Put back what `save_training` wrote."""
+    net.load_state_dict({name.removeprefix("net."): x for name, x in tensors.items() if name.startswith("net.")})
+    held: dict[int, dict] = {int(number): dict(values) for number, values in record.get("optimizer", {}).items()}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer."):
+            _, number, key = name.split(".", 2)
+            held.setdefault(int(number), {})[key] = tensor
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": held})
+    for number, tensor in enumerate(slow):
+        tensor.copy_(tensors[f"average.{number}"])
 
 
 def load(path) -> Network:
-    """The network of a file written by `nb.save`, in evaluation mode: whole, or an error that names what is wrong."""
+    """The network of a file that `nb.save` or a training wrote, in evaluation mode.
+
+    path    the file
+
+    Returns the network as it was saved, with `net.about` and `net.normalisation`; it may be trained further. Raises
+    FileNotFoundError, or a ValueError that names what is wrong: a damaged file, tensors that do not fit the
+    architecture or are not finite, a pickle (which could run code, and is refused unread).
+
+    >>> import netbridge as nb
+    >>> from netbridge.shipped import ZOO
+    >>> net = nb.load(ZOO / "digits" / "resnet32-width4-se-seed0.safetensors")
+    >>> net.about["controller"], net.about["test_errors"], net.training
+    ('se', 4, False)
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"`path` = {str(path)!r} is not a file.")
-    header, state = read(path)
+    header, state = read(path, NETWORK)
+    if not isinstance(header.get("config"), Mapping):
+        if kind := header.get("class"):
+            raise ValueError(
+                f"{path}: these are the weights of a {kind}, which is no network of netbridge. Build one, then give "
+                "its `load_state_dict` what safetensors.torch.load_file reads from here."
+            )
+        raise ValueError(f"{path}: its record of the architecture is damaged.")
     net = rebuild(path, header, state)
     check_tensors(path, net, state)
     net.load_state_dict(state, assign=True)
@@ -55,33 +159,31 @@ def load(path) -> Network:
     return net.eval()
 
 
-def read(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
-    """The header and the tensors of a file; what is damaged, foreign or a pickle is refused in words."""
+def read(path: Path, key: str) -> tuple[dict, dict[str, torch.Tensor]]:
+    """The header and the tensors of a file; what is damaged, another's or a pickle is refused in words."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            header = parse_header(path, (file.metadata() or {}).get(KEY))
-            return header, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a dict)
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a dict)
     except safetensors.SafetensorError as error:
         refuse_pickle(path)
         raise ValueError(f"{path}: damaged or cut short, or no safetensors file at all ({error}).") from None
+    return read_header(path, key), tensors
 
 
-def read_header(path: Path) -> dict:
-    """What a file says of its network, without reading a tensor."""
+def read_header(path: Path, key: str = NETWORK) -> dict:
+    """What a file says of its network or training, without reading a tensor."""
     with safetensors.safe_open(path, framework="pt") as file:
-        return parse_header(path, (file.metadata() or {}).get(KEY))
-
-
-def parse_header(path: Path, record: str | None) -> dict:
+        record = (file.metadata() or {}).get(key)
     if record is None:
         raise ValueError(f"{path}: safetensors without netbridge's record of the architecture; written by nb.save?")
+    header = None
     with contextlib.suppress(json.JSONDecodeError):
         header = json.loads(record)
-        if isinstance(header, dict) and isinstance(header.get("config"), dict):
-            if header.get("format") != FORMAT:
-                raise ValueError(f"{path}: format {header.get('format')}, and this version reads format {FORMAT}.")
-            return header
-    raise ValueError(f"{path}: its record of the architecture is damaged.")
+    if not isinstance(header, dict):
+        raise ValueError(f"{path}: its record of the architecture is damaged.")
+    if header.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"{path}: format {header.get('format')}, and this version reads format {FORMAT}.")
+    return header
 
 
 def refuse_pickle(path: Path) -> None:

@@ -1,7 +1,29 @@
-"""One line on standard error that says how far a long work has come and how long it will still take."""
+"""A bar on the terminal that says how far a long work has come; elsewhere nothing is shown.
 
+Not for the loops of studies, which use rich directly.
+"""
+
+import contextlib
 import sys
 import time
+from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, total: int = 0, done: int = 0) -> Iterator[Callable]:
+    """`with progress_bar("fetching", total) as advance: advance(amount, note)`; a total of 0 means unknown."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda amount=1, note="": None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console, transient=True) as shown:
+        task = shown.add_task(title, total=total or None, completed=done, note="")
+        yield lambda amount=1, note="": shown.update(task, advance=amount, note=note)
+
 
 INTERVAL = 0.2  # seconds between two drawings on a terminal; without one, a line is printed every MINUTE
 MINUTE = 60.0

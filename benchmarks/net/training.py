@@ -12,10 +12,8 @@ from benchmarks.harness.rows import Row, at_most, below
 from benchmarks.harness.timing import Contestant
 from benchmarks.net.networks import Size, network
 from netbridge import data
-from netbridge.progress import Progress
 from netbridge.train import loop as train
 from netbridge.train import recipes
-from netbridge.train.optimizer import make_optimizer
 
 STEPS, TEST_IMAGES = 4, 10_000
 WHOLE_IMAGES = recipes.recipe("short", epochs=10**6, evaluate_every=10**6, small=())
@@ -31,7 +29,7 @@ def noise(batch: int) -> data.Dataset:
 
 def bare(net, images, labels) -> Callable:
     """The loop that everybody writes, on one batch that is ready."""
-    optimizer = make_optimizer(net, WHOLE_IMAGES)
+    optimizer = train.make_optimizer(net, WHOLE_IMAGES)
 
     def epoch():
         for _ in range(STEPS):
@@ -44,18 +42,12 @@ def bare(net, images, labels) -> Callable:
     return epoch
 
 
-def ours(net, images: data.Dataset) -> train.Run:
-    run = train.Run(net, images, WHOLE_IMAGES, 0, None, None, "cpu", torch.float32, 1, False, True)
-    run.progress = Progress("", 0).__enter__()
-    return run
-
-
 def training(size: Size):
     """an epoch of netbridge's training, images prepared on the way, against a bare loop on one ready batch, bfloat16"""
     torch.manual_seed(0)
     images = noise(size.batch)
     net = nb.resnet(20).to(memory_format=torch.channels_last).train()
-    run = ours(copy.deepcopy(net), images)
+    run = train.Training(copy.deepcopy(net), images, WHOLE_IMAGES, device="cpu")
     run.prepare()
     ready = next(iter(run.batches.epoch(0, 0, 0, 1)))
     loop = Contestant("training loop", run.one_epoch, per=STEPS)

@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from netbridge.progress import Progress
+from netbridge.progress import progress_bar
 
 CHUNK = 1 << 20  # bytes
 TIMEOUT = 20  # seconds of silence
@@ -116,11 +116,11 @@ def fetch(url: str, part: Path) -> None:
     with response:
         resumed = response.status == 206
         total = int(response.headers.get("Content-Length") or 0) + (have if resumed else 0)
-        with part.open("ab" if resumed else "wb") as file, Progress(part.name, total, unit="B") as progress:
-            progress.advance(have if resumed else 0, counted=False)
+        done = have if resumed else 0
+        with part.open("ab" if resumed else "wb") as file, progress_bar(part.name, total, done) as advance:
             while block := response.read(CHUNK):
                 file.write(block)
-                progress.advance(len(block))
+                advance(len(block))
     if total and part.stat().st_size < total:
         raise OSError(
             f"the connection ended after {part.stat().st_size} of {total} bytes; run again to go on from there"

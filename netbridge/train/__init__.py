@@ -4,4 +4,10 @@ Data sets come from `netbridge.data`; which networks a study trains is said in `
 """
 
 from netbridge.train.loop import Diverged as Diverged
+from netbridge.train.loop import Interrupted as Interrupted
+from netbridge.train.loop import Training as Training
+from netbridge.train.loop import evaluate as evaluate
 from netbridge.train.loop import train as train
+from netbridge.train.recipes import RECIPES as RECIPES
+from netbridge.train.recipes import Recipe as Recipe
+from netbridge.train.recipes import recipe as recipe

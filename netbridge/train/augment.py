@@ -4,6 +4,7 @@ All chance of an epoch is drawn at its start from (seed, epoch) alone: every pro
 same, and a run resumed at an epoch sees the pictures it would have seen.
 """
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -25,7 +26,8 @@ class Batches:
         if recipe.batch > self.count:
             raise ValueError(f"`batch` = {recipe.batch} is more than the {self.count} images there are.")
         if recipe.shift:
-            images = bordered(images, recipe.shift, recipe.border)
+            edges = ((0, 0), (0, 0), (recipe.shift,) * 2, (recipe.shift,) * 2)
+            images = torch.from_numpy(np.pad(images.numpy(), edges, mode=recipe.border))
         self.pixels = images.permute(0, 2, 3, 1).contiguous().to(device)
         self.labels = labels.to(device)
         self.device = torch.device(device)
@@ -80,16 +82,3 @@ class Batches:
 def shrink(images: torch.Tensor, size: int, at_once: int = 5000) -> torch.Tensor:
     parts = (F.interpolate(part, size=(size, size), mode="bilinear", antialias=True) for part in images.split(at_once))
     return torch.cat(list(parts))
-
-
-def bordered(images: torch.Tensor, width: int, border: str) -> torch.Tensor:
-    if border == "constant":
-        return F.pad(images, (width,) * 4)
-    rows, columns = (reflected(n, width) for n in images.shape[2:])
-    return images[:, :, rows][:, :, :, columns]
-
-
-def reflected(count: int, width: int) -> torch.Tensor:
-    """Indices that mirror a row at its ends without repeating the outermost pixel."""
-    places = torch.arange(-width, count + width).abs()
-    return torch.where(places >= count, 2 * (count - 1) - places, places)

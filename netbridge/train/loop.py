@@ -1,96 +1,147 @@
-"""Training: one loop for one process or many, that can be killed at any moment and goes on from its last epoch.
-
-    net = netbridge.train.train(net, data, recipe("short"), seed=0, path="se.safetensors", about={"controller": "se"})
-
-`path` receives the network (`nb.load` reads it), `path` with .jsonl its log, and while training lasts .resume what the
-next start needs. The header's `about` holds controller, depth, seed, recipe, dataset, test_accuracy (a share of 1),
-test_errors, test_loss, epochs, seconds; mean and std stand in the header's `normalisation`.
-"""
+"""The training loop, for one process or many: it can be killed at any moment and goes on from its last epoch."""
 
 import contextlib
-import json
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from netbridge import checkpoint
-from netbridge.files import sweep, whole
-from netbridge.progress import Progress
-from netbridge.train import distributed, resume
+from netbridge.data.datasets import Dataset
+from netbridge.progress import progress_bar
+from netbridge.train import distributed, recipes
 from netbridge.train.augment import Batches, generator
-from netbridge.train.evaluation import evaluate
-from netbridge.train.optimizer import floats, make_optimizer
+from netbridge.train.journal import Journal
+from netbridge.train.recipes import Recipe
 
 WATCH = 25  # steps between two looks at whether the loss is still a number
-AVERAGE_EVERY, AVERAGE_DECAY = 5, 0.95**5  # steps; Jordan 2024, Section 3.4
+LOOKAHEAD_EVERY, LOOKAHEAD_DECAY = 5, 0.95**5  # steps; Jordan 2024, Section 3.4
 
 
 class Diverged(RuntimeError):
-    """The loss is not a number any more; the text says where and what would help."""
+    """The loss is not a number any more; the text says where, and what would help."""
 
 
-def best_device() -> torch.device:
-    if torch.cuda.is_available():
-        return torch.device("cuda", distributed.local_rank())
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C stopped a training; the text says what is kept and how to go on."""
 
 
 def train(
     net: nn.Module,
-    data,
-    recipe,
+    data: Dataset,
+    recipe: Recipe | str,
     seed: int = 0,
     path=None,
     about: dict | None = None,
     device=None,
-    dtype=torch.float32,
+    dtype: torch.dtype = torch.float32,
     parts: int = 1,
     compiled: bool = False,
     stop_after: int | None = None,
     quiet: bool = False,
+    on_epoch: Callable[[nn.Module, dict], dict | None] | None = None,
 ) -> nn.Module:
-    """Train `net` in place by `recipe` and return it in evaluation mode, with what it scored in `net.about`.
+    """Train a network in place by a recipe, so that killing and restarting it changes no bit of the result.
 
-    parts: the batch is normalised in so many equal parts, as so many processes would do it. stop_after: end this
-    session after so many epochs in all; the next call goes on.
+    net         any module that maps images (N, C, H, W) to logits (N, classes), of netbridge or not
+    data        a `netbridge.data.Dataset`: `data.load`, `data.folder`, or `data.dataset` for tensors of your own
+    recipe      a `Recipe`, or the name of one in `recipes.RECIPES`
+    seed        of the order of the images, their shifts and flips, and of layers that draw; weights are drawn before,
+                so call `torch.manual_seed` ahead of building `net` where they shall be the same again
+    path        file for the network, which `nb.load` reads; beside it `path` with .jsonl receives the log, and while
+                training lasts .resume what the next start needs. A `path` that holds this run is gone on with, or
+                loaded if it is finished; one of another run is refused. None (the default): nothing is written
+    about       plain values to keep in the file and in `net.about`, beside what is recorded anyway
+    device      default: the first GPU, else the CPU
+    dtype       of weights and images; recipes with bfloat16=True compute in bfloat16 where this is float32
+    parts       the batch is normalised in so many equal parts, as so many processes would do it: one process computes
+                what `parts` processes compute, in the memory of a smaller batch
+    compiled    pass the network through torch.compile
+    stop_after  end this session after so many epochs in all; the next call with the same `path` goes on
+    quiet       print nothing
+    on_epoch    called as on_epoch(net, record) after every epoch, in evaluation mode; record has epoch, loss,
+                train_accuracy, rate, size, seconds, and test_accuracy, test_errors, test_loss where it was tested. What
+                it returns, None or a dict of plain values, joins the record in the log
+
+    Returns `net` in evaluation mode, with `net.normalisation` (mean, std) and, when the recipe is through, `net.about`:
+    controller, depth, width, seed, recipe, dataset, test_accuracy (a share of 1), test_errors, test_loss, epochs,
+    seconds, and `run`, all that names the run. Raises Diverged when the loss is no number any more, Interrupted (a
+    KeyboardInterrupt) on Ctrl-C, ValueError or TypeError where the arguments do not fit together.
+
+    >>> import netbridge as nb
+    >>> from netbridge import data, train
+    >>> digits = data.load("digits")
+    >>> net = nb.resnet(8, controller="se", widths=(4, 8, 8))
+    >>> net = train.train(net, digits, train.recipe("digits", epochs=1), quiet=True, device="cpu")
+    >>> net.about["controller"], net.about["epochs"], net.about["test_accuracy"] > 0.2
+    ('se', 1, True)
     """
-    run = Run(net, data, recipe, seed, path, about, device, dtype, parts, compiled, quiet)
-    run.restore()
+    recipe = recipes.recipe(recipe) if isinstance(recipe, str) else recipe
+    training = Training(net, data, recipe, seed, device, dtype, parts, compiled)
+    journal = Journal(path, training, about)
+    if journal.finished():
+        say(quiet, training, f"{journal.path} is trained already.")
+        return net.eval()
+    journal.restore()
     last = recipe.epochs if stop_after is None else min(stop_after, recipe.epochs)
-    with Progress(run.title, recipe.epochs * run.steps, done=run.epoch * run.steps) as run.progress:
-        while run.epoch < last:
-            run.one_epoch()
-    if run.epoch == recipe.epochs:
-        run.finish()
+    try:
+        with progress_bar(journal.title, recipe.epochs * training.steps, training.epoch * training.steps) as advance:
+            while training.epoch < last:
+                record = training.one_epoch(lambda: advance(1, f"epoch {training.epoch + 1}/{recipe.epochs}"))
+                if on_epoch is not None and training.rank == 0:
+                    record |= on_epoch(net.eval(), record) or {}
+                say(quiet, training, line(journal.title, record))
+                journal.add(record)
+                distributed.wait()
+    except Diverged as error:
+        journal.note_divergence(str(error))
+        raise
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped in epoch {training.epoch + 1} of {recipe.epochs}. {journal.going_on()}") from None
+    if training.epoch == recipe.epochs:
+        journal.finish()
+        distributed.wait()
     return net.eval()
 
 
-class Run:
-    """One training of one network: what `resume` keeps, and the steps between."""
+def say(quiet: bool, training, text: str) -> None:
+    if not quiet and training.rank == 0:
+        print(text, flush=True)
 
-    def __init__(self, net, data, recipe, seed, path, about, device, dtype, parts, compiled, quiet):
-        self.net, self.data, self.recipe, self.seed, self.parts, self.quiet = net, data, recipe, seed, parts, quiet
+
+class Training:
+    """One network on its way through a recipe: its optimiser, its batches, and the epochs done.
+
+    Parameters are those of `train`. `one_epoch` does the next one; `epoch` counts those that are done.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        data: Dataset,
+        recipe: Recipe,
+        seed: int = 0,
+        device=None,
+        dtype: torch.dtype = torch.float32,
+        parts: int = 1,
+        compiled: bool = False,
+    ):
+        check_arguments(net, data, recipe)
+        self.net, self.data, self.recipe, self.seed, self.parts, self.dtype = net, data, recipe, seed, parts, dtype
         self.device = torch.device(device) if device is not None else best_device()
         self.rank, self.world = distributed.rank(), distributed.world()
         if recipe.batch % (self.world * parts):
             raise ValueError(f"`batch` = {recipe.batch} must divide into {self.world * parts} equal parts.")
-        self.path = None if path is None else Path(path)
-        self.about = (
-            described(net.config) | dict(about or {}) | {"seed": seed, "recipe": recipe.name, "dataset": data.name}
-        )
         net.normalisation = data.normalisation
         net.to(device=self.device, dtype=dtype, memory_format=torch.channels_last).train()
-        self.dtype = dtype
         self.forward = distributed.wrap(torch.compile(net) if compiled else net)
         self.optimizer = make_optimizer(net, recipe)
-        self.averaged = [x.clone() for x in floats(net)] if recipe.average else None
-        self.epoch, self.seconds, self.log = 0, 0.0, []
-        self.size, self.batches = None, None
+        self.slow = [x.clone() for x in averageable(net)] if recipe.average else []
+        self.epoch = 0
+        self.size: int | None = None
+        self.batches: Batches
         self.steps = len(data.train_labels) // recipe.batch
-        self.title = " ".join(str(self.about[key]) for key in ("controller", "seed") if key in self.about)
 
     def autocast(self):
         able = self.device.type == "cpu" or (self.device.type == "cuda" and torch.cuda.is_bf16_supported())
@@ -98,7 +149,8 @@ class Run:
             return torch.autocast(self.device.type, dtype=torch.bfloat16)
         return contextlib.nullcontext()
 
-    def one_epoch(self):
+    def one_epoch(self, advance: Callable[[], None] = lambda: None) -> dict:
+        """Train for an epoch, evaluate where the recipe asks for it; the epoch's record. `advance`: after each step."""
         began = time.perf_counter()
         self.prepare()
         torch.manual_seed(generator(self.seed, self.epoch).initial_seed())  # for layers that draw
@@ -114,24 +166,35 @@ class Run:
             right = right + hits
             if number % WATCH == WATCH - 1 or number == self.steps - 1:
                 self.watch(total, number)
-            if self.averaged is not None and (step + 1) % AVERAGE_EVERY == 0:
-                self.average((step + 1) / (self.recipe.epochs * self.steps))
-            self.progress.advance(note="" if self.quiet else f"epoch {self.epoch + 1}/{self.recipe.epochs}")
+            if self.slow and (step + 1) % LOOKAHEAD_EVERY == 0:
+                self.look_ahead((step + 1) / (self.recipe.epochs * self.steps))
+            advance()
         distributed.average_buffers(self.net)
         total, right = distributed.mean(total), distributed.mean(right) * self.world
         self.epoch += 1
-        if self.epoch == self.recipe.epochs and self.averaged is not None:
-            self.average(1.0, towards=True)
-        self.seconds += time.perf_counter() - began
-        self.note(
-            loss=float(total) / self.steps,
-            train_accuracy=float(right) / (self.steps * self.recipe.batch),
-            rate=self.optimizer.param_groups[0]["lr"],
-            size=self.size,
-            seconds=round(time.perf_counter() - began, 2),
-        )
+        if self.epoch == self.recipe.epochs and self.slow:
+            with torch.no_grad():  # the slow weights are the result
+                torch._foreach_copy_(averageable(self.net), self.slow)
+        record = {
+            "epoch": self.epoch,
+            "loss": float(total) / self.steps,
+            "train_accuracy": float(right) / (self.steps * self.recipe.batch),
+            "rate": self.optimizer.param_groups[0]["lr"],
+            "size": self.size,
+            "seconds": round(time.perf_counter() - began, 2),
+        }
+        return record | self.tested()
 
-    def prepare(self):
+    def tested(self) -> dict:
+        """The scores on the test images, where the recipe asks for them now."""
+        done = self.epoch == self.recipe.epochs
+        if self.rank != 0 or not (done or self.epoch % self.recipe.evaluate_every == 0):
+            return {}
+        # the last word is in full precision, as whoever loads the network will use it
+        with contextlib.nullcontext() if done else self.autocast():
+            return evaluate(self.net, self.data, self.device, self.dtype)
+
+    def prepare(self) -> None:
         """Batches of this epoch's image size."""
         size = self.recipe.size(self.epoch, self.data.train_images.shape[-1])
         if size != self.size:
@@ -141,30 +204,31 @@ class Run:
             )
             self.size = size
 
-    def step(self, images, labels):
-        """One step of the optimiser; (loss, hits)."""
+    def step(self, images, labels) -> tuple[torch.Tensor, torch.Tensor]:
+        """One step of the optimiser: (loss, how many labels were right)."""
         self.optimizer.zero_grad()
         if self.parts == 1:
             loss, hits = self.backward(images, labels, 1)
         else:
-            loss, hits = self.step_in_parts(images, labels)
+            loss, hits = self.backward_in_parts(images, labels)
         self.optimizer.step()
         return loss, hits
 
-    def backward(self, images, labels, parts):
+    def backward(self, images, labels, parts: int) -> tuple[torch.Tensor, torch.Tensor]:
         with self.autocast():
             logits = self.forward(images)
+        check_logits(logits, labels, self.data)
         loss = F.cross_entropy(logits.to(self.dtype), labels, label_smoothing=self.recipe.smoothing) / parts
         loss.backward()
         return loss.detach(), (logits.detach().argmax(1) == labels).sum()
 
-    def step_in_parts(self, images, labels):
-        """Each part meets the statistics that stood before the step; what it leaves is averaged, as processes do."""
-        everything = list(self.net.buffers())  # counters too: one step is one step, whatever its parts
+    def backward_in_parts(self, images, labels) -> tuple[torch.Tensor, torch.Tensor]:
+        """As so many processes: each part starts from the same buffers, which are then averaged over the parts."""
+        everything = list(self.net.buffers())
         before = [x.clone() for x in everything]
         buffers = [x for x in everything if x.is_floating_point()]
         after = [torch.zeros_like(x) for x in buffers]
-        loss = hits = 0
+        loss, hits = torch.zeros(2, device=self.device)
         for some_images, some_labels in zip(images.chunk(self.parts), labels.chunk(self.parts), strict=True):
             for buffer, old in zip(everything, before, strict=True):
                 buffer.copy_(old)
@@ -177,107 +241,98 @@ class Run:
         return loss, hits
 
     @torch.no_grad()
-    def average(self, progress: float, towards: bool = False):
-        """The running average takes in the weights and the weights go back to it; less and less so towards the end."""
-        distributed.average_buffers(self.net)
-        held = floats(self.net)
-        if not towards:
-            torch._foreach_lerp_(self.averaged, held, 1 - AVERAGE_DECAY * progress**3)
-        torch._foreach_copy_(held, self.averaged)
+    def look_ahead(self, progress: float) -> None:
+        """Lookahead (Zhang et al. 2019; Jordan 2024, 3.4): slow += (1 - decay) (fast - slow), then fast = slow.
 
-    def watch(self, total, number):
+        Called every 5 steps; decay = 0.95**5 * progress**3, with `progress` from 0 to 1 over the training.
+        """
+        distributed.average_buffers(self.net)
+        fast = averageable(self.net)
+        torch._foreach_lerp_(self.slow, fast, 1 - LOOKAHEAD_DECAY * progress**3)
+        torch._foreach_copy_(fast, self.slow)
+
+    def watch(self, total: torch.Tensor, number: int) -> None:
+        """Raise Diverged where the sum of the losses so far is no number."""
         if bool(torch.isfinite(distributed.mean(total.clone()))):
             return
         rate = self.optimizer.param_groups[0]["lr"]
         broken = [name for name, x in self.net.named_parameters() if not bool(torch.isfinite(x).all())]
         where = f"{len(broken)} parameters are no numbers, {broken[0]} first" if broken else "the parameters still are"
-        text = (
+        raise Diverged(
             f"the loss is no number any more in epoch {self.epoch + 1}, step {number + 1} of {self.steps}, at learning "
-            f"rate {rate:.3g}; {where}. A lower rate (--lr) or full precision (--precision float32) may help."
+            f"rate {rate:.3g}; {where}. Start again with a lower rate (`lr`) or in full precision (`bfloat16=False`), "
+            "under another `path`."
         )
-        if self.path is not None and self.rank == 0:
-            self.log.append({"epoch": self.epoch + 1, "diverged": text})
-            self.write_log()
-        raise Diverged(text)
-
-    def note(self, **numbers):
-        """Evaluate when it is due, log, and keep what the next start needs."""
-        record = {"epoch": self.epoch, **numbers}
-        done = self.epoch == self.recipe.epochs
-        if self.rank == 0 and (done or self.epoch % self.recipe.evaluate_every == 0):
-            # the last word is in full precision, as whoever loads the network will use it
-            with contextlib.nullcontext() if done else self.autocast():
-                record |= evaluate(self.net, self.data, self.device, self.dtype)
-        self.log.append(record)
-        if not self.quiet and self.rank == 0:
-            print(line(self.title, record), flush=True)
-        if self.path is not None and self.rank == 0:
-            tensors = resume.flat_state(self.net, self.optimizer, self.averaged)
-            resume.write(self.resume_path, tensors, self.kept())
-            self.write_log()
-        distributed.wait()
-
-    @property
-    def resume_path(self) -> Path:
-        return self.path.with_suffix(".resume")
-
-    @property
-    def log_path(self) -> Path:
-        return self.path.with_suffix(".jsonl")
-
-    def kept(self) -> dict:
-        return {
-            "epoch": self.epoch,
-            "seconds": self.seconds,
-            "log": self.log,
-            "recipe": self.recipe.as_json(),
-            "config": self.net.config,
-            "seed": self.seed,
-        }
-
-    def write_log(self):
-        head = {**self.about, "recipe": self.recipe.as_json(), "torch": torch.__version__, "device": str(self.device)}
-        lines = [head, *self.log]
-        with whole(self.log_path) as unfinished:
-            unfinished.write_text("".join(json.dumps(record) + "\n" for record in lines))
-
-    def restore(self):
-        """Go on where the last session ended; refuse what belongs to another run."""
-        if self.path is None:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.rank == 0:
-            for place in (self.path, self.resume_path):
-                sweep(place, age=0.0)  # a path belongs to one run, and this is it
-        found = resume.read(self.resume_path)
-        if found is None:
-            return
-        tensors, record = found
-        wanted = json.loads(json.dumps(self.kept()))
-        for key in ("recipe", "config", "seed"):
-            if record[key] != wanted[key]:
-                raise ValueError(
-                    f"{self.resume_path} belongs to a run with another {key}; delete it, or choose another `path`."
-                )
-        resume.restore(tensors, self.net, self.optimizer, self.averaged)
-        self.epoch, self.seconds, self.log = record["epoch"], record["seconds"], record["log"]
-
-    def finish(self):
-        last = self.log[-1]
-        results = {key: last[key] for key in ("test_accuracy", "test_errors", "test_loss") if key in last}
-        self.net.about = {**self.about, **results, "epochs": self.recipe.epochs, "seconds": round(self.seconds, 1)}
-        if self.path is not None and self.rank == 0:
-            checkpoint.save(self.net.to(memory_format=torch.contiguous_format), self.path)
-            self.resume_path.unlink(missing_ok=True)
-        distributed.wait()
 
 
-def described(config: dict) -> dict:
-    """Controller and depth of a network, for a header whose writer did not name them."""
-    named = {one if isinstance(one, str) else json.dumps(one, sort_keys=True) for one in config["controllers"]}
-    chosen = sorted(named - {"constant"}) or ["constant"]
-    layers = 3 if config["bottleneck"] else 2
-    return {"controller": " and ".join(chosen), "depth": layers * sum(config["blocks"]) + 2}
+def best_device() -> torch.device:
+    if torch.cuda.is_available():
+        return torch.device("cuda", distributed.local_rank())
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def averageable(net: nn.Module) -> list[torch.Tensor]:
+    """Everything of a network that can be averaged."""
+    return [x for x in (*net.parameters(), *net.buffers()) if x.is_floating_point()]
+
+
+def make_optimizer(net: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    parameters = [x for x in net.parameters() if x.requires_grad]
+    groups: list[dict] = [{"params": parameters}]
+    if not recipe.decay_all:
+        matrices = [x for x in parameters if x.ndim > 1]
+        others = [x for x in parameters if x.ndim <= 1]
+        groups = [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
+    if recipe.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=recipe.lr, weight_decay=recipe.weight_decay)
+    return torch.optim.SGD(
+        groups, recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.nesterov
+    )
+
+
+@torch.no_grad()
+def evaluate(net: nn.Module, data: Dataset, device=None, dtype=torch.float32, batch: int = 250) -> dict:
+    """What a network scores on the test images: test_accuracy (a share of 1), test_errors and test_loss."""
+    device = next(net.parameters()).device if device is None else device
+    net.eval()
+    errors, loss = 0, 0.0
+    for images, labels in zip(data.test_images.split(batch), data.test_labels.split(batch), strict=True):
+        shown = data.normalised(images.to(device), dtype).contiguous(memory_format=torch.channels_last)
+        logits = net(shown).to(dtype)
+        labels = labels.to(device)
+        errors += int((logits.argmax(1) != labels).sum())
+        loss += float(F.cross_entropy(logits, labels, reduction="sum"))
+    count = len(data.test_labels)
+    return {"test_accuracy": (count - errors) / count, "test_errors": errors, "test_loss": loss / count}
+
+
+def check_arguments(net, data, recipe) -> None:
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
+    if not isinstance(data, Dataset):
+        raise TypeError(
+            f"`data` must be a netbridge.data.Dataset, got {type(data).__name__}. netbridge.data.dataset(name, "
+            '{"train_images": ..., "train_labels": ..., "test_images": ..., "test_labels": ...}, names) makes one of '
+            "tensors: uint8 images (N, C, H, W), whole labels."
+        )
+    if not isinstance(recipe, Recipe):
+        raise TypeError(
+            f"`recipe` must be a Recipe or the name of one ({', '.join(recipes.RECIPES)}), got {type(recipe).__name__}."
+        )
+
+
+def check_logits(logits, labels: torch.Tensor, data: Dataset) -> None:
+    if not torch.is_tensor(logits) or logits.ndim != 2 or len(logits) != len(labels):
+        shape = f"shape {tuple(logits.shape)}" if torch.is_tensor(logits) else type(logits).__name__
+        raise TypeError(
+            f"`net` must return logits (N, classes); for {len(labels)} images it returned {shape}. Wrap it in a module "
+            "that does."
+        )
+    if logits.shape[1] < len(data.names):
+        raise ValueError(
+            f"`net` has {logits.shape[1]} outputs, and `data` ({data.name}) has {len(data.names)} classes; "
+            "a network needs an output for every class."
+        )
 
 
 def line(title: str, record: dict) -> str:

@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 import torch
 
-from netbridge.train import resume
+from netbridge import checkpoint
 from tests.netbridge.train import runs
 
 ROOT = Path(__file__).parents[3]
 
 KILLED = {
     # the eighth step is in the middle of the second epoch
-    "in an epoch": "steps = []\nstep = train.Run.step\n"
+    "in an epoch": "steps, step = [], torch.optim.SGD.step\n"
     "def killed(*a):\n    steps.append(0)\n    die() if len(steps) == 8 else None\n    return step(*a)\n"
-    "train.Run.step = killed\n",
+    "torch.optim.SGD.step = killed\n",
     # half a file of the second epoch's state
-    "in a write": "save = resume.save_file\n"
-    "def killed(tensors, path, metadata):\n    save(tensors, path, metadata)\n"
-    '    if \'"epoch": 2\' in metadata["training"][:12]:\n'
-    "        path.write_bytes(path.read_bytes()[:5000])\n        die()\n"
-    "resume.save_file = killed\n",
-    # all is trained, the network is half written
-    "at the end": "def killed(net, path):\n"
-    "    path.with_name(f'.{path.name}.7.part').write_bytes(b'half')\n    die()\n"
-    "train.checkpoint.save = killed\n",
+    "in a write": "replace, states = os.replace, []\n"
+    "def killed(source, target):\n    states.append(0) if target.suffix == '.resume' else None\n"
+    "    if len(states) == 2:\n        source.write_bytes(source.read_bytes()[:5000])\n        die()\n"
+    "    replace(source, target)\n"
+    "os.replace = killed\n",
+    # all is trained, the network is not yet in its place
+    "at the end": "replace = os.replace\n"
+    "def killed(source, target):\n    die() if target.suffix == '.safetensors' else replace(source, target)\n"
+    "os.replace = killed\n",
 }
 
 
@@ -37,14 +37,14 @@ def test_kill_and_resume_give_the_same_bits(tmp_path, moment, kept):
     path = tmp_path / "net.safetensors"
     code = (
         f"import os, signal, sys, pathlib\nsys.path.insert(0, {str(ROOT)!r})\nimport torch\ntorch.set_num_threads(1)\n"
-        "from netbridge.train import loop as train, resume\nfrom tests.netbridge.train import runs\n"
+        "from tests.netbridge.train import runs\n"
         "die = lambda: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"{KILLED[moment]}runs.run(pathlib.Path({str(path)!r}))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert not path.exists()
-    assert resume.read(path.with_suffix(".resume"))[1]["epoch"] == kept
+    assert checkpoint.load_training(path.with_suffix(".resume"))[0]["epoch"] == kept
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

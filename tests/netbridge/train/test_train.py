@@ -14,7 +14,8 @@ import netbridge as nb
 from netbridge.train import loop as train
 from netbridge.train import recipes
 from netbridge.train.augment import Batches
-from netbridge.train.evaluation import evaluate
+from netbridge.train.journal import described
+from netbridge.train.loop import evaluate
 from tests.netbridge.train import runs
 
 
@@ -135,11 +136,14 @@ class TestWhatIsLeft:
         assert sorted(file.name for file in tmp_path.iterdir()) == ["se.jsonl", "se.safetensors"]
 
     def test_a_network_describes_itself(self):
-        about = [train.described(nb.resnet(depth, controller=c).config) for depth, c in ((20, "stepnet"), (164, "se"))]
-        assert about == [{"controller": "stepnet", "depth": 20}, {"controller": "se", "depth": 164}]
-        assert train.described(runs.fresh("constant").config)["controller"] == "constant"
+        about = [described(nb.resnet(depth, controller=c)) for depth, c in ((20, "stepnet"), (164, "se"))]
+        assert about == [
+            {"controller": "stepnet", "depth": 20, "width": 16},
+            {"controller": "se", "depth": 164, "width": 16},
+        ]
+        assert described(runs.fresh("constant"))["controller"] == "constant"
         partly = nb.resnet(20, controller=nb.asr("se"), on=[1])
-        assert train.described(partly.config)["controller"] == '{"module": "se", "name": "asr"}'
+        assert described(partly)["controller"] == '{"module": "se", "name": "asr"}'
 
     def test_curve(self, tmp_path):
         from PIL import Image
@@ -155,7 +159,7 @@ class TestWhatIsLeft:
 
     def test_nan_stops_with_a_report(self, tmp_path):
         path = tmp_path / "se.safetensors"
-        with pytest.raises(train.Diverged, match=r"epoch 1, step \d+ of 6, at learning rate .*--lr"):
+        with pytest.raises(train.Diverged, match=r"epoch 1, step \d+ of 6, at learning rate .*lower rate"):
             runs.run(path, changes={"lr": 1e30})
         assert not path.exists()
         assert "diverged" in json.loads(path.with_suffix(".jsonl").read_text().splitlines()[-1])

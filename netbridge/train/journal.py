@@ -1,0 +1,176 @@
+"""What a training leaves on the disk: its log, the state that the next start goes on from, the finished network.
+
+Beside `path`, which receives the finished network, lie `path` with .jsonl (the log: the run in the first line, then one
+JSON record an epoch) and, while training lasts, `path` with .resume. The header of the finished file holds, in `about`,
+what names the run and what it scored; a later call with the same `path` is compared with it.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from netbridge import checkpoint
+from netbridge.data.datasets import PARTS, digest_of
+from netbridge.files import sweep, whole
+from netbridge.model.network import Network
+from netbridge.train.recipes import RECIPES, Recipe
+
+SCORES = ("test_accuracy", "test_errors", "test_loss")
+
+
+class Journal:
+    """The files of one training. Without a path nothing is written, and what was scored is still in `net.about`."""
+
+    def __init__(self, path, training, about: dict | None):
+        self.path = None if path is None else Path(path)
+        self.training = training
+        self.seconds, self.log = 0.0, []
+        data, recipe, net = training.data, training.recipe, training.net
+        self.about = (
+            described(net) | dict(about or {}) | {"seed": training.seed, "recipe": recipe.name, "dataset": data.name}
+        )
+        self.run = {
+            "dataset": {"name": data.name, "images": len(data.train_images)},
+            "recipe": json.loads(json.dumps(recipe.as_json())),
+            "config": architecture(net),
+            "seed": training.seed,
+            "precision": str(training.dtype).removeprefix("torch."),
+        }
+        if self.path is not None:
+            self.run["dataset"]["digest"] = digest_of({part: getattr(data, part) for part in PARTS})
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def title(self) -> str:
+        return " ".join(str(self.about[key]) for key in ("controller", "seed") if key in self.about)
+
+    @property
+    def resume_path(self) -> Path:
+        return self.path.with_suffix(".resume")
+
+    def finished(self) -> bool:
+        """Is this run's network there already? Then it is loaded; a network of another run is refused."""
+        if self.path is None or not self.path.is_file():
+            return False
+        header, tensors = checkpoint.read(self.path, checkpoint.NETWORK)
+        self.refuse_another(self.path, run_of(self.path, header))
+        self.training.net.load_state_dict(tensors)
+        self.training.net.about = header["about"]
+        return True
+
+    def restore(self) -> None:
+        """Go on where the last session ended; refuse what belongs to another run."""
+        if self.path is None:
+            return
+        if self.training.rank == 0:
+            for place in (self.path, self.resume_path):
+                sweep(place, age=0.0)  # a path belongs to one run, and this is it
+        found = checkpoint.load_training(self.resume_path)
+        if found is None:
+            return
+        record, tensors = found
+        self.refuse_another(self.resume_path, record)
+        t = self.training
+        checkpoint.restore_training(record, tensors, t.net, t.optimizer, t.slow)
+        t.epoch, self.seconds, self.log = record["epoch"], record["seconds"], record["log"]
+
+    def refuse_another(self, path: Path, recorded: dict) -> None:
+        different = {key: differences(recorded[key], now) for key, now in self.run.items() if key in recorded}
+        if wrong := [key for key, found in different.items() if found]:
+            details = "; ".join(text for key in wrong for text in different[key])
+            raise ValueError(
+                f"{path} belongs to a run with another {' and '.join(wrong)} ({details}); delete it, or choose "
+                "another `path`."
+            )
+
+    def add(self, record: dict) -> None:
+        """An epoch is over: log it, and keep what the next start needs."""
+        self.log.append(record)
+        self.seconds += record["seconds"]
+        if self.path is not None and self.training.rank == 0:
+            t = self.training
+            kept = {"epoch": t.epoch, "seconds": self.seconds, "log": self.log, **self.run}
+            checkpoint.save_training(self.resume_path, t.net, t.optimizer, t.slow, kept)
+            self.write_log(self.log)
+
+    def note_divergence(self, text: str) -> None:
+        if self.path is not None and self.training.rank == 0:
+            self.write_log([*self.log, {"epoch": self.training.epoch + 1, "diverged": text}])
+
+    def write_log(self, records: list[dict]) -> None:
+        recipe = self.training.recipe.as_json()
+        head = {**self.about, "recipe": recipe, "torch": torch.__version__, "device": str(self.training.device)}
+        with whole(self.path.with_suffix(".jsonl")) as unfinished:
+            unfinished.write_text("".join(json.dumps(record) + "\n" for record in [head, *records]))
+
+    def finish(self) -> None:
+        scores = {key: self.log[-1][key] for key in SCORES if key in self.log[-1]}
+        net, epochs = self.training.net, self.training.recipe.epochs
+        net.about = {**self.about, **scores, "epochs": epochs, "seconds": round(self.seconds, 1), "run": self.run}
+        if self.path is not None and self.training.rank == 0:
+            checkpoint.save_module(net, self.path, net.about)
+            self.resume_path.unlink(missing_ok=True)
+
+    def going_on(self) -> str:
+        """What is kept of an interrupted training, in words."""
+        done = self.training.epoch
+        if self.path is None:
+            return "Nothing is kept, because no `path` was given."
+        if done == 0:
+            return "No epoch was finished; the same call starts anew."
+        return f"What {done} epochs made is kept in {self.resume_path}: the same call goes on from there."
+
+
+def architecture(net: nn.Module) -> dict:
+    """What tells networks apart: the configuration of one of ours; of another's its class and a digest of shapes."""
+    if isinstance(net, Network):
+        return json.loads(json.dumps(net.config))
+    shapes = repr([(name, tuple(x.shape)) for name, x in net.state_dict().items()])
+    return {"class": checkpoint.class_name(net), "shapes": hashlib.sha256(shapes.encode()).hexdigest()[:16]}
+
+
+def described(net: nn.Module) -> dict:
+    """Controller, depth (layers with weights) and width (channels of the first stage), as a header names them."""
+    if not isinstance(net, Network):
+        return {"network": type(net).__name__}
+    config = net.config
+    named = {one if isinstance(one, str) else json.dumps(one, sort_keys=True) for one in config["controllers"]}
+    chosen = sorted(named - {"constant"}) or ["constant"]
+    layers = 3 if config["bottleneck"] else 2
+    depth = layers * sum(config["blocks"]) + 2
+    return {"controller": " and ".join(chosen), "depth": depth, "width": config["widths"][0]}
+
+
+def run_of(path: Path, header: dict) -> dict:
+    """What names the run of a finished file; in files older than the record of it, from the header and the log."""
+    about = header.get("about") or {}
+    if "run" in about:
+        return about["run"]
+    if not {"dataset", "recipe", "seed"} <= about.keys():
+        raise ValueError(f"{path} is there already, and no training of netbridge wrote it; choose another `path`.")
+    log = path.with_suffix(".jsonl")
+    logged = json.loads(log.read_text().split("\n", 1)[0]).get("recipe", {}) if log.is_file() else {}
+    usual = RECIPES.get(about["recipe"], Recipe(about["recipe"], about["epochs"])).as_json()
+    return {
+        "dataset": {"name": about["dataset"]},
+        "recipe": json.loads(json.dumps(usual | {"epochs": about["epochs"]} | logged)),
+        "config": header.get("config"),
+        "seed": about["seed"],
+    }
+
+
+def differences(there, here, name: str = "") -> list[str]:
+    """What differs between two records, in words. A field that one of them does not have yet is not compared."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        return [
+            text for key in there.keys() & here.keys() for text in differences(there[key], here[key], f"{name}{key} ")
+        ]
+    return [] if there == here else [f"{name}{brief(there)} there, {brief(here)} here"]
+
+
+def brief(value) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
