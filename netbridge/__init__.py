@@ -12,8 +12,8 @@ from netbridge.learned.learning import learn_controller as learn_controller
 from netbridge.model.block import Block as Block
 from netbridge.model.block import Branch as Branch
 from netbridge.model.network import Network as Network
+from netbridge.model.network import Stage as Stage
 from netbridge.model.resnet import resnet as resnet
-from netbridge.model.stage import Stage as Stage
 from netbridge.published import load_foreign as load_foreign
 from netbridge.shipped import pretrained as pretrained
 from netbridge.spectrum.block_spectrum import block_operator as block_operator
@@ -28,8 +28,8 @@ from netbridge.step_sizes.spec import Spec as Spec
 from netbridge.step_sizes.spec import asr as asr
 from netbridge.step_sizes.spec import controller as controller
 from netbridge.step_sizes.spec import controllers as controllers
+from netbridge.surgery.absorb import SelfAttention as SelfAttention
 from netbridge.surgery.absorb import absorb as absorb
-from netbridge.surgery.attention import SelfAttention as SelfAttention
 from netbridge.surgery.fold import fold as fold
 from netbridge.surgery.merge import merge as merge
 from netbridge.surgery.swap import swap as swap

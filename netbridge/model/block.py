@@ -1,4 +1,4 @@
-"""A residual block: a branch f, a shortcut, a controller and a projection. It is one step of an explicit method.
+"""Residual blocks: a branch f, a shortcut, a controller and a projection; a block is one step of an explicit method.
 
 He, Zhang, Ren and Sun, Deep Residual Learning for Image Recognition, CVPR 2016 (post-activation), and Identity Mappings
 in Deep Residual Networks, ECCV 2016 (pre-activation).
@@ -6,19 +6,28 @@ in Deep Residual Networks, ECCV 2016 (pre-activation).
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
-from netbridge.model import solve as run
+from netbridge.model.solve import Layer, run_layer
 from netbridge.step_sizes.constant import Constant
 from odelab import core
-from odelab.methods import explicit as methods
-
-EULER = run.fixed_tableau(methods.EULER, frozen=True)
 
 
 class Branch(nn.Module):
-    """f up to its last layer, before any gate: conv1, bn1, conv2, bn2 and, in a bottleneck, conv3, bn3.
+    """The slope f of a residual block: two convolutions, or three in a bottleneck, with their normalisations.
 
-    Post-activation: conv-bn-relu-conv-bn. Pre-activation: bn-relu-conv-bn-relu-conv, where bn_i stands before conv_i.
+    Post-activation: conv1-bn1-relu-conv2-bn2. Pre-activation: bn1-relu-conv1-bn2-relu-conv2. The step size and the
+    shortcut belong to the block, not to the branch.
+
+    channels_in      channels of the state
+    width            channels of the inner convolutions; a bottleneck returns four times as many, other branches as many
+    stride           2 halves height and width, 1 leaves them
+    bottleneck       True: 1x1, 3x3, 1x1 convolutions; False: two of 3x3
+    post_activation  whether a normalisation and a ReLU follow a convolution (True) or precede it (False)
+
+    >>> import torch, netbridge as nb
+    >>> nb.Branch(16, 16, 1, bottleneck=False, post_activation=True)(torch.ones(2, 16, 8, 8)).shape
+    torch.Size([2, 16, 8, 8])
     """
 
     def __init__(self, channels_in: int, width: int, stride: int, bottleneck: bool, post_activation: bool):
@@ -56,28 +65,69 @@ class Branch(nn.Module):
         return x
 
 
+class Padding(nn.Module):
+    """He et al. 2016, Section 3.3, option A: every `stride`-th position, new channels of zeros on both sides."""
+
+    def __init__(self, channels_in: int, channels_out: int, stride: int):
+        super().__init__()
+        if channels_out < channels_in:
+            raise ValueError(f'`shortcut` = "A" cannot go from {channels_in} to {channels_out} channels; use "B".')
+        self.stride = stride
+        self.before = (channels_out - channels_in) // 2
+        self.after = channels_out - channels_in - self.before
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.before, self.after))
+
+    def extra_repr(self):
+        return f"stride {self.stride}, channels {self.before} + x + {self.after}"
+
+
+class Projection(nn.Module):
+    """Option B: a 1x1 convolution, normalised in post-activation networks, alone in pre-activation ones."""
+
+    def __init__(self, channels_in: int, channels_out: int, stride: int, normalised: bool = True):
+        super().__init__()
+        self.conv = nn.Conv2d(channels_in, channels_out, kernel_size=1, stride=stride, bias=False)
+        self.bn = nn.BatchNorm2d(channels_out) if normalised else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.bn(self.conv(x))
+
+
 class Block(nn.Module):
-    """project(shortcut(x) + h * branch(x)): called by itself a run of one step, inside a stage one of its steps."""
+    """One step of a residual network: project(shortcut(x) + h * branch(x)) with h from `controller`.
+
+    Inside a network the stage calls its blocks one after the other, so hooks on a block see its state and may change
+    it. Its controller starts as the constant 1; `nb.resnet`, `nb.swap` and `nb.merge` give it another.
+
+    branch           the module that computes the slope f
+    shortcut         a module, for a block that changes the shape and so opens a stage; None: the identity
+    post_activation  True: a ReLU follows the addition; False: nothing does
+
+    >>> import torch, netbridge as nb
+    >>> branch = nb.Branch(4, 4, 1, bottleneck=False, post_activation=True)
+    >>> block, x = nb.Block(branch, None).eval(), torch.rand(2, 4, 8, 8)
+    >>> bool(torch.equal(block(x), torch.relu(x + branch(x))))
+    True
+    """
 
     def __init__(self, branch: nn.Module, shortcut: nn.Module | None, post_activation: bool = True):
         super().__init__()
         self.branch = branch
         self.shortcut = nn.Identity() if shortcut is None else shortcut
         self.controller = Constant(0)
-        # In place, since the state a step has just formed is nobody else's.
+        # In place: nobody else holds the state that a step has just formed.
         self.project = torch.relu_ if post_activation else core.unprojected
 
     @property
     def opens(self) -> bool:
-        """A block that changes the shape: a step that starts from its shortcut's output."""
+        """A block that changes the shape: a plain Euler step that starts from its shortcut's output."""
         return not isinstance(self.shortcut, nn.Identity)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.step(x, run.Memory(0, None), None)[0]
-
-    def step(self, x, memory, observation):
-        """One Euler step from shortcut(x) with the slope branch(x); (state, memory)."""
-        slope = self.branch(x)
-        return run.advance(
-            None, lambda t: self, self.project, EULER, memory, (0, 1), self.shortcut(x), slope, observation
-        )  # Euler asks for no other slope
+    def forward(self, x: torch.Tensor, layer: Layer | None = None) -> torch.Tensor:
+        """The next state. `layer` comes from a stage; without it the block is called alone, by Euler's method."""
+        layer = Layer() if layer is None else layer
+        if self.opens:
+            return run_layer(self, layer, self.shortcut(x), self.branch(x))
+        return run_layer(self, layer, x)

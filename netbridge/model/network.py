@@ -1,4 +1,4 @@
-"""A network: a stem, stages that are runs of the solver, a head."""
+"""A network: a stem, stages whose blocks are steps of `odelab`'s solver, a head."""
 
 import contextlib
 
@@ -6,8 +6,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from netbridge.model import solve as run
-from netbridge.model.stage import Stage
+from netbridge.model import continuous
+from netbridge.model.block import Block
+from netbridge.model.solve import Layer, Memory, Observation, fixed_tableau
+from odelab.methods.tableau import Method
+
+WEIGHTS = ("shared", "interpolated")
 
 
 class Stem(nn.Module):
@@ -42,8 +46,90 @@ class Head(nn.Module):
         return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
+class Stage(nn.Module):
+    """Blocks of one shape, one after the other: u' = h f(u; theta(t)) over as many layers as there are blocks.
+
+    The first block may change the shape; it is then a plain Euler step from its shortcut's output.
+
+    blocks        the blocks, in order
+    number        the stage's number within the network, from 0
+    method        the explicit method, an `odelab` Method: EULER is the usual residual network
+    depth_factor  steps per layer; 2 halves every step
+    weights       "shared": a block's parameters hold for the whole of its step; "interpolated": they run linearly from
+                  one block to the next, so that RK4 at t + 1/2 sees half of each
+    solver        the name of a torchdiffeq solver, which makes the stage an ODE-net: the projection is then applied
+                  once, at its end, and only a block that changes the shape is called, so hooks on the others see
+                  nothing; None: `method` takes the steps
+    tolerance     the ODE-net's relative and absolute tolerance
+
+    >>> import torch, netbridge as nb, odelab as ol
+    >>> blocks = [nb.Block(nb.Branch(4, 4, 1, bottleneck=False, post_activation=True), None) for _ in range(2)]
+    >>> stage, x = nb.Stage(blocks, 0, ol.EULER).eval(), torch.rand(1, 4, 8, 8)
+    >>> bool(torch.equal(stage(x), blocks[1](blocks[0](x))))
+    True
+    """
+
+    def __init__(
+        self,
+        blocks: list[Block],
+        number: int,
+        method: Method,
+        depth_factor: int = 1,
+        weights: str = "shared",
+        solver: str | None = None,
+        tolerance: float = 1e-3,
+    ):
+        super().__init__()
+        self.shared = nn.ModuleDict()  # controllers that serve several blocks
+        self.blocks = nn.ModuleList(blocks)
+        self.number = number
+        self.method, self.depth_factor, self.weights = method, depth_factor, weights
+        self.solver, self.tolerance = solver, tolerance
+        self.tableau = fixed_tableau(method, frozen=weights == "shared")
+        self.observation: Observation | None = None
+
+    @property
+    def between_blocks(self) -> bool:
+        """Are slopes evaluated with parameters that belong to no single block?"""
+        on_blocks_only = self.method.stages == 1 and self.depth_factor == 1 and self.solver is None
+        return self.weights == "interpolated" and not on_blocks_only
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        memory = Memory(self.number, None)
+        slope_at = None if self.weights == "shared" else self.slope_between
+        for number, block in enumerate(self.blocks):
+            if self.solver is not None and not block.opens:
+                return continuous.run_ode_net(self, memory, number, x)
+            layer = Layer(number, memory, self.tableau, self.depth_factor, slope_at, self.observation)
+            x = block(x, layer=layer)
+            memory = layer.after
+        return x
+
+    def slope_between(self, t, u):
+        return continuous.slope_between(self.blocks, float(t), u)
+
+    def extra_repr(self):
+        if self.solver is not None:
+            return f"{self.solver}, {self.weights} weights"
+        return f"{self.method.name}, {self.depth_factor} steps per layer, {self.weights} weights"
+
+
 class Network(nn.Module):
-    """`config` rebuilds it; `normalisation` (mean, std) and `about` travel with it through `nb.save` and `nb.load`."""
+    """A residual network of netbridge; `nb.resnet`, `nb.load` and `nb.load_foreign` make one.
+
+    stem    the layers before the first stage
+    stages  a list of `nb.Stage`
+    head    the layers behind the last one
+    config  the plain dictionary that rebuilds the network; `nb.save` writes it
+
+    Further attributes: `normalisation`, {"mean", "std"} per channel of the images it was trained on, or None; `about`,
+    any record that travels with it through `nb.save` and `nb.load`; `blocks` and `block_names`, over all stages.
+
+    >>> import torch, netbridge as nb
+    >>> net = nb.resnet(14)
+    >>> net(torch.rand(2, 3, 32, 32)).shape, len(net.stages), net.block_names[2]
+    (torch.Size([2, 10]), 3, 'stages.1.blocks.0')
+    """
 
     def __init__(self, stem: nn.Module, stages: list[Stage], head: nn.Module, config: dict):
         super().__init__()
@@ -53,7 +139,6 @@ class Network(nn.Module):
         self.config = config
         self.normalisation: dict | None = None
         self.about: dict = {}
-        self.replaced: tuple = ()  # what the last swap took away: a tuple, so that it is no submodule
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.ndim != 4 or x.shape[1] != self.stem.conv.in_channels:
@@ -72,6 +157,7 @@ class Network(nn.Module):
 
     @property
     def block_names(self) -> list[str]:
+        """The blocks' names within the network, in the order of `blocks`."""
         return [f"stages.{s}.blocks.{b}" for s, stage in enumerate(self.stages) for b in range(len(stage.blocks))]
 
     @contextlib.contextmanager
@@ -80,10 +166,11 @@ class Network(nn.Module):
 
         record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new) -> carry, where memory.stage is the stage's number
         and t the layer within it. A block that opens a stage is a step from its shortcut's output, u. Nothing is
-        overwritten while a pass is observed, unless by a `step` of one's own (`solve.Observation`).
+        overwritten while a pass is observed, unless by a `step` of one's own (`solve.Observation`). An ODE-net's step
+        is the increment over one layer.
         """
         before = [stage.observation for stage in self.stages]
-        observation = run.Observation(record, carry, step)
+        observation = Observation(record, carry, step)
         for stage in self.stages:
             stage.observation = observation
         try:

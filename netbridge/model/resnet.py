@@ -1,4 +1,4 @@
-"""Residual networks of the papers, as a configuration and the network built from it.
+"""Residual networks of the papers: a configuration, checked and written plainly, and the network built from it.
 
 CIFAR: three stages of widths 16, 32, 64 (He et al. 2016, Section 4.2), 6n+2 layers of basic, 9n+2 of bottleneck blocks.
 ImageNet: four stages of widths 64 to 512 (Table 1). In bottlenecks the 3x3 convolution carries the stride.
@@ -6,12 +6,21 @@ ImageNet: four stages of widths 64 to 512 (Table 1). In bottlenecks the 3x3 conv
 
 from torch import nn
 
-from netbridge.model import block as blocks
-from netbridge.model import settings
-from netbridge.model.network import Head, Network, Stem
-from netbridge.model.shortcuts import Padding, Projection
-from netbridge.model.stage import WEIGHTS, Stage
+from netbridge.model.block import Block, Branch, Padding, Projection
+from netbridge.model.network import WEIGHTS, Head, Network, Stage, Stem
 from netbridge.step_sizes import placement, spec
+from odelab.methods.explicit import METHODS
+from odelab.methods.tableau import Method
+
+IMAGENET = {  # He et al. 2016, Table 1: blocks per stage, bottleneck
+    18: ([2, 2, 2, 2], False),
+    34: ([3, 4, 6, 3], False),
+    50: ([3, 4, 6, 3], True),
+    101: ([3, 4, 23, 3], True),
+    152: ([3, 8, 36, 3], True),
+}
+CIFAR_BOTTLENECKS = (29, 83, 164, 1001)  # of those depths that are also 6n+2, the ones the literature means as 9n+2
+CIFAR_WIDTHS, IMAGENET_WIDTHS = [16, 32, 64], [64, 128, 256, 512]
 
 
 def resnet(
@@ -39,20 +48,20 @@ def resnet(
     those the 3x3 stem. on=[...]: the controller on these blocks only (numbers or names), a step size of 1 elsewhere.
     shortcut: "A" (zero padding, the default of basic CIFAR blocks) or "B" (1x1 projection).
     """
-    family, shape = settings.architecture(depth, bottleneck, family, widths)
+    family, shape = architecture(depth, bottleneck, family, widths)
     usual_shortcut = "A" if family == "cifar" and not shape["bottleneck"] else "B"
     wanted = spec.spec_of(controller)
     config = {
         **shape,
-        "num_classes": settings.positive("num_classes", num_classes),
-        "in_channels": settings.positive("in_channels", in_channels),
-        "post_activation": settings.one_of("post_activation", post_activation, (True, False)),
-        "stem": settings.one_of("stem", stem or family, ("cifar", "imagenet")),
-        "shortcut": settings.one_of("shortcut", shortcut or usual_shortcut, ("A", "B")),
-        "method": settings.method_record(method),
-        "depth_factor": settings.positive("depth_factor", depth_factor),
-        "weights": settings.one_of("weights", weights, WEIGHTS),
-        "solver": settings.solver(solver, method, depth_factor),
+        "num_classes": positive("num_classes", num_classes),
+        "in_channels": positive("in_channels", in_channels),
+        "post_activation": one_of("post_activation", post_activation, (True, False)),
+        "stem": one_of("stem", stem or family, ("cifar", "imagenet")),
+        "shortcut": one_of("shortcut", shortcut or usual_shortcut, ("A", "B")),
+        "method": method_record(method),
+        "depth_factor": positive("depth_factor", depth_factor),
+        "weights": one_of("weights", weights, WEIGHTS),
+        "solver": solver_name(solver, method, depth_factor),
         "tolerance": float(tolerance),
         "folded": False,
         "controllers": [one.as_json() for one in placement.on_blocks(wanted, shape["blocks"], on)],
@@ -62,7 +71,7 @@ def resnet(
 
 def assemble(config: dict) -> Network:
     """The network of a configuration, freshly initialised."""
-    method = settings.method_of(config["method"])
+    method = method_of(config["method"])
     expansion = 4 if config["bottleneck"] else 1
     post = config["post_activation"]
     channels = config["widths"][0]
@@ -73,8 +82,8 @@ def assemble(config: dict) -> Network:
         members = []
         for position in range(count):
             stride = 2 if number > 0 and position == 0 else 1
-            branch = blocks.Branch(channels, width, stride, config["bottleneck"], post)
-            members.append(blocks.Block(branch, make_shortcut(config["shortcut"], channels, out, stride, post), post))
+            branch = Branch(channels, width, stride, config["bottleneck"], post)
+            members.append(Block(branch, make_shortcut(config["shortcut"], channels, out, stride, post), post))
             channels = out
         stages.append(
             Stage(
@@ -109,3 +118,88 @@ def initialise(net: nn.Module) -> None:
     for module in net.modules():
         if isinstance(module, nn.Conv2d) and not module.weight.is_meta:
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def positive(name: str, value) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"`{name}` must be a positive integer, got {value!r}.")
+    return value
+
+
+def one_of(name: str, value, allowed):
+    if value not in allowed:
+        raise ValueError(f"`{name}` must be one of {list(allowed)}, got {value!r}.")
+    return value
+
+
+def architecture(depth, bottleneck, family, widths) -> tuple[str, dict]:
+    """The family, and {"blocks": per stage, "widths": per stage, "bottleneck": bool}."""
+    positive("depth", depth)
+    one_of("bottleneck", bottleneck, (None, True, False))
+    one_of("family", family, (None, "cifar", "imagenet"))
+    if family is None:
+        known = depth in IMAGENET and bottleneck in (None, IMAGENET[depth][1])
+        family = "imagenet" if known else "cifar"
+    if family == "imagenet":
+        if depth not in IMAGENET or bottleneck not in (None, IMAGENET[depth][1]):
+            raise ValueError(
+                f"`depth` must be one of ImageNet's {list(IMAGENET)}, got {depth}, bottleneck={bottleneck}."
+            )
+        counts, bottleneck = IMAGENET[depth]
+    else:
+        counts, bottleneck = cifar_blocks(depth, bottleneck)
+    usual = IMAGENET_WIDTHS if family == "imagenet" else CIFAR_WIDTHS
+    widths = list(usual if widths is None else widths)
+    if len(widths) != len(counts):
+        raise ValueError(f"`widths` must have one entry per stage, {len(counts)}, got {widths}.")
+    return family, {
+        "blocks": list(counts),
+        "widths": [positive("widths", width) for width in widths],
+        "bottleneck": bottleneck,
+    }
+
+
+def cifar_blocks(depth: int, bottleneck: bool | None) -> tuple[list[int], bool]:
+    """Three stages of n blocks: 6n+2 layers of basic ones, 9n+2 of bottlenecks."""
+    basic, deep = depth > 2 and (depth - 2) % 6 == 0, depth > 2 and (depth - 2) % 9 == 0
+    if bottleneck is None:
+        bottleneck = deep and (not basic or depth in CIFAR_BOTTLENECKS)
+    if not (deep if bottleneck else basic):
+        wanted = "9n+2 with bottlenecks (29, 83, 164)" if bottleneck else "6n+2 with basic blocks (20, 32, 44, 56, 110)"
+        raise ValueError(f"`depth` must be {wanted}, or one of ImageNet's {list(IMAGENET)}; got {depth}.")
+    return [(depth - 2) // (9 if bottleneck else 6)] * 3, bottleneck
+
+
+def method_record(method) -> str | dict:
+    """The name of a known method, or all coefficients of one's own."""
+    if isinstance(method, str):
+        return one_of("method", method.upper(), METHODS)
+    if not isinstance(method, Method):
+        raise TypeError(f"`method` must be an odelab Method or one of {list(METHODS)}, got {type(method).__name__}.")
+    if METHODS.get(method.name) is method:
+        return method.name
+    return {
+        "name": method.name,
+        "order": method.order,
+        "a": [[str(x) for x in row] for row in method.a],
+        "b": [str(x) for x in method.b],
+    }
+
+
+def method_of(record: str | dict) -> Method:
+    if isinstance(record, str):
+        return METHODS[one_of("method", record, METHODS)]
+    return Method(**record)
+
+
+def solver_name(name, method, depth_factor) -> str | None:
+    """A torchdiffeq solver makes the stage an ODE-net, which has no grid of ours to refine."""
+    if name is None:
+        return None
+    try:
+        from torchdiffeq._impl.odeint import SOLVERS
+    except ImportError:
+        raise ImportError(f"`solver` = {name!r} needs torchdiffeq; `method` does without it.") from None
+    if method_record(method) != "EULER" or depth_factor != 1:
+        raise ValueError(f"`solver` = {name!r} chooses its own steps: leave `method` and `depth_factor` alone.")
+    return one_of("solver", name, sorted(SOLVERS))

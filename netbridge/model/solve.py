@@ -1,6 +1,7 @@
-"""The one place where a network meets the solver: `odelab.core.integrate`, looked up at every call.
+"""The one place where a network meets the solver: every block is a run of `odelab.core.integrate` over one layer.
 
-The clock counts layers (dt = 1, or 1/depth_factor on a refined grid); the gain h comes from the block's controller.
+The clock counts layers: a step of a block takes dt = 1, or 1/depth_factor on a refined grid. The step size h that
+multiplies the slope comes from the block's controller. `integrate` is looked up at every call.
 """
 
 import dataclasses
@@ -11,6 +12,7 @@ import torch
 from torch.nn.modules import module as hooks
 
 from odelab import core
+from odelab.methods import explicit
 
 
 class One(float):
@@ -25,92 +27,148 @@ class One(float):
 UNIT = One(1.0)
 
 
+def fixed_tableau(method, frozen: bool):
+    """The method's numbers for a step whose size is given: no error to form, no slope handed on to the next block.
+
+    `frozen` asks every stage of the method for the slope at the step's own time, that is of the step's own block.
+    """
+    a, b, e, c, _, _ = method.floats
+    return a, b, e, (0.0,) * len(c) if frozen else c, False, False
+
+
+EULER = fixed_tableau(explicit.EULER, frozen=True)
+
+
 class Memory(NamedTuple):
-    """What `propose` carries and `record` sees: the stage's number and the controllers' own memory."""
+    """What the solver's `propose` carries and `record` sees.
+
+    stage    the stage's number within the network
+    hidden   what the controllers of the stage remember (DIA's cell); None at the start of a stage
+    """
 
     stage: int
     hidden: Any
 
 
+START = Memory(0, None)
+
+
 @dataclasses.dataclass
 class Observation:
-    """A `record` of `odelab.core.integrate` to call at every step, what it has carried so far, and perhaps a step
-    of one's own, which projects too, in place of `odelab.core.rk_step` and `project` of plain Euler steps."""
+    """Somebody who watches the steps of a forward pass (`Network.observed`).
+
+    record   called at every step as `odelab.core.integrate` calls it
+    carry    what `record` has returned so far
+    step     optional; replaces both `odelab.core.rk_step` and the projection in plain Euler steps
+    """
 
     record: Callable
     carry: Any = None
     step: Callable | None = None
 
 
-def advance(rhs, block_at, project, tableau, memory, span, u, slope=None, observation=None, refine=1):
-    """Run the blocks of layers span[0] to span[1] on u; (state, memory).
+@dataclasses.dataclass
+class Layer:
+    """What a stage tells one of its blocks about the forward pass, and what the block answers in `after`.
 
-    rhs(t, u, params) -> slope; block_at(t) -> the block whose controller decides the step from t; `slope` is given
-    where it is known already.
+    number        the block's number within its stage: its step starts at this time
+    memory        what the blocks before it have left
+    tableau       the numbers of the Runge-Kutta method
+    refine        steps per layer
+    slope_at      slope_at(t, u), where weights run from block to block; None: the block's own branch
+    observation   who watches, or None
+    after         the memory for the next block, set by the block
     """
-    t, t1 = span
-    watched = observation is not None
-    record, carry = (observation.record, observation.carry) if watched else (core.nothing_recorded, None)
-    step = core.rk_step
+
+    number: int = 0
+    memory: Memory = START
+    tableau: tuple = EULER
+    refine: int = 1
+    slope_at: Callable | None = None
+    observation: Observation | None = None
+    after: Memory | None = None
+
+
+def run_layer(block, layer: Layer, u, slope=None):
+    """The state one layer later: project(u + h f) by Euler's method.
+
+    With `slope`, which a block that opens a stage knows already, the step is a plain Euler step whatever the method.
+    """
+    tableau, refine = (layer.tableau, layer.refine) if slope is None else (EULER, 1)
+    step, project, observation = core.rk_step, block.project, layer.observation
+    record, carry = core.nothing_recorded, None
+    if observation is not None:
+        record, carry = observation.record, observation.carry
     if len(tableau[1]) == 1 and refine == 1 and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        step = (observation.step or core.rk_step) if watched else euler_in_place
-        if watched and observation.step is not None:
-            project = core.unprojected
+        if observation is None:
+            step = euler_in_place
+        elif observation.step is not None:
+            step, project = observation.step, core.unprojected
+
+    def rhs(t, u, params):
+        return block.branch(u) if layer.slope_at is None else layer.slope_at(t, u)
 
     def propose(memory, t, t1, u, slope):
-        block = block_at(t)
         h, hidden = block.controller.propose(memory.hidden, u, slope)
-        if h is UNIT and step is not core.rk_step and hooked(block):
-            h = 1.0  # a product of its own: the slope stays what the hook has seen
-        if hidden is not memory.hidden:
-            memory = memory._replace(hidden=hidden)
+        if h is UNIT and step is not core.rk_step and holds_output(block):
+            h = 1.0  # h * slope is then another tensor, and what a hook has kept is not overwritten
+        elif h is not UNIT:
+            check_step_size(h, slope, block.controller)
+        memory = memory._replace(hidden=hidden)
         if refine != 1:
             return next_time(t, refine) - t, h * (1.0 / refine), memory
         return 1, h, memory
 
-    _, _, u, _, _, memory, carry, _, _ = core.integrate(
-        step, core.combine, rhs, None, tableau, propose, accept, project, record, carry, memory, t, t1,
-        u, slope, slope is not None, refine * (t1 - t),
+    t = layer.number
+    _, _, u, _, _, layer.after, carry, _, _ = core.integrate(
+        step, core.combine, rhs, None, tableau, propose, accept, project, record, carry, layer.memory, t, t + 1,
+        u, slope, slope is not None, refine,
     )  # fmt: skip
-    if watched:
+    if observation is not None:
         observation.carry = carry
-    return u, memory
+    return u
 
 
 def euler_in_place(combine, rhs, params, t, u, slope, dt, h, tableau):
-    """`odelab.core.rk_step` for Euler, bit for bit: the sum is formed in the memory of h f, which is nobody else's."""
+    """`odelab.core.rk_step` for Euler's method, bit for bit, with the sum in the memory of h * slope.
+
+    For inference: where h is `UNIT` that is the slope's own memory, so a slope somebody keeps must be cloned first.
+    """
     term = h * slope
     fits = term.shape == u.shape and term.dtype == u.dtype
     return term.add_(u) if fits else u + term, slope, [slope], [slope]
 
 
 def accept(memory, dt, error, u, u_new):
-    """A gate looks forward only: every step is accepted, without a look at its numbers."""
+    """A network's controllers look forward only: every step is accepted, without a look at its numbers."""
     return 1, memory
 
 
-def hooked(block) -> bool:
-    """Does a forward hook hold the branch's output?"""
+def holds_output(block) -> bool:
+    """Has a forward hook seen the branch's output, and perhaps kept it?"""
     last = getattr(block.branch, "last", None)
-    return bool(
-        hooks._has_any_global_hook()
-        or block._forward_hooks
-        or block.branch._forward_hooks
-        or last is None
-        or last._forward_hooks
-    )
+    return bool(hooks._has_any_global_hook() or block.branch._forward_hooks or last is None or last._forward_hooks)
+
+
+def check_step_size(h, slope, controller) -> None:
+    """Refuses a step size that is no number and would not multiply the slope sample by sample."""
+    if isinstance(h, float | int):
+        return
+    name = controller.name or type(controller).__name__
+    if not isinstance(h, torch.Tensor):
+        raise TypeError(f"controller {name!r} returned {h!r}; its step size must be a number or a tensor.")
+    size, target = tuple(h.shape), tuple(slope.shape)
+    fits = len(size) <= len(target) and all(a in (1, b) for a, b in zip(size[::-1], target[::-1], strict=False))
+    leading = 0 < len(size) < len(target) and size == target[: len(size)] and h.numel() > 1
+    if leading or not fits:
+        raise ValueError(
+            f"controller {name!r} returned a step size of shape {size} for a slope of shape {target}: it must be a "
+            "number or broadcast over the slope. One number per sample and channel of feature maps is "
+            "h[:, :, None, None]."
+        )
 
 
 def next_time(t, refine):
     """The next point of the refined grid, counted and not added up; whole layers are integers again."""
     count = round(t * refine) + 1
     return count // refine if count % refine == 0 else count / refine
-
-
-def fixed_tableau(method, frozen):
-    """The method's numbers for a step whose size is given: no error to form, no slope handed on to the next block.
-
-    `frozen` asks every stage for the slope at the step's own time, that is of the step's own block.
-    """
-    a, b, e, c, _, _ = method.floats
-    return a, b, e, (0.0,) * len(c) if frozen else c, False, False

@@ -4,7 +4,7 @@ from torch import nn
 
 from netbridge.step_sizes import spec
 from netbridge.step_sizes.asr import ASR
-from netbridge.surgery.attention import SelfAttention
+from netbridge.surgery.absorb import SelfAttention
 
 
 class Gated(nn.Module):

@@ -1,6 +1,5 @@
 """Which block has which controller, and how it gets another."""
 
-from netbridge.model import settings
 from netbridge.step_sizes import spec
 from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.spec import Spec
@@ -8,7 +7,7 @@ from netbridge.step_sizes.spec import Spec
 
 def on_blocks(wanted: Spec, counts: list[int], on=None, before: list[Spec] | None = None) -> list[Spec]:
     """One specification per block: `wanted` on the chosen ones, on the others what stood there before, or 1."""
-    chosen = range(sum(counts)) if on is None else settings.chosen_blocks(on, counts)
+    chosen = range(sum(counts)) if on is None else chosen_blocks(on, counts)
     specs = list(before or [Spec("constant")] * sum(counts))
     firsts = {sum(counts[:stage]) for stage in range(len(counts))}
     for number in chosen:
@@ -17,15 +16,32 @@ def on_blocks(wanted: Spec, counts: list[int], on=None, before: list[Spec] | Non
     return specs
 
 
+def chosen_blocks(on, counts: list[int]) -> list[int]:
+    """Block numbers from `on`: numbers over the whole network, negative ones from its end, or names."""
+    names = [f"stages.{stage}.blocks.{i}" for stage, count in enumerate(counts) for i in range(count)]
+    numbers = []
+    for item in on if isinstance(on, list | tuple | set | range) else [on]:
+        if isinstance(item, str) and item in names:
+            numbers.append(names.index(item))
+        elif isinstance(item, int) and -len(names) <= item < len(names):
+            numbers.append(item % len(names))
+        else:
+            raise ValueError(f"`on` must name blocks 0 to {len(names) - 1}, or {names[0]!r} and so on; got {item!r}.")
+    return numbers
+
+
 def present(net) -> list[Spec]:
     return [spec.spec_of(record) for record in net.config["controllers"]]
 
 
 def install(net, specs: list[Spec], before: list[Spec]) -> None:
-    """Give every block whose specification changes a new controller, on the block's device and in its precision."""
+    """Give every block whose specification changes a new controller, on the block's device and in its precision.
+
+    `before` says what the blocks have; None stands for a controller that is to be replaced in any case.
+    """
     changes = iter(zip(specs, before, strict=True))
     for stage in net.stages:
-        pool = dict(stage.shared)
+        pool = {} if None in before else dict(stage.shared)
         for block in stage.blocks:
             wanted, old = next(changes)
             if wanted != old:

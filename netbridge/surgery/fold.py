@@ -37,7 +37,6 @@ def fold_network(net: Network) -> None:
     for block in net.blocks:
         block.branch.folded = True
     net.config["folded"] = True
-    net.replaced = ()
 
 
 def fold_structure(net: Network) -> None:

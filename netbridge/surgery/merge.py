@@ -48,7 +48,6 @@ class Merger:
             for key in [key for key in stage.shared if not in_use(stage.shared[key], stage)]:
                 del stage.shared[key]
         net.config["controllers"] = [one.as_json() for one in specs]
-        net.replaced = ()
 
     def block(self, stage, block, memory, specs, number, name):
         """Merge one block and its entry in `specs`; the memory its controller hands to the next one."""

@@ -3,8 +3,6 @@
 import copy
 import logging
 
-from torch import nn
-
 from netbridge.model.network import Network
 from netbridge.step_sizes import placement, spec
 
@@ -12,28 +10,53 @@ log = logging.getLogger("netbridge")
 
 
 def swap(net: Network, controller, on=None, share: bool = False) -> Network:
-    """A new network with the same branches and another controller, on all blocks or on those named by `on`.
+    """A new network with the same branches and another controller; `net` stays as it is.
 
-    The branches are copied, or with share=True are the same tensors, trained together. Controllers start anew, except
-    when this takes back the last swap: then those that were replaced return with what they had learnt.
+    New controllers start untrained. To get trained ones back, give the network that holds them as `controller`.
+
+    net         a network of ours
+    controller  a name, such as "se" or "asr(se)", an `nb.Spec`, a class of your own, or a `Network` with as many blocks
+                per stage: its controllers are then copied with everything they have learnt
+    on          the blocks that change, by number or name; None: all on which the controller acts
+    share       False: the branches are copied; True: both networks hold the same tensors and are trained together
+
+    Returns a `Network`. Raises ValueError for unknown controllers and blocks, and where the branches have lost the
+    normalisations that the controller works in.
+
+    >>> import netbridge as nb
+    >>> net = nb.resnet(14, controller="se")
+    >>> other = nb.swap(net, "eca", on=[0, 1])
+    >>> [block.controller.name for block in other.blocks]
+    ['eca', 'eca', 'se', 'se', 'se', 'se']
+    >>> again = nb.swap(other, net)  # the controllers of `net`, as they are now
+    >>> bool((again.blocks[0].controller.excite[0].weight == net.blocks[0].controller.excite[0].weight).all())
+    True
     """
     if not isinstance(net, Network):
         raise TypeError(f"`net` must be a network of nb.resnet, nb.load or nb.load_foreign, got {type(net).__name__}.")
-    wanted = spec.spec_of(controller)
+    trained = controller if isinstance(controller, Network) else None
     before = placement.present(net)
-    after = placement.on_blocks(wanted, net.config["blocks"], on, before)
-    new = copy.deepcopy(net, {id(tensor): tensor for tensor in tensors(net)} if share else None)
-    if after == before:
-        return new
-    if wanted.kind.modifies_branch:
-        if net.config["folded"]:
-            raise ValueError(f"controller {wanted.name!r} lives in batch normalisations, which `fold` took away.")
-        log.warning("%s modifies the branch: its normalisations are gated, the step size stays 1.", wanted.name)
-    if net.replaced and placement.present(net.replaced[0]) == after:
-        new = adopt(copy.deepcopy(net.replaced[0]), new)
+    if trained is None:
+        after = placement.on_blocks(spec.spec_of(controller), net.config["blocks"], on, before)
+    elif on is not None or trained.config["blocks"] != net.config["blocks"]:
+        raise ValueError(
+            f"`controller` is a network with {trained.config['blocks']} blocks per stage: all {net.config['blocks']} "
+            "controllers are taken from it, so the numbers must agree and `on` must be None."
+        )
     else:
+        after = placement.present(trained)
+    for one, old in zip(after, before, strict=True):
+        if one != old and one.kind.modifies_branch:
+            if net.config["folded"]:
+                raise ValueError(f"controller {one.name!r} lives in batch normalisations, which `fold` took away.")
+            log.warning("%s modifies the branch: its normalisations are gated, the step size stays 1.", one.name)
+            break
+    new = copy.deepcopy(net, {id(tensor): tensor for tensor in tensors(net)} if share else None)
+    if trained is None:
         placement.install(new, after, before)
-    new.replaced = (keepsake(net),)
+    else:
+        placement.install(new, after, [None] * len(after))
+        new.load_state_dict({k: v for k, v in trained.state_dict().items() if is_controllers(k)}, strict=False)
     return new
 
 
@@ -45,34 +68,3 @@ def tensors(net):
 def is_controllers(name: str) -> bool:
     """Does a state-dict entry belong to a controller, rather than to stem, branches, shortcuts and head?"""
     return ".controller." in name or ".shared." in name or ".instance_" in name
-
-
-def named_backbone(net):
-    for name, tensor in (*net.named_parameters(), *net.named_buffers()):
-        if not is_controllers(name):
-            yield name, tensor
-
-
-def keepsake(net: Network) -> Network:
-    """The network with its controllers copied and of everything else the shapes only."""
-    hollow = {}
-    for _, tensor in named_backbone(net):
-        empty = tensor.detach().to("meta")
-        hollow[id(tensor)] = nn.Parameter(empty, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else empty
-    kept = copy.deepcopy(net, hollow)
-    kept.replaced = ()
-    return kept
-
-
-def adopt(hollow: Network, net: Network) -> Network:
-    """Fill a keepsake with the stem, branches, shortcuts and head of `net`."""
-    like = next(net.parameters())
-    for name, tensor in (*hollow.named_parameters(), *hollow.named_buffers()):
-        if is_controllers(name):
-            tensor.data = tensor.data.to(device=like.device, dtype=like.dtype)
-    for name, tensor in named_backbone(net):
-        path, _, leaf = name.rpartition(".")
-        setattr(hollow.get_submodule(path), leaf, tensor)
-    for key in ("normalisation", "about"):
-        setattr(hollow, key, copy.deepcopy(getattr(net, key)))
-    return hollow.train(net.training)

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from netbridge.model import settings
+from netbridge.model import resnet
 from netbridge.step_sizes import placement, spec
 from netbridge.train.recipes import Recipe
 
@@ -42,7 +42,7 @@ class Scale:
     @functools.cached_property
     def counts(self) -> list[int]:
         """Blocks per stage."""
-        return settings.architecture(self.depth, None, None, None)[1]["blocks"]
+        return resnet.architecture(self.depth, None, None, None)[1]["blocks"]
 
     @property
     def blocks(self) -> int:

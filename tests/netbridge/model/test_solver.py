@@ -1,5 +1,7 @@
 """Stages as runs of the solver: what another integrate does, what is observed, other methods, refined grids."""
 
+import copy
+
 import pytest
 import torch
 from hypothesis import given
@@ -28,10 +30,14 @@ def test_another_integrate_is_another_network(images, monkeypatch):
 
     monkeypatch.setattr(core, "integrate", halved)
     after = net(images)
-    assert len(calls) == 5  # three stages; two of them are opened by a block that changes the shape
+    assert len(calls) == 6  # one a block
     assert not torch.allclose(before, after)
     assert torch.equal(net.blocks[0](x), 0.5 * block_before)
-    monkeypatch.setattr(core, "integrate", lambda *a: (1, a[11], a[13], a[14], a[15], a[10], a[9], 0, 0))
+
+    def no_step(combine, rhs, params, t, u, slope, *rest):
+        return u, slope, [slope], [slope]
+
+    monkeypatch.setattr(core, "integrate", lambda step, *rest: genuine(no_step, *rest))
     still = net(images)
     features = networks_features(net, images)
     assert torch.equal(still, net.head(features))
@@ -143,6 +149,63 @@ def test_a_hook_sees_the_slope_and_not_the_sum_formed_over_it(watch, images):
         handle.remove()
     with torch.no_grad():
         assert torch.equal(seen[-1], block.branch(net.blocks[0](net.stem(images))))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"controller": "dia"}, {"method": "RK4"}, {"depth_factor": 2}], ids=str)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_hooks_on_blocks_fire(arguments, gradients, images):
+    net = networks.lively(nb.resnet(**SMALL, **arguments)).eval()
+    with torch.set_grad_enabled(gradients):
+        wanted = net(images)
+        went_in, came_out = [], []
+        handles = [block.register_forward_pre_hook(lambda m, a: went_in.append(a[0])) for block in net.blocks]
+        handles += [block.register_forward_hook(lambda m, a, out: came_out.append(out)) for block in net.blocks]
+        assert torch.equal(net(images), wanted)
+        assert torch.equal(went_in[0], net.stem(images))
+        assert all(out is x for out, x in zip(came_out[:-1], went_in[1:], strict=True))
+        assert torch.equal(net.head(came_out[-1]), wanted)
+        for handle in handles:
+            handle.remove()
+        assert len(came_out) == len(net.blocks)
+        assert torch.equal(net(images), wanted)
+
+
+def test_a_block_is_taken_out_by_a_hook(images):
+    net = networks.lively(nb.resnet(**SMALL)).eval()
+    without = copy.deepcopy(net)
+    del without.stages[0].blocks[1]
+    with torch.no_grad():
+        handle = net.blocks[1].register_forward_hook(lambda module, inputs, output: inputs[0])
+        assert torch.equal(net(images), without(images))
+        handle.remove()
+        assert not torch.equal(net(images), without(images))
+        net.blocks[1].register_forward_pre_hook(lambda module, inputs: torch.zeros_like(inputs[0]))
+        assert torch.equal(net(images), without.head(after(net.blocks[2:], net.blocks[1](0 * net.stem(images)))))
+
+
+def after(blocks, x):
+    for block in blocks:
+        x = block(x)
+    return x
+
+
+def test_backward_hooks_on_blocks_see_the_gradients_of_states(images):
+    net = networks.lively(nb.resnet(**SMALL)).eval()
+    seen, states = {}, []
+    for i, block in enumerate(net.blocks):
+        block.register_full_backward_hook(lambda m, before, behind, i=i: seen.update({i: (before[0], behind[0])}))
+    net(images).square().sum().backward()
+    plain = copy.deepcopy(net)
+    for block in plain.blocks:
+        block._backward_hooks.clear()
+        block.register_forward_hook(lambda m, a, out: states.append(out))
+    out = plain(images).square().sum()
+    for state in states:
+        state.retain_grad()
+    out.backward()
+    for i in range(len(net.blocks)):
+        assert torch.equal(seen[i][1], states[i].grad)
+        assert i == 0 or torch.equal(seen[i][0], states[i - 1].grad)
 
 
 def test_hooks_on_stages_and_blocks_alone(images):

@@ -41,7 +41,7 @@ def test_swap_and_swap_back_is_the_identity(first, second, share):
     net = small(first)
     images = torch.randn(2, 3, 16, 16)
     there = nb.swap(net, second, share=share)
-    back = nb.swap(there, first, share=share)
+    back = nb.swap(there, net, share=share)
     assert same(back, net)
     assert back.config == net.config
     with torch.no_grad():
@@ -66,20 +66,25 @@ def test_a_swapped_network_is_one_built_so(kind, first):
     assert len(branches) == 6 * 6 + 2 * 3
 
 
-def test_what_was_learnt_since_survives_the_way_back():
-    """The branches come back as they are now, the controllers as they were."""
+def test_controllers_come_from_a_network_and_branches_from_the_other():
     net = small("se")
     there = nb.swap(net, "constant")
     with torch.no_grad():
         there.blocks[0].branch.conv1.weight.mul_(2.0)
-        net.blocks[0].controller.excite[0].weight.zero_()  # the original goes its own way
-    back = nb.swap(there, "se")
+        net.blocks[0].controller.excite[0].weight.fill_(3.0)
+    back = nb.swap(there, net)
     assert torch.equal(back.blocks[0].branch.conv1.weight, 2.0 * net.blocks[0].branch.conv1.weight)
-    assert back.blocks[0].controller.excite[0].weight.abs().sum() > 0
-    assert not torch.equal(
-        nb.swap(nb.swap(there, "eca"), "se").blocks[0].controller.excite[0].weight,
-        back.blocks[0].controller.excite[0].weight,
-    )
+    assert torch.equal(back.blocks[0].controller.excite[0].weight, net.blocks[0].controller.excite[0].weight)
+    with torch.no_grad():
+        back.blocks[0].controller.excite[0].weight.zero_()
+    assert bool((net.blocks[0].controller.excite[0].weight == 3.0).all())
+    alike = nb.swap(net, net, share=True)
+    assert alike.blocks[0].branch.conv1.weight is net.blocks[0].branch.conv1.weight
+    assert alike.blocks[0].controller.excite[0].weight is not net.blocks[0].controller.excite[0].weight
+
+
+def test_a_network_holds_no_network_it_came_from():
+    assert set(vars(nb.swap(small("se"), "eca"))) == set(vars(small("se")))
 
 
 def test_copies_are_apart_and_shared_branches_are_one():
@@ -136,9 +141,8 @@ def test_precision_device_and_mode_follow(images):
     assert all(p.is_meta for p in nb.swap(hollow, "se").parameters())
     for training in (True, False):
         there = nb.swap(small("se").train(not training), "constant").train(training)
-        assert {module.training for module in nb.swap(there, "se").modules()} == {training}
-    half_way = nb.swap(small("se").double(), "constant").float()
-    assert {p.dtype for p in nb.swap(half_way, "se").parameters()} == {torch.float32}
+        assert {module.training for module in nb.swap(there, small("se")).modules()} == {training}
+    assert {p.dtype for p in nb.swap(net, small("se")).parameters()} == {torch.float64}
 
 
 def test_iebn_says_what_it_is(caplog):
@@ -156,3 +160,5 @@ def test_swap_refuses():
         nb.swap(nb.fold(small("constant")), "iebn")
     with pytest.raises(ValueError, match="`on` must name blocks 0 to 5"):
         nb.swap(small("se"), "eca", on=[6])
+    with pytest.raises(ValueError, match=r"`controller` is a network with \[3, 3, 3\] blocks per stage"):
+        nb.swap(small("se"), nb.resnet(20))

@@ -137,7 +137,7 @@ def test_the_traced_run_is_the_solvers(images, monkeypatch):
 
     monkeypatch.setattr(core, "integrate", counted)
     np.testing.assert_array_equal(nb.trace(net, images).nsi, record.nsi)
-    assert len(calls) == 5  # two openings, three stages
+    assert len(calls) == 6  # one a block
 
 
 def test_plain_steps_are_added_projected_and_measured_in_one_go(images, monkeypatch):
