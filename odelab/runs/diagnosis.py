@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab.methods import chebyshev
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import IN_PLACE, array_form, read_only, spelled_for_arrays
-from odelab.runs import strip
 from odelab.stiffness import h_rho as stability
 
 IMPLICIT = "an implicit method (odelab.RADAU)"
@@ -15,13 +15,21 @@ STABILISED = f"odelab.RKC2, as the leading eigenvalues are real, or {IMPLICIT}"
 HELD_BACK = 0.3  # of the sampled steps, from which on it is said
 BEYOND = 1.2  # times the boundary: no run stays there, the estimate is looked at again
 AHEAD = 4 ** np.arange(6)  # times a lost step: the state may be too coarse to feel the edge of its domain nearer by
+GROWTH = 1.003  # |R(h lambda)| per step, beyond that of the solution, from which on a fixed step is called unstable
+MOST_UNSTABLE_STEPS = 3  # a run of no more steps is not looked at: the last one is cut to land on t1
 BLOWN_UP = 1e8  # times the size of the initial state
+
+EDGE = 0.95  # |R| beyond it: the extrema of a damped Chebyshev polynomial inside the region are lower
+RESOLVED = 0.1  # |h lambda| below it is followed, not damped: |R| near 1 is right there
+COMPLEX = 0.15  # |Im| / |lambda|, a little under 9 degrees: nearer to the axis the strip holds it
 
 
 def success(trajectory) -> str:
     """The message of a run that got through, saying so where stability and not accuracy chose the steps."""
     done = f"reached t = {trajectory.step_t[-1]:g} in {trajectory.steps} steps{undefined_events(trajectory)}"
-    limit = stability_limit(trajectory)
+    if trajectory.controller is not None and not trajectory.controller.needs_error:
+        return done + explosion(trajectory)
+    limit = trajectory.limit
     if limit is None:
         return done
     held = f"{done}; {100 * limit.share:.0f} % of them were held back by stability, not by accuracy:"
@@ -41,6 +49,43 @@ def undefined_events(trajectory) -> str:
     return "".join(said)
 
 
+def explosion(trajectory) -> str:
+    """That a run of fixed steps was unstable or has grown beyond all measure, as an addition to a message."""
+    said = ""
+    if isinstance(trajectory.method, Method) and trajectory.steps > MOST_UNSTABLE_STEPS:
+        said = beyond_the_limit(trajectory)
+    u = np.asarray(trajectory.end_u)
+    if trajectory.problem is not None and has_blown_up(trajectory.problem, u):
+        component = int(np.abs(u).argmax())
+        said += f"; component {component} has grown to {u[component]:.3g}"
+    return said
+
+
+def beyond_the_limit(trajectory) -> str:
+    """Which share of fixed steps multiplies errors along the leading eigenvector by more than the solution grows."""
+    method, problem = trajectory.method, trajectory.problem
+    _, t, u, h = stability.samples(trajectory)
+    with np.errstate(all="ignore"):
+        z = h * np.array([stability.leading_eigenvalue(problem, *place) for place in zip(t, u, strict=True)])
+        growth = np.abs(method.stability(z))
+        unstable = np.flatnonzero(growth > GROWTH * np.maximum(1.0, np.exp(z.real)))
+    if unstable.size < HELD_BACK * z.size:
+        return ""
+    middle = unstable[np.argsort(np.abs(z[unstable]))[unstable.size // 2]]
+    z, growth, size = z[middle], growth[middle], abs(h[middle])
+    share = f"{100 * unstable.size / len(t):.0f} % of them were beyond the stability limit of {method.name}"
+    if is_real(z):
+        smaller = f"{0.95 * size * method.real_boundary / abs(z):.3g}"
+        return (
+            f"; {share}: h*rho = {abs(z):.2f} where the boundary is {method.real_boundary:.2f}, so that errors grow "
+            f"with every step: take steps of {smaller} or less, odelab.adaptive, or {STABILISED}"
+        )
+    return (
+        f"; {share}: h*lambda = {z.real:.2g} +- {abs(z.imag):.2g}i, where each step multiplies errors by {growth:.3g}: "
+        f"take smaller steps, odelab.adaptive, or {IMPLICIT}"
+    )
+
+
 class Limit(NamedTuple):
     """That stability chose the steps of a run: the share of them, how that shows, and what would do better."""
 
@@ -55,8 +100,8 @@ def stability_limit(trajectory) -> Limit | None:
     if trajectory.steps < 10 or controller is None or not controller.needs_error:
         return None
     if isinstance(method, StabilisedMethod):
-        beside = strip.held_back(trajectory)
-        return Limit(beside.share, strip.reason(beside)) if beside.share >= HELD_BACK else None
+        beside = beside_the_strip(trajectory)
+        return Limit(beside.share, reason_beside(beside)) if beside.share >= HELD_BACK else None
     if not isinstance(method, Method):
         return None
     t, u, h, values = looked_at_steps(trajectory)
@@ -72,6 +117,65 @@ def stability_limit(trajectory) -> Limit | None:
     return Limit(near.size / values.size, cause, STABILISED if real else IMPLICIT)
 
 
+class Beside(NamedTuple):
+    """The share of sampled steps held back, a leading eigenvalue of theirs, and whether a given radius is to blame."""
+
+    share: float
+    eigenvalue: complex
+    too_small: float = 0.0  # the given radius, where it is
+
+
+NOTHING = Beside(0.0, 0j)
+
+
+def beside_the_strip(trajectory) -> Beside:
+    """Why a stabilised run took small steps, from the Jacobian at up to 24 of them.
+
+    The stages of such a method follow the spectral radius, so that h*rho says nothing. The value |R_s(h lambda)| of the
+    leading eigenvalue does: it is near 1 or above for steps at the edge of the narrow region, below 0.95 inside.
+    """
+    problem, method = trajectory.problem, trajectory.method
+    steps, t, u, h = stability.samples(trajectory)
+    if len(steps) < 3:
+        return NOTHING
+    with np.errstate(all="ignore"):
+        leading = np.array([stability.leading_eigenvalue(problem, *place) for place in zip(t, u, strict=True)])
+        modulus = np.abs(leading)
+        used = np.array(
+            [
+                method.given_radius(problem, time, state) or 1.2 * size
+                for time, state, size in zip(t, u, modulus, strict=True)
+            ]
+        )
+        stages = [chebyshev.stage_number(min(size, 1e12)) if size < np.inf else 2 for size in np.abs(h) * used]
+        growth = np.abs([method.stability(z, s) for z, s in zip(h * leading, stages, strict=True)])
+    edge = (growth > EDGE) & (np.abs(h) * modulus > RESOLVED)
+    small = edge & (used < 0.9 * modulus)
+    if np.mean(small) >= 0.3:
+        first = int(np.argmax(small))
+        return Beside(float(np.mean(small)), complex(leading[first]), float(used[first]))
+    beside = edge & (np.abs(leading.imag) > COMPLEX * modulus)
+    if not beside.any():
+        return NOTHING
+    return Beside(float(np.mean(beside)), complex(leading[int(np.argmax(beside))]))
+
+
+def reason_beside(beside: Beside) -> str:
+    value = beside.eigenvalue
+    if beside.too_small:
+        return (
+            f"the spectral radius given, {beside.too_small:.3g}, is below the one found, {abs(value):.3g}: give "
+            "odelab.rkc2 a larger one, or none to have it estimated"
+        )
+    remedy = IMPLICIT
+    if abs(value.real) < 0.3 * abs(value.imag):
+        remedy = f"odelab.DOPRI5 or odelab.DOP853, whose regions hold a part of the imaginary axis, or {remedy}"
+    return (
+        f"its leading eigenvalues, {value.real:.3g} +- {abs(value.imag):.3g}i, lie beside the narrow strip along the "
+        f"negative real axis where RKC2 is stable, and errors in their direction grow: use {remedy}"
+    )
+
+
 def looked_at_steps(trajectory):
     """(t, u, h, h rho) of steps spread over a run.
 
@@ -85,12 +189,12 @@ def looked_at_steps(trajectory):
 
 
 def is_real(eigenvalue: complex) -> bool:
-    return eigenvalue.real < 0 and abs(eigenvalue.imag) <= strip.COMPLEX * abs(eigenvalue)
+    return eigenvalue.real < 0 and abs(eigenvalue.imag) <= COMPLEX * abs(eigenvalue)
 
 
 def budget_spent(trajectory, max_steps) -> str:
     where = f"max_steps = {max_steps} spent at t = {trajectory.step_t[-1]:g}"
-    limit = stability_limit(trajectory)
+    limit = trajectory.limit
     if limit is None:
         ease = "loosen the tolerance" if trajectory.controller.needs_error else "take larger steps"
         return f"{where}; raise max_steps, {ease}, or shorten `t_span`"

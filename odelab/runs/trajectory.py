@@ -100,6 +100,16 @@ class Trajectory:
         return stability.h_rho(self.problem, self.method, self.step_t[:-1], self.step_u[:-1], self.h)
 
     @functools.cached_property
+    def limit(self) -> "diagnosis.Limit | None":
+        """How stability chose the steps of an adaptive explicit run (share, cause, remedy); None where accuracy did."""
+        return diagnosis.stability_limit(self)
+
+    @property
+    def held_back(self) -> bool:
+        """Were at least 30 % of the steps of an adaptive explicit run chosen by stability and not by accuracy?"""
+        return self.limit is not None
+
+    @functools.cached_property
     def message(self) -> str:
         """How the run went; for a successful run of an explicit method also whether stability held it back."""
         return diagnosis.success(self)

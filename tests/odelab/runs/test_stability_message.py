@@ -86,6 +86,43 @@ def test_fixed_steps_are_nobodys_choice():
     assert run.message == "reached t = 1 in 527 steps"
 
 
+@pytest.mark.parametrize("method", [ol.EULER, ol.HEUN, ol.RK4, ol.BS32, ol.DOPRI5], **NAMED)
+@pytest.mark.parametrize("factor", [0.97, 1.02, 3.0])
+def test_fixed_steps_beyond_the_stability_limit_say_so(method, factor):
+    h = factor * method.real_boundary / 1000.0
+    problem = ol.Problem(lambda t, u, params: (-1000.0 * u[0],), [1.0], (0.0, 20.5 * h))
+    run = ol.solve(problem, method, ol.fixed(h), engine="python")
+    if factor < 1.0:
+        assert run.message == f"reached t = {run.t[-1]:g} in 21 steps"
+        return
+    z = factor * method.real_boundary
+    assert f"100 % of them were beyond the stability limit of {method.name}: h*rho = {z:.2f} where the" in run.message
+    smaller = float(run.message.split("take steps of ")[1].split()[0])
+    assert "stability" not in ol.solve(problem, method, ol.fixed(smaller), engine="python").message
+
+
+def test_fixed_steps_of_an_oscillation_beyond_the_limit_say_so():
+    turning = ol.Problem(lambda t, u, params: (u[1] - 0.01 * u[0], -u[0] - 0.01 * u[1]), [1.0, 0.0], (0.0, 200.0))
+    assert "stability" not in ol.solve(turning, ol.RK4, ol.fixed(2.7), engine="python").message
+    run = ol.solve(turning, ol.RK4, ol.fixed(3.0), engine="python")
+    assert (
+        "100 % of them were beyond the stability limit of RK4: h*lambda = -0.03 +- 3i, where each step" in run.message
+    )
+
+
+def test_a_run_that_exploded_is_told():
+    explosion = ol.Problem(lambda t, u, params: -1e3 * u, [1.0], (0.0, 1.0))
+    run = ol.solve(explosion, ol.EULER, ol.fixed(0.01))
+    assert "h*rho = 10.00 where the boundary is 2.00" in run.message
+    assert run.message.endswith("; component 0 has grown to 2.66e+95")
+
+
+def test_whether_a_run_was_held_back_is_a_field():
+    assert ol.solve(problems.stiff_linear(), ol.DOPRI5, ol.adaptive(1e-4, 1e-7)).held_back
+    assert not ol.solve(problems.lorenz(), ol.DOPRI5, ol.adaptive(1e-4, 1e-7)).held_back
+    assert not ol.solve(problems.stiff_linear(), ol.RADAU, ol.adaptive(1e-4, 1e-7)).held_back
+
+
 def test_rkc2_needs_no_such_words():
     run = ol.solve(problems.heat_1d(50), ol.RKC2, ol.adaptive(1e-4, 1e-7), engine="python")
     assert "held back" not in run.message
