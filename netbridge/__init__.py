@@ -21,6 +21,7 @@ from netbridge.spectrum.block_spectrum import block_spectrum as block_spectrum
 from netbridge.spectrum.perturbation import perturbation_bound as perturbation_bound
 from netbridge.spectrum.slices import slice_spectrum as slice_spectrum
 from netbridge.spectrum.step_error import step_error as step_error
+from netbridge.spectrum.survey import block_survey as block_survey
 from netbridge.step_sizes import ChannelController as ChannelController
 from netbridge.step_sizes import Controller as Controller
 from netbridge.step_sizes.gated import Gated as Gated

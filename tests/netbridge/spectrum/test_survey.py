@@ -1,0 +1,117 @@
+"""`block_survey`: the rows are those of single calls, whoever computes them and however often it was interrupted."""
+
+import concurrent.futures
+
+import numpy as np
+import pytest
+import torch
+
+import netbridge as nb
+from tests.netbridge.networks import lively
+
+KINDS = ("residual", "block", "slices", "error")
+
+
+@pytest.fixture(scope="module")
+def net():
+    torch.manual_seed(0)
+    return lively(nb.resnet(depth=14, widths=(3, 4, 4), controller="eca")).eval()
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return torch.rand(3, 3, 12, 12, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture(scope="module")
+def table(net, pictures):
+    return nb.block_survey(net, pictures, KINDS, rows=20)
+
+
+def same(one, other):
+    assert one.dtype == other.dtype
+    assert one.tobytes() == other.tobytes()
+
+
+def test_rows_are_those_of_single_calls(net, pictures, table):
+    states = nb.block_states(net, pictures[1:2])
+    name = "stages.1.blocks.1"
+    block, x = net.get_submodule(name), states[name]
+    for part in ("residual", "block"):
+        row = table[(table["image"] == 1) & (table["block"] == name) & (table["kind"] == part)][0]
+        spectrum = nb.block_spectrum(block, x, part, dtype=torch.float32)
+        for column in ("n", "max_re", "min_re", "negative", "zero", "positive", "non_normality"):
+            assert row[column] == pytest.approx(getattr(spectrum, column), rel=1e-4, nan_ok=True), column
+    row = table[(table["image"] == 1) & (table["block"] == name) & (table["kind"] == "error")][0]
+    assert row["step_error"] == pytest.approx(float(nb.step_error(block, x)), rel=1e-4)
+
+
+def test_blocks_that_open_a_stage_have_slices_only(net, table):
+    opening = [name for name, block in zip(net.block_names, net.blocks, strict=True) if block.opens]
+    assert opening
+    for name in opening:
+        assert set(table["kind"][table["block"] == name]) == {"slices"}
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_bits_of_one(net, pictures, table):
+    same(nb.block_survey(net, pictures, KINDS, rows=20, workers=2), table)
+
+
+def test_any_executor_gives_the_same_bits(net, pictures, table):
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        same(nb.block_survey(net, pictures, KINDS, rows=20, executor=executor), table)
+
+
+def test_an_interrupted_survey_goes_on_to_the_same_bits(net, pictures, table, tmp_path):
+    def interrupt(done, total):
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        nb.block_survey(net, pictures, KINDS, rows=20, cache=tmp_path, on_progress=interrupt)
+    started = []
+    found = nb.block_survey(
+        net, pictures, KINDS, rows=20, cache=tmp_path, on_progress=lambda *done: started.append(done)
+    )
+    assert started[0][0] > started[0][1] // 2
+    same(found, table)
+
+
+def test_fewer_images_are_found_in_the_cache_of_more(net, pictures, tmp_path):
+    whole = nb.block_survey(net, pictures, "residual", cache=tmp_path)
+    told = []
+    part = nb.block_survey(net, pictures[:2], "residual", cache=tmp_path, on_progress=lambda *done: told.append(done))
+    assert told == [(len(part), len(part))]
+    same(part, whole[whole["image"] < 2])
+
+
+def test_a_damaged_file_is_set_aside_and_made_anew(net, pictures, tmp_path, capsys):
+    before = nb.block_survey(net, pictures[:1], "residual", cache=tmp_path)
+    file = sorted(tmp_path.glob("*.npz"))[0]
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(bytes(content))
+    same(nb.block_survey(net, pictures[:1], "residual", cache=tmp_path), before)
+    assert "is damaged" in capsys.readouterr().out
+
+
+def test_other_weights_are_another_block(net, pictures, tmp_path):
+    before = nb.block_survey(net, pictures[:1], "residual", cache=tmp_path)
+    other = nb.swap(net, "constant")
+    with torch.no_grad():
+        for block in other.blocks:
+            block.branch.bn2.weight.mul_(0.5)
+    after = nb.block_survey(other, pictures[:1], "residual", cache=tmp_path)
+    assert not np.array_equal(before["max_re"], after["max_re"])
+
+
+def test_norms_bound_the_spectrum(net, pictures):
+    table = nb.block_survey(net, pictures[:1], ("residual",), norms=True, dtype=torch.float64)
+    assert (table["log_norm"] >= table["max_re"] - 1e-8).all()
+    assert (table["largest_singular"] >= table["spectral_radius"] * (1 - 1e-6)).all()
+
+
+def test_an_unknown_kind_is_refused(net, pictures):
+    with pytest.raises(ValueError, match=r"`kinds` may hold 'residual', .* got 'branch'"):
+        nb.block_survey(net, pictures, ("branch",))
