@@ -39,6 +39,9 @@ class RunFailed(RuntimeError):
         self.trajectory = trajectory
         super().__init__(f"{trajectory.problem.name}: {trajectory.message}.")
 
+    def __reduce__(self):
+        return RunFailed, (self.trajectory,)
+
 
 def solve(
     problem: Problem,

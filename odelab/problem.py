@@ -165,7 +165,7 @@ class Problem:
     def __reduce__(self):
         """Pickle the right-hand side as its user wrote it; what is wrapped around it is made again."""
         fields = [getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "form"]
-        return Problem, (unwrapped(self.rhs), *fields[1:])
+        return Problem, (Pickled(unwrapped(self.rhs)), *fields[1:])
 
     def __repr__(self):
         t0, t1 = self.t_span
@@ -272,6 +272,19 @@ def returning_arrays(function) -> Callable:
 
     as_arrays.original = function
     return as_arrays
+
+
+class Pickled:
+    """A function as it goes into a pickle: by its name, or as the call `pickled_as` that makes it."""
+
+    def __new__(cls, function):
+        return super().__new__(cls) if hasattr(function, "pickled_as") else function
+
+    def __init__(self, function):
+        self.function = function
+
+    def __reduce__(self):
+        return self.function.pickled_as
 
 
 def unwrapped(function) -> Callable:

@@ -55,6 +55,14 @@ class Controller:
     def __repr__(self):
         return self.name
 
+    def __reduce__(self):
+        """Pickle the arguments it was made of; its functions, which no pickle takes, are made again."""
+        if self.law is not None:
+            return adaptive, (self.rtol, self.atol, self.law, self.first_step, self.max_step)
+        if self.h is not None:
+            return fixed, (self.h,)
+        return super().__reduce_ex__(2)
+
 
 def fixed(h: float) -> Controller:
     """Steps of size `h`; the last one is shortened to land on t1."""

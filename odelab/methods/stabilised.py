@@ -39,6 +39,9 @@ class StabilisedMethod:
     # What `odelab.core.integrate` asks of a tableau: two slopes come back from a step, the last at the new state.
     floats = (DAMPING, (0.0, 1.0), 0.0, 0.0, True, True)
 
+    def __reduce__(self):
+        return rkc2, (self.spectral_radius,)
+
     @functools.cached_property
     def estimate(self) -> Callable:
         """(rhs, params, t, u, slope, direction, fewest) -> (radius, direction for the next time, evaluations)."""
@@ -150,9 +153,9 @@ def rkc2(spectral_radius: float | Callable | None = None) -> StabilisedMethod:
 
     It may be too large, at the price of a few more stages, but not too small.
     """
-    if callable(spectral_radius):
-        return StabilisedMethod("RKC2", spectral_radius)
-    if spectral_radius is not None:
+    if spectral_radius is None:
+        return RKC2
+    if not callable(spectral_radius):
         if not (isinstance(spectral_radius, int | float | np.number) and 0 <= spectral_radius < math.inf):
             raise ValueError(
                 f"`spectral_radius` must be a number from 0 up or a function of (t, u, params), got "
@@ -167,5 +170,5 @@ def told_by(spectral_radius: Callable) -> StabilisedMethod:
     return StabilisedMethod("RKC2", spectral_radius)
 
 
-RKC2 = rkc2()
+RKC2 = StabilisedMethod("RKC2")
 TOLD = rkc2(0.0)

@@ -3,6 +3,7 @@
 State: (x_1..x_k, y_1..y_k, x'_1..x'_k, y'_1..y'_k). With softening e every squared distance has e^2 added to it.
 """
 
+import functools
 from collections.abc import Callable
 from itertools import combinations
 
@@ -36,34 +37,41 @@ def gravity_jacobian(u, masses, softening=0.0):
 
 def gravity_invariants(parts: Callable) -> tuple[Invariant, ...]:
     """Energy, linear and angular momentum; `parts(params)` gives the masses and the softening."""
-
-    def split(u, params):
-        masses, softening = parts(params)
-        bodies = len(masses)
-        return masses, softening, [u[i * bodies : (i + 1) * bodies] for i in range(4)]
-
-    def energy(t, u, params):
-        masses, softening, (x, y, p, q) = split(u, params)
-        total = sum(0.5 * m * (a * a + b * b) for m, a, b in zip(masses, p, q, strict=True))
-        for i, j in combinations(range(len(masses)), 2):
-            dx, dy = x[i] - x[j], y[i] - y[j]
-            total = total - masses[i] * masses[j] / maths.sqrt(dx * dx + dy * dy + softening * softening)
-        return total
-
-    def momentum_x(t, u, params):
-        masses, _, (_, _, p, _) = split(u, params)
-        return sum(m * a for m, a in zip(masses, p, strict=True))
-
-    def momentum_y(t, u, params):
-        masses, _, (_, _, _, q) = split(u, params)
-        return sum(m * b for m, b in zip(masses, q, strict=True))
-
-    def angular_momentum(t, u, params):
-        masses, _, (x, y, p, q) = split(u, params)
-        return sum(masses[i] * (x[i] * q[i] - y[i] * p[i]) for i in range(len(masses)))
-
     functions = (energy, momentum_x, momentum_y, angular_momentum)
-    return tuple(Invariant(function.__name__.replace("_", " "), function) for function in functions)
+    return tuple(
+        Invariant(function.__name__.replace("_", " "), functools.partial(function, parts)) for function in functions
+    )
+
+
+def split(parts, u, params):
+    """Masses, softening, and the rows x, y, x', y' of a state."""
+    masses, softening = parts(params)
+    bodies = len(masses)
+    return masses, softening, [u[i * bodies : (i + 1) * bodies] for i in range(4)]
+
+
+def energy(parts, t, u, params):
+    masses, softening, (x, y, p, q) = split(parts, u, params)
+    total = sum(0.5 * m * (a * a + b * b) for m, a, b in zip(masses, p, q, strict=True))
+    for i, j in combinations(range(len(masses)), 2):
+        dx, dy = x[i] - x[j], y[i] - y[j]
+        total = total - masses[i] * masses[j] / maths.sqrt(dx * dx + dy * dy + softening * softening)
+    return total
+
+
+def momentum_x(parts, t, u, params):
+    masses, _, (_, _, p, _) = split(parts, u, params)
+    return sum(m * a for m, a in zip(masses, p, strict=True))
+
+
+def momentum_y(parts, t, u, params):
+    masses, _, (_, _, _, q) = split(parts, u, params)
+    return sum(m * b for m, b in zip(masses, q, strict=True))
+
+
+def angular_momentum(parts, t, u, params):
+    masses, _, (x, y, p, q) = split(parts, u, params)
+    return sum(masses[i] * (x[i] * q[i] - y[i] * p[i]) for i in range(len(masses)))
 
 
 def nearest_pair(u):

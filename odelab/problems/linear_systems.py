@@ -29,7 +29,9 @@ def component_rhs(n: int):
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # for `inspect.getsource`
     names: dict = {}
     exec(compile(source, file, "exec"), names)
-    return names[f"linear_{n}_rhs"]
+    function = names[f"linear_{n}_rhs"]
+    function.pickled_as = (component_rhs, (n,))
+    return function
 
 
 def array_rhs(t, u, params):
@@ -57,6 +59,12 @@ def checked_matrix(matrix) -> np.ndarray:
     return result
 
 
+def linear_exact(start, t, params):
+    from scipy.linalg import expm
+
+    return expm(np.asarray(t, dtype=float)[..., None, None] * matrix_of(params)) @ start
+
+
 def linear(matrix=PRESS, u0=None) -> Problem:
     """u' = A u, from ones unless `u0` is given; without arguments a textbook's example, eigenvalues -1 and -1000."""
     default = matrix is PRESS
@@ -68,11 +76,6 @@ def linear(matrix=PRESS, u0=None) -> Problem:
     if start.shape != (n,):
         raise ValueError(f"`u0` must have {n} components, as many as `matrix` has rows, got shape {start.shape}.")
 
-    def exact(t, params):
-        from scipy.linalg import expm
-
-        return expm(np.asarray(t, dtype=float)[..., None, None] * matrix_of(params)) @ start
-
     small = n <= COMPONENTS
     return Problem(
         component_rhs(n) if small else array_rhs,
@@ -80,7 +83,7 @@ def linear(matrix=PRESS, u0=None) -> Problem:
         (0.0, 1.0),
         tuple(matrix.ravel().tolist()) if small else (matrix,),
         jacobian=linear_jacobian,
-        exact=exact,
+        exact=functools.partial(linear_exact, start),
         name="linear",
         about="Without arguments the example of W. H. Press, S. A. Teukolsky, W. T. Vetterling and B. P. Flannery, "
         "Numerical Recipes, section on stiff sets of equations: u = (2 e^-t - e^-1000t, e^-1000t - e^-t).",

@@ -5,6 +5,8 @@ state. A right-hand side is written as a loop, the form that compiled code runs 
 loops, so each carries the same formula spelled for NumPy as its attribute `array_form`.
 """
 
+import functools
+
 import numpy as np
 
 from odelab import maths
@@ -102,6 +104,16 @@ def heat_1d_jacobian(t, u, params):
     return sparse.diags_array((np.full(n, -2.0 * spread), beside, beside), offsets=(0, 1, -1)).tocsc()
 
 
+def heat_1d_exact(start, t, params):
+    from scipy.fft import dst
+
+    n = len(start)
+    mode = np.arange(1, n + 1)
+    rates = -4.0 * params[0] * (n + 1) ** 2 * np.sin(mode * np.pi / (2 * n + 2)) ** 2
+    decay = np.exp(np.asarray(t, dtype=float)[..., None] * rates)
+    return dst(dst(start, type=1) * decay, type=1) / (2 * n + 2)
+
+
 def heat_1d(n: int = 100, diffusivity: float = 1.0, u0=None) -> Problem:
     """u_t = diffusivity * u_ss at n grid points, u = 0 at both boundaries, from the parabola 4 s (1 - s) unless given.
 
@@ -113,22 +125,13 @@ def heat_1d(n: int = 100, diffusivity: float = 1.0, u0=None) -> Problem:
     start = 4.0 * place * (1.0 - place) if u0 is None else np.array(u0, dtype=float)
     if start.shape != (n,):
         raise ValueError(f"`u0` must have {n} components, one per grid point, got shape {start.shape}.")
-
-    def exact(t, params):
-        from scipy.fft import dst
-
-        mode = np.arange(1, n + 1)
-        rates = -4.0 * params[0] * (n + 1) ** 2 * np.sin(mode * np.pi / (2 * n + 2)) ** 2
-        decay = np.exp(np.asarray(t, dtype=float)[..., None] * rates)
-        return dst(dst(start, type=1) * decay, type=1) / (2 * n + 2)
-
     return Problem(
         heat_1d_rhs,
         start,
         (0.0, 0.1),
         (number("diffusivity", diffusivity),),
         jacobian=heat_1d_jacobian,
-        exact=exact,
+        exact=functools.partial(heat_1d_exact, start),
         name="heat_1d",
         about="The model problem of the method of lines: W. Hundsdorfer and J. G. Verwer, Numerical Solution of "
         "Time-Dependent Advection-Diffusion-Reaction Equations (2003), chapter I.",
@@ -162,11 +165,8 @@ def heat_1d_wave_array(t, u, params):
     return heat_1d_array(t, u - front, (diffusivity,)) - steepness * speed * (1.0 - front * front)
 
 
-def heat_1d_wave_exact(n):
-    def exact(t, params):
-        return wave(np.arange(1, n + 1) / (n + 1.0), np.asarray(t, dtype=float)[..., None], params)
-
-    return exact
+def heat_1d_wave_exact(n, t, params):
+    return wave(np.arange(1, n + 1) / (n + 1.0), np.asarray(t, dtype=float)[..., None], params)
 
 
 def heat_1d_wave(n: int = 100, diffusivity: float = 1.0, steepness: float = 5.0, speed: float = 1.0) -> Problem:
@@ -177,7 +177,7 @@ def heat_1d_wave(n: int = 100, diffusivity: float = 1.0, steepness: float = 5.0,
     """
     n = whole_number("n", n, 2)
     params = (number("diffusivity", diffusivity), number("steepness", steepness), number("speed", speed))
-    exact = heat_1d_wave_exact(n)
+    exact = functools.partial(heat_1d_wave_exact, n)
     return Problem(
         heat_1d_wave_rhs,
         exact(0.0, params),

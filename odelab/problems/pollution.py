@@ -1,5 +1,7 @@
 """POLLU: 20 species and 25 reactions of an air pollution model."""
 
+import functools
+
 import numpy as np
 
 from odelab.problem import Invariant, Problem
@@ -20,6 +22,7 @@ RATES = (
 START = {2: 0.2, 4: 0.04, 7: 0.1, 8: 0.3, 9: 0.01, 17: 0.007}  # the other species start at 0
 CARBON = {7: 1, 8: 1, 9: 2, 10: 1, 11: 2, 12: 1, 13: 2, 14: 1}
 NITROGEN = {1: 1, 2: 1, 13: 1, 15: 1, 19: 1, 20: 2}
+SULPHUR = {17: 1, 18: 1}
 
 
 def pollu_rhs(t, u, params):
@@ -94,13 +97,9 @@ def pollu_jacobian(t, u, params):
     return matrix
 
 
-def weighted(weights: dict[int, int]):
-    """The invariant that counts `weights[i]` atoms in species i."""
-
-    def count(t, u, params):
-        return sum(weight * u[i - 1] for i, weight in weights.items())
-
-    return count
+def weighted(weights: dict[int, int], t, u, params):
+    """The number of atoms where species i, counted from 1, holds `weights[i]` of them."""
+    return sum(weight * u[i - 1] for i, weight in weights.items())
 
 
 def pollu(rates=RATES) -> Problem:
@@ -115,9 +114,9 @@ def pollu(rates=RATES) -> Problem:
         params,
         jacobian=pollu_jacobian,
         invariants=(
-            Invariant("carbon: y7 + y8 + 2 y9 + y10 + 2 y11 + y12 + 2 y13 + y14", weighted(CARBON)),
-            Invariant("nitrogen: y1 + y2 + y13 + y15 + y19 + 2 y20", weighted(NITROGEN)),
-            Invariant("sulphur: y17 + y18", weighted({17: 1, 18: 1})),
+            Invariant("carbon: y7 + y8 + 2 y9 + y10 + 2 y11 + y12 + 2 y13 + y14", functools.partial(weighted, CARBON)),
+            Invariant("nitrogen: y1 + y2 + y13 + y15 + y19 + 2 y20", functools.partial(weighted, NITROGEN)),
+            Invariant("sulphur: y17 + y18", functools.partial(weighted, SULPHUR)),
         ),
         references=references("pollu", params == RATES),
         name="pollu",

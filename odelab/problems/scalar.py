@@ -1,5 +1,7 @@
 """Scalar stiff problems with known solutions: what a stability limit does, seen without any other difficulty."""
 
+import functools
+
 import numpy as np
 
 from odelab import maths
@@ -16,6 +18,10 @@ def dahlquist_rhs(t, u, params):
     return (rate * y,)
 
 
+def dahlquist_exact(start, t, params):
+    return states(start * np.exp(params[0] * np.asarray(t, dtype=float)))
+
+
 def rate_jacobian(t, u, params):
     """d/dy of every problem here that is linear in y with the slope `params[0]`."""
     return np.array([[params[0]]], dtype=float)
@@ -24,17 +30,13 @@ def rate_jacobian(t, u, params):
 def dahlquist(rate: float = -1.0, u0: float = 1.0) -> Problem:
     """y' = rate * y."""
     start = number("u0", u0)
-
-    def exact(t, params):
-        return states(start * np.exp(params[0] * np.asarray(t, dtype=float)))
-
     return Problem(
         dahlquist_rhs,
         [start],
         (0.0, 5.0),
         (number("rate", rate),),
         jacobian=rate_jacobian,
-        exact=exact,
+        exact=functools.partial(dahlquist_exact, start),
         name="dahlquist",
         about="G. Dahlquist, A special stability problem for linear multistep methods, BIT 3 (1963) 27-43: the test "
         "equation behind every stability region.",
@@ -102,23 +104,23 @@ def curtiss_hirschfelder_rhs(t, u, params):
     return (rate * (y - maths.cos(t)),)
 
 
+def curtiss_hirschfelder_exact(start, t, params):
+    (rate,) = params
+    t = np.asarray(t, dtype=float)
+    scale = rate / (rate * rate + 1.0)
+    return states(scale * (rate * np.cos(t) - np.sin(t)) + (start - scale * rate) * np.exp(rate * t))
+
+
 def curtiss_hirschfelder(rate: float = -50.0, u0: float = 0.0) -> Problem:
     """y' = rate * (y - cos t)."""
     start = number("u0", u0)
-
-    def exact(t, params):
-        (rate,) = params
-        t = np.asarray(t, dtype=float)
-        scale = rate / (rate * rate + 1.0)
-        return states(scale * (rate * np.cos(t) - np.sin(t)) + (start - scale * rate) * np.exp(rate * t))
-
     return Problem(
         curtiss_hirschfelder_rhs,
         [start],
         (0.0, 1.5),
         (number("rate", rate),),
         jacobian=rate_jacobian,
-        exact=exact,
+        exact=functools.partial(curtiss_hirschfelder_exact, start),
         name="curtiss_hirschfelder",
         about="C. F. Curtiss and J. O. Hirschfelder, Integration of stiff equations, Proc. Nat. Acad. Sci. 38 (1952) "
         "235-243, in the form of Hairer and Wanner, Solving ODEs II, section IV.1: the paper that named stiffness.",
