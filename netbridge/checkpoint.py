@@ -212,7 +212,7 @@ def rebuild(path: Path, header: dict, state: dict) -> Network:
     return net
 
 
-def check_tensors(path: Path, net: Network, state: dict) -> None:
+def check_tensors(path: Path | str, net: Network, state: dict) -> None:
     """Names, shapes and finiteness, before anything is loaded."""
     wanted = net.state_dict()
     missing, extra = sorted(wanted.keys() - state.keys()), sorted(state.keys() - wanted.keys())
@@ -227,7 +227,7 @@ def check_tensors(path: Path, net: Network, state: dict) -> None:
     refuse_unfinished(path, state)
 
 
-def refuse_unfinished(path: Path, state: dict) -> None:
+def refuse_unfinished(path: Path | str, state: dict) -> None:
     for name, tensor in state.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             count = int((~torch.isfinite(tensor)).sum())

@@ -33,7 +33,22 @@ class DataUnavailable(RuntimeError):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dataset:
-    """A training and a test set, whole in memory."""
+    """A training and a test set of images, whole in memory. `data.load`, `data.folder` and `data.dataset` make one.
+
+    name                        how logs and files call it
+    train_images, test_images   uint8 (N, channels, height, width)
+    train_labels, test_labels   int64 (N,): the number of each image's class in `names`
+    mean, std                   of each channel of the training images, with pixels from 0 to 1; networks are shown
+                                (pixels - mean) / std
+    names                       the classes
+
+    >>> from netbridge import data
+    >>> digits = data.load("digits")
+    >>> tuple(digits.train_images.shape), digits.names[int(digits.train_labels[0])]
+    ((1297, 3, 16, 16), '6')
+    >>> digits.normalised(digits.test_images[:4]).dtype
+    torch.float32
+    """
 
     name: str
     train_images: torch.Tensor
@@ -85,20 +100,50 @@ DATASETS = (*ORIGINS, "digits")
 
 
 def default_root() -> Path:
-    """Where data sets live unless told otherwise: $NETBRIDGE_DATA, or the user's cache folder."""
+    """Where data sets live unless told otherwise: $NETBRIDGE_DATA, or `netbridge` in the user's cache folder."""
     if folder := os.environ.get("NETBRIDGE_DATA"):
         return Path(folder).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netbridge"
+    return cache_folder() / "netbridge"
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def existing_root(root) -> Path:
+    """The folder of data sets; one that was named and is not there is more often a typing error than a wish."""
+    chosen = default_root() if root is None else Path(root).expanduser()
+    if not chosen.is_dir() and chosen.parent != cache_folder():
+        named = "$NETBRIDGE_DATA" if root is None else "`root` (--data-root)"
+        raise DataUnavailable(f"{named} = {str(chosen)!r} is not a folder; make it, or leave it out for the cache.")
+    return chosen
 
 
 def load(name: str, root=None, download: bool = True) -> Dataset:
-    """A data set by name; fetched on first use if `download`; else DataUnavailable names the remedies."""
+    """A data set by its name, checked by its digest.
+
+    name      "cifar10", "cifar100", "stl10", or "digits", which comes with scikit-learn
+    root      the folder of data sets; the files of this one lie in `root`/`name`. It must exist. Default: the folder
+              that $NETBRIDGE_DATA names, else `netbridge` in the user's cache, which is made if it is not there
+    download  False: do not fetch what is missing
+
+    Returns a `Dataset`. Raises ValueError for an unknown name, DataUnavailable where the images are not there and
+    cannot be had; its text names the remedies.
+
+    >>> from netbridge import data
+    >>> digits = data.load("digits")
+    >>> len(digits.train_images), len(digits.test_images), digits.mean[0]
+    (1297, 500, 0.30500...)
+    """
     if name not in DATASETS:
-        raise ValueError(f"`name` must be one of {list(DATASETS)}, got {name!r}.")
+        raise ValueError(
+            f"`name` must be one of {list(DATASETS)}, got {name!r}. For pictures of your own see data.folder and "
+            "data.dataset."
+        )
     if name == "digits":
         return dataset(name, decoding.digits(), decoding.DIGITS_NAMES)
     origin = ORIGINS[name]
-    folder = (default_root() if root is None else Path(root).expanduser()) / name
+    folder = existing_root(root) / name
     folder.mkdir(parents=True, exist_ok=True)
     ready = folder / f"{name}.safetensors"
     with filelock.FileLock(folder / "lock"):
@@ -177,10 +222,49 @@ def write_ready(path: Path, arrays: dict) -> None:
         save_file({part: arrays[part].contiguous() for part in PARTS}, unfinished, {"digest": digest_of(arrays)})
 
 
-def dataset(name: str, arrays: dict, names: tuple[str, ...]) -> Dataset:
-    mean, std = statistics(arrays["train_images"])
-    arrays = {part: arrays[part].long() if part.endswith("labels") else arrays[part] for part in PARTS}
-    return Dataset(name=name, mean=mean, std=std, names=names, **arrays)
+def dataset(name: str, arrays: dict, names) -> Dataset:
+    """A data set of one's own, from arrays in memory.
+
+    name    how logs and files shall call it
+    arrays  "train_images" and "test_images": uint8 (N, channels, height, width), tensors or NumPy arrays;
+            "train_labels" and "test_labels": whole numbers (N,) from 0 to len(names) - 1
+    names   the names of the classes
+
+    Returns a `Dataset`; mean and std per channel are those of the training images. Raises ValueError or TypeError where
+    the arrays do not fit together.
+
+    >>> import torch
+    >>> from netbridge import data
+    >>> images, labels = torch.randint(0, 256, (60, 3, 16, 16), dtype=torch.uint8), torch.arange(60) % 3
+    >>> arrays = {"train_images": images[:50], "train_labels": labels[:50]}
+    >>> arrays |= {"test_images": images[50:], "test_labels": labels[50:]}
+    >>> mine = data.dataset("mine", arrays, names=("red", "green", "blue"))
+    >>> mine.name, len(mine.mean)
+    ('mine', 3)
+    """
+    if missing := [part for part in PARTS if part not in arrays]:
+        raise ValueError(f"`arrays` must have {', '.join(PARTS)}; {', '.join(missing)} is missing.")
+    parts = {part: torch.as_tensor(arrays[part]) for part in PARTS}
+    for side in ("train", "test"):
+        images, labels = parts[f"{side}_images"], parts[f"{side}_labels"]
+        if images.dtype != torch.uint8:
+            raise TypeError(
+                f"`{side}_images` must be uint8, pixels from 0 to 255, got {images.dtype}. For images in [0, 1]: "
+                "(255 * images).round().to(torch.uint8)."
+            )
+        if images.ndim != 4 or labels.shape != images.shape[:1] or not len(labels):
+            raise ValueError(
+                f"`{side}_images` must be (N, channels, height, width) and `{side}_labels` (N,), got "
+                f"{tuple(images.shape)} and {tuple(labels.shape)}."
+            )
+        if labels.is_floating_point() or not 0 <= int(labels.min()) <= int(labels.max()) < len(names):
+            raise ValueError(
+                f"`{side}_labels` must be whole numbers from 0 to {len(names) - 1}, one of {len(names)} `names` each; "
+                f"got {labels.dtype} from {labels.min().item()} to {labels.max().item()}."
+            )
+        parts[f"{side}_labels"] = labels.long()
+    mean, std = statistics(parts["train_images"])
+    return Dataset(name=name, mean=mean, std=std, names=tuple(names), **parts)
 
 
 def statistics(images: torch.Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:

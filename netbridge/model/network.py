@@ -15,14 +15,17 @@ WEIGHTS = ("shared", "interpolated")
 
 
 class Stem(nn.Module):
-    """The first convolution; ImageNet's is 7x7 with two halvings. Before pre-activation blocks it stands alone."""
+    """The first convolution: 7x7 with stride 2 ("imagenet") or 3x3 ("cifar", "cifar-pooled"), with norm and ReLU.
 
-    def __init__(self, channels_in: int, width: int, imagenet: bool, post_activation: bool):
+    A max-pool follows in "imagenet" and "cifar-pooled". Before pre-activation blocks the convolution has no norm.
+    """
+
+    def __init__(self, channels_in: int, width: int, kind: str, post_activation: bool):
         super().__init__()
-        kernel, stride = (7, 2) if imagenet else (3, 1)
+        kernel, stride = (7, 2) if kind == "imagenet" else (3, 1)
         self.conv = nn.Conv2d(channels_in, width, kernel, stride, padding=kernel // 2, bias=False)
         self.bn = nn.BatchNorm2d(width) if post_activation else nn.Identity()
-        self.pooled, self.post_activation = imagenet, post_activation
+        self.pooled, self.post_activation = kind != "cifar", post_activation
 
     def forward(self, x):
         x = self.bn(self.conv(x))

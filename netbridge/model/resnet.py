@@ -45,7 +45,8 @@ def resnet(
 
     depth: 20, 32, 44, 56, 110 and any other 6n+2 (basic) or 29, 83, 164 and any other 9n+2 (bottleneck) for CIFAR; 18,
     34, 50, 101, 152 for ImageNet. Depths that could be either are ImageNet's unless family="cifar"; stem="cifar" gives
-    those the 3x3 stem. on=[...]: the controller on these blocks only (numbers or names), a step size of 1 elsewhere.
+    those the 3x3 stem, stem="cifar-pooled" a max-pool behind it. on=[...]: the controller on these blocks only (numbers
+    or names), a step size of 1 elsewhere.
     shortcut: "A" (zero padding, the default of basic CIFAR blocks) or "B" (1x1 projection).
     """
     family, shape = architecture(depth, bottleneck, family, widths)
@@ -56,7 +57,7 @@ def resnet(
         "num_classes": positive("num_classes", num_classes),
         "in_channels": positive("in_channels", in_channels),
         "post_activation": one_of("post_activation", post_activation, (True, False)),
-        "stem": one_of("stem", stem or family, ("cifar", "imagenet")),
+        "stem": one_of("stem", stem or family, ("cifar", "imagenet", "cifar-pooled")),
         "shortcut": one_of("shortcut", shortcut or usual_shortcut, ("A", "B")),
         "method": method_record(method),
         "depth_factor": positive("depth_factor", depth_factor),
@@ -75,7 +76,7 @@ def assemble(config: dict) -> Network:
     expansion = 4 if config["bottleneck"] else 1
     post = config["post_activation"]
     channels = config["widths"][0]
-    stem = Stem(config["in_channels"], channels, config["stem"] == "imagenet", post)
+    stem = Stem(config["in_channels"], channels, config["stem"], post)
     stages = []
     for number, (count, width) in enumerate(zip(config["blocks"], config["widths"], strict=True)):
         out = width * expansion

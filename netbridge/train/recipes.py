@@ -8,42 +8,79 @@ first, and bfloat16.
 """
 
 import dataclasses
+import difflib
+import math
 
 SCHEDULES, FLIPS = ("steps", "triangle", "cosine"), ("none", "random", "alternating")
+BORDERS, OPTIMIZERS = ("constant", "reflect"), ("sgd", "adamw")
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """One way to train; `dataclasses.replace` makes a variant."""
+    """One way to train, as data; `recipe(name, **changes)` makes a variant of a known one.
+
+    name            how logs and files call it
+    epochs          how often every training image is seen
+    batch           images per step
+    optimizer       "sgd" or "adamw"
+    lr              the largest learning rate
+    momentum        of SGD
+    nesterov        SGD with Nesterov's momentum
+    weight_decay    factor of the weights that is added to their gradient (SGD) or taken off them (AdamW)
+    decay_all       False: no decay of scales, shifts and biases, only of matrices and kernels
+    schedule        "steps": times `gamma` at the epochs `drops`; "triangle": from lr / 5 up to lr and down to 0;
+                    "cosine": from lr down to 0
+    drops, gamma    of the schedule "steps"
+    peak            share of the steps at which the triangle is highest
+    shift           pixels that an image may be moved each way when it is shown
+    border          what then comes in from the edge: "constant" (black) or "reflect" (the image mirrored)
+    flip            "none", "random", or "alternating": half of the images are mirrored in even epochs, the other
+                    half in odd ones
+    smoothing       label smoothing: this share of the target is spread over all classes
+    average         lookahead (Zhang et al. 2019): every five steps slow weights move towards the weights, and the
+                    weights start again from there; the slow weights are the result
+    small           pairs (share of the epochs, factor): up to that share, images are shrunk by that factor
+    bfloat16        compute in bfloat16 where the device can
+    evaluate_every  epochs between two looks at the test images; the last epoch is always tested
+    architectures   what a paper used the recipe for; changes nothing
+
+    >>> from netbridge import train
+    >>> short = train.recipe("short")
+    >>> short.epochs, short.lr, round(short.rate(step=0, steps_per_epoch=390), 3)
+    (14, 0.2, 0.04)
+    >>> train.recipe("short", lr=0.1, epochs=20).lr
+    0.1
+    """
 
     name: str
     epochs: int
     batch: int = 128
-    optimizer: str = "sgd"  # or "adamw"
+    optimizer: str = "sgd"
     lr: float = 0.1
     momentum: float = 0.9
     nesterov: bool = False
     weight_decay: float = 1e-4
-    decay_all: bool = True  # False spares scales, shifts and biases
+    decay_all: bool = True
     schedule: str = "steps"
-    drops: tuple[int, ...] = ()  # epochs at which the rate is multiplied by `gamma`
+    drops: tuple[int, ...] = ()
     gamma: float = 0.1
-    peak: float = 0.25  # share of the steps at which a triangle is highest
-    shift: int = 4  # pixels a crop may be off its place
-    border: str = "constant"  # what stands beyond the edge: black ("constant") or the picture mirrored ("reflect")
+    peak: float = 0.25
+    shift: int = 4
+    border: str = "constant"
     flip: str = "random"
-    smoothing: float = 0.0  # of the labels
-    average: bool = False  # every five steps the weights go back towards their running average
-    small: tuple[tuple[float, float], ...] = ()  # (share of the epochs, size): so long images are shrunk to that size
+    smoothing: float = 0.0
+    average: bool = False
+    small: tuple[tuple[float, float], ...] = ()
     bfloat16: bool = False
-    evaluate_every: int = 1  # epochs
-    architectures: str = "any"  # what a paper used the row for
+    evaluate_every: int = 1
+    architectures: str = "any"
 
     def __post_init__(self):
         for name in ("epochs", "batch", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
-        for name, allowed in (("schedule", SCHEDULES), ("flip", FLIPS), ("optimizer", ("sgd", "adamw"))):
+        choices = {"schedule": SCHEDULES, "flip": FLIPS, "border": BORDERS, "optimizer": OPTIMIZERS}
+        for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"`{name}` must be one of {list(allowed)}, got {getattr(self, name)!r}.")
 
@@ -53,8 +90,6 @@ class Recipe:
         if self.schedule == "steps":
             return self.lr * self.gamma ** sum(step // steps_per_epoch >= drop for drop in self.drops)
         if self.schedule == "cosine":
-            import math
-
             return self.lr * 0.5 * (1 + math.cos(math.pi * step / total))
         top = max(self.peak * total, 1.0)
         if step < top:
@@ -143,7 +178,22 @@ RECIPES = {
 
 
 def recipe(name: str, **changes) -> Recipe:
-    """A recipe by name, with changes."""
+    """A known recipe, with changes.
+
+    name     one of `RECIPES`: "short", "medium", "digits" of this project, "paper" and others of the papers' tables
+    changes  fields of `Recipe` to set otherwise, such as epochs=20 or lr=0.05
+
+    Returns the `Recipe`. Raises ValueError for an unknown name or value, TypeError for an unknown field.
+
+    >>> from netbridge import train
+    >>> train.recipe("short", epochs=20).epochs
+    20
+    """
     if name not in RECIPES:
         raise ValueError(f"`recipe` must be one of {list(RECIPES)}, got {name!r}.")
+    known = [field.name for field in dataclasses.fields(Recipe)]
+    if unknown := sorted(changes.keys() - set(known)):
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"did you mean `{near[0]}`? " if near else ""
+        raise TypeError(f"a recipe has no field `{unknown[0]}`; {hint}Its fields are {', '.join(known)}.")
     return dataclasses.replace(RECIPES[name], **changes)

@@ -107,6 +107,92 @@ def test_what_does_not_fit_is_named(change, words, tmp_path):
         nb.load_foreign(tmp_path / "weights.th")
 
 
+@pytest.mark.parametrize("form", ["file", "weights", "module"])
+def test_a_module_or_its_weights_do_as_well_as_a_file(form, tmp_path):
+    net = networks.lively(nb.resnet(14, widths=(4, 8, 8))).eval()
+    state = foreign_state(net)
+    torch.save(state, tmp_path / "weights.th")
+    module = nn.Module()
+    for name, tensor in state.items():
+        *place, leaf = name.split(".")
+        owner = module
+        for part in place:
+            if not hasattr(owner, part):
+                owner.add_module(part, nn.Module())
+            owner = getattr(owner, part)
+        owner.register_buffer(leaf, tensor)
+    again = nb.load_foreign({"file": tmp_path / "weights.th", "weights": state, "module": module}[form])
+    x = torch.randn(2, 3, 16, 16)
+    with torch.no_grad():
+        assert torch.equal(again(x), net(x))
+    with torch.no_grad():  # what was given stays as it was, whatever becomes of the copy
+        again.stem.conv.weight.zero_()
+    assert float(state["conv1.weight"].abs().sum()) > 0
+
+
+class TestPooledStem:
+    """3x3 convolutions with and without a max-pool behind them have the same weights and other outputs."""
+
+    @staticmethod
+    def net(stem):
+        return networks.lively(nb.resnet(18, stem=stem, widths=(4, 4, 8, 8))).eval()
+
+    def test_it_is_a_choice(self, tmp_path):
+        pooled = self.net("cifar-pooled")
+        torch.save(foreign_state(pooled), tmp_path / "resnet18.pt")
+        again = nb.load_foreign(tmp_path / "resnet18.pt", stem="cifar-pooled")
+        x = torch.randn(2, 3, 32, 32)
+        with torch.no_grad():
+            assert torch.equal(again(x), pooled(x))
+            assert again.stem(x).shape[2:] == (16, 16)
+            assert torch.equal(nb.load(nb.save(again, tmp_path / "ours"))(x), pooled(x))
+
+    def test_weights_that_do_not_tell_are_read_with_a_warning(self):
+        with pytest.warns(UserWarning, match=r'may have a max-pool.*stem="cifar-pooled"'):
+            net = nb.load_foreign(foreign_state(self.net("cifar-pooled")))
+        assert net.config["stem"] == "cifar"
+        assert nb.load_foreign(foreign_state(self.net("cifar")), stem="cifar").config["stem"] == "cifar"
+
+    @pytest.mark.parametrize(("layer", "stem"), [(nn.MaxPool2d(3, 2, 1), "cifar-pooled"), (nn.Identity(), "cifar")])
+    def test_a_module_tells(self, layer, stem):
+        state = foreign_state(self.net("cifar"))
+
+        class Theirs(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv1, self.maxpool = nn.Conv2d(3, 4, 3, bias=False), layer
+
+            def state_dict(self):
+                return state
+
+        assert nb.load_foreign(Theirs()).config["stem"] == stem
+
+    def test_a_stem_that_cannot_be(self):
+        with pytest.raises(ValueError, match=r"`stem` must be one of \['cifar', 'cifar-pooled'\].*3x3, got 'imagenet'"):
+            nb.load_foreign(foreign_state(self.net("cifar")), stem="imagenet")
+
+
+@pytest.mark.parametrize(
+    ("inner", "out", "words"),
+    [((8, 2, 3, 3), 32, r"grouped convolutions, as in ResNeXt \(4 groups"), ((8, 8, 3, 3), 16, "a wide bottleneck")],
+)
+def test_other_bottlenecks_are_refused_in_words(inner, out, words):
+    state = foreign_state(nb.resnet(29, widths=(4, 8, 8)))
+    state["layer1.0.conv2.weight"] = torch.zeros(inner)
+    state["layer1.0.conv3.weight"] = torch.zeros(out, inner[0], 1, 1)
+    with pytest.raises(ValueError, match=words):
+        nb.load_foreign(state)
+
+
+def test_a_whole_pickled_model_is_answered_in_one_plain_line(tmp_path):
+    torch.save(nn.Linear(2, 2), tmp_path / "whole.pt")
+    with pytest.raises(ValueError, match=r"asks for more than tensors \(a torch.nn.modules.linear.Linear\)") as caught:
+        nb.load_foreign(tmp_path / "whole.pt")
+    assert "\x1b" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "state_dict" in str(caught.value)
+
+
 @pytest.mark.parametrize("content", [[1, 2], {"state_dict": {"a": 3}}, {"a": "b"}])
 def test_no_dictionary_of_tensors(content, tmp_path):
     torch.save(content, tmp_path / "weights.th")

@@ -12,6 +12,7 @@ import torch
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import loop as train
+from netbridge.train.journal import Journal
 from studies.lab.measure import prepared
 from studies.step_control import results as results
 from studies.step_control import runs as runs
@@ -69,15 +70,15 @@ def test_a_kill_in_between_changes_nothing_and_no_network_is_trained_twice(tmp_p
     assert work(whole) == []
     assert len(trainings) == 2
 
-    real, epochs = train.Run.note, []
+    real, epochs = Journal.add, []
 
-    def killed(self, **numbers):
-        real(self, **numbers)
-        epochs.append(self.epoch)
+    def killed(self, record):
+        real(self, record)
+        epochs.append(record["epoch"])
         if len(epochs) in (1, 4):  # after the first epoch of one network, after the last of the other
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(train.Run, "note", killed)
+    monkeypatch.setattr(Journal, "add", killed)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             work(halved)
