@@ -1,12 +1,50 @@
 """The one source: an explicit step, and the loop that proposes, steps, judges and records.
 
-Every function here is closed: no imports, no module globals, helpers arrive as arguments. A state needs only `+`
+Every function here is closed: it uses no other package, and its helpers arrive as arguments. A state needs only `+`
 and multiplication by a number, so NumPy arrays and torch tensors (with gradients) run these functions as they are,
-and `odelab.compiled` hands the same functions to numba unchanged.
+and `odelab.engines.numba` compiles the same functions unchanged.
 
 The clock and the gain are two things: `dt` moves time, `h` multiplies the slope. For an ODE they are equal; a layer
 of a residual network has dt = 1, and h is whatever broadcasts over its features.
 """
+
+from typing import Any, NamedTuple
+
+
+class Tableau(NamedTuple):
+    """The numbers of an explicit Runge-Kutta method, as Python floats.
+
+    a           square rows: the weights of the slopes in each stage's state
+    b           the weights of the slopes in the new state
+    e           a row b - b_low for each estimate of the error (one, or a pair)
+    c           the stages' times, as parts of the step
+    embedded    whether the method estimates its error at all; without it, e is not used
+    fsal        first same as last: whether the last stage is evaluated at the new state
+    """
+
+    a: Any
+    b: Any
+    e: Any
+    c: Any
+    embedded: bool
+    fsal: bool
+
+
+class State(NamedTuple):
+    """Where a run stands; what `integrate` returns can be handed in again to go on.
+
+    t           the time
+    u           the state
+    slope       the right-hand side at (t, u), or anything where `fresh` is false
+    fresh       whether `slope` is known
+    memory      what the controller remembers
+    """
+
+    t: Any
+    u: Any
+    slope: Any
+    fresh: bool
+    memory: Any
 
 
 def combine(weights, slopes, count):
@@ -30,8 +68,7 @@ def combine(weights, slopes, count):
 def rk_step(combine, rhs, params, t, u, slope, dt, h, tableau):
     """One explicit Runge-Kutta step from `u`, whose slope is known: the new state, S = sum b_i k_i, errors and all k_i.
 
-    `tableau` is (a, b, e, c, embedded, fsal) with square rows of floats; e holds a row b - b_low for each estimate of
-    the error (one, or a pair). Without an embedded row no error is formed, and S stands in its place.
+    Without an embedded method no error is formed, and S stands in its place.
     """
     a, b, e, c, embedded, fsal = tableau
     stages = len(b)
@@ -42,7 +79,7 @@ def rk_step(combine, rhs, params, t, u, slope, dt, h, tableau):
         slopes.append(rhs(t + c[i] * dt, inner, params))
     mean_slope = combine(b, slopes, stages)
     u_new = u + h * mean_slope
-    if fsal:  # first same as last: the last stage was evaluated at the new state, which is kept bit for bit
+    if fsal:  # the last stage was evaluated at the new state, which is kept bit for bit
         u_new = inner
     errors = [mean_slope]
     if embedded:
@@ -50,38 +87,33 @@ def rk_step(combine, rhs, params, t, u, slope, dt, h, tableau):
     return u_new, mean_slope, errors, slopes
 
 
-def integrate(
-    step,
-    combine,
-    rhs,
-    params,
-    tableau,
-    propose,
-    judge,
-    project,
-    record,
-    carry,
-    memory,
-    t,
-    t1,
-    u,
-    slope,
-    fresh,
-    attempts,
-):
-    """Step from t to t1 in at most `attempts` attempts; time may run either way.
+def rk_step_of(combine, tableau):
+    """The step of one tableau, as `integrate` takes it."""
 
+    def step(rhs, params, t, u, slope, dt, h):
+        u_new, mean_slope, errors, slopes = rk_step(combine, rhs, params, t, u, slope, dt, h, tableau)
+        return u_new, mean_slope, errors, slopes, tableau.fsal
+
+    return step
+
+
+def integrate(step, rhs, params, propose, judge, project, record, carry, state, t1, attempts):
+    """Step from the time of `state` to t1 in at most `attempts` attempts; time may run either way.
+
+    step(rhs, params, t, u, slope, dt, h) -> (u_new, mean_slope, errors, slopes, fsal): one attempt; where `fsal` is
+                true, the last of the slopes is the right-hand side at u_new
+    rhs(t, u, params) -> slope
     propose(memory, t, t1, u, slope) -> (dt, h, memory)       before the step (feed-forward control)
     judge(memory, dt, errors, u, u_new) -> (accept, memory)   after it (feedback): 1 accept, 0 reject, -1 give up
     project(u) -> u                                           last, on the new state (a ReLU, a positivity)
     record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new) -> carry    once per accepted step
+    state       a `State`
 
-    `fresh` tells that `slope` is already the right-hand side at (t, u). Returns (status, t, u, slope, fresh, memory,
-    carry, rejected, evaluations) with status 0: attempts spent, 1: t1 reached, 2: the step fell below the spacing of
-    t, 3: given up by the judge. What is returned can be handed in again to go on.
+    Returns (status, state, carry, rejected, evaluations). The status is one of the first four of
+    `odelab.engines.Status`: 0 attempts spent, 1 reached t1, 2 the step fell below the spacing of t, 3 given up by the
+    judge.
     """
-    fsal = tableau[5]
-    stages = len(tableau[1])
+    t, u, slope, fresh, memory = state
     status = 0
     rejected = 0
     evaluations = 0
@@ -99,8 +131,8 @@ def integrate(
         if t_new == t:
             status = 2
             break
-        u_new, mean_slope, errors, slopes = step(combine, rhs, params, t, u, slope, dt, h, tableau)
-        evaluations += stages - 1
+        u_new, mean_slope, errors, slopes, fsal = step(rhs, params, t, u, slope, dt, h)
+        evaluations += len(slopes) - 1
         projected = project(u_new)
         accept, memory = judge(memory, dt, errors, u, projected)
         if accept < 0:
@@ -112,12 +144,12 @@ def integrate(
         carry = record(carry, memory, t, dt, h, u, slopes, mean_slope, projected)
         fresh = fsal and projected is u_new
         if fresh:
-            slope = slopes[stages - 1]
+            slope = slopes[-1]
         t = t_new
         u = projected
     if t == t1:
         status = 1
-    return status, t, u, slope, fresh, memory, carry, rejected, evaluations
+    return status, State(t, u, slope, fresh, memory), carry, rejected, evaluations
 
 
 def unprojected(u):

@@ -10,6 +10,7 @@ by following the errors of steps already taken, one step late. This one has lear
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -107,6 +108,7 @@ class LearnedController(nn.Module):
             needs_error=True,
             rtol=rtol,
             atol=atol,
+            error=control.error_of_step,
         )
 
     def extra_repr(self):
@@ -124,16 +126,17 @@ def forward_looking(weights, size: int, log_rtol: float):
 
     def propose(memory, t, t1, u, slope):
         settings, history, doubted = memory
-        offered = abs(history[0])
-        if history[5] == 0.0:
+        offered = abs(history.next_step)
+        if history.rejected == 0.0:
             if len(u) != size:
                 raise ValueError(f"this controller was trained for {size} components, not for {len(u)}.")
             learned = math.exp(min(float(step_size(np, weights, u[None], slope[None], tolerance)[1][0, 0]), LARGEST))
             doubted = doubted and learned > offered
             chosen = offered if doubted else min(max(learned, offered / TRUST), offered * TRUST)
-            history = (math.copysign(chosen, t1 - t), *history[1:])
-        dt, h, (settings, history) = control.propose_next((settings, history), t, t1, u, slope)
-        return dt, h, (settings, history, doubted)
+            history = history._replace(next_step=math.copysign(chosen, t1 - t))
+        memory = Memory(settings, history, doubted)
+        dt, h, _ = control.propose_next(memory, t, t1, u, slope)
+        return dt, h, memory
 
     return propose
 
@@ -143,11 +146,19 @@ def remembering(judge):
 
     def judged(memory, dt, errors, u, u_new):
         settings, history, doubted = memory
-        accept, (settings, history) = judge((settings, history), dt, errors, u, u_new)
-        return accept, (settings, history, doubted or accept == 0)
+        accept, (settings, history) = judge(control.Memory(settings, history), dt, errors, u, u_new)
+        return accept, Memory(settings, history, doubted or accept == 0)
 
     return judged
 
 
+class Memory(NamedTuple):
+    """The memory of an adaptive controller, and whether the learnt step was rejected of late."""
+
+    settings: control.Settings
+    history: control.History
+    doubted: bool
+
+
 def started(memory, evaluations):
-    return (*memory, False), evaluations
+    return Memory(*memory, False), evaluations

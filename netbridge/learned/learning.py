@@ -7,7 +7,6 @@ import torch
 
 import odelab
 from netbridge.learned.controller import LearnedController
-from odelab import core
 from odelab.control.controllers import SET_POINT, error_ratio
 
 STRETCH = 6.0  # loss of a step too long against one too short: the former is rejected, the latter merely small
@@ -121,9 +120,7 @@ def columnwise(problem):
 
 def attempt(rhs, problem, method, u, slope, h):
     with np.errstate(all="ignore"):
-        new, _, errors, _ = core.rk_step(
-            core.combine, rhs, problem.params, problem.t_span[0], u, slope, h, h, method.floats
-        )
+        new, _, errors, *_ = method.step(rhs, problem.params, problem.t_span[0], u, slope, h, h)
     return errors, new
 
 

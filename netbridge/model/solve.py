@@ -32,8 +32,8 @@ def fixed_tableau(method, frozen: bool):
 
     `frozen` asks every stage of the method for the slope at the step's own time, that is of the step's own block.
     """
-    a, b, e, c, _, _ = method.floats
-    return a, b, e, (0.0,) * len(c) if frozen else c, False, False
+    c = method.tableau.c
+    return method.tableau._replace(c=(0.0,) * len(c) if frozen else c, embedded=False, fsal=False)
 
 
 EULER = fixed_tableau(explicit.EULER, frozen=True)
@@ -82,7 +82,7 @@ class Layer:
 
     number: int = 0
     memory: Memory = START
-    tableau: tuple = EULER
+    tableau: core.Tableau = EULER
     refine: int = 1
     slope_at: Callable | None = None
     observation: Observation | None = None
@@ -95,11 +95,12 @@ def run_layer(block, layer: Layer, u, slope=None):
     With `slope`, which a block that opens a stage knows already, the step is a plain Euler step whatever the method.
     """
     tableau, refine = (layer.tableau, layer.refine) if slope is None else (EULER, 1)
-    step, project, observation = core.rk_step, block.project, layer.observation
+    step = plain = core.rk_step_of(core.combine, tableau)
+    project, observation = block.project, layer.observation
     record, carry = core.nothing_recorded, None
     if observation is not None:
         record, carry = observation.record, observation.carry
-    if len(tableau[1]) == 1 and refine == 1 and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
+    if len(tableau.b) == 1 and refine == 1 and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
         if observation is None:
             step = euler_in_place
         elif observation.step is not None:
@@ -110,7 +111,7 @@ def run_layer(block, layer: Layer, u, slope=None):
 
     def propose(memory, t, t1, u, slope):
         h, hidden = block.controller.propose(memory.hidden, u, slope)
-        if h is UNIT and step is not core.rk_step and holds_output(block):
+        if h is UNIT and step is not plain and holds_output(block):
             h = 1.0  # h * slope is then another tensor, and what a hook has kept is not overwritten
         elif h is not UNIT:
             check_step_size(h, slope, block.controller)
@@ -120,23 +121,24 @@ def run_layer(block, layer: Layer, u, slope=None):
         return 1, h, memory
 
     t = layer.number
-    _, _, u, _, _, layer.after, carry, _, _ = core.integrate(
-        step, core.combine, rhs, None, tableau, propose, accept, project, record, carry, layer.memory, t, t + 1,
-        u, slope, slope is not None, refine,
-    )  # fmt: skip
+    state = core.State(t, u, slope, slope is not None, layer.memory)
+    _, state, carry, _, _ = core.integrate(
+        step, rhs, None, propose, accept, project, record, carry, state, t + 1, refine
+    )
+    layer.after = state.memory
     if observation is not None:
         observation.carry = carry
-    return u
+    return state.u
 
 
-def euler_in_place(combine, rhs, params, t, u, slope, dt, h, tableau):
+def euler_in_place(rhs, params, t, u, slope, dt, h):
     """`odelab.core.rk_step` for Euler's method, bit for bit, with the sum in the memory of h * slope.
 
     For inference: where h is `UNIT` that is the slope's own memory, so a slope somebody keeps must be cloned first.
     """
     term = h * slope
     fits = term.shape == u.shape and term.dtype == u.dtype
-    return term.add_(u) if fits else u + term, slope, [slope], [slope]
+    return term.add_(u) if fits else u + term, slope, [slope], [slope], False
 
 
 def accept(memory, dt, error, u, u_new):

@@ -15,7 +15,7 @@ from netbridge.tracing import capture, graph
 from netbridge.tracing.norms import Recorder
 from netbridge.tracing.probe import Probe, instrument, visitor
 from netbridge.tracing.record import INCREMENT, SLOPE
-from odelab import core
+from odelab.methods.explicit import EULER
 
 
 @dataclasses.dataclass
@@ -45,15 +45,15 @@ class SolverTracer:
     def __call__(self, batch, recorder: Recorder):
         places, blocks, measured = Places(), self.network.blocks, set()
 
-        def step(combine, rhs, params, t, u, slope, dt, h, tableau):
+        def step(rhs, params, t, u, slope, dt, h):
             """`odelab.core.rk_step` for Euler; a plain step is measured and taken while its maps are in the cache."""
             k = len(places.names)
             if h is not solve.UNIT or u.shape != slope.shape or u.dtype != slope.dtype:
-                new, *rest = core.rk_step(combine, rhs, params, t, u, slope, dt, h, tableau)
+                new, *rest = EULER.step(rhs, params, t, u, slope, dt, h)
                 return blocks[k].project(new), *rest
             measured.add(k)
             new = recorder.advance(k, u, slope, blocks[k].project is torch.relu_, blocks[k].opens)
-            return new, slope, [slope], [slope]
+            return new, slope, [slope], [slope], False
 
         def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
             k = len(places.names)

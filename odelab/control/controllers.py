@@ -51,6 +51,7 @@ class Controller:
     first_step: float | None = None
     max_step: float = math.inf
     unseen: Callable[[Any], int] = lambda memory: 0
+    error: Callable[[Any], float] = control.no_error
 
     def __repr__(self):
         return self.name
@@ -71,7 +72,7 @@ def fixed(h: float) -> Controller:
     size = float(h)
 
     def start(run: Start):
-        return (run.t0, math.copysign(size, run.t1 - run.t0), 0.0), 0
+        return control.Counted(run.t0, math.copysign(size, run.t1 - run.t0), 0.0), 0
 
     return Controller(control.propose_counted, control.accept_finite, start, name=f"fixed(h={size:g})", h=size)
 
@@ -94,16 +95,17 @@ def adaptive(
         if value is not None and not (isinstance(value, int | float | np.number) and value > 0):
             raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
     judge = error_judge(chosen.smooth)
-    gains = tuple(float(gain) for gain in (*chosen.b, *chosen.a))
+    b1, b2, b3, a2, a3 = (float(gain) for gain in (*chosen.b, *chosen.a))
 
     def start(run: Start):
-        order = error_order(run.method)
+        order = run.method.error_order
         size, evaluations = (first_step, 0) if first_step is not None else initial_step(run, rtol, atol)
         size = math.copysign(min(size, max_step, abs(run.t1 - run.t0)), run.t1 - run.t0)
-        return (settings(order), (size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), evaluations
+        return control.Memory(settings(order), control.History(size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), evaluations
 
     def settings(order):
-        return (rtol, atol, float(order), order * math.log2(SET_POINT), *gains, float(max_step))
+        set_point = order * math.log2(SET_POINT)
+        return control.Settings(rtol, atol, float(order), set_point, b1, b2, b3, a2, a3, float(max_step))
 
     name = f"adaptive(rtol={rtol:g}, atol={atol if np.ndim(atol) else format(atol, 'g')}, law={chosen.name!r})"
     return Controller(
@@ -117,6 +119,7 @@ def adaptive(
         law=chosen,
         first_step=first_step,
         max_step=float(max_step),
+        error=control.error_of_step,
     )
 
 
@@ -125,11 +128,6 @@ def error_judge(smooth: bool) -> Callable:
     """One judge for all filters and one for the clipped laws, so that code compiled with it serves every tolerance."""
     limit = control.smooth_limiter(np.arctan) if smooth else control.clip
     return control.error_control(error_ratio, powers.log2, powers.exp2, limit, not smooth)
-
-
-def error_order(method: Method) -> int:
-    """k: the power of h that the error estimate falls with."""
-    return method.error_order
 
 
 def error_ratio(errors, u, u_new, rtol, atol):

@@ -1,20 +1,96 @@
 """What decides a step: `propose` before it, `judge` after it, each carrying its memory.
 
 Closed like `odelab.core`: these functions run in NumPy and in compiled code; what they need arrives as an argument or
-is bound by the function that makes them. Memory is a pair (settings, history) of plain tuples; history changes on
-acceptance only, so a rejected step leaves no trace but a smaller step.
+is bound by the function that makes them. A `Memory` is what an adaptive controller carries from step to step; the
+errors in its history change on acceptance only, so a rejected step leaves no trace but a smaller step.
 """
+
+import math
+from typing import Any, NamedTuple
+
+
+class Counted(NamedTuple):
+    """The memory of fixed steps: they end at t0 + n h."""
+
+    t0: float
+    h: float
+    n: float  # steps so far
+
+
+class Settings(NamedTuple):
+    """What does not change in the course of an adaptive run.
+
+    rtol, atol          the tolerance of a step; atol may be an array with one number per component
+    order               k, the power of the step size that the error estimate falls with
+    set_point           log2 theta^k, the error over its tolerance that the law aims at
+    b1, b2, b3, a2, a3  the law's exponents, as in `odelab.control.laws`
+    largest_step        steps are not to be larger, in size
+    """
+
+    rtol: float
+    atol: Any
+    order: float
+    set_point: float
+    b1: float
+    b2: float
+    b3: float
+    a2: float
+    a3: float
+    largest_step: float
+
+
+class History(NamedTuple):
+    """What an adaptive controller remembers of the steps before.
+
+    next_step   the size asked for next, with its sign
+    last_step   the size of the last accepted step; 0 at first
+    log_e1      log2 of the error of the last accepted step over its tolerance, against the set-point
+    log_e2      the same, one step before
+    log_r1      log2 of the ratio of the last two accepted steps
+    rejected    1.0 where the last attempt was rejected, else 0.0
+    error       the error over its tolerance of the last attempt
+    """
+
+    next_step: float
+    last_step: float
+    log_e1: float
+    log_e2: float
+    log_r1: float
+    rejected: float
+    error: float
+
+
+class Memory(NamedTuple):
+    """What an adaptive controller carries from step to step."""
+
+    settings: Settings
+    history: History
+
+
+def error_of_step(memory):
+    """The error over its tolerance of the last attempt."""
+    return memory.history.error
+
+
+def no_error(memory):
+    """Fixed steps have no error estimate."""
+    return math.nan
 
 
 def propose_counted(memory, t, t1, u, slope):
     """Fixed steps by counting: t0 + n h, never t += h, whose rounding would drift."""
-    t0, h, n = memory
+    dt = counted_size(memory.t0, memory.h, memory.n, t, t1)
+    return dt, dt, memory
+
+
+def counted_size(t0, h, n, t, t1):
+    """The size of the step from t to t0 + (n + 1) h, or to t1."""
     target = t0 + (n + 1.0) * h
     dt = target - t
     # A millionth of a step left over is rounding of (t1 - t0)/h, not a step of its own.
     if (t1 - target) / h <= 1e-6:
         dt = t1 - t
-    return dt, dt, memory
+    return dt
 
 
 def accept_finite(memory, dt, errors, u, u_new):
@@ -22,28 +98,29 @@ def accept_finite(memory, dt, errors, u, u_new):
     if (u_new - u_new).sum() != 0.0:  # NaN and infinity leave NaN
         return -1, memory
     t0, h, n = memory
-    return 1, (t0, h, n + 1.0)
+    return 1, Counted(t0, h, n + 1.0)
 
 
 def propose_next(memory, t, t1, u, slope):
-    """The step the last judgement asked for, stretched by up to 1 % to land on t1 rather than leave a sliver."""
-    settings, history = memory
-    dt = history[0]
+    """The step the last judgement asked for, or one that lands on t1."""
+    dt = landing_size(memory.history.next_step, memory.settings.largest_step, t, t1)
+    return dt, dt, memory
+
+
+def landing_size(dt, largest, t, t1):
+    """`dt`, stretched by up to 1 % to land on t1 rather than leave a sliver."""
     remaining = t1 - t
     if abs(remaining) <= 1.01 * abs(dt):
         dt = remaining
-        if abs(dt) > settings[9] * (1.0 + 1e-9):  # beyond the largest step by more than the rounding of t
+        if abs(dt) > largest * (1.0 + 1e-9):  # beyond the largest step by more than the rounding of t
             dt = 0.5 * dt
-    return dt, dt, memory
+    return dt
 
 
 def error_control(error_ratio, log2, exp2, limit, cautious):
     """The feedback half of every adaptive law, Söderlind (2003): a judge made of its helpers.
 
     A cautious judge does not let the step grow right after a rejection; the filters are not cautious.
-
-    settings = (rtol, atol, k, log2 theta^k, b1, b2, b3, a2, a3, largest step)
-    history = (next step, last accepted step, log2 e_{n-1}, log2 e_{n-2}, log2 h_{n-1}/h_{n-2}, was rejected, error)
     """
 
     def judge(memory, dt, errors, u, u_new):
@@ -52,12 +129,12 @@ def error_control(error_ratio, log2, exp2, limit, cautious):
         _, last, log_e1, log_e2, log_r1, rejected, _ = history
         ratio = error_ratio(errors, u, u_new, rtol, atol)
         if not ratio < 1e300:  # NaN or overflow: the step left the domain; try a much smaller one
-            return 0, (settings, (0.1 * dt, last, log_e1, log_e2, log_r1, 1.0, ratio))
+            return 0, Memory(settings, History(0.1 * dt, last, log_e1, log_e2, log_r1, 1.0, ratio))
         # e against the set-point theta = 0.9; an error of 1e-12 of the tolerance is as good as none.
         log_e = log2(max(ratio, 1e-12)) - set_point
         if ratio > 1.0:  # history rolls back: the elementary controller, whose factor is below theta here
             factor = limit(exp2(-log_e / order))
-            return 0, (settings, (dt * factor, last, log_e1, log_e2, log_r1, 1.0, ratio))
+            return 0, Memory(settings, History(dt * factor, last, log_e1, log_e2, log_r1, 1.0, ratio))
         log_r = 0.0
         if last != 0.0:
             log_r = log2(dt / last)
@@ -68,7 +145,7 @@ def error_control(error_ratio, log2, exp2, limit, cautious):
         proposed = dt * factor
         if abs(proposed) > largest:
             proposed = proposed * (largest / abs(proposed))
-        return 1, (settings, (proposed, dt, log_e, log_e1, log_r, 0.0, ratio))
+        return 1, Memory(settings, History(proposed, dt, log_e, log_e1, log_r, 0.0, ratio))
 
     return judge
 

@@ -2,3 +2,49 @@
 all.
 
 Text of kernels is written in `numba/`, ensembles run in `lanes/`; what comes out of a run is in `odelab.runs`."""
+
+import enum
+from typing import Any, Protocol
+
+
+class Status(enum.IntEnum):
+    """How a run, or a part of one, ended. The first four are what `odelab.core.integrate` returns."""
+
+    ATTEMPTS_SPENT = 0
+    REACHED = 1  # the end of the span
+    STEP_LOST = 2  # the step fell below the spacing of floating-point numbers near t
+    NOT_FINITE = 3  # the controller's judge gave up: the new state was not finite
+    INTERRUPTED = 4  # by Ctrl-C
+    WRONG_SHAPE = 5  # the right-hand side returned something that is not one real slope per component
+    EVENT = 6  # a terminal event ended the run
+    BLOW_UP = 7  # what a lost step or a state that is not finite turned out to be, looked at by `odelab.runs.diagnosis`
+
+    @property
+    def word(self) -> str:
+        """What a Trajectory or an Ensemble calls it."""
+        return {"ATTEMPTS_SPENT": "max_steps", "REACHED": "ok", "STEP_LOST": "step_too_small"}.get(
+            self.name, self.name.lower()
+        )
+
+
+class Engine(Protocol):
+    """What `odelab.engines.driver.run` asks of an engine.
+
+    problem, method, controller     what is run; the controller may be another than the user's, steered by the method
+    project     the user's projection of states, or None
+    name        what `Trajectory.engine` says
+    """
+
+    problem: Any
+    method: Any
+    controller: Any
+    project: Any
+    name: str
+
+    def begin(self) -> tuple[Any, int]:
+        """The `odelab.core.State` a run starts from, and the evaluations this took."""
+        ...
+
+    def advance(self, state: Any, attempts: int) -> Any:
+        """Go on from `state` for at most so many attempts; returns a `Chunk`, what was accepted and where it ended."""
+        ...

@@ -6,8 +6,11 @@ from collections.abc import Callable
 import numpy as np
 
 from odelab import core
+from odelab.control import feedback as control
+from odelab.core import State
+from odelab.engines import Status
 from odelab.engines.numba.jit import OPTIONS, jit
-from odelab.engines.python import INTERRUPTED, WRONG_ANSWER, Chunk, State, begin, checked_rhs
+from odelab.engines.python import Chunk, begin, checked_rhs
 from odelab.methods.tableau import Method
 from odelab.problem import ARRAY, IN_PLACE
 
@@ -53,31 +56,21 @@ class CompiledEngine:
         count = np.zeros(1, dtype=np.int64)
         carry = (count, t, h, u, slope, error)
         try:
-            status, *rest = self.advance_compiled(
-                self.params,
-                self.method.floats,
-                carry,
-                *state[4:],
-                state.t,
-                self.problem.t_span[1],
-                *state[1:4],
-                attempts,
+            status, state, rejected, evaluations = self.advance_compiled(
+                self.params, carry, state, self.problem.t_span[1], attempts
             )
+            word, k = "", int(count[0])
         except NumbaError as reason:
             raise NotCompilable(explained(self.problem.rhs, reason)) from None
         except (KeyboardInterrupt, SystemError, ShapeError) as stop:
             if isinstance(stop, SystemError) and not interrupted(stop):
                 raise
-            status = WRONG_ANSWER if isinstance(stop, ShapeError) else INTERRUPTED
+            status = Status.WRONG_SHAPE if isinstance(stop, ShapeError) else Status.INTERRUPTED
             k = int(count[0])
             if k:
                 state = State(float(t[k - 1] + h[k - 1]), u[k - 1], slope[k - 1], False, state.memory)
             word = f"{stop}, soon after t = {state.t:g}"
             rejected, evaluations = 0, (self.method.stages - 1) * k  # of the accepted steps at least
-        else:
-            t_end, u_end, slope_end, fresh, memory, rejected, evaluations = rest
-            word, k = "", int(count[0])
-            state = State(t_end, u_end, slope_end, fresh, memory)
         return Chunk(status, state, t[:k], h[:k], u[:k], slope[:k], error[:k], rejected, evaluations, word)
 
 
@@ -97,32 +90,17 @@ def compiled_advance(rhs, form, size, propose, judge, project, adaptive, step, s
     slope_of = stacked(jit(rhs, done), form, size)
     if steer is not None:
         propose, judge = steer(propose, judge, slope_of)
-    step, combine, integrate = (jit(f, done) for f in (step, core.combine, core.integrate))
+    step, integrate = jit(step, done), jit(core.integrate, done)
     propose, judge, project = (jit(f, done) for f in (propose, judge, project or core.unprojected))
-    record = jit(fill_row_with_error if adaptive else fill_row, done)
+    error_of = control.error_of_step if adaptive else control.no_error
+    record = jit(row_filler(jit(error_of_steered(jit(error_of)) if steer is not None else error_of)), done)
 
     @njit(**OPTIONS)
-    def advance(params, tableau, carry, memory, t, t1, u, slope, fresh, attempts):
-        status, t, u, slope, fresh, memory, carry, rejected, evaluations = integrate(
-            step,
-            combine,
-            slope_of,
-            params,
-            tableau,
-            propose,
-            judge,
-            project,
-            record,
-            carry,
-            memory,
-            t,
-            t1,
-            u,
-            slope,
-            fresh,
-            attempts,
+    def advance(params, carry, state, t1, attempts):
+        status, state, carry, rejected, evaluations = integrate(
+            step, slope_of, params, propose, judge, project, record, carry, state, t1, attempts
         )
-        return status, t, u, slope, fresh, memory, rejected, evaluations
+        return status, state, rejected, evaluations
 
     return advance
 
@@ -163,21 +141,30 @@ def component(t, u, params):
     return njit(**OPTIONS)(namespace["component"])
 
 
-def fill_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
-    count, times, sizes, states, slope_rows, _ = carry
-    i = count[0]
-    times[i] = t
-    sizes[i] = dt
-    states[i] = u_new
-    slope_rows[i] = mean_slope
-    count[0] = i + 1
-    return carry
+def row_filler(error_of):
+    """A `record` for `core.integrate` that writes what is known of a step into arrays."""
+
+    def fill_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+        count, times, sizes, states, slope_rows, error = carry
+        i = count[0]
+        times[i] = t
+        sizes[i] = dt
+        states[i] = u_new
+        slope_rows[i] = mean_slope
+        error[i] = error_of(memory)
+        count[0] = i + 1
+        return carry
+
+    return fill_row
 
 
-def fill_row_with_error(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
-    carry = fill_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new)
-    carry[5][carry[0][0] - 1] = memory[1][6]
-    return carry
+def error_of_steered(error_of):
+    """`error_of` for the memory of a stabilised method."""
+
+    def error(memory):
+        return error_of(memory.control)
+
+    return error
 
 
 def compiled_params(params):

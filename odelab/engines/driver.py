@@ -4,19 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab.engines.python import (
-    ATTEMPTS_SPENT,
-    GIVEN_UP,
-    INTERRUPTED,
-    REACHED,
-    STEP_LOST,
-    WRONG_ANSWER,
-    Chunk,
-    Record,
-    RightHandSideError,
-    State,
-    no_steps,
-)
+from odelab.core import State
+from odelab.engines import Engine, Status
+from odelab.engines.python import Chunk, Record, RightHandSideError, no_steps
 from odelab.runs import diagnosis, events
 from odelab.runs.dense import Dense
 from odelab.runs.points import Points
@@ -25,18 +15,18 @@ from odelab.runs.trajectory import Trajectory
 EVERYTHING = 1 << 62  # attempts: the engine chooses its own chunks
 
 
-def run(engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajectory:
+def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajectory:
     """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts."""
     problem = engine.problem
     parts: list[Part] = []
     points = None if dense else Points(engine, t_eval)
     watch = events.Watch(engine, watched, problem) if watched else None
-    status, spent, rejected, evaluations = ATTEMPTS_SPENT, 0, 0, 0
+    status, spent, rejected, evaluations = Status.ATTEMPTS_SPENT, 0, 0, 0
     state = State(problem.t_span[0], np.array(problem.u0), None, False, None)
     with np.errstate(all="ignore"):
         try:
             state, evaluations = engine.begin()
-            while status == ATTEMPTS_SPENT and spent < max_steps:
+            while status == Status.ATTEMPTS_SPENT and spent < max_steps:
                 chunk = engine.advance(state, min(engine_chunk(engine, watch, spent), max_steps - spent))
                 spent += chunk.steps + chunk.rejected
                 rejected += chunk.rejected
@@ -47,12 +37,12 @@ def run(engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajecto
                 status = chunk.status
                 if watch is not None and watch.ends(chunk, state, chunk.knots):
                     parts[-1] = Part(chunk, watch.cut(chunk.knots, chunk.u))
-                    status = events.TERMINAL
+                    status = Status.EVENT
                 state = chunk.state
         except KeyboardInterrupt:  # between two calls of the engine, or while events were looked for
-            status = INTERRUPTED
+            status = Status.INTERRUPTED
         except RightHandSideError as wrong:  # before the first step
-            status = WRONG_ANSWER
+            status = Status.WRONG_SHAPE
             parts.append(Part(no_steps(state, status, str(wrong))))
         if state.memory is not None:
             evaluations += engine.controller.unseen(state.memory)
@@ -86,12 +76,12 @@ def engine_chunk(engine, watch, spent) -> int:
 def finish(engine, parts, state: State, status, max_steps, rejected, evaluations, watch, t_eval, sparse):
     problem, method = engine.problem, engine.method
     last = parts[-1].chunk if parts else None
-    if hasattr(engine, "record") and status != events.TERMINAL:
+    if hasattr(engine, "record") and status != Status.EVENT:
         parts.clear()  # which look into the record
         record = engine.record()
     else:
         record = joined(problem, parts)
-    h = np.diff(record.t) if status == events.TERMINAL else record.h
+    h = np.diff(record.t) if status == Status.EVENT else record.h
     interpolant = None
     if sparse is not None:
         record = record._replace(u=None, slope=None)
@@ -119,7 +109,7 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
         engine=engine.name,
         events=watch.records() if watch is not None else (),
         interpolant=interpolant,
-        given_slope=record.slope if status != events.TERMINAL else with_cut_slope(record, h),
+        given_slope=record.slope if status != Status.EVENT else with_cut_slope(record, h),
         given_sai=record.sai,
         given_h_rho=record.h_rho,
     )
@@ -156,20 +146,20 @@ def with_cut_slope(record: Record, h):
 def name_the_end(trajectory, engine, chunk, state, status, max_steps, watch):
     """Set status and message; the message of a plain success is left to be found when it is asked for."""
     t = trajectory.step_t[-1]
-    if status == REACHED:
+    if status == Status.REACHED:
         return
-    if status == events.TERMINAL:
+    if status == Status.EVENT:
         trajectory.status, trajectory.message = "event", watch.message()
-    elif status == INTERRUPTED:
+    elif status == Status.INTERRUPTED:
         trajectory.status = "interrupted"
         trajectory.message = f"interrupted at t = {t:g}; what was computed until then is kept"
-    elif status == WRONG_ANSWER:
+    elif status == Status.WRONG_SHAPE:
         trajectory.status = "wrong_shape"
         trajectory.message = f"{chunk.word}; it must return one real slope per component of `u0`, at every t"
-    elif status in (STEP_LOST, GIVEN_UP):
+    elif status in (Status.STEP_LOST, Status.NOT_FINITE):
         attempted = last_attempt(engine, state)
         trajectory.status, trajectory.message = diagnosis.stopped(
-            engine.problem, engine.method, state, attempted, status == GIVEN_UP
+            engine.problem, engine.method, state, attempted, status == Status.NOT_FINITE
         )
     else:
         trajectory.status = "max_steps"

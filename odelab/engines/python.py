@@ -1,34 +1,18 @@
-"""The plain engine: the one source run by Python on NumPy arrays, a chunk of attempts at a time.
-
-An engine has two doors. `begin()` gives the state a run starts from; `advance(state, attempts)` goes on from a state
-and returns what was accepted. The driver (`odelab.engines.driver`) does the rest, for every engine alike. An engine
-that keeps the
-whole run itself hands it over by a third door, `record()`.
-"""
+"""The plain engine: the one source run by Python on NumPy arrays, a chunk of attempts at a time."""
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from odelab import core
 from odelab.control.controllers import Controller, Start
+from odelab.core import State
+from odelab.engines import Status
 from odelab.methods.tableau import Method
 from odelab.problem import Problem, array_form
 from odelab.stiffness import h_rho as stability
-
-ATTEMPTS_SPENT, REACHED, STEP_LOST, GIVEN_UP, INTERRUPTED, WRONG_ANSWER = range(6)
-
-
-class State(NamedTuple):
-    """Where a run stands; handed back to an engine to go on."""
-
-    t: float
-    u: Any
-    slope: Any
-    fresh: bool  # is `slope` the right-hand side at (t, u)?
-    memory: Any
 
 
 class Chunk(NamedTuple):
@@ -106,30 +90,23 @@ class PythonEngine:
 
     def advance(self, state: State, attempts: int) -> Chunk:
         rows: list = []
-        status, word, rejected, evaluations = INTERRUPTED, "", 0, 0
+        word, rejected, evaluations = "", 0, 0
         try:
-            status, t, u, slope, fresh, memory, _, rejected, evaluations = core.integrate(
+            status, state, _, rejected, evaluations = core.integrate(
                 self.method.step,
-                core.combine,
                 self.rhs,
                 self.problem.params,
-                self.method.floats,
                 self.controller.propose,
                 self.controller.judge,
                 self.project or core.unprojected,
                 self.keep,
                 rows,
-                state.memory,
-                state.t,
+                state,
                 self.problem.t_span[1],
-                state.u,
-                state.slope,
-                state.fresh,
                 attempts,
             )
-            state = State(t, u, slope, fresh, memory)
         except (KeyboardInterrupt, RightHandSideError) as stop:
-            status = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else WRONG_ANSWER
+            status = Status.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else Status.WRONG_SHAPE
             word = str(stop)
             evaluations = (self.method.stages - 1) * len(rows)  # of the accepted steps at least
             if rows:
@@ -143,12 +120,9 @@ class PythonEngine:
         h = np.array([row[1] for row in rows])
         u = np.array([row[2] for row in rows]).reshape(len(rows), size)
         slope = np.array([row[3] for row in rows]).reshape(len(rows), size)
-        error = np.array([self.error(row[4]) for row in rows])
+        error = np.array([self.controller.error(row[4]) for row in rows])
         h_rho = None if self.keep is keep_row else np.array([row[5] for row in rows])
         return Chunk(status, state, t, h, u, slope, error, rejected, evaluations, word, h_rho=h_rho)
-
-    def error(self, memory) -> float:
-        return memory[1][6] if self.controller.needs_error else float("nan")
 
 
 def begin(problem, method, controller, rhs) -> tuple[State, int]:

@@ -6,7 +6,8 @@ import numpy as np
 
 from odelab import core
 from odelab.control.controllers import Start, adaptive, fixed
-from odelab.engines.python import REACHED, STEP_LOST
+from odelab.core import State
+from odelab.engines import Status
 from odelab.methods import extension
 from odelab.methods.tableau import Method
 
@@ -63,8 +64,8 @@ def scipy_method(method: Method) -> type:
                 fixed(step) if step is not None else adaptive(rtol, atol, law, first_step=first_step, max_step=max_step)
             )
             slope = self.rhs(self.t, self.y, ())
-            self.state = (self.t, t_bound, self.y, slope, True)
-            self.memory, _ = self.controller.start(Start(method, self.rhs, (), t0, t_bound, self.y, slope))
+            memory, _ = self.controller.start(Start(method, self.rhs, (), t0, t_bound, self.y, slope))
+            self.state = State(self.t, self.y, slope, True, memory)
 
         def rhs(self, t, u, params):
             slope = np.array(self.fun(t, u), dtype=float)  # a copy: `fun` may reuse its answer
@@ -75,33 +76,24 @@ def scipy_method(method: Method) -> type:
         def _step_impl(self):
             accepted: list = []
             status = None
-            t, t1, u, slope, fresh = self.state
-            while not accepted and status not in (STEP_LOST, STEP_LOST + 1):
-                status, t, u, slope, fresh, self.memory, *_ = core.integrate(
-                    core.rk_step,
-                    core.combine,
+            while not accepted and status not in (Status.STEP_LOST, Status.NOT_FINITE):
+                status, self.state, *_ = core.integrate(
+                    method.step,
                     self.rhs,
                     (),
-                    method.floats,
                     self.controller.propose,
                     self.controller.judge,
                     core.unprojected,
                     keep_stages,
                     accepted,
-                    self.memory,
-                    t,
-                    t1,
-                    u,
-                    slope,
-                    fresh,
+                    self.state,
+                    self.t_bound,
                     1,
                 )
-            self.state = (t, t1, u, slope, fresh)
             if not accepted:
                 return False, self.TOO_SMALL_STEP
             self.last = accepted[0]
-            self.t, self.y = t, u
-            assert status != REACHED or t == self.t_bound
+            self.t, self.y = self.state.t, self.state.u
             return True, None
 
         def _dense_output_impl(self):

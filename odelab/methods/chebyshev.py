@@ -4,6 +4,10 @@ B. P. Sommeijer, L. F. Shampine and J. G. Verwer, RKC: an explicit solver for pa
 (1998) 315-326. Closed like `odelab.core`: NumPy, torch and numba run these functions as they are.
 """
 
+from typing import Any, NamedTuple
+
+DAMPING = 2.0 / 13.0
+
 
 def stage_number(h_rho):
     """The fewest stages stable for |h| rho: s = 1 + floor(sqrt(1.54 |h| rho + 1)), at least 2."""
@@ -42,18 +46,25 @@ def next_state(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
     return a * u + b * inner + c * older + d * rhs(time, inner, params) + e * slope
 
 
+class Gain(NamedTuple):
+    """What multiplies the slopes of a stabilised step: its size, and how many stages it takes."""
+
+    size: Any
+    stages: Any
+
+
 def chebyshev_step(chebyshev, first_states, next_state):
     """A step for `odelab.core.integrate`, made of its helpers."""
 
-    def rkc_step(combine, rhs, params, t, u, slope, dt, h, tableau):
+    def rkc_step(rhs, params, t, u, slope, dt, h):
         """One step from `u`, whose slope is known: the new state, S, the error, and the slopes at both ends.
 
-        `h` is (step size, number of stages); `tableau` begins with the damping. The inner states recur in three terms,
+        `h` is a `Gain`. The inner states recur in three terms,
         Y_j = (1 - mu - nu) u + mu Y_{j-1} + nu Y_{j-2} + h mu~ F_{j-1} + h gamma~ F_0, and their times with them;
         b_0 = b_1 = b_2 as in the authors' code.
         """
         size, stages = h
-        w0 = 1.0 + tableau[0] / (stages * stages)
+        w0 = 1.0 + DAMPING / (stages * stages)
         _, first, second = chebyshev(w0, stages)
         w1 = first / second
         b_older = 1.0 / (4.0 * w0 * w0)
@@ -81,6 +92,6 @@ def chebyshev_step(chebyshev, first_states, next_state):
         change = inner + (-1.0) * u
         end = rhs(t + dt, inner, params)
         error = (-0.8) * change + (0.4 * size) * (slope + end)
-        return inner, (1.0 / size) * change, [error], [slope, end]
+        return inner, (1.0 / size) * change, [error], [slope, end], True
 
     return rkc_step

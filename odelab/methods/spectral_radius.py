@@ -4,7 +4,11 @@ The non-linear power method and its use are those of the code of Sommeijer, Sham
 88 (1998) 315-326, Section 3). Closed like `odelab.core`; helpers are bound by the functions that make them.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
+
+from odelab.methods.chebyshev import Gain
 
 LIFE = 25.0  # accepted steps an estimate serves
 FEWEST, FEWEST_ANEW = 2, 8  # iterations; at first and after a rejection the old eigenvector may mislead
@@ -62,17 +66,41 @@ def carried_radius(rhs, params, t, u, slope, direction, fewest):
     return float(direction[0]), direction, 0
 
 
-def steering(estimate, stage_number, most_stable, life, again=FEWEST, anew=FEWEST_ANEW):
-    """What turns a controller's two halves into those of a method whose stages follow the spectral radius.
+class Steering(NamedTuple):
+    """What a controller remembers to keep the number of stages up to date.
 
-    Its memory is the controller's with one tuple at the end: (parameters, rho, eigenvector, age of rho in accepted
-    steps, most stages, stages of the step at hand, evaluations beyond those the driver counts).
+    params      the parameters of the right-hand side, which the estimate evaluates
+    radius      the spectral radius, as last estimated
+    direction   its eigenvector, where the next estimate begins
+    age         the accepted steps since then; negative where it is to be estimated anew
+    most        the largest number of stages allowed
+    stages      the number of stages of the step at hand
+    spent       evaluations made so far beyond those that `odelab.core.integrate` counts
     """
+
+    params: Any
+    radius: Any
+    direction: Any
+    age: float
+    most: float
+    stages: float
+    spent: float
+
+
+class Steered(NamedTuple):
+    """The memory of a steered controller: its own, and that of the stage number."""
+
+    control: Any
+    steering: Steering
+
+
+def steering(estimate, stage_number, most_stable, life, again=FEWEST, anew=FEWEST_ANEW):
+    """What turns a controller's two halves into those of a method whose stages follow the spectral radius."""
 
     def steer(propose, judge, rhs):
         def propose_stable(memory, t, t1, u, slope):
-            dt, h, inner = propose(memory[:-1], t, t1, u, slope)
-            params, rho, direction, age, most, _, spent = memory[-1]
+            dt, h, control = propose(memory.control, t, t1, u, slope)
+            params, rho, direction, age, most, _, spent = memory.steering
             if age < 0.0 or age >= life:
                 fewest = anew if age < 0.0 else again
                 rho, direction, evaluations = estimate(rhs, params, t, u, slope, direction, fewest)
@@ -85,17 +113,18 @@ def steering(estimate, stage_number, most_stable, life, again=FEWEST, anew=FEWES
                 needed = int(most)
                 h = h * (most_stable(needed) / (abs(dt) * rho))
                 dt = h
-            return dt, (h, needed), (*inner, (params, rho, direction, age, most, float(needed), spent))
+            steering = Steering(params, rho, direction, age, most, float(needed), spent)
+            return dt, Gain(h, needed), Steered(control, steering)
 
         def judge_stable(memory, dt, errors, u, u_new):
-            accept, inner = judge(memory[:-1], dt, errors, u, u_new)
-            params, rho, direction, age, most, stages, spent = memory[-1]
+            accept, control = judge(memory.control, dt, errors, u, u_new)
+            params, rho, direction, age, most, stages, spent = memory.steering
             spent += stages - 1.0
             if accept == 1:
                 age += 1.0
             elif age > 0.0:
                 age = -1.0  # rejected with an old estimate: look again
-            return accept, (*inner, (params, rho, direction, age, most, stages, spent))
+            return accept, Steered(control, Steering(params, rho, direction, age, most, stages, spent))
 
         return propose_stable, judge_stable
 

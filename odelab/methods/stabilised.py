@@ -7,12 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odelab import core
 from odelab.control.controllers import Controller, Start
 from odelab.methods import chebyshev
 from odelab.methods import spectral_radius as radius
 
-DAMPING = 2.0 / 13.0
 UNLIMITED = 1e9
 SMALLEST = 1e-9  # rtol: the steps are then held to 1e-11, little above what rounding makes of many stages
 
@@ -36,8 +34,6 @@ class StabilisedMethod:
     fsal = True
     error_order = 3
     step = staticmethod(chebyshev.chebyshev_step(chebyshev.chebyshev, chebyshev.first_states, chebyshev.next_state))
-    # What `odelab.core.integrate` asks of a tableau: two slopes come back from a step, the last at the new state.
-    floats = (DAMPING, (0.0, 1.0), 0.0, 0.0, True, True)
 
     def __reduce__(self):
         return rkc2, (self.spectral_radius,)
@@ -77,20 +73,28 @@ class StabilisedMethod:
             memory, evaluations = controller.start(run)
             most = UNLIMITED
             if controller.needs_error:
-                (rtol, atol, *laws), *history = memory
+                rtol, atol = memory.settings.rtol, memory.settings.atol
                 factor = calibration(rtol)
-                memory = ((factor * rtol, factor * atol, *laws), *history)
+                memory = memory._replace(settings=memory.settings._replace(rtol=factor * rtol, atol=factor * atol))
                 most = float(round(math.sqrt(factor * rtol / (10.0 * np.finfo(float).eps))))
-            return (*memory, (run.params, 0.0, self.direction(run.slope0), -1.0, most, 0.0, 0.0)), evaluations
+            steering = radius.Steering(run.params, 0.0, self.direction(run.slope0), -1.0, most, 0.0, 0.0)
+            return radius.Steered(memory, steering), evaluations
 
-        return dataclasses.replace(controller, propose=propose, judge=judge, start=start, unseen=unseen)
+        return dataclasses.replace(
+            controller,
+            propose=propose,
+            judge=judge,
+            start=start,
+            unseen=unseen,
+            error=lambda memory: controller.error(memory.control),
+        )
 
     def one_step(self, rhs, params, t, u, h):
         """The state after a step of size h from u."""
         slope = rhs(t, u, params)
         rho = self.estimate(rhs, params, t, u, slope, self.direction(slope), radius.FEWEST_ANEW)[0]
         stages = chebyshev.stage_number(min(abs(h) * rho, 1e9))
-        return self.step(core.combine, rhs, params, t, u, slope, h, (h, stages), self.floats)[0]
+        return self.step(rhs, params, t, u, slope, h, chebyshev.Gain(h, stages))[0]
 
     def given_radius(self, problem, t, u) -> float | None:
         """The spectral radius its user gave, at a state; None where it is estimated."""
@@ -123,7 +127,7 @@ class StabilisedMethod:
 
 def scaling(stages):
     """w0 and w1 of R_s(z) = a_s + b_s T_s(w0 + w1 z)."""
-    w0 = 1.0 + DAMPING / (stages * stages)
+    w0 = 1.0 + chebyshev.DAMPING / (stages * stages)
     _, first, second = chebyshev.chebyshev(w0, stages)
     return w0, first / second
 
@@ -145,7 +149,7 @@ def calibration(rtol: float) -> float:
 
 
 def unseen(memory) -> int:
-    return int(memory[-1][-1])
+    return int(memory.steering.spent)
 
 
 def rkc2(spectral_radius: float | Callable | None = None) -> StabilisedMethod:

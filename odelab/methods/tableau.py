@@ -67,7 +67,11 @@ class Method:
                 self._check(row, getattr(self, row), order)
         self._keep_extension(keep)
 
-    step = staticmethod(core.rk_step)
+    @functools.cached_property
+    def step(self):
+        """One attempt, as `odelab.core.integrate` takes it."""
+        return core.rk_step_of(core.combine, self.tableau)
+
     steer = None  # a method whose stages follow the spectral radius puts a hand on the controller
 
     def steered(self, controller, rhs):
@@ -75,7 +79,7 @@ class Method:
 
     def one_step(self, rhs, params, t, u, h):
         """The state after a step of size h from u."""
-        return core.rk_step(core.combine, rhs, params, t, u, rhs(t, u, params), h, h, self.floats)[0]
+        return self.step(rhs, params, t, u, rhs(t, u, params), h, h)[0]
 
     def _keep_extension(self, keep):
         ends = self.stages + (0 if self.fsal else 1)  # the stages and the slope at the new state
@@ -154,11 +158,11 @@ class Method:
         return min(self.order, self.order_low) + 1
 
     @functools.cached_property
-    def floats(self) -> tuple:
-        """The tableau as `odelab.core.rk_step` takes it: square rows of Python floats."""
+    def tableau(self) -> core.Tableau:
+        """The coefficients as `odelab.core.rk_step` takes them: square rows of Python floats."""
         rows = tuple(tuple(map(float, row)) for row in self.square)
         e = tuple(tuple(map(float, row)) for row in self.e)
-        return rows, tuple(map(float, self.b)), e, tuple(map(float, self.c)), self.embedded, self.fsal
+        return core.Tableau(rows, tuple(map(float, self.b)), e, tuple(map(float, self.c)), self.embedded, self.fsal)
 
     @functools.cached_property
     def extra_floats(self) -> tuple:

@@ -97,7 +97,7 @@ def effective_slopes(trajectory) -> np.ndarray:
     if not isinstance(method, Method):
         return np.diff(u, axis=0) / np.asarray(h)[:, None]
     stages = stage_slopes(trajectory.problem, method, t[:-1], u[:-1], h, end=False)
-    return stages @ np.array(method.floats[1])
+    return stages @ np.array(method.tableau.b)
 
 
 def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndarray:
@@ -118,7 +118,7 @@ def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndar
 
 def _slopes(rhs, params, method, t, u, h, end):
     with np.errstate(all="ignore"):
-        u_new, _, _, slopes = core.rk_step(core.combine, rhs, params, t, u, rhs(t, u, params), h, h, method.floats)
+        u_new, _, _, slopes, _ = method.step(rhs, params, t, u, rhs(t, u, params), h, h)
         if end:
             slopes = extension.finish_stages(core.combine, rhs, params, method, t, u, h, u_new, slopes)
     return np.array(slopes)

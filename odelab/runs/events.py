@@ -14,7 +14,6 @@ from odelab.problem import accepted_counts, ignoring_params, signature_of
 from odelab.runs import roots
 from odelab.runs.dense import BATCH, Dense
 
-TERMINAL = 100  # a run's end, beside the engine's own
 TRIED = 5  # values of g on a batch that are compared with g alone, before it is trusted with batches
 SIMULTANEOUS = 8  # spacings of t: events nearer to each other than this happen together
 PLACES = np.concatenate([roots.NODES[1:-1], roots.PROBES])  # of a step, beside its ends

@@ -27,7 +27,7 @@ def twin_stages(method) -> tuple[int, int] | None:
     if not isinstance(method, Method) or not method.fsal:
         return None
     last = method.stages - 1
-    times = method.floats[3]
+    times = method.tableau.c
     twins = [i for i in range(1, last) if times[i] == times[last]]
     return (twins[-1], last) if twins else None
 
@@ -58,7 +58,7 @@ def from_stages(method: Method, u, h, slopes):
     first, last = twins
     h = np.asarray(h)[..., None]
     # As they were rounded when the slopes were taken there: their difference is exact, that of their formulas is not.
-    states = [u + h * core.combine(method.floats[0][i], slopes, i) for i in twins]
+    states = [u + h * core.combine(method.tableau.a[i], slopes, i) for i in twins]
     stiff = np.linalg.norm(h * (slopes[last] - slopes[first]), axis=-1)
     apart = np.linalg.norm(states[1] - states[0], axis=-1)
     told = apart > APART * np.linalg.norm(u, axis=-1)

@@ -3,7 +3,6 @@
 import numpy as np
 
 import odelab as ol
-from odelab import core
 
 EXPLICIT = tuple(ol.METHODS.values())
 EMBEDDED = tuple(method for method in EXPLICIT if method.embedded)
@@ -41,7 +40,7 @@ class Recorder:
 
 def one_step(method, rhs, t, u, h, params=()):
     """The core's step from u at t: (new state, S, errors, slopes)."""
-    return core.rk_step(core.combine, rhs, params, t, u, rhs(t, u, params), h, h, method.floats)
+    return method.step(rhs, params, t, u, rhs(t, u, params), h, h)[:4]
 
 
 def replayed(sizes):

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odelab.engines.lanes.result import BLOW_UP, NOT_FINITE, STEP_TOO_SMALL, Found
+from odelab.engines import Status
+from odelab.engines.lanes.result import Found
 from odelab.problem import array_form
 from odelab.runs import diagnosis
 
@@ -19,7 +20,7 @@ COMPARED = 16  # of them evaluated alone too, before a right-hand side is truste
 
 def diagnose(found: Found, starts, sets, problem, method, controller):
     """Put the causes of lost runs in the place of what their lanes could tell."""
-    lost = np.flatnonzero((found.statuses == STEP_TOO_SMALL) | (found.statuses == NOT_FINITE))
+    lost = np.flatnonzero((found.statuses == Status.STEP_LOST) | (found.statuses == Status.NOT_FINITE))
     lost = lost[np.isfinite(starts[lost]).all(axis=1) & np.isfinite(sets[lost]).all(axis=1)]
     direction = np.sign(problem.t_span[1] - problem.t_span[0])
     with np.errstate(all="ignore"), contextlib.suppress(KeyboardInterrupt):  # what lanes tell is an answer, too
@@ -31,7 +32,9 @@ def diagnose(found: Found, starts, sets, problem, method, controller):
             gave_up = controller.h is not None
             failed, overflowed = failures(problem, method, t, u, params, step, (1,) if gave_up else diagnosis.AHEAD)
             blown = grown | (overflowed & gave_up)
-            found.statuses[some] = np.where(blown, BLOW_UP, np.where(failed, NOT_FINITE, STEP_TOO_SMALL))
+            found.statuses[some] = np.where(
+                blown, Status.BLOW_UP, np.where(failed, Status.NOT_FINITE, Status.STEP_LOST)
+            )
 
 
 def two_at_least(places):

@@ -3,7 +3,8 @@
 import numpy as np
 
 from odelab._solve import solve
-from odelab.engines.lanes.result import NOT_FINITE, STATUSES, Found, nothing_found
+from odelab.engines import Status
+from odelab.engines.lanes.result import STATUSES, Found, nothing_found
 
 
 def one_by_one(
@@ -14,7 +15,7 @@ def one_by_one(
     found = nothing_found(starts, problem.t_span[0], t_eval, maxima)
     for i in range(len(starts)):
         if not (np.isfinite(starts[i]).all() and (params is None or np.isfinite(params[i]).all())):
-            found.statuses[i] = NOT_FINITE
+            found.statuses[i] = Status.NOT_FINITE
             continue
         one = problem.replace(u0=starts[i], params=problem.params if params is None else tuple(params[i].tolist()))
         run = solve(one, method, controller, t_eval=t_eval, engine=engine, max_steps=max_steps, throw=False)

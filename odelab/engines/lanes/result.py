@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.control.controllers import Controller
+from odelab.engines import Status
 from odelab.problem import Problem
 
-STATUSES = ("interrupted", "ok", "max_steps", "step_too_small", "not_finite", "blow_up", "wrong_shape")
-INTERRUPTED, OK, MAX_STEPS, STEP_TOO_SMALL, NOT_FINITE, BLOW_UP, WRONG_SHAPE = range(len(STATUSES))
+STATUSES = tuple(status.word for status in Status)
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -27,7 +27,7 @@ class Ensemble:
     t: np.ndarray
     steps: np.ndarray
     rejected: np.ndarray
-    codes: np.ndarray  # (N,) places in STATUSES
+    codes: np.ndarray  # (N,) each a `odelab.engines.Status`
     problem: Problem
     method: Any
     controller: Controller
@@ -44,12 +44,12 @@ class Ensemble:
     @property
     def ok(self) -> bool:
         """Did every run get through?"""
-        return bool((self.codes == OK).all())
+        return bool((self.codes == Status.REACHED).all())
 
     @property
     def failed(self) -> np.ndarray:
         """The places of the runs that did not get through."""
-        return np.flatnonzero(self.codes != OK)
+        return np.flatnonzero(self.codes != Status.REACHED)
 
     @property
     def message(self) -> str:
@@ -58,7 +58,9 @@ class Ensemble:
         for code, name in enumerate(STATUSES):
             places = np.flatnonzero(self.codes == code)
             if places.size:
-                where = "" if code == OK else f" (the first is run {places[0]}, at t = {self.t[places[0]]:g})"
+                where = (
+                    "" if code == Status.REACHED else f" (the first is run {places[0]}, at t = {self.t[places[0]]:g})"
+                )
                 parts.append(f"{places.size} {name}{where}")
         return ", ".join(parts) or "no runs"
 
@@ -82,7 +84,7 @@ class Found(NamedTuple):
     ends: np.ndarray  # (N, n)
     times: np.ndarray  # (N,)
     counts: np.ndarray  # (N, 2): accepted, rejected
-    statuses: np.ndarray  # (N,) places in STATUSES
+    statuses: np.ndarray  # (N,) each a `odelab.engines.Status`
     maxima: np.ndarray | None  # (N, 2): SAI, h rho
     points: np.ndarray | None  # (N, len(t_eval), n)
 
@@ -94,7 +96,7 @@ def nothing_found(starts, t0: float, t_eval, maxima: bool) -> Found:
         starts.copy(),
         np.full(count, t0),
         np.zeros((count, 2), np.int64),
-        np.full(count, INTERRUPTED, np.int8),
+        np.full(count, Status.INTERRUPTED, np.int8),
         np.full((count, 2), np.nan) if maxima else None,
         None if t_eval is None else np.full((count, len(t_eval), n), np.nan),
     )

@@ -10,6 +10,7 @@ Where few components leave the processor waiting for one attempt's chain of oper
 by side in the text, operation by operation: `_a` are the lanes of the lower half, `_b` those of the upper.
 """
 
+from odelab.engines import Status
 from odelab.engines.lanes import inside
 from odelab.engines.numba import law_text as laws
 from odelab.engines.numba import root, stages
@@ -18,8 +19,7 @@ from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import components
 from odelab.stiffness.h_rho import twin_stages
 
-INTERRUPTED, REACHED, ATTEMPTS_SPENT, STEP_LOST, NOT_FINITE = range(5)  # how a trajectory ended
-CODES = "REACHED, ATTEMPTS_SPENT, STEP_LOST, NOT_FINITE = range(1, 5)"
+CODES = "\n".join(f"{status.name} = {status.value}" for status in Status)
 NOBODY, RETIRED = -1, -2  # instead of a trajectory's index: waiting for one, the queue is empty
 BEYOND = 1 << 52  # counted steps: past t1, so that a retired lane stands still
 MANY_COMPONENTS = 5  # from here on one attempt keeps the processor busy
@@ -109,9 +109,7 @@ def settings(request: Request) -> list[str]:
     atol = ["atol = tolerance[0]"]
     if request.vector_tolerance:
         atol = [f"atol{i} = tolerance[{i}]" for i in range(request.n)]
-    largest = "largest" if request.limited else "math.inf"
-    limits = f"limits = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {largest})"
-    return [*(f"{name} = settings[{i}]" for i, name in enumerate(names)), *atol, *([limits] if request.law else [])]
+    return [*(f"{name} = settings[{i}]" for i, name in enumerate(names)), *atol]
 
 
 def handed_in(request: Request) -> list[str]:
@@ -236,8 +234,9 @@ def attempt(request: Request, tag: str, place: str) -> list[str]:
 
 def proposed(request: Request, tag: str, place: str) -> str:
     if request.law:
-        return f"propose((limits, (dt[{place}],)), t{tag}, t1, 0.0, 0.0)[0]"
-    return f"propose((t0, given_step, np.float64(accepted[{place}])), t{tag}, t1, 0.0, 0.0)[0]"
+        largest = "largest" if request.limited else "math.inf"
+        return f"propose(dt[{place}], {largest}, t{tag}, t1)"
+    return f"propose(t0, given_step, np.float64(accepted[{place}]), t{tag}, t1)"
 
 
 def judged_fixed(n: int, tag: str, place: str) -> list[str]:

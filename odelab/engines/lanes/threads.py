@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from odelab.engines import Status
 from odelab.engines.compiled import interrupted
 from odelab.engines.lanes import text as lanes
-from odelab.engines.lanes.result import INTERRUPTED, Found, nothing_found
+from odelab.engines.lanes.result import Found, nothing_found
 from odelab.engines.numba.request import Request, request_for
 
 SLICE = 0.05  # seconds a kernel runs before it looks up, for Ctrl-C and the progress line
@@ -63,7 +64,7 @@ def run(compiled: Callable, task: Task, starts, params, threads: int | None, rep
         work_through(compiled, task, queue, portion, starts, params, found, stop, told)
 
     def tell():
-        report(int((found.statuses != INTERRUPTED).sum()), len(starts))
+        report(int((found.statuses != Status.INTERRUPTED).sum()), len(starts))
 
     with ThreadPoolExecutor(max(count - 1, 1)) as pool:
         others = [pool.submit(work, lambda: None) for _ in range(count - 1)]

@@ -4,11 +4,14 @@ import math
 
 import numpy as np
 
+from odelab.control.feedback import Counted, History, Memory
+from odelab.core import State
+from odelab.engines import Status
 from odelab.engines.compiled import interrupted
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import Request, layout_for, numbers, request_for
 from odelab.engines.numba.rows import ERROR, SIZE, TIME, LargeRows, Rows, aligned
-from odelab.engines.python import ATTEMPTS_SPENT, INTERRUPTED, Record, State, begin, checked_rhs
+from odelab.engines.python import Record, begin, checked_rhs
 from odelab.problem import IN_PLACE
 from odelab.stiffness.h_rho import twin_stages
 
@@ -50,9 +53,9 @@ class KernelEngine:
         rows, controller = self.rows, self.controller
         room = rows.room(state.t)
         fixed = controller.law is None
-        history = state.memory if fixed else (*state.memory[1], *self.exact_history(state.memory))
+        history = state.memory if fixed else (*state.memory.history, *self.exact_history(state.memory))
         memory = np.array([state.t, *history])
-        counts = np.array([ATTEMPTS_SPENT, state.fresh, rows.steps, 0, 0])
+        counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, 0, 0])
         settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
         u, slope = state.u.copy(), state.slope.copy()
         arrays = (*rows.arrays(), *self.work) if self.large else rows.arrays()
@@ -65,11 +68,11 @@ class KernelEngine:
             stopped = True
         status, fresh, steps, rejected, evaluations = counts.tolist()
         t, *history = memory.tolist()
-        kept = tuple(history) if fixed else (state.memory[0], tuple(history[:7]))
+        kept = Counted(*history) if fixed else Memory(state.memory.settings, History(*history[:7]))
         self.carried = (kept, history[7:])
         first, rows.steps = rows.steps, steps
         state = State(t, u, slope, bool(fresh), kept)
-        return KernelChunk(INTERRUPTED if stopped else status, state, rows, first, steps, rejected, evaluations)
+        return KernelChunk(Status.INTERRUPTED if stopped else status, state, rows, first, steps, rejected, evaluations)
 
     def exact_history(self, memory):
         """What the kernel itself left beside this memory, so that a run taken in pieces is the same run."""

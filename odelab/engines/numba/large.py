@@ -9,7 +9,7 @@ from odelab.engines.numba import single
 from odelab.engines.numba.expressions import combination, indented, number, product
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
-from odelab.engines.numba.single import COUNTS, HISTORY, LIMITS, function, read, written
+from odelab.engines.numba.single import COUNTS, HISTORY, function, read, written
 from odelab.stiffness.h_rho import APART, twin_stages
 
 ARGUMENTS = (
@@ -28,12 +28,11 @@ def adaptive(request: Request) -> tuple[list[str], list[str]]:
     body = [
         *read(HISTORY, "memory"),
         *read(("t1", "rtol", "largest", "until"), "settings"),
-        LIMITS,
         atol,
         *start(request),
         "for _ in range(attempts):",
         *indented(attempt_begins()),
-        "    dt = propose((limits, (dt,)), t, t1, 0.0, 0.0)[0]",
+        "    dt = propose(dt, largest, t, t1)",
         *indented(single.time_moves()),
         *indented(stages(request)),
         f"    q, sai, rho = judged({', '.join(judged_arguments(request))})",
@@ -74,12 +73,12 @@ def fixed(request: Request) -> tuple[list[str], list[str]]:
         *start(request),
         "for _ in range(attempts):",
         *indented(attempt_begins()),
-        "    dt = propose((t0, h, counted), t, t1, 0.0, 0.0)[0]",
+        "    dt = propose(t0, h, counted, t, t1)",
         *indented(single.time_moves()),
         *indented(stages(request)),
         f"    q, sai, rho = judged({', '.join(judged_arguments(request))})",
         "    if not finite(v):",
-        "        status = GIVEN_UP",
+        "        status = NOT_FINITE",
         "        break",
         "    counted += 1.0",
         *indented(recorded("math.nan")),
@@ -127,7 +126,7 @@ def attempt_begins() -> list[str]:
 
 def stages(request: Request) -> list[str]:
     method = request.method
-    rows, _, _, times, _, fsal = method.floats
+    rows, _, _, times, _, fsal = method.tableau
     lines = ["v = states[(steps + 1) % rows]"]
     for j in range(1, method.stages):
         target = "v" if fsal and j == method.stages - 1 else "inner"
@@ -163,7 +162,7 @@ def last_state(request: Request) -> str:
     """v, and the error as far as the stages before the last tell it; a component the last then leaves out is seen."""
     method = request.method
     names = [f"k{j + 1}[i]" for j in range(method.stages)]
-    loop = [f"v[i] = u[i] + dt * ({combination(method.floats[1], names)})"]
+    loop = [f"v[i] = u[i] + dt * ({combination(method.tableau.b, names)})"]
     for e, row in enumerate(estimates(request)):
         loop.append(f"partial{e}[i] = {combination(row[:-1], names)}")
     loop.append(f"k{method.stages}[i] = math.nan")
@@ -172,7 +171,7 @@ def last_state(request: Request) -> str:
 
 def last_state_arguments(request: Request) -> list[str]:
     method = request.method
-    rows = [method.floats[1], *(row[:-1] for row in estimates(request))]
+    rows = [method.tableau.b, *(row[:-1] for row in estimates(request))]
     return ["u", "v", "dt", *partials(request), *slopes_in(rows), f"k{method.stages}"]
 
 
@@ -181,7 +180,7 @@ def judged(request: Request) -> str:
     twins = twin_stages(method)
     atol = "atol[i]" if request.vector_tolerance else "atol"
     names = [f"k{j + 1}[i]" for j in range(method.stages)]
-    loop = [] if method.fsal else [f"v[i] = u[i] + dt * ({combination(method.floats[1], names)})"]
+    loop = [] if method.fsal else [f"v[i] = u[i] + dt * ({combination(method.tableau.b, names)})"]
     loop += ["moved += (v[i] - u[i]) * (v[i] - u[i])", "size += u[i] * u[i]"]
     sums = ["moved", "size"]
     if request.law:
@@ -208,7 +207,7 @@ def judged_arguments(request: Request) -> list[str]:
     twins = twin_stages(method)
     tolerances = ["rtol", "atol"] if request.law else []
     if not method.fsal:
-        return ["u", "v", "dt", *tolerances, *slopes_in([method.floats[1], *estimates(request)])]
+        return ["u", "v", "dt", *tolerances, *slopes_in([method.tableau.b, *estimates(request)])]
     slopes = {f"k{method.stages}": None} if request.law else {}
     if twins:
         slopes |= {"inner": None, f"k{twins[0] + 1}": None, f"k{twins[1] + 1}": None}
@@ -216,7 +215,7 @@ def judged_arguments(request: Request) -> list[str]:
 
 
 def estimates(request: Request):
-    return request.method.floats[2] if request.law else ()
+    return request.method.tableau.e if request.law else ()
 
 
 def partials(request: Request) -> list[str]:

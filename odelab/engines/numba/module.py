@@ -108,7 +108,7 @@ def aliases(functions: dict[str, Callable], written: Iterable[Written]) -> list[
 
 def proposal(request: Request) -> str:
     """The step proposed is the one source's, compiled without contraction: times are to be the same in every engine."""
-    return f"propose = njit(**EXACT)(control.{'propose_next' if request.law else 'propose_counted'})"
+    return f"propose = njit(**EXACT)(control.{'landing_size' if request.law else 'counted_size'})"
 
 
 def layout(request: Request) -> tuple[list[str], list[str]]:

@@ -1,5 +1,6 @@
 """The layout of one trajectory: components unrolled into numbers, accepted steps recorded into arrays."""
 
+from odelab.engines import Status
 from odelab.engines.numba import law_text as laws
 from odelab.engines.numba import stages
 from odelab.engines.numba.expressions import arguments, indented
@@ -9,9 +10,8 @@ from odelab.engines.numba.stages import components
 from odelab.stiffness.h_rho import twin_stages
 
 ARGUMENTS = ("memory", "counts", "settings", "tolerance", "params_in", "u", "slope", "attempts", "record")
-CODES = "ATTEMPTS_SPENT, REACHED, STEP_LOST, GIVEN_UP = range(4)"  # as in `odelab.engines.python`
+CODES = "\n".join(f"{status.name} = {status.value}" for status in Status)
 COUNTS = ("status", "fresh", "steps", "rejected", "evaluations")
-LIMITS = "limits = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, largest)"  # of a judge's settings `propose` reads this
 HISTORY = ("t", "dt", "last", "log_e1", "log_e2", "log_r1", "was_rejected", "ratio")
 EXACT = ("earlier", "q_last")  # log_e1 as the kernel has it, to go on bit for bit; NaN where it only has the history
 
@@ -31,7 +31,6 @@ def adaptive(request: Request) -> tuple[list[str], list[str]]:
     body = [
         *read((*HISTORY, *EXACT), "memory"),
         *read(("t1", "rtol", "largest"), "settings"),
-        LIMITS,
         *atol,
         *start(n, request.parameters),
         "if not earlier > 0.0:",
@@ -40,7 +39,7 @@ def adaptive(request: Request) -> tuple[list[str], list[str]]:
         "first = steps",
         "for _ in range(attempts):",
         *indented(attempt_begins(n)),
-        "    dt = propose((limits, (dt,)), t, t1, 0.0, 0.0)[0]",
+        "    dt = propose(dt, largest, t, t1)",
         *indented(time_moves()),
         *indented(stages.stages(method, n)),
         f"    evaluations += {method.stages - 1}",
@@ -82,12 +81,12 @@ def fixed(request: Request) -> tuple[list[str], list[str]]:
         *start(n, request.parameters),
         "for _ in range(attempts):",
         *indented(attempt_begins(n)),
-        "    dt = propose((t0, h, counted), t, t1, 0.0, 0.0)[0]",
+        "    dt = propose(t0, h, counted, t, t1)",
         *indented(time_moves()),
         *indented(stages.stages(method, n)),
         f"    evaluations += {method.stages - 1}",
         f"    if {stages.finite_check(n, '')} != 0.0:",
-        "        status = GIVEN_UP",
+        "        status = NOT_FINITE",
         "        break",
         "    counted += 1.0",
         *indented(recorded(method, n)),

@@ -9,15 +9,14 @@ import math
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
 
-ARGUMENTS = ("counts", "record", "states", "params", "memory", "t", "t1", "u", "slope", "fresh", "attempts")
-PASSED_ON = ("memory", "t", "t1", "u", "slope", "fresh", "attempts")
+ARGUMENTS = ("counts", "record", "states", "params", "state", "t1", "attempts")
 IMPORTS = """
 from odelab import core
 from odelab.control import controllers
 from odelab.methods import chebyshev, spectral_radius as radius, stabilised
 from odelab.engines.numba import sink as blending
 from odelab.engines.numba.jit import jit
-from odelab.engines.numba.stabilised import keep_row
+from odelab.engines.numba.stabilised import row_keeper
 
 INLINED = {**EXACT, "forceinline": True}  # a function that is really handed on has an address, and is not cached
 """.strip()
@@ -49,17 +48,15 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
                 "made_of = (chebyshev.chebyshev, chebyshev.first_states, next_state)",
                 "step = jit(chebyshev.chebyshev_step(*made_of), options=INLINED)",
                 "integrate = jit(core.integrate, options=INLINED)",
-                "combine, project = jit(core.combine), jit(core.unprojected)",
-                "record_row = jit(keep_row)",
-                f"TABLEAU = {request.method.floats!r}",
+                "project = jit(core.unprojected)",
+                f"record_row = jit(row_keeper(jit(control.{'error_of_step' if request.law else 'no_error'})))",
             )
         ),
     ]
     body = [
         "carry = (counts, record, states)",
         "return integrate(",
-        "    step, combine, slope_of, params, TABLEAU, propose, judge, project, record_row, carry,",
-        f"    {', '.join(PASSED_ON)},",
+        "    step, slope_of, params, propose, judge, project, record_row, carry, state, t1, attempts",
         ")",
     ]
     return definitions, [f"def advance({', '.join(ARGUMENTS)}):", *(f"    {line}" for line in body)]
@@ -76,30 +73,36 @@ def types(request: Request) -> dict[str, str]:
     """The numba types of the arguments that only this layout has."""
     number, numbers = "types.float64", "types.float64[::1]"
     params = f"types.BaseTuple.from_types(({f'{number}, ' * request.parameters}))"
-    steering = f"types.Tuple(({params}, {number}, {numbers}, {', '.join([number] * 4)}))"
-    memory = f"types.Tuple(({number}, {number}, {number}, {steering}))"
+    steering = f"types.NamedTuple(({params}, {number}, {numbers}, {', '.join([number] * 4)}), radius.Steering)"
+    memory = f"types.NamedUniTuple({number}, 3, control.Counted)"
     if request.law is not None:
-        settings = f"types.UniTuple({number}, 10)"
+        settings = f"types.NamedUniTuple({number}, 10, control.Settings)"
         if request.vector_tolerance:
-            settings = f"types.Tuple(({number}, {numbers}, {', '.join([number] * 8)}))"
-        memory = f"types.Tuple(({settings}, types.UniTuple({number}, 7), {steering}))"
-    return {"params": params, "memory": memory, "t": number, "t1": number, "fresh": "types.boolean"}
+            settings = f"types.NamedTuple(({number}, {numbers}, {', '.join([number] * 8)}), control.Settings)"
+        memory = f"types.NamedTuple(({settings}, types.NamedUniTuple({number}, 7, control.History)), control.Memory)"
+    memory = f"types.NamedTuple(({memory}, {steering}), radius.Steered)"
+    state = f"types.NamedTuple(({number}, {numbers}, {numbers}, types.boolean, {memory}), core.State)"
+    return {"params": params, "state": state, "t1": number}
 
 
-def keep_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
-    """Record an accepted step; carry = (counts, record, states), and counts[0] the steps so far."""
-    counts, record, states = carry
-    step = counts[0] + 1
-    moved, size = 0.0, 0.0
-    for i in range(u.size):
-        moved += mean_slope[i] * mean_slope[i]
-        size += u[i] * u[i]
-    record[step - 1, TIME] = t
-    record[step, TIME] = t + dt
-    record[step, SIZE] = dt
-    record[step, ERROR] = memory[1][6] if len(memory) == 3 else math.nan
-    record[step, SAI] = math.sqrt(moved / size)
-    record[step, RHO] = math.nan
-    states[step % len(states)] = u_new
-    counts[0] = step
-    return carry
+def row_keeper(error_of):
+    """A `record` for `core.integrate`: carry = (counts, record, states), and counts[0] the steps so far."""
+
+    def keep_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+        counts, record, states = carry
+        step = counts[0] + 1
+        moved, size = 0.0, 0.0
+        for i in range(u.size):
+            moved += mean_slope[i] * mean_slope[i]
+            size += u[i] * u[i]
+        record[step - 1, TIME] = t
+        record[step, TIME] = t + dt
+        record[step, SIZE] = dt
+        record[step, ERROR] = error_of(memory.control)
+        record[step, SAI] = math.sqrt(moved / size)
+        record[step, RHO] = math.nan
+        states[step % len(states)] = u_new
+        counts[0] = step
+        return carry
+
+    return keep_row

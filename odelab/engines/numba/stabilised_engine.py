@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from odelab.core import State
+from odelab.engines import Status
 from odelab.engines.compiled import compiled_params, interrupted
 from odelab.engines.numba.kernel_engine import KernelChunk, engine_request
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.rows import TIME, LargeRows
-from odelab.engines.python import INTERRUPTED, Record, State, begin, checked_rhs
+from odelab.engines.python import Record, begin, checked_rhs
 
 AT_ONCE = 1 << 20  # attempts times components in one call, which Ctrl-C waits for
 
@@ -31,8 +33,7 @@ class StabilisedEngine:
         return state._replace(memory=self.with_floats(state.memory)), evaluations
 
     def with_floats(self, memory):
-        *control, (_, *steering) = memory
-        return (*control, (self.params, *steering))
+        return memory._replace(steering=memory.steering._replace(params=self.params))
 
     def advance(self, state: State, attempts: int) -> KernelChunk:
         """Go on from `state`, for at most as many attempts as there is room for.
@@ -48,14 +49,13 @@ class StabilisedEngine:
         attempts = min(attempts, rows.room(state.t), most)
         rejected = evaluations = 0
         try:
-            status, t, u, slope, fresh, memory, _, rejected, evaluations = self.compiled(
-                counts, *rows.arrays(), self.params, state.memory, state.t, t1, *state[1:4], attempts
+            status, state, _, rejected, evaluations = self.compiled(
+                counts, *rows.arrays(), self.params, state, t1, attempts
             )
-            state = State(t, u, slope, fresh, memory)
         except (KeyboardInterrupt, SystemError) as stop:
             if isinstance(stop, SystemError) and not interrupted(stop):
                 raise
-            status, last = INTERRUPTED, int(counts[0])
+            status, last = Status.INTERRUPTED, int(counts[0])
             if last > first:
                 u = np.array(rows.states(last, last + 1)[0])
                 evaluations = last - first  # at least

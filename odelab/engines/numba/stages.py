@@ -53,7 +53,7 @@ def chained(row, component: int) -> str:
 
 def stages(method, n: int, tag: str = "") -> list[str]:
     """Stages 2, 3, ... and the new state."""
-    rows, b, _, times, _, fsal = method.floats
+    rows, b, _, times, _, fsal = method.tableau
     lines: list[str] = []
     for j in range(1, method.stages):
         state = "v" if fsal and j == method.stages - 1 else stage_state(method, j)
@@ -75,7 +75,7 @@ def stage_state(method, j: int) -> str:
 def scaled_errors(method, n: int, tag: str, vector_tolerance: bool) -> list[str]:
     """q = n times the square of the error ratio: the sum of squares of the error over its tolerance."""
     lines = remark("the error over its tolerance", tag)
-    estimates = method.floats[2]
+    estimates = method.tableau.e
     for i in range(n):
         atol = f"atol{i}" if vector_tolerance else "atol"
         lines.append(f"unit{i}{tag} = dt{tag} / ({atol} + rtol * max(abs(u{i}{tag}), abs(v{i}{tag})))")
@@ -109,7 +109,7 @@ def finite_check(n: int, tag: str) -> str:
 
 def mean_slopes(method, n: int, tag: str = "") -> list[str]:
     """S_i = sum_j b_j k_j"""
-    b = method.floats[1]
+    b = method.tableau.b
     return [f"slope{i}{tag} = {combination(b, stage_names(method.stages, i, tag))}" for i in range(n)]
 
 

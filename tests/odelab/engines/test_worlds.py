@@ -7,6 +7,7 @@ import odelab as ol
 from odelab import core
 from odelab.control import feedback as control
 from odelab.control.controllers import error_ratio
+from odelab.engines import Status
 from tests.odelab.solver_cases import EXPLICIT, NAMED, PENDULUM, pendulum
 
 STEPS = 64
@@ -29,33 +30,25 @@ FORMS = {
 }
 
 
+def counted_run(step, rhs, record, carry, state, t1, attempts=10**6):
+    """`core.integrate` with fixed steps."""
+    propose, judge = control.propose_counted, control.accept_finite
+    return core.integrate(step, rhs, (), propose, judge, core.unprojected, record, carry, state, t1, attempts)
+
+
+def begun(u0, h):
+    return core.State(0.0, u0, None, False, control.Counted(0.0, h, 0.0))
+
+
 def torch_states(method, rhs, u0, t1, h):
     """The states of a fixed-step run in torch, straight through `core.integrate`."""
     import torch
 
-    def keep(states, memory, t, dt, h, u, slopes, mean_slope, u_new):
-        return [*states, u_new]
+    def slope(t, u, params):
+        return torch.stack(list(rhs(torch.as_tensor(t, dtype=torch.float64), u, params)))
 
-    status, t, *_, states, rejected, evaluations = core.integrate(
-        core.rk_step,
-        core.combine,
-        lambda t, u, params: torch.stack(list(rhs(torch.as_tensor(t, dtype=torch.float64), u, params))),
-        (),
-        method.floats,
-        control.propose_counted,
-        control.accept_finite,
-        core.unprojected,
-        keep,
-        [u0],
-        (0.0, h, 0.0),
-        0.0,
-        t1,
-        u0,
-        None,
-        False,
-        10**6,
-    )
-    assert (status, t, rejected) == (1, t1, 0)
+    status, end, states, rejected, evaluations = counted_run(method.step, slope, keep_state, [u0], begun(u0, h), t1)
+    assert (status, end.t, rejected) == (Status.REACHED, t1, 0)
     return torch.stack(states), evaluations
 
 
@@ -128,35 +121,24 @@ def positive(u):
     return np.maximum(u, 0.0)
 
 
+def array_slope(t, u, params):
+    return np.array(pendulum(t, u, params))
+
+
+def keep_state(states, memory, t, dt, h, u, slopes, mean_slope, u_new):
+    return [*states, u_new]
+
+
 @pytest.mark.parametrize("method", [ol.BS32, ol.DOPRI5, ol.DOP853], **NAMED)
 def test_first_same_as_last_saves_an_evaluation_and_changes_nothing(method):
     """The same tableau with the flag down evaluates each new state again."""
-    a, b, e, c, embedded, fsal = method.floats
-    assert fsal
+    assert method.tableau.fsal
     runs = {}
     for flag in (True, False):
-        h = 4.0 / STEPS
-        states = []
-        *_, evaluations = core.integrate(
-            core.rk_step,
-            core.combine,
-            lambda t, u, params: np.array(pendulum(t, u, params)),
-            (),
-            (a, b, e, c, embedded, flag),
-            control.propose_counted,
-            control.accept_finite,
-            core.unprojected,
-            lambda carry, memory, t, dt, h, u, slopes, mean_slope, u_new: [*carry, u_new],
-            states,
-            (0.0, h, 0.0),
-            0.0,
-            4.0,
-            np.array(PENDULUM.u0),
-            None,
-            False,
-            10**6,
-        )
-        runs[flag] = evaluations, _[-1 - 1]
+        step = core.rk_step_of(core.combine, method.tableau._replace(fsal=flag))
+        state = begun(np.array(PENDULUM.u0), 4.0 / STEPS)
+        _, _, states, _, evaluations = counted_run(step, array_slope, keep_state, [], state, 4.0)
+        runs[flag] = evaluations, states
     assert runs[True][0] == STEPS * (method.stages - 1) + 1
     assert runs[False][0] == STEPS * method.stages
     np.testing.assert_allclose(np.array(runs[True][1]), np.array(runs[False][1]), rtol=0, atol=1e-13)
@@ -165,26 +147,12 @@ def test_first_same_as_last_saves_an_evaluation_and_changes_nothing(method):
 def test_a_run_can_be_cut_into_pieces():
     """What `integrate` returns can be handed in again: one attempt at a time is the same run."""
     parts, evaluations = [], 0
-    state = (0.0, 4.0, np.array(PENDULUM.u0), None, False)
-    memory = (0.0, 4.0 / STEPS, 0.0)
-    status = 0
-    while status == 0:
-        status, t, u, slope, fresh, memory, parts, _, spent = core.integrate(
-            core.rk_step,
-            core.combine,
-            lambda t, u, params: np.array(pendulum(t, u, params)),
-            (),
-            ol.DOPRI5.floats,
-            control.propose_counted,
-            control.accept_finite,
-            core.unprojected,
-            lambda carry, memory, t, dt, h, u, slopes, mean_slope, u_new: [*carry, u_new],
-            parts,
-            memory,
-            *state,
-            1,
+    state = begun(np.array(PENDULUM.u0), 4.0 / STEPS)
+    status = Status.ATTEMPTS_SPENT
+    while status == Status.ATTEMPTS_SPENT:
+        status, state, parts, _, spent = counted_run(
+            ol.DOPRI5.step, array_slope, keep_state, parts, state, 4.0, attempts=1
         )
-        state = (t, 4.0, u, slope, fresh)
         evaluations += spent
     run = ol.solve(PENDULUM, ol.DOPRI5, GRID, engine="python")
     np.testing.assert_array_equal(np.array(parts), run.u[1:])
@@ -192,24 +160,8 @@ def test_a_run_can_be_cut_into_pieces():
 
 
 def test_a_carry_that_keeps_nothing():
-    *_, carry, _, evaluations = core.integrate(
-        core.rk_step,
-        core.combine,
-        lambda t, u, params: -u,
-        (),
-        ol.EULER.floats,
-        control.propose_counted,
-        control.accept_finite,
-        core.unprojected,
-        core.nothing_recorded,
-        "untouched",
-        (0.0, 0.5, 0.0),
-        0.0,
-        1.0,
-        np.ones(1),
-        None,
-        False,
-        10,
+    *_, carry, _, evaluations = counted_run(
+        ol.EULER.step, lambda t, u, params: -u, core.nothing_recorded, "untouched", begun(np.ones(1), 0.5), 1.0
     )
     assert (carry, evaluations) == ("untouched", 2)
 

@@ -10,7 +10,6 @@ from scipy.integrate import solve_ivp
 from scipy.integrate._ivp import dop853_coefficients as published
 
 import odelab as ol
-from odelab import core
 from odelab.control.controllers import error_ratio
 from odelab.methods import extension
 from odelab.methods import order_conditions as trees
@@ -27,7 +26,7 @@ def sharp(problem):
 
 
 def test_the_coefficients_are_the_published_ones():
-    a, b, e, c, embedded, fsal = METHOD.floats
+    a, b, e, c, embedded, fsal = METHOD.tableau
     np.testing.assert_array_equal(a, published.A[:13, :13])
     np.testing.assert_array_equal(b, [*published.B, 0.0])
     np.testing.assert_allclose(e, [published.E5, published.E3], rtol=0, atol=2e-16)
@@ -211,7 +210,7 @@ def test_torch_takes_the_same_step_with_gradients():
         return -u * u + 0.1 * t
 
     start = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
-    new, _, errors, _ = core.rk_step(core.combine, rhs, (), 0.0, start, rhs(0.0, start, ()), 0.1, 0.1, METHOD.floats)
+    new, _, errors, _ = METHOD.step(rhs, (), 0.0, start, rhs(0.0, start, ()), 0.1, 0.1)[:4]
     (gradient,) = torch.autograd.grad((new + errors[0] + errors[1]).sum(), start)
     plain, _, estimates, _ = one_step(METHOD, rhs, 0.0, np.array([1.0, 2.0]), 0.1)
     np.testing.assert_array_equal(new.detach().numpy(), plain)

@@ -118,7 +118,7 @@ def refused(build, name):
 def test_the_undamaged_copy_is_accepted(method):
     fields = ("name", "order", "a", "b", "b_low", "order_low", "dense", "extra", "b_lowest", "order_lowest", "c")
     copy = ol.Method(**{name: getattr(method, name) for name in fields})
-    assert copy.floats == method.floats
+    assert copy.tableau == method.tableau
 
 
 def test_a_damaged_node_is_refused():

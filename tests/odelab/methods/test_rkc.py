@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
-from odelab import core
 from odelab.methods import chebyshev
 from tests.odelab.engines.numba.rkc_cases import METHOD, PARABOLIC
 from tests.odelab.solver_cases import PENDULUM, Recorder
@@ -16,7 +15,7 @@ stages = st.integers(2, 60)
 
 
 def rkc_step(rhs, t, u, h, s, params=()):
-    return METHOD.step(core.combine, rhs, params, t, u, rhs(t, u, params), h, (h, s), METHOD.floats)
+    return METHOD.step(rhs, params, t, u, rhs(t, u, params), h, chebyshev.Gain(h, s))[:4]
 
 
 def polynomial(s):

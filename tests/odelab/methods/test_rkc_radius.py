@@ -59,14 +59,14 @@ def test_a_radius_is_asked_for_anew_after_25_steps_and_after_a_rejection():
         lambda memory, dt, errors, u, u_new: (verdicts[len(at)], memory),
         None,
     )
-    memory = ("inner", ((), 0.0, None, -1.0, 1e9, 0.0, 0.0))
+    memory = radius.Steered("inner", radius.Steering((), 0.0, None, -1.0, 1e9, 0.0, 0.0))
     for _ in verdicts:
         dt, h, memory = propose(memory, 0.0, 1.0, None, None)
         assert (dt, h) == (1.0, (1.0, chebyshev.stage_number(10.0)))
         _, memory = judge(memory, dt, None, None, None)
         at.append(1)
     assert asked == [(0, 8), (25, 2), (31, 8), (33, 8)]  # the second of two rejections in a row knows the radius here
-    assert memory[0] == "inner"
+    assert memory.control == "inner"
     assert stabilised.unseen(memory) == 4 * len(asked) + (chebyshev.stage_number(10.0) - 1) * len(verdicts)
 
 
@@ -74,7 +74,9 @@ def test_a_step_of_too_many_stages_is_shortened():
     propose, _ = radius.steering(
         radius.given_radius(lambda t, u, params: 1e6), chebyshev.stage_number, chebyshev.most_stable, 1.0
     )(lambda memory, t, t1, u, slope: (-2.0, -2.0, memory), None, None)
-    dt, (h, s), _ = propose(("inner", ((), 0.0, None, -1.0, 30.0, 0.0, 0.0)), 0.0, -9.0, None, None)
+    dt, (h, s), _ = propose(
+        radius.Steered("inner", radius.Steering((), 0.0, None, -1.0, 30.0, 0.0, 0.0)), 0.0, -9.0, None, None
+    )
     assert s == 30
     assert dt == h < 0
     assert METHOD.boundary(30) >= 1e6 * abs(dt) > 0.98 * METHOD.boundary(30)
