@@ -38,6 +38,8 @@ from odelab.problem import Reference as Reference
 from odelab.runs.events import Event as Event
 from odelab.runs.trajectory import Trajectory as Trajectory
 from odelab.stiffness.along_a_run import indicators as indicators
+from odelab.stiffness.conditioning import IllConditioned as IllConditioned
+from odelab.stiffness.conditioning import NotConverged as NotConverged
 from odelab.stiffness.indices import nsi as nsi
 from odelab.stiffness.indices import sai as sai
 from odelab.stiffness.indices import si as si

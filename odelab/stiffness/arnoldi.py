@@ -1,4 +1,9 @@
-"""The eigenvalues at the ends of a spectrum, from products with vectors alone (ARPACK)."""
+"""The eigenvalues at the ends of a spectrum, from products with vectors alone: ARPACK, and plain Lanczos.
+
+ARPACK can miss the outermost eigenvalue and call another one converged, when its start has almost no part in the
+eigenvector or few eigenvalues are asked for. So at least six are sought at each end, and a second run from another
+start has to agree.
+"""
 
 import warnings
 from typing import NamedTuple
@@ -11,20 +16,82 @@ ENDS = ("LR", "SR", "LM")  # largest real part, smallest real part, largest magn
 SYMMETRIC_ENDS = ("LA", "SA")  # both ends, and with them the largest magnitude
 RESTARTS = 100
 TOLERANCE = 1e-10
+FEWEST = 6  # eigenvalues sought at each end, however few are asked for
+CONFIRMED = 1e-6  # of the radius: by how much a second start may disagree, and how sharply it looks
+LANCZOS_PRODUCTS = 3000  # after which a symmetric end is answered as it stands
 LOOSE = 1e-4  # of a last attempt, whose answer is not called converged
 
 
 class Ends(NamedTuple):
-    """Eigenvalues found at the ends, whether ARPACK calls every end converged, and what is left of J v - lambda v."""
+    """Eigenvalues found at the ends, whether every end converged and was confirmed, and the residual J v - lambda v."""
 
     values: np.ndarray
     converged: bool
     residual: float  # largest, relative to the largest |lambda| found
     products: int
+    moved: bool  # another start found an end further out than the first one did
 
 
-def ends(operator: JacobianOperator, k: int, symmetric: bool) -> Ends:
-    """`k` eigenvalues at each end. An end that fails is tried again with a larger basis, then less sharply."""
+def ends(operator: JacobianOperator, k: int, symmetric: bool, tolerance: float = TOLERANCE) -> Ends:
+    """At least `k` eigenvalues at each end. An end that fails is tried with a larger basis, then less sharply."""
+    product, count = _counted(operator)
+    n = operator.shape[0]
+    k = max(k, FEWEST) if n > 4 * FEWEST + 2 else k
+    rng = np.random.default_rng(0)
+    start, another = (rng.standard_normal(n).astype(operator.dtype) for _ in range(2))  # the same answer every time
+    if not product(start).any():
+        return Ends(np.zeros(1), True, 0.0, count[0], False)  # a random vector is mapped to zero by the zero map alone
+    solve = _Solver(product, operator.dtype, k, symmetric, tolerance)
+    found, residuals, converged = [], [], True
+    names = SYMMETRIC_ENDS if symmetric else ENDS
+    for end in names:
+        values, vectors, sharp = solve.one_end(end, start)
+        converged &= sharp
+        found.append(values)
+        residuals += [_residual(product, value, vectors[:, i]) for i, value in enumerate(values)]
+    values = np.concatenate(found)
+    radius = float(np.abs(values).max(initial=0.0))
+    moved = converged and any(solve.moves(end, another, found[i], radius) for i, end in enumerate(names[:2]))
+    values = np.concatenate([values, *solve.further])
+    residual = max(residuals, default=np.inf) / radius if radius else np.inf
+    return Ends(values, converged and not moved, float(residual), count[0], moved)
+
+
+def lanczos_bracket(operator: JacobianOperator, tolerance: float):
+    """(smallest, largest, residual, products) of a symmetric operator: Ritz values, inside its spectrum.
+
+    Plain Lanczos, three vectors of memory. Lost orthogonality only repeats eigenvalues that are found already, which
+    does not harm the ends (Paige 1980). It ends when both residuals are below `tolerance` times the larger |value|:
+    each is then that near to an eigenvalue.
+    """
+    from scipy.linalg import eigh_tridiagonal
+
+    product, count = _counted(operator)
+    tolerance = max(tolerance, 100.0 * float(np.finfo(operator.dtype).eps))
+    v = np.random.default_rng(0).standard_normal(operator.shape[0]).astype(operator.dtype)
+    v, last = v / np.linalg.norm(v), np.zeros_like(v)
+    diagonal, beside = [], [0.0]
+    check = 8
+    while True:
+        w = product(v) - beside[-1] * last
+        diagonal.append(float(v @ w))
+        w -= diagonal[-1] * v
+        beside.append(float(np.linalg.norm(w)))
+        size = max(map(abs, (*diagonal[-2:], *beside[-2:])))
+        complete = beside[-1] <= 1e-14 * size or len(diagonal) == LANCZOS_PRODUCTS
+        if complete or len(diagonal) == check:
+            check = 1 + int(1.2 * check)
+            m = len(diagonal) - 1
+            parts = [eigh_tridiagonal(diagonal, beside[1:-1], select="i", select_range=(i, i)) for i in (0, m)]
+            low, high = (float(values[0]) for values, _ in parts)
+            residual = beside[-1] * max(abs(float(vectors[-1, 0])) for _, vectors in parts)
+            if complete or residual <= tolerance * max(abs(low), abs(high)):
+                return low, high, residual, count[0]
+        v, last = w / beside[-1], v
+
+
+def _counted(operator):
+    """The product with vectors, checked, and how often it was taken."""
     count = [0]
 
     def product(v):
@@ -34,43 +101,55 @@ def ends(operator: JacobianOperator, k: int, symmetric: bool) -> Ends:
             raise ValueError("`J` times a vector is not finite; is the operator defined at this state?")
         return answer
 
-    n = operator.shape[0]
-    start = np.random.default_rng(0).standard_normal(n).astype(operator.dtype)  # the same answer every time
-    if not product(start).any():
-        return Ends(np.zeros(1), True, 0.0, count[0])  # a random vector is mapped to zero by the zero map alone
-    found, residuals, converged = [], [], True
-    for end in SYMMETRIC_ENDS if symmetric else ENDS:
-        values, vectors, sharp = _one_end(operator, product, end, k, start, symmetric)
-        converged &= sharp
-        found.append(values)
-        residuals += [_residual(product, value, vectors[:, i]) for i, value in enumerate(values)]
-    values = np.concatenate(found)
-    radius = float(np.abs(values).max(initial=0.0))
-    residual = max(residuals, default=np.inf) / radius if radius else np.inf
-    return Ends(values, converged, float(residual), count[0])
+    return product, count
 
 
-def _one_end(operator, product, end, k, start, symmetric):
-    from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigs, eigsh
+class _Solver:
+    """ARPACK for one operator: `one_end` finds an end, `moves` asks whether another start finds one further out."""
 
-    n = len(start)
-    solve = eigsh if symmetric else eigs
-    linear = LinearOperator((n, n), matvec=product, dtype=operator.dtype)
-    sharp = max(TOLERANCE, 100.0 * float(np.finfo(operator.dtype).eps))
-    partial = np.empty(0), np.empty((n, 0))
-    for basis, tolerance in ((40, sharp), (160, sharp), (160, LOOSE)):
-        basis = min(n, max(basis, 4 * k))
+    def __init__(self, product, dtype, k, symmetric, tolerance):
+        self.product, self.dtype, self.k, self.symmetric = product, dtype, k, symmetric
+        self.sharp = max(tolerance, 100.0 * float(np.finfo(dtype).eps))
+        self.further: list[np.ndarray] = []
+
+    def attempt(self, end, start, basis, tolerance):
+        from scipy.sparse.linalg import LinearOperator, eigs, eigsh
+
+        n = len(start)
+        linear = LinearOperator((n, n), matvec=self.product, dtype=self.dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            solve = eigsh if self.symmetric else eigs
+            basis = min(n, max(basis, 4 * self.k))
+            return solve(linear, self.k, which=end, v0=start, ncv=basis, maxiter=RESTARTS, tol=tolerance)
+
+    def one_end(self, end, start):
+        from scipy.sparse.linalg import ArpackError, ArpackNoConvergence
+
+        partial = np.empty(0), np.empty((len(start), 0))
+        for basis, tolerance, sharp in ((40, self.sharp, True), (160, self.sharp, True), (160, LOOSE, False)):
+            try:
+                return *self.attempt(end, start, basis, tolerance), sharp
+            except ArpackNoConvergence as failure:
+                if len(failure.eigenvalues):
+                    partial = failure.eigenvalues, failure.eigenvectors
+            except ArpackError:
+                pass  # no shifts could be applied, or no factorization: a larger basis may do
+        return *partial, False
+
+    def moves(self, end, start, found, radius) -> bool:
+        from scipy.sparse.linalg import ArpackError
+
+        direction = 1.0 if end in ("LR", "LA") else -1.0
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)
-                values, vectors = solve(linear, k, which=end, v0=start, ncv=basis, maxiter=RESTARTS, tol=tolerance)
-            return values, vectors, tolerance == sharp
-        except ArpackNoConvergence as failure:
-            if len(failure.eigenvalues):
-                partial = failure.eigenvalues, failure.eigenvectors
+            values, _ = self.attempt(end, start, 40, max(CONFIRMED, self.sharp))
         except ArpackError:
-            pass  # no shifts could be applied, or no factorization: a larger basis may do
-    return *partial, False
+            return False  # the first start has converged; that this one does not, says nothing
+        beyond = (direction * values.real).max() - (direction * found.real).max()
+        if beyond > 10.0 * max(CONFIRMED, self.sharp) * radius:
+            self.further.append(values)
+            return True
+        return False
 
 
 def _residual(product, value, vector) -> float:

@@ -4,6 +4,9 @@ Equations of Huang, Liang et al., Understanding Self-attention Mechanism via Dyn
 Sections 2.1.2 and 2.2.
 """
 
+import sys
+import warnings
+
 import numpy as np
 
 from odelab.arrays import (
@@ -17,28 +20,135 @@ from odelab.arrays import (
     reject_zero,
     to_numpy,
 )
+from odelab.stiffness.conditioning import ORDINARY, IllConditioned, NotConverged, eigenvalue_conditions, movement
 
 __all__ = ["nsi", "relative_slope", "sai", "si"]
 
 
-def si(J):
-    """SI = max |Re lambda(J)|, Section 2.1.2: (..., n, n) -> (...); also of a sparse matrix or an operator."""
-    if not _is_dense(J):
-        from odelab.stiffness.spectrum import spectrum
+def si(J, tol: float = 1e-6):
+    """The stiffness index SI = max |Re lambda(J)| of Section 2.1.2.
 
-        return spectrum(J).si
+    J    a Jacobian or a batch of them, (..., n, n), as an array or a tensor, whose gradients are kept; a scipy.sparse
+         matrix; or an operator with `shape` and `matvec`. Matrices of the last two kinds up to 1,024 components are
+         filled in, larger ones are answered by Lanczos (symmetric) or Arnoldi and never filled in; sparse tensors are
+         filled in always
+    tol  the accuracy asked for, relative to the spectral radius; 1e-6. An iteration ends there. It counts as at least
+         1,000 eps, 1e-4 in single precision
+
+    Returns a number, or (...) for a batch, in the library of `J`. Warns of `odelab.IllConditioned` where rounding alone
+    may have moved the eigenvalue behind SI by more than `tol`, as in strongly non-normal matrices, and of
+    `odelab.NotConverged`, with the bracket that is known, where an iteration ended before it reached `tol`.
+
+    >>> import odelab as ol
+    >>> ol.si([[-1.0, 100.0], [-100.0, -1.0]])
+    np.float64(1.0)
+    >>> from scipy.sparse import diags_array
+    >>> n = 100_000
+    >>> laplacian = diags_array([1.0, -2.0, 1.0], offsets=[-1, 0, 1], shape=(n, n))
+    >>> ol.si(laplacian, tol=1e-3).round(2)
+    np.float64(4.0)
+    """
+    if not 0.0 < tol < 1.0:
+        raise ValueError(f"`tol` must lie between 0 and 1, got {tol!r}.")
+    if library_of(J) is not np and str(J.layout) != "torch.strided":
+        J = J.to_dense()
+    if not _is_dense(J):
+        return _si_by_products(J, tol)
     J = checked_square("J", J)
     library = library_of(J)
     if is_symmetric(J):
         return number(library.amax(library.abs(library.linalg.eigvalsh(J)), -1))
-    return number(library.amax(library.abs(library.linalg.eigvals(J).real), -1))
+    values = library.linalg.eigvals(J)
+    _warn_of_movement(to_numpy(J), to_numpy(values), tol)
+    return number(library.amax(library.abs(values.real), -1))
+
+
+def _si_by_products(J, tol):
+    """SI of a sparse matrix or an operator."""
+    from odelab.stiffness.arnoldi import lanczos_bracket
+    from odelab.stiffness.operator import as_operator
+    from odelab.stiffness.spectrum import DENSE_OPERATOR, _extremes, _is_symmetric, spectrum
+
+    operator = as_operator(J)
+    n = operator.shape[0]
+    if n != operator.shape[1] or n <= DENSE_OPERATOR:
+        found = spectrum(operator, part="full")
+        if n != operator.shape[1]:
+            raise ValueError(f"`J` must be square, got shape {operator.shape}: {found.message}")
+    elif operator.matrix is not None and _is_symmetric(operator.matrix):
+        low, high, residual, products = lanczos_bracket(operator, tol)
+        least, most = max(abs(low), abs(high)), float(abs(operator.matrix).sum(axis=1).max())
+        if residual > tol * least and most - least > tol * most:
+            _warn(
+                NotConverged,
+                f"`si`: SI lies between {least:.9g} (Lanczos, {products} products) and {most:.9g} (Gershgorin's "
+                f"circles); its residual {residual / least:.1e} has not reached tol = {tol:g}.",
+            )
+        return np.float64(least)
+    else:
+        found = _extremes(operator, np.empty(0), 0.0, None, 6, tol, True)
+        if not found.converged:
+            _warn(NotConverged, f"`si` is known less exactly than tol = {tol:g}: {found.message}")
+            return np.float64(found.si)
+    certain = max(tol, ORDINARY * float(np.finfo(operator.dtype).eps))
+    if found.error_bound > certain * found.spectral_radius:
+        _warn_of(found.si, found.condition, found.error_bound)
+    return np.float64(found.si)
+
+
+def _warn_of_movement(J, values, tol):
+    """Warn where rounding may have moved the eigenvalue behind SI by more than `tol` times the spectral radius."""
+    n = J.shape[-1]
+    J, values = J.reshape(-1, n, n), values.reshape(-1, n)
+    leading = np.abs(values.real).argmax(axis=1)
+    chosen = np.take_along_axis(values, leading[:, None], 1)[:, 0]
+    radius, size = np.abs(values).max(axis=1), np.linalg.norm(J, axis=(1, 2))
+    conditions = eigenvalue_conditions(J, chosen)
+    precision = float(np.finfo(J.dtype).eps)
+    bounds = movement(conditions, size, n, precision)
+    doubtful = bounds > max(tol, ORDINARY * precision) * radius
+    if doubtful.any():
+        worst = int(np.argmax(bounds / np.where(radius > 0.0, radius, 1.0)))
+        which = f" for {int(doubtful.sum())} of {len(J)} matrices, in the worst case" if len(J) > 1 else ""
+        _warn_of(abs(chosen[worst].real), conditions[worst], bounds[worst], which)
+
+
+def _warn_of(value, condition, bound, which=""):
+    _warn(
+        IllConditioned,
+        f"`si` = {value:.6g} may be off by {bound:.1e}{which}: its eigenvalue has the condition number "
+        f"{condition:.1e}, and rounding alone moves it so far; `odelab.pseudospectrum` says what can be known.",
+    )
+
+
+def _warn(kind, text):
+    """Warn of the line that called into this module."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, kind, stacklevel=level)
 
 
 def sai(sol=None, *, t=None, u=None, simplified: bool = False):
-    """The stiffness-aware index of a run, or of observed states `u` (m + 1, ...) at the times `t` (m + 1,): (m,).
+    """The stiffness-aware index SAI of each step: how fast the solution moves, relative to its size.
 
-    Of a run: ||S|| / ||u|| with the effective slope S of each accepted step, infinite where the state is zero. Of data:
-    Eq. 3, the finite difference in place of the unknown slope. `simplified=True` leaves out 1 / ||u||.
+    Of a run it is ||S|| / ||u|| with the effective slope S of each accepted step, infinite where the state is zero. Of
+    observed states it is Eq. 3, with finite differences in place of the slopes, which nobody knows.
+
+    sol         a Trajectory, or anything with `u` (m + 1, n) and `slope` (m, n)
+    t, u        times (m + 1,) and states (m + 1, ...) that were observed, instead of `sol`
+    simplified  leave out 1 / ||u||, as the paper does where it only ranks states; False
+
+    Returns one number per step, (m,), in the library of the data.
+
+    >>> import numpy as np
+    >>> import odelab as ol
+    >>> t = np.linspace(0.0, 0.2, 3)
+    >>> ol.sai(t=t, u=np.exp(-5.0 * t)[:, None]).round(3)
+    array([3.935, 3.935])
+    >>> sol = ol.solve(ol.problems.van_der_pol(mu=5.0), ol.DOPRI5)
+    >>> ol.sai(sol).shape == sol.h.shape
+    True
     """
     if (sol is None) == (t is None and u is None):
         raise TypeError("`sai` takes either a run, sai(sol), or data, sai(t=..., u=...).")
@@ -54,10 +164,19 @@ def sai(sol=None, *, t=None, u=None, simplified: bool = False):
 
 
 def nsi(state, slope):
-    """The neural stiffness index ||slope|| / ||state|| of a batch of features, (N, ...), (N, ...) -> (N,): Eq. 4.
+    """The neural stiffness index NSI = ||slope|| / ||state|| of a batch of features, Eq. 4.
 
-    `slope` is (x_{t+1} - x_t) / h before any projection, which is the branch f(x_t) whatever its gate h; never divide
-    by a gate. Eq. 4 as printed, after the final ReLU, is `nsi(x, x_next - x)`.
+    state  features x_t, (N, ...): one sample per row, as an array or a tensor
+    slope  (x_{t+1} - x_t) / h before any projection, of the same shape. That is the branch f(x_t) whatever its gate h:
+           never divide by a gate. Eq. 4 as printed, after the final ReLU, is nsi(x, x_next - x)
+
+    Returns one index per sample, (N,), in the library of `state` and with gradients in torch. Raises ValueError where
+    a value is not finite or a state is zero.
+
+    >>> import numpy as np
+    >>> import odelab as ol
+    >>> ol.nsi(np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([[0.0, 10.0], [0.5, 0.0]]))
+    array([2. , 0.5])
     """
     state = floating("state", state, slope)
     slope = floating("slope", slope, state)

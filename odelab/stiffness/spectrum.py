@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from odelab.arrays import is_symmetric, library_of, to_numpy
-from odelab.stiffness.arnoldi import ends
+from odelab.stiffness.arnoldi import TOLERANCE, ends
+from odelab.stiffness.conditioning import ORDINARY, eigenvalue_condition, movement
 from odelab.stiffness.operator import JacobianOperator, as_operator
 
 __all__ = ["Spectrum", "spectrum"]
@@ -18,33 +19,63 @@ DENSE_OPERATOR = 1024  # likewise a sparse matrix or an operator, which has to b
 FALLBACK = 3000  # where Arnoldi fails, the dense spectrum is the better answer up to here, twice that if symmetric
 
 
+FACTORED = DENSE_MATRIX  # components of the largest matrix that is factorised for condition numbers
+CERTAIN = 1e-6  # of the spectral radius: a larger error bound is part of the message
+
+
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Spectrum:
-    """Eigenvalues of a Jacobian and what they say; NaN where a number is not known, or not defined.
+    """Eigenvalues of a Jacobian, what they say, and how far they can be trusted, as `odelab.spectrum` returns them.
 
-    `negative`, `zero` and `positive` are fractions of all n eigenvalues by the sign of their real part, zero being
-    |Re| <= `zero_tolerance`. Eq. 11 of Block-level Stiffness Analysis of Residual Networks counts Re > 0 although its
-    text says negative, so all three are here.
+    Every field is a Python number or a NumPy array, NaN where it is not known or not defined. Eq. 11 of Block-level
+    Stiffness Analysis of Residual Networks counts Re > 0 although its text says negative, so all three shares are here.
+
+    n                the number of eigenvalues, `known` ones included; min(rows, columns) for a map that is not square
+    values           all eigenvalues, by descending real part; None where only the ends are known
+    extremes         the eigenvalues found at the ends, where the rest is not known; else None
+    singular_values  of a map that is not square, in descending order; else None
+    max_re, min_re   the largest and the smallest real part
+    si               the stiffness index max |Re lambda|
+    spectral_radius  max |lambda|
+    negative, zero, positive  the shares of eigenvalues by the sign of their real part, which add up to one
+    zero_tolerance   a real part of at most this size counts as zero
+    non_normality    Henrici's sqrt(||J||^2 - sum |lambda|^2) / ||J||: 0 for a normal matrix. Small values do *not* mean
+                     that eigenvalues can be trusted; `condition` says that
+    condition        the largest condition number 1 / |y'x| of the eigenvalues behind max_re, min_re and
+                     spectral_radius, with left and right eigenvectors y and x of length one; 1 for a normal matrix
+    error_bound      how far rounding, or the residual of an iteration, may have moved them: `condition` times
+                     eps ||J||, or Elsner's bound where that is smaller
+    how              "dense", "dense symmetric", "arnoldi", "lanczos" or "singular values"
+    converged        whether an iteration met its tolerance and another start found the same ends; True for LAPACK
+    residual         dense: |sum of values - trace| / (n radius); Arnoldi: the largest ||Jv - lambda v|| / radius
+    message          all of this in a sentence; it is also `str(spectrum)`
+
+    `stiffness_index` is max_re / min_re.
+
+    >>> import odelab as ol
+    >>> found = ol.spectrum([[-1.0, 1000.0], [0.0, -2.0]])
+    >>> found.si, found.negative, round(found.condition)
+    (2.0, 1.0, 1000)
     """
 
-    n: int  # eigenvalues, counting known ones; the rank bound min(rows, columns) for a map that is not square
-    values: np.ndarray | None = dataclasses.field(default=None, repr=False)  # all, by descending real part
-    extremes: np.ndarray | None = dataclasses.field(
-        default=None, repr=False
-    )  # those found, where the rest is not known
-    singular_values: np.ndarray | None = dataclasses.field(default=None, repr=False)  # of a map that is not square
+    n: int
+    values: np.ndarray | None = dataclasses.field(default=None, repr=False)
+    extremes: np.ndarray | None = dataclasses.field(default=None, repr=False)
+    singular_values: np.ndarray | None = dataclasses.field(default=None, repr=False)
     max_re: float = math.nan
     min_re: float = math.nan
-    si: float = math.nan  # max |Re lambda|
+    si: float = math.nan
     spectral_radius: float = math.nan
     negative: float = math.nan
     zero: float = math.nan
     positive: float = math.nan
     zero_tolerance: float = math.nan
-    non_normality: float = math.nan  # Henrici's sqrt(||J||^2 - sum |lambda|^2) / ||J||; near 1, values are sensitive
-    how: str  # "dense", "dense symmetric", "arnoldi", "lanczos" or "singular values"
+    non_normality: float = math.nan
+    condition: float = math.nan
+    error_bound: float = math.nan
+    how: str
     converged: bool = True
-    residual: float = 0.0  # dense: |sum of values - trace| / (n radius); Arnoldi: largest ||Jv - lambda v|| / radius
+    residual: float = 0.0
     message: str
 
     def __str__(self):
@@ -68,15 +99,40 @@ def spectrum(
     known: Iterable[tuple[float, int]] = (),
     shift: float = 0.0,
     frobenius: float | None = None,
+    tol: float = TOLERANCE,
+    conditions: bool = True,
 ) -> Spectrum:
-    """The spectrum of a matrix (array, tensor, scipy.sparse) or of an operator with `shape` and `matvec`.
+    """The spectrum of a Jacobian: its ends, the shares by sign, and how far they can be trusted.
 
-    `part`: "full" by LAPACK, "extremes" by Arnoldi (`k` eigenvalues at each end), or "auto" by kind and size. A matrix
-    may stand for a larger one: the eigenvalues reported are shift + mu for every mu of `J`, and each `known` value as
-    often as its count says. So a ReLU block reduced to its active units is spectrum(reduced, shift=1.0,
-    known=((1.0, a2 - a1), (0.0, dead))). Arnoldi may miss an isolated zero; `known` zeros are exact. The reduced matrix
-    has another Frobenius norm than the one it stands for: `frobenius` gives that of the latter, and without it
-    `non_normality` is not known.
+    A matrix may stand for a larger one: the eigenvalues reported are shift + mu for every mu of `J`, and each `known`
+    value as often as its count says. So a ReLU block reduced to its active units is
+    spectrum(reduced, shift=1.0, known=((1.0, a2 - a1), (0.0, dead))).
+
+    J               a matrix (array, tensor, scipy.sparse) or an operator with `shape` and `matvec`; of a map that is
+                    not square, singular values are given instead
+    part            "full" for all eigenvalues by LAPACK, "extremes" for the ends by Arnoldi or Lanczos, or "auto": all
+                    of dense matrices up to 8,192 and of others up to 1,024 components, which are filled in
+    zero_tolerance  a real part of at most this size counts as zero; by default the backward error n eps ||J||
+    k               eigenvalues at each end, at least, for "extremes"; 6 are sought even if fewer are asked for
+    known           pairs (value, count) of eigenvalues known beforehand. Arnoldi may miss an isolated zero; `known`
+                    zeros are exact
+    shift           a number added to every eigenvalue of `J`
+    frobenius       the Frobenius norm of the larger matrix that a reduced one stands for; without it `non_normality` is
+                    not known where `known` or `shift` is given
+    tol             the residual, relative to the spectral radius, at which an iteration ends; LAPACK does not use it
+    conditions      whether condition numbers are computed, which takes a tenth to a third of the time of the dense
+                    eigenvalues; without them `condition` and `error_bound` are NaN
+
+    Returns a Spectrum, which holds NumPy arrays and Python numbers whatever `J` is. Raises TypeError for a tensor that
+    requires gradients, because a Spectrum cannot keep them: pass J.detach(), or use `odelab.si`, which does.
+
+    >>> import numpy as np
+    >>> import odelab as ol
+    >>> found = ol.spectrum(np.diag([-1.0, -2.0, -400.0]))
+    >>> found.si, found.max_re, found.negative
+    (400.0, -1.0, 1.0)
+    >>> print(found)
+    all 3 eigenvalues, dense symmetric; |Re| <= 2.7e-13 counts as zero.
     """
     if part not in PARTS:
         raise ValueError(f"`part` must be one of {PARTS}, got {part!r}.")
@@ -87,6 +143,9 @@ def spectrum(
         raise ValueError(f"`zero_tolerance` must be zero or positive, got {zero_tolerance!r}.")
     if k < 1:
         raise ValueError(f"`k` must be at least 1, got {k!r}.")
+    if not 0.0 < tol < 1.0:
+        raise ValueError(f"`tol` must lie between 0 and 1, got {tol!r}.")
+    _reject_gradients(J)
     if len(known) and getattr(J, "shape", None) == (0, 0):
         nothing = np.empty(0)  # but known values
         departure = _henrici(nothing, known, frobenius)
@@ -97,11 +156,15 @@ def spectrum(
             raise ValueError(f"`known` and `shift` speak of eigenvalues, and a {_size(operator)} map has none.")
         return _singular(operator, part, k)
     if part == "full" or (part == "auto" and operator.shape[0] <= _dense_limit(operator)):
-        return _dense(operator, known, shift, zero_tolerance, frobenius, on=_device(J))
-    return _extremes(operator, known, shift, zero_tolerance, k)
+        return _dense(operator, known, shift, zero_tolerance, frobenius, conditions, on=_device(J))
+    found = _extremes(operator, known, shift, zero_tolerance, k, tol, conditions)
+    n = operator.shape[0]
+    if found is None or (not found.converged and n <= (2 * FALLBACK if found.how == "lanczos" else FALLBACK)):
+        return _dense(operator, known, shift, zero_tolerance, frobenius, conditions, after=found)
+    return found
 
 
-def _dense(operator, known, shift, zero_tolerance, frobenius=None, on=None) -> Spectrum:
+def _dense(operator, known, shift, zero_tolerance, frobenius, conditions, on=None, after=None) -> Spectrum:
     J = operator.dense()
     matrix = J if on is None else library_of(on).as_tensor(J, device=on.device)  # by the tensor's own LAPACK
     linalg = library_of(matrix).linalg
@@ -115,8 +178,10 @@ def _dense(operator, known, shift, zero_tolerance, frobenius=None, on=None) -> S
         zero_tolerance,
         noise=n * float(np.finfo(J.dtype).eps) * max(size, abs(shift)),  # LAPACK's backward error
         how="dense symmetric" if symmetric else "dense",
+        after="" if after is None else " The matrix was filled in, because an iteration for its ends did not converge.",
         residual=abs(complex(values.sum()) - complex(np.trace(J))) / (n * radius) if radius else 0.0,
         non_normality=0.0 if symmetric and alone else _henrici(values + shift, known, size if alone else frobenius),
+        **_certainty(J, values, symmetric, size, float(np.finfo(J.dtype).eps), conditions),
     )
 
 
@@ -130,12 +195,23 @@ def _henrici(values, known, frobenius: float | None) -> float:
     return math.sqrt(max(0.0, 1.0 - squares))
 
 
-def _full(values, known, zero_tolerance, noise, how, **quality) -> Spectrum:
+def _certainty(J, values, symmetric, size, backward, conditions) -> dict[str, float]:
+    """Condition number and error bound of the eigenvalues at the ends; `backward` is the backward error over `size`."""
+    if not conditions or J is None or not (symmetric or J.shape[0] <= FACTORED):
+        return {}
+    ends = () if symmetric else (values.real.argmax(), values.real.argmin(), np.abs(values).argmax())
+    chosen = {complex(values[i].real, abs(values[i].imag)) for i in ends}  # a pair has one condition number
+    worst = max((eigenvalue_condition(J, value) for value in chosen), default=1.0)
+    return {"condition": worst, "error_bound": float(movement(worst, size, J.shape[0], backward))}
+
+
+def _full(values, known, zero_tolerance, noise, how, after="", **quality) -> Spectrum:
     known = known if np.iscomplexobj(known) else known.astype(values.real.dtype)
     values = np.concatenate([values, known])
     values = values[np.lexsort((values.imag, -values.real))]
     real = values.real
     tolerance = noise if zero_tolerance is None else float(zero_tolerance)
+    account = f"all {len(values)} eigenvalues, {how}; |Re| <= {tolerance:.1e} counts as zero."
     return Spectrum(
         n=len(values),
         values=values,
@@ -148,17 +224,27 @@ def _full(values, known, zero_tolerance, noise, how, **quality) -> Spectrum:
         positive=float(np.mean(real > tolerance)),
         zero_tolerance=tolerance,
         how=how,
-        message=f"all {len(values)} eigenvalues, {how}; |Re| <= {tolerance:.1e} counts as zero.",
+        message=account + after + _doubt(values, **quality),
         **quality,
     )
 
 
-def _extremes(operator, known, shift, zero_tolerance, k) -> Spectrum:
+def _doubt(values, condition=math.nan, error_bound=math.nan, **_) -> str:
+    """What the message adds where rounding leaves the ends uncertain."""
+    if not error_bound > max(CERTAIN, ORDINARY * float(np.finfo(values.dtype).eps)) * float(np.abs(values).max()):
+        return ""
+    return (
+        f" The ends are ILL-CONDITIONED: with condition numbers up to {condition:.1e} rounding may have moved them by "
+        f"{error_bound:.1e}; `odelab.pseudospectrum` says what can be known."
+    )
+
+
+def _extremes(operator, known, shift, zero_tolerance, k, tol, conditions) -> Spectrum | None:
     symmetric = operator.matrix is not None and _is_symmetric(operator.matrix)
     n = operator.shape[0]
-    found = None if n <= 4 * k + 2 else ends(operator, k, symmetric)  # ARPACK needs room for its basis
-    if found is None or (not found.converged and n <= (2 * FALLBACK if symmetric else FALLBACK)):
-        return _dense(operator, known, shift, zero_tolerance)
+    if n <= 4 * k + 2:  # ARPACK needs room for its basis
+        return None
+    found = ends(operator, k, symmetric, tol)
     values = np.concatenate([found.values + shift, np.unique(known)])
     real = values.real
     total, how = n + len(known), "lanczos" if symmetric else "arnoldi"
@@ -166,10 +252,15 @@ def _extremes(operator, known, shift, zero_tolerance, k) -> Spectrum:
     if not len(found.values):
         return Spectrum(n=total, how=how, converged=False, residual=math.inf, message=f"{account}: none was found.")
     max_re, min_re, radius = float(real.max()), float(real.min()), float(np.abs(values).max())
-    noise = max(n * float(np.finfo(operator.dtype).eps), found.residual) * max(radius, abs(shift))
+    eps = float(np.finfo(operator.dtype).eps)
+    noise = max(n * eps, found.residual) * max(radius, abs(shift))
     tolerance = noise if zero_tolerance is None else float(zero_tolerance)
     one_sided = found.converged and (max_re < -tolerance or min_re > tolerance)  # then the ends speak for the rest
     word = "converged" if found.converged else "NOT converged: the true ends may lie further out; raise `k`"
+    if found.moved:
+        word = "NOT converged: another start found an end further out, and there may be more; raise `k`"
+    size = float(np.abs(found.values).max())  # the residual, relative to it, is a backward error
+    quality = _certainty(operator.matrix, found.values, symmetric, size, max(eps, found.residual), conditions)
     return Spectrum(
         n=total,
         extremes=values[np.lexsort((values.imag, -real))],
@@ -185,7 +276,8 @@ def _extremes(operator, known, shift, zero_tolerance, k) -> Spectrum:
         how=how,
         converged=found.converged,
         residual=found.residual,
-        message=f"{account}: {word}.",
+        message=f"{account}: {word}.{_doubt(values, **quality)}",
+        **quality,
     )
 
 
@@ -215,6 +307,16 @@ def _checked_known(known) -> np.ndarray:
             raise ValueError(f"`known` must hold pairs (finite value, count >= 0), got ({value!r}, {count!r}).")
         values.append(np.full(int(count), value))
     return np.concatenate(values) if values else np.empty(0)
+
+
+def _reject_gradients(J):
+    """Refuse a tensor whose gradients would be lost."""
+    library = library_of(J)
+    if library is not np and J.requires_grad and library.is_grad_enabled():
+        raise TypeError(
+            "`J` requires gradients, which a report of numbers cannot keep: pass J.detach(), or use `odelab.si` (or "
+            "torch.linalg.eigvals), which do."
+        )
 
 
 def _is_symmetric(J) -> bool:

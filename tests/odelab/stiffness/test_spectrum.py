@@ -9,11 +9,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from odelab.problems import lorenz, robertson
+from odelab.stiffness.conditioning import IllConditioned, NotConverged
 from odelab.stiffness.indices import si
+from odelab.stiffness.log_norm import log_norm, soderlind
 from odelab.stiffness.operator import JacobianOperator
 from odelab.stiffness.spectrum import spectrum
 
@@ -220,7 +222,7 @@ def test_a_map_that_is_not_square_is_answered_with_singular_values():
 def test_numpy_and_torch_agree(seed, n):
     J = np.random.default_rng(seed).normal(size=(n, n))
     ours = spectrum(J)
-    for tensor in (torch.from_numpy(J), torch.from_numpy(J).requires_grad_(), torch.from_numpy(J).to_sparse()):
+    for tensor in (torch.from_numpy(J), torch.from_numpy(J).to_sparse()):
         theirs = spectrum(tensor)
         np.testing.assert_allclose(theirs.values, ours.values, rtol=1e-12, atol=1e-12)
         assert theirs.message == ours.message
@@ -260,10 +262,167 @@ def test_refusals_name_the_argument_and_the_value(call, error, words):
 @pytest.mark.slow
 def test_a_dense_spectrum_costs_what_lapack_costs():
     J = np.random.default_rng(0).normal(size=(1000, 1000))
-    bare, ours = [], []
+    bare, ours, certain = [], [], []
+    calls = (np.linalg.eigvals, bare), (lambda J: spectrum(J, conditions=False), ours), (spectrum, certain)
     for _ in range(5):
-        for call, times in ((np.linalg.eigvals, bare), (spectrum, ours)):
+        for call, times in calls:
             start = time.process_time()  # not disturbed by what else the machine does
             call(J)
             times.append(time.process_time() - start)
     assert min(ours) < 1.05 * min(bare)
+    assert min(certain) < 1.6 * min(bare)
+
+
+def advection_diffusion(n):
+    """Strongly non-normal; its eigenvalues are -2 + 2 sqrt(0.19) cos(k pi / (n + 1))."""
+    ones = np.ones(n - 1)
+    J = sparse.diags_array([1.9 * ones, -2.0 * np.ones(n), 0.1 * ones], offsets=[-1, 0, 1]).tocsr()
+    return J, 2.0 + 2.0 * np.sqrt(0.19) * np.cos(np.pi / (n + 1))
+
+
+@given(seeds, sizes)
+@settings(deadline=None, max_examples=30)
+def test_condition_numbers_are_those_of_both_eigenvectors(seed, n):
+    J = np.random.default_rng(seed).normal(size=(n, n))
+    values, left, right = linalg.eig(J, left=True, right=True)
+    exact = 1.0 / np.abs((left.conj() * right).sum(axis=0))
+    ends = [values.real.argmax(), values.real.argmin(), np.abs(values).argmax()]
+    assert spectrum(J).condition == pytest.approx(exact[ends].max(), rel=1e-6)
+    assert spectrum(J + J.T).condition == 1.0
+    assert spectrum(rotation(np.random.default_rng(seed), n) * 2.0).condition == pytest.approx(1.0, rel=1e-9)
+    assert math.isnan(spectrum(J, conditions=False).condition)
+
+
+@given(seeds, st.integers(2, 30), st.floats(0.0, 6.0))
+@settings(deadline=None, max_examples=50)
+def test_the_error_bound_holds(seed, n, departure):
+    """Triangular matrices, whose eigenvalues are known, hidden by a rotation."""
+    rng = np.random.default_rng(seed)
+    triangle = np.diag(rng.normal(size=n)) + np.triu(rng.normal(size=(n, n)), 1) * 10.0 ** (departure - 4.0)
+    Q = rotation(rng, n)
+    found = spectrum(Q @ triangle @ Q.T)
+    exact = np.diag(triangle)
+    allowed = 30.0 * n * found.error_bound  # LAPACK's backward error is some n eps ||J||, and so is the rotation's
+    assert abs(found.max_re - exact.max()) <= allowed
+    assert abs(found.min_re - exact.min()) <= allowed
+
+
+def test_what_rounding_leaves_uncertain_is_said():
+    for n, sure in ((10, True), (300, False)):
+        J, exact = advection_diffusion(n)
+        for matrix in (J, J.toarray()):
+            found = spectrum(matrix)
+            assert abs(found.si - exact) <= found.error_bound
+            assert ("ILL-CONDITIONED" in found.message) != sure
+            if sure:
+                assert si(matrix) == pytest.approx(exact, rel=1e-6)
+            else:
+                with pytest.warns(IllConditioned, match=r"`si` = 3.8\d* may be off by \d.*condition number"):
+                    assert si(matrix) == pytest.approx(found.si, rel=1e-2)
+
+
+def test_a_defective_eigenvalue_is_uncertain_by_a_root_of_rounding():
+    found = spectrum([[-1.0, 1.0], [0.0, -1.0]])
+    assert 1e-9 < found.error_bound < 1e-7
+    assert spectrum(np.zeros((3, 3))).error_bound == 0.0
+
+
+def test_the_worst_of_a_batch_is_said():
+    rng = np.random.default_rng(0)
+    batch = rng.normal(size=(5, 3, 3))
+    si(batch)
+    batch[3] = [[-1.0, 1e12, 0.0], [0.0, -1.0, 1e12], [0.0, 0.0, -1.0]]
+    with pytest.warns(IllConditioned, match="for 1 of 5 matrices, in the worst case"):
+        assert si(batch).shape == (5,)
+    with pytest.warns(IllConditioned) as caught:
+        si(torch.from_numpy(batch))
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_a_large_symmetric_matrix_is_answered_to_the_digits_asked_for(tol):
+    n = 100_000
+    J = laplacian(n) / (n + 1.0) ** 2
+    start = time.process_time()
+    found = si(J, tol=tol)
+    assert time.process_time() - start < 30.0
+    exact = 4.0 * np.cos(np.pi / 2 / (n + 1)) ** 2
+    assert exact * (1.0 - tol) <= found <= exact * (1.0 + 1e-12)
+
+
+def test_a_bracket_is_said_where_lanczos_ends_early(monkeypatch):
+    monkeypatch.setattr(sys.modules["odelab.stiffness.arnoldi"], "LANCZOS_PRODUCTS", 30)
+    J = laplacian(5000) / 5001.0**2
+    with pytest.warns(
+        NotConverged, match=r"SI lies between 3\.\d+ \(Lanczos, 30 products\) and 4 \(Gershgorin"
+    ) as caught:
+        assert 3.8 < si(J, tol=1e-9) < 4.0
+    assert caught[0].filename == __file__
+    with pytest.warns(NotConverged, match="residual"):
+        assert log_norm(J) <= 0.0
+
+
+def test_si_says_where_arnoldi_did_not_converge(monkeypatch):
+    monkeypatch.setattr(sys.modules["odelab.stiffness.arnoldi"], "RESTARTS", 2)
+    J, _ = advection_diffusion(1500)
+    with pytest.warns(
+        NotConverged, match="`si` is known less exactly than tol = 1e-06: .*(NOT converged|none was found)"
+    ):
+        si(J)
+
+
+def hidden_end(end, n=1200):
+    """Rates in clusters, and one beyond them whose eigenvector is orthogonal to the start of the iteration."""
+    start = np.random.default_rng(0).standard_normal(n)
+    hidden = np.random.default_rng(5).normal(size=n)
+    hidden -= (hidden @ start) / (start @ start) * start
+    hidden /= np.linalg.norm(hidden)
+    clusters = np.repeat([*np.linspace(1.0, 10.0, 9), *np.linspace(30.0, 50.0, 9)], 60)
+    rates = -np.concatenate([clusters, np.full(n - len(clusters), 20.0)])
+
+    def product(v):
+        image = rates * (v - hidden * (hidden @ v))
+        return image + hidden * (end * (hidden @ v) - hidden @ image)
+
+    return JacobianOperator((n, n), product)
+
+
+@pytest.mark.parametrize("end", [-0.7, 0.0])
+def test_one_eigenvalue_at_each_end_is_the_outermost_one(end):
+    """Asked for one alone, ARPACK calls the next one, -1, converged."""
+    found = spectrum(hidden_end(end), part="extremes", k=1)
+    assert found.converged
+    assert found.max_re == pytest.approx(end, abs=1e-9)
+
+
+def test_an_end_that_another_start_moves_is_not_called_converged(monkeypatch):
+    monkeypatch.setattr(sys.modules["odelab.stiffness.arnoldi"], "FEWEST", 1)
+    monkeypatch.setattr(sys.modules["odelab.stiffness.spectrum"], "FALLBACK", 0)
+    found = spectrum(hidden_end(-0.7), part="extremes", k=1)
+    assert not found.converged
+    assert "another start found an end further out" in found.message
+    assert found.max_re == pytest.approx(-0.7, abs=1e-3)
+
+
+def test_gradients_are_kept_or_refused():
+    J = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    with pytest.raises(TypeError, match=r"`J` requires gradients.*J.detach\(\)"):
+        spectrum(J)
+    with torch.no_grad():
+        assert spectrum(J).si == pytest.approx(spectrum(J.detach()).si)
+    for p in (1, 2, math.inf):
+        assert torch.autograd.gradcheck(lambda A, p=p: log_norm(A, p), (J,))
+        assert log_norm(J, p).item() == pytest.approx(log_norm(J.detach().numpy(), p))
+    assert torch.autograd.gradcheck(soderlind, (J,))
+    assert si(J.detach().to_sparse()).item() == pytest.approx(si(J).item())
+
+
+def test_measures_answer_in_the_library_and_the_shape_of_what_they_are_given():
+    J = np.random.default_rng(0).normal(size=(2, 3, 3))
+    for measure in (si, soderlind, log_norm, lambda A: log_norm(A, 1)):
+        assert isinstance(measure(J[0]), np.float64)
+        assert measure(J).shape == (2,)
+        assert measure(torch.from_numpy(J)).shape == (2,)
+        assert measure(torch.from_numpy(J[0])).shape == ()
+        if measure is not si:
+            assert isinstance(measure(sparse.csr_array(J[0])), np.float64)
