@@ -116,12 +116,13 @@ class Journal:
 
     def going_on(self) -> str:
         """What is kept of an interrupted training, in words."""
-        done = self.training.epoch
+        where = f"stopped in epoch {len(self.log) + 1} of {self.training.recipe.epochs}."
         if self.path is None:
-            return "Nothing is kept, because no `path` was given."
-        if done == 0:
-            return "No epoch was finished; the same call starts anew."
-        return f"What {done} epochs made is kept in {self.resume_path}: the same call goes on from there."
+            return f"{where} Nothing is kept, because no `path` was given."
+        if not self.log:
+            return f"{where} The same call starts anew."
+        kept = f"Everything up to the end of epoch {len(self.log)} is kept in {self.resume_path}"
+        return f"{where} {kept}: the same call goes on from there."
 
 
 def architecture(net: nn.Module) -> dict:
@@ -164,10 +165,9 @@ def run_of(path: Path, header: dict) -> dict:
 
 def differences(there, here, name: str = "") -> list[str]:
     """What differs between two records, in words. A field that one of them does not have yet is not compared."""
-    if isinstance(there, dict) and isinstance(here, dict):
-        return [
-            text for key in there.keys() & here.keys() for text in differences(there[key], here[key], f"{name}{key} ")
-        ]
+    shared = sorted(there.keys() & here.keys()) if isinstance(there, dict) and isinstance(here, dict) else []
+    if shared:
+        return [text for key in shared for text in differences(there[key], here[key], f"{name}{key} ")]
     return [] if there == here else [f"{name}{brief(there)} there, {brief(here)} here"]
 
 

@@ -98,7 +98,7 @@ def train(
         journal.note_divergence(str(error))
         raise
     except KeyboardInterrupt:
-        raise Interrupted(f"stopped in epoch {training.epoch + 1} of {recipe.epochs}. {journal.going_on()}") from None
+        raise Interrupted(journal.going_on()) from None
     if training.epoch == recipe.epochs:
         journal.finish()
         distributed.wait()

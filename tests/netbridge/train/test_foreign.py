@@ -1,0 +1,127 @@
+"""Any module that maps images to logits is trained, watched and resumed; what cannot be is refused in words."""
+
+import json
+
+import pytest
+import safetensors.torch
+import torch
+from torch import nn
+
+import netbridge as nb
+from netbridge import data, train
+from tests.netbridge.train import runs
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        return x + self.drop(torch.relu(self.bn(self.conv(x))))
+
+
+class Theirs(nn.Module):
+    """A residual network as others write it."""
+
+    def __init__(self, classes=10):
+        super().__init__()
+        self.stem, self.blocks = nn.Conv2d(3, 8, 3, 2, padding=1), nn.Sequential(Residual(), Residual())
+        self.head = nn.Linear(8, classes)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.stem(x)).mean((2, 3)))
+
+
+def theirs(path=None, seed=0, **options):
+    torch.manual_seed(seed)
+    return train.train(Theirs(), runs.few(), runs.recipe(), seed, path, device="cpu", quiet=True, **options)
+
+
+class TestAnyModule:
+    def test_it_is_trained_and_written_down(self, tmp_path):
+        net = theirs(tmp_path / "net.safetensors")
+        assert net.about["network"] == "Theirs"
+        assert net.normalisation == runs.few().normalisation
+        assert 0 <= net.about["test_accuracy"] <= 1
+        weights = safetensors.torch.load_file(tmp_path / "net.safetensors")
+        again = Theirs()
+        again.load_state_dict(weights)
+        assert runs.same(again, net)
+        with pytest.raises(ValueError, match=r"weights of a .*Theirs, which is no network of netbridge"):
+            nb.load(tmp_path / "net.safetensors")
+
+    def test_it_goes_on_to_the_bit_and_is_loaded_when_it_is_finished(self, tmp_path):
+        whole = theirs()
+        theirs(tmp_path / "net.safetensors", stop_after=1)
+        assert runs.same(theirs(tmp_path / "net.safetensors"), whole)
+        assert runs.same(theirs(tmp_path / "net.safetensors", seed=0), whole)
+
+    def test_another_module_is_refused(self, tmp_path):
+        theirs(tmp_path / "net.safetensors", stop_after=1)
+        with pytest.raises(ValueError, match=r"another config \(\{'class'"):
+            runs.run(tmp_path / "net.safetensors")
+
+    def test_a_recipe_by_its_name(self):
+        net = train.train(Theirs(), runs.few(128), "digits", device="cpu", quiet=True, stop_after=1)
+        assert not net.training
+
+
+class TestOnEpoch:
+    def test_what_it_returns_joins_the_log(self, tmp_path):
+        images = runs.few()
+        shown = images.normalised(images.test_images)
+
+        def stiffness(net, record):
+            assert not net.training
+            return {"nsi": nb.trace(net, shown).nsi.mean(0).tolist()}
+
+        path = tmp_path / "net.safetensors"
+        watched = theirs(path, on_epoch=stiffness)
+        assert runs.same(watched, theirs())  # to look changes nothing
+        _, *records = map(json.loads, path.with_suffix(".jsonl").read_text().splitlines())
+        assert [len(record["nsi"]) for record in records] == [2, 2, 2]
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            (torch.utils.data.DataLoader([1]), "`data` must be a netbridge.data.Dataset, got DataLoader.*train_images"),
+            ((torch.zeros(3), torch.zeros(3)), "`data` must be a netbridge.data.Dataset, got tuple"),
+        ],
+    )
+    def test_data_of_another_kind(self, given, words):
+        with pytest.raises(TypeError, match=words):
+            train.train(Theirs(), given, runs.recipe())
+
+    def test_too_few_outputs(self):
+        with pytest.raises(ValueError, match=r"`net` has 2 outputs, and `data` \(digits\) has 10 classes"):
+            train.train(Theirs(2), runs.few(), runs.recipe(), device="cpu", quiet=True)
+
+    def test_no_logits(self):
+        with pytest.raises(TypeError, match=r"`net` must return logits.*returned shape \(16, 8, \d+, \d+\)"):
+            train.train(nn.Conv2d(3, 8, 3), runs.few(), runs.recipe(), device="cpu", quiet=True)
+
+    def test_no_module_and_no_recipe(self):
+        with pytest.raises(TypeError, match="`net` must be a torch module, got str"):
+            train.train("resnet18", runs.few(), "short")
+        with pytest.raises(TypeError, match="`recipe` must be a Recipe or the name of one"):
+            train.train(Theirs(), runs.few(), {"lr": 0.1})
+        with pytest.raises(ValueError, match=r"`recipe` must be one of .*'shortest'"):
+            train.train(Theirs(), runs.few(), "shortest")
+
+    def test_a_recipes_field_that_does_not_exist(self):
+        with pytest.raises(TypeError, match="a recipe has no field `epoch`; did you mean `epochs`"):
+            train.recipe("short", epoch=3)
+        with pytest.raises(ValueError, match="`border` must be one of"):
+            train.recipe("short", border="grey")
+
+    def test_data_of_ones_own_in_two_lines(self):
+        images, labels = torch.randint(0, 256, (60, 3, 8, 8), dtype=torch.uint8), torch.arange(60) % 3
+        parts = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
+        net = train.train(
+            Theirs(3), data.dataset("mine", parts, "abc"), runs.recipe(epochs=1), device="cpu", quiet=True
+        )
+        assert net.about["dataset"] == "mine"
