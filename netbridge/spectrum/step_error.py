@@ -1,16 +1,11 @@
 """The error that a block makes as one Euler step: what stiffness should predict."""
 
-import types
-
 import torch
 from torch import nn
 
 from netbridge.model import solve
 from netbridge.spectrum.anatomy import anatomy
-from netbridge.step_sizes.constant import Constant
 from odelab import RK4, core
-
-FLOW = solve.fixed_tableau(RK4, frozen=False)
 
 
 def step_error(block: nn.Module, states: torch.Tensor, substeps: int = 32, gate: str = "live") -> torch.Tensor:
@@ -43,23 +38,41 @@ def step_error(block: nn.Module, states: torch.Tensor, substeps: int = 32, gate:
     with torch.no_grad():
         held = 1.0 if parts.size_at is None else parts.size_at(states)
 
-        def rhs(t, u, params):
+        def field(u):
             f = parts.branch(u.clone())
             if parts.size_at is None:
                 return f
             return (held if gate == "frozen" else parts.size_at(u)) * f
 
-        slope = rhs(0.0, states, None)
+        slope = field(states)
         if slope.shape != states.shape:
             raise ValueError(
                 f"`block` maps {tuple(states.shape[1:])} to {tuple(slope.shape[1:])}: a block that changes the "
                 "shape is no step of a differential equation."
             )
-        unit = types.SimpleNamespace(controller=Constant(0), branch=parts.branch)  # h is in the right-hand side
-        flow, _ = solve.advance(
-            rhs, lambda t: unit, core.unprojected, FLOW, solve.Memory(0, None), (0, 1), states.clone(), refine=substeps
-        )
+        flow = equal_steps(field, states, RK4, substeps)
         distance = torch.linalg.vector_norm((flow - states - slope).flatten(1), dim=1)
         length = torch.linalg.vector_norm(slope.flatten(1), dim=1)
         errors = torch.where(length > 0, distance / length, torch.zeros_like(length))
     return torch.where(errors.isfinite(), errors, torch.full_like(errors, torch.inf))
+
+
+def equal_steps(field, u: torch.Tensor, method, count: int) -> torch.Tensor:
+    """The state after a unit of time of u' = field(u), by `count` equal steps of a method, through `integrate`.
+
+    field   a function of the state
+    u       the states to start from, (N, ...)
+    method  an `odelab` Method; with EULER this is a residual network whose blocks share their weights
+    count   how many steps, of size 1 / count each
+    """
+
+    def propose(memory, t, t1, u, slope):
+        return solve.next_time(t, count) - t, 1.0 / count, memory
+
+    step = core.rk_step_of(core.combine, solve.fixed_tableau(method, frozen=False))
+    state = core.State(0, u, None, False, None)
+    _, state, *_ = core.integrate(
+        step, lambda t, u, params: field(u), None, propose, solve.accept, core.unprojected, core.nothing_recorded, None,
+        state, 1, count,
+    )  # fmt: skip
+    return state.u
