@@ -39,3 +39,4 @@ from netbridge.tracing.record import Record as Record
 from netbridge.tracing.record import Records as Records
 from netbridge.tracing.states import block_states as block_states
 from netbridge.tracing.trace import trace as trace
+from odelab import __version__ as __version__

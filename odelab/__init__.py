@@ -1,4 +1,40 @@
-"""odelab: explicit solvers, step-size control and the measures of stiffness."""
+"""A laboratory for stiffness: solvers, step-size control, and the measures that tell how stiff a problem is.
+
+>>> import odelab as ol
+>>> problem = ol.problems.van_der_pol(mu=5.0)
+>>> sol = ol.solve(problem, ol.DOPRI5, ol.adaptive(rtol=1e-6, atol=1e-9))
+>>> sol.ok, sol(10.0).shape
+(True, (2,))
+
+What is here
+------------
+describe a problem    Problem, Invariant, Reference, maths (functions for right-hand sides), problems (a catalogue)
+choose a step         EULER ... DOP853, RKC2, RADAU, BDF, LSODA; METHODS (explicit ones by name); Method for your own
+decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
+run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
+what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
+measure stiffness     si, sai, nsi, tns, delta, stiffness_proportion, log_norm, soderlind, spectrum, theorem2,
+                      jacobian, JacobianOperator
+compare               observed_order, work_precision, plot
+look inside           show_kernel (the compiled source), scipy_method (a method of odelab for SciPy's solve_ivp)
+
+Which method
+------------
+problem                                                  method     remark
+not stiff, rtol 1e-3 to 1e-8                             DOPRI5     the first choice
+not stiff, rtol below 1e-8, or a long smooth run         DOP853     order 8
+not stiff, rtol above 1e-3, or a rough right-hand side   BS32       order 3
+stiff, eigenvalues near the negative real axis           RKC2       diffusion; no Jacobian is needed, also if large
+(parabolic problems by the method of lines)
+stiff otherwise, small or with a sparse Jacobian         RADAU      implicit, by SciPy
+stiff, large, moderate accuracy                          BDF        implicit, by SciPy
+stiff at times only                                      LSODA      switches by itself, by SciPy
+a fixed step, for study                                  EULER, HEUN, MIDPOINT, RK4
+
+Where stability and not accuracy chose the steps of a run, `print(sol)` says so and names what would do better.
+"""
+
+import types as _types
 
 from odelab import maths as maths
 from odelab import plot as plot
@@ -54,3 +90,11 @@ from odelab.stiffness.theorem2 import theorem2 as theorem2
 from odelab.stiffness.tns import delta as delta
 from odelab.stiffness.tns import stiffness_proportion as stiffness_proportion
 from odelab.stiffness.tns import tns as tns
+
+__version__ = "0.1.0"
+_ROOMS = {"maths", "plot", "problems"}  # modules that belong to the public names; the others are for looking inside
+__all__ = [
+    name
+    for name, value in list(globals().items())
+    if name in _ROOMS or not (name.startswith("_") or isinstance(value, _types.ModuleType))
+]

@@ -162,7 +162,8 @@ def check_arguments(problem, method, controller, engine, max_steps):
         )
     if not isinstance(method, Method | StabilisedMethod | ImplicitMethod):
         raise TypeError(
-            f"`method` must be a Method like odelab.DOPRI5, got {method!r}; the methods are in odelab.METHODS."
+            f"`method` must be a Method like odelab.DOPRI5, got {method!r}; the explicit ones are in odelab.METHODS, "
+            "the others are odelab.RKC2, RADAU, BDF and LSODA."
         )
     if not isinstance(controller, Controller):
         raise TypeError(f"`controller` must come from odelab.fixed or odelab.adaptive, got {controller!r}.")

@@ -75,8 +75,10 @@ def trajectories(kept: list, record: Record | Records) -> Trajectories:
                 h,
                 method=EULER,
                 engine="netbridge",
-                given_slope=slope,
-                given_message=f"stage {stage} of a network: {', '.join(record.names[k] for k in columns)}",
+                known={
+                    "slope": slope,
+                    "message": f"stage {stage} of a network: {', '.join(record.names[k] for k in columns)}",
+                },
             )
         )
     return runs

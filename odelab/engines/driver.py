@@ -109,9 +109,11 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
         engine=engine.name,
         events=watch.records() if watch is not None else (),
         interpolant=interpolant,
-        given_slope=record.slope if status != Status.EVENT else with_cut_slope(record, h),
-        given_sai=record.sai,
-        given_h_rho=record.h_rho,
+        known={
+            "slope": record.slope if status != Status.EVENT else with_cut_slope(record, h),
+            "sai": record.sai,
+            "h_rho": record.h_rho,
+        },
     )
     name_the_end(trajectory, engine, last, state, status, max_steps, watch)
     return trajectory

@@ -177,8 +177,10 @@ class Run:
             engine="scipy",
             events=self.watch.records() if self.watch is not None else (),
             interpolant=interpolant,
-            given_slope=np.diff(u, axis=0) / h[:, None],
-            given_message=self.message or f"reached t = {t[-1]:g} in {len(h)} steps",
+            known={
+                "slope": np.diff(u, axis=0) / h[:, None],
+                "message": self.message or f"reached t = {t[-1]:g} in {len(h)} steps",
+            },
         )
 
 

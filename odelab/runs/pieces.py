@@ -145,10 +145,12 @@ def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
             for rows in (tuple(zip(*records, strict=True)) for records in zip(*(p.events for p in pieces), strict=True))
         ),
         interpolant=interpolant,
-        given_slope=column("slope") if dense else None,
-        given_message=message,
-        given_sai=column("sai"),
-        given_h_rho=column("h_rho"),
+        known={
+            "slope": column("slope") if dense else None,
+            "message": message,
+            "sai": column("sai"),
+            "h_rho": column("h_rho"),
+        },
     )
 
 

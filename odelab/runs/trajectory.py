@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,40 @@ def require_states(trajectory, purpose: str):
 
 @dataclasses.dataclass(eq=False, repr=False)
 class Trajectory:
-    """A run of one method on one problem.
+    """What `odelab.solve` returns: one run, its steps, and in words how it went.
 
-    `t`, `u` are the requested points (`t_eval`) or every step's end; `step_t` (m+1,), `step_u` (m+1, n) are always the
-    steps, `h` (m,) their sizes, `slope` (m, n) their effective slopes S with u_new = project(u + h S), `error` (m,) the
-    error over its tolerance. Calling it evaluates the dense output. A status other than "ok" and "event" is a failure,
-    whose `message` names time, cause and remedy. `end_u` (n,) is the state it came to; a run with `dense=False` has no
-    others but `u`: its `step_u` is None.
+    Calling it, `sol(t)`, evaluates its dense output at one time or an array of times within the run.
+
+    t              (k,), the reported times: `t_eval` as far as the run got, or the ends of all steps
+    u              (k, n), the states at `t`
+    h              (m,), the sizes of the accepted steps
+    step_t         (m + 1,), the times between the steps, start and end included
+    step_u         (m + 1, n), the states there; None for a run with `dense=False`
+    rejected       how many attempted steps were rejected
+    evaluations    how often the right-hand side was evaluated
+    status         "ok", "event" (ended by one), "interrupted", or what went wrong: "max_steps", "step_too_small",
+                   "not_finite", "blow_up", "wrong_shape", "solver_failed"
+    error          (m,), the estimated error of each step over its tolerance; NaN for fixed steps
+    problem        the `Problem`
+    method         the method
+    controller     the controller
+    engine         who ran it: "python", "compiled" or "scipy"
+    events         for each event a record of times `t`, states `u` and `direction`s, in the order given
+    interpolant    the function behind `sol(t)`; None for a run with `dense=False`
+    dense          whether all states were kept
+    end_u          (n,), the state the run came to
+    known          what is known already of `slope`, `message`, `sai` and `h_rho`, by name; the rest is found later
+
+    Found when first asked for: `message` (how it went and what would help), `slope` (m, n), the effective slope S of
+    each step with u_new = u + h S, `sai` (m,), ||S|| / ||u||, `h_rho` (m,), the step size times the spectral radius,
+    and `held_back`, whether stability chose the steps of an adaptive run.
+
+    >>> import odelab as ol
+    >>> sol = ol.solve(ol.problems.stiff_linear(), ol.DOPRI5, ol.adaptive(1e-4, 1e-7))
+    >>> sol.ok, sol.held_back, sol.u.shape == (sol.steps + 1, 1)
+    (True, True, True)
+    >>> sol([0.5, 1.0]).round(3).ravel()
+    array([1.786, 2.263])
     """
 
     t: Any
@@ -50,23 +78,13 @@ class Trajectory:
     interpolant: Callable | None = None
     dense: bool = True
     end_u: Any = None
-    given_slope: dataclasses.InitVar[Any] = None
-    given_message: dataclasses.InitVar[str | None] = None
-    given_sai: dataclasses.InitVar[Any] = None
-    given_h_rho: dataclasses.InitVar[Any] = None
+    known: dataclasses.InitVar[Mapping[str, Any]] = MappingProxyType({})
 
-    def __post_init__(self, given_slope, given_message, given_sai, given_h_rho):
+    def __post_init__(self, known):
         self.step_t = self.t if self.step_t is None else self.step_t
         self.step_u = self.u if self.step_u is None and self.dense else self.step_u
         self.end_u = self.step_u[-1] if self.end_u is None and self.step_u is not None else self.end_u
-        if given_slope is not None:
-            self.slope = given_slope
-        if given_message is not None:
-            self.message = given_message
-        if given_sai is not None:
-            self.sai = given_sai
-        if given_h_rho is not None:
-            self.h_rho = given_h_rho
+        self.__dict__.update((name, value) for name, value in known.items() if value is not None)
 
     @property
     def ok(self) -> bool:

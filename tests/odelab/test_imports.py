@@ -1,5 +1,6 @@
 """`import odelab` is light: neither torch, matplotlib nor numba, and little time beyond NumPy's own."""
 
+import re
 import subprocess
 import sys
 
@@ -68,3 +69,22 @@ def test_public_names(name):
     import odelab
 
     assert hasattr(odelab, name)
+
+
+def test_names_are_the_public_ones():
+    import odelab
+
+    assert {"solve", "DOPRI5", "maths", "Trajectory"} <= set(odelab.__all__)
+    assert not {"core", "runs", "engines", "np"} & set(odelab.__all__)
+
+
+def test_both_packages_have_the_version_of_the_distribution():
+    import tomllib
+    from pathlib import Path
+
+    import odelab
+
+    project = tomllib.loads((Path(odelab.__file__).parents[1] / "pyproject.toml").read_text())
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "odelab.__version__"}
+    assert re.fullmatch(r"\d+\.\d+\.\d+", odelab.__version__)
+    assert fresh("import netbridge; print(netbridge.__version__)") == [odelab.__version__]

@@ -15,12 +15,28 @@ STATUSES = tuple(status.word for status in Status)
 
 @dataclasses.dataclass(eq=False, repr=False)
 class Ensemble:
-    """What N runs leave behind, each on its own.
+    """What `odelab.ensemble` returns: the results of N runs, each in its own row.
 
-    `u` (N, n) are the states at the times `t` (N,) that the runs reached, or with `t_eval` (N, len(t_eval), n) the
-    states there, NaN where a run did not get so far. `steps` and `rejected` (N,) count attempts; `status` (N,) says how
-    each run ended. `sai_max` and `h_rho_max` (N,) are the largest values over the steps, where they were asked for;
-    h rho is NaN where no step told it.
+    u             (N, n), the states at the times `t`; with `t_eval` (N, len(t_eval), n), the states at those times, NaN
+                  where a run did not get so far
+    t             (N,), the times the runs have reached
+    steps         (N,), how many steps were accepted
+    rejected      (N,), how many attempted steps were rejected
+    codes         (N,), how each run ended, as places in the list of statuses; `status` has the words
+    problem       the `Problem` of all runs
+    method        the method
+    controller    the controller
+    engine        who ran them: "compiled" or "python"
+    t_eval        the times that were asked for; None where only the ends were
+    sai_max       (N,), the largest SAI of each run; None unless asked for with `maxima`
+    h_rho_max     (N,), the largest h rho of each run, NaN where no step told it; None unless asked for with `maxima`
+
+    `ok` tells whether all runs got through, `failed` which did not, `message` how many ended how.
+
+    >>> import odelab as ol
+    >>> runs = ol.ensemble(ol.problems.lorenz(), ol.DOPRI5, u0=[[1.0, 1.0, 1.0], [1.0, 1.0, 1.1]], engine="python")
+    >>> len(runs), runs.u.shape, runs.status.tolist()
+    (2, (2, 3), ['ok', 'ok'])
     """
 
     u: np.ndarray
