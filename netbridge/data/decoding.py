@@ -38,7 +38,8 @@ def members(path: Path, wanted: dict[str, str]) -> dict[str, bytes]:
             for entry in archive:
                 for key, name in wanted.items():
                     if entry.isfile() and entry.name.rsplit("/", 1)[-1] == name:
-                        found[key] = archive.extractfile(entry).read()
+                        with archive.extractfile(entry) as member:  # type: ignore[union-attr]  # None for folders only
+                            found[key] = member.read()
                 if len(found) == len(wanted):
                     break
     except (tarfile.TarError, EOFError, OSError) as error:

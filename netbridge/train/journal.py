@@ -27,7 +27,8 @@ class Journal:
     def __init__(self, path, training, about: dict | None):
         self.path = None if path is None else Path(path)
         self.training = training
-        self.seconds, self.log = 0.0, []
+        self.seconds = 0.0
+        self.log: list[dict] = []
         data, recipe, net = training.data, training.recipe, training.net
         self.about = (
             described(net) | dict(about or {}) | {"seed": training.seed, "recipe": recipe.name, "dataset": data.name}
@@ -49,7 +50,11 @@ class Journal:
 
     @property
     def resume_path(self) -> Path:
-        return self.path.with_suffix(".resume")
+        return self.beside(".resume")
+
+    def beside(self, ending: str) -> Path:
+        assert self.path is not None  # nothing is written without a path
+        return self.path.with_suffix(ending)
 
     def finished(self) -> bool:
         """Is this run's network there already? Then it is loaded; a network of another run is refused."""
@@ -103,7 +108,7 @@ class Journal:
     def write_log(self, records: list[dict]) -> None:
         recipe = self.training.recipe.as_json()
         head = {**self.about, "recipe": recipe, "torch": torch.__version__, "device": str(self.training.device)}
-        with whole(self.path.with_suffix(".jsonl")) as unfinished:
+        with whole(self.beside(".jsonl")) as unfinished:
             unfinished.write_text("".join(json.dumps(record) + "\n" for record in [head, *records]))
 
     def finish(self) -> None:

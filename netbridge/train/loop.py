@@ -133,9 +133,9 @@ class Training:
         self.rank, self.world = distributed.rank(), distributed.world()
         if recipe.batch % (self.world * parts):
             raise ValueError(f"`batch` = {recipe.batch} must divide into {self.world * parts} equal parts.")
-        net.normalisation = data.normalisation
-        net.to(device=self.device, dtype=dtype, memory_format=torch.channels_last).train()
-        self.forward = distributed.wrap(torch.compile(net) if compiled else net)
+        net.normalisation = data.normalisation  # type: ignore[assignment]  # any attribute of a module is a tensor to mypy
+        net.to(self.device, dtype).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+        self.forward = distributed.wrap(torch.compile(net) if compiled else net)  # type: ignore[arg-type]
         self.optimizer = make_optimizer(net, recipe)
         self.slow = [x.clone() for x in averageable(net)] if recipe.average else []
         self.epoch = 0

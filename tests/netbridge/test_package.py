@@ -1,0 +1,34 @@
+"""What `import netbridge` brings, and what it leaves for later."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import netbridge as nb
+
+LATER = ("netbridge.data", "netbridge.train", "rich", "matplotlib", "PIL", "sklearn")
+
+
+def test_data_and_training_come_when_they_are_asked_for():
+    code = (
+        "import sys, netbridge as nb\n"
+        f"assert not [name for name in {LATER} if name in sys.modules]\n"
+        "from netbridge import data, recipes, train\n"
+        "assert nb.data is data and train.recipe is recipes.recipe and callable(train.train)\n"
+    )
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(AttributeError, match="module 'netbridge' has no attribute 'trainer'"):
+        nb.trainer  # noqa: B018
+
+
+def test_the_tour_names_every_public_name():
+    public = {name for name, value in vars(nb).items() if getattr(value, "__module__", "").startswith("netbridge.")}
+    assert public - set(re.findall(r"\w+", nb.__doc__)) == set()
