@@ -1,14 +1,14 @@
 """An ensemble split over an executor: a process pool, MPI's, a Dask client's.
 
-A worker is sent the text of the kernel, which it compiles or finds on disk, so that not even the right-hand side has to
-be importable there; one whose source cannot be read is pickled.
+A worker is sent the text of the kernel and the right-hand side itself, by value, with the values it captured: nothing
+of the user's has to be importable there. The worker compiles the kernel or finds it on disk.
 """
 
 import functools
 import itertools
 import pickle
 from concurrent.futures import FIRST_COMPLETED, Executor, wait
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from odelab.engines.lanes import progress
 from odelab.engines.lanes import threads as threaded
 from odelab.engines.lanes.result import Found, nothing_found
 from odelab.engines.lanes.threads import Task
-from odelab.engines.numba import cache
-from odelab.engines.numba.jit import OPTIONS, jit
-from odelab.engines.numba.module import module_for
+from odelab.engines.numba import load
+from odelab.engines.numba.fingerprint import fingerprint
+from odelab.engines.numba.jit import twin
+from odelab.engines.numba.module import Module, module_for
 from odelab.engines.numba.request import Request
 
 PER_WORKER = 4  # pieces, so that a slow one is made up for
@@ -26,18 +27,23 @@ WORKERS = 8  # assumed where an executor does not say
 
 
 class Source(NamedTuple):
-    """A kernel as a worker needs it."""
+    """A kernel as a worker needs it: a `Module` whose functions are pickled.
+
+    functions   the user's functions with the values they captured, pickled
+    digest      of their fingerprint, which must be the same in the worker
+    """
 
     text: str
-    label: str
-    given: Any = None
+    name: str
+    form: str
+    inline: bool
+    functions: bytes
+    digest: str
 
 
 def spread(executor: Executor, request: Request, task: Task, starts, params, report) -> Found:
     """All runs, a piece at a time wherever the executor takes it; Ctrl-C keeps the pieces that are finished."""
-    module = module_for(request)
-    source = Source(module.text, module.label, module.given.get("rhs"))
-    check_sendable(source)
+    source = packed(module_for(request))
     found = nothing_found(starts, float(task.settings[0]), task.t_eval, task.maxima)
     workers = getattr(executor, "_max_workers", None) or WORKERS
     edges = np.linspace(0, len(starts), min(PER_WORKER * workers, len(starts)) + 1).astype(int)
@@ -72,19 +78,26 @@ def piece(source: Source, task: Task, starts, params) -> Found:
 
 @functools.lru_cache(maxsize=16)
 def compiled(source: Source):
-    if source.given is None:
-        return cache.load(source.text, source.label)["lanes"]
-    options = {**OPTIONS, "fastmath": {"contract"}, "forceinline": True}
-    return cache.in_memory(source.text, source.label, rhs=jit(source.given, options=options))["lanes"]
+    functions = pickle.loads(source.functions)
+    taken = fingerprint(*functions.values())
+    if taken.digest != source.digest:
+        raise RuntimeError(
+            "a worker of `executor` was sent a right-hand side that reaches other values there; give the workers the "
+            "same versions of Python and of the packages, or leave `executor` out."
+        )
+    return load.loaded(Module(*source[:4], functions, taken))["lanes"]
 
 
-def check_sendable(source: Source):
-    if source.given is None:
-        return
+def packed(module: Module) -> Source:
+    """A module to be sent; twins are pickled by value, so that nothing of the user's has to be importable elsewhere."""
+    from numba import cloudpickle
+
+    twins: dict = {}
     try:
-        pickle.dumps(source.given)
+        functions = {name: twin(function, lambda plain: plain, twins) for name, function in module.given.items()}
+        return Source(*module[:4], cloudpickle.dumps(functions), module.taken.digest)
     except (pickle.PicklingError, AttributeError, TypeError) as reason:
         raise ValueError(
-            f"`executor` cannot be sent the right-hand side ({reason}): its source cannot be read and it cannot be "
-            "pickled; define it with `def` in a file, or leave `executor` out."
+            f"`executor` cannot be sent the right-hand side ({reason}); let it capture numbers, tuples, arrays and "
+            "functions only, or leave `executor` out."
         ) from None

@@ -1,20 +1,21 @@
-"""Kernels on disk: a folder per module, named by the hash of its text, with numba's machine code beside it.
+"""Kernels on disk: a folder per kernel with its text, and numba's machine code beside it.
 
-Nothing here can make a run fail: where the folder cannot be written or read, a kernel is compiled in memory. Machine
-code is checked against the sums written with it before it is loaded, for a flipped bit in it would be executed.
+A folder's name covers everything the machine code depends on, so nothing in it is ever out of date. Machine code is
+executed: it is loaded only from folders that belong to this user and that nobody else can write to. Nothing here can
+make a run fail: where a folder cannot be written, read or trusted, the kernel is compiled in memory.
 """
 
 import contextlib
-import hashlib
-import importlib.util
 import os
 import shutil
 import sys
 import tempfile
 import types
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
-MODULE, SUMS, LOCK = "kernel.py", "sums.txt", "lock"
+MODULE, LOCK = "kernel.py", "lock"
 KEPT = 400  # kernels on disk; those not used for longest go first
 
 
@@ -32,85 +33,101 @@ def folder() -> Path:
     return Path(base).expanduser() / "odelab"
 
 
-def load(text: str, label: str) -> dict:
-    """The names of a kernel's module, from disk where possible; what does not compile raises numba's own error."""
-    from numba.core.errors import NumbaError
+def load(text: str, name: str, given: dict[str, Callable] | None = None) -> dict:
+    """The names of a kernel's module, from disk where possible; what does not compile raises numba's own error.
 
-    name = f"{label}_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
-    try:
-        return vars(from_disk(folder() / "kernels" / name, name, text))
-    except NumbaError:
-        raise
-    except Exception:  # no folder, no room, no lock, unreadable pickles, a cache numba does not like
-        return in_memory(text, name)
+    text    the source, which is compiled as it is run
+    name    under which its machine code is kept; it must differ where the machine code may
+    given   functions of numba's that the text calls
+    """
+    from numba.core.errors import NumbaError, NumbaWarning
+
+    given = given or {}
+    place = folder() / "kernels" / name
+    with warnings.catch_warnings():
+        # A large captured array is used where it is, not copied, and its address cannot be kept on disk.
+        warnings.filterwarnings("ignore", "Cannot cache compiled function", NumbaWarning)
+        try:
+            make_folder(place)
+            if not is_private(place):
+                return in_memory(text, name, given)
+            with locked(place / LOCK):
+                try:
+                    return from_disk(place, text, name, given)
+                except NumbaError:
+                    raise
+                except Exception:  # machine code that was cut short, say: numba does not look
+                    shutil.rmtree(place / "__pycache__")
+                    return from_disk(place, text, name, given)
+        except NumbaError:
+            raise
+        except Exception:  # no folder, no room, no lock, a cache numba does not like
+            return in_memory(text, name, given)
 
 
-def in_memory(text: str, name: str, **given) -> dict:
+def in_memory(text: str, name: str, given: dict[str, Callable]) -> dict:
     namespace = {"__name__": f"odelab_kernel_{name}", **given}
     exec(compile(text, f"<{name}>", "exec"), namespace)
     return namespace
 
 
-def from_disk(place: Path, name: str, text: str) -> types.ModuleType:
-    """Load the module in `place`, writing and compiling it first where that has not been done, or not well."""
-    new = not place.is_dir()
-    if new:
-        prune(place.parent)
-        place.mkdir(parents=True, exist_ok=True)
-    with locked(place / LOCK):
-        source = place / MODULE
-        if not (source.is_file() and source.read_text(encoding="utf-8") == text):
-            replace(source, text)
-        if not intact(place):
-            forget(place)
-        module = imported(source, f"odelab_kernel_{name}")
-        if intact(place):
-            with contextlib.suppress(OSError):
-                os.utime(place / SUMS)
-        else:
-            replace(place / SUMS, sums(place))
-    return module
-
-
-def imported(source: Path, name: str) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(name, source)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # numba looks functions of a cached module up by its name
+def from_disk(place: Path, text: str, name: str, given: dict[str, Callable]) -> dict:
+    """Run the module of `place`; numba loads its machine code, or compiles it and writes it there."""
+    source = place / MODULE
+    if not (source.is_file() and source.read_bytes() == text.encode()):
+        replace(source, text)
+    os.utime(place)
+    module = types.ModuleType(f"odelab_kernel_{name}")
+    vars(module).update(given, __file__=str(source))
+    sys.modules[module.__name__] = module  # numba looks functions of a cached module up by its name
     try:
-        spec.loader.exec_module(module)
+        exec(compile(text, str(source), "exec"), vars(module))
     except BaseException:
-        del sys.modules[name]
+        del sys.modules[module.__name__]
         raise
-    return module
+    return vars(module)
 
 
-def sums(place: Path) -> str:
-    """A line per file of machine code or byte code: its digest and name."""
-    files = sorted(place.glob("__pycache__/*"))
-    return "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()} {file.name}\n" for file in files)
+def make_folder(place: Path):
+    """The folder of one kernel; a new one is for its owner alone."""
+    if not place.is_dir():
+        prune(place.parent)
+        for path in (*reversed(place.parents), place):
+            if not path.is_dir():
+                path.mkdir(mode=0o700, exist_ok=True)
 
 
-def intact(place: Path) -> bool:
-    """Is the code what it was when it was written?"""
-    try:
-        return (place / SUMS).read_text(encoding="utf-8") == sums(place)
-    except (OSError, UnicodeDecodeError):
-        return False
+def is_private(place: Path) -> bool:
+    """Can nobody but this user write to a kernel's folder? If somebody can, one warning says so."""
+    if os.name != "posix":
+        return True
+    for path in (place.parent.parent, place.parent, place, *place.rglob("*")):
+        status = path.stat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o022:
+            warn_once(path, "belongs to another user" if status.st_uid != os.getuid() else "can be written by others")
+            return False
+    return True
 
 
-def forget(place: Path):
-    shutil.rmtree(place / "__pycache__", ignore_errors=True)
-    (place / SUMS).unlink(missing_ok=True)
+warned: set[Path] = set()
+
+
+def warn_once(path: Path, reason: str):
+    if path not in warned:
+        warned.add(path)
+        message = (
+            f"odelab compiles in memory: {path} {reason}, and machine code is loaded only from a folder of your own; "
+            "take the rights of others away (chmod -R go-w), or set ODELAB_CACHE to another folder."
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 def replace(path: Path, text: str):
     """Write beside, then rename: a half-written file is never read."""
     descriptor, beside = tempfile.mkstemp(dir=path.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode())
         os.replace(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -144,8 +161,6 @@ def prune(kernels: Path):
 
 def last_used(place: Path) -> float:
     try:
-        return (place / SUMS).stat().st_mtime
-    except OSError:
-        with contextlib.suppress(OSError):
-            return place.stat().st_mtime
+        return place.stat().st_mtime
+    except OSError:  # another process removed it
         return 0.0

@@ -1,43 +1,72 @@
 """numba for people's functions: what a function calls or closes over is compiled with it."""
 
+import dis
+import itertools
 import types
+from collections.abc import Callable
 from typing import Any
 
 from odelab.engines.numba import overloads
+from odelab.engines.numba.fingerprint import NOTHING, frozen, is_dispatcher, is_library, reached
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
-def jit(function, compiled=None, options=OPTIONS):
-    """`function` as a numba function; plain helpers among its globals and closure are compiled too, recursively."""
+def jit(function, compiled=None, options=OPTIONS, returns_tuple=False):
+    """`function` as a numba function; plain helpers that it reaches are compiled too, recursively.
+
+    compiled        collects the numba functions by what they were made of
+    returns_tuple   makes a tuple of a list that `function` returns
+    """
     from numba import njit
-    from numba.core.registry import CPUDispatcher
 
-    known = overloads.register()
-    compiled = {} if compiled is None else compiled
-    if isinstance(function, CPUDispatcher) or not isinstance(function, types.FunctionType) or function in known:
+    return twin(function, njit(**options), {} if compiled is None else compiled, returns_tuple)
+
+
+def twin(function, make: Callable, made: dict, returns_tuple: bool = False):
+    """What `make` makes of a function with the same code, whose globals hold nothing but what it reaches.
+
+    The user's function stays as it is. What it calls is replaced in the same way; `made` collects the results.
+    """
+    if is_dispatcher(function):
+        plain, outside = function.py_func, frozen(function)
+    elif isinstance(function, types.FunctionType) and not is_library(function) and function not in overloads.register():
+        plain, outside = function, {found.names: found.value for found in reached(function)}
+    else:
         return function
-    if function in compiled:
-        return compiled[function]
-    code = function.__code__
-    globals_ = dict(function.__globals__)
-    for name in called_names(code):
-        value = globals_.get(name)
-        if isinstance(value, types.FunctionType) and value is not function:
-            globals_[name] = jit(value, compiled, options)
-    closure = None
-    if function.__closure__ is not None:
-        closure = tuple(types.CellType(jit(cell.cell_contents, compiled, options)) for cell in function.__closure__)
-    clone = types.FunctionType(code, globals_, function.__name__, function.__defaults__, closure)
-    clone.__kwdefaults__ = function.__kwdefaults__
-    clone.__module__ = function.__module__
-    compiled[function] = njit(**options)(clone)
-    return compiled[function]
+    if outside is None:
+        return function
+    if function in made:
+        return made[function]
+    code = with_tuples(plain.__code__) if returns_tuple else plain.__code__
+    cells = tuple(types.CellType() for _ in code.co_freevars) or None
+    names: dict[str, Any] = {}
+    other = types.FunctionType(code, names, plain.__name__, plain.__defaults__, cells)
+    other.__kwdefaults__ = plain.__kwdefaults__
+    other.__module__ = plain.__module__
+    made[function] = make(other)
+    for (name, *attributes), value in outside.items():
+        if value is not NOTHING:
+            put(names, name, attributes, twin(value, make, made))
+    for cell, name in zip(cells or (), code.co_freevars, strict=True):
+        if name in names:
+            cell.cell_contents = names.pop(name)
+    return made[function]
 
 
-def called_names(code):
-    """Names a code object and the functions inside it look up."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from called_names(constant)
+def put(names: dict[str, Any], name: str, attributes: list[str], value):
+    """names[name] = value, or a module under that name whose attribute it is."""
+    for attribute in attributes:
+        module = names.setdefault(name, types.ModuleType(f"twin_of_{name}"))
+        names, name = vars(module), attribute
+    names[name] = value
+
+
+def with_tuples(code):
+    """Code that returns a tuple wherever `code` returns a list display: numba keeps tuples in registers."""
+    instructions = list(dis.get_instructions(code))
+    content = bytearray(code.co_code)
+    for one, following in itertools.pairwise(instructions):
+        if (one.opname, following.opname) == ("BUILD_LIST", "RETURN_VALUE"):
+            content[one.offset] = dis.opmap["BUILD_TUPLE"]
+    return code.replace(co_code=bytes(content))

@@ -3,52 +3,52 @@
 import functools
 import textwrap
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odelab.engines.compiled import NotCompilable, explained
 from odelab.engines.numba import cache
-from odelab.engines.numba.captured import Watch
+from odelab.engines.numba.fingerprint import Unseen, Watch
 from odelab.engines.numba.module import LLVM_OPTION, Module, functions_of, module_for
 from odelab.engines.numba.request import Request
-from odelab.problem import IN_PLACE
+from odelab.problem import COMPONENT, IN_PLACE
 
-kept: weakref.WeakKeyDictionary[Callable, dict[tuple, Any]] = weakref.WeakKeyDictionary()
+IN_PROCESS = 64  # kernels that serve other functions with the same fingerprint: closures made anew, values put back
+
+kept: weakref.WeakKeyDictionary[Callable, dict[tuple, "Kernel"]] = weakref.WeakKeyDictionary()
+by_name: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
 
 class Kernel(NamedTuple):
-    """The compiled functions of a kernel's module, and what they captured; `made_for` keeps identities alive."""
+    """What is known of a request: the names of its compiled module, or why there is none.
+
+    functions   the names of the module; empty where it cannot be compiled
+    watch       tells whether the user's functions still reach the values they were compiled with
+    made_for    the method and the law, kept alive because kernels are found by their identity
+    refusal     the message where it cannot be compiled
+    """
 
     functions: dict[str, Any]
     watch: Watch
     made_for: tuple
+    refusal: str = ""
 
 
 def kernel(request: Request) -> Kernel:
     """The kernel of a request; functions that cannot be compiled raise `NotCompilable`, each time."""
     known = at_hand(request)
-    if isinstance(known, NotCompilable):
-        raise NotCompilable(*known.args)
     if known is None:
-        try:
-            known = compile_kernel(request)
-        except NotCompilable as refused:
-            keep(request, NotCompilable(*refused.args))  # without what it came from, which holds the compiler's frames
-            raise
-        keep(request, known)
+        known = compile_kernel(request)
+    if known.refusal:
+        raise NotCompilable(known.refusal)
     return known
 
 
-def keep(request: Request, known: Kernel | NotCompilable):
-    kept.setdefault(request.rhs, {})[key(request)] = known
-
-
-def at_hand(request: Request) -> Kernel | NotCompilable | None:
-    """What is known of a request without compiling or loading anything."""
+def at_hand(request: Request) -> Kernel | None:
+    """What is known of a request, and still true, without compiling or loading anything."""
     known = kept.get(request.rhs, {}).get(key(request))
-    if isinstance(known, Kernel) and not known.watch.unchanged():
-        return None
-    return known
+    return known if known is not None and known.watch.unchanged() else None
 
 
 def key(request: Request) -> tuple:
@@ -58,11 +58,20 @@ def key(request: Request) -> tuple:
 
 
 def compile_kernel(request: Request) -> Kernel:
-    module = module_for(request)
     try:
-        return Kernel(loaded(module), module.watch, (request.method, request.law))
+        module = module_for(request)
+    except Unseen as reason:
+        raise NotCompilable(f"`engine='compiled'` cannot compile {request.rhs.__name__}: {reason}.") from reason
+    known = Kernel({}, module.taken.watch, (request.method, request.law))
+    kernels = kept.setdefault(request.rhs, {})
+    try:
+        known = known._replace(functions=loaded(module))
     except Exception as reason:  # numba's own errors, and whatever else escapes its compiler
-        raise NotCompilable(blame(request, reason)) from reason
+        # The message alone is kept, for the exception holds the compiler's frames.
+        kernels[key(request)] = known._replace(refusal=blame(request, reason))
+        raise NotCompilable(kernels[key(request)].refusal) from reason
+    kernels[key(request)] = known
+    return known
 
 
 @functools.cache
@@ -79,25 +88,43 @@ def vectorise_many_rows():
 
 
 def loaded(module: Module) -> dict[str, Any]:
+    """The names of the compiled module, made once for all functions with the same fingerprint."""
     vectorise_many_rows()
-    if not module.given:
-        return cache.load(module.text, module.label)
+    if module.name not in by_name:
+        given = compiled_functions(module.given, module.form, module.inline)
+        if module.taken.lasting:
+            by_name[module.name] = cache.load(module.text, module.name, given)
+        else:
+            by_name[module.name] = cache.in_memory(module.text, module.name, given)
+        if len(by_name) > IN_PROCESS:
+            by_name.popitem(last=False)
+    by_name.move_to_end(module.name)
+    return by_name[module.name]
+
+
+def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) -> dict[str, Callable]:
+    """The user's functions for numba to compile as soon as a kernel calls them.
+
+    inline   a loop over lanes becomes vector code only if the right-hand side is a part of it
+    """
     from odelab.engines.numba.jit import OPTIONS, jit
 
-    options = {**OPTIONS, "fastmath": {"contract"}}
-    compiled = {name: jit(function, options=options) for name, function in module.given.items()}
-    return cache.in_memory(module.text, module.label, **compiled)
+    options = {**OPTIONS, "fastmath": {"contract"}, **({"forceinline": True} if inline else {})}
+    twins: dict = {}
+    return {
+        name: jit(function, twins, options, returns_tuple=form == COMPONENT and name == "rhs")
+        for name, function in functions.items()
+    }
 
 
 def blame(request: Request, reason) -> str:
     """numba's complaint about the function of the user's that it cannot compile, with the line in their own file."""
-    from odelab.engines.numba.jit import jit
-
-    for name, function in functions_of(request).items():
+    functions = functions_of(request)
+    for name, function in compiled_functions(functions, request.form, inline=False).items():
         try:
-            jit(function).compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
+            function.compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
         except Exception as plainer:
-            return explained(function, plainer)
+            return explained(functions[name], plainer)
     complaint = textwrap.shorten(f"{type(reason).__name__}: {reason}", 500)
     return (
         f"`engine='compiled'` has no kernel for {request.about}: your functions can be compiled, but not the kernel "

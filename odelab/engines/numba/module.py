@@ -1,19 +1,18 @@
-"""The text of a kernel's module: the right-hand side, what it reaches, and the loop around it."""
+"""The text of a kernel's module, and the name it is kept under."""
 
 import functools
 import hashlib
-import inspect
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 from typing import NamedTuple
 
+import odelab
 from odelab.engines.lanes import text as lanes
 from odelab.engines.numba import large, single, stabilised
-from odelab.engines.numba.captured import Watch, watch_all
-from odelab.engines.numba.definition import Unreadable
+from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.written import Written, bound_outside, written_together
 
 HEADER = """
 import math
@@ -43,67 +42,54 @@ LANES_TYPES = {
 
 
 class Module(NamedTuple):
-    """A kernel's source; `given` are its functions by name where their source could not be written down."""
+    """A kernel's source, and the user's functions that are handed to it.
+
+    text     the source; it calls the functions by their names in `given`
+    name     of the module, equal for equal machine code
+    form     of the right-hand side: component, array or in-place
+    inline   must the functions be inlined? A loop over lanes becomes vector code only if they are a part of it.
+    given    the user's functions by the names the text has for them
+    taken    their fingerprint
+    """
 
     text: str
-    label: str
+    name: str
+    form: str
+    inline: bool
     given: dict[str, Callable]
-    watch: Watch
+    taken: Fingerprint
 
 
 def module_for(request: Request) -> Module:
-    """The module of a kernel, its right-hand side included where it can be written down."""
-    watch, functions = Watch(), functions_of(request)
-    definitions, text = layout(request)
+    """The module of a kernel; raises `Unseen` where the user's functions have no fingerprint."""
+    given = functions_of(request)
+    taken = fingerprint(*given.values())
+    text = text_for(request)
+    digest = hashlib.sha256((text + taken.digest).encode()).hexdigest()[:24]
+    label = request.rhs.__name__
+    name = f"{label if label.isidentifier() else 'rhs'}_{digest}"
+    return Module(text, name, request.form, request.layout == "lanes", given, taken)
+
+
+def text_for(request: Request) -> str:
+    """The source of a kernel, which calls the right-hand side by the name `rhs`."""
+    definitions, lines = layout(request)
     if request.layout != "stabilised":
         definitions = [proposal(request), *definitions]
-    given: dict[str, Callable] = {}
-    try:
-        rhs, *others = written_together(functions, own_names(definitions, text), watch)
-        origin = right_hand_side(rhs, inlined(request)) + aliases(functions, (rhs, *others))
-    except Unreadable as reason:
-        watch = Watch()
-        for function in functions.values():
-            watch_all(function, watch)
-        given = functions
-        origin = [f"# `rhs` is handed over: its source cannot be written down, {reason}."]
     parts = [
         f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
         HEADER.strip(),
-        *origin,
+        f"# Handed over by the caller, compiled: {', '.join(functions_of(request))}.",
         *definitions,
-        "\n".join([decorator(request, text[0]), *text]),
+        "\n".join([decorator(request, lines[0]), *lines]),
     ]
-    return Module("\n\n".join(parts) + "\n", request.rhs.__name__.strip("<>"), given, watch)
-
-
-def own_names(definitions: list[str], text: list[str]) -> frozenset[str]:
-    """The names a module gives a value at its top, the user's own apart; `text` is that of its last function."""
-    return bound_outside("\n".join([HEADER, *definitions, f"{text[0]} pass"]))
+    return "\n\n".join(parts) + "\n"
 
 
 def functions_of(request: Request) -> dict[str, Callable]:
-    """What the module needs of the user's own: the right-hand side, and a spectral radius where it is a function."""
+    """What a kernel takes of the user's own: the right-hand side, and a spectral radius where it is a function."""
     radius = getattr(request.method, "spectral_radius", None)
     return {"rhs": request.rhs, **({"spectral_radius_of": radius} if callable(radius) else {})}
-
-
-def right_hand_side(rhs: Written, options: str) -> list[str]:
-    lines = list(rhs.imports)
-    if rhs.imports or rhs.constants:
-        lines = ["\n".join([*rhs.imports, *rhs.constants])]
-    return lines + [f"@njit({options})\n{function}" for function in rhs.functions]
-
-
-def inlined(request: Request) -> str:
-    """A loop over lanes becomes vector code only if the right-hand side is a part of it."""
-    return "forceinline=True, **OPTIONS" if request.layout == "lanes" else "**OPTIONS"
-
-
-def aliases(functions: dict[str, Callable], written: Iterable[Written]) -> list[str]:
-    """The user's functions under the names the rest of the module has for them."""
-    together = zip(functions, written, strict=True)
-    return [f"{alias} = {function.name}" for alias, function in together if function.name != alias]
 
 
 def proposal(request: Request) -> str:
@@ -137,26 +123,14 @@ LLVM_OPTION = "--vectorize-memory-check-threshold=2000"
 
 @functools.cache
 def environment() -> str:
-    """What else machine code depends on: versions, the processor, and the parts of odelab compiled along."""
+    """What else machine code depends on: versions, the processor, and odelab's own sources."""
     import numba
     import numpy as np
     from llvmlite import binding
 
-    from odelab import core, maths
-    from odelab.control import controllers, powers
-    from odelab.control import feedback as control
-    from odelab.engines.numba import atomic, jit, overloads
-    from odelab.engines.numba import rows as record
-    from odelab.engines.numba import sink as blending
-    from odelab.methods import chebyshev
-    from odelab.methods import spectral_radius as radius
-    from odelab.methods import stabilised as method
-
-    one_source = (control, maths, powers, overloads, chebyshev, controllers, core, radius, method)
-    sources = "".join(inspect.getsource(part) for part in (*one_source, blending, jit, stabilised, atomic, record))
     features = hashlib.sha256(binding.get_host_cpu_features().flatten().encode()).hexdigest()[:8]
     versions = {
-        "odelab": f"{metadata.version('odelab')} ({hashlib.sha256(sources.encode()).hexdigest()[:8]})",
+        "odelab": f"{metadata.version('odelab')} ({digest_of(Path(odelab.__file__).parent)})",
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "numba": numba.__version__,
@@ -165,3 +139,11 @@ def environment() -> str:
         "LLVM": LLVM_OPTION,
     }
     return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def digest_of(package: Path) -> str:
+    """A digest of all Python files of a package: any of them may be compiled along."""
+    found = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        found.update(f"{file.relative_to(package)}\n".encode() + file.read_bytes())
+    return found.hexdigest()[:12]

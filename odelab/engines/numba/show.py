@@ -1,8 +1,11 @@
 """The source a kernel is made of, to read."""
 
+import inspect
+import textwrap
+
 from odelab._solve import check_arguments
 from odelab.control.controllers import Controller, adaptive
-from odelab.engines.numba.module import module_for
+from odelab.engines.numba.module import functions_of, text_for
 from odelab.engines.numba.request import lanes_unsuited, layout_for, request_for, unsuited
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
@@ -14,10 +17,21 @@ LAYOUTS = ("single", "lanes", "large", "stabilised")
 def show_kernel(
     problem: Problem, method: Method | StabilisedMethod, controller: Controller | None = None, layout: str | None = None
 ):
-    """Print the source of the kernel for a problem, method and controller.
+    """Print the source of the kernel for a problem, method and controller, below that of the right-hand side.
 
-    `layout` is "single" (one run), "lanes" (an ensemble) or "large" (one run of a system in in-place form); without it,
-    what a single run of the problem takes.
+    problem      the Problem
+    method       ol.DOPRI5 or another Runge-Kutta method, ol.RKC2
+    controller   ol.fixed(h) or ol.adaptive(...); adaptive() by default
+    layout       "single" (one run), "lanes" (an ensemble), "large" (one run of a system in in-place form) or
+                 "stabilised" (the same by ol.RKC2); by default what a single run of the problem takes
+
+    Raises ValueError when there is no such kernel.
+
+    >>> import odelab as ol
+    >>> ol.show_kernel(ol.problems.van_der_pol(), ol.HEUN, ol.fixed(0.1))
+    def van_der_pol_rhs(t, u, params):
+    ...
+    def advance(...
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, "compiled", 1)
@@ -30,4 +44,15 @@ def show_kernel(
         reason = f"a system in {problem.form} form runs in the layout {single!r}"
     if reason is not None:
         raise ValueError(f"there is no such kernel: {reason}.")
-    print(module_for(request_for(chosen, problem, method, controller)).text)
+    request = request_for(chosen, problem, method, controller)
+    for function in functions_of(request).values():
+        print(source_of(function))
+    print(text_for(request))
+
+
+def source_of(function) -> str:
+    """The source of a user's function, or a remark in its place."""
+    try:
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return f"# {function.__name__}: its source is not in a file.\n"

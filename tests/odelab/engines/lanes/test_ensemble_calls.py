@@ -126,10 +126,14 @@ def test_threads_serve_as_an_executor_too():
         assert_as_without(pool)
 
 
-def test_a_right_hand_side_that_cannot_be_sent_is_named():
-    problem = ol.Problem(lambda t, u, params: (-u[0],), [1.0], (0.0, 1.0))
-    with concurrent.futures.ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="cannot be sent"):
-        ol.ensemble(problem, ol.DOPRI5, u0=[[1.0]], executor=pool)
+def test_a_lambda_is_sent_with_the_values_it_captured():
+    """In the worker the module of the right-hand side would have other values, or could not be imported at all."""
+    rates = (np.array([2.0]), "rate")
+    problem = ol.Problem(lambda t, u, params: (-rates[0][0] * u[0],), [1.0], (0.0, 1.0))
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        found = ol.ensemble(problem, ol.HEUN, ol.adaptive(1e-6), u0=[[1.0]], executor=pool)
+    assert found.u[0, 0] == pytest.approx(np.exp(-2.0), rel=1e-4)
 
 
 def test_an_executor_needs_a_kernel():

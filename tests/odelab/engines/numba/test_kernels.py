@@ -1,9 +1,7 @@
 """Kernels equal the one source: the same steps, states and counts, whatever is drawn; and know when to stand back."""
 
 import dataclasses
-import importlib
 import math
-import sys
 import warnings
 
 import numpy as np
@@ -18,9 +16,9 @@ from odelab.engines.driver import run
 from odelab.engines.numba import load
 from odelab.engines.numba.expressions import combination, polynomial, total
 from odelab.engines.numba.kernel_engine import KernelEngine
-from odelab.engines.numba.module import module_for
 from odelab.engines.numba.request import request_for
 from odelab.engines.numba.root import computed, looked_up, split, table
+from odelab.engines.python import PythonEngine
 from tests.odelab.engines.numba.kernel_cases import ROTATING, assert_same_run, both, kepler, small_systems, spring_chain
 
 SYSTEMS = small_systems()
@@ -127,7 +125,7 @@ def test_a_state_goes_over_from_one_engine_to_another():
     kernel = KernelEngine(problem, ol.DOPRI5, controller)
     chunk = kernel.advance(kernel.begin()[0], 20)
     plain = ol.solve(problem, ol.DOPRI5, controller, engine="python")
-    engine = ol.engine.PythonEngine(problem, ol.DOPRI5, controller)
+    engine = PythonEngine(problem, ol.DOPRI5, controller)
     rest = engine.advance(chunk.state, 10**6)
     assert chunk.steps + rest.t.size == plain.steps
     np.testing.assert_allclose(rest.u[-1], plain.u[-1], rtol=1e-9)
@@ -203,26 +201,7 @@ def with_helpers(t, u, params, strength=3.0):
 
 def test_helpers_globals_arrays_and_defaults_come_along():
     problem, controller = ol.Problem(with_helpers, [0.3, 0.1], (0.0, 2.0)), ol.adaptive(1e-5, 1e-8)
-    assert module_for(request_for("single", problem, ol.DOPRI5, controller)).given == {}  # all of it is written down
     assert_same_run(*both(problem, ol.DOPRI5, controller))
-
-
-@pytest.mark.parametrize(
-    "above", ["import math", "try:\n    import math\nexcept ImportError:\n    pass", "from me import math"]
-)
-def test_methods_of_what_a_file_imports_are_written_down_however_it_does(above, tmp_path, monkeypatch):
-    """Python compiles `x.f()` in another way where the file imports `x`."""
-    (tmp_path / "me.py").write_text("import math\nimport numpy as np\nROWS = np.array([1.0, 2.0])\n")
-    text = "def falling(t, u, params):\n    return (-math.exp(u[0]) * ROWS.sum() * own.max(),)\n"
-    path = tmp_path / "falls.py"
-    path.write_text(f"{above}\nfrom me import ROWS\nown = 3.0 * ROWS\n{text}")
-    monkeypatch.syspath_prepend(tmp_path)
-    problem = ol.Problem(importlib.import_module("falls").falling, [0.3], (0.0, 0.1))
-    for name in ("me", "falls"):
-        monkeypatch.delitem(sys.modules, name)
-    assert module_for(request_for("single", problem, ol.RK4, ol.fixed(0.1))).given == {}
-    kernel, plain = both(problem, ol.RK4, ol.fixed(0.02))
-    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13)
 
 
 def test_a_captured_value_that_changes_makes_another_kernel():
@@ -258,7 +237,7 @@ def test_an_array_changed_in_place_makes_another_kernel(monkeypatch):
     assert ol.solve(problem, ol.RK4, ol.fixed(0.1), engine="compiled").u[-1, 0] == 0.3
 
 
-def test_functions_without_readable_source_are_compiled_in_memory():
+def test_functions_without_readable_source_have_kernels_too():
     names = {"rate": 2.0}
     exec("def helper(x):\n    return -rate * x\ndef typed(t, u, params):\n    return (helper(u[0]),)", names)
     lambdas = lambda t, u, params: (-2.0 * u[0],)  # noqa: E731
@@ -268,17 +247,6 @@ def test_functions_without_readable_source_are_compiled_in_memory():
     names["rate"] = 1.0
     run = ol.solve(ol.Problem(names["typed"], [1.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.05), engine="compiled")
     np.testing.assert_allclose(run.u[-1, 0], np.exp(-1.0), rtol=1e-5)
-
-
-def test_a_source_that_is_not_the_functions_is_not_believed(tmp_path):
-    """A file edited after it was imported: the function runs on as it was made."""
-    chain = spring_chain(2, tmp_path)
-    path = tmp_path / "chain2.py"
-    path.write_text(path.read_text().replace("2.0 * x0", "5.0 * x0"))
-    import linecache
-
-    linecache.checkcache()
-    assert_same_run(*both(chain, ol.DOPRI5, ol.adaptive(1e-5)))
 
 
 # When there is no kernel

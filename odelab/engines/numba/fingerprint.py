@@ -1,0 +1,385 @@
+"""A fingerprint of a function: everything its machine code depends on, as one digest.
+
+numba freezes what a function reaches into the machine code it makes: its helpers, the numbers and arrays it captured,
+the globals of its helpers. `fingerprint` follows all of them by value, so that equal digests mean equal machine code,
+in this process and in the next. Its `Watch` tells whether the values are still what they were; that takes a few
+microseconds and is asked before every run.
+
+A helper that the user compiled with numba keeps the values it was compiled with, in plain Python too. Its fingerprint
+therefore holds those frozen values, not the present ones.
+"""
+
+import builtins
+import copy
+import dis
+import enum
+import functools
+import hashlib
+import operator
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+VERSIONED = ("math", "cmath", "numpy", "numba", "builtins", "operator")  # these change with their version only
+PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+CODE = ("argcount", "posonlyargcount", "kwonlyargcount", "flags", "names", "varnames", "freevars", "cellvars")
+PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # of a function
+NOTHING = object()  # stands for a name that has no value
+
+
+class Unseen(TypeError):
+    """A captured object whose changes cannot be seen; the message says which."""
+
+
+class Watch:
+    """What functions reached when their fingerprint was taken, to tell whether any of it has changed since."""
+
+    def __init__(self):
+        self.places: list[tuple[Callable, Any, Any]] = []  # (read, where, the object that was there)
+        self.containers: list[tuple[Callable, Any, tuple]] = []  # (read, container, the objects that were in it)
+        self.arrays: list[tuple[np.ndarray, tuple, bytes]] = []
+
+    def unchanged(self) -> bool:
+        for read, where, value in self.places:
+            if read(where) is not value:
+                return False
+        for read, container, parts in self.containers:
+            now = read(container)
+            if len(now) != len(parts) or not all(map(operator.is_, now, parts)):
+                return False
+        for array, kind, content in self.arrays:
+            if (array.shape, array.dtype) != kind or array.tobytes() != content:
+                return False
+        return True
+
+
+class Fingerprint(NamedTuple):
+    """What functions depend on.
+
+    digest    equal for functions that make the same machine code
+    watch     tells whether they still do
+    lasting   may another process use machine code of this digest? Not where an address is part of it.
+    """
+
+    digest: str
+    watch: Watch
+    lasting: bool
+
+
+def fingerprint(*functions) -> Fingerprint:
+    """The fingerprint of functions that are compiled together; raises `Unseen` where none can be taken."""
+    walk = Walk()
+    for function in functions:
+        walk.describe(function, getattr(function, "__name__", "function"))
+    return Fingerprint(walk.sum.hexdigest(), walk.watch, walk.lasting)
+
+
+class Walk:
+    """One pass over everything that functions reach."""
+
+    def __init__(self):
+        self.sum = hashlib.sha256()
+        self.watch = Watch()
+        self.lasting = True
+        self.numbers: dict[int, tuple[int, Any]] = {}  # by identity: how many objects were met before this one
+
+    def say(self, *words):
+        for word in words:
+            text = str(word).encode("utf-8", "surrogatepass")
+            self.sum.update(b"%d:" % len(text) + text)
+
+    def first(self, value) -> bool:
+        """Is this object met for the first time? If not its number is said: objects may contain themselves."""
+        if id(value) in self.numbers:
+            self.say("again", self.numbers[id(value)][0])
+            return False
+        self.numbers[id(value)] = (len(self.numbers), value)
+        return True
+
+    def describe(self, value, name: str):
+        """Take a value into the fingerprint; `name` is what the user calls it."""
+        kind = type(value)
+        if kind in PLAIN:
+            self.say(kind.__name__, repr(value))
+        elif isinstance(value, np.generic) and value.dtype.kind in "fiubc":
+            self.say("scalar", value.dtype.str, value.tobytes().hex())
+        elif kind is np.ndarray and not value.dtype.hasobject:
+            content = value.tobytes()
+            self.say("array", value.dtype.descr, value.shape, hashlib.sha256(content).hexdigest())
+            self.watch.arrays.append((value, (value.shape, value.dtype), content))
+        elif isinstance(value, tuple | frozenset | list | set | dict):
+            self.container(value, name)
+        elif isinstance(value, types.CodeType):
+            self.code(value, name)
+        elif isinstance(value, types.FunctionType):
+            self.function(value)
+        elif is_dispatcher(value):
+            self.compiled(value)
+        else:
+            self.other(value, name)
+
+    def container(self, value, name: str):
+        if not self.first(value):
+            return
+        kind = type(value)
+        read = flat if isinstance(value, dict) else tuple
+        parts = read(value)
+        if not isinstance(value, tuple | frozenset):
+            self.watch.containers.append((read, value, parts))
+        self.say(kind.__qualname__, getattr(kind, "_fields", ""), len(parts))
+        for part in sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts:
+            self.describe(part, name)
+
+    def code(self, code, name: str):
+        self.say("code", code.co_code.hex(), getattr(code, "co_exceptiontable", b"").hex())
+        self.say(*(getattr(code, f"co_{part}") for part in CODE))
+        for constant in code.co_consts:
+            self.describe(constant, name)
+
+    def function(self, function):
+        if is_library(function):
+            self.say("known", function.__module__, function.__qualname__)
+        elif self.first(function):
+            reference = weakref.ref(function)  # what is kept for a function must not keep it alive
+            for part in PARTS:
+                self.watch.places.append((part_of, (reference, part), getattr(function, part)))
+            self.parts(function, {found.names: found.value for found in reached(function)})
+            for found in reached(function):
+                self.watch.places += found.links
+
+    def compiled(self, dispatcher):
+        """A helper that the user has handed to numba."""
+        self.watch.containers.append((overloads_of, dispatcher, overloads_of(dispatcher)))
+        values = frozen(dispatcher)
+        if not dispatcher.overloads:
+            self.function(dispatcher.py_func)
+        elif values is None:
+            self.lasting = False
+            self.say("here", id(dispatcher))
+        elif self.first(dispatcher):
+            self.parts(dispatcher.py_func, values)
+
+    def parts(self, function, outside: dict):
+        """A function's code and default values, and what it reaches."""
+        for part in PARTS:
+            self.describe(getattr(function, part), function.__name__)
+        for names, value in outside.items():
+            try:
+                self.reach(names, value)
+            except Unseen as reason:
+                where = line_of(function.__code__, names[-1])
+                raise Unseen(f"{reason}{'' if 'File' in str(reason) else where}") from None
+
+    def reach(self, names: tuple[str, ...], value):
+        self.say("name", *names)
+        if value is NOTHING:
+            self.say("builtin" if hasattr(builtins, names[0]) else "undefined")
+        else:
+            self.describe(value, ".".join(names))
+
+    def other(self, value, name: str):
+        if isinstance(value, types.ModuleType):
+            self.say("module", value.__name__, getattr(value, "__version__", ""))
+        elif isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
+            self.say("ufunc", value.__name__)
+        elif isinstance(value, type | types.BuiltinFunctionType) and comes_from(value, VERSIONED):
+            self.say("known", value.__module__, value.__qualname__)
+        elif isinstance(value, enum.Enum):
+            self.say("member", type(value).__qualname__, value.name)
+            self.describe(value.value, name)
+        elif isinstance(value, enum.EnumMeta):
+            self.say("enum", value.__qualname__)
+            self.describe({member.name: member.value for member in value}, name)
+        elif isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+            self.say("named tuple", value.__qualname__, value._fields)
+        elif comes_from(type(value), ("numba",)) and "types" in type(value).__module__:
+            self.say("type", value)
+        elif callable(value):  # a ctypes function, a class of numba's: it does not change, but it is of this process
+            self.lasting = False
+            self.say("here", id(value))
+        else:
+            raise Unseen(
+                f"it captured `{name}`, a {type(value).__name__}, and whether such an object has changed cannot be "
+                "seen; pass its numbers by `params`, or capture numbers, tuples or NumPy arrays instead"
+            )
+
+
+def line_of(code, name: str) -> str:
+    """Where a name is used in a function: its file and line."""
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        line = instruction.starts_line or line
+        if instruction.argval == name:
+            break
+    return f'. File "{code.co_filename}", line {line}'
+
+
+class Reached(NamedTuple):
+    """Something a function finds outside itself: `RATE`, or `rate` of a module of the user's own."""
+
+    names: tuple[str, ...]
+    links: list[tuple[Callable, Any, Any]]  # (read, where, what was there): the way to it
+    value: Any
+
+
+def reached(function) -> list[Reached]:
+    """What a function finds outside itself, each thing once."""
+    found = {}
+    for names in names_outside(function.__code__):
+        for one in follow(function, names):
+            found[one.names] = one
+    return list(found.values())
+
+
+def follow(function, names: tuple[str, ...]) -> list[Reached]:
+    """What `names`, one after the other, lead to; an attribute matters only if it is one of the user's own module."""
+    code, root = function.__code__, names[0]
+    if root in code.co_freevars:
+        read, where = read_cell, function.__closure__[code.co_freevars.index(root)]
+    else:
+        read, where = read_global, (function.__globals__, root)
+    value = read(where)
+    links = [(read, where, value)]
+    for depth, name in enumerate(names[1:], 1):
+        if not is_users_module(value):
+            return [Reached(names[:depth], links, value)]
+        module, value = value, read_attribute((value, name))
+        links.append((read_attribute, (module, name), value))
+    if not is_users_module(value):
+        return [Reached(names, links, value)]
+    # The module itself is handed about: any name of the function's may be looked up in it.
+    parts = [(name, read_attribute((value, name))) for name in all_names(code)]
+    return [
+        Reached((*names, name), [*links, (read_attribute, (value, name), part)], part)
+        for name, part in parts
+        if part is not NOTHING and not isinstance(part, types.ModuleType)
+    ]
+
+
+@functools.lru_cache(maxsize=512)
+def names_outside(code) -> tuple[tuple[str, ...], ...]:
+    """Names that a code object and those inside it look up outside, each with the attributes taken from it."""
+    found: dict[tuple[str, ...], None] = {}
+
+    def look(inner):
+        chain: tuple[str, ...] = ()
+        for instruction in dis.get_instructions(inner):
+            operation, name = instruction.opname, instruction.argval
+            if operation in ("LOAD_ATTR", "LOAD_METHOD") and chain:
+                chain = (*chain, name)
+                continue
+            if operation == "EXTENDED_ARG":
+                continue
+            if chain:
+                found[chain] = None
+            from_outside = operation in ("LOAD_GLOBAL", "LOAD_NAME") or (
+                operation in ("LOAD_DEREF", "LOAD_CLASSDEREF") and name in code.co_freevars
+            )
+            chain = (name,) if from_outside else ()
+        for constant in inner.co_consts:
+            if isinstance(constant, types.CodeType):
+                look(constant)
+
+    look(code)
+    return tuple(found)
+
+
+def all_names(code):
+    """Names a code object and those inside it use for globals and attributes."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from all_names(constant)
+
+
+frozen_before: weakref.WeakKeyDictionary[Any, tuple] = weakref.WeakKeyDictionary()
+
+
+def frozen(dispatcher) -> dict[tuple[str, ...], Any] | None:
+    """What a function of numba's reaches, as it was when numba compiled it; None where nobody can tell.
+
+    The numbers stand in the intermediate code numba keeps. Of an array numba kept the content, and of a module it does
+    not say which attribute it read: these are copied the first time the function is met.
+    """
+    overloads = overloads_of(dispatcher)
+    known, values = frozen_before.get(dispatcher, (None, None))
+    if overloads and known is overloads[0]:
+        return values
+    values = {found.names: found.value for found in reached(dispatcher.py_func)}
+    if not overloads:
+        return values
+    blocks = getattr(overloads[0].type_annotation, "blocks", None)
+    if blocks is None:  # loaded from numba's own files
+        values = {} if all(map(is_fixed, values.values())) else None
+    else:
+        from numba.core import ir
+
+        for block in blocks.values():
+            for found in block.find_insts(ir.Assign):
+                if isinstance(found.value, ir.Global | ir.FreeVar) and (found.value.name,) in values:
+                    values[found.value.name,] = found.value.value
+        values = {names: own_copy(value) for names, value in values.items()}
+    frozen_before[dispatcher] = (overloads[0], values)
+    return values
+
+
+def is_fixed(value) -> bool:
+    return value is NOTHING or isinstance(value, types.ModuleType) or comes_from(value, VERSIONED)
+
+
+def own_copy(value):
+    return copy.deepcopy(value) if isinstance(value, np.ndarray | tuple | list) else value
+
+
+def overloads_of(dispatcher) -> tuple:
+    return tuple(dispatcher.overloads.values())
+
+
+def is_dispatcher(value) -> bool:
+    """Is it a function that somebody has handed to numba?"""
+    registry = sys.modules.get("numba.core.registry")
+    return registry is not None and isinstance(value, registry.CPUDispatcher)
+
+
+def is_library(function) -> bool:
+    """Does numba know this function by where it is from?"""
+    return comes_from(function, VERSIONED) or function.__module__ == "odelab.maths"
+
+
+def is_users_module(value) -> bool:
+    return isinstance(value, types.ModuleType) and not comes_from(value, (*VERSIONED, "odelab"))
+
+
+def comes_from(value, modules) -> bool:
+    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
+    return home.split(".")[0] in modules
+
+
+def part_of(place):
+    reference, part = place
+    return getattr(reference(), part, NOTHING)
+
+
+def read_cell(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:  # the variable has no value yet
+        return NOTHING
+
+
+def read_global(place):
+    names, name = place
+    return names.get(name, NOTHING)
+
+
+def read_attribute(place):
+    module, name = place
+    return getattr(module, name, NOTHING)
+
+
+def flat(mapping: dict) -> tuple:
+    return (*mapping, *mapping.values())
