@@ -56,7 +56,7 @@ def kernel_or_plain(problem, method, controller, request, dense):
     except NotCompilable as reason:
         if problem.rhs not in warned:
             warned.add(problem.rhs)
-            warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=5)
+            warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=6)
         return PythonEngine(problem, method, controller)
 
 

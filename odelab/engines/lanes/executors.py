@@ -94,7 +94,7 @@ def packed(module: Module) -> Source:
 
     twins: dict = {}
     try:
-        functions = {name: twin(function, lambda plain: plain, twins) for name, function in module.given.items()}
+        functions = {name: twin(one, lambda plain: plain, twins, recompile=True) for name, one in module.given.items()}
         return Source(*module[:4], cloudpickle.dumps(functions), module.taken.digest)
     except (pickle.PicklingError, AttributeError, TypeError) as reason:
         raise ValueError(

@@ -12,23 +12,27 @@ from odelab.engines.numba.fingerprint import NOTHING, frozen, is_dispatcher, is_
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
-def jit(function, compiled=None, options=OPTIONS, returns_tuple=False):
+def jit(function, compiled=None, options=OPTIONS, **how):
     """`function` as a numba function; plain helpers that it reaches are compiled too, recursively.
 
-    compiled        collects the numba functions by what they were made of
-    returns_tuple   makes a tuple of a list that `function` returns
+    compiled   collects the numba functions by what they were made of
+    how        as for `twin`
     """
     from numba import njit
 
-    return twin(function, njit(**options), {} if compiled is None else compiled, returns_tuple)
+    return twin(function, njit(**options), {} if compiled is None else compiled, **how)
 
 
-def twin(function, make: Callable, made: dict, returns_tuple: bool = False):
+def twin(function, make: Callable, made: dict, returns_tuple: bool = False, recompile: bool = False):
     """What `make` makes of a function with the same code, whose globals hold nothing but what it reaches.
 
-    The user's function stays as it is. What it calls is replaced in the same way; `made` collects the results.
+    The user's function stays as it is. What it calls is replaced in the same way.
+
+    made            collects the results by function
+    returns_tuple   make a tuple of a list that `function` returns
+    recompile       replace numba's own functions, too, by twins that hold the values those were compiled with
     """
-    if is_dispatcher(function):
+    if is_dispatcher(function) and recompile:
         plain, outside = function.py_func, frozen(function)
     elif isinstance(function, types.FunctionType) and not is_library(function) and function not in overloads.register():
         plain, outside = function, {found.names: found.value for found in reached(function)}
@@ -47,7 +51,7 @@ def twin(function, make: Callable, made: dict, returns_tuple: bool = False):
     made[function] = make(other)
     for (name, *attributes), value in outside.items():
         if value is not NOTHING:
-            put(names, name, attributes, twin(value, make, made))
+            put(names, name, attributes, twin(value, make, made, recompile=recompile))
     for cell, name in zip(cells or (), code.co_freevars, strict=True):
         if name in names:
             cell.cell_contents = names.pop(name)

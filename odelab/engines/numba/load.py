@@ -112,7 +112,7 @@ def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) 
     options = {**OPTIONS, "fastmath": {"contract"}, **({"forceinline": True} if inline else {})}
     twins: dict = {}
     return {
-        name: jit(function, twins, options, returns_tuple=form == COMPONENT and name == "rhs")
+        name: jit(function, twins, options, returns_tuple=form == COMPONENT and name == "rhs", recompile=True)
         for name, function in functions.items()
     }
 
