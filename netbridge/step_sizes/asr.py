@@ -34,7 +34,6 @@ class ASR(Controller, name="asr"):
         build,
     ):
         super().__init__()
-        self.axis = 1  # of the channels; `nb.Gated` sets another for layers with features last
         self.activation = ACTIVATIONS[activation]
         psi = torch.full((uses, channels), init)
         if not psi.is_meta:  # to draw without numbers, torch would load its compiler
@@ -87,7 +86,7 @@ class ASR(Controller, name="asr"):
     def propose(self, memory, state, slope):
         held, beside = (None, None) if memory is None else memory
         vector, held = self.constant(held)
-        h = along(vector, slope, self.axis)
+        h = vector.view(1, -1, 1, 1)
         if self.live is not None:
             live, beside = self.live.propose(beside, state, h * slope)
             h = h * live
@@ -102,11 +101,6 @@ class ASR(Controller, name="asr"):
         return vector, self.live, (held, beside)
 
 
-def along(vector, slope, axis):
-    shape = [1] * slope.ndim
-    shape[axis] = -1
-    return vector.view(shape)
-
-
 def itself(controller):
+    """The controller behind a block's handle on a shared one."""
     return controller.target if isinstance(controller, Shared) else controller

@@ -1,16 +1,4 @@
-"""What a step-size controller of a network is: a module that returns the step size; the solver multiplies.
-
-    class Gate(nb.Controller, name="gate"):
-        def __init__(self, channels):
-            super().__init__()
-            self.scale = torch.nn.Parameter(torch.zeros(channels))
-
-        def forward(self, state, slope):
-            pooled = slope.mean((2, 3))
-            return torch.sigmoid(self.scale * pooled)[:, :, None, None]
-
-is all a new one needs; `nb.resnet(20, controller="gate")` then finds it by its name.
-"""
+"""What every step-size controller of a network is: a module that returns the step size; the solver multiplies."""
 
 import torch
 from torch import nn
@@ -27,13 +15,45 @@ def registered(record) -> type:
 
 
 class Controller(nn.Module):
-    """Returns h, anything that broadcasts over the slope, from the state u and the coarse slope f(u)."""
+    """A module that decides the step size h of a block from its state u and its slope f(u).
+
+    Write a subclass with a name and a `forward(state, slope)` that returns a number or a tensor which broadcasts over
+    the slope (N, C, height, width). `nb.resnet(20, controller="my name")` then builds one per block as
+    `YourClass(channels, **options)`, where the options are those of `nb.controller("my name", ...)`: numbers and
+    strings with defaults. A class without parameters needs no `__init__`. `propose(memory, state, slope)` may be
+    defined in place of `forward` by a controller that remembers from block to block; it returns (h, memory).
+
+    channels  channels of the slope; a class without an `__init__` of its own ignores them
+
+    These class attributes may be set in a subclass:
+
+    name             set by `class Mine(nb.Controller, name="mine")`
+    shared           True: one instance serves all blocks of a stage (DIA); default False
+    opening          False: by default not on the first block of each stage (StepNet); default True
+    takes_pool       True: `__init__` gets a keyword `build` that makes further controllers (ASR); default False
+    modifies_branch  True: the step size is 1 and `attach(block)` changes the block's branch (IEBN); default False
+
+    >>> import torch, netbridge as nb
+    >>> class Gate(nb.Controller, name="gate of the example"):
+    ...     def __init__(self, channels, start=0.0):
+    ...         super().__init__()
+    ...         self.scale = torch.nn.Parameter(torch.full((channels,), start))
+    ...
+    ...     def forward(self, state, slope):
+    ...         return torch.sigmoid(self.scale * slope.mean((2, 3)))[:, :, None, None]
+    >>> net = nb.resnet(14, controller=nb.controller("gate of the example", start=0.5))
+    >>> net(torch.rand(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
 
     name = ""
-    shared = False  # one instance serves every block of a stage (DIA's LSTM), its state travels in the memory
-    opening = True  # also on the first block of every stage
-    takes_pool = False  # its constructor builds further controllers and wants the stage's shared ones
-    modifies_branch = False  # h is 1, the branch itself changes (IEBN)
+    shared = False
+    opening = True
+    takes_pool = False
+    modifies_branch = False
+
+    def __init__(self, channels: int | None = None):
+        super().__init__()
 
     def __init_subclass__(cls, name: str | None = None, **rest):
         super().__init_subclass__(**rest)
@@ -68,9 +88,20 @@ class Controller(nn.Module):
 
 
 class ChannelController(Controller):
-    """h = activation(head(squeeze(state, slope))), one number per sample and channel.
+    """A controller with one number per sample and channel: h = sigmoid(head(squeeze(state, slope))).
 
-    `squeeze` looks at feature maps, everything after it does not: so the head can be fed a learnable vector (`nb.asr`).
+    A subclass defines `head(statistic)`, which returns logits (N, C); `squeeze`, global average pooling by default,
+    makes the statistic. Only `squeeze` sees feature maps, so `nb.asr` can feed the head a learnable vector instead.
+
+    channels  channels of the slope; a class without an `__init__` of its own ignores them
+
+    >>> import torch, netbridge as nb
+    >>> class Mean(nb.ChannelController, name="mean of the example"):
+    ...     def head(self, statistic):
+    ...         return statistic
+    >>> h = Mean(4)(None, torch.zeros(2, 4, 8, 8))
+    >>> h.shape, float(h[0, 0, 0, 0])
+    (torch.Size([2, 4, 1, 1]), 0.5)
     """
 
     def squeeze(self, state, slope):
@@ -86,6 +117,7 @@ class ChannelController(Controller):
         return self
 
     def head(self, statistic):
+        """Logits (N, C) from what `squeeze` has returned; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} must define head(statistic) and return logits (N, C).")
 
     def gate(self, statistic, activation=torch.sigmoid):

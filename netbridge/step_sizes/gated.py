@@ -1,47 +1,105 @@
-"""A step size outside a residual stage: after the layers of a VGG or MobileNet, inside a transformer's encoder."""
+"""A step size outside a residual stage: behind the layers of a VGG or MobileNet, inside a transformer's encoder."""
 
+import math
+
+import torch
 from torch import nn
 
+from netbridge.model.solve import check_step_size
 from netbridge.step_sizes import spec
-from netbridge.step_sizes.asr import ASR
-from netbridge.surgery.absorb import SelfAttention
+from netbridge.surgery.absorb import SelfAttention, last_layer
+
+SIZES = ("num_features", "num_channels", "out_channels", "out_features", "embed_dim")
 
 
 class Gated(nn.Module):
-    """h * layer(x), with h from a controller for `channels` channels.
+    """A layer with a step size: h * layer(x), with h from any controller that needs no stage.
 
-    Channels are axis 1 behind convolutions and their normalisations, the last axis behind linear layers and attention.
+    Channels are axis 1 behind convolutions and their normalisations, the last axis behind linear layers, attention and
+    layer norms. The controller always sees maps (N, C, height, width): tokens (N, T, C) become (N, C, T, 1), features
+    (N, C) become (N, C, 1, 1). A layer that returns several things, as `nn.MultiheadAttention` does, has the first of
+    them multiplied. `nb.merge` folds a constant h into the layer and puts the layer in this module's place.
 
-    `nb.merge` folds a constant h into the layer and puts the layer in this module's place. A layer that returns several
-    things, as `nn.MultiheadAttention` does, has the first of them multiplied.
+    layer       the layer whose output is multiplied
+    controller  a name, such as "se" or "asr(se)", an `nb.Spec` or a class of your own
+    channels    channels of the layer's output; None: asked of the layer
+
+    Raises ValueError for controllers that need the blocks of a stage, and for channels that do not fit.
+
+    >>> import torch, netbridge as nb
+    >>> tokens = torch.rand(2, 7, 6)
+    >>> nb.Gated(torch.nn.Linear(6, 5), "se")(tokens).shape
+    torch.Size([2, 7, 5])
+    >>> gated = nb.Gated(torch.nn.Linear(6, 5), nb.asr("se"))
+    >>> bool(torch.allclose(nb.merge(gated)(tokens), gated(tokens), atol=1e-6))
+    True
     """
 
-    def __init__(self, layer: nn.Module, controller, channels: int):
+    def __init__(self, layer: nn.Module, controller, channels: int | None = None):
         super().__init__()
-        wanted = spec.spec_of(controller)
+        wanted, known = spec.spec_of(controller), channels_of(layer)
         if wanted.kind.shared or wanted.kind.modifies_branch:
             raise ValueError(f"controller {wanted.name!r} needs the blocks of a stage; a single layer has none.")
+        if channels is None and known is None:
+            raise ValueError(f"`channels` must be given: how many a {type(layer).__name__} returns is not known.")
+        if None not in (channels, known) and channels != known:
+            raise ValueError(f"`channels` = {channels} do not fit the {known} channels of a {type(layer).__name__}.")
+        entering = getattr(layer, "in_features", getattr(layer, "in_channels", known))
+        if wanted.name == "stepnet" and wanted.options.get("inputs") != "difference" and entering != known:
+            raise ValueError(
+                f"controller 'stepnet' joins state and slope, but this {type(layer).__name__} makes {known} channels "
+                f'of {entering}; inputs="difference" sees the slope alone.'
+            )
         self.layer = layer
         self.shared = nn.ModuleDict()
         pool: dict[str, nn.Module] = {}
-        self.controller = spec.build(wanted, channels, pool)
+        self.controller = spec.build(wanted, known if channels is None else channels, pool)
         self.shared.update(pool)
-        if isinstance(self.controller, ASR):
-            self.controller.axis = channel_axis(layer)
+        self.axis = channel_axis(layer)
 
     def forward(self, x, *more, **options):
         out = self.layer(x, *more, **options)
-        first = out[0] if isinstance(out, tuple) else out
-        h, _ = self.controller.propose(None, x, first)
-        gated = h * first
+        slope = out[0] if isinstance(out, tuple) else out
+        samples = 0 if getattr(self.layer, "batch_first", True) else 1
+        maps = as_maps(slope, self.axis, samples)
+        state = as_maps(x, self.axis, samples) if x.shape == slope.shape else x
+        h, _ = self.controller.propose(None, state, maps)
+        check_step_size(h, maps, self.controller)
+        if isinstance(h, torch.Tensor) and h.ndim:
+            h = from_maps(h, slope, self.axis, samples)
+        gated = h * slope
         return (gated, *out[1:]) if isinstance(out, tuple) else gated
+
+
+def as_maps(x: torch.Tensor, axis: int, samples: int) -> torch.Tensor:
+    """A view as (N, C, height, width), whatever the layout."""
+    x = x.movedim((samples, axis), (0, 1)) if x.ndim > 2 else x
+    rest = (*x.shape[2:], 1, 1)[: max(2, x.ndim - 2)]
+    return x.reshape(*x.shape[:2], rest[0], math.prod(rest[1:]))
+
+
+def from_maps(h: torch.Tensor, slope: torch.Tensor, axis: int, samples: int) -> torch.Tensor:
+    """A step size for maps, broadcast over the slope's own layout."""
+    h = h.reshape((1,) * (4 - h.ndim) + tuple(h.shape))
+    if slope.ndim == 2:
+        return h.flatten(1)
+    rest = slope.movedim((samples, axis), (0, 1)).shape[3:]
+    rest = rest if h.shape[3] != 1 else (1,) * len(rest)
+    return h.reshape(*h.shape[:3], *rest).movedim((0, 1), (samples, axis))
+
+
+def channels_of(layer: nn.Module) -> int | None:
+    """Channels of a layer's output, or None where the layer does not say."""
+    last = last_layer(layer)
+    if isinstance(last, nn.LayerNorm):
+        return last.normalized_shape[0]
+    last = last.value if isinstance(last, SelfAttention) else last
+    return next((getattr(last, name) for name in SIZES if isinstance(getattr(last, name, None), int)), None)
 
 
 def channel_axis(layer: nn.Module) -> int:
     """Where the layer's output has its channels."""
-    if isinstance(layer, nn.Sequential) and len(layer):
-        known = [part for part in layer if type(part) not in (nn.Identity, nn.Dropout)]
-        return channel_axis(known[-1]) if known else 1
-    if isinstance(layer, nn.LayerNorm):
-        return -len(layer.normalized_shape)
-    return -1 if isinstance(layer, nn.Linear | nn.MultiheadAttention | SelfAttention) else 1
+    last = last_layer(layer)
+    if isinstance(last, nn.LayerNorm):
+        return -len(last.normalized_shape)
+    return -1 if isinstance(last, nn.Linear | nn.MultiheadAttention | SelfAttention) else 1

@@ -22,7 +22,8 @@ class SGE(Controller, name="sge"):
     def forward(self, state, slope):
         grouped = slope.unflatten(1, (self.groups, -1))
         similarity = (grouped * grouped.mean((3, 4), keepdim=True)).sum(dim=2)
-        deviation, mean = torch.std_mean(similarity, dim=(2, 3), keepdim=True)
+        correction = min(1, slope.shape[2] * slope.shape[3] - 1)  # a single position deviates by nothing
+        deviation, mean = torch.std_mean(similarity, dim=(2, 3), keepdim=True, correction=correction)
         normalised = (similarity - mean) / (deviation + 1e-5)
         gate = torch.sigmoid(normalised * self.weight + self.bias)
         return gate.repeat_interleave(slope.shape[1] // self.groups, dim=1)

@@ -19,7 +19,8 @@ class SRM(ChannelController, name="srm"):
         self.norm = nn.BatchNorm1d(channels)
 
     def squeeze(self, state, slope):
-        variance, mean = torch.var_mean(slope, dim=(2, 3))
+        correction = min(1, slope.shape[2] * slope.shape[3] - 1)  # a single position deviates by nothing
+        variance, mean = torch.var_mean(slope, dim=(2, 3), correction=correction)
         return torch.stack((mean, (variance + VARIANCE_FLOOR).sqrt()), dim=2)
 
     def of_constant(self, psi):

@@ -44,6 +44,13 @@ class StepNet(ChannelController, name="stepnet"):
 
         With fixed statistics all but the sigmoid is affine: the average is taken first, in one pass instead of six.
         """
+        if self.inputs == "difference":
+            state = slope  # which is all it looks at
+        elif state.shape != slope.shape:
+            raise ValueError(
+                f"controller 'stepnet' joins state and slope, whose shapes are {tuple(state.shape)} and "
+                f'{tuple(slope.shape)}; where they differ take inputs="difference", which sees the slope alone.'
+            )
         if not self.training or self.adaptor in ("a", "b"):
             state, slope = state.mean((2, 3), keepdim=True), slope.mean((2, 3), keepdim=True)
         if self.inputs == "both":

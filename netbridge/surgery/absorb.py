@@ -1,9 +1,10 @@
 """How a constant per channel folds into the layer before it: the ASR paper, Eq. 5 to 7 and appendix B.
 
-Products are formed in float64 and rounded once. Another kind of layer is taught by `@absorb.register(Kind)`, a function
-of the layer and the vector that changes the layer in place, or raises ValueError where that would not be exact.
+Products are formed in float64 and rounded once. What a layer of torch computes is known; a layer of another class is
+tried on a copy before a constant is folded into it.
 """
 
+import copy
 import functools
 
 import torch
@@ -12,11 +13,23 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
+PASSING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+EXACT = 1e-12  # relative to the largest output, in float64: more than rounding, less than any other function makes
+
 
 class SelfAttention(nn.Module):
-    """softmax(Q K'/sqrt(d)) V over tokens (N, T, features), `heads` of them side by side.
+    """Self-attention over tokens (N, T, features): softmax(Q K'/sqrt(d)) V, without an output projection.
 
-    A step size on its output folds into the value projection. With a `nn.Linear` after it, a transformer's attention.
+    As the ASR paper writes it in appendix B (4): a step size on its output folds into the value projection. With a
+    `nn.Linear` behind it, it is a transformer's attention.
+
+    features  length of a token
+    heads     how many attentions side by side; they must divide `features`
+    bias      whether the three linear maps have one
+
+    >>> import torch, netbridge as nb
+    >>> nb.SelfAttention(6, heads=2)(torch.rand(2, 7, 6)).shape
+    torch.Size([2, 7, 6])
     """
 
     def __init__(self, features: int, heads: int = 1, bias: bool = True):
@@ -34,15 +47,110 @@ class SelfAttention(nn.Module):
 
 
 @functools.singledispatch
-def absorb(layer: nn.Module, h: torch.Tensor) -> None:
-    """Change `layer` in place so that it returns h * layer(x); h holds one number per channel, or a single one."""
+def absorb(layer: nn.Module, h) -> None:
+    """Change a layer in place so that it returns h * layer(x).
+
+    Normalisations, convolutions, linear layers, attention and sequences that end in one of them are known. Another kind
+    is taught by `@nb.absorb.register`: a function of the layer and h that changes the layer, or raises ValueError.
+
+    layer  the layer to change
+    h      one number per channel of its output, or a single number
+
+    Raises ValueError where that would not be exact: for layers that cannot take up a constant, for a wrong number of
+    channels, for weights that are computed from others, for layers with hooks, and for a class with a `forward` of its
+    own after which h does not fold.
+
+    >>> import torch, netbridge as nb
+    >>> layer, x = torch.nn.Linear(3, 2), torch.ones(1, 3)
+    >>> before = layer(x)
+    >>> nb.absorb(layer, 0.5)
+    >>> bool(torch.allclose(layer(x), 0.5 * before))
+    True
+    """
     raise ValueError(
         f"a {type(layer).__name__} cannot take up a constant exactly; normalisations, convolutions, linear layers and "
         "attention can"
     )
 
 
+def exact(rule):
+    """A rule for torch's own layers, tried on a copy first where a subclass may compute something else."""
+
+    @functools.wraps(rule)
+    def absorbing(layer, h):
+        if layer._forward_hooks or layer._forward_pre_hooks:
+            raise ValueError(f"this {type(layer).__name__} has hooks, which may change what it returns; remove them")
+        if not is_torchs(layer):
+            try_on_a_copy(rule, layer)
+        rule(layer, torch.as_tensor(h).detach())
+
+    return absorbing
+
+
+def is_torchs(layer: nn.Module) -> bool:
+    """Is what the layer computes written by torch, or here, and not in a class of somebody's own?"""
+    return type(layer).__module__.startswith(("torch.nn.", "netbridge.")) and "forward" not in vars(layer)
+
+
+def try_on_a_copy(rule, layer: nn.Module) -> None:
+    """Raises ValueError unless the rule is exact on random weights, step sizes and inputs."""
+    kind, known = type(layer), next(base for base in type(layer).__mro__ if base.__module__.startswith("torch.nn."))
+    generator = torch.Generator().manual_seed(0)
+    trial = copy.deepcopy(layer).to("cpu", torch.float64).eval()
+    with torch.no_grad():
+        for parameter in trial.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+        for shape in shapes_for(trial):
+            x = torch.randn(shape, generator=generator, dtype=torch.float64)
+            try:
+                before = trial(x)
+                axis = -1 if isinstance(last_layer(trial), nn.Linear) else 1
+                if isinstance(last_layer(trial), nn.LayerNorm):
+                    axis = -len(last_layer(trial).normalized_shape)
+                h = 0.5 + torch.rand(before.shape[axis], generator=generator, dtype=torch.float64)
+                h[0] = -h[0]
+                rule(trial, h)
+                wanted = before * h.reshape(-1, *(1,) * (before.ndim - 1)).movedim(0, axis)
+                close = (trial(x) - wanted).abs().max() <= EXACT * wanted.abs().max()
+            except Exception:
+                continue
+            if close:
+                return
+            break
+    raise ValueError(
+        f"a {kind.__name__} is a {known.__name__} with a forward of its own, after which a constant could not be "
+        "proved to fold"
+    )
+
+
+def shapes_for(layer: nn.Module):
+    """Shapes of inputs that the first layer inside may take."""
+    for part in layer.modules():
+        if isinstance(part, _ConvNd):
+            space = (d * (k - 1) + 3 for d, k in zip(part.dilation, part.kernel_size, strict=True))
+            return [(4, part.in_channels, *space)]
+        if isinstance(part, nn.Linear):
+            return [(4, part.in_features), (4, 5, part.in_features)]
+        if isinstance(part, nn.LayerNorm):
+            return [(4, 5, *part.normalized_shape), (4, *part.normalized_shape)]
+        if isinstance(part, _NormBase | nn.GroupNorm):
+            channels = part.num_channels if isinstance(part, nn.GroupNorm) else part.num_features
+            return [(4, channels, *(5,) * axes) for axes in (2, 1, 0, 3)]
+    return []
+
+
+def last_layer(layer: nn.Module) -> nn.Module:
+    """Of a sequence the last layer that is more than a pass-through; of anything else itself."""
+    while isinstance(layer, nn.Sequential):
+        layers = [part for part in layer if not isinstance(part, PASSING)]
+        if not layers:
+            break
+        layer = layers[-1]
+    return layer
+
+
 def scaled(tensor: torch.Tensor, factor: torch.Tensor) -> nn.Parameter:
+    """tensor * factor, formed in float64 and rounded once."""
     product = (tensor.detach().double() * factor.to(tensor.device, torch.float64)).to(tensor.dtype)
     return nn.Parameter(product, tensor.requires_grad)
 
@@ -53,46 +161,12 @@ def per_channel(h: torch.Tensor, channels: int, layer: nn.Module) -> torch.Tenso
         raise ValueError(f"the weight of this {type(layer).__name__} comes from a parametrisation; remove that first")
     if h.numel() not in (1, channels):
         raise ValueError(f"{h.numel()} step sizes do not fit the {channels} channels of a {type(layer).__name__}")
-    return h.detach().reshape(-1).expand(channels)
+    return h.reshape(-1).expand(channels)
 
 
-def scale_output(layer, h, shape) -> None:
+def scale_output(layer, h, shape=(-1,)) -> None:
     """For a layer whose output is linear in weight and bias: both times h."""
     layer.weight = scaled(layer.weight, h.reshape(shape))
-    if layer.bias is not None:
-        layer.bias = scaled(layer.bias, h)
-
-
-@absorb.register
-def _(layer: _NormBase, h):
-    channels = layer.num_features
-    h = per_channel(h, channels, layer)
-    if layer.weight is None:
-        give_affine(layer, h, layer.running_mean)
-    else:
-        scale_output(layer, h, (-1,))
-
-
-@absorb.register
-def _(layer: nn.GroupNorm, h):
-    h = per_channel(h, layer.num_channels, layer)
-    if layer.weight is None:
-        give_affine(layer, h, None)
-    else:
-        scale_output(layer, h, (-1,))
-
-
-@absorb.register
-def _(layer: nn.LayerNorm, h):
-    """Over tokens (..., C); over maps (C, H, W) the channel is the first of the normalised axes."""
-    sizes = layer.normalized_shape
-    shape = (-1, *(1,) * (len(sizes) - 1))
-    h = per_channel(h, sizes[0], layer).reshape(shape).expand(sizes)
-    if layer.weight is None:
-        layer.weight = nn.Parameter(h.clone())
-        layer.elementwise_affine = True
-        return
-    layer.weight = scaled(layer.weight, h)
     if layer.bias is not None:
         layer.bias = scaled(layer.bias, h)
 
@@ -105,12 +179,46 @@ def give_affine(layer, h, like) -> None:
 
 
 @absorb.register
-def _(layer: _ConvNd, h):
-    h = per_channel(h, layer.out_channels, layer)
-    scale_output(layer, h, (-1, *(1,) * (layer.weight.ndim - 1)))
+@exact
+def _(layer: _NormBase, h):
+    h = per_channel(h, layer.num_features, layer)
+    if layer.weight is None:
+        give_affine(layer, h, layer.running_mean)
+    else:
+        scale_output(layer, h)
 
 
 @absorb.register
+@exact
+def _(layer: nn.GroupNorm, h):
+    h = per_channel(h, layer.num_channels, layer)
+    if layer.weight is None:
+        give_affine(layer, h, None)
+    else:
+        scale_output(layer, h)
+
+
+@absorb.register
+@exact
+def _(layer: nn.LayerNorm, h):
+    """Over tokens (..., C); over maps (C, H, W) the channel is the first of the normalised axes."""
+    sizes = layer.normalized_shape
+    h = per_channel(h, sizes[0], layer).reshape(-1, *(1,) * (len(sizes) - 1)).expand(sizes)
+    if layer.weight is None:
+        layer.weight = nn.Parameter(h.clone())
+        layer.elementwise_affine = True
+    else:
+        scale_output(layer, h, sizes)
+
+
+@absorb.register
+@exact
+def _(layer: _ConvNd, h):
+    scale_output(layer, per_channel(h, layer.out_channels, layer), (-1, *(1,) * (layer.weight.ndim - 1)))
+
+
+@absorb.register
+@exact
 def _(layer: _ConvTransposeNd, h):
     """The weight is (in, out/groups, ...): each group of inputs has its own outputs."""
     h = per_channel(h, layer.out_channels, layer)
@@ -121,27 +229,30 @@ def _(layer: _ConvTransposeNd, h):
 
 
 @absorb.register
+@exact
 def _(layer: nn.Linear, h):
     scale_output(layer, per_channel(h, layer.out_features, layer), (-1, 1))
 
 
 @absorb.register
+@exact
 def _(layer: nn.MultiheadAttention, h):
     """Its last layer is the output projection."""
     absorb(layer.out_proj, h)
 
 
 @absorb.register
+@exact
 def _(layer: SelfAttention, h):
     """Without an output projection the constant goes into the values: A (h V) = h (A V)."""
     absorb(layer.value, h)
 
 
 @absorb.register
+@exact
 def _(layer: nn.Sequential, h):
     """The last layer that is more than a pass-through."""
-    passing = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
-    layers = [part for part in layer if not isinstance(part, passing)]
-    if not layers:
+    last = last_layer(layer)
+    if last is layer:
         raise ValueError("this Sequential holds no layer that could take up a constant")
-    absorb(layers[-1], h)
+    absorb(last, h)

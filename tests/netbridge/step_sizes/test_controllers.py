@@ -1,5 +1,7 @@
 """Controllers in networks: gradients, ranges, where they act, ASR, options, one's own."""
 
+import inspect
+import json
 import math
 
 import hypothesis
@@ -9,7 +11,7 @@ import torch
 from torch import nn
 
 import netbridge as nb
-from netbridge.step_sizes import ASR, IE
+from netbridge.step_sizes import ASR, IE, spec
 from tests.netbridge import networks
 
 PLAIN = ("se", "cbam", "eca", "srm", "fca", "ie", "sge", "spa", "dia", "sem", "stepnet")
@@ -101,8 +103,6 @@ def test_asr_is_the_head_on_psi():
     wanted = last(first(controller.psi[0]).clamp(min=0)).sigmoid()
     h = controller(None, torch.zeros(1, 16, 2, 2))
     assert torch.allclose(h[0, :, 0, 0], wanted)
-    tokens = nb.Gated(nn.Linear(2, 16), nb.asr("se"), 16)
-    assert tokens.controller(None, torch.zeros(1, 5, 16)).shape == (1, 1, 16)
 
 
 def test_asr_uses_multiply_and_may_be_fixed():
@@ -126,7 +126,7 @@ def test_asr_uses_multiply_and_may_be_fixed():
 def test_asr_for_transformers():
     controller = nb.Gated(nn.Linear(2, 16), nb.asr("se", activation="tanh", init=1e-3, inner=1e-3), 16).controller
     assert all(torch.equal(p, torch.full_like(p, 1e-3)) for p in controller.parameters())
-    assert torch.allclose(controller(None, torch.zeros(1, 3, 16)), torch.tensor(1e-3).tanh(), atol=1e-5)
+    assert torch.allclose(controller(None, torch.zeros(1, 16, 3, 1)), torch.tensor(1e-3).tanh(), atol=1e-5)
 
 
 def test_asr_beside_a_live_module_acts_first():
@@ -184,7 +184,106 @@ def test_specifications_are_values():
     assert nb.controller("se") == nb.controller("se", reduction=16)
     assert nb.asr("se") == nb.asr("se", init=0.1)
     assert len({nb.asr("se"), nb.asr("se", uses=1), nb.asr("se", uses=2)}) == 2
-    assert repr(nb.asr("se", uses=2)) == "asr(module='se', uses=2)"
+    assert repr(nb.asr("se", uses=2)) == "asr(se, uses=2)"
+
+
+OPTIONS = {
+    "se": {"reduction": some.integers(1, 99)},
+    "constant": {"value": some.floats(-9, 9)},
+    "stepnet": {"inputs": some.sampled_from(["both", "now", "next", "difference"])},
+    "asr": {
+        "module": some.sampled_from(["se", "ie", nb.controller("dia", reduction=2), {"name": "se", "reduction": 4}]),
+        "uses": some.integers(1, 3),
+        "learnable": some.booleans(),
+        "activation": some.sampled_from(["sigmoid", "tanh"]),
+        "inner": some.none() | some.floats(0, 1),
+        "beside": some.none() | some.sampled_from(["eca", nb.controller("se", reduction=3)]),
+    },
+    "mean of two": {"start": some.floats(0, 1)},
+}
+
+
+@hypothesis.given(name=some.sampled_from(list(OPTIONS)), data=some.data())
+def test_a_specification_is_read_as_it_is_written(name, data):
+    wanted = nb.controller(name, **data.draw(some.fixed_dictionaries({}, optional=OPTIONS[name])))
+    assert spec.parse(str(wanted)) == wanted
+    assert spec.spec_of(wanted.as_json()) == wanted
+    assert spec.parse(json.dumps(wanted.as_json())) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "title", "file_name"),
+    [
+        ("se", nb.controller("se"), "SE", "se"),
+        ("asr(se)", nb.asr("se"), "ASR(SE)", "asr-se"),
+        ("asr(se, uses=2)", nb.asr("se", uses=2), "ASR(SE, uses=2)", "asr-se-uses-2"),
+        ("asr(dia(2), beside=dia)", nb.asr(nb.controller("dia", reduction=2), beside="dia"),
+         "ASR(DIA(reduction=2), beside=DIA)", "asr-dia-reduction-2-beside-dia"),
+        ("constant(-0.5)", nb.controller("constant", value=-0.5), "constant(value=-0.5)", "constant-value--0.5"),
+        (" stepnet(inputs=now) ", nb.controller("stepnet", inputs="now"), "StepNet(inputs=now)", "stepnet-inputs-now"),
+        ('{"name": "se", "reduction": 4}', nb.controller("se", reduction=4), "SE(reduction=4)", "se-reduction-4"),
+    ],
+)  # fmt: skip
+def test_texts(text, wanted, title, file_name):
+    assert spec.parse(text) == wanted
+    assert nb.resnet(14, controller=text, widths=(16, 16, 16)).config["controllers"][1] == wanted.as_json()
+    assert (wanted.title, wanted.file_name.removesuffix("-")) == (title, file_name)
+
+
+@pytest.mark.parametrize(
+    "text", ["sé(", "senet", "senet(3)", "asr(senet)", "3", "[se]", "", "se se", "__import__('os')"]
+)
+def test_texts_that_name_no_controller_are_refused_with_the_names(text):
+    with pytest.raises(ValueError, match=r"`controller` must be one of \['constant', 'se'"):
+        spec.parse(text)
+
+
+def test_texts_with_wrong_options():
+    with pytest.raises(TypeError, match="has no option `ratio`"):
+        spec.parse("se(ratio=3)")
+    with pytest.raises(TypeError, match=r"controller 'se' has 1 options, \['reduction'\]; got 2 values"):
+        spec.parse("se(3, 4)")
+
+
+class PerSample(nb.Controller, name="per sample"):
+    def forward(self, state, slope):
+        return (1 / (1 + slope.square().mean((1, 2, 3)))).view(-1, 1, 1, 1)
+
+
+RETURNED = {
+    "a number": (lambda f: 0.5, None),
+    "an integer": (lambda f: 2, None),
+    "no axes": (lambda f: f.mean(), None),
+    "channels": (lambda f: f.mean((0, 2, 3))[:, None, None], None),
+    "all of it": (torch.sigmoid, None),
+    "(N, C)": (lambda f: f.mean((2, 3)), r"step size of shape \(4, 4\) for a slope of shape \(4, 4, 32, 32\)"),
+    "(N,)": (lambda f: f.mean((1, 2, 3)), r"shape \(4,\) .*h\[:, :, None, None\]"),
+    "other channels": (lambda f: f[:, :3], r"shape \(4, 3, 32, 32\)"),
+    "nothing": (lambda f: None, "returned None; its step size must be a number or a tensor"),
+    "a pair": (lambda f: (f, f), "must be a number or a tensor"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("case", RETURNED)
+def test_what_a_controller_returns(case, gradients, images):
+    returned, words = RETURNED[case]
+    net = nb.resnet(14, controller=PerSample, widths=(4, 4, 4), on=[0]).eval()
+    assert net(images).shape == (4, 10)
+    net.blocks[0].controller.forward = lambda state, slope: returned(slope)
+    with torch.set_grad_enabled(gradients):
+        if words is None:
+            block, x = net.blocks[0], torch.rand(4, 4, 32, 32)
+            f = block.branch(x)
+            assert torch.allclose(block(x), torch.relu(x + returned(f) * f), atol=1e-6)
+        else:
+            with pytest.raises((TypeError, ValueError), match=f"controller 'per sample' .*{words}|{words}"):
+                net(images)
+
+
+def test_help_tells_how_to_write_one():
+    text = inspect.getdoc(nb.Controller)
+    assert all(word in text for word in ("shared", "opening", "takes_pool", "modifies_branch", "(channels, **options)"))
 
 
 def test_chosen_blocks_only(images):

@@ -79,7 +79,7 @@ def test_attention_with_an_output_projection(precision):
 def test_the_values_of_attention_carry_the_constant():
     """Appendix B (4): queries and keys are untouched."""
     gated = networks.lively(nb.Gated(nb.SelfAttention(6, heads=2), nb.asr("ie", spread=1.0), 6)).eval()
-    h = gated.controller(None, torch.zeros(1, 1, 6))[0, 0]
+    h = gated.controller(None, torch.zeros(1, 6, 1, 1))[0, :, 0, 0]
     merged = nb.merge(gated)
     assert torch.equal(merged.query.weight, gated.layer.query.weight)
     assert torch.equal(merged.key.weight, gated.layer.key.weight)
@@ -136,3 +136,103 @@ def test_a_layer_of_ones_own_can_be_taught():
         layer.factor.mul_(h)
 
     assert torch.equal(nb.merge(gated)(torch.ones(3)), torch.full((3,), 0.5))
+
+
+class NormAndActivation(nn.BatchNorm2d):
+    """As timm's BatchNormAct2d: the activation is inside."""
+
+    def __init__(self, channels, activation):
+        super().__init__(channels)
+        self.act = activation
+
+    def forward(self, x):
+        return self.act(super().forward(x))
+
+
+class StandardisedConv(nn.Conv2d):
+    def forward(self, x):
+        mean, std = self.weight.mean((1, 2, 3), keepdim=True), self.weight.std((1, 2, 3), keepdim=True)
+        return self._conv_forward(x, (self.weight - mean) / std, self.bias)
+
+
+class Rectified(nn.Sequential):
+    def forward(self, x):
+        return torch.relu(super().forward(x))
+
+
+class Renamed(nn.Conv2d):
+    pass
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return 2.0 * super().forward(x)
+
+
+def patched():
+    layer = nn.Linear(4, 4)
+    layer.forward = lambda x: torch.relu(nn.functional.linear(x, layer.weight, layer.bias))
+    return layer
+
+
+def hooked():
+    layer = nn.Linear(4, 4)
+    layer.register_forward_hook(lambda module, inputs, output: output.relu())
+    return layer
+
+
+UNPROVED = {
+    "an activation inside": (lambda: NormAndActivation(4, nn.SiLU()), "a NormAndActivation is a BatchNorm2d"),
+    "standardised weights": (lambda: StandardisedConv(4, 4, 3, bias=False), "a StandardisedConv is a Conv2d"),
+    "ReLU behind": (lambda: Rectified(nn.Conv2d(4, 4, 1)), "a Rectified is a Sequential"),
+    "inside a sequence": (lambda: nn.Sequential(nn.Linear(4, 4), NormAndActivation(4, nn.ReLU())), "not be proved"),
+    "another forward": (patched, "with a forward of its own"),
+    "a hook": (hooked, "has hooks"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNPROVED)
+def test_what_a_class_of_ones_own_computes_is_tried_before_it_is_believed(case):
+    make, words = UNPROVED[case]
+    layer = make()
+    before = copy.deepcopy(layer.state_dict())
+    with pytest.raises(ValueError, match=words):
+        nb.absorb(layer, 0.5)
+    with pytest.raises(ValueError, match=words):
+        nb.merge(nn.Sequential(nb.Gated(layer, nb.asr("ie"), 4)))
+    assert all(torch.equal(before[name], tensor) for name, tensor in layer.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (NormAndActivation(4, nn.Identity()), (2, 4, 5, 5)),
+        (Renamed(4, 6, 3, dilation=2), (2, 4, 9, 9)),
+        (Doubled(4, 6), (2, 4)),
+        (Doubled(4, 6), (2, 3, 4)),
+    ],
+)
+def test_classes_of_ones_own_that_fold_do(layer, shape):
+    state = torch.get_rng_state()
+    layer = networks.lively(copy.deepcopy(layer)).double().eval()
+    x = torch.randn(shape, dtype=torch.float64)
+    gated = networks.lively(nb.Gated(layer, nb.asr("ie", spread=1.0))).double().eval()
+    torch.set_rng_state(state)
+    with torch.no_grad():
+        assert networks.relative_error(nb.merge(gated)(x), gated(x)) < 1e-12
+
+
+def test_a_single_number_folds():
+    layer = nn.Conv2d(3, 4, 3)
+    x = torch.randn(1, 3, 5, 5)
+    wanted = 0.5 * layer(x)
+    nb.absorb(layer, 0.5)
+    assert torch.allclose(layer(x), wanted)
+
+
+def test_folding_pairs_of_ones_own():
+    with pytest.raises(ValueError, match=r"0\.1: a NormAndActivation behind a Conv2d has a forward of its own"):
+        nb.fold(nn.Sequential(nn.Sequential(nn.Conv2d(3, 4, 3), NormAndActivation(4, nn.SiLU()))))
+    net = networks.lively(nn.Sequential(nn.Conv2d(3, 4, 3), NormAndActivation(4, nn.Identity()))).double().eval()
+    x = torch.randn(2, 3, 5, 5, dtype=torch.float64)
+    assert networks.relative_error(nb.fold(net)(x), net(x)) < 1e-12

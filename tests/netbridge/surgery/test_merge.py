@@ -165,7 +165,7 @@ REFUSED = {
     ),
     "other channels": (
         lambda: nb.Gated(nn.Linear(4, 4), nb.asr("ie"), 3),
-        "Linear: 3 step sizes do not fit the 4 channels",
+        "`channels` = 3 do not fit the 4 channels of a Linear",
     ),
     "an empty sequence": (lambda: nb.Gated(nn.Sequential(nn.Identity()), nb.asr("ie"), 3), "holds no layer"),
 }
@@ -219,3 +219,29 @@ def test_folding_twice_is_folding_once(images):
     swapped = nb.swap(once, "se")
     assert swapped(images).shape == (4, 10)
     assert swapped.config["folded"] is True
+
+
+@pytest.mark.parametrize("net", [nn.Sequential(nn.Linear(2, 2)), nb.resnet(14)], ids=["a foreign one", "ours"])
+def test_nothing_to_merge_is_said(net, caplog):
+    nb.merge(net)
+    assert "merge: nothing to merge in this" in caplog.text
+    caplog.clear()
+    nb.merge(nb.Gated(nn.Linear(2, 2), "constant(0.5)"))
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("value", [0.1, 3.0])
+def test_merging_moves_the_step_size_into_the_slope(value):
+    """What the docstring says: the slope's index is h times what it was, the increment's the same."""
+    net = networks.lively(nb.resnet(14, controller=f"constant({value})", widths=(4, 8, 8))).double().eval()
+    images = torch.randn(2, 3, 16, 16, dtype=torch.float64)
+    merged = nb.merge(net)
+    kept = []
+    for one in (net, merged):
+        steps = []
+        with torch.no_grad(), one.observed(lambda c, m, t, dt, h, u, s, f, new, steps=steps: steps.append((u, f, new))):
+            one(images)
+        kept.append(steps)
+    for (u, f, new), (again, slope, after) in zip(*kept, strict=True):
+        assert networks.relative_error(slope.norm() / again.norm(), value * f.norm() / u.norm()) < 1e-12
+        assert networks.relative_error(after, new) < 1e-12
