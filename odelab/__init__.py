@@ -83,6 +83,7 @@ from odelab.stiffness.jacobian import jacobian as jacobian
 from odelab.stiffness.log_norm import log_norm as log_norm
 from odelab.stiffness.log_norm import soderlind as soderlind
 from odelab.stiffness.operator import JacobianOperator as JacobianOperator
+from odelab.stiffness.pseudospectrum import pseudospectrum as pseudospectrum
 from odelab.stiffness.spectrum import spectrum as spectrum
 from odelab.stiffness.stable_step import amplified as amplified
 from odelab.stiffness.stable_step import largest_stable_step as largest_stable_step

@@ -2,5 +2,6 @@
 
 from odelab.plot.along_a_run import indicators as indicators
 from odelab.plot.cost import work_precision as work_precision
+from odelab.plot.region import pseudospectrum as pseudospectrum
 from odelab.plot.region import stability_region as stability_region
 from odelab.plot.solution import trajectory as trajectory

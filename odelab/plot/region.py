@@ -1,25 +1,38 @@
-"""Stability regions, derived from the tableau, with the h * lambda of a run laid over them."""
+"""Regions of the complex plane: where a method is stable, and where a Jacobian's eigenvalues can be moved."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from odelab.methods.stabilised import StabilisedMethod
+from odelab.methods.tableau import Method
 from odelab.plot import style
 from odelab.runs.trajectory import require_states
 
 
-def stability_region(method, sol=None, *, samples=200, size=600):
-    """Where |R(z)| <= 1 for one method or several, as a matplotlib Figure.
+def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
+    """Draw where |R(z)| <= 1, the region in which h lambda must lie for a step to be stable.
 
-    `sol`, a run of an explicit method, adds its cloud: h times the eigenvalues of the problem's Jacobian at up to
-    `samples` of its steps, coloured by time. A cloud leaning on the boundary is a run held back by stability.
+    method   an explicit method, RKC2, or a list of them
+    sol      a Trajectory of an explicit method whose cloud is added: h times the eigenvalues of the problem's Jacobian,
+             coloured by time. A cloud leaning on the boundary is a run held back by stability
+    samples  steps of `sol` whose eigenvalues are taken, at most; 200
+    size     points of the grid along each axis; 600
+    stages   the number of stages that RKC2 is drawn with; 10
+
+    Returns a matplotlib Figure. Raises TypeError for SciPy's implicit methods, whose steps stability does not bound.
+
+    >>> import odelab as ol
+    >>> figure = ol.plot.stability_region([ol.EULER, ol.RK4], size=60)
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['EULER', 'RK4']
     """
-    methods = list(method) if isinstance(method, list | tuple) else [method]
+    methods = [_Region.of(one, stages) for one in (method if isinstance(method, list | tuple) else [method])]
     cloud, times = step_eigenvalues(sol, samples) if sol is not None else (np.zeros(0, complex), np.zeros(0))
     left, right, height = frame(methods, cloud)
-    tall = 4.2  # inches; the width follows, since both axes have one scale
-    with style.figure(height=tall, width=tall * (right - left) / (2 * height) + (1.6 if cloud.size else 0.8)) as (
-        drawing,
-        axes,
-    ):
+    wide, tall = _size_of_plane((right - left) / (2 * height))
+    with style.figure(height=tall + 0.5, width=wide + (1.6 if cloud.size else 0.8)) as (drawing, axes):
         plane = axes[0, 0]
         x, y = np.meshgrid(np.linspace(left, right, size), np.linspace(-height, height, size))
         handles = []
@@ -40,6 +53,27 @@ def stability_region(method, sol=None, *, samples=200, size=600):
         plane.set_aspect("equal")
         plane.legend(handles=handles, loc="upper left")
     return drawing
+
+
+class _Region(NamedTuple):
+    """What is drawn of a method."""
+
+    name: str
+    stability: Callable
+    real_boundary: float
+
+    @classmethod
+    def of(cls, method, stages):
+        if isinstance(method, StabilisedMethod):
+            name = f"{method.name}, {stages} stages"
+            return cls(name, lambda z: method.stability(z, stages), method.boundary(stages))
+        if not isinstance(method, Method):
+            raise TypeError(
+                f"`method` must be an explicit method or odelab.RKC2, got {getattr(method, 'name', method)!r}: the "
+                f"implicit methods RADAU and BDF are stable (nearly) wherever the equation is, so there is no region "
+                f"to stay within."
+            )
+        return cls(method.name, method.stability, method.real_boundary)
 
 
 def step_eigenvalues(sol, samples):
@@ -67,3 +101,62 @@ def frame(methods, cloud):
         left = max(left, min(1.05 * float(-cloud.real.min()), 2.0 * left))
         right = max(right, min(1.1 * float(cloud.real.max()), 0.5 * left))
     return -left, right, height
+
+
+def pseudospectrum(found, *, levels=None):
+    """Draw how far changes of each size can move the eigenvalues of a Jacobian.
+
+    found   what `odelab.pseudospectrum` returned
+    levels  exponents of ten at which boundaries of pseudospectra are drawn; by default up to nine whole numbers
+
+    Every contour is labelled by the size epsilon of the change of J that puts an eigenvalue there; dots are the
+    eigenvalues that LAPACK finds, the dashed curve is the boundary of the field of values.
+
+    Returns a matplotlib Figure.
+
+    >>> import odelab as ol
+    >>> figure = ol.plot.pseudospectrum(ol.pseudospectrum([[-1.0, 10.0], [0.0, -2.0]], points=20))
+    >>> figure.axes[0].get_xlabel()
+    'Re z'
+    """
+    with np.errstate(divide="ignore"):
+        sizes = np.log10(found.smallest)
+    rounding = np.log10(np.finfo(float).eps * np.linalg.norm(found.triangle) or 1.0)
+    levels = _exponents(sizes[np.isfinite(sizes)], rounding) if levels is None else sorted(levels)
+    left, right, bottom, top = found.real[0], found.real[-1], found.imaginary[0], found.imaginary[-1]
+    wide, tall = _size_of_plane((right - left) / (top - bottom))
+    with style.figure(height=tall + 0.9, width=wide + 1.6) as (drawing, axes):
+        plane = axes[0, 0]
+        sizes = np.clip(sizes, levels[0] - 1.0, None)
+        shades = plane.contourf(
+            found.real, found.imaginary, sizes, levels=[levels[0] - 1.0, *levels], cmap="Blues_r", alpha=0.85
+        )
+        plane.contour(
+            found.real, found.imaginary, sizes, levels=levels, colors=style.COLOURS[0], linewidths=0.7, linestyles="-"
+        )
+        bar = drawing.colorbar(shades, ax=plane, shrink=0.85, ticks=levels)
+        bar.ax.set_yticklabels([f"$10^{{{level:g}}}$" for level in levels])
+        bar.set_label(r"change $\varepsilon$ that puts an eigenvalue here")
+        plane.axvline(0.0, color=style.GREY, linewidth=0.6)
+        boundary, values = found.field_of_values, found.eigenvalues
+        plane.plot(boundary.real, boundary.imag, "--", color=style.COLOURS[1], linewidth=1.0, label="field of values")
+        plane.plot(values.real, values.imag, ".", color="black", markersize=3.5, label="eigenvalues (LAPACK)")
+        plane.set(xlabel="Re z", ylabel="Im z", xlim=(left, right), ylim=(bottom, top))
+        plane.set_aspect("equal")
+        plane.grid(False)
+        drawing.legend(*plane.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return drawing
+
+
+def _size_of_plane(ratio) -> tuple[float, float]:
+    """(width, height) in inches of axes with one scale, from the ratio of their spans."""
+    tall = min(3.7, 9.0 / ratio)
+    return max(2.6, tall * ratio), tall
+
+
+def _exponents(sizes, rounding):
+    """Up to nine exponents of ten within what a grid shows and rounding leaves, evenly spaced from the largest down."""
+    highest, lowest = sizes.max(), max(sizes.min(), rounding)
+    stride = max(1, -(-int(highest - lowest) // 8)) if highest - lowest > 3.0 else 0.5
+    chosen = np.arange(np.floor(highest / stride) * stride, lowest, -stride)[::-1]
+    return list(chosen) or [float(np.median(sizes))]

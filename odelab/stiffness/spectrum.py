@@ -145,7 +145,7 @@ def spectrum(
         raise ValueError(f"`k` must be at least 1, got {k!r}.")
     if not 0.0 < tol < 1.0:
         raise ValueError(f"`tol` must lie between 0 and 1, got {tol!r}.")
-    _reject_gradients(J)
+    reject_gradients(J)
     if len(known) and getattr(J, "shape", None) == (0, 0):
         nothing = np.empty(0)  # but known values
         departure = _henrici(nothing, known, frobenius)
@@ -309,7 +309,7 @@ def _checked_known(known) -> np.ndarray:
     return np.concatenate(values) if values else np.empty(0)
 
 
-def _reject_gradients(J):
+def reject_gradients(J):
     """Refuse a tensor whose gradients would be lost."""
     library = library_of(J)
     if library is not np and J.requires_grad and library.is_grad_enabled():

@@ -55,6 +55,28 @@ def test_stability_region_and_cloud(run, tmp_path):
     assert left < -ol.DOPRI5.real_boundary < right
 
 
+def test_stability_regions_of_stabilised_and_implicit_methods(tmp_path):
+    drawing = plot.stability_region([ol.RKC2, ol.RK4], stages=6)
+    assert ink(drawing, tmp_path) > 0.05
+    left, _ = drawing.axes[0].get_xlim()
+    assert left < -ol.RKC2.boundary(6)
+    assert [text.get_text() for text in drawing.axes[0].get_legend().get_texts()] == ["RKC2, 6 stages", "RK4"]
+    for method in (ol.RADAU, ol.LSODA, "RK4"):
+        with pytest.raises(TypeError, match="`method` must be an explicit method or odelab"):
+            plot.stability_region(method)
+
+
+@pytest.mark.parametrize("J", [[[-1.0, 10.0], [0.0, -2.0]], np.diag([-1.0, -2.0]), [[-3.0]], np.zeros((2, 2))])
+def test_pseudospectrum(J, tmp_path):
+    found = ol.pseudospectrum(J, points=15)
+    drawing = found.plot()
+    assert ink(drawing, tmp_path) > 0.02
+    plane, bar = drawing.axes
+    np.testing.assert_array_equal(plane.lines[-1].get_xdata(), found.eigenvalues.real)
+    assert "change" in bar.get_ylabel()
+    assert ink(plot.pseudospectrum(found, levels=[-1.0, -0.5, 0.0]), tmp_path) > 0.02
+
+
 def test_work_precision(tmp_path):
     data = ol.work_precision(ol.problems.brusselator(), [ol.RK4, ol.DOPRI5], rtol=(1e-3, 1e-5, 1e-7))
     assert ink(data.plot(), tmp_path) > 0.01
