@@ -70,7 +70,7 @@ def engine_chunk(engine, watch, spent) -> int:
         return 1
     if watch is None and hasattr(engine, "record"):
         return EVERYTHING
-    return 256 if spent < 4096 else 4096
+    return min(max(256, spent), 1 << 16)  # an event may end the run: at most half of the attempts lie beyond it
 
 
 def finish(engine, parts, state: State, status, max_steps, rejected, evaluations, watch, t_eval, sparse):

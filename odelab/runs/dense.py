@@ -73,8 +73,12 @@ class Dense:
         """(len(steps), degree, n): coefficients of theta, theta^2, ... of u(theta) - u on each of the steps."""
         if not isinstance(self.method, Method):
             return self.hermite(steps)
-        slopes = stage_slopes(self.problem, self.method, self.t[steps], self.u[steps], self.h[steps])
-        return np.einsum("sp,kns,k->kpn", extension.weights(self.method), slopes, self.h[steps])
+        h = self.h[steps]
+        slopes = np.moveaxis(stage_slopes(self.problem, self.method, self.t[steps], self.u[steps], h), 0, -1)
+        slopes = np.moveaxis(slopes, 1, 0)  # (stages, n, k), as they were computed: one product of matrices
+        weights = extension.weights(self.method).T
+        found = (weights @ slopes.reshape(len(slopes), -1)).reshape(len(weights), *slopes.shape[1:]) * h
+        return np.moveaxis(found, -1, 0)
 
     def hermite(self, steps):
         """The same of the cubic through both ends of a step with the slopes there."""

@@ -123,8 +123,9 @@ class Steps:
         """States (n, places, k) at `PLACES` of each of the k steps."""
         count, degree, n = self.polynomials.shape
         powers = PLACES[:, None] ** np.arange(1, degree + 1)
-        change = powers @ self.polynomials.transpose(1, 2, 0).reshape(degree, -1)
-        return change.reshape(len(PLACES), n, count).transpose(1, 0, 2) + self.u[:-1].T[:, None, :]
+        states = (powers @ self.polynomials.transpose(1, 2, 0).reshape(degree, -1)).reshape(len(PLACES), n, count)
+        states += self.u[:-1].T
+        return states.transpose(1, 0, 2)
 
     def each(self, chosen, theta):
         """States (n, m) at one fraction of each of the chosen steps."""
@@ -201,46 +202,47 @@ class Watch:
         if self.takes_arrays[number]:
             inner = steps.t[:-1] + PLACES[:, None] * np.diff(steps.t)
             states = steps.at_places()
-            values = self.values(number, inner.ravel(), states.reshape(len(states), -1)).reshape(inner.shape)
+            values = self.values(number, inner, states)
             if self.takes_arrays[number]:
-                single, unclear = roots.sorted_out(ends, values)
-                found = self.single_zeros(number, steps, single, ends)
+                single, unclear, *bracket = roots.sorted_out(ends, values)
+                found = self.single_zeros(number, steps, single, bracket) if single.size else []
         for i in unclear:
             self.undefined[number] += not np.isfinite(ends[i : i + 2]).all()
             found += one_by_one(event, params, steps, i, *ends[i : i + 2])
         wanted = [zero for zero in found if event.direction in (0, zero[2])]
         return sorted(wanted, key=lambda zero: self.forward * zero[0])
 
-    def single_zeros(self, number, steps, single, ends) -> list[tuple]:
-        """The zeros on steps that are known to hold exactly one each."""
+    def single_zeros(self, number, steps, single, bracket) -> list[tuple]:
+        """The zeros on steps that are known to hold exactly one each, between (left, right, g there)."""
         t, span = steps.t[single], np.diff(steps.t)[single]
 
         def g(theta):
             return self.values(number, t + theta * span, steps.each(single, theta))
 
-        theta = roots.between(g, ends[single], ends[single + 1])
+        theta = roots.between(g, *bracket)
         at_end = theta == 1.0
         times = np.where(at_end, steps.t[single + 1], t + theta * span)
         states = np.where(at_end[:, None], steps.u[single + 1], steps.each(single, theta).T)
-        directions = np.sign(ends[single + 1]).astype(int)
+        directions = np.sign(bracket[-1]).astype(int)
         return [(float(time), state, int(up)) for time, state, up in zip(times, states, directions, strict=True)]
 
     def values(self, number, t, u) -> np.ndarray:
-        """The function of an event at times (m,) and states (n, m): in one call where that gives the same."""
+        """The function of an event at times (...) and states (n, ...): in one call where that gives the same."""
         event, params = self.watched[number], self.problem.params
-        if self.takes_arrays[number] is not False and len(t) > 1:
+        if self.takes_arrays[number] is not False and t.size > 1:
             try:
                 many = np.broadcast_to(np.asarray(event.function(t, u, params), dtype=float), t.shape).copy()
             except Exception:  # it takes numbers only; if it is wrong, it will say so alone
                 self.takes_arrays[number] = False
             else:
                 if self.takes_arrays[number] is None:
-                    some = np.unique(np.linspace(0, len(t) - 1, TRIED).astype(int))
+                    some = np.unique(np.linspace(0, t.size - 1, TRIED).astype(int))
                     alone = [value(event, params, t[i], u[:, i]) for i in some]
                     self.takes_arrays[number] = bool(np.allclose(many[some], alone, 1e-9, 1e-12, equal_nan=True))
                 if self.takes_arrays[number]:
                     return many
-        return np.array([value(event, params, *place) for place in zip(t, u.T, strict=True)])
+        alone = [value(event, params, *place) for place in zip(t.ravel(), u.reshape(len(u), -1).T, strict=True)]
+        return np.reshape(alone, t.shape)
 
     def cut(self, knots, states):
         """The chunk's knots and states up to the terminal event, which becomes the last of them."""

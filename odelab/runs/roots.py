@@ -79,8 +79,10 @@ def resolved(g, left, right, values, noise) -> bool:
     return bool(np.abs(values).max() <= noise())
 
 
-def sorted_out(ends, values) -> tuple[np.ndarray, np.ndarray]:
+def sorted_out(ends, values) -> tuple[np.ndarray, ...]:
     """Steps that hold exactly one sign change, and steps that have to be looked at; the rest hold none.
+
+    After them (left, right, g there): where on each step of the first kind the sign changes.
 
     `ends` (k + 1,) are the values of g at the ends of k steps, `values` (places, k) those at the inner nodes and at the
     probes. A polynomial lies between the smallest and the largest of its Bernstein coefficients, and is monotone
@@ -97,18 +99,22 @@ def sorted_out(ends, values) -> tuple[np.ndarray, np.ndarray]:
         monotone = (rise.min(axis=0) > DEGREE * margin) | (rise.max(axis=0) < -DEGREE * margin)
         passed = ends[:-1] * ends[1:] < 0.0
     clear = np.isfinite(nodes).all(axis=0) & (one_sign | (monotone & (ends[1:] != 0.0)))
-    return np.flatnonzero(clear & passed), np.flatnonzero(~clear)
+    single, unclear = np.flatnonzero(clear & passed), np.flatnonzero(~clear)
+    chosen = nodes[:, single]
+    first = (np.sign(chosen) == np.sign(chosen[-1])).argmax(axis=0)  # node beyond the sign change
+    here = np.arange(single.size)
+    return single, unclear, NODES[first - 1], NODES[first], chosen[first - 1, here], chosen[first, here]
 
 
-def between(g: Callable, at_start, at_end) -> np.ndarray:
-    """The zeros theta in (0, 1) of many functions at once, g(theta (m,)) -> (m,), of opposite signs at both ends.
+def between(g: Callable, left, right, at_left, at_right) -> np.ndarray:
+    """The zeros of many functions at once, g(theta (m,)) -> (m,), each between `left` and `right`, its signs opposite.
 
     Chandrupatla's method (Adv. Eng. Software 28 (1997) 145-149): bisection, or inverse quadratic interpolation where
     the three last points promise that it is faster.
     """
-    a, b, fa, fb = np.ones_like(at_end), np.zeros_like(at_end), at_end, at_start
+    a, b, fa, fb = right, left, at_right, at_left
     c, fc = a, fa
-    fraction = np.full_like(a, 0.5)
+    fraction = fa / (fa - fb)
     with np.errstate(all="ignore"):
         for _ in range(120):
             x = a + fraction * (b - a)
