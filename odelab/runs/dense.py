@@ -109,7 +109,7 @@ def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndar
     one = array_form(problem)
     if problem.form == COMPONENT and len(t) > 1:
         try:
-            slopes = _slopes(component_batch(problem), problem.params, method, t, u.T, h, end)
+            slopes = _slopes(component_batch(problem), problem.params, method, t, np.ascontiguousarray(u.T), h, end)
             alone = _slopes(one, problem.params, method, t[0], u[0], h[0], end)
         except (TypeError, ValueError):
             pass  # a right-hand side that takes numbers only (math.exp, if): one step after the other

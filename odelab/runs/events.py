@@ -12,8 +12,9 @@ import numpy as np
 
 from odelab.problem import accepted_counts, ignoring_params, signature_of
 from odelab.runs import roots
-from odelab.runs.dense import BATCH, Dense
+from odelab.runs.dense import Dense
 
+AT_ONCE = 16_384  # steps looked at together
 TRIED = 5  # values of g on a batch that are compared with g alone, before it is trusted with batches
 SIMULTANEOUS = 8  # spacings of t: events nearer to each other than this happen together
 PLACES = np.concatenate([roots.NODES[1:-1], roots.PROBES])  # of a step, beside its ends
@@ -127,13 +128,18 @@ class Steps:
         states += self.u[:-1].T
         return states.transpose(1, 0, 2)
 
-    def each(self, chosen, theta):
-        """States (n, m) at one fraction of each of the chosen steps."""
-        polynomials = self.polynomials[chosen]
-        change = polynomials[:, -1]
-        for power in range(polynomials.shape[1] - 2, -1, -1):
-            change = change * theta[:, None] + polynomials[:, power]
-        return (self.u[chosen] + theta[:, None] * change).T
+    def on(self, chosen) -> Callable:
+        """States (n, m) of the chosen steps as a function of one fraction (m,) of each."""
+        coefficients = np.ascontiguousarray(self.polynomials[chosen].transpose(1, 2, 0))
+        start = np.ascontiguousarray(self.u[chosen].T)
+
+        def at(theta):
+            change = coefficients[-1]
+            for power in range(len(coefficients) - 2, -1, -1):
+                change = change * theta + coefficients[power]
+            return start + theta * change
+
+        return at
 
 
 class GivenSteps:
@@ -169,7 +175,7 @@ class Watch:
     def walk(self, dense: Dense) -> bool:
         """The same for all steps of a dense output."""
         last = len(dense.t) - 1
-        return any(self.look(Steps(dense, i, min(i + BATCH, last))) for i in range(0, last, BATCH))
+        return any(self.look(Steps(dense, i, min(i + AT_ONCE, last))) for i in range(0, last, AT_ONCE))
 
     def search(self, times, states, inside: Callable) -> bool:
         """The same for steps between these times and states; inside(i, theta) is the state within step i."""
@@ -214,15 +220,15 @@ class Watch:
 
     def single_zeros(self, number, steps, single, bracket) -> list[tuple]:
         """The zeros on steps that are known to hold exactly one each, between (left, right, g there)."""
-        t, span = steps.t[single], np.diff(steps.t)[single]
+        t, span, states_at = steps.t[single], steps.t[single + 1] - steps.t[single], steps.on(single)
 
         def g(theta):
-            return self.values(number, t + theta * span, steps.each(single, theta))
+            return self.values(number, t + theta * span, states_at(theta))
 
         theta = roots.between(g, *bracket)
         at_end = theta == 1.0
         times = np.where(at_end, steps.t[single + 1], t + theta * span)
-        states = np.where(at_end[:, None], steps.u[single + 1], steps.each(single, theta).T)
+        states = np.where(at_end[:, None], steps.u[single + 1], states_at(theta).T)
         directions = np.sign(bracket[-1]).astype(int)
         return [(float(time), state, int(up)) for time, state, up in zip(times, states, directions, strict=True)]
 
