@@ -11,12 +11,13 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-import tyro
 
 import odelab as ol
 from odelab.plot import stability_region, style
-from studies.lab.results import Record
+from studies.lab.command import start
+from studies.lab.page import Page
 
+STUDY = "stiff_euler"
 PAPER_STEP = 0.0015
 STEPS = (0.0005, 0.001, PAPER_STEP, 0.0019, 0.002, 0.0021, 0.0025)
 
@@ -40,19 +41,23 @@ class Arguments:
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, tolerances=(1e-3,), adaptive_horizon=0.5)
-    record = Record("stiff_euler", arguments, arguments.out)
+    page = Page(STUDY, arguments, "Explicit Euler on y' = -1000y + 3000 - 2000e^-t")
     problem = ol.problems.stiff_linear().replace(t_span=(0.0, arguments.horizon))
     rate = float(np.squeeze(problem.jacobian(0.0, problem.u0, problem.params)))
 
-    record.figure(paper_figure(problem, arguments.horizon), "figure3_of_the_paper")
-    record.figure(error_figure(problem), "error_over_time")
-    record.figure(stability_figure(problem), "stability_region")
+    page.figure(
+        paper_figure(problem, arguments.horizon),
+        "figure3_of_the_paper",
+        f"The paper's Figure 3: Euler at h = {PAPER_STEP:g}, during the first steps and over the whole interval.",
+    )
+    page.figure(error_figure(problem), "error_over_time", "Error over time at, below and above the limit of stability.")
+    page.figure(stability_figure(problem), "stability_region", "Regions of stability, with the steps RKF45 takes.")
     fixed = fixed_rows(problem, rate)
-    record.table("fixed_steps", fixed, f"Fixed steps on [0, {arguments.horizon:g}], lambda = {rate:g}")
+    page.table("fixed_steps", fixed, f"Fixed steps on [0, {arguments.horizon:g}], lambda = {rate:g}")
     adapted = adaptive_rows(problem.replace(t_span=(0.0, arguments.adaptive_horizon)), arguments.tolerances)
-    record.table("adaptive_steps", adapted, f"Adaptive steps on [0, {arguments.adaptive_horizon:g}]")
-    record.text("conclusions", conclusions(rate, fixed, adapted))
-    record.close()
+    page.table("adaptive_steps", adapted, f"Adaptive steps on [0, {arguments.adaptive_horizon:g}]")
+    page.conclusions(conclusions(rate, fixed, adapted))
+    page.close()
 
 
 def errors(problem, method, h):
@@ -103,7 +108,7 @@ def adaptive_rows(problem, tolerances):
                     "evaluations": run.evaluations,
                     "median h": float(np.median(run.h)),
                     "largest error": error,
-                    "held back by stability": "h*rho" in run.message,
+                    "held back by stability": run.held_back,
                 }
             )
     return rows
@@ -149,21 +154,19 @@ def conclusions(rate, fixed, adapted):
         row["method"]: [other["steps"] for other in adapted if other["method"] == row["method"]] for row in adapted
     }
     lines = [
-        "# Conclusions",
-        "",
-        f"- Euler at h = {PAPER_STEP:g}: |R| = {paper['|R(h*lambda)|']:.3g}, {paper['verdict']}. Its largest error, "
+        f"Euler at h = {PAPER_STEP:g}: |R| = {paper['|R(h*lambda)|']:.3g}, {paper['verdict']}. Its largest error, "
         f"{paper['largest error']:.3g}, belongs to the first steps; at the end {paper['error at the end']:.2g} is "
         "left. "
         "Inaccurate at first, not unstable.",
-        f"- The limit is h = {limit:.4g}, where |R| = 1.",
-        f"- Runs whose steps stability chose: {', '.join(sorted({row['method'] for row in held})) or 'none'}.",
+        f"The limit is h = {limit:.4g}, where |R| = 1.",
+        f"Runs whose steps stability chose: {', '.join(sorted({row['method'] for row in held})) or 'none'}.",
     ]
     lines += [
-        f"- {name}: {' / '.join(map(str, counts))} steps from the loosest to the sharpest tolerance."
+        f"{name}: {' / '.join(map(str, counts))} steps from the loosest to the sharpest tolerance."
         for name, counts in spread.items()
     ]
     return lines
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, prog="python -m studies.stiff_euler", description=__doc__))
+    start(main, Arguments, STUDY, __doc__)

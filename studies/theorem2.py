@@ -12,14 +12,17 @@ import time
 from pathlib import Path
 
 import numpy as np
-import tyro
 from rich.progress import track
 from scipy.stats import spearmanr
 
 import odelab as ol
 from odelab.plot import style
-from studies.lab.results import Record
+from studies.lab.command import require_at_least, start
+from studies.lab.figures import heat_map
+from studies.lab.page import Page
+from studies.lab.statistics import ranked
 
+STUDY = "theorem2"
 STIFFNESS = np.logspace(1, 7, 13)  # six decades
 SMOKE = ("stiff_linear", "linear", "lorenz", "e5")
 NON_STIFF = ("brusselator", "lorenz", "rigid_body", "arenstorf", "pleiades", "three_body")
@@ -47,28 +50,33 @@ class Arguments:
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, systems=50, spectra=40)
-    record = Record("theorem2", arguments, arguments.out)
+    require_at_least(1, arguments, "systems", "spectra")
+    page = Page(STUDY, arguments, "Theorem 2: where SAI stands for SI")
     rng = np.random.default_rng(arguments.seed)
     parts = {}
 
     parts["identity"] = identity(
         rng, arguments.systems, (2, 5, 20) if arguments.smoke else (2, 5, 10, 20, 50, 100, 200)
     )
-    record.table("a_identity", parts["identity"], "(a) The identity on random symmetric systems")
+    page.table("a_identity", parts["identity"], "(a) The identity on random symmetric systems")
     parts["limit"], families = limit()
-    record.table("b_limit", parts["limit"], "(b) Q over six decades of SI")
-    record.figure(limit_figure(families), "b_limit")
+    page.table("b_limit", parts["limit"], "(b) Q over six decades of SI")
+    page.figure(limit_figure(families), "b_limit", "Q and SAI/SI along families of systems as SI grows.")
     parts["finite"], curves = finite_steps()
-    record.table("c_finite_steps", parts["finite"], "(c) SAI over a finite step")
-    record.figure(finite_figure(curves), "c_finite_steps")
+    page.table("c_finite_steps", parts["finite"], "(c) SAI over a finite step")
+    page.figure(finite_figure(curves), "c_finite_steps", "SAI of finite steps; dashed: the limits of stability.")
     parts["breaks"] = breaks()
-    record.table("d_where_it_breaks", parts["breaks"], "(d) Where it breaks")
+    page.table("d_where_it_breaks", parts["breaks"], "(d) Where it breaks")
     parts["map"], runs = validity_map(arguments)
-    record.table("e_validity_map", parts["map"], "(e) Rank correlation of SAI with SI along real runs")
-    record.figure(map_figure(parts["map"]), "e_validity_map")
-    record.figure(cloud_figure(runs), "e_sai_against_si")
-    record.text("conclusions", conclusions(parts))
-    record.close()
+    page.table("e_validity_map", parts["map"], "(e) Rank correlation of SAI with SI along real runs")
+    page.figure(map_figure(parts["map"]), "e_validity_map", "Rank correlation of SAI with SI along real runs.")
+    page.figure(
+        cloud_figure(runs),
+        "e_sai_against_si",
+        "SAI against SI along four runs, from dark (early) to bright (late). The line is SAI = SI.",
+    )
+    page.conclusions(conclusions(parts))
+    page.close()
 
 
 def identity(rng, systems, dimensions):
@@ -229,9 +237,9 @@ def map_row(name, method, run, ind):
 
 def rank(ind, at):
     """Spearman's correlation of SAI with SI; NaN where SI does not change or there is too little to rank."""
-    if len(at) < 8 or np.ptp(ind.si[at]) <= 1e-9 * ind.si[at].max() or np.ptp(ind.sai[at]) == 0.0:
+    if len(at) < 8 or np.ptp(ind.si[at]) <= 1e-9 * ind.si[at].max():
         return float("nan")
-    return float(spearmanr(ind.sai[at], ind.si[at]).statistic)
+    return ranked(ind.sai[at], ind.si[at], spearmanr)[0]
 
 
 def limit_figure(families):
@@ -267,27 +275,13 @@ def map_figure(rows):
     constant = sorted({row["problem"] for row in rows if not np.isfinite(row["all"])})
     rows = [row for row in rows if np.isfinite(row["all"])]
     table = np.array([[row[column] for column in columns] for row in rows])
-    with style.figure(height=0.26 * len(rows) + 1.6) as (drawing, axes):
-        plane = axes[0, 0]
-        image = plane.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-        for (i, j), value in np.ndenumerate(table):
-            plane.text(
-                j,
-                i,
-                "·" if np.isnan(value) else f"{value:+.2f}",
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if abs(value) > 0.7 else "black",
-            )
-        plane.set_xticks(range(len(columns)), [column.replace(" by ", "\nby ") for column in columns])
-        plane.set_yticks(range(len(rows)), [f"{row['problem']}, {row['method']}" for row in rows])
-        plane.grid(False)
-        plane.set_title(
-            "SI is constant, nothing to rank: " + "\n".join(textwrap.wrap(", ".join(constant), 48)), loc="left"
-        )
-        drawing.colorbar(image, ax=plane, label="rank correlation of SAI with SI")
-    return drawing
+    return heat_map(
+        table,
+        [f"{row['problem']}, {row['method']}" for row in rows],
+        [column.replace(" by ", "\nby ") for column in columns],
+        "rank correlation of SAI with SI",
+        "SI is constant, nothing to rank: " + "\n".join(textwrap.wrap(", ".join(constant), 48)),
+    )
 
 
 def cloud_figure(runs):
@@ -326,26 +320,23 @@ def conclusions(parts):
         return f"{np.median(values):+.2f} over {len(values)} runs" if values else "not available"
 
     return [
-        "# Conclusions",
-        "",
-        f"- The corrected identity holds for {held} of {systems} random symmetric systems; largest residual "
-        f"{worst:.1e}.",
-        "- Q falls in families that meet the premises: "
+        f"The corrected identity holds for {held} of {systems} random symmetric systems; largest residual {worst:.1e}.",
+        "Q falls in families that meet the premises: "
         + "; ".join(f"{row['family']}: Q ~ SI^{row['rate: |Q| ~ SI^']:.2f}" for row in kept)
         + ".",
-        "- Where a premise fails, SAI is another number than SI: "
+        "Where a premise fails, SAI is another number than SI: "
         + "; ".join(f"{row['family']}: SAI/SI = {row['SAI/SI at 1e7']:.2g} at SI = 1e7" for row in lost)
         + ".",
-        f"- SAI/SI over the counterexamples spans {min(ratios):.1e} to {max(ratios):.1e}: as a number SAI is not SI.",
-        f"- As a ranking, median correlation {middle(transient)} while steps resolve the fastest mode, and "
+        f"SAI/SI over the counterexamples spans {min(ratios):.1e} to {max(ratios):.1e}: as a number SAI is not SI.",
+        f"As a ranking, median correlation {middle(transient)} while steps resolve the fastest mode, and "
         f"{middle(slow)} on slow phases.",
-        f"- SAI ranks like SI (above 0.8) on {len(good)} of {len(ranked)} runs: {listed(good)}.",
-        f"- It ranks the other way round (below -0.2) on {len(inverse)}: {listed(inverse)}.",
-        "- A run whose SI is constant leaves nothing to rank: "
+        f"SAI ranks like SI (above 0.8) on {len(good)} of {len(ranked)} runs: {listed(good)}.",
+        f"It ranks the other way round (below -0.2) on {len(inverse)}: {listed(inverse)}.",
+        "A run whose SI is constant leaves nothing to rank: "
         + (", ".join(sorted({row["problem"] for row in parts["map"] if row["SI constant"]})) or "none")
         + ".",
     ]
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, prog="python -m studies.theorem2", description=__doc__))
+    start(main, Arguments, STUDY, __doc__)

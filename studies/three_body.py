@@ -16,14 +16,17 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-import tyro
 from rich.progress import track
 from scipy.stats import binomtest, spearmanr
 
 import odelab as ol
+from odelab.experiments import invariant_drift
 from odelab.plot import style
-from studies.lab.results import Record
+from studies.lab.command import require_at_least, start
+from studies.lab.page import Page
+from studies.lab.statistics import LEVEL, mean_from_sums
 
+STUDY = "three_body"
 PAPER_RUNS, PAPER_TIME = 0.914, 0.042
 TABLED = (0.05, 0.1, 0.2, 0.3, 0.5)
 DISTANCES = np.unique([*np.round(np.geomspace(0.02, 0.8, 33), 3), *TABLED])
@@ -45,7 +48,7 @@ class Arguments:
     rtol: float = 1e-8
     """Relative tolerance of DOP853."""
     seed: int = 0
-    """Of the starts."""
+    """The random starts are drawn from it."""
     smoke: bool = False
     """A run of seconds that only shows that everything works."""
 
@@ -53,24 +56,34 @@ class Arguments:
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, runs=400, horizon=10.0)
-    record = Record("three_body", arguments, arguments.out)
+    require_at_least(1, arguments, "runs")
+    if (
+        min(arguments.horizon - 5.0, arguments.sampling, arguments.rtol) < 0.0
+        or arguments.sampling * arguments.rtol == 0
+    ):
+        raise SystemExit("`--horizon` must be at least 5, `--sampling` and `--rtol` positive.")
+    page = Page(STUDY, arguments, f"Close encounters of three bodies in {arguments.runs} runs")
     horizons = [h for h in (5.0, 10.0, 20.0, 50.0) if h <= arguments.horizon]
 
     counted = count_encounters(arguments, horizons)
-    record.numbers["quality"] = counted.quality
+    page.numbers["quality"] = counted.quality
     shares = share_rows(counted, horizons)
-    record.table("shares", shares, "Share of runs and of time intervals with a pair closer than the distance")
-    record.figure(share_figure(counted, horizons), "shares")
+    page.table("shares", shares, "Share of runs and of time intervals with a pair closer than the distance")
+    page.figure(
+        share_figure(counted, horizons),
+        "shares",
+        "Shares of runs and of time with an encounter; the star is the paper.",
+    )
     matches = match_rows(counted, horizons)
     if matches:
-        record.table(
+        page.table(
             "matches", matches, "The distance at which the paper's 91.4 % of runs is met, and the time share there"
         )
     inside, sample = encounter_rows(arguments)
-    record.table("inside_encounters", inside, "Steps of DOPRI5 inside and outside encounters")
-    record.figure(encounter_figure(sample), "one_encounter")
-    record.text("conclusions", conclusions(arguments, shares, matches, inside, counted.quality))
-    record.close()
+    page.table("inside_encounters", inside, "Steps of DOPRI5 inside and outside encounters")
+    page.figure(encounter_figure(sample), "one_encounter", "Distance, step size and SAI along the closest of the runs.")
+    page.conclusions(conclusions(arguments, shares, matches, inside, counted.quality))
+    page.close()
 
 
 @dataclasses.dataclass
@@ -99,7 +112,7 @@ def count_encounters(arguments, horizons) -> Counted:
         good = ens.status == "ok"
         failed += int((~good).sum())
         used += int(good.sum())
-        drift.append(energy_drift(problem, chunk[good], ens.u[good, -1]))
+        drift.append(invariant_drift(problem, chunk[good], ens.u[good, -1]))
         nearest = ol.problems.nearest_pair(ens.u[good])  # (runs, times)
         either_end = np.minimum(nearest[:, 1:], nearest[:, :-1])  # of each interval
         for i, horizon in enumerate(horizons):
@@ -118,37 +131,24 @@ def count_encounters(arguments, horizons) -> Counted:
     return Counted(used, found, share, square, quality)
 
 
-def energy_drift(problem, before, after):
-    energy = next(invariant.function for invariant in problem.invariants if invariant.name == "energy")
-    old, new = (energy(0.0, states.T, problem.params) for states in (before, after))
-    return np.abs((new - old) / old)
-
-
 def share_rows(counted, horizons):
     rows = []
     for i, horizon in enumerate(horizons):
         for distance in TABLED:
             j = int(np.searchsorted(DISTANCES, distance))
-            runs = binomtest(int(counted.with_encounter[i, j]), counted.runs).proportion_ci(method="wilson")
-            mean, half = time_share(counted, i, j)
+            runs = binomtest(int(counted.with_encounter[i, j]), counted.runs).proportion_ci(LEVEL, method="wilson")
+            time = mean_from_sums(counted.runs, counted.share_sum[i, j], counted.share_square[i, j])
             rows.append(
                 {
                     "horizon": horizon,
                     "distance": float(DISTANCES[j]),
                     "runs": counted.with_encounter[i, j] / counted.runs,
                     "runs, 95 %": f"{runs.low:.4f} ... {runs.high:.4f}",
-                    "time": mean,
-                    "time, 95 %": f"{mean - half:.5f} ... {mean + half:.5f}",
+                    "time": time.value,
+                    "time, 95 %": f"{time.low:.5f} ... {time.high:.5f}",
                 }
             )
     return rows
-
-
-def time_share(counted, i, j):
-    """Mean over runs of the share of intervals with an encounter, and half its 95 % interval."""
-    mean = counted.share_sum[i, j] / counted.runs
-    variance = max(counted.share_square[i, j] / counted.runs - mean**2, 0.0)
-    return float(mean), float(1.96 * np.sqrt(variance / counted.runs))
 
 
 def match_rows(counted, horizons):
@@ -175,8 +175,8 @@ def encounter_rows(arguments, distance=0.2, count=40):
     """SAI, step size and h*rho of single runs, split by whether a pair is near."""
     count = 12 if arguments.smoke else count
     inside, outside, slopes, ranks, kept = [], [], [], [], None
-    for start in ol.problems.three_body_starts(count, arguments.seed + 1):
-        problem = ol.problems.three_body().replace(u0=start, t_span=(0.0, min(arguments.horizon, 20.0)))
+    for state in ol.problems.three_body_starts(count, arguments.seed + 1):
+        problem = ol.problems.three_body().replace(u0=state, t_span=(0.0, min(arguments.horizon, 20.0)))
         run = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-8, 1e-11))
         ind = ol.indicators(problem, run, every=0)
         apart = ol.problems.nearest_pair(run.step_u[:-1])
@@ -236,40 +236,38 @@ def encounter_figure(kept):
 def conclusions(arguments, shares, matches, inside, quality):
     near, far, fit = inside
     lines = [
-        "# Conclusions",
-        "",
-        f"- {arguments.runs} runs, {quality['failed runs']} of them failed; median relative error of the energy "
+        f"{arguments.runs} runs, {quality['failed runs']} of them failed; median relative error of the energy "
         f"{quality['median energy error']:.1e}.",
     ]
     for row in matches:
         lines.append(
-            f"- Up to t = {row['horizon']:g}, 91.4 % of runs come closer than "
+            f"Up to t = {row['horizon']:g}, 91.4 % of runs come closer than "
             f"{row['distance for 91.4 % of runs']:.3f}, and "
             f"{100 * row['time share there']:.1f} % of the time is spent there (the paper: 4.2 %)."
         )
     if matches:
         best = min(matches, key=lambda row: abs(np.log(row["time share there"] / PAPER_TIME)))
         lines.append(
-            f"- Both figures of the paper are met best at t = {best['horizon']:g} and distance "
+            f"Both figures of the paper are met best at t = {best['horizon']:g} and distance "
             f"{best['distance for 91.4 % of runs']:.3f}; without its definition neither can be called wrong or right."
         )
     at_ten = [row for row in shares if row["horizon"] == 10.0]
     lines.append(
-        "- How much hangs on the distance, up to t = 10: "
+        "How much hangs on the distance, up to t = 10: "
         + ", ".join(f"{100 * row['runs']:.1f} % of runs at {row['distance']:.2g}" for row in at_ten)
         + "."
     )
     lines.append(
-        f"- Inside an encounter steps are {far['median h'] / near['median h']:.0f} times smaller and SAI is "
+        f"Inside an encounter steps are {far['median h'] / near['median h']:.0f} times smaller and SAI is "
         f"{near['median SAI'] / far['median SAI']:.0f} times larger (medians); h follows the distance to the power "
         f"{fit['median h']:.2f} (free fall: 3/2), and SAI ranks with 1/h at {fit['median SAI']:+.2f}."
     )
     lines.append(
-        f"- h*rho is {near['median h*rho']:.2f} inside and {far['median h*rho']:.2f} outside: these steps are "
+        f"h*rho is {near['median h*rho']:.2f} inside and {far['median h*rho']:.2f} outside: these steps are "
         "chosen by accuracy. An encounter is fast, not stiff in the sense of stability."
     )
     return lines
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, prog="python -m studies.three_body", description=__doc__))
+    start(main, Arguments, STUDY, __doc__)

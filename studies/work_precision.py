@@ -10,15 +10,17 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-import tyro
 from rich.progress import track
 
 import odelab as ol
 from odelab.control.laws import FILTERS
+from odelab.experiments import step_jitter
 from odelab.plot import style
 from odelab.plot import work_precision as work_precision_figure
-from studies.lab.results import Record
+from studies.lab.command import start
+from studies.lab.page import Page
 
+STUDY = "work_precision"
 EXPLICIT = (ol.HEUN, ol.BS32, ol.RKF45, ol.DOPRI5, ol.DOP853)
 PROBLEMS = {
     "lorenz": lambda: ol.problems.lorenz(),
@@ -64,7 +66,7 @@ def main(arguments: Arguments):
         arguments = dataclasses.replace(arguments, tolerances=(1e-3, 1e-4))
         problems = {name: PROBLEMS[name] for name in ("brusselator", "robertson")}
         laws, held_back = ("i", "pi42", "h211b"), {"Robertson": HELD_BACK["Robertson"]}
-    record = Record("work_precision", arguments, arguments.out)
+    page = Page(STUDY, arguments, "Work against precision, and how smooth the steps are")
 
     measured = {}
     for name, make in track(problems.items(), description="methods", transient=True):
@@ -72,25 +74,35 @@ def main(arguments: Arguments):
         methods += (ol.RKC2,) if name in STABILISED_TOO else ()
         methods += (ol.RADAU, ol.BDF) if name in IMPLICIT_TOO else ()
         measured[name] = ol.work_precision(make(), methods, rtol=arguments.tolerances, max_steps=400_000)
-        record.figure(work_precision_figure(measured[name], against=("evaluations",)), f"methods_{name}")
+        page.figure(
+            work_precision_figure(measured[name], against=("evaluations",)),
+            f"methods_{name}",
+            f"Every method on {name}: the error against the evaluations it took.",
+        )
     costs = cost_rows(measured)
-    record.table(
+    page.table(
         "cost_of_six_digits",
         costs,
         "Evaluations for a relative error of 1e-6, interpolated; Jacobians and factorisations are not counted",
     )
-    record.numbers["methods"] = {name: data.rows for name, data in measured.items()}
+    page.numbers["methods"] = {name: data.rows for name, data in measured.items()}
 
     filters = {}
     for name in ("brusselator", "van_der_pol"):
         if name in problems:
             filters[name] = ol.work_precision(problems[name](), [ol.DOPRI5], rtol=arguments.tolerances, laws=laws)
-            record.figure(work_precision_figure(filters[name], against=("evaluations",)), f"laws_{name}")
+            page.figure(
+                work_precision_figure(filters[name], against=("evaluations",)),
+                f"laws_{name}",
+                f"Every law with DOPRI5 on {name}.",
+            )
     rows, runs = smoothness(held_back, laws, arguments.held_back_rtol)
-    record.table("laws_held_back", rows, f"DOPRI5 held back by stability, rtol {arguments.held_back_rtol:g}")
-    record.figure(sequences_figure(runs, laws), "step_sequences")
-    record.text("conclusions", conclusions(costs, rows))
-    record.close()
+    page.table("laws_held_back", rows, f"DOPRI5 held back by stability, rtol {arguments.held_back_rtol:g}")
+    page.figure(
+        sequences_figure(runs, laws), "step_sequences", "The last steps of each law where stability holds it back."
+    )
+    page.conclusions(conclusions(costs, rows))
+    page.close()
 
 
 def cost_rows(measured, error=1e-6):
@@ -99,10 +111,8 @@ def cost_rows(measured, error=1e-6):
     rows = []
     for name, data in measured.items():
         row = {"problem": name}
-        for method in names:
-            points = [work for (m, _), works in data.curves().items() if m == method for work in works]
-            row[method] = cost_at(points, error)
-        rows.append(row)
+        costs = {method: cost for (method, _), cost in data.cost(error).items()}
+        rows.append(row | {method: costs.get(method, float("nan")) for method in names})
     return rows
 
 
@@ -110,21 +120,11 @@ def order_of_names(name):
     return [*(method.name for method in EXPLICIT), "RKC2", "RADAU", "BDF"].index(name)
 
 
-def cost_at(points, error):
-    """NaN where the curve does not reach the error."""
-    good = sorted((work.error, work.evaluations) for work in points if 0.0 < work.error < 1.0)
-    errors = np.array([e for e, _ in good])
-    if len(good) < 2 or not errors[0] <= error <= errors[-1]:
-        return float("nan")
-    return float(np.exp(np.interp(np.log(error), np.log(errors), np.log([n for _, n in good]))))
-
-
 def smoothness(problems, laws, rtol):
     rows, runs = [], {}
     for name, make in problems.items():
         for law in laws:
             run = ol.solve(make(), ol.DOPRI5, ol.adaptive(rtol, 1e-3 * rtol, law), max_steps=200_000, throw=False)
-            late = np.log2(run.h[len(run.h) // 2 : -1])  # the second half, the last step cut to land on t1 left out
             runs[name, law] = run
             rows.append(
                 {
@@ -133,8 +133,8 @@ def smoothness(problems, laws, rtol):
                     "steps": run.steps,
                     "rejected": run.rejected,
                     "evaluations": run.evaluations,
-                    "jitter": float(np.std(np.diff(late))),
-                    "held back": "h*rho" in run.message,
+                    "jitter": step_jitter(run),
+                    "held back": run.held_back,
                 }
             )
     return rows, runs
@@ -159,25 +159,23 @@ def sequences_figure(runs, laws, shown=120):
 
 
 def conclusions(costs, rows):
-    lines = ["# Conclusions", ""]
+    lines = []
     for row in costs:
         reached = {method: cost for method, cost in row.items() if method != "problem" and np.isfinite(cost)}
         if reached:
             best = min(reached, key=lambda method: reached[method])
-            lines.append(
-                f"- {row['problem']}: {best} is cheapest for an error of 1e-6, {reached[best]:.0f} evaluations."
-            )
+            lines.append(f"{row['problem']}: {best} is cheapest for an error of 1e-6, {reached[best]:.0f} evaluations.")
     for name in dict.fromkeys(row["problem"] for row in rows):
         here = [row for row in rows if row["problem"] == name]
         by = {row["law"]: row for row in here}
         calm = min(here, key=lambda row: row["jitter"])
         worse = [law for law, row in by.items() if row["rejected"] > by["i"]["rejected"]]
         lines.append(
-            f"- Held back on {name}: i is rejected {by['i']['rejected']} times, pi42 {by['pi42']['rejected']}; more "
+            f"Held back on {name}: i is rejected {by['i']['rejected']} times, pi42 {by['pi42']['rejected']}; more "
             f"often than i: {', '.join(worse) or 'none'}; smoothest steps: {calm['law']}."
         )
     return lines
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, prog="python -m studies.work_precision", description=__doc__))
+    start(main, Arguments, STUDY, __doc__)

@@ -3,32 +3,36 @@
 Claim examined: networks with attention measure more stiffness, and the more of it, the better they are (Huang, Liang et
 al., Understanding Self-attention Mechanism via Dynamical System Perspective, 2023). The report says what these networks
 and images have to say about it, under every reading the paper leaves open.
+
+Last result (18 ResNet-20 on CIFAR-10, 1,000 images, 2026-11-18): LASTRESULT
 """
 
 import dataclasses
-import resource
-import shlex
-import sys
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
-import tyro
 from rich.progress import Progress
 
 import netbridge as nb
-from studies import train
+from studies.cifar_tns import figures, tables
 from studies.cifar_tns.findings import findings
-from studies.cifar_tns.page import Page, tell
-from studies.cifar_tns.tables import correlations
-from studies.lab import networks as _networks
+from studies.lab import jobs, networks
+from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
-from studies.lab.measure import BATCH, measure, total_stiffness
-from studies.lab.page import Report
-from studies.lab.results import Record, commit, plain, versions
+from studies.lab.measure import KINDS, READINGS, measure, total_stiffness
+from studies.lab.page import Page
 from studies.lab.statistics import choices
+from studies.train import CONTROLLERS
 
+STUDY = "cifar_tns"
 PRESETS = {"quick": {"images": 1000, "resamples": 200}, "full": {"images": 10_000, "resamples": 1000}}
+INDEX = {
+    "slope": "the branch before its gate and the final ReLU, over the state",
+    "increment": "Eq. 4 as printed, the change of the state over the state; undefined where a block changes the shape",
+}
+COUNTED = "The first block of every stage is drawn hollow and not counted."
 
 
 @dataclasses.dataclass
@@ -42,7 +46,7 @@ class Arguments:
     fallback: Literal["digits"] | None = None
     """Run on this instead where the data set cannot be had; without it, that is an error."""
     depth: int | None = None
-    """Only networks with so many layers."""
+    """Only networks with so many layers; all by default, 20 with --train."""
     controllers: tuple[str, ...] = ()
     """Only these, e.g. constant se "asr(se)"; all by default."""
     seeds: tuple[int, ...] = ()
@@ -53,13 +57,14 @@ class Arguments:
     define: tuple[Path, ...] = ()
     """Python files that define controllers of your own, to train them or to read networks that have them."""
     train: bool = False
-    """Train what is missing of these controllers and seeds first, resumably, and look at those networks."""
+    """First train what is missing of these controllers and seeds, then look at those networks. A training that is
+    stopped goes on from its last finished epoch when the same command is given again."""
     recipe: str = "short"
     """How to train: short, medium, paper, ...; see python -m studies.train --help."""
     images: int | None = None
     """How many test images; the preset's by default."""
     resamples: int | None = None
-    """For the bootstrap; the preset's by default."""
+    """How many resamples the bootstrap draws; the preset's by default."""
     device: str | None = None
     """cpu, cuda, mps; the fastest there is by default."""
     data_root: Path | None = None
@@ -76,41 +81,201 @@ def main(arguments: Arguments):
             arguments, dataset="digits", controllers=("constant", "se"), images=64, resamples=20
         )
     for path in arguments.define:
-        _networks.adopt(path)
-    data, notice, arguments = images_or_fallback(
-        "studies.cifar_tns", arguments, "shows networks trained on", no_networks
-    )
+        networks.adopt(path)
+    data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
     if notice:
         print(f"{notice}\n", flush=True)
     arguments = settled(arguments, len(data.test_images))
-    if arguments.train:
-        arguments = dataclasses.replace(arguments, checkpoint=(trained(arguments),), train=False)
-    subjects = chosen(arguments, data)
-    record = Record("cifar_tns", arguments, arguments.out)
-    results = measured(subjects, data, arguments)
-    related = correlations(results, max(arguments.resamples, 100), seed=0)
-    found = findings(results, related[0])
+    folders = (trained(arguments, data),) if arguments.train else arguments.checkpoint
+    subjects = chosen(networks.files(folders) or shipped(data.name), arguments, data)
 
-    report = Report(
+    # What is measured: both indices, step sizes and answers of every network, and TNS with its interval.
+    page = Page(
+        STUDY,
+        arguments,
         f"Stiffness and accuracy of residual networks on {data.name}",
-        f"{len(results)} networks, {len({r.name for r in results})} controllers, {arguments.images} test images. After "
-        "Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
+        f"{len(subjects)} networks, {len({s.name for s in subjects})} controllers, {arguments.images} test images. "
+        "After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
         notice,
     )
-    report.heading("What these data say")
-    for finding in found:
-        report.finding(finding)
-    tell(Page(record, report), results, related, len(data.test_images))
-    closing(report, arguments)
-    report.write(arguments.out / "report.html")
-    record.numbers["notice"] = notice
-    record.numbers["findings"] = plain(found)
-    record.numbers["command"] = command(arguments)
-    record.numbers["peak memory (GB)"] = peak_memory()
-    record.text("conclusions", conclusions(found, notice))
-    print(f"\n{len(record.files)} files of figures (PNG, SVG) and tables (Markdown, CSV), all shown in report.html.")
-    record.files = [arguments.out / "conclusions.md", arguments.out / "report.html"]
-    record.close()
+    results = measured(subjects, data, arguments)
+    related, related_rows = tables.correlations(results, max(arguments.resamples, 100), seed=0)
+
+    # What it says about the paper's claims, and then the evidence in the order of the paper.
+    page.heading("What these data say")
+    page.findings(findings(results, related))
+    accuracy(page, results, len(data.test_images))
+    depth(page, results)
+    stiffness(page, results)
+    proportion(page, results)
+    gates(page, results)
+    relation(page, results, related, related_rows, len(data.test_images))
+    other_readings(page, results)
+    page.close()
+
+
+def accuracy(page, results, test_images):
+    page.heading("Accuracy (Table 1)")
+    page.table(
+        "accuracy",
+        tables.accuracy_rows(results),
+        "Test accuracy",
+        f"On all {test_images} test images as the training measured it, on the traced ones where a checkpoint does not "
+        "say: mean and standard deviation over networks, and the gain over constant step sizes in points.",
+    )
+
+
+def depth(page, results):
+    page.heading("Stiffness along depth (Figures 1, 3 and 10)")
+    first, second = KINDS
+    page.figure(
+        figures.single_figure(results, first),
+        f"nsi_single_{first}",
+        "NSI of single test images along depth. One line per image, the same images in every panel; NSI is "
+        f"{INDEX[first]}. The paper's Figures 1 and 3 show such lines. {COUNTED}",
+    )
+    page.figure(
+        figures.averaged_figure(results, first),
+        f"nsi_depth_{first}",
+        "NSI along depth, averaged over the images. One line per seed (Figure 10); the band holds nine images of ten "
+        f"for the first of them. {COUNTED}",
+    )
+    page.figure(
+        figures.single_figure(results, second),
+        f"nsi_single_{second}",
+        f"The same images by the other index. NSI is now {INDEX[second]}.",
+    )
+    page.figure(
+        figures.averaged_figure(results, second),
+        f"nsi_depth_{second}",
+        "The average by the other index. Increments, as printed in Eq. 4, after the final ReLU.",
+    )
+
+
+def stiffness(page, results):
+    reading = READINGS[0]
+    page.heading("Total neural stiffness (Figure 2)")
+    page.figure(
+        figures.surface_figure(results, *reading, "delta"),
+        f"tns_surface_{'_'.join(reading)}",
+        f"The share of images that are stiff to the degree (M1, M2), with {figures.wording(*reading)}. TNS is the "
+        "volume below the surface, and is computed exactly, without this grid. Means over the seeds.",
+    )
+    page.figure(
+        figures.tns_figure(results),
+        "tns",
+        "Exact TNS of every network with its 95 % bootstrap interval over images, under all four readings. Dashed: the "
+        "mean of the networks with constant step sizes.",
+    )
+    page.table(
+        "tns",
+        tables.tns_rows(results),
+        "TNS per controller, with 95 % intervals over images",
+        "Means over the networks of a controller; how much another seed would change them is not in the intervals.",
+    )
+    beyond = tables.excess_rows(results)
+    if beyond:
+        page.table(
+            "tns_over_constant",
+            beyond,
+            "TNS beyond that of constant step sizes, with 95 % intervals over images",
+            "The intervals are paired: both networks see the same images.",
+        )
+
+
+def proportion(page, results):
+    reading = READINGS[0]
+    page.heading("Stiffness proportion (Figure 6)")
+    page.figure(
+        figures.surface_figure(results, *reading, "proportion"),
+        f"proportion_{'_'.join(reading)}",
+        f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {figures.wording(*reading)}."
+        " The paper finds at most 10 % for most degrees.",
+    )
+    page.table(
+        "degrees",
+        tables.degree_rows(results),
+        "Shares of images and of counted blocks that are stiff to three degrees (M1, M2), in per cent",
+        printed=False,
+    )
+
+
+def gates(page, results):
+    page.heading("Step size and stiffness (Figure 9)")
+    drawn = False
+    for of in KINDS:
+        kept, table, _ = tables.gate_table(results, of)
+        if not len(table):
+            continue
+        drawn = True
+        example = next((i for i, found in enumerate(kept) if found.subject.controller == "SE"), 0)
+        blocks = clearest(table[example])
+        page.figure(
+            figures.cloud_figure(kept[example], of, blocks, table[example]),
+            f"gate_cloud_{of}",
+            f"Mean step size of an image against its NSI ({of}) at {len(blocks)} blocks. In the title Spearman's "
+            "correlation; the paper shows three blocks of the first stage of SENet-164.",
+        )
+        rows = [figures.row_name(found) for found in kept]
+        page.figure(
+            figures.gate_figure(rows, table, of),
+            f"gate_{of}",
+            f"Spearman's correlation of step size and NSI ({of}) over images, for every network and block. A dot "
+            "stands where the step size is the same for all images, or the index is undefined.",
+        )
+        page.table(
+            f"gate_{of}",
+            [
+                {"network": name, **{f"block {k + 1}": tables.signed(value) for k, value in enumerate(line)}}
+                for name, line in zip(rows, table, strict=True)
+            ],
+            f"Spearman's correlation of step size and NSI ({of})",
+            printed=of == KINDS[0],
+            told=False,  # the figure has the same numbers
+        )
+    if not drawn:
+        page.words("No network here has a step size that changes from image to image: nothing to correlate.")
+
+
+def clearest(line) -> list[int]:
+    """The first three blocks with a correlation: those of the first stage, as far as it has them."""
+    return [int(k) for k in np.flatnonzero(np.isfinite(line))[:3]]
+
+
+def relation(page, results, found, rows, test_images):
+    page.heading("Accuracy and TNS (Figure 7)")
+    page.figure(
+        figures.relation_figure(results, found, tables.accuracy_errors(results, test_images)),
+        "accuracy_tns",
+        "Accuracy against TNS, one mark per network, under all four readings. Bars: 95 % intervals over images. In the "
+        "titles Kendall's tau and Spearman's rho with 95 % bootstrap (BCa) intervals over networks.",
+    )
+    page.table(
+        "correlations",
+        rows,
+        "Rank correlation of TNS and accuracy, with 95 % bootstrap intervals",
+        "A positive correlation is called supported or contradicted only where both coefficients, their intervals and "
+        "their p-values agree.",
+    )
+    page.table("networks", tables.network_rows(results), "Every network", printed=False)
+
+
+def other_readings(page, results):
+    page.heading("Figures 2 and 6 under the other readings")
+    page.words(
+        "The paper leaves open whether NSI is of the branch or of the change of the state after its ReLU, and whether "
+        "mu is the mean over a stage of one image or of all images."
+    )
+    for of, mu in READINGS[1:]:
+        for which, name, what in (
+            ("delta", "tns_surface", "images (Figure 2)"),
+            ("proportion", "proportion", "blocks (Figure 6)"),
+        ):
+            page.figure(
+                figures.surface_figure(results, of, mu, which),
+                f"{name}_{of}_{mu}",
+                f"The share of stiff {what}, with {figures.wording(of, mu)}.",
+            )
 
 
 def no_networks(arguments) -> str:
@@ -122,45 +287,41 @@ def no_networks(arguments) -> str:
 
 def settled(arguments, available: int):
     """Every number given; more images than there are is an error only where they were asked for by number."""
+    require_at_least(2, arguments, "resamples")
     preset = PRESETS[arguments.preset]
     images = min(preset["images"], available) if arguments.images is None else arguments.images
     if not 2 <= images <= available:
         raise SystemExit(f"`--images` must be between 2 and {available}, the test images there are; got {images}.")
     resamples = preset["resamples"] if arguments.resamples is None else arguments.resamples
-    if resamples < 2:
-        raise SystemExit(f"`--resamples` must be at least 2, got {resamples}.")
     device = arguments.device or next((d for d in ("cuda", "mps") if getattr(torch, d).is_available()), "cpu")
     return dataclasses.replace(arguments, images=images, resamples=resamples, device=device)
 
 
 def shipped(dataset: str) -> list[Path]:
-    return sorted((train.SHIPPED / dataset).glob("*.safetensors"))
+    return sorted((networks.ZOO / dataset).glob("*.safetensors"))
 
 
-def trained(arguments) -> Path:
+def trained(arguments, data) -> Path:
     """The folder of the networks asked for; what is there already is not trained again."""
     folder = Path("results/train") / f"{arguments.dataset}-{arguments.recipe}"
-    for controller in arguments.controllers or train.CONTROLLERS:
-        for seed in arguments.seeds or (0, 1):
-            train.main(
-                train.Arguments(
-                    controller=controller if controller in nb.controllers() else controller.lower(),
-                    seed=seed,
-                    depth=arguments.depth or 20,
-                    recipe=arguments.recipe,
-                    dataset=arguments.dataset,
-                    data_root=arguments.data_root,
-                    out=folder,
-                    device=arguments.device,
-                )
-            )
+    with plain_errors(STUDY):
+        recipe = jobs.recipe_of(arguments.recipe, arguments.dataset)
+        like = jobs.Job(arguments.dataset, "constant", 0, recipe, depth=arguments.depth or 20)
+        wanted = [
+            dataclasses.replace(like, controller=text if text in nb.controllers() else text.lower(), seed=seed)
+            for text in arguments.controllers or CONTROLLERS
+            for seed in arguments.seeds or (0, 1)
+        ]
+        for job in wanted:
+            nb.resnet(job.depth, controller=jobs.spec_of_text(job.controller))  # a mistyped name is told before hours
+    nb.tune_allocator()
+    jobs.train_all(wanted, data, folder, STUDY, arguments.device)
     return folder
 
 
-def chosen(arguments, data) -> list[_networks.Subject]:
-    """The networks asked for, or what stands in the way."""
-    paths = _networks.files(arguments.checkpoint) if arguments.checkpoint else shipped(data.name)
-    subjects = _networks.named([_networks.subject(path) for path in paths])
+def chosen(paths, arguments, data) -> list[networks.Subject]:
+    """Of the networks at `paths` those asked for, or the study ends and says what stands in the way."""
+    subjects = networks.named([networks.subject(path) for path in paths])
     kept = [
         one
         for one in subjects
@@ -168,11 +329,14 @@ def chosen(arguments, data) -> list[_networks.Subject]:
         and (not arguments.controllers or one.controller.casefold() in map(str.casefold, arguments.controllers))
         and (not arguments.seeds or one.seed in arguments.seeds)
     ]
-    if not kept:
-        there = ", ".join(sorted({f"{s.controller} (depth {s.depth}, seed {s.seed})" for s in subjects})) or "none"
+    there = ", ".join(sorted({f"{s.controller} (depth {s.depth}, seed {s.seed})" for s in subjects})) or "none"
+    absent = [name for name in arguments.controllers if name.casefold() not in {s.controller.casefold() for s in kept}]
+    absent += [f"seed {seed}" for seed in arguments.seeds if seed not in {s.seed for s in kept}]
+    if not kept or absent:
+        what = f" ({', '.join(absent)})" if absent else ""
         raise SystemExit(
-            f"no network for {data.name} fits `--depth`, `--controllers` and `--seeds`. There are: {there}. Train one "
-            f"with `python -m studies.train --dataset {data.name}` and hand it over with --checkpoint."
+            f"no network for {data.name} fits `--depth`, `--controllers` and `--seeds`{what}. There are: {there}. "
+            f"Train one with `python -m studies.train --dataset {data.name}` and hand it over with --checkpoint."
         )
     for one in kept:
         if one.net.config["num_classes"] != len(data.names):
@@ -203,45 +367,5 @@ def measured(subjects, data, arguments) -> list:
     return results
 
 
-def conclusions(found, notice) -> list[str]:
-    lines = ["# Conclusions", ""] + ([notice, ""] if notice else [])
-    for finding in found:
-        lines += [f"- {finding.claim} ({finding.where})", f"  {finding.verdict.capitalize()}. {finding.words}"]
-    return lines
-
-
-def closing(report, arguments):
-    report.heading("Run it again")
-    report.code(command(arguments))
-    report.facts(
-        {
-            "Commit": commit(),
-            "Versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
-            "Python": sys.version.split()[0],
-            "Device": f"{arguments.device}, {torch.get_num_threads()} threads, batches of {BATCH}",
-            "Peak memory": f"{peak_memory():.2f} GB",
-        }
-    )
-
-
-def command(arguments) -> str:
-    """What to type for this run, every choice that is not a default spelled out."""
-    words = ["python", "-m", "studies.cifar_tns"]
-    for field in dataclasses.fields(arguments):
-        value = getattr(arguments, field.name)
-        default = field.default
-        if field.name == "out" or value == default:
-            continue
-        words.append(f"--{field.name.replace('_', '-')}")
-        if not isinstance(value, bool):
-            words += [str(part) for part in (value if isinstance(value, tuple) else (value,))]
-    return shlex.join(words)
-
-
-def peak_memory() -> float:
-    """Gigabytes at most so far; the system counts in kilobytes, on macOS in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e9 if sys.platform == "darwin" else 1e6)
-
-
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, prog="python -m studies.cifar_tns", description=__doc__))
+    start(main, Arguments, STUDY, __doc__)

@@ -1,11 +1,9 @@
 """What the numbers say about the paper's claims: each with a verdict and a sentence, computed and never assumed."""
 
-import dataclasses
-
 import numpy as np
 
 from studies.cifar_tns import tables as tables
-from studies.cifar_tns.stiffness_figures import surfaces, wording
+from studies.cifar_tns.figures import surfaces, wording
 from studies.lab.measure import READINGS
 from studies.lab.statistics import (
     CONTRADICTED,
@@ -16,18 +14,12 @@ from studies.lab.statistics import (
     SUPPORTED,
     UNDECIDED,
     Correlation,
+    Finding,
     counted,
     differ,
+    shown_chance,
     together,
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    claim: str
-    where: str
-    verdict: str
-    words: str
 
 
 def correlation_finding(correlations: dict[tuple[str, str], Correlation], more: str = "") -> Finding:
@@ -69,7 +61,7 @@ def by_reading(verdicts) -> str:
     return f" By reading: {', and '.join(parts)}."
 
 
-def spread(results) -> str:
+def ranked_accuracies(results) -> str:
     accuracies = [r.accuracy for r in results]
     return f" The accuracies to be ranked lie between {min(accuracies):.2f} and {max(accuracies):.2f} %."
 
@@ -96,7 +88,7 @@ def gain_finding(results) -> Finding | None:
         seeds = "One network of each cannot tell a controller from its seed."
     else:
         verb = "differ" if told_apart else "do not differ"
-        seeds = f"Controllers {verb} by more than seeds do (analysis of variance, p {with_sign(p)})."
+        seeds = f"Controllers {verb} by more than seeds do (analysis of variance, p {shown_chance(p)})."
     words = (
         f"{len(better)} of {len(gains)} controllers have a higher mean accuracy than constant step sizes; the largest "
         f"gain is {gains[best]:+.2f} points ({best}), the smallest {gains[least]:+.2f} ({least}). {seeds}"
@@ -190,14 +182,10 @@ def gate_finding(results) -> Finding | None:
 def findings(results, correlations) -> list[Finding]:
     """The central claim first."""
     all_of_them = [
-        correlation_finding(correlations, spread(results)),
+        correlation_finding(correlations, ranked_accuracies(results)),
         gain_finding(results),
         larger_finding(results),
         few_blocks_finding(results),
         gate_finding(results),
     ]
     return [finding for finding in all_of_them if finding is not None]
-
-
-def with_sign(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"

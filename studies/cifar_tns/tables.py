@@ -3,10 +3,10 @@
 import numpy as np
 from scipy import stats
 
-from studies.cifar_tns.stiffness_figures import wording
+from studies.cifar_tns.figures import wording
 from studies.lab.measure import READINGS
 from studies.lab.networks import groups
-from studies.lab.statistics import LEVEL, Estimate, correlation, mean_of, ranked
+from studies.lab.statistics import LEVEL, Estimate, correlation, mean_of, ranked, shown_chance, shown_interval, spread
 
 DEGREES = ((0.1, 0.1), (0.25, 0.25), (0.5, 0.5))
 
@@ -35,7 +35,7 @@ def accuracy_rows(results) -> list[dict]:
                 "parameters (M)": f"{np.mean([m.subject.parameters for m in members]) / 1e6:.4f}",
                 "networks": len(members),
                 "accuracy (%)": f"{np.mean(accuracies):.2f}",
-                "standard deviation": f"{np.std(accuracies, ddof=1):.2f}" if len(members) > 1 else "one network",
+                "standard deviation": f"{spread(accuracies):.2f}" if len(members) > 1 else "one network",
                 "gain": "" if is_plain or not plain else f"{np.mean(accuracies) - np.mean(plain):+.2f}",
                 "on the traced images (%)": f"{np.mean([m.measured_accuracy for m in members]):.2f}",
             }
@@ -53,7 +53,7 @@ def network_rows(results) -> list[dict]:
             "accuracy (%)": f"{found.accuracy:.2f}",
         }
         for reading in READINGS:
-            row[f"TNS, {wording(*reading)}"] = interval(found.tns[reading])
+            row[f"TNS, {wording(*reading)}"] = shown_interval(found.tns[reading])
         rows.append({**row, "file": found.subject.source})
     return rows
 
@@ -64,7 +64,7 @@ def tns_rows(results) -> list[dict]:
         {
             "controller": name,
             "networks": len(places),
-            **{wording(*reading): interval(over_constant(results, name, reading)[0]) for reading in READINGS},
+            **{wording(*reading): shown_interval(over_constant(results, name, reading)[0]) for reading in READINGS},
         }
         for name, places in names_of(results).items()
     ]
@@ -76,7 +76,7 @@ def excess_rows(results) -> list[dict]:
     for name in names_of(results):
         beyond = {reading: over_constant(results, name, reading)[1] for reading in READINGS}
         if all(value is not None for value in beyond.values()):
-            rows.append({"controller": name, **{wording(*r): interval(e, "+.3f") for r, e in beyond.items()}})
+            rows.append({"controller": name, **{wording(*r): shown_interval(e, "+.3f") for r, e in beyond.items()}})
     return rows
 
 
@@ -141,9 +141,9 @@ def correlations(results, resamples: int, seed: int) -> tuple[dict, list[dict]]:
                     "reading": wording(*reading),
                     "over": unit,
                     "n": one.n,
-                    "Kendall": interval(one.kendall, "+.2f"),
+                    "Kendall": shown_interval(one.kendall, "+.2f"),
                     "p (Kendall)": chance(one.kendall_p),
-                    "Spearman": interval(one.spearman, "+.2f"),
+                    "Spearman": shown_interval(one.spearman, "+.2f"),
                     "p (Spearman)": chance(one.spearman_p),
                     "positive correlation": one.verdict,
                 }
@@ -162,18 +162,12 @@ def accuracy_errors(results, images: int) -> list[tuple[float, float]]:
     return errors
 
 
-def interval(e: Estimate, form: str = ".3f") -> str:
-    if not np.isfinite(e.value):
-        return "undefined"
-    return f"{e.value:{form}} [{e.low:{form}}, {e.high:{form}}]" if np.isfinite(e.low) else f"{e.value:{form}}"
-
-
 def percent(values) -> str:
     return f"{100.0 * np.mean(values):.1f}"
 
 
 def chance(p: float) -> str:
-    return "" if not np.isfinite(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return shown_chance(p).removeprefix("= ") if np.isfinite(p) else ""
 
 
 def signed(value: float) -> str:

@@ -1,28 +1,48 @@
-"""The data set a study asks for, or another in its place, said aloud."""
+"""The data set a study asks for, or another one in its place, with a notice that says so."""
 
 import dataclasses
 
 from netbridge import data
 
 
+def load_images(study: str, arguments):
+    """The data set of the options `dataset` and `data_root`; where it cannot be had, the study ends with remedies."""
+    check_root(study, arguments)
+    try:
+        return data.load(arguments.dataset, arguments.data_root)
+    except (data.DataUnavailable, ValueError) as error:
+        raise SystemExit(f"studies.{study}: {error}") from None
+
+
 def images_or_fallback(study: str, arguments, shows: str, usable=None):
     """(data set, a notice where it is not the one asked for, the arguments of that run).
 
-    `arguments` has `dataset`, `data_root` and `fallback`; `usable` gives a reason why a data set that is there will not
-    do, or "". Without a fallback, a data set that cannot be had ends the study with the remedies.
+    arguments  has `dataset`, `data_root` and `fallback`, the data set to take instead or None
+    shows      what the run does with the other data set, for the notice
+    usable     a function of the arguments that gives a reason why a data set that is there will not do, or ""
     """
+    if arguments.fallback is None:
+        return load_images(study, arguments), "", arguments
+    check_root(study, arguments)
     try:
         images = data.load(arguments.dataset, arguments.data_root)
-        reason = usable(arguments) if usable and arguments.fallback else ""
+        reason = usable(arguments) if usable else ""
         if not reason:
             return images, "", arguments
-    except data.DataUnavailable as error:
-        if arguments.fallback is None:
-            raise SystemExit(f"{study}: {error}") from None
-        reason = str(error).splitlines()[0].removesuffix(" One of these helps:")
+    except data.DataUnavailable:
+        reason = f"the images are not here and cannot be had (without `--fallback {arguments.fallback}` it says why)."
     notice = (
         f"NOT {arguments.dataset}: {reason} This run {shows} {arguments.fallback} instead; its numbers are about "
         f"{arguments.fallback} and nothing else."
     )
     arguments = dataclasses.replace(arguments, dataset=arguments.fallback, fallback=None)
-    return data.load(arguments.dataset, arguments.data_root), notice, arguments
+    return load_images(study, arguments), notice, arguments
+
+
+def check_root(study: str, arguments) -> None:
+    """A folder that is not there is more likely a mistyped name than a wish to fill it."""
+    root = arguments.data_root
+    if root is not None and not root.is_dir():
+        raise SystemExit(
+            f"studies.{study}: `--data-root` = {str(root)!r} is not a folder; make it first, or leave it out."
+        )

@@ -18,7 +18,14 @@ BATCH = 128
 
 @dataclasses.dataclass(eq=False)
 class Measured:
-    """`records` by kind of index; `gates` (N, T) the mean step size of an image at a block; `correct` (N,) bool."""
+    """What one network did on N images, at T blocks.
+
+    subject  the network
+    records  one `nb.Record` per kind of index
+    gates    the mean step size of every image at every block, (N, T)
+    correct  was the image classified correctly? (N,)
+    tns      total neural stiffness under every reading, filled by `total_stiffness`
+    """
 
     subject: Subject
     records: dict[str, nb.Record]
@@ -37,53 +44,26 @@ class Measured:
 
     @property
     def measured_accuracy(self) -> float:
+        """Per cent on the traced images."""
         return 100.0 * float(self.correct.mean())
 
 
 def measure(subject: Subject, data, images: int, device, progress=lambda done: None) -> Measured:
-    """The first `images` test images, a batch at a time: no more than one batch is ever held as floats."""
+    """The first `images` test images in one pass, a batch at a time; `progress` is told the images of each batch."""
     net = subject.net.to(device, memory_format=torch.channels_last).eval()
-    records: dict[str, list] = {of: [] for of in KINDS}
-    gates, correct = [], []
-    for start in range(0, images, BATCH):
-        stop = min(start + BATCH, images)
-        batch = prepared(net, data, data.test_images[start:stop].to(device))
-        for of in KINDS:
-            records[of].append(nb.trace(net, batch, of=of))
-        sizes, logits = steps(net, batch)
-        gates.append(sizes)
-        correct.append((logits.argmax(1).cpu() == data.test_labels[start:stop]).numpy())
-        progress(stop - start)
-    merged = {of: nb.Record.merge(parts) for of, parts in records.items()}
-    return Measured(subject, merged, np.concatenate(gates), np.concatenate(correct))
+    parts = []
+    for batch in data.test_images[:images].split(BATCH):
+        parts.append(nb.trace(net, prepared(net, data, batch.to(device)), of=KINDS, outputs=True))
+        progress(len(batch))
+    found = nb.Records.merge(parts)
+    correct = found.outputs.argmax(1) == data.test_labels[:images].numpy()
+    return Measured(subject, {of: found[of] for of in KINDS}, found.step_sizes, correct)
 
 
 def prepared(net, data, images: torch.Tensor) -> torch.Tensor:
-    """As the network was trained to see them: its own normalisation, else the data set's."""
-    if net.normalisation is None:
-        return data.normalised(images).contiguous(memory_format=torch.channels_last)
-    return net.normalise(images.float() / 255).contiguous(memory_format=torch.channels_last)
-
-
-@torch.no_grad()
-def steps(net, batch) -> tuple[np.ndarray, torch.Tensor]:
-    """The step sizes of one pass, averaged over channels and places, (N, T), and its logits."""
-
-    def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
-        size = h.flatten(1).mean(1) if isinstance(h, torch.Tensor) and h.ndim > 1 else torch.as_tensor(float_of(h))
-        carry.append(size.double().cpu().expand(len(u)))
-        return carry
-
-    with net.observed(record, carry=[]) as seen:
-        logits = net(batch)
-    return torch.stack(seen.carry, 1).numpy(), logits
-
-
-def float_of(h) -> float:
-    """A step size that is the same for all images: a number, a vector over channels, or the unit step."""
-    if isinstance(h, torch.Tensor):
-        return float(h.mean())
-    return float(h) if isinstance(h, int | float) else 1.0
+    """Images as the network was trained to see them: by its own normalisation, else by the data set's."""
+    seen = data.normalised(images) if net.normalisation is None else net.normalise(images.float() / 255)
+    return seen.contiguous(memory_format=torch.channels_last)
 
 
 def total_stiffness(found: Measured, chosen: np.ndarray) -> None:

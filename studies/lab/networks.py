@@ -1,4 +1,4 @@
-"""The networks a study looks at: shipped here, trained, or a stranger's; each with what is known of it."""
+"""The networks a study looks at: shipped, trained by a study, or somebody else's; each with what is known of it."""
 
 import dataclasses
 import importlib.util
@@ -6,10 +6,18 @@ from pathlib import Path
 
 import netbridge as nb
 
+ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
+
 
 @dataclasses.dataclass(eq=False)
 class Subject:
-    """A network and where it is from; `accuracy` in per cent on the whole test set, as its training measured it."""
+    """A network and where it is from.
+
+    net, controller, seed, depth, parameters  the network and what it is; the seed is None where it is not known
+    accuracy  in per cent on the whole test set, as its training measured it; None where that is not known
+    source    name of the file
+    name      what figures and tables call it, see `named`
+    """
 
     net: nb.Network
     controller: str
@@ -77,7 +85,7 @@ def named(subjects: list[Subject]) -> list[Subject]:
 
 
 def groups(subjects) -> dict[str, list[int]]:
-    """The places of the networks of one name."""
+    """For every name, where its networks stand in the list."""
     found: dict[str, list[int]] = {}
     for place, one in enumerate(subjects):
         found.setdefault(one.name, []).append(place)
@@ -98,9 +106,9 @@ def files(places) -> list[Path]:
 
 
 def adopt(path: Path) -> None:
-    """Import a file that defines controllers: they are known by their names from then on."""
+    """Import a Python file that defines controllers; from then on they are known by their names."""
     path = Path(path)
-    if not path.is_file():
+    if not path.is_file() or path.suffix != ".py":
         raise SystemExit(f"`--define` = {str(path)!r} is not a Python file.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))

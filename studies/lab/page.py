@@ -1,102 +1,90 @@
-"""A page that holds everything: words, tables, and pictures inlined, so that the one file can be sent to somebody."""
+"""The report of a study: the same parts in the same order as report.html, which holds everything, and report.md."""
 
 import base64
-import html
 from pathlib import Path
 
-CSS = """
-:root { color-scheme: light; }
-body { font: 16px/1.55 Georgia, "Times New Roman", serif; color: #1b1b1b; background: #fff; margin: 0 auto;
-  padding: 2.5rem 1.5rem 4rem; max-width: 56rem; }
-p, ul, dl, figcaption, .finding { max-width: 44rem; }
-h1, h2, h3, table, .verdict, figcaption, .notice, code, pre { font-family: system-ui, -apple-system, "Segoe UI",
-  "Helvetica Neue", Arial, sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .4rem; }
-h2 { font-size: 1.2rem; margin: 2.6rem 0 .5rem; padding-top: .6rem; border-top: 1px solid #ddd; }
-h3 { font-size: 1rem; margin: 1.6rem 0 .3rem; }
-.subtitle { color: #555; margin-top: 0; }
-.notice { background: #fff4e5; border-left: 4px solid #d55e00; padding: .7rem 1rem; max-width: 43rem; }
-.finding { border-left: 4px solid #999; padding: .1rem 1rem; margin: 1rem 0; }
-.finding p { margin: .3rem 0; }
-.finding.supported { border-color: #009e73; }
-.finding.contradicted { border-color: #d55e00; }
-.claim { font-style: italic; }
-.verdict { font-size: .85rem; font-weight: 600; }
-figure { margin: 1.4rem 0; }
-figure img { display: block; width: 44rem; max-width: 100%; height: auto; }
-figcaption { font-size: .85rem; line-height: 1.45; color: #333; margin-top: .4rem; }
-.table { overflow-x: auto; margin: 1rem 0; }
-table { border-collapse: collapse; font-size: .8rem; font-variant-numeric: tabular-nums; border-bottom: 1px solid #888;
-  border-top: 1px solid #888; }
-caption { text-align: left; font-size: .85rem; color: #333; padding-bottom: .35rem; }
-th { text-align: left; font-weight: 600; vertical-align: bottom; border-bottom: 1px solid #888; }
-th, td { padding: .22rem .8rem .22rem 0; }
-td { white-space: nowrap; }
-tbody tr:nth-child(even) { background: #f7f7f7; }
-pre { background: #f5f5f5; padding: .8rem 1rem; overflow-x: auto; font-family: ui-monospace, Menlo, Consolas, monospace;
-  font-size: .85rem; }
-dt { font-weight: 600; } dd { margin: 0 0 .4rem 0; }
-@media print { body { max-width: none; padding: 0; font-size: 11pt; } figure, tr { break-inside: avoid; } }
-"""
+import jinja2
+
+from studies.lab.results import Results, shown
+
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent),
+    autoescape=jinja2.select_autoescape(["html.j2"]),
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.filters |= {"shown": shown, "cell": lambda value: shown(value).replace("|", "\\|")}
 
 
-class Report:
-    """Collects the parts of the page in the order they are given."""
+class Page(Results):
+    """Collects a story in order; each figure and table also goes to files of its own. `close` writes everything.
 
-    def __init__(self, title: str, subtitle: str, notice: str = ""):
-        self.title = title
-        self.parts = [f"<h1>{html.escape(title)}</h1>", f'<p class="subtitle">{html.escape(subtitle)}</p>']
+    study, arguments  as `Results` takes them
+    title, subtitle   what stands at the head of the report
+    notice            a warning that comes before everything else, or ""
+    """
+
+    def __init__(self, study: str, arguments, title: str, subtitle: str = "", notice: str = ""):
+        super().__init__(study, arguments)
+        self.title, self.subtitle, self.notice = title, subtitle, notice
+        self.parts: list[dict] = []
+        self.last_words: list[str] = []
         if notice:
-            self.parts.append(f'<p class="notice">{html.escape(notice)}</p>')
+            self.numbers["notice"] = notice
 
-    def heading(self, words: str, level: int = 2):
-        self.parts.append(f"<h{level}>{html.escape(words)}</h{level}>")
+    def add(self, kind: str, **content) -> None:
+        """The next part of the page; the two templates say how each kind looks."""
+        self.parts.append({"kind": kind, **content})
 
-    def words(self, *paragraphs: str):
-        self.parts += [f"<p>{html.escape(paragraph)}</p>" for paragraph in paragraphs]
+    def heading(self, words: str) -> None:
+        self.add("heading", words=words)
 
-    def code(self, text: str):
-        self.parts.append(f"<pre><code>{html.escape(text)}</code></pre>")
+    def words(self, *paragraphs: str) -> None:
+        for paragraph in filter(None, paragraphs):
+            self.add("words", words=paragraph)
 
-    def finding(self, finding):
-        """A claim, where the paper makes it, what these data say."""
-        style = finding.verdict if finding.verdict in ("supported", "contradicted") else "undecided"
-        self.parts.append(
-            f'<div class="finding {style}"><p><span class="claim">{html.escape(finding.claim)}</span> '
-            f"({html.escape(finding.where)})</p>"
-            f'<p class="verdict">{html.escape(finding.verdict[0].upper() + finding.verdict[1:])}.</p>'
-            f"<p>{html.escape(finding.words)}</p></div>"
-        )
+    def warn(self, words: str) -> None:
+        """A paragraph that stands out; it is printed as well."""
+        self.add("notice", words=words)
+        print(f"{words}\n", flush=True)
 
-    def table(self, rows: list[dict], caption: str):
-        head = "".join(f"<th>{html.escape(str(name))}</th>" for name in rows[0])
-        body = "\n".join(
-            f"<tr>{''.join(f'<td>{html.escape(str(value))}</td>' for value in row.values())}</tr>" for row in rows
-        )
-        self.parts.append(
-            f'<div class="table"><table><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead>'
-            f"<tbody>\n{body}\n</tbody></table></div>"
-        )
+    def findings(self, found: list) -> None:
+        """Claims of a paper with the verdict of these data; they are also the last that is printed."""
+        self.numbers["findings"] = found
+        for finding in found:
+            self.add("finding", finding=finding)
+            verdict = f"{finding.verdict.capitalize()}. {finding.words}"
+            self.last_words += [f"- {finding.claim} ({finding.where})", f"  {verdict}"]
 
-    def figure(self, picture: Path, caption: str):
-        """A PNG file, inlined."""
-        data = base64.b64encode(Path(picture).read_bytes()).decode()
-        short = html.escape(caption.split(". ")[0], quote=True)
-        self.parts.append(
-            f'<figure><img alt="{short}" src="data:image/png;base64,{data}">'
-            f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-        )
+    def conclusions(self, sentences: list[str]) -> None:
+        """What came out, sentence by sentence; it is also the last that is printed."""
+        self.numbers["conclusions"] = sentences
+        self.heading("Conclusions")
+        self.add("list", items=sentences)
+        self.last_words += [f"- {sentence}" for sentence in sentences]
 
-    def facts(self, facts: dict):
-        items = "".join(f"<dt>{html.escape(str(k))}</dt><dd>{html.escape(str(v))}</dd>" for k, v in facts.items())
-        self.parts.append(f"<dl>{items}</dl>")
+    def figure(self, drawing, name: str, caption: str) -> None:
+        picture = self.save_figure(drawing, name)
+        data = base64.b64encode(picture.read_bytes()).decode()
+        self.add("figure", name=name, caption=caption, short=caption.split(". ")[0], data=data)
 
-    def write(self, path: Path) -> Path:
-        body = "\n".join(self.parts)
-        path.write_text(
-            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(self.title)}</title>\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<style>{CSS}</style></head>\n<body>\n{body}\n</body></html>\n",
-            encoding="utf-8",
-        )
-        return path
+    def table(self, name, rows: list[dict], title: str, caption: str = "", printed=True, told=True) -> None:
+        """A table, in files and in the record always; `printed` on the terminal, `told` in the report."""
+        self.save_table(name, rows, title, printed)
+        table = {"kind": "table", "rows": rows, "title": title, "caption": caption}
+        path = self.out / f"{name}.md"
+        path.write_text(TEMPLATES.get_template("report.md.j2").render(parts=[table]).lstrip())
+        self.files.append(path)
+        if told:
+            self.parts.append(table)
+
+    def close(self) -> None:
+        """Write the report in both forms and the record; print the conclusions and where everything is."""
+        print("\n" + "\n".join(self.last_words))
+        written, self.files = len(self.files), []
+        for ending in ("html", "md"):
+            path = self.out / f"report.{ending}"
+            path.write_text(TEMPLATES.get_template(f"{path.name}.j2").render(vars(self) | {"made": self.provenance()}))
+            self.files.append(path)
+        print(f"\n{written} files hold the figures (PNG, SVG) and tables (Markdown, CSV); report.html shows them all.")
+        self.write_record()

@@ -1,11 +1,13 @@
-"""What a study leaves behind: figures, tables and record.json with arguments, versions, commit and numbers."""
+"""What one run of a study leaves behind: figures, tables, and a record with arguments, versions, commit and numbers."""
 
 import csv
 import dataclasses
 import datetime
 import importlib.metadata
 import json
+import math
 import platform
+import resource
 import subprocess
 import sys
 import time
@@ -14,119 +16,120 @@ from pathlib import Path
 import numpy as np
 
 from odelab.plot import style
+from studies.lab.command import command
 
 PACKAGES = ("odelab", "numpy", "scipy", "numba", "matplotlib", "torch")
 
 
-class Record:
-    """Collects the results of one run of a study under `out` and prints where it put what."""
+class Results:
+    """The files and numbers of one run, in one folder; `write_record` ends it.
 
-    def __init__(self, name: str, arguments, out: Path | str):
-        self.name, self.arguments = name, arguments
-        self.out = Path(out)
+    study      name of the study, as in `python -m studies.NAME`
+    arguments  the dataclass of its options; `arguments.out` is the folder, made where it is missing
+    record     name of the JSON file; runs that share a folder take different names
+    numbers    a dictionary of everything worth keeping; the record holds it
+    files      the files that `write_record` lists
+    """
+
+    def __init__(self, study: str, arguments, record: str = "record.json"):
+        self.study, self.arguments, self.record = study, arguments, record
+        self.out = Path(arguments.out)
         self.out.mkdir(parents=True, exist_ok=True)
         self.numbers: dict = {}
         self.files: list[Path] = []
         self.began = time.perf_counter()
 
-    def figure(self, drawing, name: str):
-        self.files += style.save(drawing, self.out / name)
+    def save_figure(self, drawing, name: str) -> Path:
+        """Write a figure as PNG and SVG; returns the path of the PNG."""
+        pictures = style.save(drawing, self.out / name, ("png",))
+        drawing.set_layout_engine("none")  # the layout is computed once, not once per format
+        self.files += [*pictures, *style.save(drawing, self.out / name, ("svg",))]
+        return pictures[0]
 
-    def table(self, name: str, rows: list[dict], title: str = ""):
-        """The same rows as Markdown and as CSV, and in the record."""
+    def save_table(self, name: str, rows: list[dict], title: str, printed: bool = True) -> None:
+        """Write rows as CSV, keep them for the record, and print them."""
         self.numbers[name] = rows
-        heads = list(rows[0])
-        lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-        lines += [f"| {' | '.join(shown(row[head]) for head in heads)} |" for row in rows]
-        markdown, sheet = self.out / f"{name}.md", self.out / f"{name}.csv"
-        markdown.write_text("\n".join([f"# {title}\n", *lines, ""] if title else [*lines, ""]))
-        with sheet.open("w", newline="") as file:
-            writer = csv.DictWriter(file, heads, lineterminator="\n")
+        path = self.out / f"{name}.csv"
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-        self.files += [markdown, sheet]
-        if title:
-            print(f"\n{title}")
-        print(plain_table(heads, rows))
-
-    def text(self, name: str, lines: list[str]):
-        """A page of words."""
-        self.numbers[name] = lines
-        path = self.out / f"{name}.md"
-        path.write_text("\n".join([*lines, ""]))
         self.files.append(path)
-        print("\n" + "\n".join(lines))
+        if printed:
+            print(f"\n{title}\n{plain_table(rows)}", flush=True)
 
-    def close(self):
-        """Write record.json and say what lies where."""
-        path = self.out / "record.json"
-        record = {
-            "study": self.name,
-            "command": " ".join(["python", "-m", f"studies.{self.name}", *sys.argv[1:]]),
-            "arguments": plain(self.arguments),
+    def provenance(self) -> dict:
+        """How this run came about: command, date, time taken, commit, versions, machine."""
+        return {
+            "study": self.study,
+            "command": command(self.study, self.arguments),
             "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - self.began, 2),
             "commit": commit(),
             "python": platform.python_version(),
             "machine": platform.machine(),
+            "peak memory (GB)": round(peak_memory(), 3),
             "versions": versions(),
-            "numbers": plain(self.numbers),
         }
-        path.write_text(json.dumps(record, indent=1, allow_nan=True) + "\n")
-        print(f"\n{self.name} took {record['seconds']:.1f} s and wrote to {self.out}/:")
-        for file in [*self.files, path]:
-            print(f"  {file.name}")
+
+    def write_record(self) -> Path:
+        """Write the record as JSON and print which files were written."""
+        path = self.out / self.record
+        record = self.provenance() | {"arguments": as_json(self.arguments), "numbers": as_json(self.numbers)}
+        path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
+        print(f"\n{self.study} took {record['seconds']:.1f} s and wrote to {self.out}/:")
+        print("\n".join(f"  {file.name}" for file in [*self.files, path]), flush=True)
+        return path
 
 
-def plain(value):
-    """`value` in what JSON can say."""
+def as_json(value):
+    """`value` in what JSON can hold: dataclasses as dictionaries, arrays as lists, NaN and infinities as null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return plain(dataclasses.asdict(value))
+        return as_json(dataclasses.asdict(value))
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return value.item()
+        return [as_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return str(value) if isinstance(value, Path) else value
 
 
 def shown(value) -> str:
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}"
-    return str(value)
+    """A cell of a table: numbers with four significant digits."""
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def plain_table(heads, rows) -> str:
-    cells = [heads, *([shown(row[head]) for head in heads] for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(heads))]
+def plain_table(rows: list[dict]) -> str:
+    """Rows in columns of equal width, for the terminal."""
+    cells = [list(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
     )
 
 
 def commit() -> str:
-    """The commit of the source, with a plus where it has changes; 'unknown' outside a checkout."""
-    here = Path(__file__).parent
+    """The commit of the source, with a plus where it has changes; "unknown" outside a checkout."""
+
+    def git(*words):
+        done = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
     try:
-        head = subprocess.run(
-            ["git", "rev-parse", "--short=12", "HEAD"], cwd=here, capture_output=True, text=True, check=True
-        )
-        dirty = subprocess.run(
-            ["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True, check=True
-        )
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return head.stdout.strip() + ("+" if dirty.stdout.strip() else "")
 
 
 def versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    """The versions of the packages that results depend on, as far as they are installed."""
+    installed = {found.metadata["Name"].lower(): found.version for found in importlib.metadata.distributions()}
+    return {package: installed[package] for package in PACKAGES if package in installed}
+
+
+def peak_memory() -> float:
+    """The most memory this process has held so far, in gigabytes; Linux reports kilobytes, macOS bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e9 if sys.platform == "darwin" else 1e6)

@@ -1,9 +1,11 @@
-"""Intervals by the bootstrap, rank correlations, and what they allow one to say.
+"""Intervals, rank correlations, comparisons over seeds, and the verdicts they allow.
 
-Statistics only, on numbers that `odelab` and `netbridge` have measured.
+Statistics only, on numbers that `odelab` and `netbridge` have measured. The formulas are SciPy's; what stands here is
+how they are applied, and what is answered where they cannot be.
 """
 
 import dataclasses
+import warnings
 
 import numpy as np
 from scipy import stats
@@ -13,6 +15,16 @@ SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 PARTLY = "true of some, false of others"
 MIXED = "supported or not, depending on how the paper is read"
 FEWEST = 5  # of four, no order is so unlikely by chance as one in twenty: two-sided 2/4! = 8 %
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A claim of a paper, where the paper makes it, the verdict of these data, and the sentences that explain it."""
+
+    claim: str
+    where: str
+    verdict: str
+    words: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,24 +82,55 @@ class Correlation:
 
 
 def correlation(x, y, resamples: int = 1000, seed: int = 0) -> Correlation:
+    """Kendall's tau and Spearman's rho of two rows of numbers; no intervals for fewer than FEWEST pairs."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    kendall, spearman = ranked(x, y, stats.kendalltau), ranked(x, y, stats.spearmanr)
-    draws = np.full((resamples if len(x) >= FEWEST else 0, 2), np.nan)
-    rng = np.random.default_rng(seed)
-    for draw in draws:
-        chosen = rng.integers(0, len(x), len(x))
-        draw[:] = ranked(x[chosen], y[chosen], stats.kendalltau)[0], ranked(x[chosen], y[chosen], stats.spearmanr)[0]
-    return Correlation(
-        len(x), estimate(kendall[0], draws[:, 0]), kendall[1], estimate(spearman[0], draws[:, 1]), spearman[1]
+    (kendall, kendall_p), (spearman, spearman_p) = (
+        (resampled(x, y, coefficient, resamples, seed), ranked(x, y, coefficient)[1])
+        for coefficient in (stats.kendalltau, stats.spearmanr)
     )
+    return Correlation(len(x), kendall, kendall_p, spearman, spearman_p)
+
+
+def resampled(x, y, coefficient, resamples: int, seed: int) -> Estimate:
+    """A rank correlation with its bootstrap interval over the pairs, bias-corrected and accelerated (BCa).
+
+    A resample that leaves nothing to rank counts as no relation. Where all resamples agree, as those of a perfect
+    order do, BCa is not defined and the interval is that one value.
+    """
+    value = ranked(x, y, coefficient)[0]
+    if len(x) < FEWEST or not np.isfinite(value):
+        return estimate(value, [])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # SciPy warns where BCa is not defined; that case is answered below
+        found = stats.bootstrap(
+            (x, y),
+            lambda *pair: np.nan_to_num(ranked(*pair, coefficient)[0]),
+            paired=True,
+            vectorized=False,
+            n_resamples=resamples,
+            confidence_level=LEVEL,
+            method="BCa",
+            rng=np.random.default_rng(seed),
+        )
+    low, high = found.confidence_interval
+    plain = estimate(value, found.bootstrap_distribution)
+    return dataclasses.replace(plain, low=float(low), high=float(high)) if np.isfinite(low + high) else plain
 
 
 def ranked(x, y, coefficient) -> tuple[float, float]:
-    """NaN where there is nothing to rank."""
+    """A rank correlation and its p-value; NaN where there is nothing to rank."""
     if len(x) < 3 or np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
         return float("nan"), float("nan")
     found = coefficient(x, y)
     return float(found.statistic), float(found.pvalue)
+
+
+def mean_from_sums(count: int, total: float, squares: float) -> Estimate:
+    """The mean of `count` numbers of which the sum and the sum of squares are known, with Student's interval."""
+    mean = total / count
+    error = np.sqrt(max(squares / count - mean**2, 0.0) / max(count - 1, 1))
+    low, high = stats.t.interval(LEVEL, count - 1, mean, error) if error > 0.0 else (mean, mean)
+    return Estimate(float(mean), float(low), float(high))
 
 
 def together(verdicts) -> str:
@@ -115,3 +158,42 @@ def differ(groups) -> float:
     if len(groups) < 2 or not any(np.ptp(group) > 0 for group in groups):
         return float("nan")
     return float(stats.f_oneway(*groups).pvalue)
+
+
+def against(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+    """How far the mean of every other group is above that of `control`, with intervals that hold all together.
+
+    Tukey and Kramer: one spread over seeds, pooled, and all pairs of groups covered at once. A group of one seed has a
+    difference and no interval.
+    """
+    groups = {name: np.asarray(values, dtype=float) for name, values in groups.items() if len(values)}
+    if control not in groups:
+        return {}
+    several = [name for name, values in groups.items() if len(values) > 1]
+    intervals = {}
+    if control in several and len(several) > 1 and any(np.ptp(groups[name]) > 0 for name in several):
+        found = stats.tukey_hsd(*(groups[name] for name in several)).confidence_interval(LEVEL)
+        column = several.index(control)
+        intervals = {name: (found.low[row, column], found.high[row, column]) for row, name in enumerate(several)}
+    mean = groups.pop(control).mean()
+    return {
+        name: Estimate(float(values.mean() - mean), *map(float, intervals.get(name, (np.nan, np.nan))))
+        for name, values in groups.items()
+    }
+
+
+def spread(values) -> float:
+    """The standard deviation over seeds; NaN of a single one."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+
+def shown_interval(e: Estimate, form: str = ".3f") -> str:
+    """The estimate with its interval in brackets, as far as they exist."""
+    if not np.isfinite(e.value):
+        return "undefined"
+    return f"{e.value:{form}} [{e.low:{form}}, {e.high:{form}}]" if np.isfinite(e.low) else f"{e.value:{form}}"
+
+
+def shown_chance(p: float) -> str:
+    """A p-value with its sign: "< 0.001" or "= 0.012"."""
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"

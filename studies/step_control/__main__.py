@@ -3,6 +3,8 @@
 Claims examined: both states are the better input, the chosen adaptor the better one, and controllers on the few
 stiffest blocks do as well as on all (Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System
 Perspective, 2023, Section 3.1). Default: the results that come with the repository; `--train` makes what is missing.
+
+Last result: LASTRESULT
 """
 
 import dataclasses
@@ -10,16 +12,17 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-import tyro
 
 import netbridge as nb
+from studies.lab import jobs
+from studies.lab.command import command, plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
-from studies.step_control import results as results
-from studies.step_control import runs as runs
-from studies.step_control.plan import Plan
-from studies.step_control.report import show
-from studies.step_control.training import work_off
+from studies.lab.page import Page
+from studies.step_control import design, figures, results, tables
+from studies.step_control.design import Plan
+from studies.step_control.findings import findings
 
+STUDY = "step_control"
 SMALL = {"depth": 14, "recipe": "short", "epochs": 5, "seeds": (2,), "few": 2}
 # One block in ten is few: at most so many are stiff for most degrees, Figure 6. The rest is Section 3 and Table 6.
 FULL = {"depth": 164, "recipe": "paper", "epochs": None, "seeds": (5,), "few": 5}
@@ -34,7 +37,7 @@ SMOKE = {
     "blocks": "every",
     "threads": 1,
 }
-SMOKE_ROWS = (runs.PLAIN, runs.OURS, runs.STIFFEST)
+SMOKE_ROWS = (design.PLAIN, design.OURS, design.STIFFEST)
 
 
 @dataclasses.dataclass
@@ -78,7 +81,9 @@ class Arguments:
     keep: bool = False
     """Keep the trained networks, not only what they scored."""
     device: str | None = None
+    """cpu, cuda, mps; the fastest there is by default."""
     threads: int | None = None
+    """Threads of the processor to use; all by default."""
     data_root: Path | None = None
     """Where data sets live; the shared cache by default."""
     out: Path = Path("results/step_control")
@@ -87,36 +92,159 @@ class Arguments:
     """A run of seconds on the digits that only shows that everything works."""
 
 
+INDEX = (
+    "NSI of a block is ||f(x)|| / ||x||, f its branch before the gate and x the state the step starts from, averaged "
+    "over training images of the plain network of the same seed."
+)
+CHOICES = {design.EVERY: "all blocks", design.COUNTED: "the blocks the paper counts"}
+WORDS = {
+    design.EVERY: f"{INDEX} A block that changes the shape starts from its shortcut's output, so this index exists "
+    "there too and a controller can stand there; but that output is small (where it pads with zeros, half its channels "
+    "are nothing), which alone makes the index large, and the paper neither counts the first block of a stage nor "
+    "gives it a StepNet.",
+    design.COUNTED: f"{INDEX} The first block of every stage, which the paper does not count, keeps a step size of 1.",
+}
+
+
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE, only=SMOKE_ROWS)
     arguments, data, notice = settled(arguments), None, ""
     if arguments.train:
-        data, notice, arguments = images_or_fallback("studies.step_control", arguments, "trains on")
+        data, notice, arguments = images_or_fallback(STUDY, arguments, "trains on")
         check_images(arguments, len(data.train_images))
     if notice:
         print(f"{notice}\n", flush=True)
-    try:
+    with plain_errors(STUDY):  # a depth, a recipe, a controller there is none of
         plan = Plan(arguments)
-    except ValueError as error:  # a depth, a recipe, a controller there is none of
-        raise SystemExit(f"studies.step_control: {error}") from None
     if arguments.train:
-        if arguments.threads:
-            torch.set_num_threads(arguments.threads)
-        nb.tune_allocator()
-        place = results.SHIPPED if arguments.ship else plan.own
-        work_off(plan.queue, plan.find, data, plan.own, place, arguments.device, arguments.keep, say)
-    if show(plan, notice):
+        train(plan, data)
+
+    # What is there of the plan, and what is not.
+    cells, stiffness = plan.cells(), plan.plain()
+    tickets = {reading: plan.placements(reading) for reading in plan.readings}
+    placed = {f"{reading} block, {name}": row for reading, rows in tickets.items() for name, row in rows.items()}
+    everything = {**cells, **placed}
+    planned = {run.stem: run for row in everything.values() for _, run in row.planned if run is not None}
+    diverged = {stem: message for stem, run in planned.items() if (message := plan.divergence(run))}
+    absent = tables.missing(everything, diverged)
+    count = len({run.stem for row in everything.values() for run, _ in row.found})
+    if not count:
+        again = command(STUDY, dataclasses.replace(arguments, train=True))
+        told = [f"no result is there for {described(plan)}. `--train` makes them, resumably: {again}"]
+        told += [f"{stem}: {message}" for stem, message in diverged.items()]
+        raise SystemExit(f"studies.{STUDY}: " + "\n".join(told))
+
+    # What it says about the paper's claims, and then the evidence.
+    title = "Table 4 and lottery tickets: StepNet's inputs, adaptors and places"
+    page = Page(STUDY, arguments, title, setting(plan, count), notice)
+    if absent:
+        page.warn(f"Not there yet: {'; '.join(absent)}. The same command with `--train` makes them.")
+    for stem, message in diverged.items():
+        again = f"It would again; without `{plan.own / stem}.diverged.txt` it is tried again."
+        page.warn(f"{stem}: {message} {again}")
+    page.heading("What these data say")
+    page.words(scope(plan))
+    page.findings(findings(cells, tickets))
+    if any(row.found for row in cells.values()):
+        tell_ablation(page, cells, plan.scale.dataset)
+    for reading, rows in tickets.items():
+        if any(row.found for row in rows.values()):
+            tell_tickets(page, plan, reading, rows, stiffness)
+    page.table("networks", tables.network_rows(everything), "Every network", printed=False)
+    page.numbers |= {"missing": absent, "diverged": diverged}
+    page.numbers["specification"] = {"recipe": plan.scale.recipe.as_json(), "depth": plan.scale.depth}
+    page.close()
+    if diverged:
         raise SystemExit(1)
+
+
+def train(plan: Plan, data):
+    """Train what is missing of the plan; processes with the same `--out` share the work."""
+    arguments = plan.arguments
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    nb.tune_allocator()
+    place = results.SHIPPED if arguments.ship else plan.own
+    more = (data, plan.own, place, arguments.device, arguments.keep)
+    jobs.work_off(plan.queue, plan.find, lambda run: results.carry_out(run, *more), plan.own)
+
+
+def tell_ablation(page, cells, dataset):
+    page.heading("Inputs and adaptors (Table 4)")
+    page.words(
+        "StepNet stands where its parameter count in the paper has it: on every block but the first of each stage, "
+        "which has no state of its own shape before it. SE stands on all blocks."
+    )
+    page.figure(
+        figures.ablation_figure(cells, dataset),
+        "table4",
+        "Test accuracy of every network by what decides the step size; dashed: the plain network. Right: the paper, "
+        "whose networks are deeper and trained in full, so that the order may be compared and the heights may not.",
+    )
+    page.table("table4", tables.ablation_rows(cells, dataset), "Table 4")
+
+
+def tell_tickets(page, plan, reading, tickets, stiffness):
+    among, few = CHOICES[reading], plan.few(reading)
+    page.heading(f"Lottery tickets among {among} (Section 3.1)")
+    count = len(design.candidates(plan.scale, reading))
+    page.words(
+        f"Controller: `{plan.arguments.ticket_controller}`, on {few} of {count} blocks. {WORDS[reading]} The random "
+        "blocks are drawn anew for every seed, whatever the others are: they may coincide."
+    )
+    if stiffness.found:
+        rows = tables.stiffness_rows(stiffness, tickets, plan.scale.firsts)
+        page.figure(
+            figures.nsi_figure(stiffness, tickets, plan.scale.firsts),
+            f"nsi_{reading}",
+            "Mean NSI of the plain network by block; below the axis, the blocks that hold a controller in each ticket.",
+        )
+        page.table(f"nsi_{reading}", rows, f"Stiffness by block, and tickets among {among}", printed=False)
+    page.figure(
+        figures.placement_figure(tickets),
+        f"tickets_{reading}",
+        "Test accuracy by where the controllers are; dashed: no controller.",
+    )
+    page.table(f"tickets_{reading}", tables.ticket_rows(tickets), f"Lottery tickets among {among}")
+
+
+def described(plan) -> str:
+    recipe = plan.scale.recipe
+    images = f", {plan.scale.images} training images" if plan.scale.images else ""
+    return f"ResNet-{plan.scale.depth} on {plan.scale.dataset}, recipe {recipe.name}, {recipe.epochs} epochs{images}"
+
+
+def setting(plan, count: int) -> str:
+    seeds = ", ".join(map(str, plan.arguments.seeds))
+    return (
+        f"{described(plan)}; {count} networks, seeds {seeds}. After Huang, Liang et al., Understanding Self-attention "
+        "Mechanism via Dynamical System Perspective (2023), Section 3.1. Networks of one seed begin with the same "
+        "weights and see the same batches."
+    )
+
+
+def scope(plan) -> str:
+    """What no number below can overcome."""
+    epochs, seeds = plan.scale.recipe.epochs, len(plan.arguments.seeds)
+    words = (
+        "Intervals: 95 %, over seeds, for these test images, for all comparisons of a table together (Tukey and "
+        "Kramer); seeds count as draws independent of each other in every row, although networks of one seed share "
+        "weights and batches, which makes the intervals wider rather than narrower. A claim is called supported or "
+        "contradicted only where every interval says so."
+    )
+    if (plan.scale.depth, epochs) != (164, 164):
+        words += (
+            f" {epochs} epoch{'s' if epochs > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''} and "
+            f"{plan.scale.depth} layers are little beside the paper's 164 epochs, 5 seeds and 164 layers (`--full`): a "
+            "difference seen here need not last, and one not seen here may exist."
+        )
+    return words
 
 
 def check_images(arguments: Arguments, available: int):
     if arguments.images is not None and arguments.images > available:
         raise SystemExit(f"`--images` must be at most {available}, got {arguments.images}.")
-
-
-def say(line: str):
-    print(line, flush=True)
 
 
 def settled(arguments: Arguments) -> Arguments:
@@ -134,10 +262,10 @@ def settled(arguments: Arguments) -> Arguments:
     seeds = tuple(range(seeds[0])) if len(seeds) == 1 else tuple(dict.fromkeys(seeds))
     if not seeds or min(seeds) < 0:
         raise SystemExit(f"`--seeds` is a number of seeds, or several of them from 0 on; got {arguments.seeds}.")
-    for name in ("few", "draws", "images"):
-        if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
-            raise SystemExit(f"`--{name}` must be at least 1, got {getattr(arguments, name)}.")
-    known = {"both": (*runs.CELLS, *runs.TICKETS), "ablation": runs.CELLS, "ticket": runs.TICKETS}[arguments.part]
+    require_at_least(1, arguments, "few", "draws", "images")
+    known = {"both": (*design.CELLS, *design.TICKETS), "ablation": design.CELLS, "ticket": design.TICKETS}[
+        arguments.part
+    ]
     for name in arguments.only:
         if name not in known:
             raise SystemExit(f"`--only` with `--part {arguments.part}` knows {', '.join(known)}; got {name!r}.")
@@ -147,4 +275,4 @@ def settled(arguments: Arguments) -> Arguments:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Arguments, prog="python -m studies.step_control", description=__doc__))
+    start(main, Arguments, STUDY, __doc__)

@@ -3,11 +3,12 @@
 import numpy as np
 
 from odelab.plot import style
-from studies.step_control import runs as runs
-from studies.step_control.tables import PAPER, Row, paper, paper_dataset
+from studies.step_control import design
+from studies.step_control.design import Row
+from studies.step_control.tables import PAPER, paper, paper_dataset
 
 MARKS = "osD^v<>*"  # one per seed
-LOOKS = {runs.STIFFEST: style.COLOURS[1], runs.LEAST: style.COLOURS[0], runs.RANDOM: style.COLOURS[2]}
+LOOKS = {design.STIFFEST: style.COLOURS[1], design.LEAST: style.COLOURS[0], design.RANDOM: style.COLOURS[2]}
 HEIGHT = 0.27  # inches per row
 
 
@@ -20,8 +21,8 @@ def ablation_figure(rows: dict[str, Row], dataset: str):
         for place, name in enumerate(shown):
             mean, deviation = paper(name, dataset)
             theirs.errorbar(mean, place, xerr=deviation, fmt="o", color="black", markersize=4, capsize=2, linewidth=1)
-        theirs.axvline(paper(runs.PLAIN, dataset)[0], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
-        plain = shown.get(runs.PLAIN)
+        theirs.axvline(paper(design.PLAIN, dataset)[0], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
+        plain = shown.get(design.PLAIN)
         if plain:
             ours.axvline(plain.mean, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
         ours.set_yticks(range(len(shown)), [mathematical(name) for name in shown])
@@ -41,8 +42,8 @@ def placement_figure(rows: dict[str, Row]):
     with style.figure(1, 1, height=HEIGHT * len(shown) + 1.0) as (drawing, axes):
         axis = axes[0, 0]
         dots(axis, shown)
-        if runs.NONE in shown:
-            axis.axvline(shown[runs.NONE].mean, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
+        if design.NONE in shown:
+            axis.axvline(shown[design.NONE].mean, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
         axis.set_yticks(range(len(shown)), [counted(name, row) for name, row in shown.items()])
         axis.invert_yaxis()
         axis.set_xlabel("test accuracy (%)")
@@ -120,7 +121,7 @@ def seeds_of(rows: dict[str, Row]) -> list[int]:
 
 def counted(name: str, row: Row) -> str:
     count = len(row.found[0][0].acting)
-    return name if name in (runs.NONE, runs.ALL) else f"{count} {name}"
+    return name if name in (design.NONE, design.ALL) else f"{count} {name}"
 
 
 def mathematical(name: str) -> str:

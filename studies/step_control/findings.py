@@ -2,24 +2,34 @@
 
 import numpy as np
 
-from studies.cifar_tns.findings import Finding, with_sign
-from studies.cifar_tns.tables import interval
-from studies.lab.statistics import UNDECIDED, Estimate, counted, differ
-from studies.step_control import runs as runs
-from studies.step_control.tables import Row, gains
+from studies.lab.statistics import (
+    LEVEL,
+    UNDECIDED,
+    Estimate,
+    Finding,
+    counted,
+    differ,
+    shown_chance,
+    shown_interval,
+)
+from studies.step_control import design
+from studies.step_control.design import Row
+from studies.step_control.tables import gains
 
 DRAWN = " Figure 5 is a drawing that does not settle what a to d are; these are four readings of it."
 
 
-PLACES = {runs.EVERY: "lottery tickets among all blocks", runs.COUNTED: "lottery tickets among counted blocks"}
+PLACES = {design.EVERY: "lottery tickets among all blocks", design.COUNTED: "lottery tickets among counted blocks"}
 
 
 def findings(cells: dict[str, Row], tickets: dict[str, dict[str, Row]]) -> list[Finding]:
     """`tickets` by which blocks may hold one."""
     found = [
         gain_finding(cells),
-        worse_finding(cells, [*runs.INPUTS], "x_t and x_{t+1} together are the better input.", "Table 4, Section 3.1"),
-        worse_finding(cells, [*runs.ADAPTORS], "The chosen adaptor is the better one.", "Table 4, Figure 5", DRAWN),
+        worse_finding(
+            cells, [*design.INPUTS], "x_t and x_{t+1} together are the better input.", "Table 4, Section 3.1"
+        ),
+        worse_finding(cells, [*design.ADAPTORS], "The chosen adaptor is the better one.", "Table 4, Figure 5", DRAWN),
     ]
     for reading, rows in tickets.items():
         found += [finding(rows, f"{PLACES[reading]}, Section 3.1") for finding in TICKET_FINDINGS]
@@ -28,17 +38,17 @@ def findings(cells: dict[str, Row], tickets: dict[str, dict[str, Row]]) -> list[
 
 def gain_finding(rows) -> Finding | None:
     """Every row of Table 4 against the plain network."""
-    if not there(rows, runs.PLAIN):
+    if not there(rows, design.PLAIN):
         return None
-    ours = [name for name in rows if name not in (runs.PLAIN, runs.SE)]
-    beyond = chosen(gains(rows, runs.PLAIN), ours)
+    ours = [name for name in rows if name not in (design.PLAIN, design.SE)]
+    beyond = chosen(gains(rows, design.PLAIN), ours)
     if not beyond:
         return None
     all_of_them = [rows[name].accuracies for name in ours if rows[name].found]
     p = differ(all_of_them)
     among = (
-        f" Among the {len(all_of_them)} StepNets themselves an analysis of variance finds p {with_sign(p)}: "
-        + ("they differ beyond chance." if p < 0.05 else "their order may be that of other seeds.")
+        f" Among the {len(all_of_them)} StepNets themselves an analysis of variance finds p {shown_chance(p)}: "
+        + ("they differ beyond chance." if p < 1.0 - LEVEL else "their order may be that of other seeds.")
         if np.isfinite(p)
         else ""
     )
@@ -52,18 +62,18 @@ def gain_finding(rows) -> Finding | None:
 
 def worse_finding(rows, others, claim, where, more="") -> Finding | None:
     """The paper's choice against the alternatives."""
-    beyond = chosen(gains(rows, runs.OURS), others) if there(rows, runs.OURS) else {}
+    beyond = chosen(gains(rows, design.OURS), others) if there(rows, design.OURS) else {}
     if not beyond:
         return None
-    words = f"Points above {runs.OURS}, negative where the paper is right: {told(beyond)}.{noise(beyond)}{more}"
+    words = f"Points above {design.OURS}, negative where the paper is right: {told(beyond)}.{noise(beyond)}{more}"
     return Finding(claim, where, decided(beyond, -1), words)
 
 
 def few_finding(rows, where) -> Finding | None:
-    if not there(rows, runs.STIFFEST, runs.NONE):
+    if not there(rows, design.STIFFEST, design.NONE):
         return None
-    beyond = chosen(gains(rows, runs.NONE), [runs.STIFFEST])
-    few = len(rows[runs.STIFFEST].found[0][0].acting)
+    beyond = chosen(gains(rows, design.NONE), [design.STIFFEST])
+    few = len(rows[design.STIFFEST].found[0][0].acting)
     blocks = "block" if few == 1 else f"{few} blocks"
     return Finding(
         "Controllers on a small number of blocks are a remarkable improvement.",
@@ -75,7 +85,7 @@ def few_finding(rows, where) -> Finding | None:
 
 def stiff_finding(rows, where) -> Finding | None:
     """That these few should be the stiff ones is what the paper's explanation comes to."""
-    beyond = chosen(gains(rows, runs.STIFFEST), [runs.RANDOM, runs.LEAST]) if there(rows, runs.STIFFEST) else {}
+    beyond = chosen(gains(rows, design.STIFFEST), [design.RANDOM, design.LEAST]) if there(rows, design.STIFFEST) else {}
     if not beyond:
         return None
     return Finding(
@@ -89,17 +99,19 @@ def stiff_finding(rows, where) -> Finding | None:
 
 def coinciding(rows) -> str:
     """Where chance drew the stiffest blocks themselves, which makes one network of two rows."""
-    stiffest = {run.stem for run, _ in rows[runs.STIFFEST].found}
-    seeds = [str(run.seed) for run, _ in rows[runs.RANDOM].found if run.stem in stiffest] if runs.RANDOM in rows else []
+    stiffest = {run.stem for run, _ in rows[design.STIFFEST].found}
+    seeds = (
+        [str(run.seed) for run, _ in rows[design.RANDOM].found if run.stem in stiffest] if design.RANDOM in rows else []
+    )
     return f" With seed {', '.join(seeds)} the random blocks are the stiffest ones." if seeds else ""
 
 
 def all_finding(rows, where) -> Finding | None:
     """ "As good" cannot be proved by a difference that is not seen: the interval says how much may be lost."""
-    if not there(rows, runs.STIFFEST, runs.ALL):
+    if not there(rows, design.STIFFEST, design.ALL):
         return None
-    beyond = chosen(gains(rows, runs.STIFFEST), [runs.ALL])
-    estimate = beyond[runs.ALL]
+    beyond = chosen(gains(rows, design.STIFFEST), [design.ALL])
+    estimate = beyond[design.ALL]
     words = f"Points of all blocks above the stiffest: {told(beyond)}."
     if decided(beyond, -1) == UNDECIDED and np.isfinite(estimate.high):
         words += f" The few may lose up to {max(estimate.high, 0):.2f} points against all."
@@ -130,7 +142,7 @@ def decided(beyond: dict[str, Estimate], sign: int) -> str:
 
 
 def told(beyond: dict[str, Estimate]) -> str:
-    return "; ".join(f"{name} {interval(e, '+.2f')}" for name, e in beyond.items())
+    return "; ".join(f"{name} {shown_interval(e, '+.2f')}" for name, e in beyond.items())
 
 
 def noise(beyond: dict[str, Estimate]) -> str:

@@ -1,48 +1,23 @@
 """The rows of every table of `step_control`, beside what the paper prints."""
 
-import dataclasses
-
 import numpy as np
 
-from studies.cifar_tns.tables import interval
-from studies.lab.seeds import against, spread
-from studies.step_control import runs as runs
-from studies.step_control.results import Result
-from studies.step_control.runs import Run
+from studies.lab.statistics import against, shown_interval, spread
+from studies.step_control import design
+from studies.step_control.design import Row, Run
 
 PAPER = {  # Table 4, SE from Table 1: accuracy and its standard deviation over 5 seeds, ResNet-164
-    runs.PLAIN: {"cifar10": (93.35, 0.18), "cifar100": (74.30, 0.30), "stl10": (82.66, 1.05)},
-    runs.SE: {"cifar10": (94.26, 0.14), "cifar100": (75.25, 0.31), "stl10": (83.96, 0.92)},
+    design.PLAIN: {"cifar10": (93.35, 0.18), "cifar100": (74.30, 0.30), "stl10": (82.66, 1.05)},
+    design.SE: {"cifar10": (94.26, 0.14), "cifar100": (75.25, 0.31), "stl10": (83.96, 0.92)},
     "F(x_t)": {"cifar10": (94.59, 0.14), "cifar100": (76.34, 0.14), "stl10": (84.74, 0.64)},
     "F(x_{t+1})": {"cifar10": (94.32, 0.23), "cifar100": (76.53, 0.04), "stl10": (85.12, 0.54)},
     "F(x_{t+1} - x_t)": {"cifar10": (94.69, 0.33), "cifar100": (76.42, 0.10), "stl10": (85.26, 0.72)},
-    runs.OURS: {"cifar10": (95.14, 0.24), "cifar100": (77.04, 0.22), "stl10": (86.08, 0.11)},
+    design.OURS: {"cifar10": (95.14, 0.24), "cifar100": (77.04, 0.22), "stl10": (86.08, 0.11)},
     "Adaptor a": {"cifar10": (94.39, 0.12), "cifar100": (76.19, 0.14), "stl10": (84.21, 0.12)},
     "Adaptor b": {"cifar10": (94.05, 0.11), "cifar100": (75.45, 0.12), "stl10": (84.10, 0.24)},
     "Adaptor c": {"cifar10": (94.19, 0.24), "cifar100": (75.12, 0.08), "stl10": (84.12, 0.44)},
     "Adaptor d": {"cifar10": (94.92, 0.24), "cifar100": (76.83, 0.14), "stl10": (85.62, 0.44)},
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One row of a table: the networks planned for it, and the results that are there."""
-
-    name: str
-    planned: list[tuple[int, Run | None]]  # with the seed; None where its blocks cannot be known yet
-    found: list[tuple[Run, Result]]
-
-    @property
-    def accuracies(self) -> list[float]:
-        """One for every seed, the mean of its networks: those of one seed are no draws independent of each other."""
-        by_seed: dict[int, list[float]] = {}
-        for run, result in self.found:
-            by_seed.setdefault(run.seed, []).append(result.accuracy)
-        return [float(np.mean(values)) for values in by_seed.values()]
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean(self.accuracies))
 
 
 def paper(row: str, dataset: str) -> tuple[float, float]:
@@ -61,8 +36,8 @@ def gains(rows: dict[str, Row], over: str) -> dict:
 
 def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
     """Table 4, with the gain over the plain network and over SE."""
-    over_plain, over_se = gains(rows, runs.PLAIN), gains(rows, runs.SE)
-    plain = paper(runs.PLAIN, dataset)[0]
+    over_plain, over_se = gains(rows, design.PLAIN), gains(rows, design.SE)
+    plain = paper(design.PLAIN, dataset)[0]
     table = []
     for name, row in rows.items():
         if not row.found:
@@ -76,10 +51,10 @@ def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
                 "seeds": len(row.accuracies),
                 "accuracy (%)": f"{row.mean:.2f}",
                 "standard deviation": deviation(row),
-                "gain over plain [95 %]": interval(over_plain[name], "+.2f") if name in over_plain else "",
-                "gain over SE [95 %]": interval(over_se[name], "+.2f") if name in over_se else "",
+                "gain over plain [95 %]": shown_interval(over_plain[name], "+.2f") if name in over_plain else "",
+                "gain over SE [95 %]": shown_interval(over_se[name], "+.2f") if name in over_se else "",
                 f"paper, {paper_dataset(dataset)} (%)": f"{said[0]:.2f} ± {said[1]:.2f}",
-                "paper's gain": "" if name == runs.PLAIN else f"{said[0] - plain:+.2f}",
+                "paper's gain": "" if name == design.PLAIN else f"{said[0] - plain:+.2f}",
             }
         )
     return table
@@ -87,7 +62,7 @@ def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
 
 def ticket_rows(rows: dict[str, Row]) -> list[dict]:
     """By placement, with the gain over no controller and the distance to the stiffest blocks."""
-    over_none, over_stiffest = gains(rows, runs.NONE), gains(rows, runs.STIFFEST)
+    over_none, over_stiffest = gains(rows, design.NONE), gains(rows, design.STIFFEST)
     return [
         {
             "controllers on": name,
@@ -97,8 +72,8 @@ def ticket_rows(rows: dict[str, Row]) -> list[dict]:
             "networks": len(row.found),
             "accuracy (%)": f"{row.mean:.2f}",
             "standard deviation": deviation(row),
-            "gain over none [95 %]": interval(over_none[name], "+.2f") if name in over_none else "",
-            "beyond the stiffest [95 %]": interval(over_stiffest[name], "+.2f") if name in over_stiffest else "",
+            "gain over none [95 %]": shown_interval(over_none[name], "+.2f") if name in over_none else "",
+            "beyond the stiffest [95 %]": shown_interval(over_stiffest[name], "+.2f") if name in over_stiffest else "",
         }
         for name, row in rows.items()
         if row.found
@@ -112,7 +87,7 @@ def stiffness_rows(plain: Row, tickets: dict[str, Row], firsts: list[int]) -> li
         held = {
             name: {number for one, _ in row.found if one.seed == run.seed for number in one.acting}
             for name, row in tickets.items()
-            if name in (runs.STIFFEST, runs.RANDOM, runs.LEAST)
+            if name in (design.STIFFEST, design.RANDOM, design.LEAST)
         }
         for number, value in enumerate(result.nsi):
             opens = "yes" if number in firsts else ""

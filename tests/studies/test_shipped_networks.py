@@ -7,22 +7,24 @@ import torch
 
 import netbridge as nb
 from netbridge.train.recipes import recipe
-from studies import train
+from studies.lab import jobs
+from studies.lab.networks import ZOO
+from studies.train import CONTROLLERS
 
 FOLDERS = {"cifar10": ("cifar10", "short"), "cifar10-medium": ("cifar10", "medium"), "digits": ("digits", "digits")}
 LIMIT = 25e6  # bytes, of everything trained that comes along
 
 
 def files(dataset):
-    return sorted((train.SHIPPED / dataset).glob("*.safetensors"))
+    return sorted((ZOO / dataset).glob("*.safetensors"))
 
 
 def test_all_together_are_small():
-    assert sum(path.stat().st_size for path in train.SHIPPED.rglob("*") if path.suffix != ".resume") <= LIMIT
+    assert sum(path.stat().st_size for path in ZOO.rglob("*") if path.suffix != ".resume") <= LIMIT
 
 
 def test_every_controller_has_two_seeds():
-    wanted = {train.stem(train.Arguments(controller=name, seed=seed)) for name in train.CONTROLLERS for seed in (0, 1)}
+    wanted = {jobs.Job("cifar10", name, seed, recipe("short")).stem for name in CONTROLLERS for seed in (0, 1)}
     assert {path.stem for path in files("cifar10")} == wanted
     assert {path.stem.split("-seed")[1] for path in files("digits")} == {"0", "1"}
 

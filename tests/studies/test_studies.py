@@ -1,13 +1,38 @@
 """Every study: listed, helpful, quick when asked to be, and its record complete."""
 
+import ast
+import dataclasses
 import importlib
+import itertools
 import json
+import shlex
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-from studies.__main__ import headline, names
+from studies.__main__ import headline, names, source_of
+
+
+def module_of(name):
+    return f"studies.{name}" if source_of(name).stem == name else f"studies.{name}.__main__"
+
+
+def get_field_docstrings(name):
+    """The text below every option in the source: {option: text}."""
+    (body,) = (
+        node.body
+        for node in ast.parse(source_of(name).read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name == "Arguments"
+    )
+    pairs = itertools.pairwise(body)
+    return {
+        field.target.id: text.value.value
+        for field, text in pairs
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
 
 
 def run(*arguments):
@@ -29,7 +54,11 @@ def test_help_explains_every_option(name):
     assert done.returncode == 0
     assert "--out" in done.stdout
     assert "--smoke" in done.stdout
-    assert len(done.stdout) > 600
+    fields = dataclasses.fields(importlib.import_module(module_of(name)).Arguments)
+    explained = get_field_docstrings(name)
+    for field in fields:
+        assert f"--{field.name.replace('_', '-')}" in done.stdout
+        assert len(explained.get(field.name, "").split()) >= 2, f"--{field.name} of {name} is not explained"
 
 
 @pytest.mark.slow
@@ -37,8 +66,11 @@ def test_help_explains_every_option(name):
 def test_smoke_leaves_a_complete_record(name, tmp_path):
     done = run(f"studies.{name}", "--smoke", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    record = json.loads((tmp_path / "record.json").read_text())
+    (path,) = tmp_path.glob("*record.json")  # of a training, with the network's name before it
+    record = json.loads(path.read_text(), parse_constant=pytest.fail)  # NaN and Infinity are no JSON
     assert record["study"] == name
+    words = shlex.split(record["command"])
+    assert words == ["python", "-m", f"studies.{name}", "--out", str(tmp_path), "--smoke"]
     assert record["arguments"]["smoke"] is True
     assert record["versions"]["odelab"]
     assert record["numbers"]
@@ -73,3 +105,50 @@ def test_an_argument_the_list_does_not_know_is_named():
     done = run("studies", "--nonsense")
     assert done.returncode == 2
     assert "--nonsense" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("cifar_tns", "--smoke", "--train", "--controllers", "constant", "mine"), "--controllers, --train"),
+        (("three_body", "--smoke", "--runs", "-1"), "--runs"),
+        (("three_body", "--runs", "-1"), "`--runs` must be at least 1"),
+        (("cifar_tns", "--dataset", "digits", "--controllers", "constant", "foo"), "(foo)"),
+        (("cifar_tns", "--dataset", "digits", "--seeds", "0", "77"), "(seed 77)"),
+        (("train", "--controller", "foo", "--dataset", "digits"), "'foo'"),
+        (("train", "--dataset", "digits", "--recipe", "nope"), "nope"),
+        (("train", "--dataset", "nope"), "nope"),
+        (("train", "--dataset", "digits", "--depth", "15"), "depth"),
+        (("train", "--dataset", "digits", "--precision", "float8"), "--precision"),
+        (("train", "--data-root", "/nowhere/at/all"), "`--data-root`"),
+        (("step_control", "--train", "--data-root", "/nowhere/at/all"), "`--data-root`"),
+        (("train", "--ship"), "`--queue`"),
+    ],
+)
+def test_what_cannot_be_done_ends_in_one_plain_line(arguments, words, tmp_path):
+    done = run(f"studies.{arguments[0]}", *arguments[1:], "--out", str(tmp_path / "out"))
+    assert done.returncode not in (0, 130)
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    command = [sys.executable, "-m", "studies.train", "--dataset", "digits", "--device", "cpu", "--out", str(tmp_path)]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not any(tmp_path.glob("*.resume")) and child.poll() is None:
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "Traceback" not in said
+    assert "1 epochs" in said or "epochs made is kept" in said
+    assert f"python -m studies.train --dataset digits --out {tmp_path} --device cpu" in said
+
+
+def test_waiting_threads_sleep_and_what_the_user_set_is_kept(monkeypatch):
+    look = "import os, studies; print(os.environ['OMP_WAIT_POLICY'], os.environ['KMP_BLOCKTIME'])"
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setenv("KMP_BLOCKTIME", "7")
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["PASSIVE", "7"]

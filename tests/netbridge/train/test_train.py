@@ -145,18 +145,6 @@ class TestWhatIsLeft:
         partly = nb.resnet(20, controller=nb.asr("se"), on=[1])
         assert described(partly)["controller"] == '{"module": "se", "name": "asr"}'
 
-    def test_curve(self, tmp_path):
-        from PIL import Image
-
-        from studies.lab.curve import draw
-
-        path = tmp_path / "se.safetensors"
-        runs.run(path)
-        picture, drawing = draw(path.with_suffix(".jsonl"))
-        pixels = torch.tensor(list(Image.open(picture).convert("L").resize((120, 40)).tobytes()))
-        assert len(pixels.unique()) > 10
-        assert "training loss" in drawing.read_text()
-
     def test_nan_stops_with_a_report(self, tmp_path):
         path = tmp_path / "se.safetensors"
         with pytest.raises(train.Diverged, match=r"epoch 1, step \d+ of 6, at learning rate .*lower rate"):
@@ -170,53 +158,3 @@ class TestWhatIsLeft:
         with pytest.raises(train.Diverged, match="no number any more in epoch 1"):
             runs.run(tmp_path / "a.safetensors", images=broken)
         assert not (tmp_path / "a.resume").exists()
-
-
-class TestCommand:
-    def test_names(self):
-        from studies.train import Arguments, named, stem
-
-        assert named("asr(se)") == nb.asr("se")
-        assert nb.resnet(14, controller=named('{"name": "stepnet", "inputs": "now"}')).config["controllers"][1] == {
-            "name": "stepnet",
-            "inputs": "now",
-        }
-        assert stem(Arguments(controller="asr(se)", seed=1)) == "resnet20-asr-se-seed1"
-        assert stem(Arguments(depth=14, width=8)) == "resnet14-width8-constant-seed0"
-        assert named("eca") == "eca"
-
-    def test_no_data_and_no_network_names_three_remedies(self, tmp_path, monkeypatch):
-        from netbridge.data import datasets as data
-        from studies.train import Arguments, main
-
-        origin = data.ORIGINS["cifar100"]
-        nowhere = dataclasses.replace(origin.archive, url="http://127.0.0.1:9/cifar-100-binary.tar.gz")
-        monkeypatch.setitem(data.ORIGINS, "cifar100", dataclasses.replace(origin, archive=nowhere))
-        monkeypatch.setattr(nb, "tune_allocator", lambda: True)  # for this process, not for all tests after it
-        with pytest.raises(SystemExit, match=r"(?s)1\. .*2\. put cifar-100-binary.*3\. use --dataset digits"):
-            main(Arguments(dataset="cifar100", data_root=tmp_path, out=tmp_path))
-
-    def test_one_network_and_the_queue(self, tmp_path, monkeypatch, capsys):
-        from netbridge.data import datasets as data
-        from studies import train as study
-
-        monkeypatch.setattr(nb, "tune_allocator", lambda: True)
-        monkeypatch.setattr(study, "SHIPPED", tmp_path)
-        few = runs.few()
-        monkeypatch.setattr(data, "load", lambda name, root=None: few)
-        monkeypatch.setattr(data, "default_root", lambda: tmp_path / "cache")
-        monkeypatch.setattr(study, "QUEUE", (("constant", 0), ("fca", 0), ("asr(se)", 1)))
-        monkeypatch.setattr(study, "SHAPES", {"digits": {"width": 4}})
-        arguments = study.Arguments(dataset="digits", depth=8, epochs=1, batch=16, queue="shipped", device="cpu")
-        study.main(arguments)
-        found = sorted(path.name for path in (tmp_path / "digits").glob("*.safetensors"))
-        assert found == ["resnet8-width4-asr-se-seed1.safetensors", "resnet8-width4-constant-seed0.safetensors"]
-        net = nb.load(tmp_path / "digits" / found[0])
-        assert (net.about["controller"], net.about["seed"], net.about["depth"]) == ("asr(se)", 1, 8)
-        assert net.config["widths"] == [4, 8, 16]
-        written = {path: path.stat().st_mtime_ns for path in (tmp_path / "digits").iterdir()}
-        study.main(arguments)
-        assert written == {path: path.stat().st_mtime_ns for path in (tmp_path / "digits").iterdir()}
-        study.main(dataclasses.replace(arguments, queue=None, out=tmp_path / "own"))
-        assert (tmp_path / "own" / "resnet8-constant-seed0.png").stat().st_size > 5000
-        assert "% on the test set" in capsys.readouterr().out

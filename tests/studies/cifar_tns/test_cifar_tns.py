@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import dataclasses
+import html
 import io
 import json
 import shlex
@@ -19,10 +20,11 @@ from matplotlib.image import imread
 import netbridge as nb
 from netbridge import data as datasets
 from studies.cifar_tns import __main__ as cifar_tns
-from studies.cifar_tns.findings import Finding
 from studies.lab.images import images_or_fallback
 from studies.lab.measure import KINDS, READINGS
-from studies.lab.statistics import SUPPORTED
+from studies.lab.page import Page
+from studies.lab.results import as_json
+from studies.lab.statistics import SUPPORTED, Finding
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr")
@@ -74,7 +76,7 @@ def test_the_fallback_is_said_first(run):
 
 def test_with_data_there_is_no_notice():
     data, notice, arguments = images_or_fallback(
-        "studies.cifar_tns", cifar_tns.Arguments(dataset="digits", fallback="digits"), "shows", cifar_tns.no_networks
+        "cifar_tns", cifar_tns.Arguments(dataset="digits", fallback="digits"), "shows", cifar_tns.no_networks
     )
     assert data.name == "digits"
     assert notice == ""
@@ -134,7 +136,7 @@ def test_tables_are_there_as_markdown_and_csv(run):
     assert rows[0]["standard deviation"] == "0.14"
 
 
-class Page(HTMLParser):
+class Tags(HTMLParser):
     """The addresses and tags of a page."""
 
     def __init__(self, text):
@@ -150,7 +152,7 @@ class Page(HTMLParser):
 def test_the_report_holds_everything_itself(run):
     out, _ = run
     text = (out / "report.html").read_text()
-    page = Page(text)
+    page = Tags(text)
     assert not {"script", "link", "iframe", "object"} & set(page.tags)
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
     assert "url(" not in text
@@ -164,23 +166,26 @@ def test_the_report_holds_everything_itself(run):
 def test_the_command_in_the_report_repeats_the_run(run):
     out, _ = run
     record = json.loads((out / "record.json").read_text())
-    words = shlex.split(record["numbers"]["command"])
+    words = shlex.split(record["command"])
     assert words[:3] == ["python", "-m", "studies.cifar_tns"]
     again = tyro.cli(cifar_tns.Arguments, args=words[3:])
     for field in dataclasses.fields(again):
-        if field.name != "out":
-            assert cifar_tns.plain(getattr(again, field.name)) == record["arguments"][field.name]
-    assert "python -m studies.cifar_tns" in (out / "report.html").read_text()
+        assert as_json(getattr(again, field.name)) == record["arguments"][field.name]
+    for report in ("report.html", "report.md"):
+        assert record["command"] in html.unescape((out / report).read_text())
 
 
-def test_a_finding_is_escaped():
-    from studies.lab.page import Report
-
-    report = Report("a < b", "", "")
-    report.finding(Finding("x & y", "<b>", SUPPORTED, "1 < 2"))
-    assert "x &amp; y" in report.parts[-1]
-    assert "&lt;b&gt;" in report.parts[-1]
-    assert "<h1>a &lt; b</h1>" in report.parts[0]
+def test_words_are_escaped_and_what_is_no_number_is_null(tmp_path):
+    page = Page("cifar_tns", cifar_tns.Arguments(out=tmp_path), "a < b")
+    page.findings([Finding("x & y", "<b>", SUPPORTED, "1 < 2")])
+    page.table("odd", [{"|Q|": float("nan"), "<i>": float("inf")}], "A table", printed=False)
+    page.close()
+    text = (tmp_path / "report.html").read_text()
+    for words in ("x &amp; y", "&lt;b&gt;", "<h1>a &lt; b</h1>", "<th>&lt;i&gt;</th>"):
+        assert words in text
+    assert "| \\|Q\\| | <i> |\n|---|---|\n| nan | inf |\n" in (tmp_path / "odd.md").read_text()
+    record = json.loads((tmp_path / "record.json").read_text(), parse_constant=pytest.fail)
+    assert record["numbers"]["odd"] == [{"|Q|": None, "<i>": None}]
 
 
 def test_the_report_opens_in_a_browser_and_shows_every_figure(run, tmp_path):

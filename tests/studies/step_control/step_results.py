@@ -3,8 +3,8 @@
 import json
 
 from studies.step_control import __main__ as step_control
-from studies.step_control import results as results
-from studies.step_control.plan import Plan
+from studies.step_control import results
+from studies.step_control.design import Plan
 
 
 def plan_of(out, **given):

@@ -11,13 +11,11 @@ from scipy import stats
 
 from netbridge import data as datasets
 from netbridge.train.recipes import recipe
+from studies.lab import jobs
 from studies.lab.images import images_or_fallback
-from studies.lab.seeds import against, spread
-from studies.lab.statistics import LEVEL, Estimate
+from studies.lab.statistics import LEVEL, Estimate, against, spread
 from studies.step_control import __main__ as step_control
-from studies.step_control import results as results
-from studies.step_control import runs as runs
-from studies.step_control import training as _step_training
+from studies.step_control import design, results
 from studies.step_control.figures import LOOKS, MARKS, ablation_figure, nsi_figure, placement_figure
 from studies.step_control.findings import noise
 from studies.step_control.tables import PAPER
@@ -28,7 +26,7 @@ REAL_LOAD = datasets.load
 # What it says and shows.
 
 RIGHT = {
-    name: 1000 + 40 * k for k, name in enumerate(reversed(runs.CELLS))
+    name: 1000 + 40 * k for k, name in enumerate(reversed(design.CELLS))
 }  # test errors of 10,000: plain has the most
 
 
@@ -40,8 +38,8 @@ def filled(out, errors, **given):
             run = plan.cell(name, seed)
             result = dataclasses.replace(made_up(run, count + 4 * seed), test_images=10_000)
             results.write(result, plan.own / f"{run.stem}.json")
-        for place, name in enumerate((runs.STIFFEST, runs.RANDOM, runs.LEAST, runs.ALL)):
-            (run,) = plan.tickets(runs.EVERY, name, seed)
+        for place, name in enumerate((design.STIFFEST, design.RANDOM, design.LEAST, design.ALL)):
+            (run,) = plan.tickets(design.EVERY, name, seed)
             result = dataclasses.replace(made_up(run, 900 + 40 * place + 4 * seed), test_images=10_000)
             results.write(result, plan.own / f"{run.stem}.json")
 
@@ -63,24 +61,26 @@ def shown(tmp_path_factory):
 def test_the_tables_hold_the_known_numbers(shown):
     _, numbers = shown
     rows = {row["step size"]: row for row in numbers["table4"]}
-    assert list(rows) == list(runs.CELLS)
-    assert rows[runs.PLAIN]["accuracy (%)"] == f"{100 - (RIGHT[runs.PLAIN] + 2) / 100:.2f}"
-    assert rows[runs.PLAIN]["standard deviation"] == f"{0.04 / np.sqrt(2):.2f}"
-    gain = (RIGHT[runs.PLAIN] - RIGHT[runs.OURS]) / 100
-    assert rows[runs.OURS]["gain over plain [95 %]"].startswith(f"{gain:+.2f} [")
-    assert rows[runs.OURS]["gain over SE [95 %]"].startswith(f"{(RIGHT[runs.SE] - RIGHT[runs.OURS]) / 100:+.2f} [")
-    assert rows[runs.OURS]["paper, CIFAR-10 (%)"] == "95.14 ± 0.24"
-    assert rows[runs.OURS]["paper's gain"] == "+1.79"
-    assert rows[runs.OURS]["on blocks"] == "1 3 5"
+    assert list(rows) == list(design.CELLS)
+    assert rows[design.PLAIN]["accuracy (%)"] == f"{100 - (RIGHT[design.PLAIN] + 2) / 100:.2f}"
+    assert rows[design.PLAIN]["standard deviation"] == f"{0.04 / np.sqrt(2):.2f}"
+    gain = (RIGHT[design.PLAIN] - RIGHT[design.OURS]) / 100
+    assert rows[design.OURS]["gain over plain [95 %]"].startswith(f"{gain:+.2f} [")
+    assert rows[design.OURS]["gain over SE [95 %]"].startswith(
+        f"{(RIGHT[design.SE] - RIGHT[design.OURS]) / 100:+.2f} ["
+    )
+    assert rows[design.OURS]["paper, CIFAR-10 (%)"] == "95.14 ± 0.24"
+    assert rows[design.OURS]["paper's gain"] == "+1.79"
+    assert rows[design.OURS]["on blocks"] == "1 3 5"
     tickets = {row["controllers on"]: row for row in numbers["tickets_every"]}
-    assert tickets[runs.STIFFEST]["blocks, by seed"] == "0 2"
-    assert tickets[runs.RANDOM]["beyond the stiffest [95 %]"].startswith("-0.40 [")
-    assert tickets[runs.STIFFEST]["gain over none [95 %]"].startswith(f"{(RIGHT[runs.PLAIN] - 900) / 100:+.2f} [")
+    assert tickets[design.STIFFEST]["blocks, by seed"] == "0 2"
+    assert tickets[design.RANDOM]["beyond the stiffest [95 %]"].startswith("-0.40 [")
+    assert tickets[design.STIFFEST]["gain over none [95 %]"].startswith(f"{(RIGHT[design.PLAIN] - 900) / 100:+.2f} [")
     held = {row["block"]: row["in the tickets"] for row in numbers["nsi_every"] if row["seed"] == 0}
-    assert [block for block, where in held.items() if runs.STIFFEST in where] == [0, 2]
+    assert [block for block, where in held.items() if design.STIFFEST in where] == [0, 2]
     assert numbers["missing"] == []
     files = {row["file"] for row in numbers["networks"]}
-    assert len(files) == len(numbers["networks"]) == 2 * (len(runs.CELLS) + 4)
+    assert len(files) == len(numbers["networks"]) == 2 * (len(design.CELLS) + 4)
 
 
 def test_the_verdicts_follow_the_numbers(shown):
@@ -100,16 +100,18 @@ def test_what_the_few_may_lose_is_the_upper_end(tmp_path):
     """All blocks 0.1 points better than the stiffest, with a spread of seeds that hides it."""
     plan = plan_of(tmp_path, blocks="every", part="ticket")
     for seed in (0, 1):
-        for name, errors in ((runs.NONE, 1100), (runs.STIFFEST, 1000), (runs.ALL, 990)):
-            planned = plan.cell(runs.PLAIN, seed) if name == runs.NONE else plan.ticket(runs.EVERY, name, seed)
+        for name, errors in ((design.NONE, 1100), (design.STIFFEST, 1000), (design.ALL, 990)):
+            planned = plan.cell(design.PLAIN, seed) if name == design.NONE else plan.ticket(design.EVERY, name, seed)
             result = dataclasses.replace(made_up(planned, errors + 40 * seed), test_images=10_000)
             results.write(result, plan.own / f"{planned.stem}.json")
     numbers = record_of(tmp_path, blocks="every", part="ticket")
     (found,) = (one for one in numbers["findings"] if "as well as all" in one["claim"])
     assert found["verdict"] == "undecided"
-    estimate = against(runs.STIFFEST, {runs.STIFFEST: [90.0, 89.6], runs.NONE: [89.0, 88.6], runs.ALL: [90.1, 89.7]})
-    assert estimate[runs.ALL].low < 0 < estimate[runs.ALL].high
-    assert f"may lose up to {estimate[runs.ALL].high:.2f} points" in found["words"]
+    estimate = against(
+        design.STIFFEST, {design.STIFFEST: [90.0, 89.6], design.NONE: [89.0, 88.6], design.ALL: [90.1, 89.7]}
+    )
+    assert estimate[design.ALL].low < 0 < estimate[design.ALL].high
+    assert f"may lose up to {estimate[design.ALL].high:.2f} points" in found["words"]
     assert "within the noise of the seeds" in found["words"]
 
 
@@ -123,12 +125,12 @@ def test_the_papers_column_is_table_4s():
     """Typed from the paper a second time."""
     told = {name: columns["cifar10"][0] for name, columns in PAPER.items()}
     assert told == {
-        runs.PLAIN: 93.35,
-        runs.SE: 94.26,
+        design.PLAIN: 93.35,
+        design.SE: 94.26,
         "F(x_t)": 94.59,
         "F(x_{t+1})": 94.32,
         "F(x_{t+1} - x_t)": 94.69,
-        runs.OURS: 95.14,
+        design.OURS: 95.14,
         "Adaptor a": 94.39,
         "Adaptor b": 94.05,
         "Adaptor c": 94.19,
@@ -137,7 +139,7 @@ def test_the_papers_column_is_table_4s():
 
 
 def test_differences_below_the_noise_decide_nothing(tmp_path):
-    filled(tmp_path, {name: 1000 + k % 2 for k, name in enumerate(runs.CELLS)})
+    filled(tmp_path, {name: 1000 + k % 2 for k, name in enumerate(design.CELLS)})
     findings = record_of(tmp_path, part="ablation")["findings"]
     assert {one["verdict"] for one in findings} == {"undecided"}
     assert all("within the noise of the seeds" in one["words"] for one in findings)
@@ -155,7 +157,7 @@ def test_what_is_missing_is_said_and_the_rest_is_shown(tmp_path, capsys):
     filled(tmp_path, RIGHT, seeds=(1,))
     numbers = record_of(tmp_path, blocks="every")
     assert "plain (seed 1)" in numbers["missing"]
-    assert f"every block, {runs.STIFFEST} (seed 1)" in numbers["missing"]  # its blocks are not even known
+    assert f"every block, {design.STIFFEST} (seed 1)" in numbers["missing"]  # its blocks are not even known
     assert capsys.readouterr().out.startswith("Not there yet")
     assert "Not there yet" in (tmp_path / "report.md").read_text()
 
@@ -163,9 +165,9 @@ def test_what_is_missing_is_said_and_the_rest_is_shown(tmp_path, capsys):
 def test_what_diverged_is_said_as_such_and_ends_with_an_error(tmp_path, capsys):
     filled(tmp_path, RIGHT, seeds=(1,))
     plan = plan_of(tmp_path, seeds=(1,), blocks="every")
-    run = plan.cell(runs.SE, 0)
+    run = plan.cell(design.SE, 0)
     (plan.own / f"{run.stem}.json").unlink()
-    results.note_divergence(run, plan.own, "the loss is no number any more")
+    jobs.note_divergence(run, plan.own, "the loss is no number any more")
     with pytest.raises(SystemExit) as stopped:
         record_of(tmp_path, seeds=(1,), blocks="every")
     assert stopped.value.code == 1
@@ -179,11 +181,11 @@ def test_what_diverged_is_said_as_such_and_ends_with_an_error(tmp_path, capsys):
 
 def test_random_blocks_that_are_the_stiffest_are_named(tmp_path):
     plan = plan_of(tmp_path, seeds=(1,), blocks="every")
-    random = runs.drawn(range(6), 2, 0, 1)[0]
+    random = design.drawn(range(6), 2, 0, 1)[0]
     nsi = tuple(9.0 if block in random else 1.0 for block in range(6))
-    plain = plan.cell(runs.PLAIN, 0)
+    plain = plan.cell(design.PLAIN, 0)
     results.write(made_up(plain, nsi=nsi), plan.own / f"{plain.stem}.json")
-    stiffest, least = (plan.ticket(runs.EVERY, name, 0) for name in (runs.STIFFEST, runs.LEAST))
+    stiffest, least = (plan.ticket(design.EVERY, name, 0) for name in (design.STIFFEST, design.LEAST))
     for run in (stiffest, least):
         results.write(made_up(run), plan.own / f"{run.stem}.json")
     (found,) = (
@@ -213,7 +215,7 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
 def test_marks_stand_at_the_accuracies_and_squares_on_the_blocks(tmp_path):
     filled(tmp_path, RIGHT)
     plan = plan_of(tmp_path, blocks="every")
-    cells, tickets = plan.cells(), plan.placements(runs.EVERY)
+    cells, tickets = plan.cells(), plan.placements(design.EVERY)
     for drawing, rows in ((ablation_figure(cells, "cifar10"), cells), (placement_figure(tickets), tickets)):
         lines = [line for line in drawing.axes[0].lines if line.get_marker() in MARKS]
         drawn = sorted(float(x) for line in lines for x in line.get_xdata())
@@ -241,15 +243,15 @@ def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship
         results.write(result, destination / f"{run.stem}.json")
         return result
 
-    monkeypatch.setattr(_step_training, "carry_out", pretended)
-    asked = {"part": "ablation", "only": (runs.SE,), "seeds": (1,), "train": True, "ship": ship, "own": own}
+    monkeypatch.setattr(results, "carry_out", pretended)
+    asked = {"part": "ablation", "only": (design.SE,), "seeds": (1,), "train": True, "ship": ship, "own": own}
     record_of(out, **asked)
     assert len(trained) == 2
     assert len(list(shipped.glob("*.json"))) == (2 if ship else 0)
     assert len(list((out / "runs").glob("*.json"))) == (0 if ship else 2)
     record_of(tmp_path / "elsewhere", **asked)  # finds what was shipped, unless it is to be left aside
     assert len(trained) == (2 if ship else 4)
-    results.write(made_up(plan_of(out, only=(runs.SE,)).cell(runs.SE, 0)), shipped / f"{trained[-1]}.json")
+    results.write(made_up(plan_of(out, only=(design.SE,)).cell(design.SE, 0)), shipped / f"{trained[-1]}.json")
     record_of(tmp_path / "third", **{**asked, "ship": False})
     assert len(trained) == (2 if ship else 6 if own else 5)
 
@@ -266,7 +268,7 @@ def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship
         ({"depth": 8, "blocks": "counted"}, "`--depth` = 8"),
         ({"images": 2000, "train": True}, "`--images` must be at most 1297"),
         ({"draws": 16, "blocks": "every"}, "15 different tickets of 2 among 6 blocks"),
-        ({"part": "ticket", "only": (runs.SE,)}, "`--only` with `--part ticket` knows stiffest"),
+        ({"part": "ticket", "only": (design.SE,)}, "`--only` with `--part ticket` knows stiffest"),
         ({"own": True, "ship": True}, "`--ship`"),
         ({"depth": 15}, "depth"),
         ({"epochs": 0}, "`epochs` must be at least 1"),
@@ -284,7 +286,7 @@ def test_the_full_scale_is_the_papers(tmp_path):
     plan = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None, full=True)
     assert (plan.scale.depth, plan.scale.blocks, plan.scale.recipe) == (164, 54, recipe("paper"))
     assert plan.arguments.seeds == (0, 1, 2, 3, 4)
-    assert plan.few(runs.EVERY) == 5  # one block in ten
+    assert plan.few(design.EVERY) == 5  # one block in ten
     stl10 = plan_of(tmp_path, dataset="stl10", epochs=None, images=None, full=True)
     assert stl10.scale.recipe == recipe("paper-stl10")
     small = plan_of(tmp_path, dataset="cifar10", epochs=None, images=None)

@@ -13,10 +13,9 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import loop as train
 from netbridge.train.journal import Journal
+from studies.lab import jobs
 from studies.lab.measure import prepared
-from studies.step_control import results as results
-from studies.step_control import runs as runs
-from studies.step_control import training as training
+from studies.step_control import design, results
 from tests.studies.step_control.step_results import made_up, plan_of
 
 
@@ -32,10 +31,11 @@ def test_one_seed_comes_after_the_other_the_plain_network_first(tmp_path):
 def trainings(monkeypatch):
     """Every training that begins or goes on, by the name of its file."""
     seen, real = [], train.train
-    monkeypatch.setattr(training, "TRACED", 100)
+    monkeypatch.setattr(results, "TRACED", 100)
 
     def counted(*arguments, **more):
-        seen.append(arguments[4].stem)
+        if not arguments[4].is_file():  # what is finished is only read
+            seen.append(arguments[4].stem)
         return real(*arguments, **more, quiet=True)
 
     monkeypatch.setattr(train, "train", counted)
@@ -44,13 +44,15 @@ def trainings(monkeypatch):
 
 def small(out, **more):
     """Two networks of a few steps."""
-    return plan_of(out, seeds=(1,), only=(runs.STIFFEST,), part="ticket", blocks="every", **more)
+    return plan_of(out, seeds=(1,), only=(design.STIFFEST,), part="ticket", blocks="every", **more)
 
 
 def work(plan, keep=False):
     data = datasets.load("digits")
     data = dataclasses.replace(data, test_images=data.test_images[:100], test_labels=data.test_labels[:100])
-    return training.work_off(plan.queue, plan.find, data, plan.own, plan.own, "cpu", keep, say=lambda line: None)
+    more = (data, plan.own, plan.own, "cpu", keep)
+    carry_out = lambda run: results.carry_out(run, *more)  # noqa: E731
+    return jobs.work_off(plan.queue, plan.find, carry_out, plan.own, say=lambda line: None)
 
 
 def comparable(plan):
@@ -85,8 +87,8 @@ def test_a_kill_in_between_changes_nothing_and_no_network_is_trained_twice(tmp_p
     assert work(halved) == []
     assert epochs == [1, 2, 1, 2]  # no epoch twice
     assert comparable(halved) == comparable(whole)
-    stiffest = whole.ticket(runs.EVERY, runs.STIFFEST, 0)
-    nsi = np.array(whole.find(whole.cell(runs.PLAIN, 0)).nsi)
+    stiffest = whole.ticket(design.EVERY, design.STIFFEST, 0)
+    nsi = np.array(whole.find(whole.cell(design.PLAIN, 0)).nsi)
     assert sorted(np.argsort(nsi)[-2:].tolist()) == stiffest.acting
 
     del trainings[:]
@@ -109,7 +111,7 @@ def test_finished_but_not_written_down_is_not_trained_again(tmp_path, trainings,
 
 def test_a_network_somebody_is_at_is_passed_over(tmp_path, trainings):
     plan = small(tmp_path)
-    plain = plan.cell(runs.PLAIN, 0)
+    plain = plan.cell(design.PLAIN, 0)
     plan.own.mkdir(parents=True)
     with filelock.FileLock(plan.own / f"{plain.stem}.lock"):
         assert work(plan) == []
@@ -126,7 +128,7 @@ def test_two_workers_share_the_queue(tmp_path, monkeypatch):
         results.write(result, destination / f"{run.stem}.json")
         return result
 
-    monkeypatch.setattr(training, "carry_out", pretended)
+    monkeypatch.setattr(results, "carry_out", pretended)
     workers = [threading.Thread(target=work, args=(plan,)) for _ in range(2)]
     for worker in workers:
         worker.start()
@@ -148,13 +150,13 @@ def test_a_training_that_diverges_does_not_stop_the_others(tmp_path, monkeypatch
         results.write(result, destination / f"{run.stem}.json")
         return result
 
-    monkeypatch.setattr(training, "carry_out", pretended)
-    diverged = plan.cell(runs.SE, 0)
+    monkeypatch.setattr(results, "carry_out", pretended)
+    diverged = plan.cell(design.SE, 0)
     assert work(plan) == [diverged.stem]
-    assert len(tried) == len(set(tried)) == len(runs.CELLS)
+    assert len(tried) == len(set(tried)) == len(design.CELLS)
     assert plan.divergence(diverged) == "the loss is no number any more"
     assert work(plan) == [diverged.stem]
-    assert len(tried) == len(runs.CELLS)  # it would diverge again
+    assert len(tried) == len(design.CELLS)  # it would diverge again
     (plan.own / f"{diverged.stem}.diverged.txt").unlink()
     work(plan)
     assert tried.count(diverged.stem) == 2
@@ -162,34 +164,34 @@ def test_a_training_that_diverges_does_not_stop_the_others(tmp_path, monkeypatch
 
 def test_a_result_that_cannot_be_found_again_ends_the_work(tmp_path, monkeypatch):
     plan = plan_of(tmp_path, seeds=(1,), part="ablation")
-    monkeypatch.setattr(training, "carry_out", lambda run, *rest: made_up(run))
+    monkeypatch.setattr(results, "carry_out", lambda run, *rest: made_up(run))
     with pytest.raises(RuntimeError, match="not found again"):
         work(plan)
 
 
 def test_what_another_has_finished_meanwhile_is_not_trained(tmp_path, monkeypatch):
     """Between the look and the lock: the other process's result is there, its lock is gone."""
-    plan, looks = plan_of(tmp_path, seeds=(1,), part="ablation", only=(runs.SE,)), []
+    plan, looks = plan_of(tmp_path, seeds=(1,), part="ablation", only=(design.SE,)), []
     wanted = {run.stem for run in plan.queue()}
 
     def find(run):
         looks.append(run.stem)
         return made_up(run) if looks.count(run.stem) > 1 else None
 
-    monkeypatch.setattr(training, "carry_out", lambda run, *rest: pytest.fail(f"{run.stem} is trained again"))
-    data = datasets.load("digits")
-    assert training.work_off(plan.queue, find, data, plan.own, plan.own, say=lambda line: None) == []
+    monkeypatch.setattr(results, "carry_out", lambda run, *rest: pytest.fail(f"{run.stem} is trained again"))
+    carry_out = results.carry_out
+    assert jobs.work_off(plan.queue, find, carry_out, plan.own, say=lambda line: None) == []
     assert set(looks) == wanted
 
 
 def test_what_is_written_down_is_what_the_network_is_and_does(tmp_path, trainings, monkeypatch):
     """Seed, blocks and images reach the training; errors, loss and stiffness are the finished network's own."""
-    scale = runs.Scale("digits", 14, plan_of(tmp_path).scale.recipe, 192)
-    run = runs.run(scale, "se", 1, on=[1, 3])
+    scale = design.Scale("digits", 14, plan_of(tmp_path).scale.recipe, 192)
+    run = design.run(scale, "se", 1, on=[1, 3])
     data = datasets.load("digits")
     given, real = [], train.train
     monkeypatch.setattr(train, "train", lambda *arguments, **more: given.append(arguments) or real(*arguments, **more))
-    result = training.carry_out(run, data, tmp_path, tmp_path, "cpu", keep=True)
+    result = results.carry_out(run, data, tmp_path, tmp_path, "cpu", keep=True)
 
     ((fresh, some, recipe, seed, *_),) = given
     assert (recipe, seed) == (scale.recipe, 1)
@@ -230,6 +232,6 @@ def test_the_seed_decides_the_first_weights(tmp_path, trainings, monkeypatch):
     monkeypatch.setattr(train, "train", untrained)
     for seed in (0, 1, 1):
         with pytest.raises(train.Diverged):
-            training.carry_out(runs.run(scale, "se", seed), datasets.load("digits"), tmp_path, tmp_path, "cpu")
+            results.carry_out(design.run(scale, "se", seed), datasets.load("digits"), tmp_path, tmp_path, "cpu")
     assert torch.equal(first[1], first[2])
     assert not torch.equal(first[0], first[1])

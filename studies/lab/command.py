@@ -1,0 +1,66 @@
+"""How a study is started from the command line, how it ends, and the command that repeats a run."""
+
+import contextlib
+import dataclasses
+import shlex
+import sys
+
+import tyro
+
+ALWAYS = ("smoke", "out", "device", "threads", "data_root")  # options that --smoke leaves to the user
+
+
+def start(main, arguments_type, study: str, doc: str) -> None:
+    """Read the command line into `arguments_type` and call `main` with it.
+
+    Ctrl-C and options that --smoke would ignore end the process with one line and a code that is not zero.
+    """
+    arguments = tyro.cli(arguments_type, prog=f"python -m studies.{study}", description=doc)
+    ignored = [flag for name, flag, _ in changed(arguments) if name not in ALWAYS]
+    if arguments.smoke and ignored:
+        raise SystemExit(f"studies.{study}: `--smoke` chooses its own sizes and would ignore {', '.join(ignored)}.")
+    try:
+        main(arguments)
+    except KeyboardInterrupt as stop:  # a training says in its text what is kept
+        words = f"{str(stop) or 'stopped.'} Start again with: {command(study, arguments)}"
+        print(f"\nstudies.{study}: {words}", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def command(study: str, arguments) -> str:
+    """What to type to repeat a run, quoted for a shell: every option whose value is not the default."""
+    words = ["python", "-m", f"studies.{study}"]
+    for name, flag, value in changed(arguments):
+        if arguments.smoke and name not in ALWAYS:  # --smoke has chosen these values
+            continue
+        words.append(flag)
+        if not isinstance(value, bool):
+            words += [str(part) for part in (value if isinstance(value, tuple) else (value,))]
+    return shlex.join(words)
+
+
+def changed(arguments) -> list[tuple[str, str, object]]:
+    """The name, the flag and the value of every option that is not at its default."""
+    values = {field.name: (getattr(arguments, field.name), field.default) for field in dataclasses.fields(arguments)}
+    return [
+        (name, f"--{'no-' if value is False else ''}{name.replace('_', '-')}", value)
+        for name, (value, default) in values.items()
+        if value != default
+    ]
+
+
+def require_at_least(least, arguments, *names: str) -> None:
+    """End the study where an option is below its least sensible value; an option that is None is not given."""
+    for name in names:
+        value = getattr(arguments, name)
+        if value is not None and value < least:
+            raise SystemExit(f"`--{name.replace('_', '-')}` must be at least {least}, got {value}.")
+
+
+@contextlib.contextmanager
+def plain_errors(study: str):
+    """Within, a wrong value that `odelab` or `netbridge` refuses ends the study with the text of the error alone."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError) as error:
+        raise SystemExit(f"studies.{study}: {error}") from None

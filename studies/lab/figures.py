@@ -1,0 +1,84 @@
+"""What figures of several studies share: looks of networks, panels, a table drawn as a heat map, the learning curve."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from odelab.plot import style
+from studies.lab.networks import groups
+
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+
+
+def looks(subjects) -> dict[str, tuple[str, str]]:
+    """A colour and a mark per name of a network; constant step sizes are black."""
+    colours = [*(c for c in style.COLOURS if c != "#000000"), "#6A3D9A"]
+    found, used = {}, 0
+    for name in groups(subjects):
+        if name.split(",")[0] == "constant" and "#000000" not in [colour for colour, _ in found.values()]:
+            found[name] = "#000000", MARKS[0]
+        else:
+            found[name] = colours[used % len(colours)], MARKS[(used + 1) % len(MARKS)]
+            used += 1
+    return found
+
+
+def panels(count: int, columns: int = 3, height: float = 1.75, extra: float = 0.6, **options):
+    """A figure of `count` panels, `columns` in a row, `height` inches each; `filled` blanks the panels left over."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    return style.figure(rows, columns, height=height * rows + extra, **options)
+
+
+def filled(axes, count: int) -> list:
+    """The first `count` axes; the others are made invisible."""
+    flat = list(axes.flat)
+    for axis in flat[count:]:
+        axis.set_axis_off()
+    return flat[:count]
+
+
+def bottom(axes, count: int) -> list:
+    """The lowest axis in use of each column."""
+    return [list(axes.flat)[i] for i in range(count) if i + axes.shape[1] >= count]
+
+
+def heat_map(table, rows: list[str], columns: list[str], label: str, title: str = "", numbers: bool = True):
+    """Correlations between -1 and 1 as colours, with their numbers in the cells; a dot stands for NaN."""
+    with style.figure(height=0.25 * len(rows) + 1.5) as (drawing, axes):
+        plane = axes[0, 0]
+        image = plane.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+        for (i, j), value in np.ndenumerate(table) if numbers else ():
+            word = "·" if np.isnan(value) else f"{value:+.2f}"
+            colour = "white" if abs(value) > 0.65 else "black"
+            plane.text(j, i, word, ha="center", va="center", fontsize=7 if len(columns) <= 12 else 5, color=colour)
+        plane.set_xticks(range(len(columns)), columns)
+        plane.set_yticks(range(len(rows)), rows)
+        plane.grid(False)
+        plane.spines[:].set_visible(False)
+        plane.tick_params(length=0)
+        plane.set_title(title, loc="left")
+        drawing.colorbar(image, ax=plane, label=label)
+    return drawing
+
+
+def learning_curve(log: Path) -> list[Path]:
+    """Loss, error rates and learning rate over the epochs of a training log, beside the log as PNG and SVG."""
+    head, *records = [json.loads(line) for line in log.read_text().splitlines()]
+    records = [record for record in records if "loss" in record]
+    epochs = [record["epoch"] for record in records]
+    with style.figure(1, 3, height=2.4) as (drawing, axes):
+        loss, error, rate = axes[0]
+        loss.plot(epochs, [record["loss"] for record in records], "o-", markersize=2.5)
+        loss.set(xlabel="epoch", title="training loss", yscale="log")
+        for kind, look in (("train", "-"), ("test", "o-")):
+            shown = [record for record in records if f"{kind}_accuracy" in record]
+            errors = [100 - 100 * record[f"{kind}_accuracy"] for record in shown]
+            error.plot([record["epoch"] for record in shown], errors, look, markersize=2.5, label=kind)
+        error.set(xlabel="epoch", title="errors, %", ylim=(0, None))
+        error.legend()
+        rate.plot(epochs, [record["rate"] for record in records], color=style.COLOURS[2])
+        rate.set(xlabel="epoch", title="learning rate", ylim=(0, None))
+        drawing.suptitle(f"{head.get('controller', 'network')}, seed {head['seed']}, {head['dataset']}", fontsize=9)
+    return style.save(drawing, log.with_suffix(""))

@@ -1,0 +1,166 @@
+"""Networks to train: what determines one, a queue that several processes share, and what is trained already."""
+
+import contextlib
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import filelock
+import torch
+
+import netbridge as nb
+from netbridge.files import whole
+from netbridge.train import loop, recipes
+from studies.lab.command import plain_errors
+
+ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One network to train; the fields are everything that determines what it becomes.
+
+    dataset     name of the data set
+    controller  a controller as text (see `spec_of_text`) or as `nb.resnet` takes it
+    seed        of the first weights and of the order of the images
+    recipe      a `netbridge.train.recipes.Recipe`
+    depth       number of layers, default 20
+    width       channels of the first stage, default 16; each further stage has twice as many
+    on          numbers of the blocks that get the controller; None for all
+    images      train on the first so many images; None for all
+    """
+
+    dataset: str
+    controller: str | dict
+    seed: int
+    recipe: recipes.Recipe
+    depth: int = 20
+    width: int = 16
+    on: tuple[int, ...] | None = None
+    images: int | None = None
+
+    @property
+    def label(self) -> str:
+        return self.controller if isinstance(self.controller, str) else json.dumps(self.controller, sort_keys=True)
+
+    @property
+    def stem(self) -> str:
+        """A file name: asr(se) becomes asr-se; a width is named where it is not the papers'."""
+        controller = re.sub(r"\W+", "-", self.label).strip("-")
+        width = "" if self.width == 16 else f"-width{self.width}"
+        return f"resnet{self.depth}{width}-{controller}-seed{self.seed}"
+
+    def network(self, classes: int) -> nb.Network:
+        """The untrained network, its weights drawn from the seed."""
+        torch.manual_seed(self.seed)
+        widths = None if self.width == 16 else [self.width * factor for factor in (1, 2, 4)]
+        return nb.resnet(self.depth, classes, spec_of_text(self.controller), on=self.on, widths=widths)
+
+
+def spec_of_text(text):
+    """What `nb.resnet` takes as controller, from se, asr(se), ASR(SE) or JSON such as {"name": "stepnet", ...}."""
+    if not isinstance(text, str):
+        return text
+    if text.startswith("{"):
+        return json.loads(text)
+    text = text if text in nb.controllers() else text.lower()
+    match = re.fullmatch(r"asr\((\w+)\)", text)
+    return nb.asr(match[1]) if match else text
+
+
+def recipe_of(name: str, dataset: str, precision: str = "auto", **changes) -> recipes.Recipe:
+    """The recipe `name`, which on the digits is `digits` where it says `short`, with the changes that are not None."""
+    if precision not in ("auto", "float32"):
+        raise ValueError(f"`--precision` must be auto or float32, got {precision!r}.")
+    name = "digits" if (name, dataset) == ("short", "digits") else name
+    changes = {key: value for key, value in changes.items() if value is not None}
+    return recipes.recipe(name, **changes | ({"bfloat16": False} if precision == "float32" else {}))
+
+
+def same_recipe(record: dict, recipe) -> bool:
+    """Is this the recipe of a log? Fields that recipes have gained since then are at their defaults."""
+    now = json.loads(json.dumps(recipe.as_json()))
+    gained = [field for field in dataclasses.fields(recipe) if field.name not in {*record, *ASIDE}]
+    kept = {key: value for key, value in record.items() if key not in ASIDE}
+    return all(getattr(recipe, field.name) == field.default for field in gained) and all(
+        now.get(key) == value for key, value in kept.items()
+    )
+
+
+def train(job: Job, data, path: Path, study: str, device=None, compiled: bool = False) -> nb.Network:
+    """The network of a job: trained here, or further where a run was interrupted, or read from `path` if finished.
+
+    A `path` that holds anything but this job ends the study with one line that says what differs.
+    """
+    with plain_errors(study):
+        net = job.network(len(data.names))
+        if job.images is not None:
+            some = {part: getattr(data, part)[: job.images] for part in ("train_images", "train_labels")}
+            data = dataclasses.replace(data, **some)
+        about = {"controller": job.label, "depth": job.depth}
+        return loop.train(net, data, job.recipe, job.seed, path, about, device, compiled=compiled)
+
+
+def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, compiled=False, locks=None) -> list[str]:
+    """The networks of all jobs in `folder`, as `work_off` does it; what lies there already is checked first."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def place(job):
+        return folder / f"{job.stem}.safetensors"
+
+    def carry_out(job):
+        net = train(job, data, place(job), study, device, compiled)
+        return f"{100 * net.about['test_accuracy']:.2f} % on the test set."
+
+    for job in wanted:
+        if place(job).is_file():
+            train(job, data, place(job), study)
+    return work_off(lambda: wanted, lambda job: place(job).is_file() or None, carry_out, locks or folder)
+
+
+def work_off(planned, find, carry_out, locks: Path, say=print) -> list[str]:
+    """Carry out all that `planned()` lists and `find` does not know, in order; returns the names of what diverged.
+
+    planned    a function without arguments; it is asked again after every job, because what is wanted may depend on
+               results. Its jobs have a `stem`, which is their name
+    find       a function of a job; None where its result is not there
+    carry_out  a function of a job that makes its result and returns a line to print
+    locks      a folder; a job that another process holds the lock of is passed over
+    say        what prints the lines
+    """
+    locks.mkdir(parents=True, exist_ok=True)
+    while True:
+        for job in planned():
+            if find(job) is not None or divergence(job, locks):
+                continue
+            with contextlib.ExitStack() as stack:
+                try:
+                    stack.enter_context(filelock.FileLock(locks / f"{job.stem}.lock", timeout=0))
+                except filelock.Timeout:
+                    continue
+                if find(job) is not None:
+                    continue
+                try:
+                    say(f"{job.stem}: {carry_out(job)}")
+                except loop.Diverged as error:
+                    note_divergence(job, locks, str(error))
+                    say(f"{job.stem}: {error}")
+                else:
+                    if find(job) is None:  # or this loop would never end
+                        raise RuntimeError(f"the result of {job.stem} was written and is not found again.")
+            break
+        else:
+            return [job.stem for job in planned() if divergence(job, locks)]
+
+
+def note_divergence(job, folder: Path, message: str) -> None:
+    """A training that diverged does so again: what is noted here is not tried a second time."""
+    with whole(folder / f"{job.stem}.diverged.txt") as unfinished:
+        unfinished.write_text(message + "\n")
+
+
+def divergence(job, folder: Path) -> str | None:
+    """How the training of this job ended without a result, if it did."""
+    path = folder / f"{job.stem}.diverged.txt"
+    return path.read_text().strip() if path.is_file() else None

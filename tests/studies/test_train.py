@@ -1,0 +1,131 @@
+"""The command `studies.train`: one network or the queue, and never another run's network."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+import netbridge as nb
+from netbridge.data import datasets
+from studies import train as study
+from studies.lab import jobs
+from studies.lab.figures import learning_curve
+from tests.netbridge.train import runs
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch, tmp_path):
+    """A hundred digits, and an allocator that stays as it is for the tests after these."""
+    few = runs.few()
+    monkeypatch.setattr(nb, "tune_allocator", lambda: True)
+    monkeypatch.setattr("netbridge.data.default_root", lambda: tmp_path / "cache")
+    monkeypatch.setattr("netbridge.data.load", lambda name, root=None: few)
+
+
+def arguments(out, **more):
+    given = {"dataset": "digits", "depth": 8, "epochs": 1, "batch": 16, "device": "cpu", "out": out, "curve": False}
+    return study.Arguments(**given | more)
+
+
+def test_names():
+    assert jobs.spec_of_text("asr(se)") == jobs.spec_of_text("ASR(SE)") == nb.asr("se")
+    assert jobs.spec_of_text("eca") == "eca"
+    net = nb.resnet(14, controller=jobs.spec_of_text('{"name": "stepnet", "inputs": "now"}'))
+    assert net.config["controllers"][1] == {"name": "stepnet", "inputs": "now"}
+    recipe = jobs.recipe_of("short", "cifar10")
+    assert jobs.Job("cifar10", "asr(se)", 1, recipe).stem == "resnet20-asr-se-seed1"
+    assert jobs.Job("cifar10", "constant", 0, recipe, depth=14, width=8).stem == "resnet14-width8-constant-seed0"
+
+
+def test_no_data_and_no_network_names_three_remedies(tmp_path, monkeypatch):
+    origin = datasets.ORIGINS["cifar100"]
+    nowhere = dataclasses.replace(origin.archive, url="http://127.0.0.1:9/cifar-100-binary.tar.gz")
+    monkeypatch.setitem(datasets.ORIGINS, "cifar100", dataclasses.replace(origin, archive=nowhere))
+    monkeypatch.setattr("netbridge.data.load", datasets.load)
+    with pytest.raises(SystemExit, match=r"(?s)1\. .*2\. put cifar-100-binary.*3\. use --dataset digits"):
+        study.main(arguments(tmp_path, dataset="cifar100", data_root=tmp_path))
+
+
+@pytest.mark.parametrize("ship", [True, False])
+def test_the_queue_writes_into_the_package_only_if_it_is_told_to(tmp_path, monkeypatch, ship):
+    zoo, out = tmp_path / "zoo", tmp_path / "out"
+    monkeypatch.setattr(study, "ZOO", zoo)
+    monkeypatch.setattr(study, "QUEUE", (("constant", 0), ("fca", 0), ("asr(se)", 1)))
+    monkeypatch.setattr(study, "SHAPES", {"digits": {"width": 4}})
+    given = arguments(out, queue="shipped", ship=ship)
+    study.main(given)
+    folder = (zoo if ship else out) / "digits"
+    assert not (out if ship else zoo).exists()
+    found = sorted(path.name for path in folder.glob("*.safetensors"))
+    assert found == ["resnet8-width4-asr-se-seed1.safetensors", "resnet8-width4-constant-seed0.safetensors"]
+    net = nb.load(folder / found[0])
+    assert (net.about["controller"], net.about["seed"], net.about["depth"]) == ("asr(se)", 1, 8)
+    assert net.config["widths"] == [4, 8, 16]
+    written = {path: path.stat().st_mtime_ns for path in folder.glob("*.safetensors")}
+    study.main(given)
+    assert written == {path: path.stat().st_mtime_ns for path in folder.glob("*.safetensors")}
+
+
+def test_each_training_has_its_record_and_its_curve(tmp_path, capsys):
+    for controller in ("constant", "se"):
+        study.main(arguments(tmp_path, controller=controller, curve=True))
+        assert (tmp_path / f"resnet8-{controller}-seed0.png").stat().st_size > 5000
+    for controller in ("constant", "se"):
+        record = json.loads((tmp_path / f"resnet8-{controller}-seed0.record.json").read_text())
+        assert record["arguments"]["controller"] == controller
+        assert ("--controller" in record["command"]) == (controller != "constant")
+    assert "% on the test set" in capsys.readouterr().out
+
+
+def test_another_runs_network_is_never_reported(tmp_path, capsys):
+    study.main(arguments(tmp_path))
+    study.main(arguments(tmp_path))  # the same run: read and reported
+    assert "% on the test set" in capsys.readouterr().out
+    for change in ({"epochs": 2}, {"lr": 0.02}, {"batch": 8}, {"precision": "float32"}, {"recipe": "paper"}):
+        with pytest.raises(SystemExit, match="another recipe"):
+            study.main(arguments(tmp_path, **change))
+        assert "%" not in capsys.readouterr().out
+
+
+def test_divergence_is_one_line_with_the_command(tmp_path):
+    with pytest.raises(SystemExit, match=r"no number any more.* again with: python -m studies\.train .*--lr 1e\+30"):
+        study.main(arguments(tmp_path, lr=1e30))
+
+
+def test_a_controller_of_ones_own_is_trained(tmp_path):
+    from netbridge.step_sizes.base import REGISTRY
+
+    path = tmp_path / "half.py"
+    path.write_text(
+        "import netbridge as nb\n"
+        "class Half(nb.Controller, name='half'):\n"
+        "    def __init__(self, channels):\n"
+        "        super().__init__()\n"
+        "    def forward(self, state, slope):\n"
+        "        return 0.5\n"
+    )
+    try:
+        study.main(arguments(tmp_path, controller="half", define=(path,)))
+        assert nb.load(tmp_path / "resnet8-half-seed0.safetensors").about["controller"] == "half"
+    finally:
+        REGISTRY.pop("half", None)
+
+
+def test_curve(tmp_path):
+    from PIL import Image
+
+    path = tmp_path / "se.safetensors"
+    runs.run(path)
+    picture, drawing = learning_curve(path.with_suffix(".jsonl"))
+    pixels = torch.tensor(list(Image.open(picture).convert("L").resize((120, 40)).tobytes()))
+    assert len(pixels.unique()) > 10
+    assert "training loss" in drawing.read_text()
+
+
+def test_the_logs_of_shipped_networks_are_recognised():
+    recipe = jobs.recipe_of("short", "cifar10")
+    for log in sorted((study.ZOO / "cifar10").glob("*.jsonl")):
+        head = json.loads(log.read_text().split("\n", 1)[0])
+        assert jobs.same_recipe(head["recipe"], recipe)
+        assert not jobs.same_recipe(head["recipe"], dataclasses.replace(recipe, lr=0.3))
