@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from netbridge.files import whole
+from netbridge.files import replacing
 from netbridge.model.network import Network
 from netbridge.model.resnet import assemble
 from netbridge.surgery.fold import fold_structure
@@ -80,7 +80,7 @@ def write(path: Path, tensors: dict, key: str, header: dict, named: str) -> None
         record = json.dumps(header)
     except TypeError as error:
         raise TypeError(f"`{named}` must be plain numbers, strings, lists and dictionaries: {error}.") from None
-    with whole(path) as unfinished:
+    with replacing(path) as unfinished:
         save_file(tensors, unfinished, metadata={key: record})
 
 

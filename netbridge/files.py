@@ -1,4 +1,7 @@
-"""Files that are whole or not there, whenever the process that writes them is killed."""
+"""Atomic writes: a file is whole or not there, whenever the process that writes it is killed.
+
+Not for appending; a log is written anew each time.
+"""
 
 import contextlib
 import os
@@ -8,15 +11,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-ABANDONED = 600.0  # seconds without a change
+ABANDONED = 600.0  # seconds without a change, after which a half-written file is nobody's
 
 
 @contextlib.contextmanager
-def whole(path) -> Iterator[Path]:
-    """A place to write to: beside `path` under another name, renamed once it is on the disk."""
+def replacing(path) -> Iterator[Path]:
+    """`with replacing(path) as unfinished:` write to `unfinished`, which then takes the place of `path` at once.
+
+    The unfinished file lies beside `path` under another name, reaches the disk, and is renamed. Where the block raises
+    or the process is killed, `path` stays what it was.
+    """
     path = Path(path)
     sweep(path)
-    unfinished, permissions = started(path)
+    unfinished, permissions = new_file(path)
     try:
         yield unfinished
         unfinished.chmod(permissions)  # safetensors writes for its owner's eyes only
@@ -27,7 +34,7 @@ def whole(path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
-def started(path: Path) -> tuple[Path, int]:
+def new_file(path: Path) -> tuple[Path, int]:
     """An empty file beside `path`, and the permissions that new files get here: reading the umask would set it."""
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")  # machines that share a folder share pids
     descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -38,8 +45,11 @@ def started(path: Path) -> tuple[Path, int]:
 
 
 def sweep(path: Path, age: float = ABANDONED) -> None:
-    """Remove what killed processes left half-written; what is younger than `age` may be a living one's."""
+    """Remove the unfinished files of killed processes; one younger than `age` seconds may be a living process's."""
     for leftover in path.parent.glob(f".{path.name}.*.part"):
         with contextlib.suppress(FileNotFoundError):  # another process sweeps too
             if time.time() - leftover.stat().st_mtime >= age:
                 leftover.unlink()
+
+
+whole = replacing

@@ -22,7 +22,7 @@ import torch
 from safetensors.torch import save_file
 
 from netbridge.data import decoding, sources
-from netbridge.files import whole
+from netbridge.files import replacing
 
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")
 
@@ -218,7 +218,7 @@ def read_ready(path: Path, digest: str | None) -> dict | None:
 
 
 def write_ready(path: Path, arrays: dict) -> None:
-    with whole(path) as unfinished:
+    with replacing(path) as unfinished:
         save_file({part: arrays[part].contiguous() for part in PARTS}, unfinished, {"digest": digest_of(arrays)})
 
 

@@ -76,7 +76,7 @@ class Package:
 
     def obtain(self, folder: Path, download: bool = True) -> Path:
         path = folder / self.file
-        if path.is_file() and whole(path):
+        if path.is_file() and is_intact(path):
             return path
         if not download:
             raise Unobtainable(f"{path} {'is cut short' if path.is_file() else 'is missing'}")
@@ -132,7 +132,7 @@ def md5_of(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def whole(path: Path) -> bool:
+def is_intact(path: Path) -> bool:
     """Can the gzip stream be read to its end, where its checksum stands?"""
     import gzip
     import zlib

@@ -1,22 +1,30 @@
-"""Shuffling, shifting, mirroring and normalising whole batches at once, from one uint8 tensor on the device.
+"""Augmentation: shuffling, shifting, mirroring and normalising whole batches at once, from one tensor on the device.
 
-All chance of an epoch is drawn at its start from (seed, epoch) alone: every process of a distributed run draws the
-same, and a run resumed at an epoch sees the pictures it would have seen.
+Everything random in an epoch is drawn at its start from (seed, epoch) alone. So every process of a distributed run
+draws the same, and a training that goes on at an epoch sees the images that it would have seen.
 """
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-STRIDE = 1_000_003  # epochs of different seeds must not share their generator
+STRIDE = 1_000_003  # more than any number of epochs, so that no two (seed, epoch) share a generator
 
 
 def generator(seed: int, epoch: int) -> torch.Generator:
+    """The source of everything random in this epoch of a training with this seed."""
     return torch.Generator().manual_seed((seed + 1) * STRIDE + epoch)
 
 
 class Batches:
-    """The training set ready to be cut into batches: rows of pixels, channels last, with a border to shift into."""
+    """The training images, ready to be cut into batches: uint8, channels last, with a border to shift into.
+
+    images, labels   uint8 (N, C, H, W) and int64 (N,)
+    mean, std        per channel, of pixels from 0 to 1
+    recipe           its batch, shift, border and flip are used
+    size             shrink the images to this height and width first
+    device, dtype    of the batches
+    """
 
     def __init__(self, images, labels, mean, std, recipe, size=None, device="cpu", dtype=torch.float32):
         self.recipe = recipe
@@ -31,7 +39,7 @@ class Batches:
         self.pixels = images.permute(0, 2, 3, 1).contiguous().to(device)
         self.labels = labels.to(device)
         self.device = torch.device(device)
-        # one row of a picture at a time, since a broadcast over three channels alone would not fill a vector register
+        # Repeated along a row: a broadcast over three channels alone would not fill a vector register.
         scale = 1 / (255 * torch.tensor(std, dtype=torch.float64))
         shift = -torch.tensor(mean, dtype=torch.float64) / torch.tensor(std, dtype=torch.float64)
         self.scale, self.shift = (x.to(dtype).repeat(self.width).to(device) for x in (scale, shift))
@@ -42,14 +50,14 @@ class Batches:
 
     @property
     def windows(self) -> torch.Tensor:
-        """Every picture at every shift, (N, 2s+1, 2s+1, H, W, C), as a view."""
+        """Every picture at every shift, (N, 2s+1, 2s+1, H, W, C), as a view without a copy."""
         places = 2 * self.recipe.shift + 1
         picture, row, pixel, channel = self.pixels.stride()
         shape = (self.count, places, places, self.height, self.width, self.channels)
         return self.pixels.as_strided(shape, (picture, row, pixel, row, pixel, channel))
 
     def epoch(self, seed: int, epoch: int, rank: int = 0, world: int = 1, start: int = 0):
-        """Yields (images, labels): the share of `rank` in every batch, normalised, channels last."""
+        """Yields (images, labels) of every batch from number `start` on: the share of process `rank` of `world`."""
         chance = generator(seed, epoch)
         order = torch.randperm(self.count, generator=chance)
         down, right = torch.randint(0, 2 * self.recipe.shift + 1, (2, self.count), generator=chance)
@@ -67,18 +75,20 @@ class Batches:
             yield self.normalised(pictures), self.labels[chosen]
 
     def mirrored(self, seed, epoch, chance) -> torch.Tensor:
-        """Alternating: half of the pictures are mirrored in the even epochs, the other half in the odd ones."""
+        """Which images are mirrored; "alternating": one half of them in even epochs, the other half in odd ones."""
         if self.recipe.flip == "alternating":
             first = torch.rand(self.count, generator=generator(seed, -1)) < 0.5
             return first ^ bool(epoch % 2)
         return torch.rand(self.count, generator=chance) < 0.5
 
     def normalised(self, pictures: torch.Tensor) -> torch.Tensor:
+        """uint8 (N, H, W, C) as the network is shown it: (pixels / 255 - mean) / std, (N, C, H, W) in channels last."""
         rows = pictures.flatten(2).to(self.dtype)
         rows = torch.addcmul(self.shift, rows, self.scale)
         return rows.view(pictures.shape).permute(0, 3, 1, 2)
 
 
 def shrink(images: torch.Tensor, size: int, at_once: int = 5000) -> torch.Tensor:
+    """Smaller images, bilinear with antialiasing; `at_once` images at a time, to save memory."""
     parts = (F.interpolate(part, size=(size, size), mode="bilinear", antialias=True) for part in images.split(at_once))
     return torch.cat(list(parts))

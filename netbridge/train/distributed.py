@@ -1,4 +1,7 @@
-"""The little that differs between one process and many: `torchrun` sets the environment, `join` reads it."""
+"""What differs between one process and many: `torchrun` starts them and sets the environment, `join` reads it.
+
+Started alone, every function here does nothing, or answers for one process.
+"""
 
 import contextlib
 import os
@@ -9,6 +12,7 @@ from torch import nn
 
 
 def active() -> bool:
+    """Is this process one of a group that `join` made?"""
     return dist.is_available() and dist.is_initialized()
 
 
@@ -26,7 +30,7 @@ def local_rank() -> int:
 
 @contextlib.contextmanager
 def join():
-    """Within, the processes that torchrun started are one group; started alone, nothing happens."""
+    """Within the block, the processes that torchrun started are one group."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
@@ -41,22 +45,27 @@ def join():
 
 
 def wrap(net: nn.Module) -> nn.Module:
-    """Gradients averaged over the processes. Running statistics stay apart until `average_buffers`."""
+    """The network with gradients averaged over the processes; running statistics differ until `average_buffers`."""
     if not active():
         return net
     return nn.parallel.DistributedDataParallel(net, broadcast_buffers=False)
 
 
 def mean(value: torch.Tensor) -> torch.Tensor:
-    if active():
-        dist.all_reduce(value)
-        value = value / world()
-    return value
+    """The mean over the processes; the argument stays as it is."""
+    if not active():
+        return value
+    total = value.clone()
+    dist.all_reduce(total)
+    return total / world()
 
 
 @torch.no_grad()
 def average_buffers(net: nn.Module) -> None:
-    """Running statistics are linear in what was seen: averaged now or at every step, they are the same."""
+    """Running statistics become their mean over the processes.
+
+    They are linear in what each process has seen, so averaging them now or after every step gives the same.
+    """
     if not active():
         return
     for buffer in net.buffers():
@@ -66,5 +75,6 @@ def average_buffers(net: nn.Module) -> None:
 
 
 def wait() -> None:
+    """Until every process of the group is here."""
     if active():
         dist.barrier()

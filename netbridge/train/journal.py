@@ -14,7 +14,7 @@ from torch import nn
 
 from netbridge import checkpoint
 from netbridge.data.datasets import PARTS, digest_of
-from netbridge.files import sweep, whole
+from netbridge.files import replacing, sweep
 from netbridge.model.network import Network
 from netbridge.train.recipes import RECIPES, Recipe
 
@@ -108,7 +108,7 @@ class Journal:
     def write_log(self, records: list[dict]) -> None:
         recipe = self.training.recipe.as_json()
         head = {**self.about, "recipe": recipe, "torch": torch.__version__, "device": str(self.training.device)}
-        with whole(self.beside(".jsonl")) as unfinished:
+        with replacing(self.beside(".jsonl")) as unfinished:
             unfinished.write_text("".join(json.dumps(record) + "\n" for record in [head, *records]))
 
     def finish(self) -> None:

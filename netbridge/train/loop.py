@@ -253,7 +253,7 @@ class Training:
 
     def watch(self, total: torch.Tensor, number: int) -> None:
         """Raise Diverged where the sum of the losses so far is no number."""
-        if bool(torch.isfinite(distributed.mean(total.clone()))):
+        if bool(torch.isfinite(distributed.mean(total))):
             return
         rate = self.optimizer.param_groups[0]["lr"]
         broken = [name for name, x in self.net.named_parameters() if not bool(torch.isfinite(x).all())]

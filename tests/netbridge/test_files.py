@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from netbridge.files import whole
+from netbridge.files import replacing
 
 
 def test_what_was_there_stays_until_all_is_written(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
-    with whole(path) as unfinished:
+    with replacing(path) as unfinished:
         unfinished.write_text("ne")
         assert path.read_text() == "old"
     assert path.read_text() == "ne"
@@ -23,7 +23,7 @@ def test_an_error_leaves_what_was_there(tmp_path):
     path.write_text("old")
 
     def fail():
-        with whole(path) as unfinished:
+        with replacing(path) as unfinished:
             unfinished.write_text("ne")
             raise RuntimeError("disk full")
 
@@ -58,7 +58,7 @@ def write_for_the_owner_only(unfinished, content):
 def test_others_may_read_it(tmp_path, umask, mask, mode):
     path = tmp_path / "file"
     umask(mask)
-    with whole(path) as unfinished:
+    with replacing(path) as unfinished:
         write_for_the_owner_only(unfinished, b"new")
     assert path.stat().st_mode & 0o777 == mode
     assert path.read_bytes() == b"new"
@@ -69,7 +69,7 @@ def test_threads_write_at_once_and_nobody_sets_the_umask(tmp_path, umask, monkey
     paths = [tmp_path / name for name in "abcd"]
 
     def write(number):
-        with whole(paths[number % len(paths)]) as unfinished:
+        with replacing(paths[number % len(paths)]) as unfinished:
             for _ in range(20):  # several writes, between which others come
                 with unfinished.open("ab") as file:
                     file.write(b"%4d" % number)
@@ -90,7 +90,7 @@ def test_a_name_that_is_taken_is_not_written_to(tmp_path, monkeypatch):
     monkeypatch.setattr("secrets.token_hex", lambda count: "1")
     living = tmp_path / ".file.1.part"
     living.write_text("another's")
-    with pytest.raises(FileExistsError), whole(tmp_path / "file"):
+    with pytest.raises(FileExistsError), replacing(tmp_path / "file"):
         pass
     assert living.read_text() == "another's"
 
@@ -101,6 +101,6 @@ def test_only_abandoned_halves_are_swept(tmp_path):
         half.write_text("half")
     for half in (old, other):
         os.utime(half, (0, 0))
-    with whole(tmp_path / "file") as unfinished:
+    with replacing(tmp_path / "file") as unfinished:
         unfinished.write_text("new")
     assert sorted(file.name for file in tmp_path.iterdir()) == [".another.1.part", ".file.2.part", "file"]

@@ -144,9 +144,9 @@ class TestDamage:
         content = archives.archive({"a": bytes(5000)})
         path = tmp_path / "p.tgz"
         path.write_bytes(content)
-        assert sources.whole(path)
+        assert sources.is_intact(path)
         path.write_bytes(content[:-10])
-        assert not sources.whole(path)
+        assert not sources.is_intact(path)
 
 
 class TestDownload:
