@@ -41,13 +41,38 @@ def resnet(
     widths=None,
     in_channels: int = 3,
 ) -> Network:
-    """A residual network whose stages are runs of `odelab`'s solver, with `controller` deciding every step size.
+    """A residual network of the papers whose blocks are steps of `odelab`'s solver, freshly initialised.
 
-    depth: 20, 32, 44, 56, 110 and any other 6n+2 (basic) or 29, 83, 164 and any other 9n+2 (bottleneck) for CIFAR; 18,
-    34, 50, 101, 152 for ImageNet. Depths that could be either are ImageNet's unless family="cifar"; stem="cifar" gives
-    those the 3x3 stem, stem="cifar-pooled" a max-pool behind it. on=[...]: the controller on these blocks only (numbers
-    or names), a step size of 1 elsewhere.
-    shortcut: "A" (zero padding, the default of basic CIFAR blocks) or "B" (1x1 projection).
+    depth            20, 32, 44, 56, 110 and any other 6n+2 (basic blocks), or 29, 83, 164 and any other 9n+2
+                     (bottlenecks) for CIFAR; 18, 34, 50, 101, 152 for ImageNet; default 20
+    num_classes      length of the output; 10
+    controller       decides the step size h of every block: a name of `nb.controllers()`, a text such as
+                     "asr(se, uses=2)", an `nb.Spec`, or a class of your own; "constant" is h = 1, the usual network
+    bottleneck       True or False chooses the kind of block where a depth fits both; None: the papers' choice
+    post_activation  True: the ReLU follows the addition (He et al., CVPR 2016); False: it precedes it (ECCV 2016)
+    on               the blocks that get the controller, by number (negative ones from the end) or name, h is 1 on the
+                     others; None: all on which the controller acts
+    method           the Runge-Kutta method of a block: "EULER" (the usual network), "RK4", ... or an `odelab` Method
+    depth_factor     steps per block, each of size 1/depth_factor; 1
+    weights          "shared": a block's weights hold for its whole step; "interpolated": they run linearly to the next
+                     block's, which methods with several stages and refined grids see
+    solver           the name of a torchdiffeq solver, such as "dopri5": the stages become ODE-nets; None
+    tolerance        relative and absolute tolerance of `solver`; 1e-3
+    stem             "cifar" (3x3) or "imagenet" (7x7 and pooling); None: that of the family
+    shortcut         of blocks that change the shape: "A" (zero padding; the default of basic CIFAR blocks) or "B" (1x1
+                     convolution; the default elsewhere)
+    family           "cifar" or "imagenet", for depths that could be either; None: ImageNet's for those
+    widths           channels per stage; None: 16, 32, 64, or 64, 128, 256, 512
+    in_channels      channels of the images; 3
+
+    Returns a `Network` in training mode. Raises ValueError with the argument's name for what does not fit.
+
+    >>> import torch, netbridge as nb
+    >>> net = nb.resnet(20, controller="se")
+    >>> net(torch.rand(2, 3, 32, 32)).shape, [len(stage.blocks) for stage in net.stages]
+    (torch.Size([2, 10]), [3, 3, 3])
+    >>> nb.resnet(20, controller="constant(0.5)", on=[4]).blocks[4].controller
+    Constant(0.5)
     """
     family, shape = architecture(depth, bottleneck, family, widths)
     usual_shortcut = "A" if family == "cifar" and not shape["bottleneck"] else "B"
@@ -107,6 +132,7 @@ def assemble(config: dict) -> Network:
 
 
 def make_shortcut(kind, channels_in, channels_out, stride, post_activation):
+    """The module of a shortcut that changes the shape, or None for the identity."""
     if channels_in == channels_out and stride == 1:
         return None
     if kind == "A":
@@ -122,12 +148,14 @@ def initialise(net: nn.Module) -> None:
 
 
 def positive(name: str, value) -> int:
+    """The value, if it is a positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"`{name}` must be a positive integer, got {value!r}.")
     return value
 
 
 def one_of(name: str, value, allowed):
+    """The value, if it is one of those allowed."""
     if value not in allowed:
         raise ValueError(f"`{name}` must be one of {list(allowed)}, got {value!r}.")
     return value
@@ -188,6 +216,7 @@ def method_record(method) -> str | dict:
 
 
 def method_of(record: str | dict) -> Method:
+    """The method that `method_record` has written."""
     if isinstance(record, str):
         return METHODS[one_of("method", record, METHODS)]
     return Method(**record)

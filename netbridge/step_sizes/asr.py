@@ -1,10 +1,12 @@
 """ASR. Zhong, Huang, Wen, Qin and Lin, ASR: Attention-alike Structural Re-parameterization, 2023, Section 3, Table 6.
 
-The head of a channel module applied to a learnable vector psi in place of GAP f: a constant per channel once trained,
-so that it folds into the layer before it (Eq. 5 to 7). Several uses multiply. Beside a live module it acts first and
-the live module sees what it leaves, as it does when it sits in the normalisation.
+The head of a channel module, such as SE's two linear maps, is applied to a learnable vector psi instead of the average
+of f over the map (GAP). The step size is then a constant per channel once training ends, and `nb.merge` folds it into
+the layer before it (Eq. 5 to 7). Several uses multiply. With a live module beside it, ASR acts first and the live
+module sees ASR's product, as it would if the constant had been folded into the normalisation already.
 
-A batch normalisation in a head would subtract a constant's own mean; under ASR it keeps its running statistics.
+A batch normalisation inside a head would subtract a constant's own mean and return 0; under ASR it therefore stays in
+evaluation mode and uses its running statistics.
 """
 
 import torch

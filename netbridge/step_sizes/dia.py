@@ -1,7 +1,8 @@
 """DIA. Huang, Liang, Liang and Yang, DIANet: Dense-and-Implicit Attention Network, AAAI 2020, Section 3.
 
-One LSTM cell per stage, shared by its blocks, fed with GAP f; h = o * sigmoid(c). Each of its two maps (from the input,
-from the hidden state) is C -> C/4 -> relu -> 4 C. Hidden and cell state travel in the memory of the solver's `propose`.
+All blocks of a stage share one LSTM cell, which is fed with the average of f over the map (GAP); h = o * sigmoid(c).
+Each of its two maps (from the input, from the hidden state) is C -> C/4 -> relu -> 4 C. Hidden and cell state go from
+block to block in the memory of the solver's `propose`, so an image leaves nothing behind for the next one.
 """
 
 import torch

@@ -1,7 +1,8 @@
 """IEBN. Liang, Huang, Liang and Yang, Instance Enhancement Batch Normalization, AAAI 2020, Eq. 4 to 6.
 
-A branch modifier, not a step size: h stays 1, and every batch normalisation of the branch and of its projection has its
-scale multiplied by sigmoid(w GAP(input) + b) per sample and channel, w = 0 and b = -1 at first.
+It changes the branch and not the step size: h stays 1, and the scale of every batch normalisation of the branch and of
+its projection is multiplied by sigmoid(w GAP(input) + b) per sample and channel, where GAP is the average over the map;
+w starts at 0 and b at -1.
 """
 
 import torch

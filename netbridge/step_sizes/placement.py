@@ -31,6 +31,7 @@ def chosen_blocks(on, counts: list[int]) -> list[int]:
 
 
 def present(net) -> list[Spec]:
+    """The specification of every block's controller."""
     return [spec.spec_of(record) for record in net.config["controllers"]]
 
 
@@ -52,6 +53,7 @@ def install(net, specs: list[Spec], before: list[Spec]) -> None:
 
 
 def build(wanted, block, pool, stage):
+    """A block's new controller, in the block's precision and mode."""
     if stage.solver is not None and any(kind.shared for kind in kinds(wanted)):
         raise ValueError(f"controller {wanted.name!r} remembers from block to block; a `solver` has no such order.")
     known = set(pool)
@@ -64,6 +66,7 @@ def build(wanted, block, pool, stage):
 
 
 def place(block, controller) -> None:
+    """Give a block a controller in place of the one it has."""
     block.controller.detach(block)
     block.controller = controller
     controller.attach(block)
@@ -78,5 +81,6 @@ def kinds(wanted: Spec):
 
 
 def in_use(controller, stage) -> bool:
+    """Does a block of the stage have a handle on this shared controller?"""
     handles = (module for block in stage.blocks for module in block.controller.modules())
     return any(isinstance(handle, Shared) and handle.target is controller for handle in handles)
