@@ -50,6 +50,3 @@ def sweep(path: Path, age: float = ABANDONED) -> None:
         with contextlib.suppress(FileNotFoundError):  # another process sweeps too
             if time.time() - leftover.stat().st_mtime >= age:
                 leftover.unlink()
-
-
-whole = replacing

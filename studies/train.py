@@ -13,7 +13,7 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import distributed, loop
 from studies.lab import jobs
-from studies.lab.command import command, plain_errors, start
+from studies.lab.command import plain_errors, start
 from studies.lab.figures import learning_curve
 from studies.lab.images import load_images
 from studies.lab.networks import ZOO, adopt
@@ -105,7 +105,7 @@ def main(arguments: Arguments):
         try:
             net = jobs.train(job, images, path, STUDY, arguments.device, arguments.compile)
         except loop.Diverged as error:
-            raise SystemExit(f"studies.train: {error} Start again with: {command(STUDY, arguments)}") from None
+            raise SystemExit(f"studies.train: {error} Here that is --lr, --precision float32, --out.") from None
         if distributed.rank() == 0:
             report(results, net, path, arguments.curve)
 

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 import odelab
-from netbridge.files import whole
+from netbridge.files import replacing
 from netbridge.spectrum.anatomy import anatomy
 from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
 from netbridge.spectrum.slices import slice_spectrum
@@ -296,7 +296,7 @@ class Shelf:
         with filelock.FileLock(self.path.with_suffix(".lock")):
             together = self.read() | self.rows
             rows = np.array([together[key] for key in sorted(together)], KEPT)
-            with whole(self.path) as unfinished, unfinished.open("wb") as file:
+            with replacing(self.path) as unfinished, unfinished.open("wb") as file:
                 np.savez(file, rows=rows, sum=hashlib.sha256(rows.tobytes()).hexdigest())
         self.fresh = False
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import odelab
-from netbridge.files import whole
+from netbridge.files import replacing
 
 SLOPE, INCREMENT = "slope", "increment"
 
@@ -148,7 +148,7 @@ class Record:
     def save(self, path) -> Path:
         """Write an .npz file: beside its place first, then renamed."""
         path = Path(path)
-        with whole(path) as unfinished, unfinished.open("wb") as file:
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
             fields = {name: value for name, value in vars(self).items() if value is not None}
             np.savez_compressed(file, **{**fields, "names": np.array(self.names, dtype=str)})
         return path

@@ -18,6 +18,7 @@ from netbridge.files import replacing, sweep
 from netbridge.model.network import Network
 from netbridge.train.recipes import RECIPES, Recipe
 
+RECIPE_DEFAULTS = json.loads(json.dumps(Recipe("", 1).as_json()))
 SCORES = ("test_accuracy", "test_errors", "test_loss")
 
 
@@ -83,6 +84,9 @@ class Journal:
         t.epoch, self.seconds, self.log = record["epoch"], record["seconds"], record["log"]
 
     def refuse_another(self, path: Path, recorded: dict) -> None:
+        recorded = recorded | {
+            "recipe": RECIPE_DEFAULTS | recorded["recipe"]
+        }  # a field that joined since was at its default
         different = {key: differences(recorded[key], now) for key, now in self.run.items() if key in recorded}
         if wrong := [key for key, found in different.items() if found]:
             details = "; ".join(text for key in wrong for text in different[key])
@@ -169,7 +173,7 @@ def run_of(path: Path, header: dict) -> dict:
 
 
 def differences(there, here, name: str = "") -> list[str]:
-    """What differs between two records, in words. A field that one of them does not have yet is not compared."""
+    """What differs between two records, in words. A field that only one of them has is not compared."""
     shared = sorted(there.keys() & here.keys()) if isinstance(there, dict) and isinstance(here, dict) else []
     if shared:
         return [text for key in shared for text in differences(there[key], here[key], f"{name}{key} ")]

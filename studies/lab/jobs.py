@@ -10,7 +10,7 @@ import filelock
 import torch
 
 import netbridge as nb
-from netbridge.files import whole
+from netbridge.files import replacing
 from netbridge.train import loop, recipes
 from studies.lab.command import plain_errors
 
@@ -156,7 +156,7 @@ def work_off(planned, find, carry_out, locks: Path, say=print) -> list[str]:
 
 def note_divergence(job, folder: Path, message: str) -> None:
     """A training that diverged does so again: what is noted here is not tried a second time."""
-    with whole(folder / f"{job.stem}.diverged.txt") as unfinished:
+    with replacing(folder / f"{job.stem}.diverged.txt") as unfinished:
         unfinished.write_text(message + "\n")
 
 

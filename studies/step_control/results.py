@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 import netbridge as nb
-from netbridge.files import whole
+from netbridge.files import replacing
 from netbridge.train import loop
 from studies.lab import jobs
 from studies.lab.measure import prepared
@@ -56,7 +56,7 @@ class Result:
 
 def write(result: Result, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as unfinished:
+    with replacing(path) as unfinished:
         unfinished.write_text(json.dumps({"format": FORMAT, **dataclasses.asdict(result)}, indent=1) + "\n")
     return path
 
