@@ -14,10 +14,19 @@ from odelab.methods.tableau import Method
 
 @functools.cache
 def scipy_method(method: Method) -> type:
-    """A class for `solve_ivp(..., method=scipy_method(RKF45))`; options rtol, atol, law, first_step, max_step, or step.
+    """An explicit method of odelab as a solver class for `scipy.integrate.solve_ivp`.
 
-    `step=` asks for fixed steps, which a method without an embedded one needs. Dense output and events work as with
-    SciPy's own methods.
+    method  an explicit Method, such as odelab.RKF45
+
+    Returns a class for `solve_ivp(..., method=...)`. Its options are rtol, atol, law, first_step and max_step as in
+    `odelab.adaptive`, or `step` for fixed steps, which a method without an embedded one needs. Dense output and events
+    work as with SciPy's own methods. Raises TypeError for any other kind of method.
+
+    >>> import odelab as ol
+    >>> from scipy.integrate import solve_ivp
+    >>> found = solve_ivp(lambda t, u: -u, (0.0, 1.0), [1.0], method=ol.scipy_method(ol.RKF45), rtol=1e-8, atol=1e-10)
+    >>> found.y[0, -1].round(6)
+    np.float64(0.367879)
     """
     if not isinstance(method, Method):
         raise TypeError(f"`method` must be an explicit Method like odelab.RKF45, got {method!r}.")

@@ -17,14 +17,36 @@ EXACT_ORDERS = 5  # beyond it the trees are many and coefficients long decimals:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Method:
-    """An explicit Runge-Kutta method, optionally with an embedded one (`b_low`, of order `order_low`) for the error.
+    """An explicit Runge-Kutta method as its Butcher tableau, which checks itself.
 
-    Coefficients are Fractions, or what a Fraction is made from ("3/40"). The tableau checks itself: row sums and every
-    order condition up to the stated orders. A second embedded method (`b_lowest`, of order `order_lowest`) corrects
-    the estimate of the first. `dense` holds the weights of the continuous extension (`odelab.methods.extension`):
-    one row, or
-    several, over the stages, the slope at the new state, and the slopes of the extension's own stages, whose rows of
-    `a` are `extra`; without it the extension is the cubic Hermite interpolant.
+    Coefficients are Fractions, or what a Fraction is made from ("3/40"). Row sums and every order condition up to the
+    stated orders are checked when the method is made, and a ValueError names the condition that is missed.
+
+    name          what messages and figures call it
+    order         the order of the step
+    a             one row per stage, row i with i entries: the lower triangle
+    b             the weights of the step, one per stage
+    b_low         the weights of an embedded method, which estimates the error; None for a method of fixed steps
+    order_low     the order of the embedded method
+    dense         the weights of the continuous extension: one row, or several, over the stages, the slope at the new
+                  state and the slopes of the extension's own stages (see `odelab.methods.extension`). Without them
+                  the extension is the cubic Hermite interpolant
+    extra         the rows of `a` of the extension's own stages
+    b_lowest      the weights of a second embedded method, which corrects the estimate of the first
+    order_lowest  the order of the second embedded method
+    about         where the coefficients were published
+    c             the times of the stages; they follow from `a`, and are checked where they are given
+
+    Derived from them: `stages`, `fsal` (is the last stage evaluated at the new state?), `embedded`, `stability(z)`,
+    `real_boundary`, `imaginary_boundary`, `error_order`.
+
+    >>> import odelab as ol
+    >>> ralston = ol.Method("RALSTON", order=2, a=[[], ["2/3"]], b=["1/4", "3/4"])
+    >>> ralston.c, round(ralston.real_boundary, 6)
+    ((Fraction(0, 1), Fraction(2, 3)), 2.0)
+    >>> ol.Method("WRONG", order=2, a=[[], ["2/3"]], b=["1/2", "1/2"])
+    Traceback (most recent call last):
+    ValueError: ...
     """
 
     name: str

@@ -9,7 +9,22 @@ REASONS = {"accuracy": style.COLOURS[0], "stability": style.COLOURS[1], "fixed":
 
 
 def indicators(ind, sol, *, components=None, log_time=False):
-    """Solution, step sizes coloured by what limited them, and the measures on a log axis, as a matplotlib Figure."""
+    """Draw a run and its stiffness: the solution, step sizes coloured by what limited them, and the measures.
+
+    ind         what `odelab.indicators` returned
+    sol         the Trajectory it was made from
+    components  the numbers of the components to draw; by default the first eight
+    log_time    whether time has a logarithmic axis; False
+
+    Returns a matplotlib Figure.
+
+    >>> import odelab as ol
+    >>> problem = ol.problems.van_der_pol(mu=5.0)
+    >>> sol = ol.solve(problem, ol.DOPRI5, engine="python")
+    >>> figure = ol.plot.indicators(ol.indicators(problem, sol, every=50), sol)
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['u', 'step size h', 'stiffness']
+    """
     with style.figure(3, sharex=True, height=6.6, gridspec_kw={"height_ratios": (3, 2.5, 3.5)}) as (drawing, axes):
         solution, steps, measures = axes[:, 0]
         t, u = fine(sol, log_time)

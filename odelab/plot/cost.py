@@ -8,7 +8,20 @@ MARKERS = "osD^v<>pXP"
 
 
 def work_precision(data, *, against=("evaluations", "seconds")):
-    """Error against evaluations and time for each (method, law) of a `WorkPrecision`, as a matplotlib Figure."""
+    """Draw error against cost for each method and law, both axes logarithmic.
+
+    data     what `odelab.work_precision` returned
+    against  the costs to draw, one panel each: any of "evaluations", "seconds", "steps"
+
+    Returns a matplotlib Figure.
+
+    >>> import odelab as ol
+    >>> problem = ol.problems.rigid_body().replace(t_span=(0.0, 5.0))
+    >>> table = ol.work_precision(problem, ol.DOPRI5, rtol=(1e-3, 1e-5), engine="python")
+    >>> figure = ol.plot.work_precision(table, against=("evaluations",))
+    >>> figure.axes[0].get_xlabel()
+    'evaluations'
+    """
     with style.figure(1, len(against), height=3.6, sharey=True) as (drawing, axes):
         for axis, cost in zip(axes[0], against, strict=True):
             for number, ((method, law), rows) in enumerate(data.curves().items()):

@@ -10,10 +10,19 @@ POINTS = 2000
 
 
 def trajectory(sol, *, components=None, log_time=False):
-    """Solution and step sizes of a run over time, as a matplotlib Figure (`.savefig(path)`).
+    """Draw a run: the solution over time above, the step sizes below.
 
-    components  which to draw (default: all up to 8, an image of all beyond that)
-    log_time    time on a logarithmic axis, for kinetics whose fast phase would otherwise be a line
+    sol         the Trajectory, which must hold its states
+    components  the numbers of the components to draw; by default all of up to 8, and an image of all of more
+    log_time    whether time has a logarithmic axis, for kinetics whose fast phase would otherwise be a line; False
+
+    Returns a matplotlib Figure; `.savefig(path)` writes it.
+
+    >>> import odelab as ol
+    >>> sol = ol.solve(ol.problems.van_der_pol(mu=5.0), ol.DOPRI5, engine="python")
+    >>> figure = ol.plot.trajectory(sol, components=[0])
+    >>> figure.axes[1].get_ylabel()
+    'step size h'
     """
     with style.figure(2, sharex=True, height=4.6, gridspec_kw={"height_ratios": (3, 2)}) as (drawing, axes):
         above, below = axes[:, 0]

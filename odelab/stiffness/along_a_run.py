@@ -18,17 +18,25 @@ SPECTRA, COMPONENTS = 200, 64  # spectra taken along a run unless `every` says o
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Indicators:
-    """One row per accepted step, taken at its start. What needs a spectrum is NaN except at the steps `sampled`.
+    """Stiffness along a run, as `odelab.indicators` returns it: one row per accepted step, taken at its start.
 
+    What needs a spectrum is NaN except at the steps `sampled`.
+
+    t                the time at the start of each step, (m,)
+    h                the size of each step, (m,)
     sai              ||S|| / ||u||
     h_rho            |h| times the spectral radius along the solution: the method's own estimate where it has one,
                      else the sampled radius between samples
     limited_by       "stability" where h_rho is at the method's boundary, "accuracy" elsewhere, "fixed" for fixed steps
+    sampled          the numbers of the steps whose spectrum was taken
     si               max |Re lambda(J)|
     spectral_radius  max |lambda(J)|
     log_norm         (m, 3): mu_1, mu_2, mu_inf of J
     soderlind        half the sum of the extreme eigenvalues of (J + J')/2: stiff where T times it is far below -1
     non_normality    Henrici's departure over the Frobenius norm, 0 (normal) to 1; NaN where only the ends are known
+    boundary         how far the stability region of the method reaches along the negative real axis
+
+    `ratio` is SAI / SI and `share_limited` the share of steps held back by stability; `print` sums all of it up.
     """
 
     t: np.ndarray
@@ -68,10 +76,21 @@ class Indicators:
 
 
 def indicators(problem: Problem, sol: Trajectory, every: int | None = None) -> Indicators:
-    """The measures of stiffness along `sol`, a run of `problem`.
+    """The measures of stiffness along a run: SI, SAI, h rho, log norms, and what limited each step.
 
-    `every` = 10 takes a spectrum at every tenth step, 0 none at all; the default spreads 200 over the run, fewer for
-    systems beyond 64 components. Everything else is there for every step, at the cost of a few array operations.
+    problem  the Problem that was solved
+    sol      the Trajectory, which must hold all of its states
+    every    take a spectrum at every so many steps; 0 takes none. By default 200 are spread over the run, fewer for
+             systems beyond 64 components. Everything else is there for every step and costs little
+
+    Returns an Indicators, whose fields are arrays with one entry per step.
+
+    >>> import odelab as ol
+    >>> problem = ol.problems.linear_symmetric([-1000.0, -1.0]).replace(t_span=(0.0, 1.0))
+    >>> sol = ol.solve(problem, ol.DOPRI5, engine="python")
+    >>> found = ol.indicators(problem, sol, every=20)
+    >>> found.share_limited > 0.5, found.si[0].round(3)
+    (True, np.float64(1000.0))
     """
     if not isinstance(sol, Trajectory) or sol.steps == 0:
         raise ValueError(f"`sol` must be a Trajectory with at least one step, got {sol!r}; solve the problem first.")

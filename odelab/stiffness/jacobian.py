@@ -46,9 +46,24 @@ class Point(NamedTuple):
 
 
 def jacobian(problem, t=None, u=None, params=None, how: str = "auto"):
-    """df/du at (t, u), (n, n): an array, a tensor for a tensor state, or what the problem's own Jacobian returns.
+    """The Jacobian df/du of a right-hand side at one time and state.
 
-    `problem` is a Problem, whose start is the default point, or a right-hand side in any of its three forms.
+    problem  a Problem, or a function rhs(t, u, params) in any of the forms that a Problem takes
+    t        the time; by default the start of the problem's span
+    u        the state, (n,), an array or a tensor; by default the problem's initial state
+    params   the parameters; by default those of the problem
+    how      "analytic", the problem's own `jacobian`; "central", differences of values, right to about ten digits;
+             "complex", steps in the imaginary direction, exact to rounding but for analytic functions only; "torch",
+             automatic differentiation; or "auto", the first of analytic, torch (for a tensor) and central that applies
+
+    Returns (n, n): an array, a tensor for a tensor state, or what the problem's own Jacobian returns, which may be
+    sparse. Raises ValueError where a derivative is not finite.
+
+    >>> import odelab as ol
+    >>> problem = ol.problems.van_der_pol(mu=5.0)
+    >>> ol.jacobian(problem, u=[2.0, 0.0])
+    array([[  0.,   1.],
+           [ -1., -15.]])
     """
     point = _point(problem, t, u, params, how)
     if point.how == "analytic":

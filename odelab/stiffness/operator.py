@@ -14,16 +14,28 @@ __all__ = ["JacobianOperator", "as_operator"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class JacobianOperator:
-    """v -> J v for a map of shape (rows, columns); scipy.sparse.linalg takes it as it is.
+    """A Jacobian known by its products with vectors. scipy.sparse.linalg and `odelab.spectrum` take it as it is.
 
-    `matvec` and `rmatvec` (w -> J' w, where there is one) take and return vectors; `matrix` is the map itself, dense
-    or sparse, for those who have it.
+    shape    (rows, columns)
+    matvec   a function v -> J v of one vector
+    rmatvec  a function w -> J' w of one vector; without it, what needs the transpose raises TypeError
+    dtype    the precision of the vectors; "float64"
+    matrix   the map itself, dense or sparse, where it is known; measures then use it
+
+    `JacobianOperator.at(problem)` makes one from a problem, `operator @ v` is a product, `dense()` fills it in.
+
+    >>> import odelab as ol
+    >>> operator = ol.JacobianOperator.at(ol.problems.van_der_pol(mu=5.0), u=[2.0, 0.0])
+    >>> (operator @ [0.0, 1.0]).round(6)
+    array([  1., -15.])
+    >>> ol.JacobianOperator((3, 3), lambda v: -2.0 * v).dense()[0]
+    array([-2., -0., -0.])
     """
 
     shape: tuple[int, int]
     matvec: Callable
     rmatvec: Callable | None = None
-    dtype: Any = np.float64
+    dtype: Any = "float64"
     matrix: Any = None
 
     def __post_init__(self):
@@ -37,7 +49,10 @@ class JacobianOperator:
 
     @classmethod
     def at(cls, problem, t=None, u=None, params=None, how: str = "auto") -> "JacobianOperator":
-        """The Jacobian of a problem, or of a right-hand side, at (t, u): see `odelab.jacobian`."""
+        """The Jacobian of a problem, or of a right-hand side, at (t, u), without forming it.
+
+        problem, t, u, params, how  as in `odelab.jacobian`
+        """
         state = problem.u0 if u is None else u
         n = len(state)
         dtype = str(state.dtype).removeprefix("torch.") if library_of(state) is not np else np.dtype(float)

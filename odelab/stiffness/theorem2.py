@@ -17,28 +17,80 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.arrays import checked_square, epsilon, floating, library_of, norm, reject_nonfinite, reject_zero
-from odelab.stiffness.premise import Premise
+from odelab.arrays import checked_square, epsilon, floating, library_of, norm, reject_nonfinite, reject_zero, to_numpy
 
-__all__ = ["Theorem2", "theorem2"]
+__all__ = ["Premise", "Theorem2", "theorem2"]
 
 PRESENT = 1e-8  # a mode whose |c_i| is below this share of ||u|| takes no part
 LOST = 1e-4  # coefficients beyond this share of 1 / eps have no digit to rely on
 IDENTITY = 1e-10  # the residual of a symmetric system is rounding up to here (in single precision 100 n eps)
 
 
+RELATIONS = {
+    "<=": lambda value, threshold: value <= threshold,
+    ">=": lambda value, threshold: value >= threshold,
+    "<": lambda value, threshold: value < threshold,
+    ">": lambda value, threshold: value > threshold,
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Premise:
+    """One hypothesis of a theorem, measured; `value` and `holds` are arrays (...,) for a batch.
+
+    name       what the hypothesis is called, such as "symmetric"
+    measured   the quantity, as a formula
+    value      what the quantity was found to be
+    relation   "<=", ">=", "<" or ">", between value and threshold where the hypothesis holds
+    threshold  what the value is held against
+    otherwise  what follows where it does not hold, in words
+    needed     False where the paper states it but the corrected theorem does without
+    holds      whether it holds; computed unless given
+    """
+
+    name: str
+    measured: str
+    value: Any
+    relation: str
+    threshold: float
+    otherwise: str
+    needed: bool = True
+    holds: Any = None
+
+    def __post_init__(self):
+        if self.holds is None:
+            object.__setattr__(self, "holds", RELATIONS[self.relation](self.value, self.threshold))
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words; of a batch, how many systems it holds for."""
+        claim = f"{self.name}: {self.measured} {self.relation} {self.threshold:.2g}"
+        if np.ndim(self.holds) > 0:
+            holds = to_numpy(self.holds)
+            return f"{claim} holds for {int(holds.sum())} of {holds.size} systems; elsewhere {self.otherwise}."
+        if self.holds:
+            return f"{claim} holds, the value is {self.value:.3g}."
+        return f"{claim} fails, the value is {self.value:.3g}: {self.otherwise}."
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Theorem2:
-    """What Theorem 2 says of systems (J, u, f(u)): Python numbers for one of them, arrays (...,) for a batch.
+    """What Theorem 2 says of systems (J, u, f(u)), as `odelab.theorem2` returns it.
 
-    `c` and `q` follow the formulas above. For a J that is not symmetric they are formed as the paper's proof would,
-    with eigenvectors of length one that are not orthogonal, and `residual` shows by how much that misses. It is
-    |(SAI / SI)^2 - (C + Q)| over the sum of the absolute terms of C + Q, so that cancellation between them, as on a
-    slow manifold, does not pass for a failure.
+    Fields are Python numbers for one system and arrays (...,) for a batch. For a J that is not symmetric, `c` and `q`
+    are formed as the paper's proof would, with eigenvectors of length one that are not orthogonal, and `residual` shows
+    by how much that misses.
 
-    `identity`: J is symmetric and the residual is rounding. `limit`: every premise that Q -> 0 needs is met, so
-    that |Q| is at most about 3 small^2. `holds`: both. `premises` has each hypothesis by name; in a batch its `value`
-    and `holds` are arrays too.
+    si        the stiffness index max |Re lambda(J)|
+    sai       the stiffness-aware index ||f|| / ||u||
+    c         C, the share of the dominant modes in u
+    q         Q, what the other modes and the offset f - J u add
+    residual  |(SAI / SI)^2 - (C + Q)| over the sum of the absolute terms of C + Q, so that cancellation between them,
+              as on a slow manifold, does not pass for a failure
+    identity  whether J is symmetric and the residual is rounding
+    limit     whether every premise that Q -> 0 needs is met, so that |Q| is at most about 3 small^2
+    holds     both of them
+    premises  each hypothesis by name, a Premise with `value`, `holds` and `sentence`
     """
 
     si: Any
@@ -68,11 +120,27 @@ class Modes(NamedTuple):
 
 
 def theorem2(J, u, f, small: float = 0.1, floor: float = 1e-8) -> Theorem2:
-    """Check Theorem 2 for Jacobians J (..., n, n) at the states u (..., n) with the slopes f(u) (..., n).
+    """Check Theorem 2 of Huang, Liang et al. (2023), corrected: does SAI stand for SI in a system, and why not?
 
-    "o(lambda_1)" speaks of a family; for one system it is read as a ratio. Another mode's eigenvalue is small below
-    `small` times SI, the offset f - J u below `small`^2 times SI ||u|| (it enters Q to first order), and the share C of
-    the dominant modes is not small from `small` on. `floor` is the least ||u||, in the units of u.
+    "o(lambda_1)" speaks of a family; for one system it is read as a ratio.
+
+    J      Jacobians, (..., n, n), as an array or a tensor
+    u      states, (..., n)
+    f      slopes f(u), (..., n)
+    small  what counts as small: another mode's eigenvalue below `small` times SI, the offset f - J u below `small`^2
+           times SI ||u||, because it enters Q to first order; the share C of the dominant modes is not small from
+           `small` on. 0.1
+    floor  the least ||u||, in the units of u; 1e-8
+
+    Returns a Theorem2; `print` gives the verdict on each premise in a sentence.
+
+    >>> import odelab as ol
+    >>> J, u = [[-1000.0, 0.0], [0.0, -1.0]], [1.0, 0.5]
+    >>> found = ol.theorem2(J, u, f=[-1000.0, -0.5])
+    >>> found.holds, round(found.sai / found.si, 3)
+    (True, 0.894)
+    >>> print(found.premises["symmetric"].sentence)
+    symmetric: ||J - J'|| / ||J|| <= ... holds, the value is 0.
     """
     J, u, f = _together(J, u, f)
     for name, value in (("small", small), ("floor", floor)):

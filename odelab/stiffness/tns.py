@@ -21,10 +21,19 @@ MEANS = ("sample", "dataset")
 
 
 def tns(nsi, stage, mu: str = "sample"):
-    """The exact TNS of every sample, (N, T), (T,) -> (N,); the paper's number is its mean.
+    """The Total Neural Stiffness of every sample, exactly; the number of the paper is its mean over the samples.
 
-    `nsi` holds counted blocks only, `stage` the stage of each. `mu` is the mean over a stage: the sample's own, or that
-    of all samples (the paper's definition reads either way).
+    nsi    neural stiffness indices of counted blocks, (N, T), as an array or a tensor; the first block of a stage is
+           not counted, so its column is left out
+    stage  the stage that each block belongs to, (T,): any labels
+    mu     "sample": indices are compared with their mean over the stage in the same sample; "dataset": with the mean
+           over the stage in all samples. The paper's definition can be read either way
+
+    Returns one number per sample, (N,), in the library of `nsi` and with gradients in torch.
+
+    >>> import odelab as ol
+    >>> ol.tns([[1.0, 3.0, 2.0, 2.0]], stage=[1, 1, 2, 2])
+    array([1.5])
     """
     nsi, groups = _checked(nsi, stage, mu)
     shared = _dataset_means(nsi, groups) if mu == "dataset" else None
@@ -34,7 +43,19 @@ def tns(nsi, stage, mu: str = "sample"):
 
 
 def delta(nsi, stage, m1, m2, mu: str = "sample"):
-    """The share of samples that are stiff to the degree (m1, m2), Eq. 5; arrays `m1`, `m2` broadcast to a surface."""
+    """The share of samples that are stiff to the degree (m1, m2), Eq. 5: with an index >= max(mu (1 + m1), m2).
+
+    nsi, stage  as in `odelab.tns`
+    m1          how far an index lies above the mean of its stage, relative to it; from 0 up, a number or an array
+    m2          how large the index is; from 0 up, a number or an array that broadcasts with `m1`
+    mu          "sample" or "dataset", as in `odelab.tns`
+
+    Returns a number, or an array of the broadcast shape: delta(nsi, stage, m1[:, None], m2) is a surface.
+
+    >>> import odelab as ol
+    >>> ol.delta([[1.0, 3.0], [2.0, 2.0]], stage=[1, 1], m1=0.2, m2=0.0)
+    np.float64(0.5)
+    """
     values, groups = _checked(nsi, stage, mu)
     values = to_numpy(values)
     peaks, means, _ = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
@@ -47,9 +68,18 @@ def delta(nsi, stage, m1, m2, mu: str = "sample"):
 
 
 def stiffness_proportion(nsi, stage, m1, m2, mu: str = "sample"):
-    """The expected share of blocks stiff to the degree (m1, m2), p-hat of Section 3.1.
+    """The expected share of blocks that are stiff to the degree (m1, m2), p-hat of Section 3.1.
 
     The paper's L is read as the number of counted blocks, so that the share of all of them can reach one.
+
+    nsi, stage  as in `odelab.tns`
+    m1, m2, mu  as in `odelab.delta`
+
+    Returns a number, or an array of the broadcast shape of `m1` and `m2`.
+
+    >>> import odelab as ol
+    >>> ol.stiffness_proportion([[1.0, 3.0], [2.0, 2.0]], stage=[1, 1], m1=0.2, m2=0.0)
+    np.float64(0.25)
     """
     values, groups = _checked(nsi, stage, mu)
     values = to_numpy(values)
