@@ -47,9 +47,9 @@ from netbridge.surgery.absorb import absorb as absorb
 from netbridge.surgery.fold import fold as fold
 from netbridge.surgery.merge import merge as merge
 from netbridge.surgery.swap import swap as swap
-from netbridge.tracing.keeping import Trajectories as Trajectories
 from netbridge.tracing.record import Record as Record
 from netbridge.tracing.record import Records as Records
+from netbridge.tracing.record import Trajectories as Trajectories
 from netbridge.tracing.states import block_states as block_states
 from netbridge.tracing.trace import trace as trace
 from odelab import __version__ as __version__

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
 
@@ -10,8 +11,10 @@ from torch import fx, nn
 
 from netbridge.model.block import Block
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
+from netbridge.spectrum.symbolic import NotTraceable, symbolic
 from netbridge.step_sizes.base import Shared
-from netbridge.tracing import capture
+from netbridge.tracing.foreign import first_tensor
+from netbridge.tracing.graph import Place, described
 
 
 @dataclasses.dataclass
@@ -65,7 +68,7 @@ def of_ours(block: Block, x: torch.Tensor) -> Anatomy:
 
 def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
     def whole(u):
-        return capture.first_tensor(block(u.clone()))
+        return first_tensor(block(u.clone()))
 
     def increment(u):
         return whole(u) - u
@@ -73,8 +76,8 @@ def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
     parts = Anatomy(branch=increment, whole=whole)
     sample = torch.cat([x] * 5)  # a batch no other axis is likely to begin with
     try:
-        program, operations, nodes = capture.symbolic(block, sample)
-    except capture.NotTraceable as error:
+        program, operations, nodes = symbolic(block, sample)
+    except NotTraceable as error:
         parts.reason = f"torch.fx cannot read it ({error})"
         return parts
     end = program.graph.output_node().args[0]
@@ -85,21 +88,42 @@ def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
         return parts
     step = steps[0]
     parts.identity = step.identity
-    if step.inner is not None or step.state != 0 or not ends_at(end, nodes[step.addition]):
+    plain = operations.operations[step.addition].name == "add" and len(step.branches) == 1
+    if not plain or step.state != 0 or not ends_at(end, nodes[step.addition]):
         parts.reason = "its branch does not start at its input, or something follows the addition"
         return parts
-    gate = step.gates[-1] if step.gates else None
-    slope = nodes[gate.operation].args[gate.side] if gate else nodes[step.addition].args[1 - step.side]
+    gates = list(itertools.takewhile(lambda factor: factor.live and factor.layout == 0, step.factors))
+    if step.factors and not gates and step.factors[0].place.operation == step.addition:
+        parts.reason = "its branch is added with a factor of its own (alpha)"
+        return parts
+    if len(gates) == len(step.factors):
+        slope = argument(nodes, step.branches[0].place)
+    else:  # what is not computed from the state belongs to the branch here
+        side = 1 - step.shortcut.path[0]
+        slope = argument(nodes, Place(step.addition, (side,)))
+        for gate in gates:
+            slope = argument(nodes, Place(gate.place.operation, (1 - gate.place.path[0],)))
     parts.branch = branch_of(program, slope)
-    parts.shortcut = branch_of(program, nodes[step.addition].args[step.side])
-    if gate is not None:
-        factors = [branch_of(program, nodes[one.operation].args[1 - one.side]) for one in step.gates]
-        parts.live, parts.size_at = True, lambda u: math.prod(factor(u) for factor in factors)
+    parts.shortcut = branch_of(program, argument(nodes, step.shortcut))
+    if gates:
+        factors = [(branch_of(program, argument(nodes, gate.place)), gate.how == "over") for gate in gates]
+        parts.live = True
+        parts.size_at = lambda u: math.prod(1.0 / factor(u) if over else factor(u) for factor, over in factors)
     try:
         parts.layers = chain_between(program, nodes[0], slope, x.dtype)
     except NotAChain as error:
         parts.reason = str(error)
     return parts
+
+
+def argument(nodes: list[fx.Node], place: Place) -> fx.Node:
+    """The node that stands at an argument of an operation."""
+    node = nodes[place.operation]
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    value = described(name, node.args, node.kwargs)[1]
+    for part in place.path:
+        value = value[part]
+    return value
 
 
 def ends_at(end, addition: fx.Node) -> bool:

@@ -18,9 +18,10 @@ from netbridge.model.network import Network
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.autodiff import tangent
 from netbridge.spectrum.chain import Convolution, Scaling
-from netbridge.tracing import capture
-from netbridge.tracing.passes import evaluation, placed, unwrapped
+from netbridge.tracing.batches import placed
+from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.states import block_states, blocks_of
+from netbridge.tracing.untouched import untouched, unwrapped
 
 VECTORS = 4
 ROUNDS = 300
@@ -95,7 +96,7 @@ def perturbation_bound(
         raise ValueError(f"`size` must be positive, got {size!r}.")
     net = unwrapped(net)
     images = placed(net, images)
-    with evaluation(net):
+    with untouched(net):
         found = blocks_of(net, images, blocks)
         states = block_states(net, images, blocks)
         norms = [block_norms(name, block, states[name]) for name, block in found.items()]
@@ -216,9 +217,7 @@ def outputs(net: nn.Module, images, blocks: dict[str, nn.Module], delta) -> list
                 if place == 0:
                     stack.callback(block.register_forward_pre_hook(shift).remove)
                 stack.callback(
-                    block.register_forward_hook(
-                        lambda _, args, out: states.append(capture.first_tensor(out).clone())
-                    ).remove
+                    block.register_forward_hook(lambda _, args, out: states.append(first_tensor(out).clone())).remove
                 )
         net(images)
     return states

@@ -1,21 +1,25 @@
-"""Batches of images from whatever holds them, placed where the network is; and how a pass is tuned."""
+"""Batches of images from whatever holds them, placed where the network is; and how the size of a pass is tuned."""
 
+import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.utils.data import Dataset
 
 from netbridge.allocator import tune_allocator
-from netbridge.tracing.capture import first_tensor
-from netbridge.tracing.passes import placed
+from netbridge.tracing.foreign import first_tensor, tensors
 
 BATCH = 128
 TRIED = (16, 32, 64, 128, 256)  # batch sizes tried on the way when tuning
+SAMPLE = 5  # images to find blocks with: a number no other axis is likely to begin with
+LABELS = {"label", "labels", "target", "targets", "y"}  # what a dictionary calls what is no input
 
 
-def batches_of(images) -> tuple[Iterator[torch.Tensor], int | None]:
+def batches_of(images, net: nn.Module, call) -> tuple[Iterator, int | None]:
     """Batches as they come, and the number of images where it is known."""
     if isinstance(images, np.ndarray):
         images = torch.from_numpy(images)
@@ -23,6 +27,13 @@ def batches_of(images) -> tuple[Iterator[torch.Tensor], int | None]:
         if images.ndim < 2 or 0 in images.shape:
             raise ValueError(f"`images` must be a batch (N, ...) that is not empty, got shape {tuple(images.shape)}.")
         return iter([images]), len(images)
+    if isinstance(images, Dataset):
+        raise TypeError(
+            f"`images` is a data set ({type(images).__name__}), which yields one image at a time; give "
+            "torch.utils.data.DataLoader(images, batch_size=128)."
+        )
+    if isinstance(images, Mapping):
+        images = [images]
     try:
         iterator = iter(images)
     except TypeError:
@@ -32,15 +43,99 @@ def batches_of(images) -> tuple[Iterator[torch.Tensor], int | None]:
     total = None
     if hasattr(images, "dataset") and hasattr(images, "sampler"):  # a DataLoader
         total = len(images.sampler) if hasattr(images.sampler, "__len__") else None
-    return map(batch_in, iterator), total
+    return (batch_in(item, net, call) for item in iterator), total
 
 
-def batch_in(item) -> torch.Tensor:
-    """The images of (images, labels), or of a dictionary."""
-    batch = first_tensor(item)
-    if batch is None:
+def batch_in(item, net: nn.Module, call) -> Any:
+    """What the network is called with: the images of (images, labels), or a dictionary of keyword arguments.
+
+    Where the caller says how the network is called, everything that came."""
+    if isinstance(item, np.ndarray):
+        item = torch.from_numpy(item)
+    found = tensors(item)
+    if not found:
         raise TypeError(f"`images` yields {type(item).__name__} without a tensor; it must yield batches of images.")
+    if found[0].ndim == 0:
+        raise ValueError("`images` must yield batches (N, ...), got a single number.")
+    if call is not None or isinstance(item, torch.Tensor):
+        return item
+    if isinstance(item, Mapping):
+        item = {key: value for key, value in item.items() if key not in LABELS and tensors(value)}
+        if len(item) == 1:
+            return found[0] if len(found) == 1 else first_tensor(item)
+        if set(item) <= set(inspect.signature(net.forward).parameters):
+            return item
+        raise TypeError(
+            f"`images` yields dictionaries with {sorted(map(str, item))}, which are not all arguments of the network's "
+            'forward; say how it is called: call=lambda net, batch: net(batch["..."], ...).'
+        )
+    if isinstance(item, tuple | list) and item and isinstance(item[0], Mapping):
+        return batch_in(item[0], net, call)
+    if len(found) > 2:
+        raise TypeError(
+            f"`images` yields {len(found)} tensors at a time, of which the first two would be images and labels; say "
+            "how the network is called: call=lambda net, batch: net(batch[0], batch[1])."
+        )
+    return found[0]
+
+
+def run(net: nn.Module, batch):
+    """The network's outputs for a batch, where the caller does not say how it is called."""
+    return net(**batch) if isinstance(batch, Mapping) else net(batch)
+
+
+def mapped(batch, function):
+    """The same nested structure with a function applied to every tensor."""
+    if isinstance(batch, torch.Tensor):
+        return function(batch)
+    if isinstance(batch, Mapping):
+        return {key: mapped(value, function) for key, value in batch.items()}
+    if isinstance(batch, tuple | list):
+        return tuple(mapped(part, function) for part in batch)
     return batch
+
+
+def length(batch) -> int:
+    """The number of images in a batch: the first axis of its first tensor."""
+    return len(first_tensor(batch))
+
+
+def part_of(batch, indices):
+    """Some images of a batch: of every tensor with as many entries as there are images."""
+    images = length(batch)
+    return mapped(batch, lambda tensor: tensor[indices] if tensor.ndim and len(tensor) == images else tensor)
+
+
+def sample_of(batch):
+    """A few images to find the blocks with."""
+    return part_of(batch, torch.arange(SAMPLE) % length(batch))
+
+
+def placed(net: nn.Module, batch, memory_format=None):
+    """The batch on the network's device, in its precision unless autocast is on, in the memory format asked for."""
+    like = next((p for p in net.parameters() if p.is_floating_point()), None)
+    if like is None:
+        return batch
+    bytes_only = first_tensor(batch).dtype == torch.uint8
+    if bytes_only and not any(isinstance(module, nn.Embedding) for module in net.modules()):
+        raise ValueError("`images` holds bytes, got dtype uint8; divide by 255 and normalise as in training first.")
+    cast = not torch.is_autocast_enabled(like.device.type)
+
+    def place(tensor):
+        dtype = like.dtype if cast and tensor.is_floating_point() else tensor.dtype
+        tensor = tensor.to(like.device, dtype, non_blocking=True)
+        return tensor if memory_format is None or tensor.ndim != 4 else tensor.contiguous(memory_format=memory_format)
+
+    return mapped(batch, place)
+
+
+def check_dimensions(net: nn.Module, batch):
+    """Raises where a batch that the network refused looks like one image without its first axis."""
+    ranks = {nn.Conv1d: 3, nn.Conv2d: 4, nn.Conv3d: 5}
+    wanted = [rank for kind, rank in ranks.items() if any(isinstance(module, kind) for module in net.modules())]
+    shape = tuple(first_tensor(batch).shape)
+    if len(wanted) == 1 and len(shape) == wanted[0] - 1:
+        raise ValueError(f"`images` must be a batch (N, ...), got shape {shape}; of one image it is images[None].")
 
 
 class Feeder:
@@ -64,15 +159,15 @@ class Feeder:
             return self.trials[0]
         return min(self.seconds, key=self.seconds.__getitem__)
 
-    def cut(self, images: torch.Tensor, whole: bool) -> Iterator[torch.Tensor]:
-        """Portions of `images`; a batch of a loader stays `whole` unless a size was asked for."""
-        start = 0
-        while start < len(images):
-            size = self.size() or (len(images) if whole else BATCH)
+    def cut(self, batch, whole: bool) -> Iterator:
+        """Portions of a batch; one of a loader stays `whole` unless a size was asked for."""
+        start, images = 0, length(batch)
+        while start < images:
+            size = self.size() or (images if whole else BATCH)
             began = time.perf_counter()
-            portion = images[start : start + size]
+            portion = batch if start == 0 and size >= images else part_of(batch, slice(start, start + size))
             yield placed(self.net, portion, self.format)
-            self.learn(size, len(portion), time.perf_counter() - began)
+            self.learn(size, min(size, images - start), time.perf_counter() - began)
             start += size
 
     def learn(self, size: int, images: int, seconds: float):

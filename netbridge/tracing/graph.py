@@ -1,13 +1,16 @@
-"""What a forward pass did, as a list of operations, and which of its additions are residual steps.
+"""What a forward pass did, as a list of operations, and which of its sums are residual steps.
 
-A residual step is an addition of two things computed from one state: shortcut(x) + branch(x). The state is the
-addition's immediate dominator, the last operation all of whose consequences meet again there. One summand is the state
-itself, or comes from it without a nonlinearity (a projection, a padding); the other is the branch.
+A residual step is a sum of two things computed from one state: shortcut(x) + h branch(x). The state is the sum's
+immediate dominator, the last operation all of whose consequences meet again there. One summand is the state itself, or
+comes from it without a nonlinearity (a projection, a padding); the other is the branch. Sums are written as `x + f`,
+`x - f`, `torch.add(x, f, alpha=h)`, `torch.addcmul(x, f, h)`, `torch.lerp(x, y, h)` or `torch.stack([x, f]).sum(0)`.
+
+Whatever multiplies the branch is its step size h: numbers, parameters and gates, products and quotients, in any number.
 """
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ACTIVATIONS = set(
     "relu relu6 leaky_relu leakyrelu gelu silu mish elu celu selu hardswish hardsigmoid sigmoid tanh prelu softplus "  # noqa: SIM905
@@ -15,50 +18,128 @@ ACTIVATIONS = set(
 )
 TRANSPARENT = set(
     "identity dropout dropout1d dropout2d dropout3d alpha_dropout alphadropout feature_dropout featurealphadropout "  # noqa: SIM905
-    "droppath drop_path stochasticdepth stochastic_depth contiguous to float type_as".split()
+    "droppath drop_path stochasticdepth stochastic_depth contiguous to float type_as clone".split()
 )  # of a network in evaluation mode
+LAYOUTS = set(
+    "permute transpose reshape view flatten unflatten swapaxes swapdims movedim moveaxis squeeze unsqueeze roll".split()  # noqa: SIM905
+)  # the same numbers in another order: the norm of a sample does not change
+SPELLINGS = {
+    "add": "iadd radd",
+    "sub": "isub rsub subtract",
+    "mul": "imul rmul multiply",
+    "div": "truediv itruediv true_divide divide",
+    "neg": "negative",
+}
+CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelling in spellings.split()}
+SIGNATURES = {
+    "add": ("input", "other", "alpha"),
+    "sub": ("input", "other", "alpha"),
+    "mul": ("input", "other"),
+    "div": ("input", "other", "rounding_mode"),
+    "neg": ("input",),
+    "lerp": ("input", "end", "weight"),
+    "addcmul": ("input", "tensor1", "tensor2", "value"),
+    "addcdiv": ("input", "tensor1", "tensor2", "value"),
+    "stack": ("tensors", "dim"),
+    "sum": ("input", "dim"),
+}  # the arguments of the operations that make a step, in torch's own order
 LONGEST_SHORTCUT = 6  # operations: pool, pad, convolution, normalisation and some slicing
 LONGEST_TAIL = 3  # operations between an addition and the next state
 
 
+def described(name: str, args, kwargs) -> tuple[str, list]:
+    """An operation under the one name of all its spellings, and its arguments in the order of its signature.
+
+    Adding the number 0 or multiplying by the number 1 is an identity, as in Python's own `sum`.
+    """
+    plain, args = name.strip("_").lower(), list(args)
+    name = CANONICAL.get(plain, plain)
+    signature = SIGNATURES.get(name, ())
+    args += [kwargs.get(key) for key in signature[len(args) :]]
+    if plain == "rsub":
+        args[:2] = args[1::-1]
+    neutral = {"add": 0, "sub": 0, "mul": 1, "div": 1}.get(name)
+    if neutral is not None and is_number(args[1]) and args[1] == neutral:
+        return "identity", args
+    return name, args
+
+
+def is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 class Operation(NamedTuple):
-    """`inputs` are the operations whose tensors it takes; `operands` its first two arguments, None if no operation."""
+    """`inputs` are the operations whose tensors it takes; `operands` the operation behind each of its arguments."""
 
     name: str
     inputs: tuple[int, ...]
-    operands: tuple[int | None, int | None] = (None, None)
+    operands: tuple[Any, ...] = (None, None)  # None where an argument comes from no operation; a tuple for a list
     shape: tuple[int, ...] | None = None  # of its tensor; None for anything else
     module: str = ""  # in whose forward it ran
     in_place: bool = False
+    numbers: tuple[float | None, ...] = ()  # the arguments that are plain numbers, None at the other places
+
+    def operand(self, place: int) -> int | None:
+        return self.operands[place] if place < len(self.operands) else None
+
+    def number(self, place: int) -> float | None:
+        return self.numbers[place] if place < len(self.numbers) else None
 
 
-class Gate(NamedTuple):
-    """slope * step size: the product's operation and the place of the slope among its arguments."""
+class Place(NamedTuple):
+    """One argument of an operation: `path` leads to it, (1,) is the second argument, (0, 2) the third of a list."""
 
     operation: int
-    side: int
+    path: tuple[int, ...]
+
+
+class Factor(NamedTuple):
+    """A part of the step size: what stands at `place`, or `number` where there is no place."""
+
+    place: Place | None
+    how: str = "times"  # or "over", for a divisor, or "rest", for 1 - w
+    number: float = 1.0
+    live: bool = False  # computed from the network's input
+    layout: int = 0  # how many changes of layout lie between the factor and the sum
+
+
+class Branch(NamedTuple):
+    """One summand beside the shortcut: the slope at `place`, and what it is multiplied by, the outermost first."""
+
+    place: Place
+    factors: tuple[Factor, ...] = ()
+    how: str = "plain"  # or "towards": slope = end - state; "product", "quotient": of this argument and the next one
 
 
 class Step(NamedTuple):
-    """One residual addition and where to look; `side` is the place of the shortcut among its arguments."""
+    """One residual sum and where to look."""
 
     name: str
-    module: str  # in whose forward the addition is
-    addition: int
-    side: int
+    module: str  # in whose forward the sum is
+    addition: int  # the operation that forms the sum
     state: int  # x_t
-    after: int  # x_{t+1}: the addition, or the activation or normalisation after it
+    after: int  # x_{t+1}: the sum, or the activation or normalisation after it
     identity: bool  # the shortcut is x_t itself
     shape: tuple[int, ...]
-    gates: tuple[Gate, ...] = ()  # the outermost first; the slope is what goes into the last
-    inner: tuple[int, int] | None = None  # (x + f) + g: the inner addition and the place of x in it
+    shortcut: Place
+    branches: tuple[Branch, ...]  # more than one in x + f + g, whose slope is f + g
     overwrites: bool = False  # x += f
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """What the step size is the product of; several branches have no common one."""
+        return self.branches[0].factors if len(self.branches) == 1 else ()
+
+
+class Summand(NamedTuple):
+    operand: int
+    branch: Branch
 
 
 def canonical(name: str) -> str:
     """relu_, ReLU and relu are one operation, and so are add, iadd, __add__ and add_."""
     name = name.strip("_").lower()
-    return {"iadd": "add", "radd": "add", "imul": "mul", "rmul": "mul", "multiply": "mul"}.get(name, name)
+    return CANONICAL.get(name, name)
 
 
 class Graph:
@@ -110,8 +191,7 @@ class Graph:
 
     def steps(self) -> list[Step]:
         """The residual steps on the way to an output, in order."""
-        needed = set().union(*(self.between(0, output) for output in self.outputs)) if self.outputs else set()
-        found = [step for i in sorted(needed) if (step := self.candidate(i)) is not None]
+        found = self.candidates()
         origins = {step.state for step in found if step.identity}
         reached = {step.addition: self.after(step.addition, origins) for step in found}
         tails = {tail for after, tail in reached.values() if after is not None}
@@ -121,70 +201,161 @@ class Graph:
         nested = set().union(*(regions[step.addition] for step in found)) if found else set()
         return numbered([step for step in found if step.addition not in nested])
 
+    def candidates(self) -> list[Step]:
+        """Every sum of a shortcut and a branch, also inside the branch of another and around a whole network."""
+        needed = set().union(*(self.between(0, output) for output in self.outputs)) if self.outputs else set()
+        return [step for i in sorted(needed) if (step := self.candidate(i)) is not None]
+
     def candidate(self, i: int) -> Step | None:
         operation = self.operations[i]
-        left, right = operation.operands
-        if operation.name != "add" or left is None or right is None or not (self.live[left] and self.live[right]):
+        if not operation.shape or operation.shape[0] != self.operations[0].shape[0] or len(operation.shape) < 2:
             return None
-        if not self.operations[left].shape == self.operations[right].shape == operation.shape:
+        summands = self.summands(i)
+        if len(summands) < 2:
             return None
-        batch = self.operations[0].shape
-        if operation.shape[0] != batch[0] or len(operation.shape) < 2:
+        source = self.dominator[summands[0].branch.place.operation]  # of a stack, not of its sum
+        state = self.resolve(source)
+        identity = True
+        parted = self.part(state, summands)
+        if parted is None:
+            identity, parted = False, self.projected(source, summands)
+        if parted is None:
             return None
-        state = self.resolve(self.dominator[i])
-        make = Step(operation.module, operation.module, i, 0, state, i, True, operation.shape)
-        ends = self.resolve(left), self.resolve(right)
-        if state in ends:
-            if ends[0] == ends[1]:
-                return None
-            side = ends.index(state)
-            overwrites = operation.in_place and side == 0
-            return make._replace(side=side, gates=self.gates(operation.operands[1 - side]), overwrites=overwrites)
-        for side, end in enumerate(ends):
-            inner = self.operations[end]
-            if inner.name == "add" and self.users[end] == [i] and state in map(self.resolved, inner.operands):
-                place = [self.resolved(j) for j in inner.operands].index(state)
-                return make._replace(side=side, inner=(end, place), overwrites=inner.in_place and place == 0)
-        return self.projected(make, ends)
+        shortcut, others = parted
+        branches = tuple(other.branch for other in others)
+        if len(others) == 1 and branches[0].how == "plain":
+            branches = (self.with_gates(others[0], state),)
+        place = shortcut.branch.place
+        overwrites = self.operations[place.operation].in_place and place.path == (0,)
+        return Step(
+            operation.module, operation.module, i, state, i, identity, operation.shape, place, branches, overwrites
+        )
 
-    def resolved(self, i: int | None) -> int | None:
-        return None if i is None else self.resolve(i)
+    def summands(self, i: int) -> list[Summand]:
+        """What operation i adds up, [] unless all of it has the shape of the sum and is computed from the input."""
+        operation = self.operations[i]
+        name, found = operation.name, []
+        if name in ("add", "sub"):
+            factors = [Factor(None, number=-1.0)] if name == "sub" else []
+            if operation.number(2) not in (None, 1):
+                factors.append(Factor(Place(i, (2,))))
+            found = [(operation.operand(0), (0,), (), "plain"), (operation.operand(1), (1,), tuple(factors), "plain")]
+        elif name in ("addcmul", "addcdiv"):
+            found = [(operation.operand(0), (0,), (), "plain"), self.added_product(i)]
+        elif name == "lerp":  # x + w (y - x) = y + (1 - w) (x - y): either end may be the state
+            ends = operation.operand(0), operation.operand(1)
+            if None not in ends:
+                side = int(ends[0] in self.between(-1, ends[1])) if ends[0] != ends[1] else 0
+                weight = Factor(Place(i, (2,)), "times" if side else "rest", live=self.is_live(operation.operand(2)))
+                found = [(ends[1 - side], (1 - side,), (), "plain"), (ends[side], (side,), (weight,), "towards")]
+        elif name == "sum":
+            stack = operation.operand(0)
+            if stack is not None and self.operations[stack].name == "stack" and self.users[stack] == [i]:
+                stacked = self.operations[stack]
+                if (operation.number(1) or 0) == (stacked.number(1) or 0) and isinstance(stacked.operand(0), tuple):
+                    found = [(item, (0, k), (), "plain") for k, item in enumerate(stacked.operand(0))]
+                    i = stack
+        good = all(self.is_live(j) and self.operations[j].shape == operation.shape for j, *_ in found)
+        return [Summand(j, Branch(Place(i, path), factors, how)) for j, path, factors, how in found] if good else []
 
-    def projected(self, make: Step, ends) -> Step | None:
+    def added_product(self, i: int):
+        """The second summand of addcmul and addcdiv: operand, path, factors, and how its slope is formed."""
+        operation = self.operations[i]
+        value = (Factor(Place(i, (3,))),) if operation.number(3) not in (None, 1) else ()
+        over = operation.name == "addcdiv"
+        side = self.slope_side(operation, (1, 2))
+        if side is None or (over and side == 2):
+            either = next((j for j in operation.operands[1:3] if self.is_live(j)), None)
+            return either, (1,), value, "quotient" if over else "product"
+        other = Factor(
+            Place(i, (3 - side,)), "over" if over else "times", live=self.is_live(operation.operand(3 - side))
+        )
+        return operation.operand(side), (side,), (*value, other), "plain"
+
+    def part(self, state: int, summands) -> tuple[Summand, list[Summand]] | None:
+        """The summand that is the state itself, perhaps in a sum within the sum, and all the others."""
+        ends = [self.resolve(summand.operand) for summand in summands]
+        sides = [k for k, end in enumerate(ends) if end == state and not summands[k].branch.factors]
+        if len(sides) > 1 or (sides and any(end == state for k, end in enumerate(ends) if k not in sides)):
+            return None
+        if sides:
+            return summands[sides[0]], [summand for k, summand in enumerate(summands) if k != sides[0]]
+        for k, end in enumerate(ends):
+            users = [summands[0].branch.place.operation]
+            if end > state and self.users[end] == users and not summands[k].branch.factors:
+                inner = self.part(state, self.summands(end))
+                if inner is not None and all(s.branch.how == "plain" for s in (*inner[1], *summands)):
+                    return inner[0], [*inner[1], *(summand for j, summand in enumerate(summands) if j != k)]
+        return None
+
+    def projected(self, source: int, summands) -> tuple[Summand, list[Summand]] | None:
         """The summand that comes from the state without a nonlinearity, and by the shorter way."""
-        ways = [self.between(self.dominator[make.addition], end) for end in ends]
+        if len(summands) != 2 or summands[1].branch.how == "towards":
+            return None
+        ways = [self.between(source, self.resolve(summand.operand)) for summand in summands]
         side = int(len(ways[1]) < len(ways[0]))
-        names = {self.operations[i].name for i in ways[side]}
+        names = {self.operations[j].name for j in ways[side]}
         if len(ways[0]) == len(ways[1]) or len(ways[side]) > LONGEST_SHORTCUT or names & ACTIVATIONS:
             return None
-        other = self.operations[make.addition].operands[1 - side]
-        return make._replace(side=side, identity=False, gates=self.gates(other))
+        return None if summands[side].branch.factors else (summands[side], [summands[1 - side]])
 
-    def gates(self, i: int) -> tuple[Gate, ...]:
-        """The products by something broadcast, or computed from the other factor, at the end of a branch."""
-        gates = []
+    def with_gates(self, summand: Summand, state: int) -> Branch:
+        """The slope behind all products and quotients at the end of a branch, which are its step size.
+
+        A product with something that is broadcast, computed from the other factor, or not computed from the input at
+        all is taken apart; a change of layout on the way to one is seen through.
+        """
+        place, factors, layout, i = summand.branch.place, list(summand.branch.factors), 0, summand.operand
         while True:
             i = self.resolve(i)
-            product = self.operations[i]
-            if product.name != "mul" or None in product.operands or not all(self.live[j] for j in product.operands):
-                return tuple(gates)
-            side = self.slope_side(product)
-            if side is None:
-                return tuple(gates)
-            gates.append(Gate(i, side))
-            i = product.operands[side]
+            operation = self.operations[i]
+            if operation.name in LAYOUTS:
+                sources = [j for j in operation.inputs if self.live[j]]
+                if len(sources) != 1 or not same_numbers(operation.shape, self.operations[sources[0]].shape):
+                    break
+                i, layout = sources[0], layout + 1
+                continue
+            if operation.name == "neg":
+                side, factor = 0, Factor(None, number=-1.0, layout=layout)
+            elif operation.name in ("mul", "div"):
+                side = self.slope_side(operation, (0, 1))
+                over = operation.name == "div"
+                if side is None or (over and (side == 1 or operation.number(2) is not None)):
+                    break
+                live = self.is_live(operation.operand(1 - side))
+                factor = Factor(Place(i, (1 - side,)), "over" if over else "times", live=live, layout=layout)
+            else:
+                break
+            inside = operation.operand(side)
+            if not self.is_live(inside) or self.resolve(inside) == state:
+                break
+            factors.append(factor)
+            place, i = Place(i, (side,)), inside
+        return Branch(place, tuple(factors))
 
-    def slope_side(self, product: Operation) -> int | None:
-        sizes = [math.prod(self.operations[j].shape) for j in product.operands]
-        if sizes[0] != sizes[1]:
-            side = int(sizes[1] > sizes[0])
-        elif product.operands[0] in self.between(0, product.operands[1]):
-            side = 0
-        elif product.operands[1] in self.between(0, product.operands[0]):
-            side = 1
-        else:
+    def slope_side(self, product: Operation, places: tuple[int, int]) -> int | None:
+        """Which of two factors is the slope and not the step size: None where neither can be told."""
+        pair = [product.operand(place) for place in places]
+        alive = [self.is_live(j) for j in pair]
+        if sum(alive) == 1:
+            side = alive.index(True)
+        elif not any(alive):
             return None
-        return side if self.operations[product.operands[side]].shape == product.shape else None
+        else:
+            sizes = [math.prod(self.operations[j].shape) for j in pair]
+            if sizes[0] != sizes[1]:
+                side = int(sizes[1] > sizes[0])
+            elif pair[0] in self.between(-1, pair[1]):
+                side = 0
+            elif pair[1] in self.between(-1, pair[0]):
+                side = 1
+            else:
+                return None
+        return places[side] if self.operations[pair[side]].shape == product.shape else None
+
+    def is_live(self, i: int | None) -> bool:
+        """Is this an operation, and computed from the network's input?"""
+        return isinstance(i, int) and self.live[i]
 
     def after(self, addition: int, origins: set[int]) -> tuple[int | None, tuple[str, ...]]:
         """The next state if a step starts from it, and the names of the operations between."""
@@ -199,7 +370,11 @@ class Graph:
         return None, tuple(names)
 
     def settled(self, addition, reached, tails) -> int:
-        """Of the last step of a stage: what the others of this network end with, else an activation after the sum."""
+        """x_{t+1} of the step that adds at `addition`.
+
+        A step followed by another ends where that one starts. The last step of a stage has no successor: it ends after
+        the same operations (say norm, relu) as the steps before it, or, if none has any, after an activation that
+        follows directly."""
         after, names = reached
         if after is not None:
             return after
@@ -229,11 +404,30 @@ def numbered(steps: list[Step]) -> list[Step]:
     return named
 
 
+def same_numbers(shape, other) -> bool:
+    """May these be the same numbers of every sample, in another order?"""
+    return shape[:1] == other[:1] and math.prod(shape) == math.prod(other)
+
+
+def same_layout(shape, other) -> bool:
+    """Is one shape (of a sample) the other with axes swapped, or with neighbours flattened into one?
+
+    (H, W, C), (H W, C), (C, H, W) and (C, H W) are the same features in another layout.
+    """
+    if math.prod(shape) != math.prod(other):
+        return False
+    if len(shape) == len(other):
+        return sorted(shape) == sorted(other)
+    return bool({shape[0], shape[-1]} & {other[0], other[-1]})
+
+
 def stages(steps: list[Step]) -> tuple[list[int], list[bool]]:
-    """The stage of every step, and whether it is the stage's first: a change of shape, or a projection, opens one."""
+    """The stage of every step, and whether it is the stage's first.
+
+    A change of the number of features, or a projection, opens a stage; a change of layout does not."""
     stage, first = [], []
     for i, step in enumerate(steps):
-        opens = i == 0 or not step.identity or step.shape[1:] != steps[i - 1].shape[1:]
+        opens = i == 0 or not step.identity or not same_layout(step.shape[1:], steps[i - 1].shape[1:])
         first.append(opens)
         stage.append((stage[-1] if stage else -1) + opens)
     return stage, first

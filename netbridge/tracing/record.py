@@ -14,6 +14,20 @@ from netbridge.files import replacing
 SLOPE, INCREMENT = "slope", "increment"
 
 
+@dataclasses.dataclass
+class Places:
+    """Where the columns of a record stand: the name of each block, its stage, and whether it is the stage's first."""
+
+    names: list[str] = dataclasses.field(default_factory=list)
+    stage: list[int] = dataclasses.field(default_factory=list)
+    first: list[bool] = dataclasses.field(default_factory=list)
+
+    def add(self, name, stage, first):
+        self.names.append(name)
+        self.stage.append(stage)
+        self.first.append(first)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Record:
     """The stiffness index (NSI) of every image at every residual block of one network, as `nb.trace` returns it.
@@ -204,3 +218,55 @@ class Records(tuple):
     def merge(cls, parts: Iterable["Records"]) -> "Records":
         """The images of several traces of one network as one, in the order given."""
         return cls(Record.merge(records) for records in zip(*parts, strict=True))
+
+
+class Trajectories(list):
+    """One `odelab.Trajectory` per stage, over all images at once; `record` holds their indices.
+
+    t (m + 1,) counts layers, u (m + 1, N, ...) is the state before every block and after the last, slope (m, N, ...)
+    the branches, h the step sizes: (m,), or broadcast over the features where gates were at work.
+    """
+
+    record: Record | Records
+
+
+def trajectories(kept: list, record: Record | Records) -> Trajectories:
+    """From what was kept of every batch."""
+    runs = Trajectories()
+    runs.record = record
+    for stage in np.unique(record.stage):
+        columns = [int(k) for k in np.flatnonzero(record.stage == stage)]
+        parts = [stage_arrays(batch, columns) for batch in kept]
+        u, slope = (np.concatenate([part[i] for part in parts], axis=1) for i in (0, 1))
+        sizes = [part[2] for part in parts]
+        h = sizes[0] if sizes[0].ndim == 1 else np.concatenate(sizes, axis=1)
+        runs.append(
+            odelab.Trajectory(
+                np.arange(len(columns) + 1.0),
+                u,
+                h,
+                method=odelab.EULER,
+                engine="netbridge",
+                known={
+                    "slope": slope,
+                    "message": f"stage {stage} of a network: {', '.join(record.names[k] for k in columns)}",
+                },
+            )
+        )
+    return runs
+
+
+def stage_arrays(batch, columns):
+    states, slopes, news, sizes = batch
+    u = np.stack([*(states[k] for k in columns), news[columns[-1]]])
+    slope = np.stack([slopes[k] if k in slopes else increment(states[k], news[k]) for k in columns])
+    h = [sizes.get(k, np.ones(())) for k in columns]
+    if any(size.ndim for size in h):
+        images = u.shape[1]
+        h = np.broadcast_arrays(*(size.reshape((1,) * (u.ndim - 1 - size.ndim) + size.shape) for size in h))
+        h = [np.broadcast_to(size, (images, *size.shape[1:])) for size in h]
+    return u, slope, np.stack(h)
+
+
+def increment(state, new):
+    return new - state if new.shape == state.shape else np.full_like(new, np.nan)

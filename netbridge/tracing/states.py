@@ -1,57 +1,61 @@
 """What goes into every block of a network: the states at which a spectrum or a norm is asked for."""
 
+import contextlib
+
 import torch
 from torch import nn
 
 from netbridge.model.block import Block
-from netbridge.model.network import Network
-from netbridge.tracing import capture, detect
-from netbridge.tracing.passes import evaluation, placed, sample_of
+from netbridge.tracing import foreign
+from netbridge.tracing.batches import placed, run, sample_of
+from netbridge.tracing.foreign import first_tensor
+from netbridge.tracing.ours import network_inside
+from netbridge.tracing.untouched import untouched
 
 
 def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, torch.Tensor]:
-    """The input of every residual block for these images, by the block's name; in evaluation mode.
+    """What goes into every residual block of a network for these images, the states at which a spectrum is asked for.
 
-        for name, x in nb.block_states(net, images[:1]).items():
-            print(name, nb.block_spectrum(net.get_submodule(name), x))
+    The network is run in evaluation mode and is afterwards what it was before.
 
-    `blocks` takes names, modules or a class of modules, where the blocks are not found by themselves.
+    net         the network, ours or anybody's
+    images      a batch of images (N, ...)
+    blocks      names of blocks, modules, or a class of modules, where the blocks are not found by themselves
+
+    Returns the input of every block by the block's name, in the order of the blocks. Raises ValueError where no
+    residual block can be seen.
+
+    >>> import torch, netbridge as nb
+    >>> net = nb.resnet(8)
+    >>> states = nb.block_states(net, torch.randn(1, 3, 32, 32))
+    >>> {name: tuple(state.shape) for name, state in states.items()}
+    {'stages.0.blocks.0': (1, 16, 32, 32), 'stages.1.blocks.0': (1, 16, 32, 32), 'stages.2.blocks.0': (1, 32, 16, 16)}
+    >>> name = "stages.1.blocks.0"
+    >>> spectrum = nb.block_spectrum(net.get_submodule(name), states[name])
     """
     states: dict[str, torch.Tensor] = {}
 
     def enter(name, args, kwargs):
         if name not in states:  # a method of several stages evaluates a branch more than once
-            states[name] = capture.first_tensor((args, kwargs)).clone()
+            states[name] = first_tensor((args, kwargs)).clone()
 
-    with evaluation(net), torch.no_grad():
+    with untouched(net), torch.no_grad(), contextlib.ExitStack() as stack:
         images = placed(net, images)
-        handles = [
-            door.register_forward_pre_hook(
-                lambda _, args, kwargs, name=name: enter(name, args, kwargs), with_kwargs=True
-            )
-            for name, door in doors(net, images, blocks).items()
-        ]
-        try:
-            net(images)
-        finally:
-            for handle in handles:
-                handle.remove()
+        for name, block in blocks_of(net, images, blocks).items():
+            door = block.branch if isinstance(block, Block) else block  # in a stage of ours the solver calls the branch
+            hook = door.register_forward_pre_hook(lambda _, a, k, name=name: enter(name, a, k), with_kwargs=True)
+            stack.callback(hook.remove)
+        net(images)
     return states
 
 
-def doors(net: nn.Module, images, blocks=None) -> dict[str, nn.Module]:
-    """The module that every block's state enters first: of ours the branch, since the solver calls no block."""
-    found = blocks_of(net, images, blocks)
-    return {name: block.branch if isinstance(block, Block) else block for name, block in found.items()}
-
-
 def blocks_of(net: nn.Module, images, blocks=None) -> dict[str, nn.Module]:
-    """The residual blocks of any network, by name."""
+    """The residual blocks of any network, by name; call it within `untouched`."""
     if blocks is not None:
-        return detect.named_blocks(net, blocks)
-    owned = [(name, module) for name, module in net.named_modules() if isinstance(module, Network)]
-    if len(owned) == 1:
-        prefix = f"{owned[0][0]}." if owned[0][0] else ""
-        return {prefix + name: block for name, block in zip(owned[0][1].block_names, owned[0][1].blocks, strict=True)}
-    tracer = detect.tracer_of(net, sample_of(images), None, None)
+        return foreign.named_blocks(net, blocks)
+    own = network_inside(net)
+    if own is not None:
+        prefix, network = own
+        return {prefix + name: block for name, block in zip(network.block_names, network.blocks, strict=True)}
+    tracer = foreign.tracer_of(net, run, sample_of(images), None, None)
     return {step.module: net.get_submodule(step.module) for step in tracer.steps}

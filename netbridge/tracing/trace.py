@@ -1,7 +1,8 @@
 """`nb.trace`: the stiffness of every block of a residual network, for every image, in one forward pass.
 
-The story in order: batches come from whatever holds them (`batches`), a way to observe the network is chosen (`detect`:
-`ours` or `foreign`), a recorder takes norms while each batch passes (`norms`), and the `record` holds what came out.
+The story in order: batches come from whatever holds them (`batches`), a way to observe the network is chosen (`ours` or
+`foreign`), a recorder takes norms while each batch passes (`norms`), the `record` holds what came out, and the network
+is put back as it was (`untouched`).
 """
 
 import contextlib
@@ -12,13 +13,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from netbridge.tracing.batches import Feeder, Tuned, batches_of
-from netbridge.tracing.capture import first_tensor
-from netbridge.tracing.detect import tracer_of
-from netbridge.tracing.keeping import Keeper, Trajectories, array, trajectories
-from netbridge.tracing.norms import Recorder
-from netbridge.tracing.passes import evaluation, sample_of, unwrapped
-from netbridge.tracing.record import INCREMENT, SLOPE, Record, Records
+from netbridge.tracing import foreign
+from netbridge.tracing.batches import Feeder, Tuned, batches_of, check_dimensions, length, run, sample_of
+from netbridge.tracing.foreign import first_tensor
+from netbridge.tracing.norms import Keeper, Recorder, array
+from netbridge.tracing.ours import SolverTracer, network_inside
+from netbridge.tracing.record import INCREMENT, SLOPE, Record, Records, Trajectories, trajectories
+from netbridge.tracing.untouched import untouched, unwrapped
 
 Kind = Literal["slope", "increment"]
 Progress = bool | Callable[[int, int | None], object] | None
@@ -36,6 +37,7 @@ def trace(
     progress: Progress = None,
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
+    call: Callable | None = None,
 ) -> Record: ...
 
 
@@ -51,6 +53,7 @@ def trace(
     progress: Progress = None,
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
+    call: Callable | None = None,
 ) -> Records: ...
 
 
@@ -67,6 +70,7 @@ def trace(
     progress: Progress = None,
     outputs: bool = False,
     on_bad: Literal["raise", "nan"] = "raise",
+    call: Callable | None = None,
 ) -> Trajectories: ...
 
 
@@ -81,14 +85,17 @@ def trace(
     progress=None,
     outputs=False,
     on_bad="raise",
+    call=None,
 ):
     """Measure the stiffness index (NSI) of every image at every residual block of a network, in one forward pass.
 
-    The network may be one of this library or anybody's; it is run in evaluation mode, without gradients. No feature
-    map is kept unless `keep` asks for it.
+    The network may be one of this library or anybody's; it is run in evaluation mode, without gradients, and is
+    afterwards what it was before, with every buffer, cache, mode and hook, and so are the random generators. No feature
+    map is kept unless `keep` asks for it. In somebody else's network whatever multiplies a branch is its step size.
 
     net         the network, a torch module
-    images      a tensor or array (N, ...), a DataLoader, or an iterable of batches or of (images, labels)
+    images      a tensor or array (N, ...), a DataLoader, or an iterable of batches, of (images, labels) or of
+                dictionaries; of the latter what the network's forward has arguments for is given to it by name
     of          which index: "slope", ||f|| / ||x|| with the branch f before step size and projection; "increment",
                 ||x' - x|| / ||x||; a tuple of both for both from one pass; None (the default) takes the slope where
                 the branches can be seen, else the increment
@@ -100,6 +107,8 @@ def trace(
     outputs     whether to keep what the network returns (its first tensor), default False
     on_bad      "raise" (the default) ends with an error where an index is not defined, because a state is zero or a
                 number is not finite; "nan" puts NaN there, and TNS is then NaN for that image
+    call        how to call the network on a batch, call(net, batch), where net(batch) is not enough; the batch is what
+                `images` yields, with its tensors where the network is
 
     Returns a `Record`; for a tuple of kinds, `Records` with one record of each kind; with keep=True, `Trajectories`
     with the record as `.record`. A record's `step_sizes` are the mean step sizes, its `outputs` the network's. Raises
@@ -119,20 +128,20 @@ def trace(
     check(net, on_bad)
     net = unwrapped(net)
     feeder = Feeder(net, batch_size, tune)
-    batches, total = batches_of(images)
+    batches, total = batches_of(images, net, call)
     rows: dict[str, list] = {}
     sizes, kept, results, tracer, recorder, done = [], [], [], None, None, 0
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(reporting(progress, total))
+        stack.enter_context(untouched(net))
         # Not inference mode: layers and controllers may cache a tensor, which it would spoil for training.
-        stack.enter_context(evaluation(net))
         stack.enter_context(torch.no_grad())
         if tune:
             stack.enter_context(Tuned(net))
         for whole in batches:
-            for batch in feeder.cut(whole, whole=total is None or len(whole) != total):
+            for batch in feeder.cut(whole, whole=total is None or length(whole) != total):
                 if tracer is None:
-                    tracer = tracer_of(net, sample_of(batch), kinds, blocks)
+                    tracer = tracer_of(net, call or run, batch, kinds, blocks)
                     kinds = kinds or ((SLOPE if SLOPE in tracer.sees else INCREMENT),)
                     recorder = (Keeper if keep else Recorder)(kinds)
                     rows = {kind: [] for kind in kinds}
@@ -141,10 +150,10 @@ def trace(
                     rows[kind].append(defined(recorder, kind, tracer.places.names, done, on_bad))
                 sizes.append(recorder.step_sizes)
                 if outputs:
-                    results.append(output_of(output, len(batch)))
+                    results.append(output_of(output, length(batch)))
                 if keep:
                     kept.append(recorder.pass_kept())
-                done += len(batch)
+                done += length(batch)
                 report(done, total)
     if tracer is None:
         raise ValueError("`images` has no batch to trace.")
@@ -158,8 +167,21 @@ def trace(
     return trajectories(kept, record) if keep else record
 
 
+def tracer_of(net: nn.Module, call, batch, kinds, blocks):
+    """The way to observe a network that sees most: ours by its solver, others by watching what they do."""
+    own = network_inside(net) if blocks is None else None
+    if own is not None:
+        prefix, network = own
+        return SolverTracer(net, call, network, prefix)
+    try:
+        return foreign.tracer_of(net, call, sample_of(batch), kinds, blocks)
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        check_dimensions(net, batch)
+        raise
+
+
 def one_pass(tracer, recorder, batch):
-    """Sends one batch through the network, a second time with care where norms came near the limits of their precision.
+    """Send one batch through the network, and with care again where norms came near the limits of their precision.
 
     Returns what the network returned."""
     recorder.begin()

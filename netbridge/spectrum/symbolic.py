@@ -1,17 +1,17 @@
-"""Two ways to see what a network does: torch.fx reads its code; a function mode watches one pass where that fails.
+"""A residual block read by torch.fx, which gives a program whose branch can be cut out; only ever of a copy.
 
-fx gives a program that can be changed and run again. Watching sees whatever really happened, branches of Python
-included, as long as it happened through torch functions.
+Tracing itself never does this (`netbridge.tracing.foreign` watches): fx runs a network's own code with placeholders in
+place of tensors, which a network that caches something would keep.
 """
 
-import contextlib
+import inspect
 from typing import Any
 
 import torch
 from torch import fx, nn
-from torch.overrides import TorchFunctionMode
 
-from netbridge.tracing.graph import Graph, Operation, canonical
+from netbridge.tracing.foreign import first_tensor, tensors
+from netbridge.tracing.graph import Graph, Operation, described, is_number
 
 OPAQUE = (nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer)
 OPAQUE += (nn.TransformerDecoderLayer,)
@@ -69,15 +69,21 @@ def read(node: fx.Node, index: dict, shape, program) -> Operation:
         name = type(program.get_submodule(node.target)).__name__
     else:
         name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-    pair = [index.get(a) if isinstance(a, fx.Node) else None for a in node.args[:2]]
-    pair += [None] * (2 - len(pair))
+    canonical, arguments = described(name, node.args, node.kwargs)
+
+    def operand(value):
+        if isinstance(value, fx.Node):
+            return index.get(value)
+        return tuple(map(operand, value)) if isinstance(value, tuple | list) else None
+
     return Operation(
-        canonical(name),
+        canonical,
         tuple(index[source] for source in node.all_input_nodes if source in index),
-        (pair[0], pair[1]),
+        tuple(map(operand, arguments)),
         shape,
         module_of(node),
         name in ("iadd", "imul") or name.endswith("_"),
+        tuple(float(value) if is_number(value) else None for value in arguments),
     )
 
 
@@ -91,93 +97,10 @@ def module_of(node: fx.Node) -> str:
 
 def defaults(net: nn.Module) -> dict[str, Any] | None:
     """Arguments of `forward` beyond the images, as they are by default."""
-    import inspect
 
     parameters = list(inspect.signature(net.forward).parameters.values())[1:]
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return {p.name: p.default for p in parameters if p.kind in kinds and p.default is not p.empty} or None
-
-
-class Watching(TorchFunctionMode):
-    """Numbers the torch functions of a pass that return tensors; `visit(number, function, args)` runs before each.
-
-    It may return a function to be called with the result.
-    """
-
-    def __init__(self, visit=None):
-        super().__init__()
-        self.visit = visit
-        self.count = 0
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        name = getattr(func, "__name__", "")
-        follow = self.visit(self.count + 1, name, args, kwargs or {}) if self.visit is not None else None
-        result = func(*args, **(kwargs or {}))
-        if first_tensor(result) is not None:
-            self.count += 1
-            if follow is not None:
-                follow(result)
-        return result
-
-
-def watched(net: nn.Module, sample: torch.Tensor) -> Graph:
-    """The graph of one pass, every torch function an operation, number 0 the input."""
-    operations = [Operation("input", (), shape=tuple(sample.shape))]
-    numbers, alive = {id(sample): 0}, [sample]  # kept alive, so that no address is used twice
-    path: list[str] = []
-
-    def visit(number, name, args, kwargs):
-        places = [numbers.get(id(a)) if isinstance(a, torch.Tensor) else None for a in args[:2]]
-        places += [None] * (2 - len(places))
-        inputs = tuple(numbers[id(t)] for t in tensors((args, kwargs)) if id(t) in numbers)
-        in_place = name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
-
-        def follow(result):
-            shape = tuple(first_tensor(result).shape)
-            module = path[-1] if path else ""
-            operations.append(Operation(canonical(name), inputs, (places[0], places[1]), shape, module, in_place))
-            for tensor in tensors(result):
-                numbers[id(tensor)] = number
-                alive.append(tensor)
-
-        return follow
-
-    with inside(net, path), Watching(visit):
-        result = net(sample)
-    return Graph(operations, [numbers[id(t)] for t in tensors(result) if id(t) in numbers])
-
-
-@contextlib.contextmanager
-def inside(net: nn.Module, path: list[str]):
-    """Keeps in `path` the names of the modules whose forward is running."""
-    handles = []
-
-    def leave(*_):
-        path.pop()
-
-    for name, module in net.named_modules():
-        handles.append(module.register_forward_pre_hook(lambda *_, name=name: path.append(name)))
-        handles.append(module.register_forward_hook(leave, always_call=True))
-    try:
-        yield path
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def tensors(value) -> list[torch.Tensor]:
-    """The tensors in nested tuples, lists and dictionaries."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, tuple | list):
-        return [tensor for part in value for tensor in tensors(part)]
-    return []
-
-
-def first_tensor(value) -> torch.Tensor | None:
-    return next(iter(tensors(value)), None)
 
 
 def same(seen, expected) -> bool:

@@ -1,0 +1,69 @@
+"""How a pass of one of our networks is observed: its steps are those of `odelab`'s `integrate`, which reports each."""
+
+import torch
+from torch import nn
+
+from netbridge.model import solve
+from netbridge.model.network import Network
+from netbridge.tracing.norms import Recorder
+from netbridge.tracing.record import INCREMENT, SLOPE, Places
+from odelab.methods.explicit import EULER
+
+
+def network_inside(net: nn.Module) -> tuple[str, Network] | None:
+    """The one network of ours that `net` is or holds, and what its names begin with; None where there is none."""
+    owned = [(name, module) for name, module in net.named_modules() if isinstance(module, Network)]
+    if len(owned) != 1:
+        return None
+    ((name, network),) = owned
+    return f"{name}." if name else "", network
+
+
+class SolverTracer:
+    """Observes a network of ours, perhaps inside another module.
+
+    net         the module that is run
+    call        call(net, batch) runs it
+    network     the network of ours in it
+    prefix      what the names of its blocks begin with
+    """
+
+    sees = (SLOPE, INCREMENT)
+
+    def __init__(self, net: nn.Module, call, network: Network, prefix: str):
+        self.net, self.call, self.network, self.prefix = net, call, network, prefix
+        self.plain = all(s.method.stages == s.depth_factor == 1 and s.solver is None for s in network.stages)
+        self.places = Places()
+
+    def __call__(self, batch, recorder: Recorder):
+        places, blocks, measured = Places(), self.network.blocks, set()
+
+        def step(rhs, params, t, u, slope, dt, h):
+            """`odelab.core.rk_step` for Euler; a plain step is measured and taken while its maps are in the cache."""
+            k = len(places.names)
+            if h is not solve.UNIT or u.shape != slope.shape or u.dtype != slope.dtype:
+                new, *rest = EULER.step(rhs, params, t, u, slope, dt, h)
+                return blocks[k].project(new), *rest
+            measured.add(k)
+            new = recorder.advance(k, u, slope, blocks[k].project is torch.relu_, blocks[k].opens)
+            return new, slope, [slope], [slope], False
+
+        def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+            k = len(places.names)
+            if k not in measured:
+                recorder.slope(k, mean_slope)
+                recorder.size(k, h, len(u), u.ndim)
+                recorder.state(k, u)
+                opens = t == 0 and self.network.stages[memory.stage].blocks[0].opens
+                recorder.left(k, None if opens else u, u_new)
+            places.add(self.name(memory.stage, t), memory.stage, t < 1)
+            return carry
+
+        with self.network.observed(record, step=step if self.plain and not recorder.keeps else None):
+            output = self.call(self.net, batch)
+        self.places = places
+        return output
+
+    def name(self, stage, t) -> str:
+        part = t - int(t)
+        return f"{self.prefix}stages.{stage}.blocks.{int(t)}" + (f" + {part:g}" if part else "")

@@ -1,0 +1,139 @@
+"""Measuring never changes what is measured: after a trace a network is put back bit for bit, whatever it did."""
+
+import contextlib
+import random
+import sys
+import types
+from collections import deque
+from collections.abc import MutableMapping
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+from torch.nn.parameter import UninitializedTensorMixin
+
+NESTED = 3  # objects within objects of a module whose attributes are put back too
+PARAMETER_BYTES = 1 << 30  # networks with more are not copied, and a forward that writes into its weights shows
+PLAIN = (str, bytes, int, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType)
+PLAIN += (types.ModuleType, types.MethodType, torch.dtype, torch.device, torch.Size)
+HOUSES = {"torch", "netbridge"}  # whose layers never write into their own parameters
+
+
+def unwrapped(net: nn.Module) -> nn.Module:
+    """The network inside a compiled or a parallel one."""
+    while True:
+        if isinstance(net, DataParallel | DistributedDataParallel):
+            net = net.module
+        elif isinstance(getattr(net, "_orig_mod", None), nn.Module):
+            net = net._orig_mod
+        else:
+            return net
+
+
+@contextlib.contextmanager
+def untouched(net: nn.Module):
+    """Within, the network is in evaluation mode and runs uncompiled; afterwards it is as it was, also after an error.
+
+    Put back are attributes of modules, lists, dictionaries and sets in them, the contents of buffers and other tensors,
+    modes, hooks, and the states of the random generators of Python, NumPy and torch. A cache that a forward pass fills
+    is filled within and empty again afterwards. What modules keep outside of themselves is not known and not put back.
+    """
+    refuse(net)
+    saved = Saved(net)
+    try:
+        try:
+            net.eval()
+        except NotImplementedError:
+            raise ValueError("`net` is an exported program; trace the module it was exported from.") from None
+        with uncompiled():
+            yield
+    finally:
+        saved.restore()
+
+
+def refuse(net: nn.Module):
+    if isinstance(net, torch.jit.ScriptModule):
+        raise ValueError("`net` is compiled by TorchScript, which hides what it does; trace the original module.")
+    for name, parameter in net.named_parameters():
+        if isinstance(parameter, UninitializedTensorMixin):
+            raise ValueError(f"`net` has lazy layers: {name!r} has no shape yet. Run the network once, then trace it.")
+        if parameter.is_meta:
+            raise ValueError(f"`net` has no numbers: {name!r} is on the meta device. Load its weights first.")
+
+
+def uncompiled():
+    """Within, functions and modules compiled by torch.compile run as they were written."""
+    if "torch._dynamo" not in sys.modules:  # importing it takes longer than many a trace
+        return contextlib.nullcontext()
+    return torch.compiler.set_stance("force_eager")
+
+
+class Saved:
+    """Everything a network holds, as it was: containers by their members, tensors by their numbers."""
+
+    def __init__(self, net: nn.Module):
+        self.generators = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+        self.cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+        self.containers: list[tuple] = []
+        self.tensors: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+        houses = {type(module).__module__.split(".")[0] for module in net.modules()}
+        size = sum(parameter.nbytes for parameter in net.parameters())
+        self.with_parameters = not houses <= HOUSES and size <= PARAMETER_BYTES
+        self.save(net)
+
+    def save(self, net: nn.Module):
+        seen: dict[int, object] = {}  # also keeps alive what is known by its id
+        waiting: list[tuple[object, int]] = [(net, 0)]
+        while waiting:
+            value, depth = waiting.pop()
+            if isinstance(value, PLAIN) or id(value) in seen:
+                continue
+            seen[id(value)] = value
+            if isinstance(value, torch.Tensor):
+                self.save_tensor(value)
+            elif isinstance(value, tuple | frozenset):
+                waiting.extend((part, depth) for part in value)
+            elif isinstance(value, MutableMapping):
+                items = list(value.items())
+                if type(value) is dict or hasattr(value, "update"):
+                    self.containers.append((value, items))
+                waiting.extend((part, depth) for _, part in items)
+            elif isinstance(value, list | set | deque):
+                members = list(value)
+                self.containers.append((value, members))
+                waiting.extend((part, depth) for part in members)
+            elif isinstance(value, nn.Module):
+                waiting.append((vars(value), 0))
+            elif depth < NESTED and hasattr(value, "__dict__"):
+                waiting.append((vars(value), depth + 1))
+
+    def save_tensor(self, tensor: torch.Tensor):
+        plain = type(tensor) in (torch.Tensor, nn.Parameter, nn.Buffer) or isinstance(tensor, nn.Parameter)
+        if not plain or tensor.layout is not torch.strided or tensor.is_meta:
+            return
+        if self.with_parameters or not isinstance(tensor, nn.Parameter):
+            self.tensors.append((tensor, tensor.data, tensor.data.clone()))
+
+    def restore(self):
+        for container, members in self.containers:
+            if isinstance(container, MutableMapping):
+                now = list(container.items())
+                if not (len(now) == len(members) and all(a is c and b is d for (a, b), (c, d) in zip(now, members))):  # noqa: B905
+                    container.clear()
+                    container.update(members)
+            elif not (len(container) == len(members) and all(a is b for a, b in zip(container, members))):  # noqa: B905
+                container.clear()
+                (container.update if isinstance(container, set) else container.extend)(members)
+        with torch.no_grad():
+            for tensor, data, copy in self.tensors:
+                if tensor.data_ptr() != data.data_ptr() or tensor.shape != data.shape or tensor.dtype != data.dtype:
+                    tensor.data = data
+                if not torch.equal(data, copy):
+                    with torch.inference_mode(data.is_inference()):
+                        data.copy_(copy)
+        random.setstate(self.generators[0])
+        np.random.set_state(self.generators[1])  # noqa: NPY002
+        torch.set_rng_state(self.generators[2])
+        if self.cuda is not None:
+            torch.cuda.set_rng_state_all(self.cuda)

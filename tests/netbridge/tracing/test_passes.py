@@ -1,0 +1,492 @@
+"""Networks as people write them: what they cache, count and break is put back, and every batch gets right numbers."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+import netbridge as nb
+import odelab as ol
+from tests.netbridge.tracing import foreign
+
+WIDTH = 8
+
+
+class Base(nn.Module):
+    """x + tanh(a(x)) with something odd beside it."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(WIDTH, WIDTH)
+
+    def branch(self, x):
+        return torch.tanh(self.a(x))
+
+    def forward(self, x):
+        return x + self.branch(x)
+
+
+def stack(block, count=3):
+    torch.manual_seed(1)
+    return nn.Sequential(*[block() for _ in range(count)])
+
+
+def literal(net, x, slopes=None):
+    """||f|| / ||x|| of every block of `stack`, from a run by hand."""
+    rows = []
+    with torch.no_grad():
+        for block in net:
+            rows.append(ol.nsi(x, (slopes or type(block).branch)(block, x)))
+            x = block(x)
+    return torch.stack(rows, 1).numpy()
+
+
+@pytest.fixture
+def x():
+    return torch.randn(6, WIDTH)
+
+
+# what a forward pass does beside its result
+
+
+class Cached(Base):
+    def __init__(self):
+        super().__init__()
+        self.g = nn.Parameter(torch.full((WIDTH,), 0.1))
+        self.cache = None
+
+    def forward(self, x):
+        if self.cache is None:
+            self.cache = self.g.exp()
+        return x + self.branch(x) * self.cache
+
+
+class ByLength(Base):
+    def __init__(self):
+        super().__init__()
+        self.tables = {}
+        self.feats = []
+        self.names = {"last": {"shape": [0]}}
+
+    def forward(self, x):
+        if len(x) not in self.tables:
+            self.tables[len(x)] = torch.ones(WIDTH)
+        y = self.branch(x)
+        self.feats.append(y)
+        self.names["last"]["shape"][0] = tuple(x.shape)
+        return x + y
+
+
+class Memory:
+    def __init__(self):
+        self.key, self.history = None, []
+
+
+class Writing(Base):
+    """Writes into buffers, plain tensors, an object and its own weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+        self.table, self.memory, self.calls = torch.zeros(3), Memory(), 0
+        self.late = {}
+
+    def forward(self, x):
+        self.calls += 1
+        self.count += 1
+        self.table[0] = float(self.count)
+        self.memory.key = x
+        self.memory.history.append(len(x))
+        self.a.weight.data.mul_(1.0)
+        self.a.bias.data.add_(0.5)
+        self.register_buffer("extra", x[:1].clone())
+        self.hook = self.a.register_forward_hook(lambda *_: None)
+        return x + self.branch(x)
+
+
+class Drawing(Base):
+    def forward(self, x):
+        random.random(), np.random.rand()  # noqa: NPY002
+        return x + self.branch(x) + 0.0 * torch.rand(())
+
+
+class Training(Base):
+    """Normalises by the batch, whatever mode it is set to."""
+
+    def __init__(self):
+        super().__init__()
+        self.bn = nn.BatchNorm1d(WIDTH)
+
+    def forward(self, x):
+        self.bn.train()
+        return x + self.bn(self.branch(x))
+
+
+class Failing(Writing):
+    def forward(self, x):
+        super().forward(x)
+        if self.calls > self.limit:
+            raise RuntimeError("in the middle of a pass")
+        return x + self.branch(x)
+
+    limit = 1
+
+
+def everything(net):
+    """All that a network holds, by value, with the identity of what has one."""
+
+    def value(thing, depth=0):
+        if isinstance(thing, torch.Tensor):
+            return (id(thing), thing.detach().clone().numpy().tobytes(), thing.requires_grad)
+        if isinstance(thing, dict):
+            return [(key, value(part, depth)) for key, part in thing.items()]
+        if isinstance(thing, list | tuple):
+            return [type(thing).__name__, *(value(part, depth) for part in thing)]
+        if isinstance(thing, Memory):
+            return value(vars(thing))
+        return (id(thing), thing if isinstance(thing, int | float | str) else None)
+
+    return [value(vars(module)) for module in net.modules()]
+
+
+def generators():
+    return random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
+
+
+@pytest.mark.parametrize("measure", ["trace", "keep", "increment", "states"])
+@pytest.mark.parametrize("block", [Cached, ByLength, Writing, Drawing, Training, Failing])
+def test_a_network_is_bit_for_bit_what_it_was(block, measure, x):
+    net = stack(block)
+    net[1].eval()
+    handle = net[0].register_forward_hook(lambda module, args, out: out)
+    net.feats = handle
+    before, drawn = everything(net), generators()
+    calls = {
+        "trace": lambda: nb.trace(net, [x, x[:4]]),
+        "keep": lambda: nb.trace(net, x, keep=True),
+        "increment": lambda: nb.trace(net, x, of="increment", blocks=block, tune=True),
+        "states": lambda: nb.block_states(net, x),
+    }
+    if block is Failing:
+        with pytest.raises(RuntimeError, match="in the middle"):
+            calls[measure]()
+    else:
+        calls[measure]()
+    assert everything(net) == before
+    assert generators() == drawn
+    if block is not Failing:
+        assert type(net(x)) is torch.Tensor
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_network_that_fails_in_the_measuring_pass_is_put_back_too(limit, x, monkeypatch):
+    monkeypatch.setattr(Failing, "limit", limit)
+    net = stack(Failing)
+    before, drawn = everything(net), generators()
+    with pytest.raises(RuntimeError, match="in the middle"):
+        nb.trace(net, [x] * 4)
+    assert everything(net) == before
+    assert generators() == drawn
+
+
+def test_what_is_cached_during_a_pass_gives_right_numbers(x):
+    net = stack(Cached)
+    np.testing.assert_allclose(nb.trace(net, x).nsi, literal(net, x), rtol=1e-6)
+    np.testing.assert_allclose(nb.trace(net, x).step_sizes, np.exp(0.1), rtol=1e-6)
+
+
+# passes that differ from the first
+
+
+class FirstCall(Base):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls == 1:
+            x.abs()
+        x = x + self.branch(x)
+        y = torch.tanh(x)
+        return torch.maximum(torch.maximum(x, y), y)
+
+
+class EveryOther(Base):
+    """Does something more in every second pass."""
+
+    calls = 0
+
+    def forward(self, x):
+        type(self).calls += 1
+        if type(self).calls % 2:
+            x.abs()
+        return x + self.branch(x)
+
+
+class Chunked(Base):
+    def forward(self, x):
+        return x + torch.cat([self.branch(part) for part in x.split(4)])
+
+
+class BySize(Base):
+    def forward(self, x):
+        y = (
+            self.branch(x)
+            if len(x) > 5
+            else torch.tanh(F.linear(x, self.a.weight, self.a.bias).abs() * self.a(x).sign())
+        )
+        return x + y
+
+
+@pytest.mark.parametrize("images", [1, 4, 5, 8, 16, 130])
+@pytest.mark.parametrize("block", [FirstCall, Chunked, BySize])
+def test_every_batch_gets_the_numbers_of_the_formula(block, images):
+    net, x = stack(block), torch.randn(images, WIDTH)
+    np.testing.assert_allclose(nb.trace(net, x).nsi, literal(net, x), rtol=1e-5)
+    np.testing.assert_allclose(nb.trace(net, x, batch_size=3).nsi, literal(net, x), rtol=1e-5)
+
+
+def test_a_network_that_never_does_the_same_twice_is_refused_or_right(x):
+    net = stack(EveryOther, 1)
+    with pytest.raises(ValueError, match="4 passes of one batch went different ways"):
+        nb.trace(net, x)
+
+
+# one function, one index, however it is written
+
+
+class Spelled(nn.Module):
+    """x + h tanh(a(x)), h = 0.1, written in one of many ways."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+        self.a = nn.Linear(WIDTH, WIDTH)
+        self.h, self.one, self.row = (nn.Parameter(0.1 * torch.ones(size)) for size in ((), (1,), (WIDTH,)))
+
+    def branch(self, x):
+        return torch.tanh(self.a(x))
+
+    def forward(self, x):
+        return WAYS[self.how](self, x, self.branch(x))
+
+
+WAYS = {
+    "0.1 * y": lambda s, x, y: x + 0.1 * y,
+    "y * 0.1": lambda s, x, y: y * 0.1 + x,
+    "y / 10": lambda s, x, y: x + y / 10,
+    "div": lambda s, x, y: x + torch.div(y, 10.0),
+    "alpha": lambda s, x, y: torch.add(x, y, alpha=0.1),
+    "method alpha": lambda s, x, y: x.add(y, alpha=0.1),
+    "in place": lambda s, x, y: x.clone().add_(y.mul_(0.1)),
+    "scalar": lambda s, x, y: x + s.h * y,
+    "row": lambda s, x, y: x + s.row * y,
+    "twice": lambda s, x, y: x + (s.h / 0.5) * (y * 0.5),
+    "two factors": lambda s, x, y: x + 2 * (s.row * y) / 2,
+    "divisor": lambda s, x, y: x + y / (1 / s.row),
+    "live": lambda s, x, y: x + (y * 0 + 0.1) * y,
+    "minus": lambda s, x, y: x - 0.1 * (-y),
+    "minus minus": lambda s, x, y: x - (-0.1) * y,
+    "sub alpha": lambda s, x, y: torch.sub(x, y, alpha=-0.1),
+    "addcmul": lambda s, x, y: torch.addcmul(x, y, s.row),
+    "addcmul value": lambda s, x, y: torch.addcmul(x, s.one, y, value=1.0),
+    "addcdiv": lambda s, x, y: torch.addcdiv(x, y, 1 / s.row),
+    "sum": lambda s, x, y: sum([x, 0.1 * y]),
+    "stack": lambda s, x, y: torch.stack([x, 0.1 * y]).sum(0),
+    "stack, last axis": lambda s, x, y: torch.stack([x, y * s.h], -1).sum(-1),
+    "keyword": lambda s, x, y: torch.add(input=x, other=y * s.h),
+    "layout": lambda s, x, y: x + (s.row * y).unflatten(1, (2, 4)).flatten(1),
+    "dropout": lambda s, x, y: x + F.dropout(y * 0.1, 0.5, s.training),
+}
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_constant_factors_are_step_sizes_however_they_are_spelled(how, x):
+    torch.manual_seed(2)
+    net = nn.Sequential(*[Spelled(how) for _ in range(3)]).eval()
+    wanted = literal(net, x)
+    both = nb.trace(net, x, of=("slope", "increment"))
+    np.testing.assert_allclose(both["slope"].nsi, wanted, rtol=1e-5)
+    np.testing.assert_allclose(both["increment"].nsi, 0.1 * wanted, rtol=1e-4)
+    (run,) = nb.trace(net, x, keep=True)
+    h = run.h.reshape(*run.h.shape, *[1] * (run.slope.ndim - run.h.ndim))
+    np.testing.assert_allclose(run.u[1:], run.u[:-1] + h * run.slope, atol=1e-6)
+
+
+class Sum(Base):
+    def __init__(self, how=None):
+        super().__init__()
+        self.b = nn.Linear(WIDTH, WIDTH)
+        self.how = how
+
+    def forward(self, x):
+        return SUMS[self.how][0](self, x, self.branch(x))
+
+
+SUMS = {
+    "lerp": (lambda s, x, y: torch.lerp(x, y, 0.25), lambda s, x: s.branch(x) - x, 0.25),
+    "lerp from the branch": (lambda s, x, y: torch.lerp(y, x, 0.25), lambda s, x: s.branch(x) - x, 0.75),
+    "three": (lambda s, x, y: x + y - s.b(x), lambda s, x: s.branch(x) - s.b(x), 1.0),
+    "stack of three": (
+        lambda s, x, y: torch.stack([y, x, s.b(x)]).sum(0),
+        lambda s, x: s.branch(x) + s.b(x),
+        1.0,
+    ),
+    "in place": (lambda s, x, y: y.add_(x).sub_(s.b(x)), lambda s, x: s.branch(x) - s.b(x), 1.0),
+    "product": (lambda s, x, y: torch.addcmul(x, y, s.b(x)), lambda s, x: s.branch(x) * s.b(x), 1.0),
+    "minus": (lambda s, x, y: x - y, lambda s, x: s.branch(x), -1.0),
+}
+
+
+@pytest.mark.parametrize("how", SUMS)
+def test_sums_are_seen_however_they_are_written(how, x):
+    torch.manual_seed(2)
+    net = nn.Sequential(*[Sum(how) for _ in range(3)])
+    _, slope, size = SUMS[how]
+    record = nb.trace(net, x)
+    np.testing.assert_allclose(record.nsi, literal(net, x, slope), rtol=1e-5)
+    np.testing.assert_allclose(record.step_sizes, size)
+    assert record.stage.tolist() == [0, 0, 0]
+
+
+def test_a_state_that_is_multiplied_is_no_identity(x):
+    class Doubled(Base):
+        def forward(self, x):
+            return torch.add(self.branch(x), x, alpha=2)
+
+    with pytest.raises(ValueError, match="no residual blocks that could be seen"):
+        nb.trace(stack(Doubled), x)
+
+
+def test_blocks_like_the_found_ones_without_a_step_are_named(x):
+    class Sometimes(Base):
+        def __init__(self):
+            super().__init__()
+            self.hidden = False
+
+        def forward(self, x):
+            if self.hidden:
+                return torch.einsum("kij->ij", torch.stack([x, self.branch(x)]))
+            return x + self.branch(x)
+
+    net = stack(Sometimes, 4)
+    nb.trace(net, x)
+    net[2].hidden = True
+    with pytest.warns(UserWarning, match=r"without the blocks \['2'\].* class Sometimes"):
+        assert nb.trace(net, x).names == ("0", "1", "3")
+
+
+# stages
+
+
+class Windowed(nn.Module):
+    """Attention on (B, H, W, C), a perceptron on (B, H W, C), as in Swin; one halving between two stages."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.ModuleList(nn.Linear(c, c) for c in (4, 4, 8, 8))
+        self.mlp = nn.ModuleList(nn.Linear(c, c) for c in (4, 4, 8, 8))
+        self.halve = nn.Linear(16, 8)
+
+    def forward(self, x):
+        side = 4
+        for i, (mix, mlp) in enumerate(zip(self.mix, self.mlp, strict=True)):
+            if i == 2:
+                x = self.halve(x.reshape(len(x), 2, 2, 2, 2, 4).transpose(2, 3).reshape(len(x), 2, 2, 16))
+                side = 2
+            x = x + torch.tanh(mix(x))
+            x = x.flatten(1, 2)
+            x = x + torch.tanh(mlp(x))
+            x = x.unflatten(1, (side, side))
+        return x.mean((1, 2))
+
+
+def test_a_change_of_layout_opens_no_stage():
+    record = nb.trace(Windowed(), torch.randn(3, 4, 4, 4))
+    assert record.stage.tolist() == [0] * 4 + [1] * 4
+    assert record.first.tolist() == [True, False, False, False] * 2
+
+
+# batches
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(10, WIDTH)
+        self.blocks = nn.ModuleList(Base() for _ in range(2))
+
+    def forward(self, ids, mask=None):
+        x = self.embed(ids)
+        for block in self.blocks:
+            x = block(x if mask is None else x * mask[..., None])
+        return x.mean(1)
+
+
+class TestBatches:
+    @pytest.fixture
+    def net(self):
+        torch.manual_seed(0)
+        return Masked()
+
+    def test_masks_are_kept(self, net):
+        ids, mask = torch.randint(0, 10, (7, 5)), torch.tensor([1.0, 1.0, 1.0, 0.0, 0.0]).expand(7, 5).clone()
+        wanted = nb.trace(net, ids, call=lambda net, ids: net(ids, mask[: len(ids)])).nsi
+        assert np.abs(wanted / nb.trace(net, ids).nsi - 1).max() > 1e-3
+        batch = {"ids": ids, "mask": mask, "labels": torch.zeros(7)}
+        for images in ([batch], batch, [(batch, torch.zeros(7))]):
+            np.testing.assert_allclose(nb.trace(net, images).nsi, wanted, rtol=1e-5)
+        cut = nb.trace(net, [batch], batch_size=3, outputs=True)
+        np.testing.assert_allclose(cut.nsi, wanted, rtol=1e-5)
+        with torch.no_grad():
+            np.testing.assert_allclose(cut.outputs, net(ids, mask), rtol=1e-5)
+        loader = DataLoader(TensorDataset(ids, mask, torch.zeros(7)), batch_size=4)
+        called = nb.trace(net, loader, call=lambda net, batch: net(batch[0], mask=batch[1]))
+        np.testing.assert_allclose(called.nsi, wanted, rtol=1e-5)
+
+    def test_more_than_images_and_labels_needs_a_word(self, net):
+        ids = torch.randint(0, 10, (7, 5))
+        with pytest.raises(TypeError, match=r"`images` yields 3 tensors at a time.* call=lambda net, batch"):
+            nb.trace(net, [(ids, ids, ids)])
+        with pytest.raises(TypeError, match=r"dictionaries with \['ids', 'segment'\]"):
+            nb.trace(net, [{"ids": ids, "segment": ids}])
+        with pytest.raises(TypeError, match=r"is a data set .*DataLoader"):
+            nb.trace(net, TensorDataset(ids))
+
+    def test_one_image_without_its_first_axis_is_told_so(self):
+        net = foreign.shaken(foreign.VisionResNet())
+        for images in (torch.randn(3, 32, 32), [torch.randn(3, 32, 32)] * 2):
+            with pytest.raises(ValueError, match=re.escape("must be a batch (N, ...), got shape (3, 32, 32)")):
+                nb.trace(net, images)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_networks_that_hide_what_they_do_are_refused_in_words(x):
+    net = stack(Base).eval()
+    with pytest.raises(ValueError, match="compiled by TorchScript"):
+        nb.trace(torch.jit.trace(net, x), x)
+    with pytest.raises(ValueError, match="is on the meta device"):
+        nb.trace(stack(Base).to("meta"), x)
+    with pytest.raises(ValueError, match="lazy layers"):
+        nb.trace(nn.Sequential(nn.LazyLinear(3)), x)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # torch's own, on importing and running its compiler
+def test_compiled_inner_blocks_are_traced_uncompiled(x):
+    net = stack(Base)
+    wanted = nb.trace(net, x)
+    net[0].compile(backend="eager")
+    net[1] = torch.compile(net[1], backend="eager")
+    net(x)
+    compiled = net[0]._compiled_call_impl
+    record = nb.trace(net, x)
+    np.testing.assert_allclose(record.nsi, wanted.nsi, rtol=1e-6)
+    assert net[0]._compiled_call_impl is compiled
+    assert len(record.names) == 3
