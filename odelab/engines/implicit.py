@@ -146,7 +146,7 @@ class Run:
         t, u = self.t[-1], self.u[-1]
         if self.slope.refused:
             return "not_finite", self.slope.word
-        if diagnosis.has_blown_up(self.problem, u):
+        if diagnosis.has_blown_up(self.problem.u0, u):
             return "blow_up", diagnosis.blown_up(t, u)
         name = self.method.name
         return "solver_failed", (

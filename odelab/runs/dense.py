@@ -5,6 +5,7 @@ whenever someone asks, for many steps at once where the right-hand side is in co
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +16,7 @@ from odelab.methods.tableau import Method
 from odelab.problem import COMPONENT, Problem, array_form
 
 BATCH = 4096  # steps taken again at once; bounds the memory
+COMPARED = 16  # columns evaluated alone too, before a right-hand side is trusted with many at once
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,18 +108,9 @@ def effective_slopes(trajectory) -> np.ndarray:
 
 def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndarray:
     """(k, n, stages): the slopes of steps of size h from u (k, n) at t; if `end`, those of the extension too."""
-    one = array_form(problem)
-    if problem.form == COMPONENT and len(t) > 1:
-        try:
-            slopes = _slopes(component_batch(problem), problem.params, method, t, np.ascontiguousarray(u.T), h, end)
-            alone = _slopes(one, problem.params, method, t[0], u[0], h[0], end)
-        except (TypeError, ValueError):
-            pass  # a right-hand side that takes numbers only (math.exp, if): one step after the other
-        else:
-            if np.allclose(slopes[:, :, 0], alone, 1e-9, 1e-9 * np.abs(alone).max(), equal_nan=True):
-                return np.moveaxis(slopes, 0, -1).swapaxes(0, 1)  # else it mixes states, as a mean over u does
-    runs = [_slopes(one, problem.params, method, t[i], u[i], h[i], end) for i in range(len(t))]
-    return np.moveaxis(np.array(runs), 1, -1)
+    u = np.ascontiguousarray(u.T)
+    slopes = _slopes(rhs_of_columns(problem, t, u), problem.params, method, t, u, h, end)
+    return np.moveaxis(slopes, 0, -1).swapaxes(0, 1)
 
 
 def _slopes(rhs, params, method, t, u, h, end):
@@ -128,16 +121,35 @@ def _slopes(rhs, params, method, t, u, h, end):
     return np.array(slopes)
 
 
-def component_batch(problem: Problem) -> Callable:
-    """A right-hand side in component form on an (n, N) batch, as an array of the same shape."""
+def rhs_of_columns(problem: Problem, t, u, params=None) -> Callable:
+    """The right-hand side of the columns u (n, m), each with its own time: all at once where it takes batches.
 
-    def batch(t, u, params):
+    `params` are the parameters of the columns, a row (m,) for each of them; None where all have the problem's own.
+    """
+    alone = array_form(problem)
+
+    def one_by_one(t, u, own):
+        sets = itertools.repeat(own) if params is None else zip(*own, strict=True) if own else itertools.repeat(())
+        return np.array([alone(*place) for place in zip(t, u.T, sets, strict=False)]).T
+
+    def together(t, u, own):
         out = np.empty_like(u)
-        for i, slope in enumerate(problem.rhs(t, u, params)):
+        for i, slope in enumerate(problem.rhs(t, u, own)):
             out[i] = slope
         return out
 
-    return batch
+    if problem.form != COMPONENT or len(t) < 2:
+        return one_by_one
+    some = np.unique(np.linspace(0, len(t) - 1, COMPARED).astype(int))
+    own = problem.params if params is None else params
+    with np.errstate(all="ignore"):
+        try:
+            many = together(t, u, own)[:, some]
+        except (TypeError, ValueError, AttributeError, ArithmeticError):
+            return one_by_one  # it takes numbers only (math.exp, if)
+        expected = one_by_one(t[some], u[:, some], own if params is None else tuple(row[some] for row in own))
+        same = np.allclose(many, expected, 1e-9, 1e-9 * np.abs(expected).max(), equal_nan=True)
+    return together if same else one_by_one  # else it mixes states, as a mean over u does
 
 
 def check_inside(times, t0, t1):

@@ -1,9 +1,11 @@
 """The words a run ends with: what happened, when, to which component, and what would help."""
 
+import contextlib
 from typing import NamedTuple
 
 import numpy as np
 
+from odelab.engines import Status
 from odelab.methods import chebyshev
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
@@ -55,7 +57,7 @@ def explosion(trajectory) -> str:
     if isinstance(trajectory.method, Method) and trajectory.steps > MOST_UNSTABLE_STEPS:
         said = beyond_the_limit(trajectory)
     u = np.asarray(trajectory.end_u)
-    if trajectory.problem is not None and has_blown_up(trajectory.problem, u):
+    if trajectory.problem is not None and has_blown_up(trajectory.problem.u0, u):
         component = int(np.abs(u).argmax())
         said += f"; component {component} has grown to {u[component]:.3g}"
     return said
@@ -206,29 +208,36 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
     """(status, message) of a run whose step was lost or whose judge gave up, found by looking at the last attempt."""
     t, u = state.t, np.asarray(state.u)
     with np.errstate(all="ignore"):
-        place = None
         for times in (1,) if gave_up else AHEAD:
-            place = place or first_failure(problem, method, t, u, times * last_step)
-    if has_blown_up(problem, u):
-        fixed = "; or the fixed step is beyond the stability limit: take smaller steps or an adaptive controller"
-        return "blow_up", blown_up(t, u) + (fixed if gave_up else "")
-    if place is not None:
-        time, state, component, value, what = place
-        if gave_up and what == "state" and np.isinf(value):
-            return "blow_up", (
-                f"the step from t = {t:.9g} overflowed in component {component}: the fixed step is far beyond the "
-                f"stability limit or the solution blows up; take smaller steps or an adaptive controller"
-            )
-        return "not_finite", not_finite(problem, time, state, component, value)
-    return "step_too_small", (
-        f"the step fell below the spacing of t at t = {t:.17g}: the solution has a singularity or the right-hand side "
-        "a jump there, or the tolerance asks for more than double precision gives; loosen `rtol` and `atol`, locate "
-        "the jump as an event, or end `t_span` before"
-    )
+            failure = first_failures(array_form(problem), method, problem.params, t, u, times * last_step)
+            if failure.found[0]:
+                break
+    grown = bool(has_blown_up(problem.u0, u))
+    cause = Status(int(causes(grown, failure.found, failure.overflowed, gave_up)[0]))
+    if cause is Status.BLOW_UP and grown:
+        message = blown_up(t, u)
+        if gave_up:
+            message += "; or the fixed step is beyond the stability limit: take smaller steps or an adaptive controller"
+    elif cause is Status.BLOW_UP:
+        message = (
+            f"the step from t = {t:.9g} overflowed in component {failure.component[0]}: the fixed step is far beyond "
+            "the stability limit or the solution blows up; take smaller steps or an adaptive controller"
+        )
+    elif cause is Status.NOT_FINITE:
+        place = float(failure.t[0]), failure.u[:, 0]  # a float of Python, where 1 / 0 raises as it did in the run
+        message = not_finite(problem, *place, int(failure.component[0]), float(failure.value[0]))
+    else:
+        message = (
+            f"the step fell below the spacing of t at t = {t:.17g}: the solution has a singularity or the right-hand "
+            "side a jump there, or the tolerance asks for more than double precision gives; loosen `rtol` and `atol`, "
+            "locate the jump as an event, or end `t_span` before"
+        )
+    return cause.word, message
 
 
-def has_blown_up(problem, u) -> bool:
-    return bool(np.abs(u).max() > BLOWN_UP * max(1.0, np.abs(problem.u0).max()))
+def has_blown_up(u0, u):
+    """Is a state, or each column of (n, m), so much larger than its start that the solution must have a pole?"""
+    return np.abs(u).max(axis=0) > BLOWN_UP * np.maximum(1.0, np.abs(u0).max(axis=0))
 
 
 def blown_up(t, u) -> str:
@@ -272,28 +281,62 @@ def unset(problem, t, u, component) -> str:
     return "" if same else f"`out[{component}]` was read before it was set"
 
 
-class Found(Exception):
-    """A number that is not finite: (t, state, component, value, "slope" or "state")."""
+class Failures(NamedTuple):
+    """The first number that is not finite in a step from each column: where it was met, in which component, its value.
+
+    `found` (m,) tells which columns have one, `in_state` whether it was part of a state or of a slope.
+    """
+
+    found: np.ndarray
+    t: np.ndarray
+    u: np.ndarray  # (n, m)
+    component: np.ndarray
+    value: np.ndarray
+    in_state: np.ndarray
+
+    @property
+    def overflowed(self) -> np.ndarray:
+        """In which columns an infinite state was what failed."""
+        return self.found & self.in_state & np.isinf(self.value)
 
 
-def first_failure(problem, method, t, u, h):
-    """(t, state, component, value, "slope" or "state") of a step's first number that is not finite, or None."""
-    rhs = array_form(problem)
+class AllFound(Exception):
+    """Every column has failed: the step need not be finished."""
 
-    def watched(time, state, params):
-        look(time, state, state, "state")
-        slope = np.array(rhs(time, state, params), dtype=float)
-        look(time, state, slope, "slope")
-        return slope
 
-    def look(time, state, values, what):
-        bad = np.flatnonzero(~np.isfinite(values))
-        if bad.size:
-            raise Found(time, state, int(bad[0]), float(values[bad[0]]), what)
+def first_failures(rhs, method, params, t, u, h) -> Failures:
+    """What fails first in a step of size h from the columns of u (n, m), or from a single state (n,)."""
+    u = np.asarray(u)
+    m = 1 if u.ndim == 1 else u.shape[1]
+    first = Failures(
+        np.zeros(m, bool), np.zeros(m), np.zeros((len(u), m)), np.zeros(m, int), np.zeros(m), np.zeros(m, bool)
+    )
 
-    try:
-        end = method.one_step(watched, problem.params, t, u, h)
-        look(t + h, end, end, "state")
-    except Found as found:
-        return found.args
-    return None
+    def look(time, states, values, in_state):
+        columns = values.reshape(len(values), m)
+        bad = ~np.isfinite(columns)
+        new = np.flatnonzero(bad.any(axis=0) & ~first.found)
+        first.component[new] = bad[:, new].argmax(axis=0)
+        first.value[new] = columns[first.component[new], new]
+        first.found[new], first.in_state[new] = True, in_state
+        first.t[new], first.u[:, new] = np.broadcast_to(time, m)[new], states.reshape(len(states), m)[:, new]
+        if first.found.all():
+            raise AllFound
+
+    def watched(time, states, params):
+        look(time, states, states, True)
+        slopes = np.asarray(rhs(time, states, params), dtype=float)
+        look(time, states, slopes, False)
+        return slopes
+
+    with contextlib.suppress(AllFound):
+        end = method.one_step(watched, params, t, u, h)
+        look(t + h, end, end, True)
+    return first
+
+
+def causes(grown, found, overflowed, gave_up) -> np.ndarray:
+    """Why each of some runs was lost, from what its size and its last step tell; `gave_up` where steps are fixed."""
+    return np.where(
+        grown | (overflowed & gave_up), Status.BLOW_UP, np.where(found, Status.NOT_FINITE, Status.STEP_LOST)
+    )
