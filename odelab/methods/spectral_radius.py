@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.methods.chebyshev import Gain
+from odelab.problem import array_form
 
 LIFE = 25.0  # accepted steps an estimate serves
 FEWEST, FEWEST_ANEW = 2, 8  # iterations; at first and after a rejection the old eigenvector may mislead
@@ -50,6 +51,43 @@ def power_method(norm):
         return 1.2 * max(radius, largest), step, evaluations
 
     return estimate
+
+
+def first_direction(slope):
+    """Where the power method begins: the slope and random parts, because a smooth slope alone is left only slowly."""
+    rough = np.random.default_rng(0).standard_normal(slope.size)
+    return slope / (np.linalg.norm(slope) or 1.0) + rough / np.linalg.norm(rough)
+
+
+def spectral_radius(problem, t, u) -> float:
+    """The spectral radius of the Jacobian of a problem at (t, u), to a few per cent; NaN where it is not defined."""
+    return abs(leading_eigenvalue(problem, t, u))
+
+
+def leading_eigenvalue(problem, t, u) -> complex:
+    """The eigenvalue of largest modulus of the Jacobian at (t, u), one of a pair if complex; NaN where undefined.
+
+    The power method brings a vector v near its eigenvectors, which v and J v then span: a Ritz value on both tells a
+    complex pair from a real eigenvalue, and is more exact than the ratio of norms that the method ends with.
+    """
+    rhs, params = array_form(problem), problem.params
+    slope = rhs(t, u, params)
+    _, v, _ = power_method(norm)(rhs, params, t, u, slope, first_direction(slope), FEWEST_ANEW)
+    distance = 1e-7 * (1.0 + np.linalg.norm(u))
+    vectors, images = [], []
+    for _ in range(2):
+        v = v / (np.linalg.norm(v) or 1.0)
+        vectors.append(v)
+        v = (rhs(t, u + distance * v, params) - slope) / distance
+        images.append(v)
+        if not np.isfinite(v).all():
+            return complex("nan")
+        if not v.any():
+            return 0j
+    basis, images = (np.stack(columns, axis=1) for columns in (vectors, images))
+    projected = np.linalg.lstsq(basis, images, rcond=0.02)[0]  # nearly parallel: one real eigenvalue
+    values = np.linalg.eigvals(projected)
+    return complex(values[np.abs(values).argmax()])
 
 
 def given_radius(radius):

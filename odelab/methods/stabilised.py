@@ -105,7 +105,7 @@ class StabilisedMethod:
     def direction(self, slope):
         """What `estimate` begins with; a radius given as a number travels there, so that compiled code serves all."""
         if self.spectral_radius is None:
-            return first_direction(slope)
+            return radius.first_direction(slope)
         return np.array([0.0 if callable(self.spectral_radius) else self.spectral_radius])
 
     def stability(self, z, stages=None):
@@ -130,12 +130,6 @@ def scaling(stages):
     w0 = 1.0 + chebyshev.DAMPING / (stages * stages)
     _, first, second = chebyshev.chebyshev(w0, stages)
     return w0, first / second
-
-
-def first_direction(slope):
-    """Where the power method begins: rough parts too, else a smooth slope takes it many iterations to leave."""
-    rough = np.random.default_rng(0).standard_normal(slope.size)
-    return slope / (np.linalg.norm(slope) or 1.0) + rough / np.linalg.norm(rough)
 
 
 def calibration(rtol: float) -> float:

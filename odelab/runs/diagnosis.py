@@ -7,6 +7,7 @@ import numpy as np
 
 from odelab.engines import Status
 from odelab.methods import chebyshev
+from odelab.methods.spectral_radius import leading_eigenvalue, spectral_radius
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import IN_PLACE, array_form, read_only, spelled_for_arrays
@@ -68,7 +69,7 @@ def beyond_the_limit(trajectory) -> str:
     method, problem = trajectory.method, trajectory.problem
     _, t, u, h = stability.samples(trajectory)
     with np.errstate(all="ignore"):
-        z = h * np.array([stability.leading_eigenvalue(problem, *place) for place in zip(t, u, strict=True)])
+        z = h * np.array([leading_eigenvalue(problem, *place) for place in zip(t, u, strict=True)])
         growth = np.abs(method.stability(z))
         unstable = np.flatnonzero(growth > GROWTH * np.maximum(1.0, np.exp(z.real)))
     if unstable.size < HELD_BACK * z.size:
@@ -109,13 +110,13 @@ def stability_limit(trajectory) -> Limit | None:
     t, u, h, values = looked_at_steps(trajectory)
     boundary = method.real_boundary
     for i in np.flatnonzero(~(values <= BEYOND * boundary)):  # or the stages told nothing: NaN
-        values[i] = abs(h[i]) * stability.power_iteration(trajectory.problem, t[i], u[i])
+        values[i] = abs(h[i]) * spectral_radius(trajectory.problem, t[i], u[i])
     near = np.flatnonzero(values >= stability.NEAR * boundary)
     if near.size < max(1, HELD_BACK * values.size):
         return None
     cause = f"h*rho = {np.median(values[near]):.2f} where the boundary is {boundary:.2f}"
     looked_at = near[:: max(1, near.size // 3)]
-    real = all(is_real(stability.leading_eigenvalue(trajectory.problem, t[i], u[i])) for i in looked_at)
+    real = all(is_real(leading_eigenvalue(trajectory.problem, t[i], u[i])) for i in looked_at)
     return Limit(near.size / values.size, cause, STABILISED if real else IMPLICIT)
 
 
@@ -141,7 +142,7 @@ def beside_the_strip(trajectory) -> Beside:
     if len(steps) < 3:
         return NOTHING
     with np.errstate(all="ignore"):
-        leading = np.array([stability.leading_eigenvalue(problem, *place) for place in zip(t, u, strict=True)])
+        leading = np.array([leading_eigenvalue(problem, *place) for place in zip(t, u, strict=True)])
         modulus = np.abs(leading)
         used = np.array(
             [

@@ -1,8 +1,8 @@
 """h * rho: how near a step is to the stability boundary of its method.
 
 Hairer and Wanner (Solving ODEs II, IV.2): two stages at the same time differ only through the Jacobian, so
-rho ~ ||k_i - k_j|| / ||g_i - g_j||, at no extra evaluation. Where a method has no such pair, a power iteration on
-differences of the right-hand side finds it.
+rho ~ ||k_i - k_j|| / ||g_i - g_j||, at no extra evaluation. Where a method has no such pair, the power method of
+`odelab.methods.spectral_radius` finds rho.
 """
 
 import functools
@@ -10,8 +10,8 @@ import functools
 import numpy as np
 
 from odelab import core
+from odelab.methods.spectral_radius import spectral_radius
 from odelab.methods.tableau import Method
-from odelab.problem import array_form
 from odelab.runs.dense import stage_slopes
 
 # Twin stages nearer to each other than this part of the state tell nothing: 8,192 units in its last place leave their
@@ -41,7 +41,7 @@ def h_rho(problem, method: Method, t, u, h) -> np.ndarray:
         return np.zeros(0)
     with np.errstate(all="ignore"):
         if twin_stages(method) is None:
-            return np.array([abs(h[i]) * power_iteration(problem, t[i], u[i]) for i in range(len(t))])
+            return np.array([abs(h[i]) * spectral_radius(problem, t[i], u[i]) for i in range(len(t))])
         rows = max(1, AT_ONCE // u.shape[1])
         pieces = [slice(start, start + rows) for start in range(0, len(t), rows)]
         return np.concatenate([_of_steps_again(problem, method, t[some], u[some], h[some]) for some in pieces])
@@ -63,52 +63,6 @@ def from_stages(method: Method, u, h, slopes):
     apart = np.linalg.norm(states[1] - states[0], axis=-1)
     told = apart > APART * np.linalg.norm(u, axis=-1)
     return np.where(told, stiff / np.where(told, apart, 1.0), np.nan)
-
-
-def power_iteration(problem, t, u, iterations=30, tolerance=0.01) -> float:
-    """The spectral radius of the Jacobian at (t, u), by a power iteration on differences of the right-hand side.
-
-    A complex pair makes single ratios oscillate; the geometric mean over the later half does not.
-    """
-    growth: list[float] = []
-    for _, image in iterates(problem, t, u, iterations):
-        growth.append(float(np.linalg.norm(image)))
-        if not growth[-1] > 0 or not np.isfinite(growth[-1]):
-            return growth[-1]
-        if len(growth) > 4 and max(growth[-4:]) <= (1 + tolerance) * min(growth[-4:]):
-            return growth[-1]
-    return float(np.exp(np.mean(np.log(growth[len(growth) // 2 :]))))
-
-
-def leading_eigenvalue(problem, t, u, iterations=30) -> complex:
-    """The eigenvalue of largest modulus of the Jacobian at (t, u), one of a pair if complex; NaN where undefined.
-
-    Ritz values on the last two vectors of the power iteration, which a complex pair spans.
-    """
-    last: list[tuple] = []
-    for pair in iterates(problem, t, u, iterations):
-        if not np.isfinite(pair[1]).all():
-            return complex("nan")
-        if not pair[1].any():
-            return 0j
-        last = [*last[-1:], pair]
-    basis, images = (np.stack(columns, axis=1) for columns in zip(*last, strict=True))
-    projected = np.linalg.lstsq(basis, images, rcond=0.02)[0]  # nearly parallel: one real eigenvalue
-    values = np.linalg.eigvals(projected)
-    return complex(values[np.abs(values).argmax()])
-
-
-def iterates(problem, t, u, iterations):
-    """(v, J v) of a power iteration, ||v|| = 1, each v the normalised product before."""
-    rhs = array_form(problem)
-    base = rhs(t, u, problem.params)
-    scale = 1e-7 * (1.0 + np.linalg.norm(u))
-    direction = np.where(np.arange(len(u)) % 2 == 0, 1.0, -0.7) + 0.1 * base / (1.0 + np.linalg.norm(base))
-    for _ in range(iterations):
-        direction = direction / np.linalg.norm(direction)
-        image = (rhs(t, u + scale * direction, problem.params) - base) / scale
-        yield direction, image
-        direction = image
 
 
 def samples(trajectory, count=24):

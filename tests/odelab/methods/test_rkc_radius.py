@@ -35,7 +35,7 @@ def estimated(matrix, u, direction=None, fewest=8):
         return matrix @ u
 
     slope = rhs(0.0, u, ())
-    direction = stabilised.first_direction(slope) if direction is None else direction
+    direction = radius.first_direction(slope) if direction is None else direction
     return radius.power_method(radius.norm)(rhs, (), 0.0, u, slope, direction, fewest)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import odelab as ol
+from odelab.methods.spectral_radius import leading_eigenvalue, spectral_radius
 from odelab.runs import diagnosis
 from odelab.stiffness import h_rho as stability
 from tests.odelab.solver_cases import CIRCLE, NAMED, PENDULUM
@@ -141,8 +142,10 @@ def test_h_rho_of_a_scalar_problem_is_exact(method, rate):
 def test_power_iteration_finds_the_spectral_radius(seed):
     spectrum = [-1.0, -3.0, -200.0] if seed % 2 else [-1.0, -2.0, -50.0 + 80.0j, -50.0 - 80.0j]
     problem = problems.linear_non_normal(spectrum, 1.0, seed=seed)
-    found = stability.power_iteration(problem, 0.0, problem.u0)
+    found = spectral_radius(problem, 0.0, problem.u0)
     assert found == pytest.approx(np.abs(spectrum).max(), rel=0.05)
+    value = leading_eigenvalue(problem, 0.0, problem.u0)
+    assert complex(value.real, abs(value.imag)) == pytest.approx(spectrum[2], rel=0.05)
 
 
 def test_where_stages_differ_by_rounding_only_the_estimate_is_looked_at_again():
