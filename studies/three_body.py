@@ -237,7 +237,7 @@ def conclusions(arguments, shares, matches, inside, quality):
     near, far, fit = inside
     lines = [
         f"{arguments.runs} runs, {quality['failed runs']} of them failed; median relative error of the energy "
-        f"{quality['median energy error']:.1e}.",
+        f"{quality['median energy error']:.1e}."
     ]
     for row in matches:
         lines.append(

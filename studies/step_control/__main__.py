@@ -4,7 +4,8 @@ Claims examined: both states are the better input, the chosen adaptor the better
 stiffest blocks do as well as on all (Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System
 Perspective, 2023, Section 3.1). Default: the results that come with the repository; `--train` makes what is missing.
 
-Last result: LASTRESULT
+Last result (ResNet-14 on CIFAR-10, 5 epochs, seeds 0 and 1, 2026-11-18): undecided throughout. No StepNet and no place
+of it differs from the plain network by more than seeds do; the intervals are one to three points wide on either side.
 """
 
 import dataclasses

@@ -2,16 +2,7 @@
 
 import numpy as np
 
-from studies.lab.statistics import (
-    LEVEL,
-    UNDECIDED,
-    Estimate,
-    Finding,
-    counted,
-    differ,
-    shown_chance,
-    shown_interval,
-)
+from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, Finding, counted, differ, shown_chance, shown_interval
 from studies.step_control import design
 from studies.step_control.design import Row
 from studies.step_control.tables import gains
@@ -115,12 +106,7 @@ def all_finding(rows, where) -> Finding | None:
     words = f"Points of all blocks above the stiffest: {told(beyond)}."
     if decided(beyond, -1) == UNDECIDED and np.isfinite(estimate.high):
         words += f" The few may lose up to {max(estimate.high, 0):.2f} points against all."
-    return Finding(
-        "The stiffest blocks alone do as well as all.",
-        where,
-        decided(beyond, -1),
-        words + noise(beyond),
-    )
+    return Finding("The stiffest blocks alone do as well as all.", where, decided(beyond, -1), words + noise(beyond))
 
 
 TICKET_FINDINGS = (few_finding, stiff_finding, all_finding)
