@@ -45,6 +45,8 @@ from netbridge.step_sizes.spec import controllers as controllers
 from netbridge.surgery.absorb import SelfAttention as SelfAttention
 from netbridge.surgery.absorb import absorb as absorb
 from netbridge.surgery.fold import fold as fold
+from netbridge.surgery.insert import insert as insert
+from netbridge.surgery.insert import places as places
 from netbridge.surgery.merge import merge as merge
 from netbridge.surgery.swap import swap as swap
 from netbridge.tracing.record import Record as Record

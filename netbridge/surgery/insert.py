@@ -1,0 +1,223 @@
+"""Step sizes put into anybody's network: behind the layer in which each residual branch ends."""
+
+import copy
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from netbridge.model.network import Network
+from netbridge.step_sizes.gated import Gated, channels_of
+from netbridge.surgery.absorb import absorb
+from netbridge.tracing.batches import run, sample_of
+from netbridge.tracing.foreign import named_blocks, watched
+from netbridge.tracing.graph import ACTIVATIONS, LAYOUTS, TRANSPARENT, Graph
+from netbridge.tracing.untouched import untouched, unwrapped
+
+SIZES = (32, 64, 224)  # of images tried where none are given
+WORK = ("batch_norm", "layer_norm", "group_norm", "instance_norm", "linear", "conv1d", "conv2d", "conv3d")
+NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
+
+
+class Insertion(NamedTuple):
+    """A place for a step size.
+
+    step      the residual step whose branch it multiplies, as `nb.trace` names it; "" outside of one
+    layer     the layer behind which it stands; "" where there is none
+    kind      the layer's class
+    channels  of the layer's output
+    reason    why no step size can be put there; "" where one can
+    """
+
+    step: str
+    layer: str = ""
+    kind: str = ""
+    channels: int | None = None
+    reason: str = ""
+
+
+def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insertion]:
+    """Where `nb.insert` would put step sizes into a network, and where it could not and why; `net` is not changed.
+
+    net     anybody's network
+    images  a batch the network accepts; None: random ones of 32, 64 or 224 pixels, whatever it takes first
+    at      "branches": behind the layer in which each residual branch ends; "norms": behind every normalisation whose
+            output goes into an activation (VGG, MobileNet); or names, modules or classes of layers
+    call    call(net, images), where net(images) is not enough
+
+    Returns a list of `Insertion`, each with step, layer, kind, channels and reason.
+
+    >>> import torch, netbridge as nb
+    >>> class Block(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.conv, self.norm = torch.nn.Conv2d(4, 4, 3, padding=1), torch.nn.BatchNorm2d(4)
+    ...
+    ...     def forward(self, x):
+    ...         return torch.relu(x + self.norm(self.conv(x)))
+    >>> net = torch.nn.Sequential(Block(), Block())
+    >>> [(place.step, place.layer, place.channels) for place in nb.places(net, torch.rand(2, 4, 8, 8))]
+    [('0', '0.norm', 4), ('1', '1.norm', 4)]
+    """
+    net = unwrapped(net)
+    if isinstance(net, Network):
+        raise TypeError("`net` is a network of netbridge, whose blocks have step sizes: use nb.swap.")
+    if not (isinstance(at, str) and at in ("branches", "norms")):
+        try:
+            return [described(name, "", net) for name in named_blocks(net, at)]
+        except ValueError as error:
+            raise ValueError(str(error).replace("`blocks`", "`at`")) from None
+    with untouched(net), torch.no_grad():
+        seen = first_pass(net, images, call or run)
+    graph = seen.graph()
+    if at == "norms":
+        pairs = ((i, net.get_submodule(one.module)) for i, one in enumerate(graph.operations) if one.module)
+        found = [
+            described(graph.operations[i].module, "", net)
+            for i, layer in pairs
+            if isinstance(layer, NORMS) and any(graph.operations[j].name in ACTIVATIONS for j in graph.users[i])
+        ]
+    else:
+        found = [behind(graph, step, branch, net) for step in graph.steps() for branch in step.branches]
+    layers = [place.layer for place in found]
+    return [
+        place._replace(reason="the layer acts more than once")
+        if place.layer and (layers.count(place.layer) > 1 or runs(graph, place.layer) > 1)
+        else place
+        for place in found
+    ]
+
+
+def insert(net: nn.Module, controller, images=None, at="branches", on=None, call=None) -> nn.Module:
+    """A copy of anybody's network with a step size behind the layer in which each residual branch ends.
+
+    The original stays bit for bit what it was. Each place gets an `nb.Gated` with a controller of its own, whose state
+    is what goes into the layer. `nb.merge` folds constant ones (`nb.asr`, "constant(0.5)") into the layers again.
+
+    net         anybody's network; those of netbridge have step sizes already, see `nb.swap`
+    controller  as in `nb.resnet`; one that needs no stage
+    images      a batch the network accepts; None: random ones of 32, 64 or 224 pixels, whatever it takes first
+    at          "branches", "norms", or names, modules or classes of layers, as in `nb.places`
+    on          some of the places only: their numbers, or names of steps or layers; None: all
+    call        call(net, images), where net(images) is not enough
+
+    Returns the new network, in the mode of `net`. Raises ValueError where there is no such place, with what stands in
+    the way.
+
+    >>> import torch, netbridge as nb
+    >>> class Block(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.conv, self.norm = torch.nn.Conv2d(4, 4, 3, padding=1), torch.nn.BatchNorm2d(4)
+    ...
+    ...     def forward(self, x):
+    ...         return torch.relu(x + self.norm(self.conv(x)))
+    >>> net, images = torch.nn.Sequential(Block(), Block()).eval(), torch.rand(2, 4, 8, 8)
+    >>> gated = nb.insert(net, nb.asr("se"), images)
+    >>> type(gated[0].norm).__name__, type(net[0].norm).__name__, type(nb.merge(gated)[0].norm).__name__
+    ('Gated', 'BatchNorm2d', 'BatchNorm2d')
+    >>> bool(torch.allclose(nb.merge(gated)(images), gated(images), atol=1e-6))
+    True
+    """
+    net = unwrapped(net)
+    chosen = choose(places(net, images, at, call), on, type(net).__name__)
+    new = copy.deepcopy(net)
+    for place in chosen:
+        layer = new.get_submodule(place.layer)
+        gated = Gated(layer, controller, place.channels)
+        like = next((t for t in (*layer.parameters(), *new.parameters()) if t.is_floating_point()), None)
+        if like is not None:
+            gated.to(like.device).controller.to(like.dtype)
+            gated.shared.to(like.dtype)
+        gated.train(layer.training)
+        layer.train(layer.training)
+        if not place.layer:
+            return gated
+        parent, _, leaf = place.layer.rpartition(".")
+        setattr(new.get_submodule(parent), leaf, gated)
+    return new
+
+
+def choose(found: list[Insertion], on, kind: str) -> list[Insertion]:
+    """The places asked for; ValueError where one of them is none, or there is none at all."""
+    if on is not None:
+        chosen = []
+        for item in on if isinstance(on, list | tuple | set | range) else [on]:
+            known = [place for place in found if isinstance(item, str) and item in (place.step, place.layer)]
+            if isinstance(item, int) and -len(found) <= item < len(found):
+                known = [found[item]]
+            if not known:
+                raise ValueError(
+                    f"`on` names {item!r}; the places are 0 to {len(found) - 1}: "
+                    f"{[place.step or place.layer for place in found]}."
+                )
+            chosen += [place for place in known if place not in chosen]
+        found = chosen
+    wrong = [f"{place.step or place.layer}: {place.reason}" for place in found if place.reason]
+    if not found or wrong:
+        raise ValueError(
+            f"`net` ({kind}) has no place for a step size"
+            + (f" here: {'; '.join(wrong)}." if wrong else ".")
+            + " Looked for residual steps whose branch ends in a normalisation, convolution, linear layer or attention;"
+            ' nb.places(net) lists them, at=["name of a layer", ...] names others, on=[...] takes some.'
+        )
+    return found
+
+
+def first_pass(net: nn.Module, images, call):
+    """What the network does with a few images."""
+    if images is not None:
+        return watched(net, call, sample_of(images))
+    first = next((part for part in net.modules() if isinstance(part, nn.Conv2d)), None)
+    for size in SIZES if first is not None else ():
+        like = first.weight
+        try:
+            sample = torch.ones(5, first.in_channels, size, size, dtype=like.dtype, device=like.device)
+            return watched(net, call, sample)
+        except Exception:
+            continue
+    raise ValueError("`images` must be given: what this network takes could not be guessed.")
+
+
+def behind(graph: Graph, step, branch, net: nn.Module) -> Insertion:
+    """The layer whose output becomes the slope through operations that a constant per channel passes."""
+    i = source(graph, branch.place)
+    if branch.how != "plain" or i is None:
+        return Insertion(step.name, reason="the sum is no addition of a branch")
+    region = graph.between(step.state, step.addition) | {step.addition}
+    while True:
+        operation = graph.operations[i]
+        if not set(graph.users[i]) <= region:
+            return Insertion(step.name, reason=f"the result of {operation.name} is used outside of the branch as well")
+        layer = net.get_submodule(operation.module) if operation.module else net
+        if absorb.dispatch(type(layer)) is not absorb.dispatch(object):
+            return described(operation.module, step.name, net)
+        alive = [j for j in operation.inputs if graph.live[j]]
+        if operation.name not in TRANSPARENT | LAYOUTS or len(alive) != 1 or alive[0] == 0:
+            return Insertion(step.name, reason=f"the branch ends in {operation.name}, which a step size does not pass")
+        i = alive[0]
+
+
+def source(graph: Graph, place) -> int | None:
+    """The operation whose result stands at a place."""
+    found = graph.operations[place.operation].operands
+    for index in place.path:
+        if not isinstance(found, tuple) or index >= len(found):
+            return None
+        found = found[index]
+    return found if isinstance(found, int) else None
+
+
+def described(layer: str, step: str, net: nn.Module) -> Insertion:
+    """The place behind a layer."""
+    module = net.get_submodule(layer)
+    channels = channels_of(module)
+    reason = "" if channels is not None else "how many channels it returns is not known"
+    return Insertion(step, layer, type(module).__name__, channels, reason)
+
+
+def runs(graph: Graph, layer: str) -> int:
+    """How often a layer's own work occurs in a pass."""
+    names = [operation.name for operation in graph.operations if operation.module == layer]
+    return max(map(names.count, WORK))

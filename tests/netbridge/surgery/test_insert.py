@@ -1,0 +1,185 @@
+"""Step sizes in other people's networks: one behind every branch, the original as it was, merged again to the bit."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import netbridge as nb
+from tests.netbridge import networks
+from tests.netbridge.tracing import foreign
+
+
+class LayerScale(nn.Module):
+    """As ConvNeXt and DeiT-III have it: tokens last, a learnt factor per channel."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.depthwise = nn.Conv2d(channels, channels, 3, padding=1, groups=channels)
+        self.norm = nn.LayerNorm(channels)
+        self.widen, self.narrow = nn.Linear(channels, 2 * channels), nn.Linear(2 * channels, channels)
+        self.gamma = nn.Parameter(0.3 * torch.ones(channels))
+
+    def forward(self, x):
+        f = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        f = self.gamma * self.narrow(F.gelu(self.widen(f)))
+        return x + f.permute(0, 3, 1, 2)
+
+
+class Inverted(nn.Module):
+    """As MobileNet-V2 has it: the branch ends in a linear bottleneck."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, 2 * channels, 1), nn.BatchNorm2d(2 * channels), nn.ReLU6(),
+            nn.Conv2d(2 * channels, channels, 1), nn.BatchNorm2d(channels),
+        )  # fmt: skip
+
+    def forward(self, x):
+        return x + self.body(x)
+
+
+class Attention(nn.Module):
+    """A pre-norm transformer block: two steps."""
+
+    def __init__(self, features):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(features), nn.LayerNorm(features)
+        self.attention, self.out = nb.SelfAttention(features, 2), nn.Linear(features, features)
+        self.mlp = nn.Sequential(nn.Linear(features, 2 * features), nn.GELU(), nn.Linear(2 * features, features))
+
+    def forward(self, x):
+        x = x + self.out(self.attention(self.norm1(x)))
+        return x + self.mlp(self.norm2(x))
+
+
+class RepVGG(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.wide, self.narrow = nn.Conv2d(channels, channels, 3, padding=1), nn.Conv2d(channels, channels, 1)
+
+    def forward(self, x):
+        return torch.relu(x + (self.wide(x) * 2 + self.narrow(x)).relu())
+
+
+def maps(block, width=8):
+    return nn.Sequential(
+        nn.Conv2d(3, width, 3), *(block(width) for _ in range(3)), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+
+
+IMAGES, TOKENS = (4, 3, 16, 16), (4, 7, 8)
+NETWORKS = {
+    "torchvision's": (lambda: foreign.VisionResNet(), IMAGES, "bn2"),
+    "bottlenecks": (lambda: foreign.VisionResNet(foreign.VisionBottleneck), IMAGES, "bn3"),
+    "timm's": (lambda: foreign.TimmResNet(), IMAGES, "bn2"),
+    "timm's with SE": (lambda: foreign.TimmResNet(foreign.TimmSE), IMAGES, "bn2"),
+    "LayerScale": (lambda: maps(LayerScale), IMAGES, "narrow"),
+    "inverted residuals": (lambda: maps(Inverted), IMAGES, "body.4"),
+    "a transformer": (lambda: nn.Sequential(Attention(8), Attention(8)), TOKENS, ("out", "mlp.2")),
+}
+
+
+@pytest.mark.parametrize("case", NETWORKS)
+@pytest.mark.parametrize("training", [False, True])
+def test_insert_then_merge(case, training):
+    make, shape, ends = NETWORKS[case]
+    net = foreign.shaken(networks.lively(make())).double().train(training)
+    images = torch.randn(shape, dtype=torch.float64)
+    before, modules = copy.deepcopy(net.state_dict()), [*map(id, net.modules())]
+    generator = torch.get_rng_state()
+    found = nb.places(net, images)
+    assert torch.equal(generator, torch.get_rng_state())
+    assert [place.step for place in found] == list(nb.trace(net, images).names)
+    assert all(place.reason == "" and place.layer.endswith(ends) for place in found)
+    gated = nb.insert(net, nb.asr("ie", spread=1.0), images)
+    assert {module.training for module in gated.modules() if not isinstance(module, nn.Identity)} == {training}
+    assert [*map(id, net.modules())] == modules
+    assert all(torch.equal(before[name], tensor) for name, tensor in net.state_dict().items())
+    assert sum(isinstance(module, nb.Gated) for module in gated.modules()) == len(found)
+    gated.eval()
+    with torch.no_grad():
+        assert networks.relative_error(gated(images), net.eval()(images)) > 1e-3  # something was inserted
+        merged = nb.merge(gated)
+        assert networks.relative_error(merged(images), gated(images)) < 1e-12
+    assert list(merged.state_dict()) == list(net.state_dict())
+    assert [type(module) for module in merged.modules()] == [type(module) for module in net.modules()]
+
+
+@pytest.mark.parametrize("controller", ["se", "cbam", nb.controller("stepnet", inputs="difference")], ids=str)
+@pytest.mark.parametrize("case", ["torchvision's", "LayerScale", "a transformer"])
+def test_live_step_sizes_train(case, controller):
+    make, shape, _ = NETWORKS[case]
+    net = nb.insert(make(), controller, torch.randn(shape)).train()
+    net(torch.randn(shape)).square().sum().backward()
+    assert all(p.grad is not None for name, p in net.named_parameters() if "controller" in name)
+
+
+def test_a_constant_is_a_step_size_and_becomes_part_of_the_slope_when_merged():
+    net, images = networks.lively(maps(Inverted)).eval(), torch.randn(IMAGES)
+    half = nb.insert(net, "constant(0.5)", images, on=[0])
+    plain, gated, merged = (nb.trace(one, images) for one in (net, half, nb.merge(half)))
+    np.testing.assert_allclose(gated.nsi[:, 0], plain.nsi[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(gated.step_sizes[:, 0], 0.5, rtol=1e-6)
+    np.testing.assert_allclose(merged.nsi[:, 0], 0.5 * plain.nsi[:, 0], rtol=1e-5)
+
+
+def test_some_places_only():
+    net, images = maps(Inverted), torch.randn(IMAGES)
+    for on in ([1], [-2], "2", "2.body.4", ["2", 1]):
+        gated = nb.insert(net, "se", images, on=on)
+        assert [name for name, module in gated.named_modules() if isinstance(module, nb.Gated)] == ["2.body.4"]
+    with pytest.raises(ValueError, match=r"`on` names 3; the places are 0 to 2: \['1', '2', '3'\]"):
+        nb.insert(net, "se", images, on=[3])
+
+
+def test_other_places():
+    vgg = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4))
+    images = torch.randn(IMAGES)
+    assert [place.layer for place in nb.places(vgg, images, at="norms")] == ["1"]
+    assert isinstance(nb.insert(vgg, "se", at="norms")[1], nb.Gated)
+    named = nb.insert(vgg, nb.asr("se"), at=["3"])
+    assert [isinstance(layer, nb.Gated) for layer in named] == [False, False, False, True, False]
+    classes = nb.insert(vgg, nb.asr("se"), at=nn.BatchNorm2d)
+    assert [isinstance(layer, nb.Gated) for layer in classes] == [False, True, False, False, True]
+    with pytest.raises(ValueError, match="`at` names 'conv9'"):
+        nb.insert(vgg, "se", at=["conv9"])
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = x + self.layer(x)
+        return x + self.layer(x)
+
+
+REFUSED = {
+    "an activation at the end": (lambda: maps(RepVGG), IMAGES, "the branch ends in relu, which"),
+    "one layer twice": (Twice, TOKENS, "the layer acts more than once"),
+    "no step": (lambda: nn.Sequential(nn.Linear(8, 8), nn.ReLU()), TOKENS, "has no place for a step size. Looked for"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_has_no_place_is_told(case):
+    make, shape, words = REFUSED[case]
+    with pytest.raises(ValueError, match=words):
+        nb.insert(make(), "se", torch.randn(shape))
+
+
+def test_what_cannot_be_inserted_is_told():
+    net, images = maps(Inverted), torch.randn(IMAGES)
+    with pytest.raises(TypeError, match=r"use nb\.swap"):
+        nb.insert(nb.resnet(14), "se")
+    with pytest.raises(ValueError, match="'dia' needs the blocks of a stage"):
+        nb.insert(net, "dia", images)
+    with pytest.raises(ValueError, match="`images` must be given"):
+        nb.insert(nn.Sequential(Attention(8)), "se")
+    assert len(nb.places(net)) == 3
