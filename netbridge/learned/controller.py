@@ -62,6 +62,10 @@ class LearnedController(nn.Module):
     torch.Size([1, 1])
     """
 
+    state_scale: torch.Tensor
+    slope_scale: torch.Tensor
+    coarse_out_bias: torch.Tensor
+
     def __init__(self, size: int, hidden: int = 48, seed: int = 0):
         super().__init__()
         self.size, self.hidden = size, hidden
@@ -161,4 +165,5 @@ class Memory(NamedTuple):
 
 
 def started(memory, evaluations):
-    return Memory(*memory, False), evaluations
+    settings, history = memory
+    return Memory(settings, history, False), evaluations

@@ -34,7 +34,9 @@ class Branch(nn.Module):
         super().__init__()
         self.post_activation = post_activation
         self.folded = False
-        kernels, strides, widths = (3, 3), (stride, 1), (channels_in, width, width)
+        kernels: tuple[int, ...] = (3, 3)
+        strides: tuple[int, ...] = (stride, 1)
+        widths: tuple[int, ...] = (channels_in, width, width)
         if bottleneck:
             kernels, strides, widths = (1, 3, 1), (1, stride, 1), (channels_in, width, width, 4 * width)
         self.depth = len(kernels)

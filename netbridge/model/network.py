@@ -1,6 +1,7 @@
 """A network: a stem, stages whose blocks are steps of `odelab`'s solver, a head."""
 
 import contextlib
+from typing import Any
 
 import torch
 from torch import nn
@@ -98,7 +99,7 @@ class Stage(nn.Module):
         return self.weights == "interpolated" and not on_blocks_only
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        memory = Memory(self.number, None)
+        memory: Any = Memory(self.number, None)
         slope_at = None if self.weights == "shared" else self.slope_between
         for number, block in enumerate(self.blocks):
             if self.solver is not None and not block.opens:
@@ -136,8 +137,8 @@ class Network(nn.Module):
 
     def __init__(self, stem: nn.Module, stages: list[Stage], head: nn.Module, config: dict):
         super().__init__()
-        self.stem = stem
-        self.stages = nn.ModuleList(stages)
+        self.stem: Any = stem
+        self.stages: Any = nn.ModuleList(stages)  # whose elements are modules of any kind to a type checker
         self.head = head
         self.config = config
         self.normalisation: dict | None = None

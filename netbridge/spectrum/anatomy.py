@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import fx, nn
@@ -32,9 +33,9 @@ class Anatomy:
     identity: bool = True
     final_relu: bool = False
     live: bool = False
-    size_at: Callable | None = None
-    size_of: Callable | None = None
-    shortcut: Callable | None = None  # None where it cannot be told apart
+    size_at: Any = None
+    size_of: Any = None
+    shortcut: Any = None  # None where it cannot be told apart
 
 
 def anatomy(block: nn.Module, x: torch.Tensor) -> Anatomy:
@@ -135,11 +136,12 @@ def ends_at(end, addition: fx.Node) -> bool:
 
 def is_relu(node: fx.Node) -> bool:
     if node.op == "call_module":
-        return type(node.graph.owning_module.get_submodule(node.target)) is nn.ReLU
+        owner: Any = node.graph.owning_module
+        return type(owner.get_submodule(node.target)) is nn.ReLU
     return node.target in RELUS
 
 
-def branch_of(program: fx.GraphModule, slope: fx.Node) -> fx.GraphModule:
+def branch_of(program: fx.GraphModule, slope: Any) -> fx.GraphModule:
     """The program that ends at the slope."""
     graph = fx.Graph()
     copies: dict = {}

@@ -28,6 +28,7 @@ def differentiated_spectrum(function: Callable, x, projected: bool, values: str,
     with torch.no_grad():
         y = function(x.clone())
     everything = torch.arange(x.numel())
+    known: tuple[tuple[float, int], ...]
     if y.shape != x.shape:
         if y.numel() == x.numel():
             raise ValueError(

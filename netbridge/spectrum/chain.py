@@ -5,7 +5,7 @@ convolution before it; one that comes first, as in pre-activation blocks, stands
 """
 
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
@@ -15,9 +15,9 @@ from torch.nn import functional as F
 class Convolution(NamedTuple):
     weight: torch.Tensor  # (O, C / groups, kh, kw), the normalisation's scale inside
     bias: torch.Tensor | None
-    stride: tuple[int, int]
-    padding: tuple[int, int]
-    dilation: tuple[int, int]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
     groups: int
 
     def linear(self, x: torch.Tensor) -> torch.Tensor:
@@ -121,7 +121,8 @@ def convolution_of(conv: nn.Conv2d, dtype) -> Convolution:
 
 
 def scaling_of(norm: nn.BatchNorm2d, dtype) -> Scaling:
-    mean, variance = norm.running_mean.to(dtype), norm.running_var.to(dtype)
+    statistics: Any = norm  # with fixed statistics, or it would be refused
+    mean, variance = statistics.running_mean.to(dtype), statistics.running_var.to(dtype)
     scale = torch.rsqrt(variance + norm.eps)
     if norm.weight is not None:
         scale = scale * norm.weight.detach().to(dtype)

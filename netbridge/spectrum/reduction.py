@@ -9,7 +9,7 @@ the Jacobian and nothing else: norms are taken of the whole product, by `frobeni
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -142,7 +142,9 @@ def reduced_matrix(cycle: Cycle) -> np.ndarray:
     from scipy import sparse
 
     active = cycle.active.cpu().numpy()
-    product, columns, first = None, active, None
+    product: Any = None
+    columns: Any = active
+    first = None
     for i, factor in enumerate(cycle.factors):
         if isinstance(factor, Diagonal):
             if i == 0:
@@ -158,8 +160,8 @@ def reduced_matrix(cycle: Cycle) -> np.ndarray:
             if (kept != 1).any():
                 product = sparse.diags_array(kept) @ product
         columns = rows
-    product = dense(product)
-    return product if first is None else product * first
+    matrix = dense(product)
+    return matrix if first is None else matrix * first
 
 
 def multiply_left(factor: Placed | Gate, product, rows, columns):

@@ -105,7 +105,7 @@ def slice_spectrum(
         )
     with exact_attention():
         function = mapping(anatomy(block, x), x, part, gate)
-        output, pull = torch.func.vjp(lambda u: function(u).flatten(), x)
+        output, pull, *_ = torch.func.vjp(lambda u: function(u).flatten(), x)
         chosen = torch.arange(len(output))
         if rows is not None and rows < len(output):
             if rows < 1:

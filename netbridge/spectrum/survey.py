@@ -124,8 +124,8 @@ def block_survey(
     ]
     try:
         for place, measured in results_of(work, workers, executor):
-            name, kind, left, keys = missing[place]
-            shelves[name, kind].add(keys, measured)
+            name, kind, left, digests = missing[place]
+            shelves[name, kind].add(digests, measured)
             found |= {(image, name, kind): row for image, row in zip(left, measured, strict=True)}
             if on_progress:
                 on_progress(len(found), total)
@@ -137,8 +137,8 @@ def block_survey(
     for row, (image, name, kind) in enumerate(
         sorted(found, key=lambda key: (key[0], places[key[1]], KINDS.index(key[2])))
     ):
-        measured = found[image, name, kind]
-        table[row] = (image, name, kind, *(measured[column] for column in COLUMNS))
+        one = found[image, name, kind]
+        table[row] = (image, name, kind, *(one[column] for column in COLUMNS))
     return table
 
 
@@ -214,7 +214,17 @@ def measure_state(block: nn.Module, state: torch.Tensor, kind: str, options: dic
 def measure_spectrum(block, state, kind, options) -> dict[str, float]:
     dtype = getattr(torch, options["dtype"])
     spectrum = block_spectrum(block, state, kind, options["values"], options["gate"], dtype, options["k"])
-    names = ("n", "max_re", "min_re", "si", "spectral_radius", "stiffness_index", "negative", "zero", "positive")
+    names: tuple[str, ...] = (
+        "n",
+        "max_re",
+        "min_re",
+        "si",
+        "spectral_radius",
+        "stiffness_index",
+        "negative",
+        "zero",
+        "positive",
+    )
     names += ("zero_tolerance", "non_normality", "residual", "converged")
     result = {name: float(getattr(spectrum, name)) for name in names}
     values = spectrum.extremes if spectrum.values is None else spectrum.values
@@ -259,7 +269,8 @@ class Shelf:
     """The rows of one block and kind on the disk: one file, read at once and written whole."""
 
     def __init__(self, cache, block: nn.Module, kind: str, options: dict):
-        self.path, self.fresh = None, False
+        self.path: Path | None = None
+        self.fresh = False
         self.rows: dict[bytes, np.void] = {}
         if cache is not None:
             asked = hashlib.sha256(json.dumps([kind, options], sort_keys=True).encode()).hexdigest()[:12]
@@ -267,7 +278,7 @@ class Shelf:
             self.rows = self.read()
 
     def read(self) -> dict[bytes, np.void]:
-        if not self.path.is_file():
+        if self.path is None or not self.path.is_file():
             return {}
         try:
             with np.load(self.path, allow_pickle=False) as file:

@@ -9,6 +9,8 @@ A batch normalisation inside a head would subtract a constant's own mean and ret
 evaluation mode and uses its running statistics.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -44,12 +46,13 @@ class ASR(Controller, name="asr"):
             self.psi = nn.Parameter(psi)
         else:
             self.register_buffer("psi", psi)
-        self.heads = nn.ModuleList([] if module is None else [build(module, use) for use in range(uses)])
+        self.heads: Any = nn.ModuleList([] if module is None else [build(module, use) for use in range(uses)])
         self.live = None if beside is None else build(beside)
         for head in map(itself, self.heads):
             head.only_head()
-            for parameter in head.parameters() if inner is not None else ():
-                nn.init.constant_(parameter, inner)
+            if inner is not None:
+                for parameter in head.parameters():
+                    nn.init.constant_(parameter, inner)
         self.train(self.training)
 
     @classmethod

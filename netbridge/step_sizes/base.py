@@ -3,10 +3,10 @@
 import torch
 from torch import nn
 
-REGISTRY: dict[str, type] = {}
+REGISTRY: dict[str, "type[Controller]"] = {}
 
 
-def registered(record) -> type:
+def registered(record) -> "type[Controller]":
     """The class behind a name, or behind a JSON record {"name": ..., options}."""
     name = record.get("name") if isinstance(record, dict) else record
     if not isinstance(name, str) or name not in REGISTRY:

@@ -53,7 +53,7 @@ class Gated(nn.Module):
         self.layer = layer
         self.shared = nn.ModuleDict()
         pool: dict[str, nn.Module] = {}
-        self.controller = spec.build(wanted, known if channels is None else channels, pool)
+        self.controller = spec.build(wanted, known if channels is None else channels, pool)  # type: ignore[arg-type]  # not both are None
         self.shared.update(pool)
         self.axis = channel_axis(layer)
 
@@ -83,7 +83,7 @@ def from_maps(h: torch.Tensor, slope: torch.Tensor, axis: int, samples: int) -> 
     h = h.reshape((1,) * (4 - h.ndim) + tuple(h.shape))
     if slope.ndim == 2:
         return h.flatten(1)
-    rest = slope.movedim((samples, axis), (0, 1)).shape[3:]
+    rest: tuple[int, ...] = slope.movedim((samples, axis), (0, 1)).shape[3:]
     rest = rest if h.shape[3] != 1 else (1,) * len(rest)
     return h.reshape(*h.shape[:3], *rest).movedim((0, 1), (samples, axis))
 

@@ -5,6 +5,8 @@ its projection is multiplied by sigmoid(w GAP(input) + b) per sample and channel
 w starts at 0 and b at -1.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -27,10 +29,9 @@ class InstanceEnhancedNorm(nn.BatchNorm2d):
 
     def forward(self, x):
         if self.training:
-            self.num_batches_tracked.add_(1)
-        normalised = F.batch_norm(
-            x, self.running_mean, self.running_var, None, None, self.training, self.momentum, self.eps
-        )
+            self.num_batches_tracked.add_(1)  # type: ignore[union-attr]  # there, since statistics are tracked
+        momentum: Any = self.momentum
+        normalised = F.batch_norm(x, self.running_mean, self.running_var, None, None, self.training, momentum, self.eps)
         gate = torch.sigmoid(self.instance_weight * x.mean((2, 3)) + self.instance_bias)
         return normalised * (self.weight * gate)[:, :, None, None] + self.bias[:, None, None]
 

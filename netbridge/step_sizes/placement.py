@@ -1,5 +1,7 @@
 """Which block has which controller, and how it gets another."""
 
+from collections.abc import Sequence
+
 from netbridge.step_sizes import spec
 from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.spec import Spec
@@ -35,7 +37,7 @@ def present(net) -> list[Spec]:
     return [spec.spec_of(record) for record in net.config["controllers"]]
 
 
-def install(net, specs: list[Spec], before: list[Spec]) -> None:
+def install(net, specs: list[Spec], before: Sequence[Spec | None]) -> None:
     """Give every block whose specification changes a new controller, on the block's device and in its precision.
 
     `before` says what the blocks have; None stands for a controller that is to be replaced in any case.

@@ -4,6 +4,8 @@ Three excitations of GAP f, those of SE, ECA and IE, each logit multiplied by it
 sigmoid; h is the product of the three sigmoids.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -16,7 +18,7 @@ from netbridge.step_sizes.se import SE
 class SEM(ChannelController, name="sem"):
     def __init__(self, channels: int, reduction: int = 16):
         super().__init__()
-        self.excitations = nn.ModuleList([SE(channels, reduction), ECA(channels), IE(channels)])
+        self.excitations: Any = nn.ModuleList([SE(channels, reduction), ECA(channels), IE(channels)])
         self.switch = nn.Linear(channels, 3)
 
     def gate(self, statistic, activation=torch.sigmoid):

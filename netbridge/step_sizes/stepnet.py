@@ -12,6 +12,8 @@ rows of Table 4. The alternatives of Fig. 5 exist as a drawing only; the adaptor
     d   each input normalised on its own, joined afterwards
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -33,7 +35,7 @@ class StepNet(ChannelController, name="stepnet"):
         self.inputs, self.adaptor = inputs, adaptor
         width = 2 * channels if inputs == "both" else channels
         self.join = nn.Conv2d(width, channels, kernel_size=1, groups=channels, bias=False)
-        self.norm = None if adaptor == "b" else nn.BatchNorm2d(width if adaptor == "d" else channels)
+        self.norm: Any = None if adaptor == "b" else nn.BatchNorm2d(width if adaptor == "d" else channels)
         self.weight = self.bias = None
         if adaptor != "c":
             self.weight = nn.Parameter(torch.zeros(channels))

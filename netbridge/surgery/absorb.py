@@ -104,9 +104,10 @@ def try_on_a_copy(rule, layer: nn.Module) -> None:
             x = torch.randn(shape, generator=generator, dtype=torch.float64)
             try:
                 before = trial(x)
-                axis = -1 if isinstance(last_layer(trial), nn.Linear) else 1
-                if isinstance(last_layer(trial), nn.LayerNorm):
-                    axis = -len(last_layer(trial).normalized_shape)
+                last = last_layer(trial)
+                axis = -1 if isinstance(last, nn.Linear) else 1
+                if isinstance(last, nn.LayerNorm):
+                    axis = -len(last.normalized_shape)
                 h = 0.5 + torch.rand(before.shape[axis], generator=generator, dtype=torch.float64)
                 h[0] = -h[0]
                 rule(trial, h)
