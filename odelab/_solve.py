@@ -112,7 +112,7 @@ def solve(
         raise ValueError(f"`project` works with explicit methods only; {method.name} is SciPy's and takes none.")
 
     def piece(part, times, watched, attempts):
-        if implicit:
+        if isinstance(method, ImplicitMethod):
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
 

@@ -258,7 +258,7 @@ def ignoring_params(function) -> Callable:
         return function(t, u)
 
     del with_params.__wrapped__  # which would give the wrapper the old signature
-    with_params.original = function
+    vars(with_params)["original"] = function
     return with_params
 
 
@@ -270,7 +270,7 @@ def returning_arrays(function) -> Callable:
     def as_arrays(t, u, params):
         return to_numpy(function(t, u, params))
 
-    as_arrays.original = function
+    vars(as_arrays)["original"] = function
     return as_arrays
 
 

@@ -20,6 +20,7 @@ BEYOND = 1.2  # times the boundary: no run stays there, the estimate is looked a
 AHEAD = 4 ** np.arange(6)  # times a lost step: the state may be too coarse to feel the edge of its domain nearer by
 GROWTH = 1.003  # |R(h lambda)| per step, beyond that of the solution, from which on a fixed step is called unstable
 MOST_UNSTABLE_STEPS = 3  # a run of no more steps is not looked at: the last one is cut to land on t1
+LAST_STEPS = 100  # of a run whose budget is spent, looked at for a slope that jumps back and forth
 BLOWN_UP = 1e8  # times the size of the initial state
 
 EDGE = 0.95  # |R| beyond it: the extrema of a damped Chebyshev polynomial inside the region are lower
@@ -199,10 +200,28 @@ def budget_spent(trajectory, max_steps) -> str:
     where = f"max_steps = {max_steps} spent at t = {trajectory.step_t[-1]:g}"
     limit = trajectory.limit
     if limit is None:
+        component = chattering(trajectory)
+        if component is not None:
+            return (
+                f"{where}; the slope of component {component} changes its sign from step to step: the right-hand side "
+                "jumps back and forth across a surface along which the solution slides. Replace the jump by a steep "
+                "smooth function (odelab.maths.tanh), or end the run there with an event and go on along the surface"
+            )
         ease = "loosen the tolerance" if trajectory.controller.needs_error else "take larger steps"
         return f"{where}; raise max_steps, {ease}, or shorten `t_span`"
     use = f": use {limit.remedy}" if limit.remedy else ""
     return f"{where}; the step is limited by stability, {limit.cause}{use}, or raise max_steps"
+
+
+def chattering(trajectory) -> int | None:
+    """The component whose slope has changed its sign on most of the last steps, at full size; None where none has."""
+    if trajectory.step_u is None or trajectory.steps < LAST_STEPS:
+        return None
+    slopes = np.asarray(trajectory.slope)[-LAST_STEPS:]
+    turns = np.mean(slopes[1:] * slopes[:-1] < 0.0, axis=0)
+    lasting = np.abs(slopes[LAST_STEPS // 2 :]).mean(axis=0) > 0.5 * np.abs(slopes[: LAST_STEPS // 2]).mean(axis=0)
+    found = np.flatnonzero((turns > 0.6) & lasting)
+    return int(found[0]) if found.size else None
 
 
 def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:

@@ -203,7 +203,7 @@ class Watch:
         ends = self.values(number, steps.t, steps.u.T)
         if isinstance(event, Resting) and steps.t[0] == self.problem.t_span[0]:
             ends[0] = 0.0
-        unclear = range(len(ends) - 1)
+        unclear = np.arange(len(ends) - 1)
         found = []
         if self.takes_arrays[number]:
             inner = steps.t[:-1] + PLACES[:, None] * np.diff(steps.t)

@@ -126,7 +126,8 @@ def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
     else:
         points = (column("t"), column("u"))
     return Trajectory(
-        *points,
+        points[0],
+        points[1],
         h=column("h"),
         step_t=step_t,
         step_u=step_u,
@@ -140,10 +141,7 @@ def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
         method=pieces[0].method,
         controller=pieces[0].controller,
         engine=" and ".join(dict.fromkeys(piece.engine for piece in pieces)),
-        events=tuple(
-            events.EventRecord(*(np.concatenate(columns) for columns in rows[:3]), sum(rows[3]), rows[4][0])
-            for rows in (tuple(zip(*records, strict=True)) for records in zip(*(p.events for p in pieces), strict=True))
-        ),
+        events=tuple(merged(records) for records in zip(*(piece.events for piece in pieces), strict=True)),
         interpolant=interpolant,
         known={
             "slope": column("slope") if dense else None,
@@ -152,6 +150,12 @@ def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
             "h_rho": column("h_rho"),
         },
     )
+
+
+def merged(records) -> events.EventRecord:
+    """What all pieces have found of one event."""
+    t, u, direction = (np.concatenate([record[column] for record in records]) for column in range(3))
+    return events.EventRecord(t, u, direction, sum(record.undefined for record in records), records[0].name)
 
 
 class Joined:

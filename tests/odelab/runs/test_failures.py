@@ -224,6 +224,15 @@ def test_the_step_budget():
     assert (run.status, run.steps) == ("max_steps", 7)
 
 
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853], **NAMED)
+def test_chattering_is_named(method):
+    sliding = ol.Problem(lambda t, u, params: (0.0 * u[0] + 1.0, -ol.maths.sign(u[1])), [0.0, 1.05], (0.0, 3.0))
+    run = within_a_second(sliding, method, ol.adaptive(1e-6, 1e-8), max_steps=1500)
+    assert run.status == "max_steps"
+    assert "the slope of component 1 changes its sign from step to step" in run.message
+    assert "Replace the jump by a steep smooth function" in run.message
+
+
 def test_a_budget_that_is_just_enough():
     needed = ol.solve(PENDULUM, ol.DOPRI5, TOLERANCE, engine="python")
     attempts = needed.steps + needed.rejected
