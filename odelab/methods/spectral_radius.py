@@ -84,8 +84,9 @@ def leading_eigenvalue(problem, t, u) -> complex:
             return complex("nan")
         if not v.any():
             return 0j
-    basis, images = (np.stack(columns, axis=1) for columns in (vectors, images))
-    projected = np.linalg.lstsq(basis, images, rcond=0.02)[0]  # nearly parallel: one real eigenvalue
+    projected = np.linalg.lstsq(np.stack(vectors, 1), np.stack(images, 1), rcond=0.02)[
+        0
+    ]  # nearly parallel: one real eigenvalue
     values = np.linalg.eigvals(projected)
     return complex(values[np.abs(values).argmax()])
 

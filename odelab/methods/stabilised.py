@@ -17,10 +17,16 @@ SMALLEST = 1e-9  # rtol: the steps are then held to 1e-11, little above what rou
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StabilisedMethod:
-    """RKC of order two; `spectral_radius` is a number, a function of (t, u, params), or None for a power method.
+    """The Runge-Kutta-Chebyshev method of order two, as `odelab.rkc2` makes it.
 
     For spectra near the negative real axis: s stages reach to 0.65 s^2 along it, but the region is narrow. Tolerances
     are calibrated: `rtol` is about the relative error at the end of a parabolic problem, not that of a step.
+
+    name             what messages and figures call it
+    spectral_radius  a number, a function of (t, u, params), or None to have it estimated by a power method
+    order            the order of the step
+    order_low        the order of the error estimate
+    about            where the method was published
     """
 
     name: str
@@ -61,7 +67,7 @@ class StabilisedMethod:
         return told_by(self.spectral_radius) if callable(self.spectral_radius) else TOLD
 
     def steered(self, controller: Controller, rhs: Callable) -> Controller:
-        """`controller` with the stage number in its charge."""
+        """`controller`, extended so that it chooses the number of stages along with the step size."""
         if controller.needs_error and controller.rtol < SMALLEST:
             raise ValueError(
                 f"`rtol` = {controller.rtol:g} is out of reach of {self.name}, of order two, in double precision; "

@@ -94,7 +94,7 @@ class Method:
         """One attempt, as `odelab.core.integrate` takes it."""
         return core.rk_step_of(core.combine, self.tableau)
 
-    steer = None  # a method whose stages follow the spectral radius puts a hand on the controller
+    steer = None  # RKC2 has a function here that makes a controller choose the number of stages, too
 
     def steered(self, controller, rhs):
         return controller

@@ -14,8 +14,8 @@ from odelab.methods.spectral_radius import spectral_radius
 from odelab.methods.tableau import Method
 from odelab.runs.dense import stage_slopes
 
-# Twin stages nearer to each other than this part of the state tell nothing: 8,192 units in its last place leave their
-# slopes a difference that is rounding from the fourth digit on.
+# Twin stages whose states lie nearer to each other than this share of ||u||, 8,192 spacings of doubles, are not used:
+# the difference of their slopes would be rounding from the fourth digit on.
 APART = 2.0**-39
 AT_ONCE = 1 << 18  # states times components whose steps are taken again at once; bounds the memory
 NEAR = 0.8  # of the boundary: the I law sweeps through 0.8 ... 1.1 of it on a stiff linear problem

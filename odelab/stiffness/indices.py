@@ -86,7 +86,9 @@ def _si_by_products(J, tol):
             )
         return np.float64(least)
     else:
-        found = _extremes(operator, np.empty(0), 0.0, None, 6, tol, True)
+        ends = _extremes(operator, np.empty(0), 0.0, None, 6, tol, True)
+        assert ends is not None  # there is room for a basis
+        found = ends
         if not found.converged:
             _warn(NotConverged, f"`si` is known less exactly than tol = {tol:g}: {found.message}")
             return np.float64(found.si)

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -260,7 +261,9 @@ def _extremes(operator, known, shift, zero_tolerance, k, tol, conditions) -> Spe
     if found.moved:
         word = "NOT converged: another start found an end further out, and there may be more; raise `k`"
     size = float(np.abs(found.values).max())  # the residual, relative to it, is a backward error
-    quality = _certainty(operator.matrix, found.values, symmetric, size, max(eps, found.residual), conditions)
+    quality: dict[str, Any] = _certainty(
+        operator.matrix, found.values, symmetric, size, max(eps, found.residual), conditions
+    )
     return Spectrum(
         n=total,
         extremes=values[np.lexsort((values.imag, -real))],
