@@ -1,6 +1,7 @@
 """The catalogue of test problems: every factory, called without arguments, gives a problem ready to solve.
 
-A problem's references may lie beyond its time span; `problem.replace(t_span=(0.0, reference.t))` reaches them.
+`catalogue()` lists them. A problem's references may lie beyond its time span; `problem.replace(t_span=(0.0,
+reference.t))` reaches them. Solvers and measures are elsewhere; here are right-hand sides and what is known of them.
 """
 
 from collections.abc import Callable
@@ -34,7 +35,12 @@ from odelab.problems.three_bodies import three_body_starts as three_body_starts
 
 
 def catalogue() -> dict[str, Callable[..., Problem]]:
-    """Name -> factory of every problem."""
+    """Every factory of a problem that needs no arguments, by name.
+
+    >>> import odelab as ol
+    >>> ol.problems.catalogue()["lorenz"]().name
+    'lorenz'
+    """
     factories = (
         *(dahlquist, stiff_linear, prothero_robinson, curtiss_hirschfelder, linear),
         *(van_der_pol, robertson, oregonator, hires, e5, pollu, brusselator),

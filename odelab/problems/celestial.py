@@ -45,7 +45,14 @@ def jacobi_constant(t, u, params):
 
 
 def arenstorf() -> Problem:
-    """The restricted three-body problem in rotating axes, state (x, y, x', y'), over one period of the orbit."""
+    """A satellite's closed orbit around earth and moon: the restricted three-body problem in rotating axes.
+
+    Returns a `Problem` over one period of the orbit, state (x, y, x', y'). No parameters to choose.
+
+    >>> import odelab as ol
+    >>> ol.problems.arenstorf()
+    Problem(arenstorf, n = 4, t in [0, 17.0652], params = (0.012277471,))
+    """
     return Problem(
         arenstorf_rhs,
         START,

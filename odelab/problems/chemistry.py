@@ -34,7 +34,18 @@ def robertson_mass(t, u, params):
 
 
 def robertson(k1: float = 0.04, k2: float = 3e7, k3: float = 1e4) -> Problem:
-    """Robertson's A -> B (k1), 2 B -> B + C (k2), B + C -> A + C (k3); the references reach to t = 1e11."""
+    """Robertson's reactions A -> B (k1), 2 B -> B + C (k2), B + C -> A + C (k3); the references reach to t = 1e11.
+
+    k1    0.04 by default
+    k2    3e7 by default
+    k3    1e4 by default
+
+    Returns a `Problem`, state (A, B, C).
+
+    >>> import odelab as ol
+    >>> ol.solve(ol.problems.robertson(), ol.RADAU, ol.adaptive(1e-6, 1e-10)).ok
+    True
+    """
     params = (number("k1", k1), number("k2", k2), number("k3", k3))
     return Problem(
         robertson_rhs,
@@ -70,7 +81,18 @@ def oregonator_jacobian(t, u, params):
 
 
 def oregonator(s: float = 77.27, q: float = 8.375e-6, w: float = 0.161) -> Problem:
-    """The Belousov-Zhabotinskii reaction in three species: a limit cycle over six powers of ten."""
+    """The Belousov-Zhabotinskii reaction in three species: a limit cycle over six powers of ten.
+
+    s    77.27 by default
+    q    8.375e-6 by default
+    w    0.161 by default
+
+    Returns a `Problem` with three components.
+
+    >>> import odelab as ol
+    >>> ol.problems.oregonator().size
+    3
+    """
     params = (number("s", s), number("q", q), number("w", w))
     return Problem(
         oregonator_rhs,
@@ -124,7 +146,16 @@ def hires_enzyme(t, u, params):
 
 
 def hires(binding: float = 280.0) -> Problem:
-    """High irradiance responses of phytochrome; `binding` is the rate of y6 + y8 -> y7 (k+ in the literature)."""
+    """High irradiance responses of phytochrome, eight species.
+
+    binding    the rate of y6 + y8 -> y7, called k+ in the literature; 280.0 by default
+
+    Returns a `Problem` with eight components.
+
+    >>> import odelab as ol
+    >>> ol.problems.hires().size
+    8
+    """
     binding = number("binding", binding)
     return Problem(
         hires_rhs,
@@ -169,7 +200,19 @@ def e5_balance(t, u, params):
 
 
 def e5(a: float = 7.89e-10, b: float = 1.1e7, c: float = 1.13e3, m: float = 1e6) -> Problem:
-    """A chemical pyrolysis whose species fall to 1e-22 and below; ask for an absolute tolerance of 1e-24 or less."""
+    """A chemical pyrolysis whose species fall to 1e-22 and below; ask for an absolute tolerance of 1e-24 or less.
+
+    a    7.89e-10 by default
+    b    1.1e7 by default
+    c    1.13e3 by default
+    m    1e6 by default
+
+    Returns a `Problem` with four components.
+
+    >>> import odelab as ol
+    >>> ol.problems.e5().size
+    4
+    """
     params = (number("a", a), number("b", b), number("c", c), number("m", m))
     return Problem(
         e5_rhs,

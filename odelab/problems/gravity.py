@@ -75,7 +75,16 @@ def angular_momentum(parts, t, u, params):
 
 
 def nearest_pair(u):
-    """The least distance between two bodies, for states in the last axis: (..., 4 k) -> (...)."""
+    """The least distance between two bodies.
+
+    u    states (x_1..x_k, y_1..y_k, x'_1..x'_k, y'_1..y'_k) in the last axis, (..., 4 k)
+
+    Returns distances (...).
+
+    >>> import odelab as ol
+    >>> float(ol.problems.nearest_pair([0.0, 3.0, 0.0, 4.0, 0.0, 0.0, 0.0, 0.0]))
+    5.0
+    """
     u = np.asarray(u)
     bodies = u.shape[-1] // 4
     x, y = u[..., :bodies], u[..., bodies : 2 * bodies]

@@ -66,7 +66,17 @@ def linear_exact(start, t, params):
 
 
 def linear(matrix=PRESS, u0=None) -> Problem:
-    """u' = A u, from ones unless `u0` is given; without arguments a textbook's example, eigenvalues -1 and -1000."""
+    """u' = A u; without arguments a textbook's stiff example with eigenvalues -1 and -1000.
+
+    matrix    A, (n, n), which becomes the parameters: entry by entry up to n = 16, beyond that as one matrix
+    u0        the n values at the start; ones by default, (1, 0) for the textbook's example
+
+    Returns a `Problem` on (0, 1) with its exact solution.
+
+    >>> import odelab as ol
+    >>> ol.solve(ol.problems.linear([[0.0, 1.0], [-1.0, 0.0]], u0=[1.0, 0.0]), ol.DOP853).end_u.round(4)
+    array([ 0.5403, -0.8415])
+    """
     default = matrix is PRESS
     matrix = checked_matrix(matrix)
     n = matrix.shape[0]
@@ -97,7 +107,18 @@ def rotation(n: int, seed: int) -> np.ndarray:
 
 
 def linear_symmetric(eigenvalues, seed: int = 0, u0=None) -> Problem:
-    """u' = A u, A symmetric with these real eigenvalues and random eigenvectors."""
+    """u' = A u, A symmetric with these real eigenvalues and random eigenvectors.
+
+    eigenvalues    the n eigenvalues
+    seed           of the random eigenvectors, 0 by default
+    u0             the n values at the start; ones by default
+
+    Returns a `Problem` on (0, 1) with its exact solution.
+
+    >>> import odelab as ol
+    >>> round(float(ol.si(ol.jacobian(ol.problems.linear_symmetric([-1.0, -50.0]), 0.0, [1.0, 1.0]))), 6)
+    50.0
+    """
     values = np.array(eigenvalues)
     if values.dtype.kind not in "iuf" or values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
         raise ValueError(f"`eigenvalues` must be a row of finite real numbers, got {eigenvalues!r}.")
@@ -107,10 +128,21 @@ def linear_symmetric(eigenvalues, seed: int = 0, u0=None) -> Problem:
 
 
 def linear_non_normal(eigenvalues, departure: float, seed: int = 0, u0=None) -> Problem:
-    """u' = A u, A with these eigenvalues (complex ones in conjugate pairs) and Henrici's departure from normality.
+    """u' = A u, A with these eigenvalues and Henrici's departure from normality.
 
     A = Q (D + N) Q', Q random orthogonal, D normal with the eigenvalues, N random and strictly above D's blocks with
     Frobenius norm `departure` (P. Henrici, Numer. Math. 4 (1962) 24-40).
+
+    eigenvalues    the n eigenvalues, complex ones in conjugate pairs
+    departure      at least 0; 0 gives a normal matrix
+    seed           of the random matrices, 0 by default
+    u0             the n values at the start; ones by default
+
+    Returns a `Problem` on (0, 1) with its exact solution.
+
+    >>> import odelab as ol
+    >>> ol.problems.linear_non_normal([-1.0, -2.0], departure=10.0).size
+    2
     """
     blocks = normal_blocks(eigenvalues)
     departure = number("departure", departure)

@@ -38,7 +38,16 @@ def ellipse(t, u, params):
 
 
 def rigid_body(m: float = 0.51) -> Problem:
-    """x' = y z, y' = -x z, z' = -m x y from (0, 1, 1), 0 <= m <= 1."""
+    """Euler's free rigid body: x' = y z, y' = -x z, z' = -m x y from (0, 1, 1); two invariants, exact solution known.
+
+    m    the parameter of the elliptic functions that solve it, between 0 and 1; 0.51 by default
+
+    Returns a `Problem` on (0, 20), state (x, y, z).
+
+    >>> import odelab as ol
+    >>> [invariant.name for invariant in ol.problems.rigid_body().invariants]
+    ['x^2 + y^2', 'm x^2 + z^2']
+    """
     m = number("m", m)
     if not 0.0 <= m <= 1.0:
         raise ValueError(

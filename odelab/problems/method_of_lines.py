@@ -63,6 +63,17 @@ def brusselator_1d(n: int = 40, alpha: float = 0.02, a: float = 1.0, b: float = 
 
     x' = a + x^2 y - (b + 1) x + alpha x_ss, y' = b x - x^2 y + alpha y_ss; x = 1 and y = 3 at both boundaries,
     x(s, 0) = 1 + sin(2 pi s), y(s, 0) = 3.
+
+    n        how many grid points, 40 by default
+    alpha    the diffusivity, 0.02 by default
+    a        the supply, 1.0 by default
+    b        the rate that drives the oscillation, 3.0 by default
+
+    Returns a `Problem` on (0, 10) in in-place form.
+
+    >>> import odelab as ol
+    >>> ol.problems.brusselator_1d(n=20).size
+    40
     """
     n = whole_number("n", n, 2)
     place = np.arange(1, n + 1) / (n + 1)
@@ -115,10 +126,20 @@ def heat_1d_exact(start, t, params):
 
 
 def heat_1d(n: int = 100, diffusivity: float = 1.0, u0=None) -> Problem:
-    """u_t = diffusivity * u_ss at n grid points, u = 0 at both boundaries, from the parabola 4 s (1 - s) unless given.
+    """The heat equation u_t = diffusivity * u_ss at n grid points, u = 0 at both boundaries.
 
     `exact` solves the semi-discrete system, not the partial differential equation: sine mode k decays at the rate
     4 diffusivity (n + 1)^2 sin^2(k pi / (2 n + 2)).
+
+    n              how many grid points, 100 by default
+    diffusivity    1.0 by default
+    u0             the n values at the start; the parabola 4 s (1 - s) by default
+
+    Returns a `Problem` on (0, 0.1) in in-place form.
+
+    >>> import odelab as ol
+    >>> ol.solve(ol.problems.heat_1d(n=20), ol.RKC2).ok
+    True
     """
     n = whole_number("n", n, 2)
     place = np.arange(1, n + 1) / (n + 1)
@@ -172,8 +193,19 @@ def heat_1d_wave_exact(n, t, params):
 def heat_1d_wave(n: int = 100, diffusivity: float = 1.0, steepness: float = 5.0, speed: float = 1.0) -> Problem:
     """u_t = diffusivity * u_ss + f(s, t) at n grid points, with f and the boundaries such that u is a moving front.
 
-    u(s, t) = w = tanh(steepness * (s - speed * t)). f contains the second difference of w and not its derivative, so
-    the front solves the semi-discrete system too.
+    The front is w = tanh(steepness * (s - speed * t)). f contains the second difference of w and not its derivative, so
+    that the front solves the semi-discrete system, too.
+
+    n              how many grid points, 100 by default
+    diffusivity    1.0 by default
+    steepness      of the front, 5.0 by default
+    speed          of the front, 1.0 by default
+
+    Returns a `Problem` on (0, 0.7) in in-place form, with its exact solution.
+
+    >>> import odelab as ol
+    >>> ol.problems.heat_1d_wave(n=20).size
+    20
     """
     n = whole_number("n", n, 2)
     params = (number("diffusivity", diffusivity), number("steepness", steepness), number("speed", speed))
@@ -218,7 +250,16 @@ def allen_cahn_1d_jacobian(t, u, params):
 def allen_cahn_1d(n: int = 200, diffusivity: float = 0.0025) -> Problem:
     """u_t = diffusivity * u_ss + u - u^3 at n grid points, u = -1 and 1 at the boundaries.
 
-    From u(s, 0) = 0.53 x - 0.47 sin(1.5 pi x), x = 2 s - 1: two fronts that stand still for long before they meet.
+    It starts from 0.53 x - 0.47 sin(1.5 pi x), x = 2 s - 1: two fronts that stand still for long before they meet.
+
+    n              how many grid points, 200 by default
+    diffusivity    0.0025 by default
+
+    Returns a `Problem` on (0, 20) in in-place form.
+
+    >>> import odelab as ol
+    >>> ol.problems.allen_cahn_1d(n=20).size
+    20
     """
     n = whole_number("n", n, 2)
     place = 2.0 * np.arange(1, n + 1) / (n + 1) - 1.0

@@ -20,7 +20,16 @@ def van_der_pol_jacobian(t, u, params):
 
 
 def van_der_pol(mu: float = 5.0) -> Problem:
-    """x'' = mu (1 - x^2) x' - x, unscaled, from (2, 0); stiff for large mu, with a period of about 1.61 mu."""
+    """x'' = mu (1 - x^2) x' - x from (2, 0), time not rescaled; stiff for large mu, with a period of about 1.61 mu.
+
+    mu    how strong the damping is, 5.0 by default
+
+    Returns a `Problem` on (0, max(20, 2 mu)), state (x, x').
+
+    >>> import odelab as ol
+    >>> ol.problems.van_der_pol(mu=1000.0)
+    Problem(van_der_pol, n = 2, t in [0, 2000], params = (1000.0,))
+    """
     mu = number("mu", mu)
     return Problem(
         van_der_pol_rhs,
@@ -49,7 +58,17 @@ def brusselator_jacobian(t, u, params):
 
 
 def brusselator(a: float = 1.0, b: float = 3.0) -> Problem:
-    """x' = a + x^2 y - (b + 1) x, y' = b x - x^2 y; a limit cycle for b > 1 + a^2."""
+    """x' = a + x^2 y - (b + 1) x, y' = b x - x^2 y from (1.5, 3); a limit cycle for b > 1 + a^2.
+
+    a    the supply, 1.0 by default
+    b    the rate that drives the oscillation, 3.0 by default
+
+    Returns a `Problem` on (0, 20), state (x, y).
+
+    >>> import odelab as ol
+    >>> ol.problems.brusselator()
+    Problem(brusselator, n = 2, t in [0, 20], params = (1.0, 3.0))
+    """
     params = (number("a", a), number("b", b))
     return Problem(
         brusselator_rhs,
@@ -77,7 +96,18 @@ def lorenz_jacobian(t, u, params):
 
 
 def lorenz(sigma: float = 10.0, rho: float = 28.0, beta: float = 8.0 / 3.0) -> Problem:
-    """Lorenz's three modes of convection; neighbouring solutions part like e^(0.9 t)."""
+    """Lorenz's three modes of convection from (1, 1, 1); neighbouring solutions part like e^(0.9 t).
+
+    sigma    the Prandtl number, 10.0 by default
+    rho      the Rayleigh number over its critical value, 28.0 by default
+    beta     the shape of the cell, 8/3 by default
+
+    Returns a `Problem` on (0, 10), state (x, y, z).
+
+    >>> import odelab as ol
+    >>> ol.problems.lorenz().u0
+    array([1., 1., 1.])
+    """
     params = (number("sigma", sigma), number("rho", rho), number("beta", beta))
     return Problem(
         lorenz_rhs,

@@ -103,7 +103,16 @@ def weighted(weights: dict[int, int], t, u, params):
 
 
 def pollu(rates=RATES) -> Problem:
-    """POLLU with its 25 reaction rates, which are the parameters."""
+    """POLLU, air pollution: 25 reactions of 20 species.
+
+    rates    the 25 reaction rates, which are the parameters; those of the literature by default
+
+    Returns a `Problem` on (0, 60) minutes, with the numbers of carbon, nitrogen and sulphur atoms as invariants.
+
+    >>> import odelab as ol
+    >>> ol.problems.pollu().size
+    20
+    """
     params = tuple(number("rates", rate) for rate in rates)
     if len(params) != len(RATES):
         raise ValueError(f"`rates` must hold {len(RATES)} numbers, one per reaction, got {len(params)}.")

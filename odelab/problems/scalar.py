@@ -28,7 +28,17 @@ def rate_jacobian(t, u, params):
 
 
 def dahlquist(rate: float = -1.0, u0: float = 1.0) -> Problem:
-    """y' = rate * y."""
+    """y' = rate * y, the test equation behind every stability region; its exact solution is known.
+
+    rate    the rate, -1.0 by default
+    u0      y(0), 1.0 by default
+
+    Returns a `Problem` on (0, 5).
+
+    >>> import odelab as ol
+    >>> ol.problems.dahlquist(rate=-2.0)
+    Problem(dahlquist, n = 1, t in [0, 5], params = (-2.0,))
+    """
     start = number("u0", u0)
     return Problem(
         dahlquist_rhs,
@@ -58,7 +68,14 @@ def stiff_linear_exact(t, params):
 
 
 def stiff_linear() -> Problem:
-    """y' = -1000 y + 3000 - 2000 e^-t, y(0) = 0."""
+    """y' = -1000 y + 3000 - 2000 e^-t, y(0) = 0: a fast transient, then a slow solution. No parameters.
+
+    Returns a `Problem` on (0, 1) with its exact solution.
+
+    >>> import odelab as ol
+    >>> ol.solve(ol.problems.stiff_linear(), ol.RADAU).end_u.round(4)
+    array([2.2635])
+    """
     return Problem(
         stiff_linear_rhs,
         [0.0],
@@ -83,7 +100,16 @@ def prothero_robinson_exact(t, params):
 
 
 def prothero_robinson(rate: float = -1e6) -> Problem:
-    """y' = rate * (y - phi(t)) + phi'(t), phi(t) = sin(t + pi/4), started on phi: the solution is phi at any rate."""
+    """y' = rate * (y - phi(t)) + phi'(t) with phi(t) = sin(t + pi/4), started on phi: the solution is phi at any rate.
+
+    rate    how fast neighbouring solutions come to phi, -1e6 by default
+
+    Returns a `Problem` on (0, 1) with its exact solution.
+
+    >>> import odelab as ol
+    >>> ol.problems.prothero_robinson(rate=-1e4)
+    Problem(prothero_robinson, n = 1, t in [0, 1], params = (-10000.0,))
+    """
     return Problem(
         prothero_robinson_rhs,
         [np.sin(QUARTER_PI)],
@@ -112,7 +138,17 @@ def curtiss_hirschfelder_exact(start, t, params):
 
 
 def curtiss_hirschfelder(rate: float = -50.0, u0: float = 0.0) -> Problem:
-    """y' = rate * (y - cos t)."""
+    """y' = rate * (y - cos t), the equation of the paper that named stiffness.
+
+    rate    how fast neighbouring solutions come together, -50.0 by default
+    u0      y(0), 0.0 by default
+
+    Returns a `Problem` on (0, 1.5) with its exact solution.
+
+    >>> import odelab as ol
+    >>> ol.problems.curtiss_hirschfelder()
+    Problem(curtiss_hirschfelder, n = 1, t in [0, 1.5], params = (-50.0,))
+    """
     start = number("u0", u0)
     return Problem(
         curtiss_hirschfelder_rhs,

@@ -125,7 +125,14 @@ def pleiades_parts(params):
 
 
 def pleiades() -> Problem:
-    """Seven bodies, masses 1..7 (the parameters), state (x_1..x_7, y_1..y_7, x'_1..x'_7, y'_1..y'_7)."""
+    """Seven bodies in the plane with masses 1 to 7, which are the parameters; several close encounters.
+
+    Returns a `Problem` on (0, 3), state (x_1..x_7, y_1..y_7, x'_1..x'_7, y'_1..y'_7). No parameters to choose.
+
+    >>> import odelab as ol
+    >>> ol.problems.pleiades().size
+    28
+    """
     return Problem(
         pleiades_rhs,
         START,

@@ -80,7 +80,16 @@ def three_body_parts(params):
 
 
 def three_body_starts(count: int, seed: int = 0, shared_perturbation: bool = False) -> np.ndarray:
-    """Random starts as rows of an (N, 12) array; the first rows do not depend on how many are asked for."""
+    """Random starts of three bodies as rows of an (N, 12) array, for `odelab.ensemble`.
+
+    count                  how many
+    seed                   of the random numbers, 0 by default; the first rows do not depend on `count`
+    shared_perturbation    True perturbs the velocities of all starts alike; False by default
+
+    >>> import odelab as ol
+    >>> ol.problems.three_body_starts(5).shape
+    (5, 12)
+    """
     draws = np.random.default_rng(seed).random((whole_number("count", count, 1), 9))
     direction = 2.0 * draws[:, 0] - 1.0 + 1j * (2.0 * draws[:, 1] - 1.0)
     radius = RADIUS[0] + (RADIUS[1] - RADIUS[0]) * draws[:, 2]
@@ -95,7 +104,17 @@ def three_body_starts(count: int, seed: int = 0, shared_perturbation: bool = Fal
 
 
 def three_body(seed: int = 0, softening: float = 0.0) -> Problem:
-    """The first start of `seed`, state (x_1, x_2, x_3, y_1, y_2, y_3, x'_1, ..., y'_3); sources: the module's text."""
+    """Three equal masses near Lagrange's triangle, state (x_1, x_2, x_3, y_1, y_2, y_3, x'_1, ..., y'_3).
+
+    seed         which random start: the first that `three_body_starts` draws with it; 0 by default
+    softening    added in square to every squared distance; 0.0, the default, keeps close encounters as hard as they are
+
+    Returns a `Problem` on (0, 10) with energy, momentum and angular momentum as invariants. Sources: the module's text.
+
+    >>> import odelab as ol
+    >>> ol.problems.three_body(seed=1).size
+    12
+    """
     softening = number("softening", softening)
     return Problem(
         three_body_rhs,
