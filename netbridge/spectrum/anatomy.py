@@ -87,7 +87,7 @@ def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
     if len(steps) != 1:
         parts.reason = f"it makes {len(steps)} residual steps instead of one; the increment is taken for the branch"
         return parts
-    step = steps[0]
+    step: Any = steps[0]
     parts.identity = step.identity
     plain = operations.operations[step.addition].name == "add" and len(step.branches) == 1
     if not plain or step.state != 0 or not ends_at(end, nodes[step.addition]):
@@ -121,7 +121,7 @@ def argument(nodes: list[fx.Node], place: Place) -> fx.Node:
     """The node that stands at an argument of an operation."""
     node = nodes[place.operation]
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    value = described(name, node.args, node.kwargs)[1]
+    value: Any = described(name, node.args, node.kwargs)[1]
     for part in place.path:
         value = value[part]
     return value

@@ -13,7 +13,7 @@ from torch import fx, nn
 from netbridge.tracing.foreign import first_tensor, tensors
 from netbridge.tracing.graph import Graph, Operation, described, is_number
 
-OPAQUE = (nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer)
+OPAQUE: tuple[type, ...] = (nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer)
 OPAQUE += (nn.TransformerDecoderLayer,)
 
 

@@ -1,7 +1,7 @@
 """Step sizes put into anybody's network: behind the layer in which each residual branch ends."""
 
 import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -169,7 +169,7 @@ def first_pass(net: nn.Module, images, call):
     """What the network does with a few images."""
     if images is not None:
         return watched(net, call, sample_of(images))
-    first = next((part for part in net.modules() if isinstance(part, nn.Conv2d)), None)
+    first: Any = next((part for part in net.modules() if isinstance(part, nn.Conv2d)), None)
     for size in SIZES if first is not None else ():
         like = first.weight
         try:

@@ -80,7 +80,7 @@ class Watching(TorchFunctionMode):
         kwargs = kwargs or {}
         raw = getattr(func, "__name__", "")
         name, arguments = described(raw, args, kwargs)
-        inputs = tuple(n for t in tensors((args, kwargs)) if (n := self.number(t)) is not None)
+        inputs: Any = tuple(n for t in tensors((args, kwargs)) if (n := self.number(t)) is not None)
         count, module = len(self.operations), self.modules[-1] if self.modules else ""
         ahead = self.expected[count] if self.same_way and count < len(self.expected) else None
         if ahead is not None and way(ahead) == (name, inputs, module):
@@ -165,7 +165,8 @@ def tensors(value) -> list[torch.Tensor]:
     return []
 
 
-def first_tensor(value) -> torch.Tensor | None:
+def first_tensor(value) -> Any:
+    """The first tensor in a nested structure, or None."""
     return next(iter(tensors(value)), None)
 
 
@@ -245,7 +246,8 @@ class Probe:
 
     def size(self, factors: tuple[Factor, ...]):
         """The product of the factors; NaN where two of them belong to different layouts of the same features."""
-        scalar, by_layout = 1.0, {}
+        scalar: Any = 1.0
+        by_layout: dict[int, Any] = {}
         for factor in reversed(factors):
             value = factor.number if factor.place is None else self.values[factor]
             value = 1.0 - value if factor.how == "rest" else 1.0 / value if factor.how == "over" else value
@@ -282,7 +284,9 @@ class StepTracer:
 
     def __init__(self, net: nn.Module, call, first: Pass, named):
         self.net, self.call, self.named = net, call, named
-        self.operations, self.steps, self.hidden = [], [], []
+        self.operations: list[Any] = []
+        self.steps: list[Any] = []
+        self.hidden: list[Any] = []
         self.read(first)
         every = first.graph().steps()
         stage, opens = stages(every)

@@ -74,12 +74,13 @@ class Operation(NamedTuple):
     name: str
     inputs: tuple[int, ...]
     operands: tuple[Any, ...] = (None, None)  # None where an argument comes from no operation; a tuple for a list
-    shape: tuple[int, ...] | None = None  # of its tensor; None for anything else
+    shape: Any = None  # a tuple, of its tensor; None for anything else
     module: str = ""  # in whose forward it ran
     in_place: bool = False
     numbers: tuple[float | None, ...] = ()  # the arguments that are plain numbers, None at the other places
 
-    def operand(self, place: int) -> int | None:
+    def operand(self, place: int) -> Any:
+        """The operation behind an argument: its number, a tuple of numbers for a list, or None."""
         return self.operands[place] if place < len(self.operands) else None
 
     def number(self, place: int) -> float | None:
@@ -234,7 +235,8 @@ class Graph:
     def summands(self, i: int) -> list[Summand]:
         """What operation i adds up, [] unless all of it has the shape of the sum and is computed from the input."""
         operation = self.operations[i]
-        name, found = operation.name, []
+        name = operation.name
+        found: list[tuple[Any, ...]] = []
         if name in ("add", "sub"):
             factors = [Factor(None, number=-1.0)] if name == "sub" else []
             if operation.number(2) not in (None, 1):
@@ -316,7 +318,8 @@ class Graph:
                 i, layout = sources[0], layout + 1
                 continue
             if operation.name == "neg":
-                side, factor = 0, Factor(None, number=-1.0, layout=layout)
+                side: Any = 0
+                factor = Factor(None, number=-1.0, layout=layout)
             elif operation.name in ("mul", "div"):
                 side = self.slope_side(operation, (0, 1))
                 over = operation.name == "div"
@@ -359,7 +362,8 @@ class Graph:
 
     def after(self, addition: int, origins: set[int]) -> tuple[int | None, tuple[str, ...]]:
         """The next state if a step starts from it, and the names of the operations between."""
-        i, names = addition, []
+        i: int = addition
+        names: list[str] = []
         for _ in range(LONGEST_TAIL + 1):
             if i in origins:
                 return i, tuple(names)
@@ -425,7 +429,8 @@ def stages(steps: list[Step]) -> tuple[list[int], list[bool]]:
     """The stage of every step, and whether it is the stage's first.
 
     A change of the number of features, or a projection, opens a stage; a change of layout does not."""
-    stage, first = [], []
+    stage: list[int] = []
+    first: list[bool] = []
     for i, step in enumerate(steps):
         opens = i == 0 or not step.identity or not same_layout(step.shape[1:], steps[i - 1].shape[1:])
         first.append(opens)

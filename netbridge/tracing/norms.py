@@ -7,6 +7,7 @@ blocks is then odelab's own formula applied to the norms (the norm of a norm is 
 import functools
 import logging
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -250,8 +251,8 @@ def measure_and_add(u, f, state_norms, slope_norms):
                 b += y * y
                 z = x + y
                 after[j] = np.float32(0.0) if z <= np.float32(0.0) else z  # NaN stays NaN
-            state += a
-            slope += b
+            state += a  # type: ignore[assignment]  # a sum of single precision joins one of double
+            slope += b  # type: ignore[assignment]
         state_norms[i, 0] = math.sqrt(state)
         slope_norms[i, 0] = math.sqrt(slope)
 
@@ -262,7 +263,7 @@ def compiled():
     try:
         from numba import njit
 
-        options = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
+        options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
         try:
             return njit(cache=True, **options)(measure_and_add)
         except RuntimeError:  # no place to keep it

@@ -5,6 +5,7 @@ import dataclasses
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -153,7 +154,7 @@ class Record:
         for other in records[1:]:
             if (other.names, other.of) != (head.names, head.of) or (other.stage != head.stage).any():
                 raise ValueError(f"`records` must come from one network, measured alike; got {head} and {other}.")
-        joined = {}
+        joined: dict[str, Any] = {}
         for field in ("nsi", "step_sizes", "outputs"):
             parts = [getattr(record, field) for record in records]
             joined[field] = None if any(part is None for part in parts) else np.concatenate(parts)
@@ -260,7 +261,7 @@ def stage_arrays(batch, columns):
     states, slopes, news, sizes = batch
     u = np.stack([*(states[k] for k in columns), news[columns[-1]]])
     slope = np.stack([slopes[k] if k in slopes else increment(states[k], news[k]) for k in columns])
-    h = [sizes.get(k, np.ones(())) for k in columns]
+    h: Any = [sizes.get(k, np.ones(())) for k in columns]
     if any(size.ndim for size in h):
         images = u.shape[1]
         h = np.broadcast_arrays(*(size.reshape((1,) * (u.ndim - 1 - size.ndim) + size.shape) for size in h))

@@ -7,7 +7,7 @@ is put back as it was (`untouched`).
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -124,13 +124,15 @@ def trace(
     >>> both.step_sizes.shape, both.outputs.shape
     ((4, 6), (4, 10))
     """
-    kinds = kinds_of(of)
+    kinds: Any = kinds_of(of)
     check(net, on_bad)
     net = unwrapped(net)
     feeder = Feeder(net, batch_size, tune)
     batches, total = batches_of(images, net, call)
     rows: dict[str, list] = {}
-    sizes, kept, results, tracer, recorder, done = [], [], [], None, None, 0
+    sizes, kept, results, done = [], [], [], 0
+    tracer: Any = None
+    recorder: Any = None
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(reporting(progress, total))
         stack.enter_context(untouched(net))

@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 NESTED = 3  # objects within objects of a module whose attributes are put back too
 PARAMETER_BYTES = 1 << 30  # networks with more are not copied, and a forward that writes into its weights shows
-PLAIN = (str, bytes, int, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType)
-PLAIN += (types.ModuleType, types.MethodType, torch.dtype, torch.device, torch.Size)
+PLAIN: tuple[type, ...] = (
+    *(str, bytes, int, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType),
+    *(types.ModuleType, types.MethodType, torch.dtype, torch.device, torch.Size),
+)
 HOUSES = {"torch", "netbridge"}  # whose layers never write into their own parameters
 
 
@@ -26,7 +28,7 @@ def unwrapped(net: nn.Module) -> nn.Module:
         if isinstance(net, DataParallel | DistributedDataParallel):
             net = net.module
         elif isinstance(getattr(net, "_orig_mod", None), nn.Module):
-            net = net._orig_mod
+            net = net._orig_mod  # type: ignore[assignment]
         else:
             return net
 
