@@ -193,7 +193,7 @@ class Records(tuple):
     A tuple in the order that was asked for, and by name: `records["slope"]`. What is the same for every kind, `names`,
     `stage`, `first`, `step_sizes` and `outputs`, can be read from it as from a `Record`.
 
-    records     the records, of different kinds
+    iterable    the records, of different kinds
 
     >>> import torch, netbridge as nb
     >>> slope, increment = both = nb.trace(nb.resnet(8), torch.ones(2, 3, 8, 8), of=("slope", "increment"))
@@ -222,10 +222,18 @@ class Records(tuple):
 
 
 class Trajectories(list):
-    """One `odelab.Trajectory` per stage, over all images at once; `record` holds their indices.
+    """The feature maps of a traced network, one `odelab.Trajectory` for each stage over all images at once.
 
-    t (m + 1,) counts layers, u (m + 1, N, ...) is the state before every block and after the last, slope (m, N, ...)
-    the branches, h the step sizes: (m,), or broadcast over the features where gates were at work.
+    `nb.trace(net, images, keep=True)` returns it: a list whose `record` holds the indices. Of each one t (m + 1,)
+    counts layers, u (m + 1, N, ...) is the state before every block and after the last, slope (m, N, ...) are the
+    branches and h the step sizes: (m,), or broadcast over the features where something else than a number multiplied.
+
+    iterable    the trajectories
+
+    >>> import torch, netbridge as nb
+    >>> runs = nb.trace(nb.resnet(8), torch.randn(2, 3, 8, 8), keep=True)
+    >>> len(runs), runs[0].u.shape, runs.record
+    (3, (2, 2, 16, 8, 8), Record(2 images, 3 blocks in 3 stages, of='slope'))
     """
 
     record: Record | Records
@@ -259,6 +267,12 @@ def trajectories(kept: list, record: Record | Records) -> Trajectories:
 
 def stage_arrays(batch, columns):
     states, slopes, news, sizes = batch
+    for k in columns:
+        if k in slopes and slopes[k].shape != states[k].shape:
+            raise ValueError(
+                f"`keep` = True needs every branch in the layout of its state, got {slopes[k].shape[1:]} beside "
+                f"{states[k].shape[1:]}; trace without it."
+            )
     u = np.stack([*(states[k] for k in columns), news[columns[-1]]])
     slope = np.stack([slopes[k] if k in slopes else increment(states[k], news[k]) for k in columns])
     h: Any = [sizes.get(k, np.ones(())) for k in columns]
