@@ -6,7 +6,8 @@ attention map, is the step size h.
     networks     resnet, Network, Stage, Block, Branch; pretrained (the shipped ones), save, load, load_foreign
     step sizes   controllers, controller, asr, Spec; Controller and ChannelController to derive one's own from; Gated,
                  SelfAttention for modules of any kind
-    surgery      swap, merge, absorb, fold: another network from a network, the given one stays as it is
+    surgery      swap, merge, absorb, fold: another network from a network, the given one stays as it is; places,
+                 insert: step sizes for networks of other people
     stiffness    trace (Record, Records, Trajectories), block_states; block_spectrum, block_operator, slice_spectrum,
                  block_survey, step_error, perturbation_bound
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs

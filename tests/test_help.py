@@ -16,8 +16,8 @@ ENTRY = re.compile(r"^\s*((?:\*{0,2}`?\w+`?)(?:, \*{0,2}`?\w+`?)*)(?:\s{2,}\S|$)
 
 
 def public_names():
-    """(dotted name, object) of every function and class that `ol`, `nb`, `ol.plot` and `ol.maths` export."""
-    for package in (ol, nb, ol.plot, ol.maths):
+    """(dotted name, object) of every function and class that the packages export."""
+    for package in (ol, nb, ol.plot, ol.maths, nb.data, nb.train):
         for name, value in sorted(vars(package).items()):
             ours = getattr(value, "__module__", "") or ""
             if not name.startswith("_") and callable(value) and ours.startswith(("odelab", "netbridge")):
@@ -29,7 +29,7 @@ NAMES = dict(public_names())
 
 def parameters(value) -> list[str]:
     """The names a caller may pass; `self`, and what an exception takes, are nobody's choice."""
-    if isinstance(value, type) and issubclass(value, Warning | Exception):
+    if isinstance(value, type) and issubclass(value, BaseException):
         return []
     try:
         names = list(inspect.signature(value).parameters)

@@ -28,7 +28,15 @@ PARTS = ("train_images", "train_labels", "test_images", "test_labels")
 
 
 class DataUnavailable(RuntimeError):
-    """The images are not here and could not be had; the message says what would help."""
+    """The images are not here and could not be had; the message says what would help.
+
+    >>> from netbridge import data
+    >>> try:
+    ...     data.load("cifar10", root="nowhere")
+    ... except data.DataUnavailable as error:
+    ...     print(error)
+    `root` (--data-root) = 'nowhere' is not a folder; make it, or leave it out for the cache.
+    """
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,7 +108,15 @@ DATASETS = (*ORIGINS, "digits")
 
 
 def default_root() -> Path:
-    """Where data sets live unless told otherwise: $NETBRIDGE_DATA, or `netbridge` in the user's cache folder."""
+    """Where data sets live unless told otherwise: $NETBRIDGE_DATA, or `netbridge` in the user's cache folder.
+
+    >>> import os
+    >>> from unittest import mock
+    >>> from netbridge import data
+    >>> with mock.patch.dict(os.environ, NETBRIDGE_DATA="images"):
+    ...     print(data.default_root())
+    images
+    """
     if folder := os.environ.get("NETBRIDGE_DATA"):
         return Path(folder).expanduser()
     return cache_folder() / "netbridge"

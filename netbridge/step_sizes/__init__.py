@@ -1,4 +1,7 @@
-"""Step-size controllers, one file each, headed by its paper; importing this package registers them in this order."""
+"""Step-size controllers, one file each, headed by its paper; importing this package registers them in this order.
+
+The networks whose blocks they act in are in `netbridge.model`.
+"""
 
 # ruff: noqa: I001 (the order is that of nb.controllers())
 from netbridge.step_sizes.base import ChannelController as ChannelController

@@ -5,7 +5,6 @@ Data sets come from `netbridge.data`; which networks a study trains is said in `
 
 from netbridge.train.loop import Diverged as Diverged
 from netbridge.train.loop import Interrupted as Interrupted
-from netbridge.train.loop import Training as Training
 from netbridge.train.loop import evaluate as evaluate
 from netbridge.train.loop import train as train
 from netbridge.train.recipes import RECIPES as RECIPES

@@ -20,11 +20,33 @@ LOOKAHEAD_EVERY, LOOKAHEAD_DECAY = 5, 0.95**5  # steps; Jordan 2024, Section 3.4
 
 
 class Diverged(RuntimeError):
-    """The loss is not a number any more; the text says where, and what would help."""
+    """The loss is not a number any more; the text says where, and what would help.
+
+    >>> import netbridge as nb
+    >>> from netbridge import data, train
+    >>> digits, net = data.load("digits"), nb.resnet(8, widths=(4, 8, 8))
+    >>> try:
+    ...     net = train.train(net, digits, train.recipe("digits", lr=1e30), quiet=True, device="cpu")
+    ... except train.Diverged as error:
+    ...     print(error)
+    the loss is no number any more in epoch 1, step 20 of 20, at learning rate ...
+    """
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a training; the text says what is kept and how to go on."""
+    """Ctrl-C stopped a training; the text says what is kept and how to go on.
+
+    >>> import netbridge as nb
+    >>> from netbridge import data, train
+    >>> def press_ctrl_c(net, record):
+    ...     raise KeyboardInterrupt
+    >>> digits, net = data.load("digits"), nb.resnet(8, widths=(4, 8, 8))
+    >>> try:
+    ...     net = train.train(net, digits, "digits", quiet=True, device="cpu", on_epoch=press_ctrl_c)
+    ... except train.Interrupted as stop:
+    ...     print(stop)
+    stopped in epoch 1 of 16. Nothing is kept, because no `path` was given.
+    """
 
 
 def train(
@@ -292,7 +314,21 @@ def make_optimizer(net: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
 
 @torch.no_grad()
 def evaluate(net: nn.Module, data: Dataset, device=None, dtype=torch.float32, batch: int = 250) -> dict:
-    """What a network scores on the test images: test_accuracy (a share of 1), test_errors and test_loss."""
+    """What a network scores on the test images.
+
+    net     the network; it is put into evaluation mode and stays there
+    data    a `netbridge.data.Dataset`
+    device  of the computation; default: where the network is
+    dtype   of the images (float32)
+    batch   images at a time (250); it changes memory and time only
+
+    Returns a dictionary: test_accuracy (a share of 1), test_errors (a count), test_loss (mean cross-entropy).
+
+    >>> import netbridge as nb
+    >>> from netbridge import data, train
+    >>> train.evaluate(nb.pretrained("digits/resnet32-width4-se-seed0"), data.load("digits"))["test_errors"]
+    4
+    """
     device = next(net.parameters()).device if device is None else device
     net.eval()
     errors, loss = 0, 0.0
