@@ -33,25 +33,17 @@ SOLVERS = {"RADAU": "Radau", "BDF": "BDF", "LSODA": "LSODA"}
 PATIENCE = {"RADAU": 100, "BDF": 100, "LSODA": 1}
 
 
-class Interpolants:
-    """SciPy's dense output of the steps, with our manners: knots met exactly, an error outside the span."""
+class Interpolants(dense.Interpolant):
+    """SciPy's dense output, a piece for each step."""
 
     def __init__(self, t, u, pieces):
         self.t, self.u, self.pieces = t, u, pieces
 
-    def __call__(self, t):
-        times = np.asarray(t, dtype=float)
-        wanted = times.ravel()
-        dense.check_inside(wanted, self.t[0], self.t[-1])
-        sign = 1.0 if self.t[-1] >= self.t[0] else -1.0
-        index = np.searchsorted(sign * self.t, sign * wanted, side="right") - 1
-        states = np.empty((wanted.size, self.u.shape[1]))
-        met = self.t[index] == wanted
-        states[met] = self.u[index[met]]
-        for i in np.unique(index[~met]):
-            here = (index == i) & ~met
-            states[here] = self.pieces[i](wanted[here]).T
-        return states.reshape(*times.shape, self.u.shape[1])
+    def between(self, index, times):
+        states = np.empty((len(times), self.u.shape[1]))
+        for i in np.unique(index):
+            states[index == i] = self.pieces[i](times[index == i]).T
+        return states
 
 
 def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Controller, t_eval, watched, max_steps):

@@ -19,8 +19,31 @@ BATCH = 4096  # steps taken again at once; bounds the memory
 COMPARED = 16  # columns evaluated alone too, before a right-hand side is trusted with many at once
 
 
+class Interpolant:
+    """A run evaluated anywhere in its span: at its knots `t` it is `u` to the bit, between them what `between` says."""
+
+    t: np.ndarray  # (m+1,) knots
+    u: np.ndarray  # (m+1, n)
+
+    def __call__(self, t):
+        times = np.asarray(t, dtype=float)
+        wanted = times.ravel()
+        check_inside(wanted, self.t[0], self.t[-1])
+        forward = 1.0 if self.t[-1] >= self.t[0] else -1.0
+        index = np.searchsorted(forward * self.t, forward * wanted, side="right") - 1
+        states = self.u[index]
+        inner = self.t[index] != wanted
+        if inner.any():
+            states[inner] = self.between(index[inner], wanted[inner])
+        return states.reshape(*times.shape, self.u.shape[1])
+
+    def between(self, index, times) -> np.ndarray:
+        """States (k, n) at times (k,) inside the steps of these numbers."""
+        raise NotImplementedError
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Dense:
+class Dense(Interpolant):
     """The continuous extension of a run of an explicit method; `h` are the full steps, also of a step cut short."""
 
     problem: Problem
@@ -34,25 +57,16 @@ class Dense:
         if not isinstance(self.method, Method):  # a step cut short is not taken again: what is left of it counts
             object.__setattr__(self, "h", np.diff(self.t))
 
-    def __call__(self, t):
-        times = np.asarray(t, dtype=float)
-        wanted = times.ravel()
-        check_inside(wanted, self.t[0], self.t[-1])
-        states = np.empty((wanted.size, self.u.shape[1]))
-        forward = self.t[-1] >= self.t[0]
-        order = self.t if forward else -self.t
-        index = np.searchsorted(order, wanted if forward else -wanted, side="right") - 1
-        met = self.t[index] == wanted
-        states[met] = self.u[index[met]]
-        between = np.flatnonzero(~met)
-        steps, position = np.unique(index[between], return_inverse=True)
+    def between(self, index, times):
+        steps, position = np.unique(index, return_inverse=True)
+        states = np.empty((len(times), self.u.shape[1]))
         for start in range(0, len(steps), BATCH):
             chunk = steps[start : start + BATCH]
             here = (position >= start) & (position < start + len(chunk))
             rows = position[here] - start
-            theta = (wanted[between[here]] - self.t[chunk][rows]) / self.h[chunk][rows]
-            states[between[here]] = self.inside(chunk, rows, theta)
-        return states.reshape(*times.shape, self.u.shape[1])
+            theta = (times[here] - self.t[chunk][rows]) / self.h[chunk][rows]
+            states[here] = self.inside(chunk, rows, theta)
+        return states
 
     def inside(self, steps, rows, theta):
         """States at fractions `theta` of the steps `steps[rows]`."""

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from odelab.runs import diagnosis, events
-from odelab.runs.dense import check_inside
+from odelab.runs.dense import Interpolant
 from odelab.runs.trajectory import Trajectory
 
 SHORTEST = 16  # spacings of t: changes of one event nearer to each other than this never come to an end
@@ -119,7 +119,8 @@ def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
     if dense:
         step_u = np.concatenate([*(piece.step_u[:-1] for piece in pieces), np.asarray(u)[None]])
         interpolant = Joined([piece.interpolant for piece in pieces], step_t[-1], np.asarray(u))
-        reached = t_eval if t_eval is None else t_eval[(t_eval - step_t[-1]) * interpolant.forward <= 0]
+        forward = np.sign(problem.t_span[1] - problem.t_span[0])
+        reached = None if t_eval is None else t_eval[(t_eval - step_t[-1]) * forward <= 0]
         points = (step_t, step_u) if reached is None else (reached, interpolant(reached))
     elif t_eval is None:
         points = (step_t[[0, -1]], np.stack([problem.u0, u]))
@@ -158,23 +159,16 @@ def merged(records) -> events.EventRecord:
     return events.EventRecord(t, u, direction, sum(record.undefined for record in records), records[0].name)
 
 
-class Joined:
-    """The dense output of several pieces; where two meet, that of the later one."""
+class Joined(Interpolant):
+    """The dense output of several pieces, whose knots are where they begin; there it is what a change has made."""
 
     def __init__(self, pieces, end, end_u):
-        self.pieces = [piece for piece in pieces if len(piece.t) > 1] or pieces[:1]
-        self.end, self.end_u = end, end_u
-        self.starts = np.array([piece.t[0] for piece in self.pieces])
-        self.forward = 1.0 if end >= self.starts[0] else -1.0
+        self.pieces = [piece for piece in pieces if len(piece.t) > 1]
+        self.t = np.array([*(piece.t[0] for piece in self.pieces), end])
+        self.u = np.array([*(piece.u[0] for piece in self.pieces), end_u])
 
-    def __call__(self, t):
-        times = np.asarray(t, dtype=float)
-        wanted = times.ravel()
-        check_inside(wanted, self.starts[0], self.end)
-        places = np.searchsorted(self.forward * self.starts, self.forward * wanted, side="right") - 1
-        states = np.empty((wanted.size, len(self.end_u)))
-        for place in np.unique(places):
-            here = places == place
-            states[here] = self.pieces[place](wanted[here])
-        states[wanted == self.end] = self.end_u
-        return states.reshape(*times.shape, len(self.end_u))
+    def between(self, index, times):
+        states = np.empty((len(times), self.u.shape[1]))
+        for i in np.unique(index):
+            states[index == i] = self.pieces[i](times[index == i])
+        return states
