@@ -56,7 +56,7 @@ def of_ours(block: Block, x: torch.Tensor) -> Anatomy:
         identity=not block.opens,
         final_relu=block.project is torch.relu_,
         live=block.controller.settle(None)[1] is not None,
-        size_of=lambda u, slope: block.controller.propose(None, u, slope)[0],
+        size_of=lambda u, slope: torch.as_tensor(block.controller.propose(None, u, slope)[0], dtype=u.dtype),
         shortcut=block.shortcut,
     )
     parts.size_at = lambda u: parts.size_of(block.shortcut(u), block.branch(u))

@@ -33,7 +33,10 @@ def swap(net: Network, controller, on=None, share: bool = False) -> Network:
     True
     """
     if not isinstance(net, Network):
-        raise TypeError(f"`net` must be a network of nb.resnet, nb.load or nb.load_foreign, got {type(net).__name__}.")
+        raise TypeError(
+            f"`net` must be a network of nb.resnet, nb.load or nb.load_foreign, got {type(net).__name__}; nb.insert "
+            "puts step sizes into any other network."
+        )
     trained = controller if isinstance(controller, Network) else None
     before = placement.present(net)
     if trained is None:

@@ -281,6 +281,20 @@ def test_what_a_controller_returns(case, gradients, images):
                 net(images)
 
 
+def test_a_number_is_a_step_size_everywhere():
+    class Half(nb.Controller, name="half of the test"):
+        def forward(self, state, slope):
+            return 0.5
+
+    net = networks.lively(nb.resnet(8, controller="half of the test", widths=(4, 4, 4))).eval()
+    same = nb.swap(net, "constant(0.5)")
+    x = torch.rand(1, 4, 4, 4)
+    with torch.no_grad():
+        assert torch.equal(net.blocks[0](x), same.blocks[0](x))
+    spectra = [nb.block_spectrum(one.blocks[0], x, part="block") for one in (net, same)]
+    assert spectra[0].max_re == pytest.approx(spectra[1].max_re, rel=1e-9)
+
+
 def test_help_tells_how_to_write_one():
     text = inspect.getdoc(nb.Controller)
     assert all(word in text for word in ("shared", "opening", "takes_pool", "modifies_branch", "(channels, **options)"))
