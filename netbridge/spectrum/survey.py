@@ -29,13 +29,13 @@ from netbridge.spectrum.step_error import step_error
 from netbridge.step_sizes.base import Shared
 from netbridge.tracing.states import block_states, blocks_of
 
-SCHEMA = 1  # raised when the meaning of a column changes: rows of an older one are computed anew
+SCHEMA = 2  # raised when the meaning of a column changes: rows of an older one are computed anew
 PORTION = 4  # images to a task
 KINDS = ("residual", "block", "slices", "error")
 COLUMNS = (
     "n", "max_re", "min_re", "si", "spectral_radius", "stiffness_index", "negative", "zero", "positive",
-    "zero_tolerance", "non_normality", "residual", "converged", "amplified", "stable_step", "log_norm", "soderlind",
-    "largest_singular", "alive", "nsi", "step_error",
+    "zero_tolerance", "non_normality", "residual", "converged", "amplified", "stiff", "stable_step", "log_norm",
+    "soderlind", "largest_singular", "alive", "nsi", "step_error",
 )  # fmt: skip
 ROW = np.dtype([("image", "i8"), ("block", "U80"), ("kind", "U10"), *((name, "f8") for name in COLUMNS)])
 KEPT = np.dtype([("state", "S64"), *((name, "f8") for name in COLUMNS)])
@@ -80,8 +80,9 @@ def block_survey(
     max_re,
     min_re, si, spectral_radius, stiffness_index, negative, zero, positive, zero_tolerance, non_normality, residual and
     converged as `nb.block_spectrum` has them; amplified, the share of all eigenvalues that decay and that a step of
-    size 1 makes grow; stable_step, Euler's largest stable step; log_norm, soderlind and largest_singular of the whole
-    Jacobian; alive, the share of outputs above zero; nsi of the branch; step_error. What a kind does not measure is
+    size 1 makes grow; stiff, the share of those among them that decay faster than they turn, |Re| > |Im|; stable_step,
+    Euler's largest stable step; log_norm, soderlind and largest_singular of the whole Jacobian; alive, the share
+    of outputs above zero; nsi of the branch; step_error. What a kind does not measure is
     NaN.
 
     >>> import netbridge as nb, torch
@@ -231,7 +232,9 @@ def measure_spectrum(block, state, kind, options) -> dict[str, float]:
     if kind == "residual" and values is not None:  # of the whole block they are factors of growth, and no rates
         result["stable_step"] = odelab.largest_stable_step(values, odelab.EULER)
         if spectrum.values is not None:
-            result["amplified"] = float(odelab.amplified(values, odelab.EULER).mean())
+            amplified = odelab.amplified(values, odelab.EULER)
+            real, imaginary = np.abs(values.real), np.abs(values.imag)
+            result |= {"amplified": float(amplified.mean()), "stiff": float((amplified & (real > imaginary)).mean())}
     if options["norms"]:
         J = block_operator(block, state, kind, options["gate"], dtype)
         result |= {"log_norm": float(odelab.log_norm(J)), "soderlind": float(odelab.soderlind(J))}

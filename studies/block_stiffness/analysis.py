@@ -1,0 +1,141 @@
+"""Statistics of the block study: shares of variance, correlations within blocks, and what they allow to say.
+
+Nothing is pooled over blocks: their means lie several standard deviations apart, so a pooled correlation is one of
+blocks and not of images.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from studies.block_stiffness.measures import Measured, of_images, rows_of
+from studies.lab.statistics import Estimate, estimate
+
+
+class Share(NamedTuple):
+    """Shares of a measure's variance over images: of the block, of the label, of both together, of the image."""
+
+    measure: str
+    reading: str
+    block: Estimate
+    label: Estimate
+    both: Estimate
+    image: Estimate
+
+
+def variance_shares(found: Measured, reading: str, measure: str, blocks: list[str], resamples: int) -> Share | None:
+    """Sums of squares of a balanced two-way layout, blocks by labels, with intervals over images within labels."""
+    layers = []
+    for block in blocks:
+        rows = rows_of(found, block, reading)
+        labels = of_images(found, found.labels, rows)
+        by_label = [rows[measure][labels == label] for label in np.unique(labels)]
+        if not by_label or min(map(len, by_label)) < 2:
+            return None
+        layers.append(np.stack([values[: min(map(len, by_label))] for values in by_label]))
+    shortest = min(layer.shape[1] for layer in layers)
+    values = np.stack([layer[:, :shortest] for layer in layers])  # (block, label, image)
+    if not np.isfinite(values).all() or np.ptp(values) == 0.0:
+        return None
+    generator = np.random.default_rng(0)
+    draws = []
+    for _ in range(resamples):
+        chosen = generator.integers(0, shortest, values.shape[1:])
+        draws.append(squares(np.take_along_axis(values, np.broadcast_to(chosen, values.shape), 2)))
+    return Share(measure, reading, *map(estimate, squares(values), np.transpose(draws)))
+
+
+def squares(values: np.ndarray) -> np.ndarray:
+    """Shares of the sum of squares of values (block, label, image): block, label, both, image."""
+    mean, images = values.mean(), values.shape[2]
+    cells = values.mean(2)
+    blocks, labels = cells.mean(1), cells.mean(0)
+    between_blocks = images * values.shape[1] * np.square(blocks - mean).sum()
+    between_labels = images * values.shape[0] * np.square(labels - mean).sum()
+    both = images * np.square(cells - blocks[:, None] - labels[None] + mean).sum()
+    within = np.square(values - cells[:, :, None]).sum()
+    parts = np.array([between_blocks, between_labels, both, within])
+    return parts / max(parts.sum(), np.finfo(float).tiny)
+
+
+@dataclasses.dataclass(frozen=True)
+class Relation:
+    """A rank correlation over the images of one block, with its interval, and p also as one of many tests (Holm)."""
+
+    block: str
+    reading: str
+    measure: str
+    target: str
+    r: Estimate
+    p: float
+    n: int
+    holm: float = float("nan")
+
+
+def relations(found: Measured, targets: dict[str, np.ndarray], measures, readings, blocks) -> list[Relation]:
+    """Spearman's correlation of every measure with every target, image by image within each block; Holm over all."""
+    made = []
+    for block in blocks:
+        for reading in readings:
+            rows = rows_of(found, block, reading)
+            for target, values in targets.items():
+                wanted = of_images(found, values, rows)
+                for measure in measures:
+                    one = relation(block, reading, measure, target, rows[measure], wanted)
+                    if one is not None:
+                        made.append(one)
+    adjusted = holm([one.p for one in made])
+    return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
+
+
+def relation(block, reading, measure, target, x, y) -> Relation | None:
+    """None where fewer than eight images have both, or nothing varies."""
+    usable = np.isfinite(x) & np.isfinite(y)
+    if usable.sum() < 8 or np.ptp(x[usable]) == 0.0 or np.ptp(y[usable]) == 0.0:
+        return None
+    found = stats.pearsonr(stats.rankdata(x[usable]), stats.rankdata(y[usable]))
+    low, high = found.confidence_interval()
+    r = Estimate(float(found.statistic), float(low), float(high))
+    return Relation(block, reading, measure, target, r, float(found.pvalue), int(usable.sum()))
+
+
+def holm(chances) -> list[float]:
+    """p-values corrected for being many (Holm 1979): the k-th smallest of n times n - k + 1, never decreasing."""
+    chances = np.asarray(chances, dtype=float)
+    order = np.argsort(chances)
+    scaled = chances[order] * np.arange(len(chances), 0, -1)
+    corrected = np.empty(len(chances))
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    return [float(p) for p in corrected]
+
+
+def error_relations(found: Measured, measures, blocks) -> list[Relation]:
+    """The measures of the branch against Euler's error at the same images, within each block."""
+    errors = {block: rows_of(found, block, "error") for block in blocks}
+    made = []
+    for block in blocks:
+        rows = rows_of(found, block, "residual")
+        shared = np.intersect1d(rows["image"], errors[block]["image"])
+        x, e = (table[np.searchsorted(table["image"], shared)] for table in (rows, errors[block]))
+        columns = {measure: x[measure] for measure in measures} | {"nsi": e["nsi"], "alive": e["alive"]}
+        for measure, values in columns.items():
+            one = relation(block, "residual", measure, "error", values, e["step_error"])
+            if one is not None:
+                made.append(one)
+    adjusted = holm([one.p for one in made])
+    return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
+
+
+def between_blocks(found: Measured, measures, blocks) -> dict[str, tuple[float, float]]:
+    """Spearman's correlation, and its p, of block means of each measure with the block means of Euler's error."""
+    error = [np.median(rows_of(found, block, "error")["step_error"]) for block in blocks]
+    result = {}
+    for measure in measures:
+        kind = "error" if measure in ("nsi", "alive") else "residual"
+        means = [np.nanmean(rows_of(found, block, kind)[measure]) for block in blocks]
+        if len(blocks) > 2 and np.isfinite(means).all() and np.ptp(means) > 0.0:
+            one = stats.spearmanr(means, error)
+            result[measure] = float(one.statistic), float(one.pvalue)
+    return result

@@ -1,0 +1,173 @@
+"""The claims of the block-level paper and their verdicts; every rule was fixed before a number was looked at.
+
+Each function takes numbers and returns a Finding, so that made-up numbers can reach every verdict in a test.
+"""
+
+import numpy as np
+from scipy import stats
+
+from studies.block_stiffness import paper
+from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED, Finding, shown_chance, shown_interval
+
+CHANCE = 0.05
+
+
+def printed_numbers(agreeing: int, total: int, pearson: float, spearman: float) -> Finding:
+    """Supported if every printed count is that of slices and the untrained network follows Table 2 above r = 0.9."""
+    verdict = SUPPORTED if agreeing == total and pearson > 0.9 else CONTRADICTED if agreeing < total / 2 else UNDECIDED
+    return Finding(
+        "the printed numbers are eigenvalues of slices, not of block Jacobians (our claim)",
+        "Tables 1-11",
+        verdict,
+        f"{agreeing} of {total} printed counts of eigenvalues are the elements of the Jacobian divided by the height "
+        f"of its input, which is what torch.linalg.eigvals gives for a Jacobian that nobody has flattened; this "
+        f"includes the down-sampling blocks, which have no eigenvalues. Slices of an untrained ResNet-18 of the "
+        f"paper's geometry have Table 2's percentages by block: Pearson {pearson:.2f}, Spearman {spearman:.2f}. This "
+        f"is reproduction by computation; what the authors ran is not known.",
+    )
+
+
+def late_blocks(depth_relation: dict[str, tuple[float, float]], slices: tuple[float, float]) -> Finding:
+    """Supported if -min Re rises with depth in branch and whole block alike (p < 0.05), contradicted if it only "
+    "falls."""
+    said = {reading: sign_of(*depth_relation[reading]) for reading in depth_relation}
+    if set(said.values()) == {1}:
+        verdict = SUPPORTED
+    elif -1 in said.values() and 1 not in said.values():
+        verdict = CONTRADICTED
+    else:
+        verdict = PARTLY if 1 in said.values() else UNDECIDED
+    numbers = ", ".join(f"{name} {r:+.2f} (p {shown_chance(p)})" for name, (r, p) in depth_relation.items())
+    return Finding(
+        "late blocks are stiffer",
+        "Tables 2, 5",
+        verdict,
+        f"Spearman of depth and -min Re, over blocks that keep the shape: {numbers}. The slices' percentage rises with "
+        f"depth all the same ({slices[0]:+.2f}, p {shown_chance(slices[1])}), because smaller maps leave a slice fewer "
+        "rows that must be zero.",
+    )
+
+
+def sign_of(r: float, p: float) -> int:
+    """1 or -1 where a correlation differs from zero, 0 where it does not."""
+    return int(np.sign(r)) if np.isfinite(r) and p < CHANCE else 0
+
+
+def block_or_label(shares: list) -> Finding:
+    """Supported if label, alone and with the block, explains below 5 % of the variance of each measure for certain."""
+    below = [share for share in shares if share.label.high + share.both.high < 0.05]
+    above = [share for share in shares if share.label.low + share.both.low > 0.05]
+    if not shares:
+        verdict = UNDECIDED
+    elif len(below) == len(shares):
+        verdict = SUPPORTED
+    elif len(above) == len(shares):
+        verdict = CONTRADICTED
+    else:
+        verdict = PARTLY if above else UNDECIDED
+    listed = "; ".join(
+        f"{share.measure} ({share.reading}): block {100 * share.block.value:.0f} %, label "
+        f"{100 * share.label.value:.1f} %, both together {100 * share.both.value:.1f} %"
+        for share in shares
+    )
+    agreement = stats.pearsonr(paper.PERCENT_BY_LABEL[18], paper.PERCENT_BY_LABEL[34])
+    return Finding(
+        "stiffness varies with the block, not with the label",
+        "Tables 3, 6, 9",
+        verdict,
+        f"Shares of variance: {listed or 'not enough images'}. The paper's own label columns of ResNet-18 and "
+        f"ResNet-34 agree with each other, r = {agreement.statistic:.2f} (p {shown_chance(agreement.pvalue)}).",
+    )
+
+
+def correlates(target: str, where: str, claimed: dict[str, int], found: list) -> Finding:
+    """Supported if some block has the claimed sign beyond Holm's correction and none the other; else contradicted."""
+    holding = [one for one in found if one.holm < CHANCE and np.sign(one.r.value) == claimed[one.measure]]
+    against = [one for one in found if one.holm < CHANCE and np.sign(one.r.value) == -claimed[one.measure]]
+    if holding and not against:
+        verdict = SUPPORTED
+    elif against and not holding:
+        verdict = CONTRADICTED
+    else:
+        verdict = PARTLY if holding else UNDECIDED
+    strongest = max(found, key=lambda one: abs(one.r.value), default=None)
+    words = "Nothing could be correlated."
+    if strongest is not None:
+        words = (
+            f"{len(found)} correlations within blocks, of which {len(holding)} hold with the claimed sign after Holm's "
+            f"correction and {len(against)} with the other. The strongest is {strongest.measure} of "
+            f"{strongest.block} ({strongest.reading}): {shown_interval(strongest.r, '+.2f')}, n = {strongest.n}, "
+            f"corrected p {shown_chance(strongest.holm)}. The index is negative and a stiffer block has a more "
+            f"negative one, so the paper's own significant correlations of index and accuracy say the stiffer, the "
+            f"better."
+        )
+    return Finding(f"stiffness of a block goes with {target}", where, verdict, words)
+
+
+def anything_stiff(smallest: dict[str, float], shares: dict[str, float]) -> Finding:
+    """Supported if every block has a stiff mode at some image, contradicted if none has."""
+    stiff = [block for block, share in shares.items() if share > 0]
+    verdict = SUPPORTED if len(stiff) == len(shares) else CONTRADICTED if not stiff else PARTLY
+    lowest = min(smallest, key=smallest.__getitem__)
+    return Finding(
+        "ResNets are stiff, numerically unstable equations",
+        "Sections 1, 5, 6",
+        verdict,
+        f"A mode is stiff for Euler's step if it decays, faster than it turns, and the step of size 1 makes it grow: "
+        f"|Re| > |Im| and |1 + lambda| > 1. {len(stiff)} of {len(shares)} "
+        f"blocks have such modes at some image, at most {100 * max(shares.values()):.2g} % of the eigenvalues of a "
+        f"block. The most negative real part is {smallest[lowest]:.2f}, in {lowest}; the limit on the real axis is -2.",
+    )
+
+
+def same_as_ode_net(fits: list) -> Finding:
+    """Supported if the fits differ by less than a tenth of the outputs and their losses by less than a tenth."""
+    apart = max(fit.between_fits for fit in fits)
+    losses = max(abs(fit.loss_resnet - fit.loss_ode) / fit.loss_ode for fit in fits)
+    verdict = SUPPORTED if apart < 0.1 and losses < 0.1 else CONTRADICTED if apart > 0.5 else UNDECIDED
+    largest = max(pair for fit in fits for pair in fit.scales)
+    return Finding(
+        "ResNets correspond to ODE-nets",
+        "Figure 2",
+        verdict,
+        f"{len(fits)} pairs of fits to random points: predictions at most {apart:.3f} apart at outputs of size about "
+        f"1, losses within {100 * losses:.1f} %. The same field under both schemes agrees as long as h rho is small: "
+        f"at h rho = {largest[0]:.1f} they are {largest[1]:.2f} apart.",
+    )
+
+
+def predicts_error(within: list, between: dict[str, tuple[float, float]]) -> Finding:
+    """Which measure goes with Euler's error: the index supported if it does in most blocks beyond Holm's correction."""
+
+    def held(measure):
+        return [one for one in within if one.measure == measure and one.holm < CHANCE]
+
+    blocks = len({one.block for one in within})
+    index = held("stiffness_index")
+    verdict = SUPPORTED if blocks and len(index) > blocks / 2 else UNDECIDED if not blocks else CONTRADICTED
+    best = sorted({one.measure for one in within}, key=lambda measure: -len(held(measure)))[:3]
+    listed = ", ".join(f"{measure} in {len(held(measure))}" for measure in best)
+    means = ", ".join(
+        f"{measure} {r:+.2f}" for measure, (r, _) in sorted(between.items(), key=lambda kv: -abs(kv[1][0]))
+    )
+    return Finding(
+        "the stiffness index tells where a block's step is wrong",
+        "Section 4",
+        verdict,
+        f"Euler's error of a block against the exact flow of its branch, over images within {blocks} blocks: the index "
+        f"goes with it in {len(index)}; most often do {listed}. Between blocks: {means}.",
+    )
+
+
+def generalises(two_halves: dict[str, float]) -> Finding:
+    """Supported if blocks keep their order from one half of the images to the other, Spearman above 0.9, throughout."""
+    usable = {name: r for name, r in two_halves.items() if np.isfinite(r)}
+    lowest = min(usable.values(), default=float("nan"))
+    verdict = UNDECIDED if not usable else SUPPORTED if lowest > 0.9 else CONTRADICTED if lowest < 0.5 else PARTLY
+    listed = ", ".join(f"{name} {r:+.2f}" for name, r in usable.items())
+    return Finding(
+        "the result generalises to other inputs",
+        "Section 5",
+        verdict,
+        f"Rank correlation of block means over the first and the second half of the images: {listed}.",
+    )

@@ -1,0 +1,133 @@
+"""What is measured: spectra of every block at label-balanced images, in three readings, and what the network makes of
+those images."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+import netbridge as nb
+from studies.lab.measure import prepared
+
+READINGS = {  # what "the Jacobian of a block" may mean; the keys are kinds of `nb.block_survey`
+    "slices": "H x W slices of the unflattened Jacobian, as the paper's counts have it",
+    "block": "whole block, final ReLU included",
+    "residual": "branch alone, the right-hand side of the equation",
+}
+MEASURES = (
+    "stiffness_index", "negative", "zero", "positive", "max_re", "min_re", "si", "spectral_radius", "non_normality",
+    "amplified", "stiff", "stable_step",
+)  # fmt: skip
+
+
+class Size(NamedTuple):
+    """How much of it: images per label for the spectra of each stage, for slices and for errors."""
+
+    spectra: tuple[int, ...]  # per stage; the first is the dearest
+    slices: int
+    errors: int
+    rows: int  # output units that slices look at
+    answers: int  # images per label on which accuracy by label is taken
+    labels: int = 10  # how many labels are looked at
+
+
+SIZES = {
+    "smoke": Size((1, 1, 1), 1, 1, 20, 5, 3),
+    "quick": Size((2, 3, 6), 2, 20, 300, 200),
+    "full": Size((10, 10, 40), 10, 40, 300, 1000),
+    "paper": Size((10, 10, 40, 40), 40, 40, 10**9, 1000),
+}
+
+
+class Measured(NamedTuple):
+    """One network: its table of `nb.block_survey`, and per image its label, loss and whether the answer was right."""
+
+    name: str
+    blocks: tuple[str, ...]
+    table: np.ndarray  # "image" is the number within the test set
+    labels: np.ndarray
+    loss: np.ndarray
+    right: np.ndarray
+    accuracy_by_label: np.ndarray
+
+
+def nested_images(labels: np.ndarray, each: int, count: int = 10) -> np.ndarray:
+    """The first `each` test images of each of the first `count` labels, in turns: fewer are a part of more."""
+    places = [np.flatnonzero(labels == label)[:each] for label in np.unique(labels)[:count]]
+    shortest = min(map(len, places))
+    return np.stack([place[:shortest] for place in places], 1).ravel()
+
+
+def measure(net, name: str, data, size: Size, workers: int, cache, on_progress=None) -> Measured:
+    """All kinds at all blocks of a network, each at as many images as its cost allows."""
+    labels = data.test_labels.numpy()
+    asked = [
+        *((part, stage, each) for stage, each in stages(net, size.spectra) for part in ("residual", "block")),
+        ("slices", None, size.slices),
+        ("error", None, size.errors),
+    ]
+    tables = []
+    for kind, stage, each in asked:
+        chosen = nested_images(labels, each, size.labels)
+        images = prepared(net, data, data.test_images[chosen])
+        blocks = None if stage is None else inner_blocks(net, stage)
+        table = nb.block_survey(
+            net, images, kind, blocks, values="extremes" if stage == 0 and images.shape[-1] > 16 else "full",
+            rows=size.rows, workers=workers, cache=cache,
+        )  # fmt: skip
+        table["image"] = chosen[table["image"]]
+        tables.append(table)
+        if on_progress:
+            on_progress(name, kind, stage)
+    answered = nested_images(labels, size.answers)
+    loss, right = answers(net, data, answered)
+    by_label = np.array([right[labels[answered] == label].mean() for label in np.unique(labels)])
+    everything = np.concatenate(tables)
+    seen = np.unique(everything["image"])
+    loss, right = answers(net, data, seen)
+    return Measured(name, tuple(net.block_names), everything, labels[seen], loss, right, by_label)
+
+
+def stages(net, each: tuple[int, ...]):
+    return list(enumerate(each[-len(net.stages) :]))
+
+
+def inner_blocks(net, stage: int) -> list[str]:
+    """The blocks of a stage that keep the shape: the others have no eigenvalues."""
+    names = zip(net.block_names, net.blocks, strict=True)
+    return [name for name, block in names if name.startswith(f"stages.{stage}.") and not block.opens]
+
+
+def answers(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Loss and rightness of the network's answers to these test images."""
+    loss, right = [], []
+    with torch.inference_mode():
+        for part in np.array_split(chosen, max(1, len(chosen) // 128)):
+            logits, wanted = net(prepared(net, data, data.test_images[part])), data.test_labels[part]
+            loss.append(F.cross_entropy(logits, wanted, reduction="none").numpy())
+            right.append((logits.argmax(1) == wanted).numpy())
+    return np.concatenate(loss), np.concatenate(right)
+
+
+def flipped(net, data, chosen: np.ndarray, size: float) -> np.ndarray:
+    """Whether one step of `size` along the sign of the loss's gradient changes the answer (FGSM), per image."""
+    images = prepared(net, data, data.test_images[chosen]).requires_grad_()
+    logits = net(images)
+    loss = F.cross_entropy(logits, data.test_labels[chosen], reduction="sum")
+    (gradient,) = torch.autograd.grad(loss, images)
+    std = torch.tensor(net.normalisation["std"]).view(-1, 1, 1)
+    with torch.inference_mode():
+        moved = net(images.detach() + size / std * gradient.sign())
+    return (moved.argmax(1) != logits.argmax(1)).numpy()
+
+
+def rows_of(found: Measured, block: str, kind: str) -> np.ndarray:
+    """The rows of one block and kind, sorted by image."""
+    table = found.table[(found.table["block"] == block) & (found.table["kind"] == kind)]
+    return table[np.argsort(table["image"])]
+
+
+def of_images(found: Measured, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A number per image (loss, label, rightness), for the images of these rows."""
+    return values[np.searchsorted(np.unique(found.table["image"]), rows["image"])]

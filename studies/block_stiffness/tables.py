@@ -1,0 +1,200 @@
+"""The tables of the block study as rows of dictionaries."""
+
+import numpy as np
+from scipy import stats
+
+from studies.block_stiffness import paper
+from studies.block_stiffness.measures import READINGS, Measured, of_images, rows_of
+from studies.lab.statistics import shown_interval
+
+
+def count_rows() -> list[dict]:
+    """Tables 10 and 11 beside what the counts are, for all 24 blocks."""
+    rows = []
+    for depth in (18, 34):
+        printed = zip(paper.shapes(depth), paper.ELEMENTS[depth], paper.EIGENVALUES[depth], strict=True)
+        for number, (shape, elements, eigenvalues) in enumerate(printed, 1):
+            rows.append(
+                {
+                    "network": f"ResNet-{depth}",
+                    "block": number,
+                    "maps in": f"{shape.channels_in} x {shape.height_in} x {shape.height_in}",
+                    "elements, printed": elements,
+                    "elements": shape.elements,
+                    '"eigenvalues", printed': eigenvalues,
+                    "of slices": shape.elements // shape.height_in,
+                    "of the Jacobian": shape.eigenvalues or "none, not square",
+                }
+            )
+    return rows
+
+
+def agreeing_counts() -> tuple[int, int]:
+    rows = count_rows()
+    return sum(row['"eigenvalues", printed'] == row["of slices"] for row in rows), len(rows)
+
+
+def block_rows(found: Measured) -> list[dict]:
+    """Tables 2, 5 and 8: index and percentage by block, in three readings."""
+    rows = []
+    for number, block in enumerate(found.blocks, 1):
+        for reading in READINGS:
+            table = rows_of(found, block, reading)
+            if not len(table):
+                continue
+            index = table["stiffness_index"]
+            defined = np.isfinite(index)
+            rows.append(
+                {
+                    "block": number,
+                    "reading": reading,
+                    "images": len(table),
+                    "S, median": float(np.median(index[defined])) if defined.any() else float("nan"),
+                    "S defined, %": 100 * float(defined.mean()),
+                    "negative, %": 100 * float(np.mean(table["negative"])),
+                    "zero, %": 100 * float(np.mean(table["zero"])),
+                    "max Re": float(table["max_re"].mean()),
+                    "min Re": float(table["min_re"].mean()),
+                    "min Re, lowest": float(table["min_re"].min()),
+                    "spectral radius": float(np.mean(table["spectral_radius"])),
+                    "stiff modes, %": 100 * float(np.mean(table["stiff"])),
+                }
+            )
+    return rows
+
+
+def untrained_rows(table) -> list[dict]:
+    """Slices of an untrained ResNet-18 of the paper's geometry beside Table 2."""
+    rows = []
+    for number, (block, index, percent) in enumerate(
+        zip(dict.fromkeys(table["block"]), paper.INDEX[18], paper.PERCENT[18], strict=True), 1
+    ):
+        ours = table[table["block"] == block]
+        rows.append(
+            {
+                "block": number,
+                "%, paper": percent,
+                "%, untrained slices": 100 * float(ours["negative"].mean()),
+                "S, paper": index,
+                "S, untrained slices": float(ours["stiffness_index"].mean()),
+            }
+        )
+    return rows
+
+
+def label_rows(found: Measured, reading: str, blocks, names) -> list[dict]:
+    """Tables 3, 6 and 9: means by label over the blocks of the reading, beside the accuracy of the label."""
+    rows = []
+    for label in np.unique(found.labels):
+        chosen = []
+        for block in blocks:
+            table = rows_of(found, block, reading)
+            chosen.append(table[of_images(found, found.labels, table) == label])
+        table = np.concatenate(chosen)
+        rows.append(
+            {
+                "label": names[label],
+                "accuracy, %": 100 * float(found.accuracy_by_label[label]),
+                "S, median": float(np.nanmedian(table["stiffness_index"])) if len(table) else float("nan"),
+                "negative, %": 100 * float(table["negative"].mean()),
+                "max Re": float(table["max_re"].mean()),
+                "min Re": float(table["min_re"].mean()),
+            }
+        )
+    return rows
+
+
+def relation_rows(relations) -> list[dict]:
+    """Correlations with their intervals, p-values alone and corrected."""
+    return [
+        {
+            "block": one.block,
+            "reading": one.reading,
+            "measure": one.measure,
+            "target": one.target,
+            "Spearman": shown_interval(one.r, "+.2f"),
+            "p": one.p,
+            "p, Holm": one.holm,
+            "n": one.n,
+        }
+        for one in relations
+    ]
+
+
+def share_rows(shares) -> list[dict]:
+    return [
+        {
+            "measure": share.measure,
+            "reading": share.reading,
+            "block, %": 100 * share.block.value,
+            "label, %": f"{100 * share.label.value:.1f} [{100 * share.label.low:.1f}, {100 * share.label.high:.1f}]",
+            "block and label, %": f"{100 * share.both.value:.1f}",
+            "image, %": f"{100 * share.image.value:.1f}",
+        }
+        for share in shares
+    ]
+
+
+def sample_size_rows() -> list[dict]:
+    """How many images the printed correlations and p-values allow."""
+    rows = []
+    for depth, columns in paper.CORRELATIONS.items():
+        pairs = [(row[i], row[i + 1]) for row in columns for i in (0, 2, 4, 6)]
+        allowed = paper.sample_sizes(pairs)
+        rows.append(
+            {
+                "network": f"ResNet-{depth}",
+                "tests": len(pairs),
+                "images, at least": allowed[0] if allowed else "none fits",
+                "images, at most": allowed[1] if allowed else "none fits",
+            }
+        )
+    return rows
+
+
+def fit_rows(fits) -> list[dict]:
+    return [
+        {
+            "seed": fit.seed,
+            "loss, ResNet": fit.loss_resnet,
+            "loss, ODE-net": fit.loss_ode,
+            "predictions apart": fit.between_fits,
+            "ResNet to its own flow": fit.residual_to_flow,
+            "ODE-net to its own steps": fit.flow_to_residual,
+            "evaluations, ODE-net": fit.evaluations,
+        }
+        for fit in fits
+    ]
+
+
+def depth_relation(found: Measured, reading: str) -> tuple[float, float]:
+    """Spearman's correlation, and its p, of a block's number and its mean -min Re."""
+    numbers, values = [], []
+    for number, block in enumerate(found.blocks, 1):
+        table = rows_of(found, block, reading)
+        if len(table):
+            numbers.append(number)
+            values.append(-float(table["min_re"].mean()))
+    if len(values) < 3:
+        return float("nan"), float("nan")
+    one = stats.spearmanr(numbers, values)
+    return float(one.statistic), float(one.pvalue)
+
+
+def slice_relation(found: Measured) -> tuple[float, float]:
+    """The same of a block's number and the percentage of its slices' eigenvalues."""
+    means = [float(rows_of(found, block, "slices")["negative"].mean()) for block in found.blocks]
+    one = stats.spearmanr(np.arange(len(means)), means)
+    return float(one.statistic), float(one.pvalue)
+
+
+def halves(found: Measured, reading: str, measure: str) -> float:
+    """Rank correlation of block means over the first and the second half of the images."""
+    means = []
+    for block in found.blocks:
+        values = rows_of(found, block, reading)[measure]
+        if len(values) > 1:
+            means.append((values[: len(values) // 2].mean(), values[len(values) // 2 :].mean()))
+    if len(means) < 3 or not np.isfinite(means).all():
+        return float("nan")
+    return float(stats.spearmanr(*np.transpose(means)).statistic)

@@ -1,0 +1,100 @@
+"""Verdicts on made-up numbers: every rule can say yes, no, and that it cannot tell."""
+
+import pytest
+
+from studies.block_stiffness import findings
+from studies.block_stiffness.analysis import Relation, Share
+from studies.block_stiffness.ode_net import Fit
+from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED, Estimate
+
+
+@pytest.mark.parametrize(
+    ("agreeing", "pearson", "verdict"), [(24, 0.95, SUPPORTED), (24, 0.5, UNDECIDED), (3, 0.95, CONTRADICTED)]
+)
+def test_printed_numbers(agreeing, pearson, verdict):
+    assert findings.printed_numbers(agreeing, 24, pearson, pearson).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("branch", "whole", "verdict"),
+    [
+        ((0.9, 0.01), (0.8, 0.02), SUPPORTED),
+        ((-0.9, 0.01), (-0.1, 0.7), CONTRADICTED),
+        ((0.9, 0.01), (-0.8, 0.02), PARTLY),
+        ((0.2, 0.6), (0.1, 0.8), UNDECIDED),
+    ],
+)
+def test_late_blocks(branch, whole, verdict):
+    assert findings.late_blocks({"residual": branch, "block": whole}, (0.9, 0.001)).verdict == verdict
+
+
+def share(low, high):
+    label = Estimate((low + high) / 2, low, high)
+    return Share("max_re", "residual", Estimate(0.9, 0.8, 0.95), label, Estimate(0.0, 0.0, 0.0), label)
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict"),
+    [
+        ([share(0.0, 0.02)], SUPPORTED),
+        ([share(0.1, 0.2)], CONTRADICTED),
+        ([share(0.1, 0.2), share(0.0, 0.02)], PARTLY),
+        ([share(0.01, 0.2)], UNDECIDED),
+        ([], UNDECIDED),
+    ],
+)
+def test_block_or_label(shares, verdict):
+    assert findings.block_or_label(shares).verdict == verdict
+
+
+def relation(r, holm, measure="negative", block="b1"):
+    return Relation(block, "residual", measure, "loss", Estimate(r, r - 0.1, r + 0.1), holm / 10, 60, holm)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        ([relation(0.5, 0.001), relation(-0.4, 0.4)], SUPPORTED),
+        ([relation(-0.5, 0.001)], CONTRADICTED),
+        ([relation(0.5, 0.001), relation(-0.5, 0.001)], PARTLY),
+        ([relation(0.5, 0.2)], UNDECIDED),
+        ([], UNDECIDED),
+    ],
+)
+def test_correlates(found, verdict):
+    assert findings.correlates("loss", "Table 1", {"negative": 1}, found).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict"),
+    [({"a": 0.1, "b": 0.2}, SUPPORTED), ({"a": 0.0, "b": 0.0}, CONTRADICTED), ({"a": 0.1, "b": 0.0}, PARTLY)],
+)
+def test_anything_stiff(shares, verdict):
+    assert findings.anything_stiff({"a": -2.5, "b": -1.0}, shares).verdict == verdict
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(0.02, SUPPORTED), (0.3, UNDECIDED), (0.8, CONTRADICTED)])
+def test_same_as_ode_net(apart, verdict):
+    fit = Fit(0, 0.7, 0.71, apart, 0.03, 0.03, 50, ((0.3, 0.01), (3.0, 4.0)))
+    assert findings.same_as_ode_net([fit]).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("halves", "verdict"),
+    [
+        ({"a": 0.95, "b": 1.0}, SUPPORTED),
+        ({"a": 0.95, "b": 0.6}, PARTLY),
+        ({"a": 0.2}, CONTRADICTED),
+        ({"a": float("nan")}, UNDECIDED),
+    ],
+)
+def test_generalises(halves, verdict):
+    assert findings.generalises(halves).verdict == verdict
+
+
+def test_predicts_error():
+    index = [relation(0.6, 0.001, "stiffness_index", f"b{i}") for i in range(3)]
+    assert findings.predicts_error(index, {"nsi": (0.5, 0.1)}).verdict == SUPPORTED
+    other = [relation(0.6, 0.001, "max_re", "b1"), relation(0.1, 0.9, "stiffness_index", "b1")]
+    assert findings.predicts_error(other, {}).verdict == CONTRADICTED
+    assert findings.predicts_error([], {}).verdict == UNDECIDED
