@@ -4,8 +4,6 @@ Claim examined: late residual blocks of a ResNet are stiff, and their stiffness 
 Stiffness Analysis of Residual Networks). Three readings of "the Jacobian of a block" stand side by side: the H x W
 slices
 that an unflattened Jacobian tensor gives, the whole block, and the branch.
-
-Last result (ResNet-20, CIFAR-10, quick, 2026-11-18): LAST_RESULT
 """
 
 import dataclasses
