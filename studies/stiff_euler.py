@@ -52,10 +52,12 @@ def main(arguments: Arguments):
     )
     page.figure(error_figure(problem), "error_over_time", "Error over time at, below and above the limit of stability.")
     page.figure(stability_figure(problem), "stability_region", "Regions of stability, with the steps RKF45 takes.")
-    fixed = fixed_rows(problem, rate)
-    page.table("fixed_steps", fixed, f"Fixed steps on [0, {arguments.horizon:g}], lambda = {rate:g}")
-    adapted = adaptive_rows(problem.replace(t_span=(0.0, arguments.adaptive_horizon)), arguments.tolerances)
-    page.table("adaptive_steps", adapted, f"Adaptive steps on [0, {arguments.adaptive_horizon:g}]")
+    fixed = page.table(
+        "fixed_steps", fixed_rows(problem, rate), f"Fixed steps on [0, {arguments.horizon:g}], lambda = {rate:g}"
+    )
+    longer = problem.replace(t_span=(0.0, arguments.adaptive_horizon))
+    adapted = adaptive_rows(longer, arguments.tolerances)
+    adapted = page.table("adaptive_steps", adapted, f"Adaptive steps on [0, {arguments.adaptive_horizon:g}]")
     page.conclusions(conclusions(rate, fixed, adapted))
     page.close()
 
@@ -67,24 +69,20 @@ def errors(problem, method, h):
 
 
 def fixed_rows(problem, rate):
-    rows = []
     for method in (ol.EULER, ol.RK4):
         for h in STEPS:
             run, error = errors(problem, method, h)
             growth = abs(method.stability(h * rate))
-            rows.append(
-                {
-                    "method": method.name,
-                    "h": h,
-                    "h*lambda": h * rate,
-                    "|R(h*lambda)|": growth,
-                    "steps": run.steps,
-                    "largest error": error.max(),
-                    "error at the end": error[-1],
-                    "verdict": verdict(growth),
-                }
-            )
-    return rows
+            yield {
+                "method": method.name,
+                "h": h,
+                "h*lambda": h * rate,
+                "|R(h*lambda)|": growth,
+                "steps": run.steps,
+                "largest error": error.max(),
+                "error at the end": error[-1],
+                "verdict": verdict(growth),
+            }
 
 
 def verdict(growth):
@@ -94,24 +92,20 @@ def verdict(growth):
 
 
 def adaptive_rows(problem, tolerances):
-    rows = []
     for method in (ol.RKF45, ol.DOPRI5, ol.RADAU):
         for rtol in tolerances:
             run = ol.solve(problem, method, ol.adaptive(rtol, 1e-3 * rtol))
             error = np.abs(run.u - problem.exact(run.t, problem.params)).max()
-            rows.append(
-                {
-                    "method": method.name,
-                    "rtol": rtol,
-                    "steps": run.steps,
-                    "rejected": run.rejected,
-                    "evaluations": run.evaluations,
-                    "median h": float(np.median(run.h)),
-                    "largest error": error,
-                    "held back by stability": run.held_back,
-                }
-            )
-    return rows
+            yield {
+                "method": method.name,
+                "rtol": rtol,
+                "steps": run.steps,
+                "rejected": run.rejected,
+                "evaluations": run.evaluations,
+                "median h": float(np.median(run.h)),
+                "largest error": error,
+                "held back by stability": run.held_back,
+            }
 
 
 def paper_figure(problem, horizon):

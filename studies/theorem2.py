@@ -55,20 +55,18 @@ def main(arguments: Arguments):
     rng = np.random.default_rng(arguments.seed)
     parts = {}
 
-    parts["identity"] = identity(
-        rng, arguments.systems, (2, 5, 20) if arguments.smoke else (2, 5, 10, 20, 50, 100, 200)
-    )
-    page.table("a_identity", parts["identity"], "(a) The identity on random symmetric systems")
-    parts["limit"], families = limit()
-    page.table("b_limit", parts["limit"], "(b) Q over six decades of SI")
+    dimensions = (2, 5, 20) if arguments.smoke else (2, 5, 10, 20, 50, 100, 200)
+    rows = identity(rng, arguments.systems, dimensions)
+    parts["identity"] = page.table("a_identity", rows, "(a) The identity on random symmetric systems")
+    rows, families = limit()
+    parts["limit"] = page.table("b_limit", rows, "(b) Q over six decades of SI")
     page.figure(limit_figure(families), "b_limit", "Q and SAI/SI along families of systems as SI grows.")
-    parts["finite"], curves = finite_steps()
-    page.table("c_finite_steps", parts["finite"], "(c) SAI over a finite step")
+    rows, curves = finite_steps()
+    page.table("c_finite_steps", rows, "(c) SAI over a finite step")
     page.figure(finite_figure(curves), "c_finite_steps", "SAI of finite steps; dashed: the limits of stability.")
-    parts["breaks"] = breaks()
-    page.table("d_where_it_breaks", parts["breaks"], "(d) Where it breaks")
-    parts["map"], runs = validity_map(arguments)
-    page.table("e_validity_map", parts["map"], "(e) Rank correlation of SAI with SI along real runs")
+    parts["breaks"] = page.table("d_where_it_breaks", breaks(), "(d) Where it breaks")
+    rows, runs = validity_map(arguments)
+    parts["map"] = page.table("e_validity_map", rows, "(e) Rank correlation of SAI with SI along real runs")
     page.figure(map_figure(parts["map"]), "e_validity_map", "Rank correlation of SAI with SI along real runs.")
     page.figure(
         cloud_figure(runs),
@@ -80,7 +78,6 @@ def main(arguments: Arguments):
 
 
 def identity(rng, systems, dimensions):
-    rows = []
     for n in dimensions:
         count = max(10, systems if n <= 50 else systems // 10)
         matrices = rng.normal(size=(count, n, n))
@@ -89,16 +86,13 @@ def identity(rng, systems, dimensions):
         f = (J @ u[..., None])[..., 0] + a
         start = time.perf_counter()
         result = ol.theorem2(J, u, f)
-        rows.append(
-            {
-                "n": n,
-                "systems": count,
-                "largest residual": float(np.max(result.residual)),
-                "identity holds": int(np.sum(result.identity)),
-                "seconds": time.perf_counter() - start,
-            }
-        )
-    return rows
+        yield {
+            "n": n,
+            "systems": count,
+            "largest residual": float(np.max(result.residual)),
+            "identity holds": int(np.sum(result.identity)),
+            "seconds": time.perf_counter() - start,
+        }
 
 
 def limit():
@@ -164,32 +158,31 @@ def observed_sai(problem, h):
 
 
 def breaks():
-    rows = []
+    """One state after the other at which SAI is not SI, and why."""
 
-    def add(what, si, sai, word):
-        rows.append({"case": what, "SI": float(si), "SAI": float(sai), "SAI/SI": float(sai / si), "why": word})
+    def row(what, si, sai, word):
+        return {"case": what, "SI": float(si), "SAI": float(sai), "SAI/SI": float(sai / si), "why": word}
 
     for rate in (-1e2, -1e4, -1e6):
         problem = ol.problems.prothero_robinson(rate=rate)
         here = at_state(problem, 0.5, problem.exact(0.5, problem.params))
-        add(f"Prothero-Robinson on its solution, rate {rate:g}", *here, "slow manifold")
+        yield row(f"Prothero-Robinson on its solution, rate {rate:g}", *here, "slow manifold")
     robertson = ol.problems.robertson().replace(t_span=(0.0, 1e5))
     times = (0.0, 1e-3, 40.0, 1e5)
     states = ol.solve(robertson, ol.RADAU, ol.adaptive(1e-10, 1e-16), t_eval=times[1:]).u
     for t, u in zip(times, [robertson.u0, *states], strict=True):
-        add(f"Robertson at t = {t:g}", *at_state(robertson, t, u), "slow manifold" if t else "not normal")
+        yield row(f"Robertson at t = {t:g}", *at_state(robertson, t, u), "slow manifold" if t else "not normal")
     oscillator = ol.problems.van_der_pol(mu=1000.0).replace(t_span=(0.0, 2000.0))
     run = ol.solve(oscillator, ol.RADAU, ol.adaptive(1e-8, 1e-10))
     ind = ol.indicators(oscillator, run, every=1)
     for word, i in (("slow phase", np.nanargmin(ind.ratio)), ("jump", np.nanargmax(ind.ratio))):
-        add(f"van der Pol 1000, {word}, t = {ind.t[i]:.5g}", ind.si[i], ind.sai[i], word)
+        yield row(f"van der Pol 1000, {word}, t = {ind.t[i]:.5g}", ind.si[i], ind.sai[i], word)
     bent = np.array([[-1.0, 1000.0], [0.0, -2.0]])
     result = ol.theorem2(bent, np.array([0.0, 1.0]), bent @ np.array([0.0, 1.0]))
-    add("[[-1, 1000], [0, -2]] at (0, 1)", result.si, result.sai, "not normal")
+    yield row("[[-1, 1000], [0, -2]] at (0, 1)", result.si, result.sai, "not normal")
     for origin in (0.0, 10.0, 1000.0):
         result = ol.theorem2(np.array([[-1000.0]]), np.array([origin + 1.0]), np.array([-1000.0]))
-        add(f"u' = -1000(u - {origin:g}) at u = {origin + 1:g}", result.si, result.sai, "shifted origin")
-    return rows
+        yield row(f"u' = -1000(u - {origin:g}) at u = {origin + 1:g}", result.si, result.sai, "shifted origin")
 
 
 def at_state(problem, t, u):

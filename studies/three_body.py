@@ -67,18 +67,15 @@ def main(arguments: Arguments):
 
     counted = count_encounters(arguments, horizons)
     page.numbers["quality"] = counted.quality
-    shares = share_rows(counted, horizons)
-    page.table("shares", shares, "Share of runs and of time intervals with a pair closer than the distance")
+    title = "Share of runs and of time intervals with a pair closer than the distance"
+    shares = page.table("shares", share_rows(counted, horizons), title)
     page.figure(
         share_figure(counted, horizons),
         "shares",
         "Shares of runs and of time with an encounter; the star is the paper.",
     )
-    matches = match_rows(counted, horizons)
-    if matches:
-        page.table(
-            "matches", matches, "The distance at which the paper's 91.4 % of runs is met, and the time share there"
-        )
+    title = "The distance at which the paper's 91.4 % of runs is met, and the time share there"
+    matches = page.table("matches", match_rows(counted, horizons), title)
     inside, sample = encounter_rows(arguments)
     page.table("inside_encounters", inside, "Steps of DOPRI5 inside and outside encounters")
     page.figure(encounter_figure(sample), "one_encounter", "Distance, step size and SAI along the closest of the runs.")
@@ -132,43 +129,35 @@ def count_encounters(arguments, horizons) -> Counted:
 
 
 def share_rows(counted, horizons):
-    rows = []
     for i, horizon in enumerate(horizons):
         for distance in TABLED:
             j = int(np.searchsorted(DISTANCES, distance))
             runs = binomtest(int(counted.with_encounter[i, j]), counted.runs).proportion_ci(LEVEL, method="wilson")
             time = mean_from_sums(counted.runs, counted.share_sum[i, j], counted.share_square[i, j])
-            rows.append(
-                {
-                    "horizon": horizon,
-                    "distance": float(DISTANCES[j]),
-                    "runs": counted.with_encounter[i, j] / counted.runs,
-                    "runs, 95 %": f"{runs.low:.4f} ... {runs.high:.4f}",
-                    "time": time.value,
-                    "time, 95 %": f"{time.low:.5f} ... {time.high:.5f}",
-                }
-            )
-    return rows
+            yield {
+                "horizon": horizon,
+                "distance": float(DISTANCES[j]),
+                "runs": counted.with_encounter[i, j] / counted.runs,
+                "runs, 95 %": f"{runs.low:.4f} ... {runs.high:.4f}",
+                "time": time.value,
+                "time, 95 %": f"{time.low:.5f} ... {time.high:.5f}",
+            }
 
 
 def match_rows(counted, horizons):
-    rows = []
     for i, horizon in enumerate(horizons):
         runs = counted.with_encounter[i] / counted.runs
         time = counted.share_sum[i] / counted.runs
         if not runs[0] <= PAPER_RUNS <= runs[-1]:
             continue
         distance = float(np.interp(PAPER_RUNS, runs, DISTANCES))
-        rows.append(
-            {
-                "horizon": horizon,
-                "distance for 91.4 % of runs": distance,
-                "time share there": float(np.interp(distance, DISTANCES, time)),
-                "distance for 4.2 % of time": float(np.interp(PAPER_TIME, time, DISTANCES)),
-                "runs share there": float(np.interp(np.interp(PAPER_TIME, time, DISTANCES), DISTANCES, runs)),
-            }
-        )
-    return rows
+        yield {
+            "horizon": horizon,
+            "distance for 91.4 % of runs": distance,
+            "time share there": float(np.interp(distance, DISTANCES, time)),
+            "distance for 4.2 % of time": float(np.interp(PAPER_TIME, time, DISTANCES)),
+            "runs share there": float(np.interp(np.interp(PAPER_TIME, time, DISTANCES), DISTANCES, runs)),
+        }
 
 
 def encounter_rows(arguments, distance=0.2, count=40):

@@ -79,12 +79,8 @@ def main(arguments: Arguments):
             f"methods_{name}",
             f"Every method on {name}: the error against the evaluations it took.",
         )
-    costs = cost_rows(measured)
-    page.table(
-        "cost_of_six_digits",
-        costs,
-        "Evaluations for a relative error of 1e-6, interpolated; Jacobians and factorisations are not counted",
-    )
+    title = "Evaluations for a relative error of 1e-6, interpolated; Jacobians and factorisations are not counted"
+    costs = page.table("cost_of_six_digits", cost_rows(measured), title)
     page.numbers["methods"] = {name: data.rows for name, data in measured.items()}
 
     filters = {}
@@ -108,12 +104,10 @@ def main(arguments: Arguments):
 def cost_rows(measured, error=1e-6):
     """Evaluations each method needs for one error, read off its curve on log axes."""
     names = sorted({method for data in measured.values() for method, _ in data.curves()}, key=order_of_names)
-    rows = []
     for name, data in measured.items():
         row = {"problem": name}
         costs = {method: cost for (method, _), cost in data.cost(error).items()}
-        rows.append(row | {method: costs.get(method, float("nan")) for method in names})
-    return rows
+        yield row | {method: costs.get(method, float("nan")) for method in names}
 
 
 def order_of_names(name):

@@ -175,14 +175,12 @@ def stiffness(page, results):
         "TNS per controller, with 95 % intervals over images",
         "Means over the networks of a controller; how much another seed would change them is not in the intervals.",
     )
-    beyond = tables.excess_rows(results)
-    if beyond:
-        page.table(
-            "tns_over_constant",
-            beyond,
-            "TNS beyond that of constant step sizes, with 95 % intervals over images",
-            "The intervals are paired: both networks see the same images.",
-        )
+    page.table(
+        "tns_over_constant",
+        tables.excess_rows(results),
+        "TNS beyond that of constant step sizes, with 95 % intervals over images",
+        "The intervals are paired: both networks see the same images.",
+    )
 
 
 def proportion(page, results):

@@ -1,5 +1,7 @@
 """The rows of every table of `cifar_tns`, from what was measured."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import stats
 
@@ -21,31 +23,26 @@ def constant_beside(results, name) -> list:
     return [r for r in results if r.subject.controller == "constant" and r.subject.depth == depth]
 
 
-def accuracy_rows(results) -> list[dict]:
+def accuracy_rows(results) -> Iterator[dict]:
     """Table 1: accuracy over seeds, and the gain over constant step sizes."""
-    rows = []
     for name, places in names_of(results).items():
         members = [results[place] for place in places]
         accuracies = [m.accuracy for m in members]
         plain = [m.accuracy for m in constant_beside(results, name)]
         is_plain = members[0].subject.controller == "constant"
-        rows.append(
-            {
-                "controller": name,
-                "parameters (M)": f"{np.mean([m.subject.parameters for m in members]) / 1e6:.4f}",
-                "networks": len(members),
-                "accuracy (%)": f"{np.mean(accuracies):.2f}",
-                "standard deviation": f"{spread(accuracies):.2f}" if len(members) > 1 else "one network",
-                "gain": "" if is_plain or not plain else f"{np.mean(accuracies) - np.mean(plain):+.2f}",
-                "on the traced images (%)": f"{np.mean([m.measured_accuracy for m in members]):.2f}",
-            }
-        )
-    return rows
+        yield {
+            "controller": name,
+            "parameters (M)": f"{np.mean([m.subject.parameters for m in members]) / 1e6:.4f}",
+            "networks": len(members),
+            "accuracy (%)": f"{np.mean(accuracies):.2f}",
+            "standard deviation": f"{spread(accuracies):.2f}" if len(members) > 1 else "one network",
+            "gain": "" if is_plain or not plain else f"{np.mean(accuracies) - np.mean(plain):+.2f}",
+            "on the traced images (%)": f"{np.mean([m.measured_accuracy for m in members]):.2f}",
+        }
 
 
-def network_rows(results) -> list[dict]:
+def network_rows(results) -> Iterator[dict]:
     """Every network with its accuracy and its TNS under every reading."""
-    rows = []
     for found in results:
         row = {
             "controller": found.name,
@@ -54,8 +51,7 @@ def network_rows(results) -> list[dict]:
         }
         for reading in READINGS:
             row[f"TNS, {wording(*reading)}"] = shown_interval(found.tns[reading])
-        rows.append({**row, "file": found.subject.source})
-    return rows
+        yield {**row, "file": found.subject.source}
 
 
 def tns_rows(results) -> list[dict]:
@@ -70,14 +66,12 @@ def tns_rows(results) -> list[dict]:
     ]
 
 
-def excess_rows(results) -> list[dict]:
+def excess_rows(results) -> Iterator[dict]:
     """Per controller how far its mean TNS is from that of constant step sizes."""
-    rows = []
     for name in names_of(results):
         beyond = {reading: over_constant(results, name, reading)[1] for reading in READINGS}
         if all(value is not None for value in beyond.values()):
-            rows.append({"controller": name, **{wording(*r): shown_interval(e, "+.3f") for r, e in beyond.items()}})
-    return rows
+            yield {"controller": name, **{wording(*r): shown_interval(e, "+.3f") for r, e in beyond.items()}}
 
 
 def over_constant(results, name, reading) -> tuple[Estimate, Estimate | None]:
@@ -89,9 +83,8 @@ def over_constant(results, name, reading) -> tuple[Estimate, Estimate | None]:
     return mean, mean.minus(mean_of(m.tns[reading] for m in plain))
 
 
-def degree_rows(results) -> list[dict]:
+def degree_rows(results) -> Iterator[dict]:
     """The share of images and of blocks that are stiff to three degrees, in per cent."""
-    rows = []
     for of, mu in READINGS:
         for name, places in names_of(results).items():
             row = {"reading": wording(of, mu), "controller": name}
@@ -99,8 +92,7 @@ def degree_rows(results) -> list[dict]:
                 records = [results[place].records[of] for place in places]
                 row[f"images at ({m1:g}, {m2:g})"] = percent([r.delta(m1, m2, mu) for r in records])
                 row[f"blocks at ({m1:g}, {m2:g})"] = percent([r.proportion(m1, m2, mu) for r in records])
-            rows.append(row)
-    return rows
+            yield row
 
 
 def gate_table(results, of) -> tuple[list, np.ndarray, np.ndarray]:

@@ -1,6 +1,7 @@
 """The report of a study: the same parts in the same order as report.html, which holds everything, and report.md."""
 
 import base64
+from collections.abc import Iterable
 from pathlib import Path
 
 import jinja2
@@ -68,8 +69,14 @@ class Page(Results):
         data = base64.b64encode(picture.read_bytes()).decode()
         self.add("figure", name=name, caption=caption, short=caption.split(". ")[0], data=data)
 
-    def table(self, name, rows: list[dict], title: str, caption: str = "", printed=True, told=True) -> None:
-        """A table, in files and in the record always; `printed` on the terminal, `told` in the report."""
+    def table(self, name, rows: Iterable[dict], title: str, caption: str = "", printed=True, told=True) -> list[dict]:
+        """A table, in files and in the record always; `printed` on the terminal, `told` in the report.
+
+        Returns the rows as a list; without rows there is no table.
+        """
+        rows = list(rows)
+        if not rows:
+            return rows
         self.save_table(name, rows, title, printed)
         table = {"kind": "table", "rows": rows, "title": title, "caption": caption}
         path = self.out / f"{name}.md"
@@ -77,6 +84,7 @@ class Page(Results):
         self.files.append(path)
         if told:
             self.parts.append(table)
+        return rows
 
     def close(self) -> None:
         """Write the report in both forms and the record; print the conclusions and where everything is."""
