@@ -1,4 +1,4 @@
-"""`python -m studies` lists the studies; `python -m studies --smoke` runs each in its smallest size."""
+"""`python -m studies` lists the studies; `python -m studies --smoke` runs each of them in its smallest size."""
 
 import ast
 import subprocess

@@ -57,11 +57,8 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, runs=400, horizon=10.0)
     require_at_least(1, arguments, "runs")
-    if (
-        min(arguments.horizon - 5.0, arguments.sampling, arguments.rtol) < 0.0
-        or arguments.sampling * arguments.rtol == 0
-    ):
-        raise SystemExit("`--horizon` must be at least 5, `--sampling` and `--rtol` positive.")
+    for least, name in ((5.0, "horizon"), (1e-3, "sampling"), (1e-14, "rtol")):
+        require_at_least(least, arguments, name)
     page = Page(STUDY, arguments, f"Close encounters of three bodies in {arguments.runs} runs")
     horizons = [h for h in (5.0, 10.0, 20.0, 50.0) if h <= arguments.horizon]
 

@@ -23,7 +23,7 @@ from studies.lab.statistics import (
 
 
 def correlation_finding(correlations: dict[tuple[str, str], Correlation], more: str = "") -> Finding:
-    """The central one: the better network has the larger TNS."""
+    """The central claim: the better network has the larger TNS; judged under every reading."""
     verdicts = {reading: found.verdict for reading, found in correlations.items()}
     n = next(iter(correlations.values())).n
     verdict = together(verdicts.values())
@@ -127,7 +127,7 @@ def larger_finding(results) -> Finding | None:
 
 
 def few_blocks_finding(results) -> Finding:
-    """Only a few features are stiff: the paper's 10 % for most degrees."""
+    """The paper: at most 10 % of the blocks are stiff, for most degrees (M1, M2)."""
     verdicts, words = {}, []
     for of, mu in READINGS:
         _, _, found = surfaces(results, of, mu, "proportion")
@@ -152,7 +152,7 @@ def few_blocks_finding(results) -> Finding:
 
 
 def gate_finding(results) -> Finding | None:
-    """The paper's example is the first stage of SENet; beyond it, counts."""
+    """Correlations of gate and NSI, counted: in the first stage of SENet, the paper's example, and everywhere."""
     kept, table, chances = tables.gate_table(results, "slope")
     if not len(table):
         return None
@@ -180,7 +180,7 @@ def gate_finding(results) -> Finding | None:
 
 
 def findings(results, correlations) -> list[Finding]:
-    """The central claim first."""
+    """All findings that these networks allow, the central claim first."""
     all_of_them = [
         correlation_finding(correlations, ranked_accuracies(results)),
         gain_finding(results),

@@ -5,6 +5,7 @@ import importlib.util
 from pathlib import Path
 
 import netbridge as nb
+from netbridge.train.journal import described
 
 ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
 
@@ -34,26 +35,20 @@ def subject(path: Path) -> Subject:
     path = Path(path)
     ours = path.suffix == ".safetensors"
     net = nb.load(path) if ours else nb.load_foreign(path)
-    about = net.about
-    accuracy = about.get("test_accuracy")
+    about, accuracy = net.about, net.about.get("test_accuracy")
     return Subject(
         net,
         controller=controller_of(net.config),
         seed=about.get("seed"),
-        depth=depth_of(net.config),
+        depth=described(net)["depth"],
         parameters=sum(p.numel() for p in net.parameters()),
         accuracy=None if accuracy is None else 100.0 * accuracy,
         source=path.name,
     )
 
 
-def depth_of(config) -> int:
-    """Layers with weights: those of the branches, the stem and the head."""
-    return 2 + (3 if config["bottleneck"] else 2) * sum(config["blocks"])
-
-
 def controller_of(config) -> str:
-    """The controller's usual name; blocks without one are told apart only where the controller could act on them."""
+    """The usual name of the controller that the blocks have; "constant" where none has one."""
     others = [one for one in config["controllers"] if one != "constant"]
     return written(others[0]) if others else "constant"
 

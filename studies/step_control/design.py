@@ -34,7 +34,7 @@ COUNTED, EVERY = "counted", "every"  # a ticket's blocks: those the paper's inde
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """What all networks of one experiment have in common; `images` of the training set, None for all of them."""
+    """What all networks of one experiment share: data set, depth, recipe, and how many training images (None: all)."""
 
     dataset: str
     depth: int
@@ -68,7 +68,7 @@ class Run:
     def specification(self) -> dict:
         """Everything that determines the result, in plain JSON; fields of the recipe where they are not the default.
 
-        So a field that some day joins the recipes leaves what was trained without it what it was.
+        Leaving out the defaults keeps the names of old results valid when recipes gain a field.
         """
         scale, recipe = self.scale, {}
         for field in dataclasses.fields(Recipe):
@@ -90,7 +90,7 @@ class Run:
 
     @property
     def job(self) -> jobs.Job:
-        """What trains it."""
+        """The training of this network, for `jobs.train`."""
         scale = self.scale
         whole = (scale.dataset, self.controller, self.seed, scale.recipe, scale.depth)
         return jobs.Job(*whole, on=tuple(self.acting), images=scale.images)
@@ -102,12 +102,12 @@ class Run:
 
     @property
     def controller(self) -> str | dict:
-        """What acts there."""
+        """The controller of those blocks; "constant" where there are none."""
         return json.loads(self.controllers[self.acting[0]]) if self.acting else "constant"
 
     @property
     def label(self) -> str:
-        """stepnet-now-on-1-3-5: what acts, and where."""
+        """The controller and its blocks as part of a file name, such as stepnet-now-on-1-3-5."""
         record = self.controller
         words = (
             [record] if isinstance(record, str) else [str(value) for value in (record.pop("name"), *record.values())]
@@ -125,18 +125,18 @@ class Run:
 
 
 def run(scale: Scale, controller, seed: int, on=None) -> Run:
-    """The controller on the blocks `on`; without them where it stands by itself, which may leave out first blocks."""
+    """The network with a controller on the blocks `on`; None: on every block that the controller can serve."""
     chosen = placement.on_blocks(spec.spec_of(controller), scale.counts, on)
     return Run(scale, tuple(json.dumps(one.as_json(), sort_keys=True) for one in chosen), seed)
 
 
 def candidates(scale: Scale, reading: str) -> list[int]:
-    """The blocks a ticket may hold."""
+    """The numbers of the blocks that may get a controller under a reading."""
     return [number for number in range(scale.blocks) if reading == EVERY or number not in scale.firsts]
 
 
 def drawn(among: list[int], few: int, seed: int, count: int) -> list[list[int]]:
-    """`count` different tickets, whatever the stiffness; the first ones stay what they are when more are asked for."""
+    """`count` different random choices of `few` blocks; a larger `count` keeps the choices of a smaller one."""
     most = math.comb(len(among), few)
     if count > most:
         raise ValueError(f"{most} different tickets of {few} among {len(among)} blocks can be drawn, not {count}.")
@@ -149,7 +149,7 @@ def drawn(among: list[int], few: int, seed: int, count: int) -> list[list[int]]:
 
 
 def ticket(placed: str, nsi, among: list[int], few: int, seed: int) -> list[int]:
-    """The blocks of a placement; `nsi` of the plain network of the same seed, one number per block."""
+    """The blocks of a placement, which `nsi` decides: one number per block, of the plain network of the same seed."""
     if placed == ALL:
         return list(among)
     if placed == NONE:
@@ -168,7 +168,7 @@ class Row:
 
     @property
     def accuracies(self) -> list[float]:
-        """One for every seed, the mean of its networks: those of one seed are no draws independent of each other."""
+        """One number per seed, the mean of its networks, because networks of one seed are not independent."""
         by_seed: dict[int, list[float]] = {}
         for run, result in self.found:
             by_seed.setdefault(run.seed, []).append(result.accuracy)
@@ -180,7 +180,7 @@ class Row:
 
 
 class Plan:
-    """The networks of this experiment in the order in which they are wanted: one seed after the other."""
+    """Which networks the options ask for, in the order of training, and which of their results exist."""
 
     def __init__(self, arguments):
         self.arguments = arguments
@@ -197,7 +197,9 @@ class Plan:
             among = candidates(self.scale, reading)
             if not among:
                 raise SystemExit(f"`--depth` = {arguments.depth} has no block but the first of each stage: choose 14.")
-            self.tickets(reading, RANDOM, 0)  # says at once what cannot be: the controller, so many draws
+            self.tickets(
+                reading, RANDOM, 0
+            )  # an unknown controller or too many draws end the study here, before any training
 
     def find(self, run: Run) -> results.Result | None:
         return results.find(run, self.folders)
@@ -212,12 +214,12 @@ class Plan:
         return run(self.scale, CELLS[row], seed)
 
     def few(self, reading: str) -> int:
-        """The same share of the blocks, whichever may be chosen."""
+        """How many blocks a ticket has: under every reading the same share of the blocks that may be chosen."""
         count = len(candidates(self.scale, reading))
         return max(1, round(self.arguments.few * count / self.scale.blocks))
 
     def ticket(self, reading: str, placed: str, seed: int) -> Run | None:
-        """None where the plain network of this seed, whose stiffness decides, is not there yet."""
+        """The network of a placement; None while the plain network, whose stiffness decides, is not trained."""
         nsi = None
         if placed in (STIFFEST, LEAST):
             plain = self.find(self.cell(PLAIN, seed))
@@ -231,7 +233,7 @@ class Plan:
         return run(self.scale, jobs.spec_of_text(self.arguments.ticket_controller), seed, blocks)
 
     def tickets(self, reading: str, placed: str, seed: int) -> list[Run | None]:
-        """One, or as many as are drawn at random."""
+        """The networks of a placement: as many as `--draws` says where the blocks are random, else one."""
         if placed != RANDOM:
             return [self.ticket(reading, placed, seed)]
         among = candidates(self.scale, reading)
@@ -239,7 +241,7 @@ class Plan:
         return [self.on(blocks, seed) for blocks in tickets]
 
     def queue(self) -> list[Run]:
-        """Those that can be named by now, each once."""
+        """All networks whose blocks are known by now, each once, in the order of training."""
         found: dict[str, Run] = {}
         for seed in self.arguments.seeds:
             planned = [self.cell(PLAIN, seed)]
@@ -256,7 +258,7 @@ class Plan:
         return Row(name, planned, [(one, result) for one, result in pairs if result is not None])
 
     def cells(self) -> dict[str, Row]:
-        """Table 4 as far as it is there."""
+        """The rows of Table 4, with the results that exist."""
         if self.arguments.part == "ticket":
             return {}
         seeds = self.arguments.seeds
@@ -264,7 +266,7 @@ class Plan:
         return {name: self.row(name, [(seed, self.cell(name, seed)) for seed in seeds]) for name in wanted}
 
     def placements(self, reading: str) -> dict[str, Row]:
-        """The lottery tickets as far as they are there."""
+        """The rows of the lottery tickets, with the results that exist."""
         found = {}
         for name in filter(self.wanted, TICKETS):
             planned = [(seed, one) for seed in self.arguments.seeds for one in self.tickets(reading, name, seed)]
@@ -272,5 +274,5 @@ class Plan:
         return found
 
     def plain(self) -> Row:
-        """The networks whose stiffness decides."""
+        """The plain networks, whose stiffness decides which blocks are the stiffest."""
         return self.row(PLAIN, [(seed, self.cell(PLAIN, seed)) for seed in self.arguments.seeds])
