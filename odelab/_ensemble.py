@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab._solve import check_arguments, checked_times
+from odelab._solve import check_arguments, checked_times, solve
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.compiled import NotCompilable
 from odelab.engines.lanes import executors as pieces
@@ -61,7 +61,8 @@ def ensemble(
     Returns an `Ensemble`. The same input gives the same bits, however many threads or workers take part and wherever a
     run stands. A run that fails ends with its status and disturbs no other. Ctrl-C returns what is finished.
 
-    Raises TypeError or ValueError, naming the argument, for wrong input.
+    Raises TypeError or ValueError, naming the argument, for wrong input, and IndexError where the right-hand side of a
+    run asks for an entry that an array has not.
 
     >>> import numpy as np
     >>> import odelab as ol
@@ -91,10 +92,16 @@ def ensemble(
             engine = "python"
             warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=2)
         else:
-            if executor is not None:
-                found = pieces.spread(executor, request, task, starts, sets, report)
-            else:
-                found = threaded.run(compiled, task, starts, sets, threads, report)
+            try:
+                if executor is not None:
+                    found = pieces.spread(executor, request, task, starts, sets, report)
+                else:
+                    found = threaded.run(compiled, task, starts, sets, threads, report)
+            except IndexError:
+                first = threaded.first_refused(compiled, task, starts, sets)
+                run = problem.replace(u0=starts[first], params=tuple(sets[first].tolist()))
+                solve(run, method, controller, engine="python", max_steps=max_steps, throw=False)
+                raise
             diagnose(found, starts, sets, problem, method, controller)
             return collected(found, times, "compiled", problem, method, controller)
     found, engine = one_by_one(problem, method, controller, starts, sets, times, maxima, max_steps, engine, report)

@@ -175,12 +175,20 @@ def compiled_params(params):
 
 
 def explained(function, reason) -> str:
-    """numba's reason in two lines: what could not be compiled, and where."""
+    """numba's reason in two lines: what could not be compiled, where, and what to do."""
     lines = [line.strip() for line in str(reason).splitlines() if line.strip()] or [type(reason).__name__]
+    lines = [line for line in lines if not line.startswith("Failed in nopython mode pipeline")] or lines
+    lines.sort(key=lambda line: not line.startswith("Untyped global"))  # the culprit's name first
     where = next((line for line in lines if line.startswith("File ")), "")
     if not where and hasattr(function, "__code__"):
         where = f'File "{function.__code__.co_filename}", line {function.__code__.co_firstlineno}'
+    name = getattr(function, "__name__", function)
+    if "setitem(readonly array" in str(reason):
+        return (
+            f"`engine='compiled'` cannot compile {name}: it writes to the state or to an array it captured. `u` cannot "
+            f"be written to, and what was captured is the same in every call; write to a copy, `u.copy()`. {where}"
+        )
     return (
-        f"`engine='compiled'` cannot compile {getattr(function, '__name__', function)}: {' '.join(lines[:3])} {where}. "
+        f"`engine='compiled'` cannot compile {name}: {' '.join(lines[:3])} {where}. "
         "Use only numbers, tuples, NumPy and odelab.maths in it, or engine='python'."
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from odelab.core import State
 from odelab.engines import Engine, Status
-from odelab.engines.python import Chunk, Record, RightHandSideError, no_steps
+from odelab.engines.python import Chunk, PythonEngine, Record, RightHandSideError, no_steps
 from odelab.runs import diagnosis, events
 from odelab.runs.dense import Dense
 from odelab.runs.points import Points
@@ -27,7 +27,7 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
         try:
             state, evaluations = engine.begin()
             while status == Status.ATTEMPTS_SPENT and spent < max_steps:
-                chunk = engine.advance(state, min(engine_chunk(engine, watch, spent), max_steps - spent))
+                chunk = advance(engine, state, min(engine_chunk(engine, watch, spent), max_steps - spent))
                 spent += chunk.steps + chunk.rejected
                 rejected += chunk.rejected
                 evaluations += chunk.evaluations
@@ -47,6 +47,28 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
         if state.memory is not None:
             evaluations += engine.controller.unseen(state.memory)
         return finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval, points)
+
+
+def advance(engine, state: State, attempts: int) -> Chunk:
+    """`engine.advance`, with plain Python's words where the right-hand side asks for an entry that an array has not.
+
+    Compiled code says only that there is none. Halving the attempts leads to the one that fails, and plain Python makes
+    it again.
+    """
+    try:
+        return engine.advance(state, attempts)
+    except IndexError:
+        if engine.name == "python":
+            raise
+        if attempts == 1:
+            plain = PythonEngine(engine.problem, engine.method, engine.controller, engine.project)
+            plain.controller = engine.controller
+            plain.advance(state, 1)
+            raise
+        first = advance(engine, state, attempts // 2)
+        if first.status == Status.ATTEMPTS_SPENT:
+            advance(engine, first.state, attempts - attempts // 2)
+        raise
 
 
 class Part(NamedTuple):

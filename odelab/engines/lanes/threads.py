@@ -12,6 +12,7 @@ import numpy as np
 
 from odelab.engines import Status
 from odelab.engines.compiled import interrupted
+from odelab.engines.lanes import progress
 from odelab.engines.lanes import text as lanes
 from odelab.engines.lanes.result import Found, nothing_found
 from odelab.engines.numba.request import Request, request_for
@@ -81,6 +82,19 @@ def run(compiled: Callable, task: Task, starts, params, threads: int | None, rep
         future.result()
     tell()
     return found
+
+
+def first_refused(compiled: Callable, task: Task, starts, params) -> int:
+    """The first run whose right-hand side raises IndexError, found by halving: compiled code does not say which."""
+    first, last = 0, len(starts)
+    while last - first > 1:
+        middle = (first + last) // 2
+        try:
+            run(compiled, task, starts[first:middle], params[first:middle], 1, progress.nothing)
+            first = middle
+        except IndexError:
+            last = middle
+    return first
 
 
 def work_through(compiled, task: Task, queue, portion, starts, params, found: Found, stop, told):

@@ -10,6 +10,10 @@ from odelab.engines.numba import overloads
 from odelab.engines.numba.fingerprint import NOTHING, frozen, is_dispatcher, is_library, reached
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# For people's functions. An index outside an array is refused, as in Python, instead of reading what lies behind it. It
+# costs nothing where `u` is only unpacked, 4 % in a loop over the inside of a grid (16.1 us to 16.7 us for 100,000
+# components), and about a nanosecond a look-up in a table.
+CHECKED: dict[str, Any] = {**OPTIONS, "fastmath": {"contract"}, "boundscheck": True}
 
 
 def jit(function, compiled=None, options=OPTIONS, **how):
@@ -74,3 +78,21 @@ def with_tuples(code):
         if (one.opname, following.opname) == ("BUILD_LIST", "RETURN_VALUE"):
             content[one.offset] = dis.opmap["BUILD_TUPLE"]
     return code.replace(co_code=bytes(content))
+
+
+def protecting(function, arguments: int):
+    """`function` (a numba function of t, u, ...) handed a `u` it cannot write to: the state is the engine's."""
+    from numba import njit, types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def read_only(context, array):
+        def same(context, builder, signature, values):
+            context.nrt.incref(builder, signature.args[0], values[0])
+            return values[0]
+
+        return (array.copy(readonly=True) if isinstance(array, types.Array) else array)(array), same
+
+    if arguments == 3:
+        return njit(**OPTIONS)(lambda t, u, params: function(t, read_only(u), params))
+    return njit(**OPTIONS)(lambda t, u, params, out: function(t, read_only(u), params, out))

@@ -103,18 +103,22 @@ def loaded(module: Module) -> dict[str, Any]:
 
 
 def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) -> dict[str, Callable]:
-    """The user's functions for numba to compile as soon as a kernel calls them.
+    """The user's functions for numba to compile as soon as a kernel calls them, with their indices checked.
 
     inline   a loop over lanes becomes vector code only if the right-hand side is a part of it
     """
-    from odelab.engines.numba.jit import OPTIONS, jit
+    from odelab.engines.numba.jit import CHECKED, jit, protecting
 
-    options = {**OPTIONS, "fastmath": {"contract"}, **({"forceinline": True} if inline else {})}
+    options = {**CHECKED, "forceinline": True} if inline else CHECKED
     twins: dict = {}
-    return {
-        name: jit(function, twins, options, returns_tuple=form == COMPONENT and name == "rhs", recompile=True)
-        for name, function in functions.items()
-    }
+    compiled = {}
+    for name, function in functions.items():
+        tuples = form == COMPONENT and name == "rhs"
+        compiled[name] = jit(function, twins, options, returns_tuple=tuples, recompile=True)
+        if form != COMPONENT and name in ("rhs", "spectral_radius_of"):
+            fills = form == IN_PLACE and name == "rhs"
+            compiled[name] = protecting(compiled[name], 4 if fills else 3)
+    return compiled
 
 
 def blame(request: Request, reason) -> str:

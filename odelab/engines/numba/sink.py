@@ -112,6 +112,8 @@ def sink():
         if isinstance(out, Sink) and isinstance(i, types.Integer):
 
             def blended(out, i, value):
+                if i >= out.newer.size or i < -out.newer.size:
+                    raise IndexError("index is out of bounds")
                 out.newer[i] = (
                     out.a * out.u[i]
                     + out.b * out.inner[i]

@@ -1,0 +1,177 @@
+"""A fingerprint covers all that a right-hand side reaches: no kernel answers for values that have changed."""
+
+import ctypes
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import odelab as ol
+from odelab.engines.numba.fingerprint import Unseen, fingerprint
+from tests.odelab.engines.right_hand_sides import OBJECTS, PARTS, right_hand_sides, slope
+
+QUICK = tuple(part for part in PARTS if "compiled" not in part.name)  # by plain Python alone
+relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@relaxed
+@given(right_hand_sides(QUICK))
+def test_equal_functions_have_equal_fingerprints(case):
+    one, other = case.build(), case.build()
+    assert fingerprint(one["rhs"]).digest == fingerprint(other["rhs"]).digest
+
+
+@relaxed
+@given(right_hand_sides(QUICK))
+def test_whatever_changes_the_slope_changes_the_fingerprint(case):
+    names = case.build()
+    for change in case.changes:
+        taken, before = fingerprint(names["rhs"]), slope(case, names)
+        assert taken.watch.unchanged()
+        assert taken.lasting
+        exec(change, names)
+        if not np.array_equal(slope(case, names), before):
+            assert not taken.watch.unchanged()
+            assert fingerprint(names["rhs"]).digest != taken.digest
+
+
+def assert_engines_agree(case, method=ol.RK4, engine="compiled"):
+    """Before any change and after each, a kernel and plain Python take the same steps."""
+    names = case.build()
+    for change in ("", *case.changes):
+        exec(change, names)
+        problem = case.problem(names)
+        compiled, plain = (ol.solve(problem, method, ol.fixed(0.1), engine=e, throw=False) for e in (engine, "python"))
+        np.testing.assert_allclose(compiled.step_u, plain.step_u, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+@settings(max_examples=1, deadline=None)
+@given(data=st.data())
+def test_a_kernel_follows_every_change(part, data):
+    assert_engines_agree(data.draw(right_hand_sides((part,))))
+
+
+@pytest.mark.slow
+@settings(relaxed, max_examples=20)
+@given(right_hand_sides())
+def test_kernels_of_random_right_hand_sides_are_plain_python(case):
+    assert_engines_agree(case)
+
+
+@pytest.mark.parametrize("part", OBJECTS, ids=lambda part: part.name)
+@settings(max_examples=1, deadline=None)
+@given(data=st.data())
+def test_objects_are_refused(part, data):
+    case = data.draw(right_hand_sides((part,)))
+    with pytest.raises(ol.NotCompilable, match="cannot compile rhs"):
+        ol.solve(case.problem(case.build()), ol.RK4, ol.fixed(0.1), engine="compiled")
+
+
+def test_an_object_that_cannot_be_seen_is_named():
+    class Law:
+        rate = 1.0
+
+    law = Law()
+
+    def decay(t, u, params):
+        return (-law.rate * u[0],)
+
+    with pytest.raises(Unseen, match=r"captured `law`, a Law.*`params`.*test_fingerprint\.py"):
+        fingerprint(decay)
+
+
+def test_what_has_an_address_is_not_kept_for_other_processes():
+    cosine = ctypes.CDLL(None).cos
+
+    def rhs(t, u, params):
+        return (cosine(u[0]),)
+
+    assert not fingerprint(rhs).lasting
+
+
+def test_functions_that_call_each_other_have_a_fingerprint_and_a_kernel():
+    names = {}
+    exec(
+        "def down(x, n):\n    if n == 0:\n        return x\n    return down(0.5 * x, n - 1)\n"
+        "def rhs(t, u, params):\n    return (-down(u[0], 2),)",
+        names,
+    )
+    problem = ol.Problem(names["rhs"], [1.0], (0.0, 1.0))
+    compiled, plain = (ol.solve(problem, ol.RK4, ol.fixed(0.1), engine=e).end_u for e in ("compiled", "python"))
+    np.testing.assert_allclose(compiled, plain, rtol=1e-12)
+
+
+def test_a_compiled_helper_keeps_the_values_it_was_compiled_with_in_every_engine():
+    rate = [1.0]
+    names = {"numba": numba, "RATE": 1.0}
+    exec("@numba.njit\ndef helper(x):\n    return -RATE * x\ndef rhs(t, u, params):\n    return (helper(u[0]),)", names)
+    problem = ol.Problem(names["rhs"], rate, (0.0, 1.0))
+    ends = []
+    for value in (1.0, 2.0):
+        names["RATE"] = value
+        ends += [ol.solve(problem, ol.RK4, ol.fixed(0.1), engine=e).end_u[0] for e in ("compiled", "python")]
+    names["helper"].recompile()
+    ends += [ol.solve(problem, ol.RK4, ol.fixed(0.1), engine=e).end_u[0] for e in ("compiled", "python")]
+    np.testing.assert_allclose(ends, np.exp([-1.0] * 4 + [-2.0] * 2), rtol=1e-4)
+
+
+# As a user meets it
+
+
+def test_an_array_in_a_captured_tuple_is_changed():
+    stiffness = (np.array([1.0]), "spring")
+
+    def spring(t, u, params):
+        x, v = u
+        return v, -stiffness[0][0] * x
+
+    problem, controller = ol.Problem(spring, [1.0, 0.0], (0.0, 100.0)), ol.adaptive(1e-9, 1e-11)
+    for k in (1.0, 4.0):
+        stiffness[0][0] = k
+        exact = pytest.approx(np.cos(k**0.5 * 100.0), abs=1e-5)
+        assert ol.solve(problem, ol.DOPRI5, controller).end_u[0] == exact
+        assert ol.ensemble(problem, ol.DOPRI5, controller, u0=[[1.0, 0.0]]).u[0, 0] == exact
+
+
+FORCE = np.sin(np.arange(1000) * 0.1)  # a table for 0 <= t < 100
+
+
+def driven(t, u, params):
+    x, v = u
+    return v, FORCE[int(t * 10)] - x - 0.1 * v
+
+
+def writing(t, u, params, out):
+    out[0] = -u[0]
+    out[1] = -u[1]
+    i = int(t * 3)
+    out[i] = out[i] * 1.0
+
+
+@pytest.mark.parametrize(
+    ("rhs", "end", "words"),
+    [(driven, 150.0, "index 1000 is out of bounds"), (writing, 30.0, "index 2 is out of bounds")],
+)
+def test_an_index_that_python_refuses_is_refused_by_every_engine(rhs, end, words):
+    problem = ol.Problem(rhs, [0.1, 0.0], (0.0, end))
+    for engine in ("python", "compiled", "auto"):
+        with pytest.raises(IndexError, match=words):
+            ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-6, 1e-9), engine=engine)
+    if rhs is driven:
+        starts = np.column_stack([np.linspace(0.0, 1.0, 40), np.zeros(40)])
+        with pytest.raises(IndexError, match=words):
+            ol.ensemble(problem, ol.DOPRI5, ol.adaptive(1e-6, 1e-9), u0=starts)
+
+
+def halving(t, u, params, out):
+    out[0] = -u[0]
+    u[0] = 0.5 * u[0]
+
+
+def test_a_right_hand_side_cannot_write_to_the_state():
+    problem = ol.Problem(halving, [1.0], (0.0, 1.0))
+    with pytest.raises(ol.NotCompilable, match=r"`u` cannot be written to.*copy"):
+        ol.solve(problem, ol.DOPRI5, ol.adaptive(), engine="compiled")
