@@ -471,7 +471,7 @@ def test_networks_that_hide_what_they_do_are_refused_in_words(x):
     net = stack(Base).eval()
     with pytest.raises(ValueError, match="compiled by TorchScript"):
         nb.trace(torch.jit.trace(net, x), x)
-    with pytest.raises(ValueError, match="is on the meta device"):
+    with pytest.raises(ValueError, match="are on the meta device"):
         nb.trace(stack(Base).to("meta"), x)
     with pytest.raises(ValueError, match="lazy layers"):
         nb.trace(nn.Sequential(nn.LazyLinear(3)), x)

@@ -15,6 +15,7 @@ from tests.netbridge.tracing.random_networks import literal, networks
 def test_the_index_of_a_network_is_the_literal_one(drawn, batch_size):
     net, x = drawn
     wanted = literal(copy.deepcopy(net), x)
+    hypothesis.assume(bool(wanted.isfinite().all()))  # a state may be zero, which is refused in words
     modes = [module.training for module in net.modules()]
     record = nb.trace(net, x, batch_size=batch_size)
     assert record.names == tuple(str(i + 1) for i in range(wanted.shape[1]))
