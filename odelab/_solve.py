@@ -9,7 +9,6 @@ from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import ImplicitMethod, solve_implicit
-from odelab.engines.python import PythonEngine
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
@@ -145,14 +144,23 @@ def with_events(trajectory, watched) -> Trajectory:
 
 
 def driven(drive, engine, problem, method, controller, project, dense, max_steps) -> Trajectory:
-    """`drive(engine, attempts)` with the engine asked for."""
-    if engine == "python":
-        return drive(PythonEngine(problem, method, controller, project), max_steps)
+    """`drive(engine, attempts)` with one engine after the other, until one gets through or spends all attempts."""
     from odelab.engines import choice
 
-    if engine == "compiled":
-        return drive(choice.demanded(problem, method, controller, project, dense), max_steps)
-    return choice.automatic(problem, method, controller, project, dense, max_steps, drive)
+    for make, attempts in choice.choose(engine, problem, method, controller, project, dense, max_steps):
+        try:
+            chosen = make()
+            trajectory = drive(chosen, attempts)
+        except choice.NotCompilable as reason:
+            if engine == "compiled":
+                raise
+            choice.refuse(problem, reason)
+            continue
+        if engine == "auto":
+            choice.note(chosen, trajectory.steps + trajectory.rejected)
+        if trajectory.status != "max_steps" or attempts >= max_steps:
+            break
+    return trajectory
 
 
 def check_arguments(problem, method, controller, engine, max_steps):

@@ -1,70 +1,91 @@
-"""Which engine runs a problem: plain Python for a start, a kernel as soon as there is enough to do.
+"""Which engine runs a problem: plain Python for a start, compiled code as soon as there is enough to do.
 
-Compiling takes a second, loading a third of one, and a short run in plain Python a few hundredths. So `engine="auto"`
-begins plainly, and turns to a kernel when the runs of a right-hand side with a method and law have come to WORK
-together; the run that gets there starts anew, so that one run is one engine's. What is on disk does not matter to the
-choice: the same script takes the same steps today and tomorrow.
+A kernel takes 0.3 s to load and one to several seconds to compile; a short run takes 0.05 s in plain Python.
+`engine="auto"` therefore runs plainly until some work has been spent on a right-hand side with this method and law in
+this process, and then switches. A run that crosses the limit half-way is started anew in the kernel, so that no
+trajectory mixes two roundings. The choice ignores what is on disk on purpose: a script takes the same steps whether or
+not a kernel is kept there.
 """
 
+import functools
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine, NotCompilable
 from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine, engine_request
 from odelab.engines.numba.request import Request, unsuited
-from odelab.engines.numba.stabilised_engine import StabilisedEngine
 from odelab.engines.python import PythonEngine
-from odelab.methods.tableau import Method
 
-WORK = 16_000  # attempts times components (32 at least): about 0.05 s of plain Python
+# Attempts times components (32 at least) in plain Python before code is compiled: about 0.05 s of it, where a kernel
+# takes a second or two to compile; about 1.5 s for the generic kernel, which takes five to ten.
+WORK, GENERIC_WORK = 16_000, 1_000_000
 
 done: weakref.WeakKeyDictionary[Callable, dict[tuple, int]] = weakref.WeakKeyDictionary()
-warned: weakref.WeakSet[Callable] = weakref.WeakSet()
+refused: weakref.WeakSet[Callable] = weakref.WeakSet()
 
 
-def automatic(problem, method, controller, project, dense, max_steps: int, run: Callable):
-    """`run(engine, max_steps)` with the engine that fits the work."""
-    if unsuited(problem, method, controller, project) is not None:
-        return run(PythonEngine(problem, method, controller, project), max_steps)
-    request = engine_request(problem, method, controller)
+def choose(
+    name: str, problem, method, controller, project, dense, max_steps
+) -> Iterator[tuple[Callable[[], Engine], int]]:
+    """The engines to try in turn: what makes each, and the attempts it may make.
+
+    The first run that does not end by spending fewer attempts than `max_steps` is the answer. An engine that turns out
+    not to be compilable raises `NotCompilable`, when it is made or on its way: with `name` "auto" the next one takes
+    its place.
+    """
+    plain = functools.partial(PythonEngine, problem, method, controller, project)
+    compiled = functools.partial(compiled_engine, problem, method, controller, project, dense)
+    if name == "compiled":
+        yield compiled, max_steps
+        return
+    if name == "python" or stays_plain(problem, method, controller, project):
+        yield plain, max_steps
+        return
+    request = engine_request(problem, method, controller, project)
     if load.at_hand(request) is None:
-        left = allowance(request, problem.size)
+        left = min(allowance(request, problem.size), max_steps)
         if left > 0:
-            trajectory = run(PythonEngine(problem, method, controller), min(left, max_steps))
-            note(request, trajectory.steps + trajectory.rejected)
-            if trajectory.status != "max_steps" or left >= max_steps:
-                return trajectory
-    return run(kernel_or_plain(problem, method, controller, request, dense), max_steps)
+            yield plain, left
+    yield compiled, max_steps
+    yield plain, max_steps
 
 
-def demanded(problem, method, controller, project, dense):
-    """The engine of `engine="compiled"`: a kernel, or the generic compiled engine for what kernels do not know."""
-    if unsuited(problem, method, controller, project) is not None:
-        return CompiledEngine(problem, method, controller, project)
-    return engine_for(method)(problem, method, controller, dense=dense)
+def stays_plain(problem, method, controller, project) -> bool:
+    return unsuited(problem, method, controller, project) is not None or problem.rhs in refused
 
 
-def engine_for(method) -> Callable:
-    return KernelEngine if isinstance(method, Method) else StabilisedEngine
+def compiled_engine(problem, method, controller, project, dense) -> Engine:
+    """The engine of the layout that suits a run; raises `NotCompilable` where there is none."""
+    if not hasattr(problem.rhs, "__code__"):
+        raise NotCompilable(
+            f"`engine='compiled'` cannot compile {problem.rhs!r}: kernels need a plain function as `rhs`, defined with "
+            "def or lambda."
+        )
+    request = engine_request(problem, method, controller, project)
+    engine = KernelEngine if request.layout in ("single", "large") else CompiledEngine
+    return engine(problem, method, controller, request, dense, project)
 
 
-def kernel_or_plain(problem, method, controller, request, dense):
-    try:
-        return engine_for(method)(problem, method, controller, request, dense)
-    except NotCompilable as reason:
-        if problem.rhs not in warned:
-            warned.add(problem.rhs)
-            warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=6)
-        return PythonEngine(problem, method, controller)
+def refuse(problem, reason):
+    """Say once that a right-hand side cannot be compiled, and try no more."""
+    if problem.rhs not in refused:
+        refused.add(problem.rhs)
+        warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=5)
 
 
 def allowance(request: Request, size: int) -> int:
     """How many attempts may still be made in plain Python."""
-    return WORK // max(size, 32) - done.get(request.rhs, {}).get(load.key(request), 0)
+    work = GENERIC_WORK if request.layout == "generic" else WORK
+    return work // max(size, 32) - done.get(request.rhs, {}).get(load.key(request), 0)
 
 
-def note(request: Request, attempts: int):
-    counts = done.setdefault(request.rhs, {})
-    counts[load.key(request)] = counts.get(load.key(request), 0) + attempts
+def note(engine: Engine, attempts: int):
+    """Count the attempts a plain run has made."""
+    run = (engine.problem, engine.method, engine.controller, engine.project)
+    if engine.name == "python" and not stays_plain(*run):
+        request = engine_request(*run)
+        counts = done.setdefault(request.rhs, {})
+        counts[load.key(request)] = counts.get(load.key(request), 0) + attempts

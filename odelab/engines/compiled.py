@@ -1,77 +1,103 @@
-"""The generic compiled engine: any controller and method, the core handed to numba as it is."""
+"""The compiled engine: `odelab.core.integrate` and all it needs as machine code, a chunk of attempts at a time.
 
-import functools
-from collections.abc import Callable
+Any form of right-hand side, every law, stabilised methods, projections: `odelab.engines.numba.stabilised` writes the
+kernel. What kernels with a loop of their own know runs faster in `odelab.engines.numba.kernel_engine`.
+"""
+
+import warnings
 
 import numpy as np
 
-from odelab import core
-from odelab.control import feedback as control
 from odelab.core import State
 from odelab.engines import Status
-from odelab.engines.numba.jit import OPTIONS, jit
-from odelab.engines.python import Chunk, begin, checked_rhs
-from odelab.methods.tableau import Method
-from odelab.problem import ARRAY, IN_PLACE
+from odelab.engines.python import Record, RightHandSideError, begin, checked_rhs
+from odelab.stiffness.h_rho import twin_stages
+
+AT_ONCE = 1 << 20  # attempts times components in one call, which Ctrl-C waits for
 
 
 class NotCompilable(TypeError):
     """numba cannot compile something it was handed; the message says what, where and why."""
 
 
-class ShapeError(ValueError):
-    """Raised in compiled code, which names no numbers."""
-
-
 class CompiledEngine:
-    """One compilation per right-hand side, method and controller, kept for the life of the process."""
+    """Runs a problem by the one source, compiled.
+
+    request     what kernel is wanted (`odelab.engines.numba.request.Request`)
+    dense       whether the states of all steps are kept; otherwise the engine takes one step at a time while there is
+                a time `until` before the end, at which the state is asked for
+    """
 
     name = "compiled"
 
-    def __init__(self, problem, method, controller, project=None):
-        self.problem, self.method, self.controller, self.project = problem, method, controller, project
-        self.advance_compiled = compiled_advance(
-            problem.rhs,
-            problem.form,
-            problem.size,
-            controller.propose,
-            controller.judge,
-            project,
-            controller.needs_error,
-            method.step,
-            method.steer if isinstance(method, Method) else method.compiles_as.steer,
-        )
-        self.controller = method.steered(controller, checked_rhs(problem))
+    def __init__(self, problem, method, controller, request=None, dense=True, project=None):
+        from odelab.engines.numba.kernel_engine import engine_request
+        from odelab.engines.numba.load import kernel
+
+        self.problem, self.method, self.project, self.dense = problem, method, project, dense
+        self.request = request or engine_request(problem, method, controller, project)
+        self.compiled = kernel(self.request).functions["advance"]
+        self.rhs = checked_rhs(problem)
+        self.controller = method.steered(controller, self.rhs)
         self.params = compiled_params(problem.params)
+        self.until = problem.t_span[1]
+        self.has_h_rho = twin_stages(method) is not None
 
     def begin(self) -> tuple[State, int]:
-        return begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
+        from odelab.engines.numba.rows import LargeRows
 
-    def advance(self, state: State, attempts: int) -> Chunk:
-        from numba.core.errors import NumbaError
+        state, evaluations = begin(self.problem, self.method, self.controller, self.rhs)
+        self.rows = LargeRows(state.t, self.problem.t_span[1], state.u, self.dense)
+        if hasattr(state.memory, "steering"):  # its parameters are what the kernel gets
+            steering = state.memory.steering._replace(params=self.params)
+            state = state._replace(memory=state.memory._replace(steering=steering))
+        return state, evaluations
 
-        size = self.problem.size
-        t, h, error = np.empty(attempts), np.empty(attempts), np.full(attempts, np.nan)
-        u, slope = np.empty((attempts, size)), np.empty((attempts, size))
-        count = np.zeros(1, dtype=np.int64)
-        carry = (count, t, h, u, slope, error)
+    def advance(self, state: State, attempts: int):
+        """Go on from `state`, for at most as many attempts as there is room for."""
+        from numba.core.errors import NumbaError, NumbaWarning
+
+        from odelab.engines.numba.kernel_engine import KernelChunk
+        from odelab.engines.numba.rows import TIME
+
+        rows, t1 = self.rows, self.problem.t_span[1]
+        most = 1 if not self.dense and self.until != t1 else max(1, AT_ONCE // len(state.u))
+        first = rows.steps
+        counts = np.array([first])
+        attempts = min(attempts, rows.room(state.t), most)
+        rejected, evaluations, word = 0, 0, ""
         try:
-            status, state, rejected, evaluations = self.advance_compiled(
-                self.params, carry, state, self.problem.t_span[1], attempts
-            )
-            word, k = "", int(count[0])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NumbaWarning)  # a slow product of matrices is no fault of the run
+                status, state, _, rejected, evaluations = self.compiled(
+                    counts, *rows.arrays(), self.params, state, t1, attempts
+                )
         except NumbaError as reason:
-            raise NotCompilable(explained(self.problem.rhs, reason)) from None
-        except (KeyboardInterrupt, SystemError, ShapeError) as stop:
+            raise NotCompilable(self.refusal(reason)) from reason
+        except (KeyboardInterrupt, SystemError, RightHandSideError) as stop:
             if isinstance(stop, SystemError) and not interrupted(stop):
                 raise
-            status = Status.WRONG_SHAPE if isinstance(stop, ShapeError) else Status.INTERRUPTED
-            k = int(count[0])
-            if k:
-                state = State(float(t[k - 1] + h[k - 1]), u[k - 1], slope[k - 1], False, state.memory)
-            word = f"{stop}, soon after t = {state.t:g}"
-            rejected, evaluations = 0, (self.method.stages - 1) * k  # of the accepted steps at least
-        return Chunk(status, state, t[:k], h[:k], u[:k], slope[:k], error[:k], rejected, evaluations, word)
+            status, last = Status.INTERRUPTED, int(counts[0])
+            if last > first:
+                u = np.array(rows.states(last, last + 1)[0])
+                evaluations = (self.method.stages - 1) * (last - first)  # at least
+                state = State(float(rows.array[last, TIME]), u, np.full_like(u, np.nan), False, state.memory)
+            if isinstance(stop, RightHandSideError):
+                status, word = Status.WRONG_SHAPE, f"{stop}, soon after t = {state.t:g}"
+        rows.steps = int(counts[0])
+        rows.array[rows.steps, TIME] = state.t
+        return KernelChunk(status, state, rows, first, rows.steps, rejected, evaluations, word)
+
+    def refusal(self, reason) -> str:
+        """Which function numba cannot compile, and why."""
+        from odelab.engines.numba.load import blame
+        from odelab.engines.numba.request import numbers
+
+        known = numbers(self.problem.params) is not None
+        return blame(self.request, reason) if known else explained(self.problem.rhs, reason)
+
+    def record(self) -> Record:
+        return self.rows.record(self.has_h_rho)
 
 
 def interrupted(error: BaseException | None) -> bool:
@@ -79,92 +105,6 @@ def interrupted(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__
     return error is not None
-
-
-@functools.lru_cache(maxsize=128)
-def compiled_advance(rhs, form, size, propose, judge, project, adaptive, step, steer) -> Callable:
-    """`core.integrate` with everything it needs compiled into it."""
-    from numba import njit
-
-    done: dict = {}
-    slope_of = stacked(jit(rhs, done), form, size)
-    if steer is not None:
-        propose, judge = steer(propose, judge, slope_of)
-    step, integrate = jit(step, done), jit(core.integrate, done)
-    propose, judge, project = (jit(f, done) for f in (propose, judge, project or core.unprojected))
-    error_of = control.error_of_step if adaptive else control.no_error
-    record = jit(row_filler(jit(error_of_steered(jit(error_of)) if steer is not None else error_of)), done)
-
-    @njit(**OPTIONS)
-    def advance(params, carry, state, t1, attempts):
-        status, state, carry, rejected, evaluations = integrate(
-            step, slope_of, params, propose, judge, project, record, carry, state, t1, attempts
-        )
-        return status, state, rejected, evaluations
-
-    return advance
-
-
-def stacked(rhs, form, size):
-    """A compiled right-hand side in array form, from any form; components unpack a tuple of numbers."""
-    from numba import njit
-
-    if form == ARRAY:
-
-        @njit(**OPTIONS)
-        def checked(t, u, params):
-            slope = rhs(t, u, params)
-            if slope.shape != u.shape:
-                raise ShapeError("the right-hand side returned another number of slopes than the state has components")
-            return slope
-
-        return checked
-    if form == IN_PLACE:
-
-        @njit(**OPTIONS)
-        def filled(t, u, params):
-            out = np.full_like(u, np.nan)
-            rhs(t, u, params, out)
-            return out
-
-        return filled
-    components = "".join(f"u[{i}], " for i in range(size))
-    targets = "".join(f"out[{i}], " for i in range(size))
-    source = f"""
-def component(t, u, params):
-    out = np.empty({size})
-    {targets} = rhs(t, ({components}), params)
-    return out
-"""
-    namespace = {"np": np, "rhs": rhs}
-    exec(source, namespace)
-    return njit(**OPTIONS)(namespace["component"])
-
-
-def row_filler(error_of):
-    """A `record` for `core.integrate` that writes what is known of a step into arrays."""
-
-    def fill_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
-        count, times, sizes, states, slope_rows, error = carry
-        i = count[0]
-        times[i] = t
-        sizes[i] = dt
-        states[i] = u_new
-        slope_rows[i] = mean_slope
-        error[i] = error_of(memory)
-        count[0] = i + 1
-        return carry
-
-    return fill_row
-
-
-def error_of_steered(error_of):
-    """`error_of` for the memory of a stabilised method."""
-
-    def error(memory):
-        return error_of(memory.control)
-
-    return error
 
 
 def compiled_params(params):

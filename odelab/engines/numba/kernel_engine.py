@@ -16,9 +16,10 @@ from odelab.problem import IN_PLACE
 from odelab.stiffness.h_rho import twin_stages
 
 
-def engine_request(problem, method, controller) -> Request:
+def engine_request(problem, method, controller, project=None) -> Request:
     """The kernel a single run needs."""
-    return request_for(layout_for(problem, method), problem, method, controller)
+    layout = layout_for(problem, method, controller, project)
+    return request_for(layout, problem, method, controller, project)
 
 
 class KernelEngine:
@@ -30,7 +31,7 @@ class KernelEngine:
     name = "compiled"
     project = None
 
-    def __init__(self, problem, method, controller, request=None, dense=True):
+    def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
         self.large = problem.form == IN_PLACE
         self.compiled = kernel(request or engine_request(problem, method, controller)).functions["advance"]
@@ -88,9 +89,9 @@ class KernelChunk:
     asks."""
 
     slope = None
-    word = ""
 
-    def __init__(self, status, state, rows, first, last, rejected, evaluations):
+    def __init__(self, status, state, rows, first, last, rejected, evaluations, word=""):
+        self.word = word
         self.status, self.state, self.rejected, self.evaluations = status, state, rejected, evaluations
         self.rows, self.first, self.last = rows, first, last
 

@@ -125,6 +125,8 @@ def blame(request: Request, reason) -> str:
     """numba's complaint about the function of the user's that it cannot compile, with the line in their own file."""
     functions = functions_of(request)
     for name, function in compiled_functions(functions, request.form, inline=False).items():
+        if name not in ("rhs", "spectral_radius_of"):  # the others take other arguments
+            continue
         try:
             function.compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
         except Exception as plainer:
@@ -141,5 +143,5 @@ def signature(request: Request, fills: bool) -> tuple:
     from numba import types
 
     array, number = types.float64[::1], types.float64
-    u = array if request.form == IN_PLACE else types.UniTuple(number, request.n)
+    u = array if request.form != COMPONENT else types.UniTuple(number, request.n)
     return (number, u, types.UniTuple(number, request.parameters), *([array] if fills else []))

@@ -74,7 +74,7 @@ def module_for(request: Request) -> Module:
 def text_for(request: Request) -> str:
     """The source of a kernel, which calls the right-hand side by the name `rhs`."""
     definitions, lines = layout(request)
-    if request.layout != "stabilised":
+    if request.layout not in stabilised.LAYOUTS:
         definitions = [proposal(request), *definitions]
     parts = [
         f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
@@ -87,9 +87,8 @@ def text_for(request: Request) -> str:
 
 
 def functions_of(request: Request) -> dict[str, Callable]:
-    """What a kernel takes of the user's own: the right-hand side, and a spectral radius where it is a function."""
-    radius = getattr(request.method, "spectral_radius", None)
-    return {"rhs": request.rhs, **({"spectral_radius_of": radius} if callable(radius) else {})}
+    """The user's functions that the module needs, by the names it has for them."""
+    return request.functions
 
 
 def proposal(request: Request) -> str:
@@ -102,7 +101,7 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
     if request.layout == "lanes":
         definitions, function = lanes.lanes(request)
         return ["from odelab.engines.numba.atomic import fetch_add", lanes.CODES, *definitions], function
-    if request.layout == "stabilised":
+    if request.layout in stabilised.LAYOUTS:
         return stabilised.advance(request)
     written_as = large if request.layout == "large" else single
     definitions, function = written_as.adaptive(request) if request.law else written_as.fixed(request)
@@ -112,8 +111,8 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
 def decorator(request: Request, definition: str) -> str:
     """The eager signature, from the names of the arguments."""
     types = LANES_TYPES if request.layout == "lanes" else SINGLE_TYPES
-    if request.layout == "stabilised":
-        types = {**types, **stabilised.types(request)}
+    if request.layout in stabilised.LAYOUTS:  # compiled when it is called: the state has many types
+        return "@njit(cache=CACHE, **OPTIONS)"
     names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
     return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"
 

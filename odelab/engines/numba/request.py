@@ -18,7 +18,7 @@ UNROLLED = 32  # components at most: beyond, source and compile time grow out of
 class Request(NamedTuple):
     """Everything the text of a kernel depends on; two runs with equal requests share one kernel."""
 
-    layout: str  # "single", "lanes", "large" or "stabilised"
+    layout: str  # "single", "lanes", "large", "stabilised" or "generic"
     rhs: Callable
     form: str
     n: int  # 0 where the layout serves any size
@@ -29,6 +29,18 @@ class Request(NamedTuple):
     limited: bool = False  # lanes: a largest step
     points: bool = False  # lanes: states at shared times
     maxima: bool = False  # lanes: running maxima of SAI and h rho
+    project: Callable | None = None  # the user's projection of states
+    own: tuple[Callable, Callable] | None = None  # propose and judge of a controller that is none of odelab's
+    judged: bool = False  # does the controller estimate errors?
+
+    @property
+    def functions(self) -> dict[str, Callable]:
+        """The user's functions by the names that the text of a kernel has for them."""
+        radius = getattr(self.method, "spectral_radius", None)
+        named = {"rhs": self.rhs, "spectral_radius_of": radius, "project": self.project}
+        if self.own is not None:
+            named |= {"own_propose": self.own[0], "own_judge": self.own[1]}
+        return {name: function for name, function in named.items() if callable(function)}
 
     @property
     def about(self) -> str:
@@ -39,28 +51,15 @@ class Request(NamedTuple):
 
 
 def unsuited(problem: Problem, method, controller: Controller, project=None) -> str | None:
-    """Why no kernel can be written for a run; None where one can."""
-    stabilised = isinstance(method, StabilisedMethod)
-    if not (isinstance(method, Method) or stabilised):
-        return f"kernels are for Runge-Kutta methods, not {method.name}"
-    if stabilised and problem.form != IN_PLACE:
-        return f"kernels of systems in {problem.form} form are for Runge-Kutta methods, not {method.name}"
-    if stabilised and callable(method.spectral_radius) and not hasattr(method.spectral_radius, "__code__"):
-        return "kernels need a plain function as `spectral_radius`"
-    if project is not None:
-        return "kernels take no `project`"
+    """Why a run cannot be compiled at all; None where it can."""
+    if not isinstance(method, Method | StabilisedMethod):
+        return f"kernels are for explicit methods, not {method.name}"
+    radius = getattr(method, "spectral_radius", None)
+    for name, function in (("rhs", problem.rhs), ("project", project), ("spectral_radius", radius)):
+        if (name == "rhs" or callable(function)) and not hasattr(function, "__code__"):
+            return f"kernels need a plain function as `{name}`"
     if controller.law is None and controller.h is None:
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
-    if controller.law is not None and not (stabilised or laws.supported(controller.law)):
-        return f"kernels know the laws i, pi42, pi33 and pi34, not {controller.law.name}"
-    if not hasattr(problem.rhs, "__code__"):
-        return "kernels need a plain function as `rhs`"
-    if problem.form == COMPONENT and problem.size > UNROLLED:
-        return f"kernels unroll at most {UNROLLED} components, got {problem.size}"
-    if problem.form not in (COMPONENT, IN_PLACE):
-        return f"kernels need component form or in-place form, not {problem.form} form"
-    if numbers(problem.params) is None:
-        return "kernels need numbers as `params`"
     return None
 
 
@@ -68,7 +67,18 @@ def lanes_unsuited(problem: Problem, method, controller: Controller) -> str | No
     """Why an ensemble cannot run in lanes."""
     if problem.form != COMPONENT:
         return f"lanes need component form, not {problem.form} form"
-    return unsuited(problem, method, controller)
+    if not isinstance(method, Method):
+        return f"lanes are for Runge-Kutta methods, not {method.name}"
+    reason = unsuited(problem, method, controller)
+    if reason is not None:
+        return reason
+    if problem.size > UNROLLED:
+        return f"lanes unroll at most {UNROLLED} components, got {problem.size}"
+    if controller.law is not None and not laws.supported(controller.law):
+        return f"lanes know the laws i, pi42, pi33 and pi34, not {controller.law.name}"
+    if numbers(problem.params) is None:
+        return "lanes need numbers as `params`"
+    return None
 
 
 def numbers(params) -> np.ndarray | None:
@@ -82,23 +92,33 @@ def numbers(params) -> np.ndarray | None:
     return found if found.ndim == 1 else None
 
 
-def layout_for(problem: Problem, method) -> str:
-    """The layout a single run takes."""
+def layout_for(problem: Problem, method, controller: Controller, project=None) -> str:
+    """The layout a single run takes: a loop of its own where there is one, else the one source's."""
     if isinstance(method, StabilisedMethod):
         return "stabilised"
-    return "large" if problem.form == IN_PLACE else "single"
+    known = laws.supported(controller.law) if controller.law is not None else controller.h is not None
+    if known and project is None and numbers(problem.params) is not None:
+        if problem.form == IN_PLACE:
+            return "large"
+        if problem.form == COMPONENT and problem.size <= UNROLLED:
+            return "single"
+    return "generic"
 
 
-def request_for(layout: str, problem: Problem, method, controller: Controller, **options) -> Request:
+def request_for(layout: str, problem: Problem, method, controller: Controller, project=None, **options) -> Request:
+    own = controller.law is None and controller.h is None
     return Request(
         layout,
         problem.rhs,
         problem.form,
-        0 if layout in ("large", "stabilised") else problem.size,
-        len(problem.params),
+        0 if problem.form != COMPONENT else problem.size,
+        len(problem.params) if hasattr(problem.params, "__len__") else 1,
         method if isinstance(method, Method) else method.compiles_as,
         controller.law,
         bool(np.ndim(controller.atol)),
         limited=layout == "lanes" and bool(np.isfinite(controller.max_step)),
+        project=project,
+        own=(controller.propose, controller.judge) if own else None,
+        judged=controller.needs_error,
         **options,
     )

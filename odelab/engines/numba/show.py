@@ -11,7 +11,7 @@ from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
 
-LAYOUTS = ("single", "lanes", "large", "stabilised")
+LAYOUTS = ("single", "lanes", "large", "stabilised", "generic")
 
 
 def show_kernel(
@@ -35,7 +35,7 @@ def show_kernel(
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, "compiled", 1)
-    single = layout_for(problem, method)
+    single = layout_for(problem, method, controller)
     chosen = single if layout is None else layout
     if chosen not in LAYOUTS:
         raise ValueError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")

@@ -1,91 +1,119 @@
-"""The layout of a stabilised method: the one source's step, loop and control compiled around the right-hand side.
+"""The layout that serves everything: the one source's loop, step and control compiled around the right-hand side.
 
-Nothing is spelled anew here. A step has a hundred stages and more, so what counts is the pass over the state in each of
-them: `odelab.engines.numba.sink` makes it one loop with the right-hand side's own.
+Nothing is spelled anew here: `odelab.core.integrate` is compiled with `odelab.core.rk_step` or the Chebyshev step, with
+the controller's own propose and judge, and with a recorder of steps. A Chebyshev step has a hundred stages and more, so
+what counts there is the pass over the state in each of them: `odelab.engines.numba.sink` makes it one loop with the
+right-hand side's own.
 """
 
 import math
 
+from odelab.engines.numba.expressions import arguments
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
+from odelab.problem import ARRAY, IN_PLACE
+from odelab.stiffness.h_rho import APART, twin_stages
 
-ARGUMENTS = ("counts", "record", "states", "params", "state", "t1", "attempts")
+LAYOUTS = ("stabilised", "generic")
 IMPORTS = """
 from odelab import core
 from odelab.control import controllers
-from odelab.methods import chebyshev, spectral_radius as radius, stabilised
 from odelab.engines.numba import sink as blending
 from odelab.engines.numba.jit import jit
-from odelab.engines.numba.stabilised import row_keeper
+from odelab.engines.numba.stabilised import error_of_steered, no_h_rho, row_keeper, twin_h_rho
+from odelab.engines.python import RightHandSideError
+from odelab.methods import chebyshev, spectral_radius as radius, stabilised
 
 INLINED = {**EXACT, "forceinline": True}  # a function that is really handed on has an address, and is not cached
 """.strip()
 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `advance`; a spectral radius that is the user's function is `spectral_radius_of`."""
+    """(definitions, lines) of `advance`; the user's own functions have the names of `Request.functions`."""
+    project = "project" if request.project else "jit(core.unprojected)"
+    parts = [
+        f"steps = {control(request)}",
+        *step_lines(request),
+        "propose, judge = (jit(half, options=INLINED) for half in steps)",
+        f"after = {project}",
+        "integrate = jit(core.integrate, options=INLINED)",
+    ]
+    body = [
+        "    carry = (counts, record, states)",
+        "    return integrate(",
+        "        step, slope_of, params, propose, judge, after, record_row, carry, state, t1, attempts",
+        "    )",
+    ]
+    names = "counts, record, states, params, state, t1, attempts"
+    return [IMPORTS, "\n".join(slope_lines(request)), "\n".join(parts)], [f"def advance({names}):", *body]
+
+
+def slope_lines(request: Request) -> list[str]:
+    """The right-hand side as a function that returns an array of its own."""
+    lines = ["@njit(**OPTIONS)", "def slope_of(t, u, params):"]
+    if request.form == ARRAY:
+        word = "the right-hand side returned another number of slopes than the state has components"
+        return [
+            *lines,
+            "    out = np.asarray(rhs(t, u, params))",
+            "    if out.shape != u.shape:",
+            f'        raise RightHandSideError("{word}")',
+            "    return out.astype(np.float64)",  # a copy: the right-hand side may reuse its answer
+        ]
+    if request.form == IN_PLACE:
+        return [
+            *lines,
+            "    out = blending.beside_lines(u.size)",
+            "    out[:] = math.nan  # a component that is never set then ends the run as not finite",
+            "    rhs(t, u, params, out)",
+            "    return out",
+        ]
+    return [
+        *lines,
+        f"    out = np.empty({request.n})",
+        f"    {arguments(f'out[{i}]' for i in range(request.n))} = "
+        f"rhs(t, ({arguments(f'u[{i}]' for i in range(request.n))}), params)",
+        "    return out",
+    ]
+
+
+def step_lines(request: Request) -> list[str]:
+    """The step, and the recorder that knows what its memory and slopes tell."""
+    error_of = f"jit(control.{'error_of_step' if request.judged else 'no_error'})"
+    if not hasattr(request.method, "spectral_radius"):
+        tableau, twins = request.method.tableau, twin_stages(request.method)
+        h_rho = "no_h_rho"
+        if twins is not None:
+            first, last = twins
+            h_rho = f"twin_h_rho(jit(core.combine), {first}, {last}, TABLEAU.a[{first}], TABLEAU.a[{last}])"
+        return [
+            f"TABLEAU = core.{tableau!r}",
+            "step = jit(core.rk_step_of(core.combine, TABLEAU), options=INLINED)",
+            f"record_row = jit(row_keeper({error_of}, jit({h_rho})))",
+        ]
     given = request.method.spectral_radius
     method = "stabilised.RKC2"
     if given is not None:
         method = f"stabilised.rkc2({'spectral_radius_of' if callable(given) else 0.0})"
-    definitions = [
-        IMPORTS,
-        "\n".join(
-            (
-                "@njit(**OPTIONS)",
-                "def slope_of(t, u, params):",
-                "    out = blending.beside_lines(u.size)",
-                "    out[:] = math.nan  # what is not filled is seen",
-                "    rhs(t, u, params, out)",
-                "    return out",
-            )
-        ),
-        "\n".join(
-            (
-                f"steps = {control(request)}",
-                f"propose, judge = (jit(half, options=INLINED) for half in {method}.steer(*steps, slope_of))",
-                "next_state = blending.fused(rhs)",
-                "made_of = (chebyshev.chebyshev, chebyshev.first_states, next_state)",
-                "step = jit(chebyshev.chebyshev_step(*made_of), options=INLINED)",
-                "integrate = jit(core.integrate, options=INLINED)",
-                "project = jit(core.unprojected)",
-                f"record_row = jit(row_keeper(jit(control.{'error_of_step' if request.law else 'no_error'})))",
-            )
-        ),
+    next_state = "blending.fused(rhs)" if request.form == IN_PLACE else "chebyshev.next_state"
+    return [
+        f"steps = {method}.steer(*steps, slope_of)",
+        f"made_of = (chebyshev.chebyshev, chebyshev.first_states, {next_state})",
+        "step = jit(chebyshev.chebyshev_step(*made_of), options=INLINED)",
+        f"record_row = jit(row_keeper(jit(error_of_steered({error_of})), jit(no_h_rho)))",
     ]
-    body = [
-        "carry = (counts, record, states)",
-        "return integrate(",
-        "    step, slope_of, params, propose, judge, project, record_row, carry, state, t1, attempts",
-        ")",
-    ]
-    return definitions, [f"def advance({', '.join(ARGUMENTS)}):", *(f"    {line}" for line in body)]
 
 
 def control(request: Request) -> str:
     """The two halves of the controller."""
+    if request.own is not None:
+        return "own_propose, own_judge"
     if request.law is None:
         return "control.propose_counted, control.accept_finite"
     return f"control.propose_next, controllers.error_judge({request.law.smooth})"
 
 
-def types(request: Request) -> dict[str, str]:
-    """The numba types of the arguments that only this layout has."""
-    number, numbers = "types.float64", "types.float64[::1]"
-    params = f"types.BaseTuple.from_types(({f'{number}, ' * request.parameters}))"
-    steering = f"types.NamedTuple(({params}, {number}, {numbers}, {', '.join([number] * 4)}), radius.Steering)"
-    memory = f"types.NamedUniTuple({number}, 3, control.Counted)"
-    if request.law is not None:
-        settings = f"types.NamedUniTuple({number}, 10, control.Settings)"
-        if request.vector_tolerance:
-            settings = f"types.NamedTuple(({number}, {numbers}, {', '.join([number] * 8)}), control.Settings)"
-        memory = f"types.NamedTuple(({settings}, types.NamedUniTuple({number}, 7, control.History)), control.Memory)"
-    memory = f"types.NamedTuple(({memory}, {steering}), radius.Steered)"
-    state = f"types.NamedTuple(({number}, {numbers}, {numbers}, types.boolean, {memory}), core.State)"
-    return {"params": params, "state": state, "t1": number}
-
-
-def row_keeper(error_of):
+def row_keeper(error_of, h_rho_of):
     """A `record` for `core.integrate`: carry = (counts, record, states), and counts[0] the steps so far."""
 
     def keep_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
@@ -98,11 +126,43 @@ def row_keeper(error_of):
         record[step - 1, TIME] = t
         record[step, TIME] = t + dt
         record[step, SIZE] = dt
-        record[step, ERROR] = error_of(memory.control)
+        record[step, ERROR] = error_of(memory)
         record[step, SAI] = math.sqrt(moved / size)
-        record[step, RHO] = math.nan
+        record[step, RHO] = h_rho_of(u, dt, slopes)
         states[step % len(states)] = u_new
         counts[0] = step
         return carry
 
     return keep_row
+
+
+def error_of_steered(error_of):
+    """`error_of` for the memory of a stabilised method."""
+
+    def error(memory):
+        return error_of(memory.control)
+
+    return error
+
+
+def no_h_rho(u, dt, slopes):
+    """For methods without stages that tell it."""
+    return math.nan
+
+
+def twin_h_rho(combine, first, last, weights_first, weights_last):
+    """h rho from two stages at the same time, as `odelab.stiffness.h_rho.from_stages` finds it for many steps."""
+
+    def h_rho(u, dt, slopes):
+        one = u + dt * combine(weights_first, slopes, first)
+        other = u + dt * combine(weights_last, slopes, last)
+        stiff, apart, size = 0.0, 0.0, 0.0
+        for i in range(u.size):
+            stiff += (slopes[last][i] - slopes[first][i]) * (slopes[last][i] - slopes[first][i])
+            apart += (other[i] - one[i]) * (other[i] - one[i])
+            size += u[i] * u[i]
+        if apart > APART * APART * size:
+            return abs(dt) * math.sqrt(stiff / apart)
+        return math.nan
+
+    return h_rho

@@ -292,7 +292,7 @@ def test_a_kernel_that_fails_by_itself_is_not_blamed_on_the_right_hand_side(monk
 def test_what_numba_cannot_compile_runs_plainly_with_one_warning(monkeypatch):
     monkeypatch.setattr(choice, "WORK", 0)
     problem = ol.Problem(unknown_to_numba, [1.0], (0.0, 1.0))
-    choice.warned.discard(unknown_to_numba)
+    choice.refused.discard(unknown_to_numba)
     with pytest.warns(RuntimeWarning, match="plain Python") as caught:
         first = ol.solve(problem, ol.DOPRI5, ol.adaptive())
     assert len(caught) == 1
@@ -323,22 +323,41 @@ def test_a_long_run_is_one_engines_run():
     assert (run.engine, run.steps, run.status) == ("compiled", 1000, "ok")
 
 
+def array_spring(t, u, params):
+    return np.array([[0.0, 1.0], [-1.0, -0.1]]) @ u
+
+
+def test_an_array_form_runs_compiled_once_it_has_worked_for_long():
+    problem = ol.Problem(array_spring, [1.0, 0.0], (0.0, 1.0))
+    short = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-6))
+    long = ol.solve(problem, ol.DOPRI5, ol.fixed(1.0 / 40_000))
+    assert (short.engine, long.engine, long.steps) == ("python", "compiled", 40_000)
+    plain = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-6), engine="python")
+    np.testing.assert_array_equal(short.u, plain.u)
+
+
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("change", "layout"),
     [
-        ({"controller": ol.adaptive(law="h211b")}, "laws i, pi42"),
-        ({"method": ol.RKC2}, "Runge-Kutta"),
-        ({"project": np.abs}, "project"),
-        ({"problem": SYSTEMS["kepler"].replace(params=("name",))}, "numbers"),
-        ({"problem": ol.Problem(lambda t, u, p: np.array([1.0]), [1.0], (0, 1))}, "array form"),
+        ({}, "single"),
+        ({"controller": ol.adaptive(law="h211b")}, "generic"),
+        ({"method": ol.RKC2}, "stabilised"),
+        ({"project": abs}, "generic"),
+        ({"problem": SYSTEMS["kepler"].replace(params=("name",))}, "generic"),
+        ({"problem": ol.Problem(lambda t, u, p: np.array([1.0]), [1.0], (0, 1))}, "generic"),
     ],
 )
-def test_what_kernels_do_not_know_is_said(change, reason):
-    from odelab.engines.numba.request import unsuited
+def test_a_run_takes_the_fastest_layout_that_knows_it(change, layout):
+    from odelab.engines.numba.request import layout_for
 
     asked = {"problem": SYSTEMS["kepler"], "method": ol.DOPRI5, "controller": ol.adaptive(), "project": None}
-    assert unsuited(**asked) is None
-    assert reason in unsuited(**(asked | change))
+    assert layout_for(**(asked | change)) == layout
+
+
+def test_what_cannot_be_compiled_is_said():
+    from odelab.engines.numba.request import unsuited
+
+    assert "`project`" in unsuited(SYSTEMS["kepler"], ol.DOPRI5, ol.adaptive(), np.abs)
 
 
 # The text
