@@ -155,7 +155,8 @@ def predicts_error(within: list, between: dict[str, tuple[float, float]]) -> Fin
         "Section 4",
         verdict,
         f"Euler's error of a block against the exact flow of its branch, over images within {blocks} blocks: the index "
-        f"goes with it in {len(index)}; most often do {listed}. Between blocks: {means}.",
+        f"goes with it in {len(index)}; most often do {listed or 'none, for want of images'}. Between blocks: "
+        f"{means or 'too few blocks'}.",
     )
 
 

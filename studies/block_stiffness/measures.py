@@ -22,7 +22,7 @@ MEASURES = (
 
 
 class Size(NamedTuple):
-    """How much of it: images per label for the spectra of each stage, for slices and for errors."""
+    """Images per label for the spectra of each stage (0 leaves it out), for slices and for errors."""
 
     spectra: tuple[int, ...]  # per stage; the first is the dearest
     slices: int
@@ -33,7 +33,7 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    "smoke": Size((1, 1, 1), 1, 1, 20, 5, 3),
+    "smoke": Size((0, 1, 1), 1, 1, 10, 5, 2),
     "quick": Size((2, 3, 6), 2, 20, 300, 200),
     "full": Size((10, 10, 40), 10, 40, 300, 1000),
     "paper": Size((10, 10, 40, 40), 40, 40, 10**9, 1000),
@@ -63,7 +63,7 @@ def measure(net, name: str, data, size: Size, workers: int, cache, on_progress=N
     """All kinds at all blocks of a network, each at as many images as its cost allows."""
     labels = data.test_labels.numpy()
     asked = [
-        *((part, stage, each) for stage, each in stages(net, size.spectra) for part in ("residual", "block")),
+        *((part, stage, each) for stage, each in stages(net, size.spectra) if each for part in ("residual", "block")),
         ("slices", None, size.slices),
         ("error", None, size.errors),
     ]
