@@ -99,7 +99,7 @@ def ensemble(
                     found = threaded.run(compiled, task, starts, sets, threads, report)
             except IndexError:
                 first = threaded.first_refused(compiled, task, starts, sets)
-                run = problem.replace(u0=starts[first], params=tuple(sets[first].tolist()))
+                run = problem.replace(u0=starts[first], params=() if sets is None else tuple(sets[first].tolist()))
                 solve(run, method, controller, engine="python", max_steps=max_steps, throw=False)
                 raise
             diagnose(found, starts, sets, problem, method, controller)

@@ -34,7 +34,7 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
                 if points is not None:
                     chunk = points.look(chunk, state)
                 parts.append(Part(chunk))
-                status = chunk.status
+                status = Status(chunk.status)
                 if watch is not None and watch.ends(chunk, state, chunk.knots):
                     parts[-1] = Part(chunk, watch.cut(chunk.knots, chunk.u))
                     status = Status.EVENT

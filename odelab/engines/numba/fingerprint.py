@@ -181,11 +181,11 @@ class Walk:
         else:
             self.describe(value, ".".join(names))
 
-    def other(self, value, name: str):
+    def other(self, value: Any, name: str) -> None:
         if isinstance(value, types.ModuleType):
             self.say("module", value.__name__, getattr(value, "__version__", ""))
-        elif isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
-            self.say("ufunc", value.__name__)
+        elif isinstance(value, np.ufunc) and getattr(np, str(value.__name__), None) == value:
+            self.say("ufunc", str(value.__name__))
         elif isinstance(value, type | types.BuiltinFunctionType) and comes_from(value, VERSIONED):
             self.say("known", value.__module__, value.__qualname__)
         elif isinstance(value, enum.Enum):
@@ -193,7 +193,7 @@ class Walk:
             self.describe(value.value, name)
         elif isinstance(value, enum.EnumMeta):
             self.say("enum", value.__qualname__)
-            self.describe({member.name: member.value for member in value}, name)
+            self.describe({key: member.value for key, member in value.__members__.items()}, name)
         elif isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
             self.say("named tuple", value.__qualname__, value._fields)
         elif comes_from(type(value), ("numba",)) and "types" in type(value).__module__:

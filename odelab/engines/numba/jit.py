@@ -94,5 +94,7 @@ def protecting(function, arguments: int):
         return (array.copy(readonly=True) if isinstance(array, types.Array) else array)(array), same
 
     if arguments == 3:
-        return njit(**OPTIONS)(lambda t, u, params: function(t, read_only(u), params))
-    return njit(**OPTIONS)(lambda t, u, params, out: function(t, read_only(u), params, out))
+        return njit(**OPTIONS)(lambda t, u, params: function(t, read_only(u), params))  # type: ignore[call-arg]
+    return njit(**OPTIONS)(
+        lambda t, u, params, out: function(t, read_only(u), params, out)  # type: ignore[call-arg]
+    )

@@ -102,7 +102,7 @@ def loaded(module: Module) -> dict[str, Any]:
     return by_name[module.name]
 
 
-def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) -> dict[str, Callable]:
+def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) -> dict[str, Any]:
     """The user's functions for numba to compile as soon as a kernel calls them, with their indices checked.
 
     inline   a loop over lanes becomes vector code only if the right-hand side is a part of it
