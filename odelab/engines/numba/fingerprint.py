@@ -193,7 +193,8 @@ class Walk:
             self.describe(value.value, name)
         elif isinstance(value, enum.EnumMeta):
             self.say("enum", value.__qualname__)
-            self.describe({key: member.value for key, member in value.__members__.items()}, name)
+            members: dict[str, Any] = dict(value.__members__)
+            self.describe({key: member.value for key, member in members.items()}, name)
         elif isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
             self.say("named tuple", value.__qualname__, value._fields)
         elif comes_from(type(value), ("numba",)) and "types" in type(value).__module__:
