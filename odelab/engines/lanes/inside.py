@@ -23,12 +23,18 @@ def kept(request: Request, tag: str, place: str) -> list[str]:
     return lines
 
 
-def storage(request: Request, width: int) -> list[str]:
-    n = request.n
+def rows_kept(request: Request) -> int:
+    """How many rows `kept` fills: time, size, old state and slopes of the last step."""
+    return 2 + (1 + slopes_kept(request)) * request.n
+
+
+def storage(request: Request, first: int) -> list[str]:
+    """The rows that `kept` fills, from row `first` of the block on."""
+    old = first + 2
+    kept = old + request.n
     return [
-        f"began, taken = np.empty({width}), np.empty({width})",
-        f"old = np.empty(({n}, {width}))",
-        f"kept = np.empty(({slopes_kept(request) * n}, {width}))",
+        f"began, taken = block[{first}], block[{first + 1}]",
+        f"old, kept = block[{old}:{kept}], block[{kept}:{first + rows_kept(request)}]",
         "direction = math.copysign(1.0, t1 - t0)",
     ]
 

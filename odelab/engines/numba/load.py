@@ -1,6 +1,5 @@
 """From a request to a compiled kernel, kept for the life of the process and on disk between processes."""
 
-import functools
 import textwrap
 import weakref
 from collections import OrderedDict
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 from odelab.engines.compiled import NotCompilable, explained
 from odelab.engines.numba import cache
 from odelab.engines.numba.fingerprint import Unseen, Watch
-from odelab.engines.numba.module import LLVM_OPTION, Module, functions_of, module_for
+from odelab.engines.numba.module import Module, functions_of, module_for
 from odelab.engines.numba.request import Request
 from odelab.problem import COMPONENT, IN_PLACE
 
@@ -74,22 +73,8 @@ def compile_kernel(request: Request) -> Kernel:
     return known
 
 
-@functools.cache
-def vectorise_many_rows():
-    """Let LLVM turn a loop over lanes into vector code whatever the number of arrays in it.
-
-    The rows of a lane kernel are arrays of their own, and LLVM gives up above 128 checks that no two of them overlap:
-    DOPRI5 with 8 components needs more. With them HIRES takes 14 ns a step instead of 71. Once per process, as LLVM
-    asks; the new limit keeps the checks of the largest systems from outgrowing the loop.
-    """
-    import llvmlite.binding
-
-    llvmlite.binding.set_option("", LLVM_OPTION)
-
-
 def loaded(module: Module) -> dict[str, Any]:
     """The names of the compiled module, made once for all functions with the same fingerprint."""
-    vectorise_many_rows()
     if module.name not in by_name:
         given = compiled_functions(module.given, module.form, module.inline)
         if module.taken.lasting:

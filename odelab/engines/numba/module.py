@@ -117,9 +117,6 @@ def decorator(request: Request, definition: str) -> str:
     return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"
 
 
-LLVM_OPTION = "--vectorize-memory-check-threshold=2000"
-
-
 @functools.cache
 def environment() -> str:
     """What else machine code depends on: versions, the processor, and odelab's own sources."""
@@ -135,7 +132,6 @@ def environment() -> str:
         "numba": numba.__version__,
         "llvmlite": metadata.version("llvmlite"),
         binding.get_host_cpu_name(): f"({features})",
-        "LLVM": LLVM_OPTION,
     }
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 

@@ -1,6 +1,7 @@
 """Ensembles: every run as it would be alone, to the bit wherever it stands and whoever runs beside it."""
 
 import functools
+import time
 
 import numpy as np
 import pytest
@@ -83,6 +84,31 @@ def test_wide_systems_in_lanes(n, tmp_path):
     assert_as_alone(
         spring_chain(n, tmp_path), ol.DOPRI5, ol.adaptive(1e-5, np.geomspace(1e-7, 1e-6, n)), 2, 20, [0, 19]
     )
+
+
+def nanoseconds_a_component(problem, runs=300):
+    starts, params = drawn(problem, runs)
+    took = []
+    for _ in range(5):
+        began = time.process_time()
+        found = ol.ensemble(problem, ol.DOPRI5, ol.adaptive(1e-6), u0=starts, params=params, threads=1)
+        took.append(time.process_time() - began)
+    assert found.engine == "compiled"
+    return min(took) * 1e9 / (found.steps + found.rejected).sum() / problem.size
+
+
+@pytest.mark.slow
+def test_thirty_two_components_are_vector_code_as_sixteen_are(tmp_path):
+    """Where LLVM makes scalar code of a sweep, a component costs five times as much."""
+    few, many = (nanoseconds_a_component(spring_chain(n, tmp_path)) for n in (16, 32))
+    assert many < 2.0 * few
+
+
+def test_no_option_of_llvm_is_set(monkeypatch):
+    """It would hold for the whole process, the user's own compiled code included."""
+    monkeypatch.setattr("llvmlite.binding.set_option", lambda *options: pytest.fail(f"{options} was set"))
+    problem = ol.Problem(lambda t, u, params: (-3.5 * u[0],), [1.0], (0.0, 1.0))
+    assert ol.ensemble(problem, ol.EULER, ol.fixed(0.1), u0=[[1.0]]).engine == "compiled"
 
 
 # The same bits
