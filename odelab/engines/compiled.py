@@ -1,6 +1,6 @@
 """The compiled engine: `odelab.core.integrate` and all it needs as machine code, a chunk of attempts at a time.
 
-Any form of right-hand side, every law, stabilised methods, projections: `odelab.engines.numba.stabilised` writes the
+Any form of right-hand side, every law, stabilised methods, projections: `odelab.engines.numba.one_source` writes the
 kernel. What kernels with a loop of their own know runs faster in `odelab.engines.numba.kernel_engine`.
 """
 

@@ -1,7 +1,7 @@
 """States between the steps of a lane: the continuous extension of `odelab.methods.extension`, as source text."""
 
-from odelab.engines.numba.expressions import arguments, combination, indented, number
 from odelab.engines.numba.request import Request
+from odelab.engines.numba.stages import arguments, combination, indented, number
 from odelab.methods import extension
 
 

@@ -13,10 +13,9 @@ by side in the text, operation by operation: `_a` are the lanes of the lower hal
 from odelab.engines import Status
 from odelab.engines.lanes import inside
 from odelab.engines.numba import law_text as laws
-from odelab.engines.numba import root, stages
-from odelab.engines.numba.expressions import arguments, indented, number, remark, total
+from odelab.engines.numba import stages
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.stages import components
+from odelab.engines.numba.stages import arguments, components, indented, number, remark, total
 from odelab.stiffness.h_rho import twin_stages
 
 CODES = "\n".join(f"{status.name} = {status.value}" for status in Status)
@@ -285,8 +284,8 @@ def judged(request: Request, tag: str, place: str) -> list[str]:
         f"x{tag} = min(max(q{tag}, {number(laws.LEAST_RATIO_SQUARED)}), 1e12)",
         f"x{tag} = x{tag} * {number(laws.set_point_squared(gains))}",
         f"w{tag} = {argument}",
-        *root.split(f"w{tag}", tag),
-        *root.computed(f"factor{tag}", exponent, 1.0, tag),
+        *laws.split(f"w{tag}", tag),
+        *laws.computed(f"factor{tag}", exponent, 1.0, tag),
         f"factor{tag} = min(max(factor{tag}, {laws.SMALLEST}), {laws.LARGEST})",
         f"factor{tag} = factor{tag} if judged[{place}] <= 1.0 else min(factor{tag}, 1.0)",
         f"factor{tag} = factor{tag} if q{tag} < math.inf else 0.1",

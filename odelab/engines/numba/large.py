@@ -6,10 +6,10 @@ the record is short, its rows serve in turn. Slopes are rows of `slopes`, which 
 
 from odelab.engines.numba import law_text as laws
 from odelab.engines.numba import single
-from odelab.engines.numba.expressions import combination, indented, number, product
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
 from odelab.engines.numba.single import COUNTS, HISTORY, function, read, written
+from odelab.engines.numba.stages import combination, indented, number, product
 from odelab.stiffness.h_rho import APART, twin_stages
 
 ARGUMENTS = (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import odelab
 from odelab.engines.lanes import text as lanes
-from odelab.engines.numba import large, single, stabilised
+from odelab.engines.numba import large, one_source, single
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
 from odelab.engines.numba.request import Request
 
@@ -74,7 +74,7 @@ def module_for(request: Request) -> Module:
 def text_for(request: Request) -> str:
     """The source of a kernel, which calls the right-hand side by the name `rhs`."""
     definitions, lines = layout(request)
-    if request.layout not in stabilised.LAYOUTS:
+    if request.layout not in one_source.LAYOUTS:
         definitions = [proposal(request), *definitions]
     parts = [
         f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
@@ -100,9 +100,9 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, function) of a layout."""
     if request.layout == "lanes":
         definitions, function = lanes.lanes(request)
-        return ["from odelab.engines.numba.atomic import fetch_add", lanes.CODES, *definitions], function
-    if request.layout in stabilised.LAYOUTS:
-        return stabilised.advance(request)
+        return ["from odelab.engines.lanes.atomic import fetch_add", lanes.CODES, *definitions], function
+    if request.layout in one_source.LAYOUTS:
+        return one_source.advance(request)
     written_as = large if request.layout == "large" else single
     definitions, function = written_as.adaptive(request) if request.law else written_as.fixed(request)
     return [single.CODES, *definitions], function
@@ -111,7 +111,7 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
 def decorator(request: Request, definition: str) -> str:
     """The eager signature, from the names of the arguments."""
     types = LANES_TYPES if request.layout == "lanes" else SINGLE_TYPES
-    if request.layout in stabilised.LAYOUTS:  # compiled when it is called: the state has many types
+    if request.layout in one_source.LAYOUTS:  # compiled when it is called: the state has many types
         return "@njit(cache=CACHE, **OPTIONS)"
     names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
     return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"

@@ -3,10 +3,9 @@
 from odelab.engines import Status
 from odelab.engines.numba import law_text as laws
 from odelab.engines.numba import stages
-from odelab.engines.numba.expressions import arguments, indented
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, STATE, TIME
-from odelab.engines.numba.stages import components
+from odelab.engines.numba.stages import arguments, components, indented
 from odelab.stiffness.h_rho import twin_stages
 
 ARGUMENTS = ("memory", "counts", "settings", "tolerance", "params_in", "u", "slope", "attempts", "record")

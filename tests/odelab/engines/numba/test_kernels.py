@@ -14,10 +14,10 @@ from odelab import maths
 from odelab.engines import choice
 from odelab.engines.driver import run
 from odelab.engines.numba import load
-from odelab.engines.numba.expressions import combination, polynomial, total
 from odelab.engines.numba.kernel_engine import KernelEngine
+from odelab.engines.numba.law_text import computed, looked_up, split, table
 from odelab.engines.numba.request import request_for
-from odelab.engines.numba.root import computed, looked_up, split, table
+from odelab.engines.numba.stages import combination, polynomial, total
 from odelab.engines.python import PythonEngine
 from tests.odelab.engines.numba.kernel_cases import ROTATING, assert_same_run, both, kepler, small_systems, spring_chain
 

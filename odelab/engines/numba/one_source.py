@@ -8,9 +8,9 @@ right-hand side's own.
 
 import math
 
-from odelab.engines.numba.expressions import arguments
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
+from odelab.engines.numba.stages import arguments
 from odelab.problem import ARRAY, IN_PLACE
 from odelab.stiffness.h_rho import APART, twin_stages
 
@@ -20,7 +20,7 @@ from odelab import core
 from odelab.control import controllers
 from odelab.engines.numba import sink as blending
 from odelab.engines.numba.jit import jit
-from odelab.engines.numba.stabilised import error_of_steered, no_h_rho, row_keeper, twin_h_rho
+from odelab.engines.numba.one_source import error_of_steered, no_h_rho, row_keeper, twin_h_rho
 from odelab.engines.python import RightHandSideError
 from odelab.methods import chebyshev, spectral_radius as radius, stabilised
 
