@@ -31,12 +31,36 @@ class Start(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Controller:
-    """The two halves of step-size control and how they begin.
+    """The two halves of step-size control, and how they begin.
 
-    propose(memory, t, t1, u, slope) -> (dt, h, memory) looks forward; judge(memory, dt, errors, u, u_new) -> (accept,
-    memory) looks back; start(Start) -> (memory, evaluations); unseen(memory) counts the evaluations made in proposing
-    and stepping that the driver does not see. A gate of a network is a `propose` with a judge that
-    accepts everything.
+    `ol.fixed` and `ol.adaptive` make the usual ones. For one of your own, write two functions; nothing else in a run
+    decides a step. A gate of a network is a `propose` with a judge that accepts everything. Where the functions can be
+    compiled by numba, so can the run.
+
+    propose        propose(memory, t, t1, u, slope) -> (dt, h, memory), before a step: time moves by `dt`, the slope is
+                   multiplied by `h` (for an ODE they are equal); it must land on t1
+    judge          judge(memory, dt, errors, u, u_new) -> (accept, memory), after it: 1 accepts, 0 rejects, -1 gives up
+    start          start(run) -> (memory, evaluations): the first memory, and the evaluations this took; `run` has the
+                   fields method, rhs (in array form), params, t0, t1, u0, slope0
+    name           what messages call it
+    needs_error    whether `judge` uses `errors`, so that the method needs an estimate of its error; default False
+    rtol, atol     the tolerances of an adaptive controller; default None
+    law            its Law; default None
+    h              the step size of a fixed controller; default None
+    first_step     the first step of an adaptive controller, None where it is found automatically
+    max_step       the largest step; default infinity
+    unseen         unseen(memory): the evaluations in proposing and stepping that the driver does not see; default 0
+    error          error(memory): the error over its tolerance of the last attempt, recorded with each step; default NaN
+
+    >>> import odelab as ol
+    >>> def halfway(memory, t, t1, u, slope):
+    ...     dt = t1 - t if abs(t1 - t) < 0.1 else 0.5 * (t1 - t)
+    ...     return dt, dt, memory
+    >>> def accept(memory, dt, errors, u, u_new):
+    ...     return 1, memory
+    >>> controller = ol.Controller(halfway, accept, start=lambda run: (0.0, 0), name="halfway")
+    >>> ol.solve(ol.problems.lorenz().replace(t_span=(0.0, 0.8)), ol.RK4, controller).step_t
+    array([0. , 0.4, 0.6, 0.7, 0.8])
     """
 
     propose: Callable
@@ -66,7 +90,16 @@ class Controller:
 
 
 def fixed(h: float) -> Controller:
-    """Steps of size `h`; the last one is shortened to land on t1."""
+    """Steps of one size; the last one is shortened to land on t1.
+
+    h    the size of the steps, positive; the direction comes from `t_span`
+
+    Returns a Controller. Raises ValueError when `h` is not a positive, finite number.
+
+    >>> import odelab as ol
+    >>> ol.solve(ol.problems.van_der_pol(), ol.RK4, ol.fixed(0.01)).status
+    'ok'
+    """
     if not (isinstance(h, int | float | np.number) and math.isfinite(h) and h > 0):
         raise ValueError(f"`h` must be a positive, finite step size, got {h!r}; the direction comes from `t_span`.")
     size = float(h)
@@ -86,8 +119,18 @@ def adaptive(
 ) -> Controller:
     """Steps chosen so that the estimated error of each stays near atol + rtol |u|, in the root mean square.
 
-    `law` is one of `odelab.LAWS`, or a `Law` of your own; `atol` may be one number per component. The first step is
-    chosen automatically (Hairer, Nørsett and Wanner) unless given.
+    rtol          tolerance relative to the size of the state, between 2.3e-14 and 1; default 1e-6
+    atol          absolute tolerance, one number or one per component; default 1e-9
+    law           how the next step follows from the errors: a name in `ol.LAWS`, "pi" (the default, short for "pi42"),
+                  "pid" (short for "h312pid"), or a Law of your own
+    first_step    the size of the first step; by default found automatically (Hairer, Nørsett and Wanner)
+    max_step      the largest step; default infinity
+
+    Returns a Controller. Raises ValueError for an argument that is out of range.
+
+    >>> import odelab as ol
+    >>> ol.adaptive(1e-8, law="pid")
+    adaptive(rtol=1e-08, atol=1e-09, law='h312pid')
     """
     rtol, atol = checked_tolerances(rtol, atol)
     chosen = law_named(law)

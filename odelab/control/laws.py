@@ -12,10 +12,28 @@ from typing import NamedTuple
 
 
 class Law(NamedTuple):
+    """The exponents of a law of step-size control; `ol.LAWS` has Söderlind's, `ol.adaptive(law=...)` takes any.
+
+    The next step is h_n e_n^(-b1/k) e_{n-1}^(-b2/k) e_{n-2}^(-b3/k) (h_n/h_{n-1})^(-a2) (h_{n-1}/h_{n-2})^(-a3), with e
+    the error over its tolerance and k the order of the error estimate.
+
+    name      what messages call it
+    b         (b1, b2, b3), the weights of the last three errors
+    a         (a2, a3), the weights of the last two ratios of steps
+    smooth    how the change of a step is limited: True for 1 + arctan(x - 1), as the filters need it, False for a clip
+              to [0.2, 10] with no growth right after a rejection
+
+    >>> import odelab as ol
+    >>> from fractions import Fraction
+    >>> mine = ol.Law("mine", (Fraction(1, 2), Fraction(-1, 4), Fraction(0)), (Fraction(0), Fraction(0)), smooth=False)
+    >>> ol.solve(ol.problems.van_der_pol(), ol.DOPRI5, ol.adaptive(1e-6, law=mine)).status
+    'ok'
+    """
+
     name: str
     b: tuple[Fraction, Fraction, Fraction]
     a: tuple[Fraction, Fraction]
-    smooth: bool  # the limiter: 1 + arctan(x - 1) for the filters, a clip to [0.2, 10] for i and pi
+    smooth: bool
 
 
 def _law(name, b, a=(), smooth=True):

@@ -16,7 +16,7 @@ from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine, NotCompilable
 from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine, engine_request
-from odelab.engines.numba.request import Request, unsuited
+from odelab.engines.numba.request import Request, is_plain, unsuited
 from odelab.engines.python import PythonEngine
 
 # Attempts times components (32 at least) in plain Python before code is compiled: about 0.05 s of it, where a kernel
@@ -59,11 +59,13 @@ def stays_plain(problem, method, controller, project) -> bool:
 
 def compiled_engine(problem, method, controller, project, dense) -> Engine:
     """The engine of the layout that suits a run; raises `NotCompilable` where there is none."""
-    if not hasattr(problem.rhs, "__code__"):
-        raise NotCompilable(
-            f"`engine='compiled'` cannot compile {problem.rhs!r}: kernels need a plain function as `rhs`, defined with "
-            "def or lambda."
-        )
+    for name, function in (("rhs", problem.rhs), ("project", project)):
+        if (name == "rhs" or function is not None) and not is_plain(function):
+            raise NotCompilable(
+                f"`engine='compiled'` cannot compile {function!r}, a {type(function).__name__}: write `{name}` as a "
+                "function with def, and put into `params`, or into a default value, what the object holds; or take "
+                "engine='python'."
+            )
     request = engine_request(problem, method, controller, project)
     engine = KernelEngine if request.layout in ("single", "large") else CompiledEngine
     return engine(problem, method, controller, request, dense, project)

@@ -1,5 +1,6 @@
 """What a kernel is written for."""
 
+import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -50,13 +51,18 @@ class Request(NamedTuple):
         return f"{what}, {self.method.name}, {steps}, layout {self.layout}"
 
 
+def is_plain(function) -> bool:
+    """Is it defined by def or lambda (and perhaps compiled by numba), not a method that is bound to an object?"""
+    return hasattr(function, "__code__") and not isinstance(function, types.MethodType)
+
+
 def unsuited(problem: Problem, method, controller: Controller, project=None) -> str | None:
     """Why a run cannot be compiled at all; None where it can."""
     if not isinstance(method, Method | StabilisedMethod):
         return f"kernels are for explicit methods, not {method.name}"
     radius = getattr(method, "spectral_radius", None)
     for name, function in (("rhs", problem.rhs), ("project", project), ("spectral_radius", radius)):
-        if (name == "rhs" or callable(function)) and not hasattr(function, "__code__"):
+        if (name == "rhs" or callable(function)) and not is_plain(function):
             return f"kernels need a plain function as `{name}`"
     if controller.law is None and controller.h is None:
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"

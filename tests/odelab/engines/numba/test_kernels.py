@@ -1,6 +1,7 @@
 """Kernels equal the one source: the same steps, states and counts, whatever is drawn; and know when to stand back."""
 
 import dataclasses
+import functools
 import math
 import warnings
 
@@ -265,6 +266,28 @@ def test_what_numba_cannot_compile_raises_when_a_kernel_was_demanded():
     assert "test_kernels.py" in str(caught.value)
     assert f"line {line}" in str(caught.value)
     assert caught.value.__cause__ is not None
+
+
+class Decay:
+    def __call__(self, t, u, params):
+        return (-u[0],)
+
+    def rate(self, t, u, params):
+        return (-u[0],)
+
+
+def with_gain(t, u, params, gain):
+    return (-gain * u[0],)
+
+
+@pytest.mark.parametrize(
+    ("rhs", "kind"), [(Decay(), "Decay"), (Decay().rate, "method"), (functools.partial(with_gain, gain=2.0), "partial")]
+)
+def test_what_is_no_function_is_named_with_what_to_do(rhs, kind):
+    problem = ol.Problem(rhs, [1.0], (0.0, 1.0))
+    with pytest.raises(ol.NotCompilable, match=f"a {kind}: write `rhs` as a function with def.*`params`"):
+        ol.solve(problem, ol.DOPRI5, ol.adaptive(), engine="compiled")
+    assert ol.solve(problem, ol.DOPRI5, ol.fixed(1e-4)).engine == "python"  # and without being asked, plainly
 
 
 def test_a_kernel_that_fails_by_itself_is_not_blamed_on_the_right_hand_side(monkeypatch):
