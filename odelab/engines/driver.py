@@ -7,6 +7,7 @@ import numpy as np
 from odelab.core import State
 from odelab.engines import Engine, Status
 from odelab.engines.python import Chunk, PythonEngine, Record, RightHandSideError, no_steps
+from odelab.problem import IN_PLACE
 from odelab.runs import diagnosis, events
 from odelab.runs.dense import Dense
 from odelab.runs.points import Points
@@ -92,7 +93,8 @@ def engine_chunk(engine, watch, spent) -> int:
         return 1
     if watch is None and hasattr(engine, "record"):
         return EVERYTHING
-    return min(max(256, spent), 1 << 16)  # an event may end the run: at most half of the attempts lie beyond it
+    first = 256 if engine.problem.form == IN_PLACE else 1024
+    return min(max(first, spent), 1 << 16)  # an event may end the run: at most half of the attempts lie beyond it
 
 
 def finish(engine, parts, state: State, status, max_steps, rejected, evaluations, watch, t_eval, sparse):

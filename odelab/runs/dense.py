@@ -85,12 +85,15 @@ class Dense(Interpolant):
         state = self.u[i] + theta * change
         return state if self.project is None else self.project(state)
 
-    def polynomials(self, steps) -> np.ndarray:
-        """(len(steps), degree, n): coefficients of theta, theta^2, ... of u(theta) - u on each of the steps."""
+    def polynomials(self, steps, rhs=None) -> np.ndarray:
+        """(len(steps), degree, n): coefficients of theta, theta^2, ... of u(theta) - u on each of the steps.
+
+        rhs    what `rhs_of_columns` has found before
+        """
         if not isinstance(self.method, Method):
             return self.hermite(steps)
         h = self.h[steps]
-        slopes = np.moveaxis(stage_slopes(self.problem, self.method, self.t[steps], self.u[steps], h), 0, -1)
+        slopes = np.moveaxis(stage_slopes(self.problem, self.method, self.t[steps], self.u[steps], h, rhs=rhs), 0, -1)
         slopes = np.moveaxis(slopes, 1, 0)  # (stages, n, k), as they were computed: one product of matrices
         weights = extension.weights(self.method).T
         found = (weights @ slopes.reshape(len(slopes), -1)).reshape(len(weights), *slopes.shape[1:]) * h
@@ -120,10 +123,10 @@ def effective_slopes(trajectory) -> np.ndarray:
     return stages @ np.array(method.tableau.b)
 
 
-def stage_slopes(problem: Problem, method: Method, t, u, h, end=True) -> np.ndarray:
+def stage_slopes(problem: Problem, method: Method, t, u, h, end=True, rhs=None) -> np.ndarray:
     """(k, n, stages): the slopes of steps of size h from u (k, n) at t; if `end`, those of the extension too."""
     u = np.ascontiguousarray(u.T)
-    slopes = _slopes(rhs_of_columns(problem, t, u), problem.params, method, t, u, h, end)
+    slopes = _slopes(rhs or rhs_of_columns(problem, t, u), problem.params, method, t, u, h, end)
     return np.moveaxis(slopes, 0, -1).swapaxes(0, 1)
 
 

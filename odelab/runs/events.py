@@ -5,14 +5,16 @@ arrays, and most steps are seen at once to hold no zero, or exactly one. Only th
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from odelab.methods.tableau import Method
 from odelab.problem import accepted_counts, ignoring_params, signature_of
 from odelab.runs import roots
-from odelab.runs.dense import Dense
+from odelab.runs.dense import Dense, rhs_of_columns
 
 AT_ONCE = 16_384  # steps looked at together
 TRIED = 5  # values of g on a batch that are compared with g alone, before it is trusted with batches
@@ -110,23 +112,24 @@ def with_three_arguments(name, function) -> Callable:
 class Steps:
     """Consecutive steps of a run, whose states can be had anywhere on them."""
 
-    def __init__(self, dense: Dense, first: int, last: int):
+    def __init__(self, dense: Dense, first: int, last: int, rhs=None):
         self.t, self.u = dense.t[first : last + 1], dense.u[first : last + 1]
         self.dense, self.first = dense, first
-        self.polynomials = dense.polynomials(np.arange(first, last))
+        self.polynomials = dense.polynomials(np.arange(first, last), rhs)
         self.batched = dense.project is None
 
     def inside(self, i, theta):
         """The state at a fraction of step i."""
         return self.dense.at(self.polynomials[i], self.first + i, theta)
 
-    def at_places(self):
-        """States (n, places, k) at `PLACES` of each of the k steps."""
+    @functools.cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times (places, k) and states (n, places, k) at `PLACES` of each of the k steps."""
         count, degree, n = self.polynomials.shape
         powers = PLACES[:, None] ** np.arange(1, degree + 1)
         states = (powers @ self.polynomials.transpose(1, 2, 0).reshape(degree, -1)).reshape(len(PLACES), n, count)
         states += self.u[:-1].T
-        return states.transpose(1, 0, 2)
+        return self.t[:-1] + PLACES[:, None] * np.diff(self.t), states.transpose(1, 0, 2)
 
     def on(self, chosen) -> Callable:
         """States (n, m) of the chosen steps as a function of one fraction (m,) of each."""
@@ -151,14 +154,23 @@ class GivenSteps:
         self.t, self.u, self.inside = t, u, inside
 
 
+class Zeros(NamedTuple):
+    """Where an event happened on some steps, in the order of the run."""
+
+    t: np.ndarray  # (m,)
+    u: np.ndarray  # (m, n)
+    direction: np.ndarray  # (m,), +1 or -1
+
+
 class Watch:
     """Looks for events on the steps of a run."""
 
     def __init__(self, engine, watched, problem):
         self.engine, self.watched, self.problem = engine, watched, problem
-        self.found: list[list[tuple]] = [[] for _ in watched]
+        self.found: list[list[Zeros]] = [[] for _ in watched]
         self.undefined = [0] * len(watched)
         self.takes_arrays: list[bool | None] = [None] * len(watched)  # None: not tried yet
+        self.rhs: Callable | None = None  # of many states at once, tried on the first steps
         self.may_end = any(event.terminal for event in watched)
         self.end: tuple | None = None
         self.start = problem.t_span[0]  # of the chunk at hand
@@ -175,7 +187,9 @@ class Watch:
     def walk(self, dense: Dense) -> bool:
         """The same for all steps of a dense output."""
         last = len(dense.t) - 1
-        return any(self.look(Steps(dense, i, min(i + AT_ONCE, last))) for i in range(0, last, AT_ONCE))
+        if self.rhs is None and isinstance(dense.method, Method):
+            self.rhs = rhs_of_columns(self.problem, dense.t[:-1], dense.u[:-1].T)
+        return any(self.look(Steps(dense, i, min(i + AT_ONCE, last), self.rhs)) for i in range(0, last, AT_ONCE))
 
     def search(self, times, states, inside: Callable) -> bool:
         """The same for steps between these times and states; inside(i, theta) is the state within step i."""
@@ -183,20 +197,28 @@ class Watch:
 
     def look(self, steps) -> bool:
         self.start = steps.t[0]
-        new = []
-        for number in range(len(self.watched)):
-            new += [(zero, number) for zero in self.zeros(number, steps)]
-        for zero, number in sorted(new, key=lambda item: self.forward * item[0][0]):
-            if self.end is not None and abs(zero[0] - self.end[0][0]) > SIMULTANEOUS * np.spacing(abs(zero[0])):
-                break
-            self.found[number].append(zero)
-            event = self.watched[number]
-            if self.end is None and event.terminal and len(self.found[number]) >= int(event.terminal):
-                self.end = (zero, number)
+        new = [self.zeros(number, steps) for number in range(len(self.watched))]
+        self.end = self.first_end(new)
+        for known, zeros in zip(self.found, new, strict=True):
+            kept = len(zeros.t)
+            if self.end is not None:
+                near = SIMULTANEOUS * np.spacing(np.abs(zeros.t))
+                kept = np.count_nonzero(self.forward * (zeros.t - self.end[0]) <= near)
+            if kept:
+                known.append(Zeros(*(column[:kept] for column in zeros)))
         return self.end is not None
 
-    def zeros(self, number, steps) -> list[tuple]:
-        """(t, u, direction) of every zero of an event on these steps, in the order of the run."""
+    def first_end(self, new: list[Zeros]) -> tuple | None:
+        """(t, u, direction, number) of the terminal event that ends the run on these steps, if one does."""
+        ends = []
+        for number, (event, zeros) in enumerate(zip(self.watched, new, strict=True)):
+            last = int(event.terminal) - sum(len(before.t) for before in self.found[number]) - 1
+            if event.terminal and last < len(zeros.t):
+                ends.append((*(column[max(last, 0)] for column in zeros), number))
+        return min(ends, key=lambda end: self.forward * end[0], default=None)
+
+    def zeros(self, number, steps) -> Zeros:
+        """Every zero of an event on these steps."""
         event, params = self.watched[number], self.problem.params
         if not steps.batched:
             self.takes_arrays[number] = False
@@ -206,19 +228,24 @@ class Watch:
         unclear = np.arange(len(ends) - 1)
         found = []
         if self.takes_arrays[number]:
-            inner = steps.t[:-1] + PLACES[:, None] * np.diff(steps.t)
-            states = steps.at_places()
-            values = self.values(number, inner, states)
+            values = self.values(number, *steps.places)
             if self.takes_arrays[number]:
                 single, unclear, *bracket = roots.sorted_out(ends, values)
-                found = self.single_zeros(number, steps, single, bracket) if single.size else []
+                if single.size:
+                    found.append(self.single_zeros(number, steps, single, bracket))
         for i in unclear:
             self.undefined[number] += not np.isfinite(ends[i : i + 2]).all()
-            found += one_by_one(event, params, steps, i, *ends[i : i + 2])
-        wanted = [zero for zero in found if event.direction in (0, zero[2])]
-        return sorted(wanted, key=lambda zero: self.forward * zero[0])
+            for t, u, direction in one_by_one(event, params, steps, i, *ends[i : i + 2]):
+                found.append(Zeros(np.array([t]), u[None], np.array([direction])))
+        zeros = Zeros(*(np.concatenate(columns) for columns in zip(none_of(self.problem), *found, strict=True)))
+        if event.direction:
+            zeros = Zeros(*(column[zeros.direction == event.direction] for column in zeros))
+        if len(found) > 1:
+            order = np.argsort(self.forward * zeros.t, kind="stable")
+            zeros = Zeros(*(column[order] for column in zeros))
+        return zeros
 
-    def single_zeros(self, number, steps, single, bracket) -> list[tuple]:
+    def single_zeros(self, number, steps, single, bracket) -> Zeros:
         """The zeros on steps that are known to hold exactly one each, between (left, right, g there)."""
         t, span, states_at = steps.t[single], steps.t[single + 1] - steps.t[single], steps.on(single)
 
@@ -229,8 +256,7 @@ class Watch:
         at_end = theta == 1.0
         times = np.where(at_end, steps.t[single + 1], t + theta * span)
         states = np.where(at_end[:, None], steps.u[single + 1], states_at(theta).T)
-        directions = np.sign(bracket[-1]).astype(int)
-        return [(float(time), state, int(up)) for time, state, up in zip(times, states, directions, strict=True)]
+        return Zeros(times, states, np.sign(bracket[-1]).astype(int))
 
     def values(self, number, t, u) -> np.ndarray:
         """The function of an event at times (...) and states (n, ...): in one call where that gives the same."""
@@ -253,7 +279,7 @@ class Watch:
     def cut(self, knots, states):
         """The chunk's knots and states up to the terminal event, which becomes the last of them."""
         assert self.end is not None
-        (t, u, _), _ = self.end
+        t, u, *_ = self.end
         before = (knots - t) * self.forward < 0
         if t == (knots[before][-1] if before.any() else self.start):  # no time has passed since the last knot
             return knots[before], states[before]
@@ -261,21 +287,19 @@ class Watch:
 
     def message(self) -> str:
         assert self.end is not None
-        (t, _, direction), number = self.end
+        t, _, direction, number = self.end
         return ended_by(self.watched[number], number, direction, t)
 
     def records(self) -> tuple[EventRecord, ...]:
-        size = self.problem.size
+        none = none_of(self.problem)
         return tuple(
-            EventRecord(
-                np.array([zero[0] for zero in found]),
-                np.array([zero[1] for zero in found]).reshape(len(found), size),
-                np.array([zero[2] for zero in found], dtype=int),
-                undefined,
-                event.name,
-            )
+            EventRecord(*(np.concatenate(columns) for columns in zip(none, *found, strict=True)), undefined, event.name)
             for found, undefined, event in zip(self.found, self.undefined, self.watched, strict=True)
         )
+
+
+def none_of(problem) -> Zeros:
+    return Zeros(np.empty(0), np.empty((0, problem.size)), np.empty(0, dtype=int))
 
 
 def ended_by(event: Event, number, direction, t) -> str:

@@ -24,6 +24,7 @@ AT_PROBES = polynomial.polyvander(PROBES, DEGREE) @ _BASIS
 BERNSTEIN = np.linalg.inv(
     np.array([[math.comb(DEGREE, j) * x**j * (1.0 - x) ** (DEGREE - j) for j in range(DEGREE + 1)] for x in NODES])
 )
+AT_PLACES = np.concatenate([AT_PROBES, BERNSTEIN])
 AT_FINE = polynomial.polyvander(np.linspace(0.0, 1.0, 8 * DEGREE + 1), DEGREE) @ _BASIS
 
 
@@ -91,14 +92,16 @@ def sorted_out(ends, values) -> tuple[np.ndarray, ...]:
     inner = DEGREE - 1
     nodes = np.concatenate([ends[None, :-1], values[:inner], ends[None, 1:]])
     with np.errstate(all="ignore"):
-        missed = np.abs(AT_PROBES @ nodes - values[inner:]).max(axis=0)
-        margin = MARGIN * missed + ROUNDING * np.abs(nodes).max(axis=0)
-        coefficients = BERNSTEIN @ nodes
-        rise = np.diff(coefficients, axis=0)
-        one_sign = (coefficients.min(axis=0) > margin) | (coefficients.max(axis=0) < -margin)
-        monotone = (rise.min(axis=0) > DEGREE * margin) | (rise.max(axis=0) < -DEGREE * margin)
+        shapes = AT_PLACES @ nodes  # a value that is not finite makes every coefficient of its step NaN
+        coefficients = shapes[len(PROBES) :]
+        lowest, highest = coefficients.min(axis=0), coefficients.max(axis=0)
+        missed = np.abs(shapes[: len(PROBES)] - values[inner:]).max(axis=0)
+        margin = MARGIN * missed + ROUNDING * np.maximum(highest, -lowest)
+        clear = (lowest > margin) | (highest < -margin)
+        unclear = np.flatnonzero(~clear)
+        rise, margin = np.diff(coefficients[:, unclear], axis=0), DEGREE * margin[unclear]
+        clear[unclear] = ((rise.min(axis=0) > margin) | (rise.max(axis=0) < -margin)) & (ends[unclear + 1] != 0.0)
         passed = ends[:-1] * ends[1:] < 0.0
-    clear = np.isfinite(nodes).all(axis=0) & (one_sign | (monotone & (ends[1:] != 0.0)))
     single, unclear = np.flatnonzero(clear & passed), np.flatnonzero(~clear)
     chosen = nodes[:, single]
     first = (np.sign(chosen) == np.sign(chosen[-1])).argmax(axis=0)  # node beyond the sign change

@@ -52,7 +52,7 @@ class KernelEngine:
     def advance(self, state: State, attempts: int) -> "KernelChunk":
         """Go on from `state`, for at most as many attempts as there is room for."""
         rows, controller = self.rows, self.controller
-        room = rows.room(state.t)
+        room = rows.room(state.t, attempts)
         fixed = controller.law is None
         history = state.memory if fixed else (*state.memory.history, *self.exact_history(state.memory))
         memory = np.array([state.t, *history])

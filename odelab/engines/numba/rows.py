@@ -46,11 +46,15 @@ class Rows:
         """What a kernel writes into."""
         return (self.array,)
 
-    def room(self, t: float) -> int:
-        """Free rows; where there are none, as many more as the rest of the way from `t` seems to need."""
-        if self.steps + 1 == len(self.array):
+    def room(self, t: float, attempts: int) -> int:
+        """Free rows; where they are few, with as many more as the rest of the way from `t` seems to need."""
+        if self.are_few(self.array, attempts):
             self.grow(self.wanted(t))
         return len(self.array) - self.steps - 1
+
+    def are_few(self, rows, attempts: int) -> bool:
+        """Is the room left in `rows` short of the attempts, and small beside what has been filled?"""
+        return len(rows) - self.steps - 1 < max(1, min(attempts, self.steps))
 
     def wanted(self, t: float) -> int:
         rows = self.steps + 1
@@ -60,7 +64,7 @@ class Rows:
     def grow(self, rows: int):
         keep_freed_blocks()
         larger = np.empty((rows, self.width))
-        larger[: self.steps + 1] = self.array
+        larger[: self.steps + 1] = self.array[: self.steps + 1]
         self.array = larger
 
     def states(self, first: int, last: int) -> np.ndarray:
@@ -97,13 +101,13 @@ class LargeRows(Rows):
     def arrays(self):
         return self.array, self.state_rows
 
-    def room(self, t: float) -> int:
-        free = super().room(t)
+    def room(self, t: float, attempts: int) -> int:
+        free = super().room(t, attempts)
         if not self.keeps_states:
             return free
-        if self.steps + 1 == len(self.state_rows):
+        if self.are_few(self.state_rows, attempts):
             larger = np.empty((self.wanted(t), self.state_rows.shape[1]))
-            larger[: self.steps + 1] = self.state_rows
+            larger[: self.steps + 1] = self.state_rows[: self.steps + 1]
             self.state_rows = larger
         return min(free, len(self.state_rows) - self.steps - 1)
 
