@@ -77,7 +77,7 @@ class CompiledEngine:
         most = 1 if not self.dense and self.until != t1 else max(1, AT_ONCE // len(state.u))
         first = rows.steps
         counts = np.array([first])
-        attempts = min(attempts, rows.room(state.t), most)
+        attempts = min(attempts, rows.room(state.t, attempts), most)
         rejected, evaluations, word = 0, 0, ""
         try:
             with warnings.catch_warnings():

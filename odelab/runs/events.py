@@ -224,7 +224,7 @@ class Watch:
             self.takes_arrays[number] = False
         ends = self.values(number, steps.t, steps.u.T)
         if isinstance(event, Resting) and steps.t[0] == self.problem.t_span[0]:
-            ends[0] = 0.0
+            ends = np.append(0.0, ends[1:])
         unclear = np.arange(len(ends) - 1)
         found = []
         if self.takes_arrays[number]:
@@ -263,7 +263,7 @@ class Watch:
         event, params = self.watched[number], self.problem.params
         if self.takes_arrays[number] is not False and t.size > 1:
             try:
-                many = np.broadcast_to(np.asarray(event.function(t, u, params), dtype=float), t.shape).copy()
+                many = np.broadcast_to(np.asarray(event.function(t, u, params), dtype=float), t.shape)
             except Exception:  # it takes numbers only; if it is wrong, it will say so alone
                 self.takes_arrays[number] = False
             else:

@@ -291,6 +291,24 @@ def test_events_that_take_arrays_and_events_that_do_not_find_the_same(function):
     np.testing.assert_allclose(times(run), np.pi * np.arange(0.5, 9.5), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("direction", [-1, 0, 1])
+@pytest.mark.parametrize("which", [1, 77, 1000])
+def test_a_run_looked_at_in_chunks_finds_what_one_looked_at_as_a_whole_finds(which, direction):
+    """A terminal event is looked for while the run is under way, others when it is over."""
+    problem, control = CIRCLE.replace(t_span=(0.0, 600.0)), ol.adaptive(1e-6, 1e-9)
+    whole = ol.solve(problem, ol.DOPRI5, control, events=[ol.Event(height, direction=direction), turned])
+    ending = [ol.Event(height, terminal=which, direction=direction), turned]
+    chunks = ol.solve(problem, ol.DOPRI5, control, events=ending, engine="compiled")
+    assert chunks.status == ("event" if which <= len(times(whole)) else "ok")
+    np.testing.assert_allclose(times(chunks), times(whole)[:which], rtol=0, atol=1e-9)
+    before = times(whole, 1)[times(whole, 1) <= chunks.t[-1]]
+    np.testing.assert_allclose(times(chunks, 1), before, rtol=0, atol=1e-9)
+
+
+def turned(t, u, params):
+    return u[1] - 0.5
+
+
 def test_an_event_of_another_signature_is_refused():
     with pytest.raises(TypeError, match=r"`function` of an event must take \(t, u, params\), got .*\(t\)"):
         ol.solve(CIRCLE, ol.DOPRI5, LOOSE, events=lambda t: t)
