@@ -6,6 +6,7 @@ import numpy as np
 
 from odelab.core import State
 from odelab.engines import Engine, Status
+from odelab.engines.compiled import NotCompilable
 from odelab.engines.python import Chunk, PythonEngine, Record, RightHandSideError, no_steps
 from odelab.problem import IN_PLACE
 from odelab.runs import diagnosis, events
@@ -14,6 +15,7 @@ from odelab.runs.points import Points
 from odelab.runs.trajectory import Trajectory
 
 EVERYTHING = 1 << 62  # attempts: the engine chooses its own chunks
+MANY = 1 << 20  # attempts: where one of more than these fails, only so many are tried again
 
 
 def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajectory:
@@ -22,13 +24,18 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
     parts: list[Part] = []
     points = None if dense else Points(engine, t_eval)
     watch = events.Watch(engine, watched, problem) if watched else None
-    status, spent, rejected, evaluations = Status.ATTEMPTS_SPENT, 0, 0, 0
+    status, spent, rejected, evaluations, at_most = Status.ATTEMPTS_SPENT, 0, 0, 0, EVERYTHING
     state = State(problem.t_span[0], np.array(problem.u0), None, False, None)
     with np.errstate(all="ignore"):
         try:
             state, evaluations = engine.begin()
             while status == Status.ATTEMPTS_SPENT and spent < max_steps:
-                chunk = advance(engine, state, min(engine_chunk(engine, watch, spent), max_steps - spent))
+                attempts = min(engine_chunk(engine, watch, spent), max_steps - spent, at_most)
+                try:
+                    chunk = engine.advance(state, attempts)
+                except Exception as error:
+                    at_most = after_error(engine, state, attempts, error)
+                    continue
                 spent += chunk.steps + chunk.rejected
                 rejected += chunk.rejected
                 evaluations += chunk.evaluations
@@ -50,26 +57,21 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
         return finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval, points)
 
 
-def advance(engine, state: State, attempts: int) -> Chunk:
-    """`engine.advance`, with plain Python's words where the right-hand side asks for an entry that an array has not.
+def after_error(engine, state: State, attempts: int, error) -> int:
+    """How many attempts to make instead of those in which the user's function raised `error`: half, or it is raised.
 
-    Compiled code says only that there is none. Halving the attempts leads to the one that fails, and plain Python makes
-    it again.
+    An event may end the run before the attempt that fails, which one attempt at a time would never have been made.
+    Compiled code says of an index only that there is no such entry: plain Python repeats the attempt for its words.
     """
-    try:
-        return engine.advance(state, attempts)
-    except IndexError:
-        if engine.name == "python":
-            raise
-        if attempts == 1:
+    if engine.name == "python" or isinstance(error, NotCompilable | RightHandSideError):
+        raise error
+    if attempts == 1:
+        if isinstance(error, IndexError):
             plain = PythonEngine(engine.problem, engine.method, engine.controller, engine.project)
             plain.controller = engine.controller
             plain.advance(state, 1)
-            raise
-        first = advance(engine, state, attempts // 2)
-        if first.status == Status.ATTEMPTS_SPENT:
-            advance(engine, first.state, attempts - attempts // 2)
-        raise
+        raise error
+    return min(attempts, MANY) // 2
 
 
 class Part(NamedTuple):

@@ -305,6 +305,27 @@ def test_a_run_looked_at_in_chunks_finds_what_one_looked_at_as_a_whole_finds(whi
     np.testing.assert_allclose(times(chunks, 1), before, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("engine", ["python", "compiled", "auto"])
+def test_a_run_that_an_event_ends_is_not_troubled_by_what_lies_beyond(engine):
+    """Compiled attempts are made many at a time, some of them beyond the event."""
+    table = np.ones(60)
+
+    def known_until_60(t, u, params):
+        return (table[int(t)] - u[0],)
+
+    def refusing(t, u, params):
+        if t > 60.0:
+            raise ValueError("beyond")
+        return (1.0 - u[0],)
+
+    for rhs in (known_until_60, refusing):
+        problem = ol.Problem(rhs, [0.0], (0.0, 150.0))
+        ending = ol.Event(lambda t, u, params: t - 50.0, terminal=True)
+        assert ol.solve(problem, ol.RK4, ol.fixed(0.25), events=ending, engine=engine).status == "event"
+        with pytest.raises((IndexError, ValueError), match=r"index 60 is out of bounds|beyond"):
+            ol.solve(problem, ol.RK4, ol.fixed(0.25), engine=engine)
+
+
 def turned(t, u, params):
     return u[1] - 0.5
 
