@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+from torch.nn.utils import parametrize
 
 PASSING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 EXACT = 1e-12  # relative to the largest output, in float64: more than rounding, less than any other function makes
@@ -78,8 +79,12 @@ def exact(rule):
 
     @functools.wraps(rule)
     def absorbing(layer, h):
-        if layer._forward_hooks or layer._forward_pre_hooks:
-            raise ValueError(f"this {type(layer).__name__} has hooks, which may change what it returns; remove them")
+        kind = type(layer).__name__
+        if has_hooks(layer):
+            raise ValueError(f"this {kind} has hooks, which may change what it returns; remove them")
+        if parametrize.is_parametrized(layer):
+            names = " and ".join(layer.parametrizations)
+            raise ValueError(f"the {names} of this {kind} comes from a parametrisation; remove that first")
         if not is_torchs(layer):
             try_on_a_copy(rule, layer)
         rule(layer, torch.as_tensor(h).detach())
@@ -87,9 +92,20 @@ def exact(rule):
     return absorbing
 
 
+def has_hooks(layer: nn.Module) -> bool:
+    """Its own, or those of a sequence and of what only passes on within it."""
+    parts = [part for part in layer.modules() if part is layer or isinstance(part, (nn.Sequential, *PASSING))]
+    return any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+
+
 def is_torchs(layer: nn.Module) -> bool:
     """Is what the layer computes written by torch, or here, and not in a class of somebody's own?"""
     return type(layer).__module__.startswith(("torch.nn.", "netbridge.")) and "forward" not in vars(layer)
+
+
+def is_plain(layer: nn.Module) -> bool:
+    """Is it a layer of torch's that nothing was added to: no `forward`, no hook, no parametrisation?"""
+    return is_torchs(layer) and not has_hooks(layer) and not parametrize.is_parametrized(layer)
 
 
 def try_on_a_copy(rule, layer: nn.Module) -> None:
@@ -157,9 +173,7 @@ def scaled(tensor: torch.Tensor, factor: torch.Tensor) -> nn.Parameter:
 
 
 def per_channel(h: torch.Tensor, channels: int, layer: nn.Module) -> torch.Tensor:
-    """The vector of length `channels`; refuses layers whose weights are computed from something else."""
-    if "weight" not in layer._parameters:
-        raise ValueError(f"the weight of this {type(layer).__name__} comes from a parametrisation; remove that first")
+    """The vector of length `channels`."""
     if h.numel() not in (1, channels):
         raise ValueError(f"{h.numel()} step sizes do not fit the {channels} channels of a {type(layer).__name__}")
     return h.reshape(-1).expand(channels)
@@ -256,4 +270,6 @@ def _(layer: nn.Sequential, h):
     last = last_layer(layer)
     if last is layer:
         raise ValueError("this Sequential holds no layer that could take up a constant")
+    if [part for _, part in layer.named_modules(remove_duplicate=False)].count(last) > 1:
+        raise ValueError(f"the last layer of this Sequential, a {type(last).__name__}, acts more than once in it")
     absorb(last, h)

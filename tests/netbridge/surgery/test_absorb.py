@@ -181,6 +181,21 @@ def hooked():
     return layer
 
 
+def hooked_dropout():
+    layer = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
+    layer[1].register_forward_pre_hook(lambda module, inputs: (inputs[0] + 1.0,))
+    return layer
+
+
+def twice():
+    layer = nn.Linear(4, 4)
+    return nn.Sequential(layer, layer)
+
+
+def softened():
+    return nn.utils.parametrize.register_parametrization(nn.Linear(4, 4), "bias", nn.Softplus())
+
+
 UNPROVED = {
     "an activation inside": (lambda: NormAndActivation(4, nn.SiLU()), "a NormAndActivation is a BatchNorm2d"),
     "standardised weights": (lambda: StandardisedConv(4, 4, 3, bias=False), "a StandardisedConv is a Conv2d"),
@@ -188,6 +203,9 @@ UNPROVED = {
     "inside a sequence": (lambda: nn.Sequential(nn.Linear(4, 4), NormAndActivation(4, nn.ReLU())), "not be proved"),
     "another forward": (patched, "with a forward of its own"),
     "a hook": (hooked, "has hooks"),
+    "a hook behind it": (hooked_dropout, "this Sequential has hooks"),
+    "a layer that acts twice": (twice, "acts more than once|shares parameters"),
+    "a bias that is computed": (softened, "the bias of this ParametrizedLinear comes from a parametrisation"),
 }  # fmt: skip
 
 
@@ -236,3 +254,37 @@ def test_folding_pairs_of_ones_own():
     net = networks.lively(nn.Sequential(nn.Conv2d(3, 4, 3), NormAndActivation(4, nn.Identity()))).double().eval()
     x = torch.randn(2, 3, 5, 5, dtype=torch.float64)
     assert networks.relative_error(nb.fold(net)(x), net(x)) < 1e-12
+
+
+def test_hooks_on_layers_before_the_last_one_do_not_matter():
+    layer, x = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).double(), torch.randn(2, 4, dtype=torch.float64)
+    layer[0].register_forward_hook(lambda module, inputs, output: output.relu())
+    before = layer(x)
+    nb.absorb(layer, -0.5)
+    assert torch.allclose(layer(x), -0.5 * before, rtol=1e-14)
+
+
+def added_to(layer: nn.Module, what: str) -> nn.Module:
+    if what == "a hook before it":
+        layer.register_forward_pre_hook(lambda module, inputs: (2.0 * inputs[0],))
+    elif what == "spectral norm":
+        nn.utils.parametrizations.spectral_norm(layer)
+    elif what == "a computed bias":
+        nn.utils.parametrize.register_parametrization(layer, "bias", nn.Softplus())
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("on", "what"), [(1, "a hook before it"), (0, "spectral norm"), (0, "a computed bias"), (1, "a computed bias")]
+)
+def test_folding_is_exact_or_refused_whatever_was_added_to_a_layer(on, what):
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).double().eval()
+    net[1].running_mean.add_(0.3)
+    net[on] = added_to(net[on], what)
+    x = torch.randn(2, 3, 6, 6, dtype=torch.float64)
+    try:
+        folded = nb.fold(net)
+    except ValueError as error:
+        assert "could not be proved to fold" in str(error)
+    else:
+        assert torch.allclose(folded(x), net(x), rtol=1e-12)
