@@ -3,6 +3,7 @@
 `torch.func.linearize` would save a pass per product, but it refuses the in-place operations that residual blocks use.
 """
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable
@@ -104,9 +105,16 @@ def tangent(function: Callable, x: torch.Tensor, direction: torch.Tensor) -> tor
         return torch.func.jvp(function, (x,), (direction,))[1]
 
 
+@contextlib.contextmanager
 def exact_attention():
-    """Attention written out: torch's fused kernels for the CPU have no forward derivative."""
-    return sdpa_kernel(SDPBackend.MATH)
+    """Attention written out: torch's fused kernels, and its shortcut for whole layers, have no forward derivative."""
+    shortcut = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(shortcut)
 
 
 @functools.cache

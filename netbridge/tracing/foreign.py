@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from netbridge.tracing.graph import Factor, Graph, Operation, Place, Step, described, is_number, stages
+from netbridge.tracing.graph import UNSEEN, Factor, Graph, Operation, Place, Step, described, is_number, stages
 from netbridge.tracing.norms import Recorder
 from netbridge.tracing.record import INCREMENT, SLOPE, Places
 
@@ -69,6 +69,21 @@ class Watching(TorchFunctionMode):
     def give_number(self, tensor: torch.Tensor, number: int):
         self.numbers[id(tensor)] = weakref.ref(tensor), number
 
+    def number_unseen(self, tensor: torch.Tensor):
+        """Give a tensor with the first axis of the images that no torch function returned an operation of its own."""
+        batch = self.operations[0].shape[:1]
+        if (
+            self.number(tensor) is None
+            and tensor.ndim > 1
+            and tensor.shape[:1] == batch
+            and type(tensor) is torch.Tensor
+        ):
+            self.give_number(tensor, len(self.operations))
+            self.operations.append(Operation(UNSEEN, (), shape=tuple(tensor.shape), module=self.module()))
+
+    def module(self) -> str:
+        return self.modules[-1] if self.modules else ""
+
     def number(self, value) -> int | tuple | None:
         """The operation that a tensor comes from; of a list, a tuple of them."""
         if isinstance(value, torch.Tensor):
@@ -80,8 +95,11 @@ class Watching(TorchFunctionMode):
         kwargs = kwargs or {}
         raw = getattr(func, "__name__", "")
         name, arguments = described(raw, args, kwargs)
-        inputs: Any = tuple(n for t in tensors((args, kwargs)) if (n := self.number(t)) is not None)
-        count, module = len(self.operations), self.modules[-1] if self.modules else ""
+        given = tensors((args, kwargs))
+        for tensor in given:
+            self.number_unseen(tensor)
+        inputs: Any = tuple(n for t in given if (n := self.number(t)) is not None)
+        count, module = len(self.operations), self.module()
         ahead = self.expected[count] if self.same_way and count < len(self.expected) else None
         if ahead is not None and way(ahead) == (name, inputs, module):
             for probe in self.before.get(count, ()):
@@ -382,10 +400,17 @@ def tracer_of(net: nn.Module, call, sample, kinds: tuple[str, ...] | None, block
     named = None if blocks is None else named_blocks(net, blocks)
     first = watched(net, call, sample)
     tracer = StepTracer(net, call, first, named)
-    if tracer.steps and not tracer.hidden:
+    obscured = [module for module in first.graph().obscured() if named is None or any(within(module, n) for n in named)]
+    if tracer.steps and not tracer.hidden and not obscured:
         if named is None:
             warn_of_unseen(net, first, tracer.steps)
         return tracer
+    if obscured and (named is None or SLOPE in (kinds or ())):
+        raise ValueError(
+            f"`net` adds or multiplies, in {obscured[0]!r}, what comes from no function of torch's (TorchScript, "
+            "NumPy, vmap and operations of one's own are not seen): its branch cannot be told from its step size. "
+            "Name its blocks in `blocks`, and use of='increment', so that only their ends are watched."
+        )
     if named is None:
         raise ValueError(
             f"`net` ({type(net).__name__}) has no residual blocks that could be seen. Looked for sums of shortcut(x) "

@@ -18,7 +18,8 @@ ACTIVATIONS = set(
 )
 TRANSPARENT = set(
     "identity dropout dropout1d dropout2d dropout3d alpha_dropout alphadropout feature_dropout featurealphadropout "  # noqa: SIM905
-    "droppath drop_path stochasticdepth stochastic_depth contiguous to float type_as clone".split()
+    "droppath drop_path stochasticdepth stochastic_depth contiguous clone detach alias "
+    "to type_as float double half bfloat16".split()
 )  # of a network in evaluation mode
 LAYOUTS = set(
     "permute transpose reshape view flatten unflatten swapaxes swapdims movedim moveaxis squeeze unsqueeze roll".split()  # noqa: SIM905
@@ -43,6 +44,7 @@ SIGNATURES = {
     "stack": ("tensors", "dim"),
     "sum": ("input", "dim"),
 }  # the arguments of the operations that make a step, in torch's own order
+UNSEEN = "unseen"  # stands for whatever made a tensor that no torch function returned: TorchScript, NumPy, vmap
 LONGEST_SHORTCUT = 6  # operations: pool, pad, convolution, normalisation and some slicing
 LONGEST_TAIL = 3  # operations between an addition and the next state
 
@@ -202,6 +204,17 @@ class Graph:
         nested = set().union(*(regions[step.addition] for step in found)) if found else set()
         return numbered([step for step in found if step.addition not in nested])
 
+    def obscured(self) -> list[str]:
+        """The modules that add or multiply what was made out of sight, where nothing tells it from a constant."""
+        hidden, found = [False] * len(self.operations), []
+        for i, operation in enumerate(self.operations):
+            hidden[i] = operation.name == UNSEEN or any(hidden[j] for j in operation.inputs)
+            if operation.name in SIGNATURES and self.live[i]:
+                unknown = [j for j in operation.inputs if hidden[j] and not self.live[j]]
+                if any(self.operations[j].shape == operation.shape for j in unknown):
+                    found.append(operation.module)
+        return found
+
     def candidates(self) -> list[Step]:
         """Every sum of a shortcut and a branch, also inside the branch of another and around a whole network."""
         needed = set().union(*(self.between(0, output) for output in self.outputs)) if self.outputs else set()
@@ -247,7 +260,8 @@ class Graph:
         elif name == "lerp":  # x + w (y - x) = y + (1 - w) (x - y): either end may be the state
             ends = operation.operand(0), operation.operand(1)
             if None not in ends:
-                side = int(ends[0] in self.between(-1, ends[1])) if ends[0] != ends[1] else 0
+                start, end = map(self.resolve, ends)
+                side = int(start in self.between(-1, end)) if start != end else 0
                 weight = Factor(Place(i, (2,)), "times" if side else "rest", live=self.is_live(operation.operand(2)))
                 found = [(ends[1 - side], (1 - side,), (), "plain"), (ends[side], (side,), (weight,), "towards")]
         elif name == "sum":

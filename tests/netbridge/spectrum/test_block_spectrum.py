@@ -275,14 +275,17 @@ class TestWholeJacobians:
 
     @pytest.mark.parametrize("values", ["full", "extremes"])
     @pytest.mark.parametrize("part", ["residual", "block"])
-    def test_fused_attention_is_differentiated_on_the_cpu(self, values, part):
+    @pytest.mark.parametrize("ours", [True, False])
+    def test_fused_attention_is_differentiated_on_the_cpu(self, values, part, ours):
         class Attention(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.norm, self.attention = nn.LayerNorm(8), nb.SelfAttention(8)
+                self.norm = nn.LayerNorm(8)
+                self.attention = nb.SelfAttention(8) if ours else nn.MultiheadAttention(8, 2, batch_first=True)
 
             def forward(self, x):
-                return x + self.attention(self.norm(x))
+                y = self.norm(x)
+                return x + (self.attention(y) if ours else self.attention(y, y, y, need_weights=False)[0])
 
         torch.manual_seed(0)
         block, x = Attention().double().eval(), torch.randn(1, 6, 8, dtype=torch.float64)

@@ -332,6 +332,8 @@ class Sum(Base):
 SUMS = {
     "lerp": (lambda s, x, y: torch.lerp(x, y, 0.25), lambda s, x: s.branch(x) - x, 0.25),
     "lerp from the branch": (lambda s, x, y: torch.lerp(y, x, 0.25), lambda s, x: s.branch(x) - x, 0.75),
+    "lerp in place": (lambda s, x, y: x.clone().lerp_(x + y, 0.25), lambda s, x: s.branch(x), 0.25),
+    "in double precision": (lambda s, x, y: (x.double() + y.double()).float(), lambda s, x: s.branch(x), 1.0),
     "three": (lambda s, x, y: x + y - s.b(x), lambda s, x: s.branch(x) - s.b(x), 1.0),
     "stack of three": (
         lambda s, x, y: torch.stack([y, x, s.b(x)]).sum(0),
@@ -353,6 +355,42 @@ def test_sums_are_seen_however_they_are_written(how, x):
     np.testing.assert_allclose(record.nsi, literal(net, x, slope), rtol=1e-5)
     np.testing.assert_allclose(record.step_sizes, size)
     assert record.stage.tolist() == [0, 0, 0]
+
+
+class OutOfSight(Base):
+    """Its activation is no torch function."""
+
+    def branch(self, x):
+        return torch.from_numpy(np.tanh(self.a(x).detach().numpy()))
+
+    def forward(self, x):
+        return x + torch.sigmoid(x.mean(1, keepdim=True)) * self.branch(x)
+
+
+class HalfOutOfSight(OutOfSight):
+    def forward(self, x):
+        return x + torch.tanh(self.a(x)) + self.branch(x)
+
+
+@pytest.mark.parametrize("block", [OutOfSight, HalfOutOfSight])
+def test_a_branch_that_torch_does_not_show_is_refused_and_measured_at_its_ends(block, x):
+    net = stack(block)
+    for blocks in (None, block):
+        with pytest.raises(ValueError, match=r"adds or multiplies, in '0', what comes from no function of torch's"):
+            nb.trace(net, x, of="slope", blocks=blocks)
+    record = nb.trace(net, x, blocks=block)
+    assert record.of == "increment"
+    np.testing.assert_allclose(record.nsi, literal(net, x, lambda block, x: block(x) - x), rtol=1e-5)
+
+
+def test_a_gate_that_torch_does_not_show_is_a_step_size_all_the_same(x):
+    class Gated(Base):
+        def forward(self, x):
+            y = self.branch(x)
+            return x + y * torch.from_numpy(y.mean(1, keepdim=True).detach().numpy() + 1.0)
+
+    net = stack(Gated)
+    np.testing.assert_allclose(nb.trace(net, x).nsi, literal(net, x), rtol=1e-5)
 
 
 def test_a_state_that_is_multiplied_is_no_identity(x):
