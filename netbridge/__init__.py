@@ -3,7 +3,7 @@
 A residual block u + h f(u) is one step of Euler's method; whatever multiplies f, a constant, a gate of channels, an
 attention map, is the step size h.
 
-    networks     resnet, Network, Stage, Block, Branch; pretrained (the shipped ones), save, load, load_foreign
+    networks     resnet, vit, Network, Stage, Block, Branch; pretrained (the shipped ones), save, load, load_foreign
     step sizes   controllers, controller, asr, Spec; Controller and ChannelController to derive one's own from; Gated,
                  SelfAttention for modules of any kind
     surgery      swap, merge, absorb, fold: another network from a network, the given one stays as it is; places,
@@ -28,6 +28,7 @@ from netbridge.model.block import Branch as Branch
 from netbridge.model.network import Network as Network
 from netbridge.model.network import Stage as Stage
 from netbridge.model.resnet import resnet as resnet
+from netbridge.model.vit import vit as vit
 from netbridge.published import load_foreign as load_foreign
 from netbridge.shipped import pretrained as pretrained
 from netbridge.spectrum.block_spectrum import block_operator as block_operator

@@ -15,8 +15,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from netbridge.files import replacing
+from netbridge.model import resnet, vit
 from netbridge.model.network import Network
-from netbridge.model.resnet import assemble
 from netbridge.surgery.fold import fold_structure
 
 FORMAT = 1
@@ -204,7 +204,7 @@ def rebuild(path: Path, header: dict, state: dict) -> Network:
         if sum(config["blocks"]) > len(state):
             raise ValueError(f"{sum(config['blocks'])} blocks from {len(state)} tensors")
         with torch.device("meta"):
-            net = assemble(config)
+            net = (vit if config.get("family") == "vit" else resnet).assemble(config)
             if config["folded"]:
                 fold_structure(net)
     except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:

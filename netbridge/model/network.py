@@ -119,7 +119,7 @@ class Stage(nn.Module):
 
 
 class Network(nn.Module):
-    """A residual network of netbridge; `nb.resnet`, `nb.load` and `nb.load_foreign` make one.
+    """A residual network of netbridge; `nb.resnet`, `nb.vit`, `nb.load` and `nb.load_foreign` make one.
 
     stem    the layers before the first stage
     stages  a list of `nb.Stage`

@@ -122,13 +122,9 @@ def assemble(config: dict) -> Network:
                 config["tolerance"],
             )
         )
-    specs = [spec.spec_of(record) for record in config["controllers"]]
-    if len(specs) != sum(config["blocks"]):
-        raise ValueError(f"{len(specs)} controllers for {sum(config['blocks'])} blocks.")
     net = Network(stem, stages, Head(channels, config["num_classes"], post), dict(config))
     initialise(net)
-    placement.install(net, specs, before=[spec.Spec("constant")] * len(specs))
-    return net
+    return placement.furnish(net)
 
 
 def make_shortcut(kind, channels_in, channels_out, stride, post_activation):

@@ -51,7 +51,8 @@ class IEBN(Constant, name="iebn"):
         super().__init__(channels)
 
     def attach(self, block):
-        replace_norms(block, nn.BatchNorm2d, InstanceEnhancedNorm)
+        if not replace_norms(block, nn.BatchNorm2d, InstanceEnhancedNorm):
+            raise ValueError("controller 'iebn' gates batch normalisations, and this network's blocks have none.")
 
     def detach(self, block):
         replace_norms(block, InstanceEnhancedNorm, InstanceEnhancedNorm.plain)
@@ -60,10 +61,13 @@ class IEBN(Constant, name="iebn"):
         return None, self, memory
 
 
-def replace_norms(block, kind, make):
-    """Those of the branch and of the projection; the normalisations inside controllers are left alone."""
+def replace_norms(block, kind, make) -> int:
+    """Those of the branch and of the projection, which are counted; those inside controllers are left alone."""
+    count = 0
     for part in (block.branch, block.shortcut):
         for parent in list(part.modules()):
             for name, child in list(parent.named_children()):
                 if type(child) is kind:
                     setattr(parent, name, make(child))
+                    count += 1
+    return count

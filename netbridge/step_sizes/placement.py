@@ -4,14 +4,20 @@ from collections.abc import Sequence
 
 from netbridge.step_sizes import spec
 from netbridge.step_sizes.base import Shared
+from netbridge.step_sizes.gated import channels_of
 from netbridge.step_sizes.spec import Spec
 
 
-def on_blocks(wanted: Spec, counts: list[int], on=None, before: list[Spec] | None = None) -> list[Spec]:
-    """One specification per block: `wanted` on the chosen ones, on the others what stood there before, or 1."""
+def on_blocks(
+    wanted: Spec, counts: list[int], on=None, before: list[Spec] | None = None, uniform: bool = False
+) -> list[Spec]:
+    """One specification per block: `wanted` on the chosen ones, on the others what stood there before, or 1.
+
+    `uniform` tells that no block opens a stage by changing the shape, as in a transformer.
+    """
     chosen = range(sum(counts)) if on is None else chosen_blocks(on, counts)
     specs = list(before or [Spec("constant")] * sum(counts))
-    firsts = {sum(counts[:stage]) for stage in range(len(counts))}
+    firsts = set() if uniform else {sum(counts[:stage]) for stage in range(len(counts))}
     for number in chosen:
         skipped = on is None and not wanted.kind.opening and number in firsts
         specs[number] = Spec("constant") if skipped else wanted
@@ -37,6 +43,15 @@ def present(net) -> list[Spec]:
     return [spec.spec_of(record) for record in net.config["controllers"]]
 
 
+def furnish(net):
+    """A freshly built network, whose step sizes are all 1, with the controllers of its configuration."""
+    specs = present(net)
+    if len(specs) != len(net.blocks):
+        raise ValueError(f"{len(specs)} controllers for {len(net.blocks)} blocks.")
+    install(net, specs, before=[Spec("constant")] * len(specs))
+    return net
+
+
 def install(net, specs: list[Spec], before: Sequence[Spec | None]) -> None:
     """Give every block whose specification changes a new controller, on the block's device and in its precision.
 
@@ -59,8 +74,7 @@ def build(wanted, block, pool, stage):
     if stage.solver is not None and any(kind.shared for kind in kinds(wanted)):
         raise ValueError(f"controller {wanted.name!r} remembers from block to block; a `solver` has no such order.")
     known = set(pool)
-    channels = getattr(block.branch.last, "num_features", None) or block.branch.last.out_channels
-    controller = spec.build(wanted, channels, pool)
+    controller = spec.build(wanted, channels_of(block.branch.last), pool)
     like = next(block.branch.parameters())
     for module in (controller, *(pool[key] for key in pool if key not in known)):
         module.to(device=like.device, dtype=like.dtype).train(stage.training)

@@ -40,7 +40,8 @@ def swap(net: Network, controller, on=None, share: bool = False) -> Network:
     trained = controller if isinstance(controller, Network) else None
     before = placement.present(net)
     if trained is None:
-        after = placement.on_blocks(spec.spec_of(controller), net.config["blocks"], on, before)
+        uniform = net.config.get("family") == "vit"
+        after = placement.on_blocks(spec.spec_of(controller), net.config["blocks"], on, before, uniform)
     elif on is not None or trained.config["blocks"] != net.config["blocks"]:
         raise ValueError(
             f"`controller` is a network with {trained.config['blocks']} blocks per stage: all {net.config['blocks']} "
