@@ -43,12 +43,15 @@ class Patches(nn.Module):
         if one_of("stem", stem, STEMS) == "conv" and patch % 2:
             raise ValueError(f'`patch` = {patch} must be even for stem="conv", whose first stride is 2.')
         self.patch = patch
+        self.bn: nn.Module
+        self.second: nn.Module
         if stem == "patch":
-            self.conv, self.bn = nn.Conv2d(channels_in, features, patch, patch), nn.Identity()
-            self.second: nn.Module = nn.Identity()
+            self.conv = nn.Conv2d(channels_in, features, patch, patch)
+            self.bn, self.second = nn.Identity(), nn.Identity()
         else:
             half = max(features // 2, 1)
-            self.conv, self.bn = nn.Conv2d(channels_in, half, 3, 2, padding=1, bias=False), nn.BatchNorm2d(half)
+            self.conv = nn.Conv2d(channels_in, half, 3, 2, padding=1, bias=False)
+            self.bn = nn.BatchNorm2d(half)
             self.second = nn.Sequential(nn.ReLU(), nn.Conv2d(half, features, 3, patch // 2, padding=1))
         self.position = nn.Parameter(torch.zeros(1, features, size // patch, size // patch))
 
@@ -59,7 +62,7 @@ class Patches(nn.Module):
                 f"{x.shape[2]} x {x.shape[3]}."
             )
         x = self.second(self.bn(self.conv(x)))
-        position = self.position
+        position: torch.Tensor = self.position
         if x.shape[2:] != position.shape[2:]:
             wide = position.to(torch.promote_types(position.dtype, torch.float32))  # half precision is not implemented
             position = F.interpolate(wide, x.shape[2:], mode="bilinear", antialias=True).to(position.dtype)
@@ -67,7 +70,7 @@ class Patches(nn.Module):
 
 
 class TokenBranch(nn.Module):
-    """The slope of a transformer's step; a subclass says what becomes of the normalised tokens in `change(tokens)`.
+    """The slope of a transformer's step; a subclass says what becomes of the normalised tokens (`change`).
 
     `depth` and `post_activation` tell `nb.fold` that no batch normalisation is here.
     """
@@ -79,8 +82,12 @@ class TokenBranch(nn.Module):
         self.norm = nn.LayerNorm(features)
         self.last = nn.Linear(width, features)
 
-    def forward(self, maps):
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
         return maps_of(self.last(self.change(self.norm(tokens_of(maps)))), maps.shape[2:])
+
+    def change(self, tokens: torch.Tensor) -> torch.Tensor:
+        """(N, T, width) from the normalised tokens (N, T, features); a subclass defines it."""
+        raise NotImplementedError
 
 
 class Attention(TokenBranch):

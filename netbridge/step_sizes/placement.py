@@ -1,6 +1,7 @@
 """Which block has which controller, and how it gets another."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from netbridge.step_sizes import spec
 from netbridge.step_sizes.base import Shared
@@ -74,7 +75,8 @@ def build(wanted, block, pool, stage):
     if stage.solver is not None and any(kind.shared for kind in kinds(wanted)):
         raise ValueError(f"controller {wanted.name!r} remembers from block to block; a `solver` has no such order.")
     known = set(pool)
-    controller = spec.build(wanted, channels_of(block.branch.last), pool)
+    channels: Any = channels_of(block.branch.last)  # every branch of ours ends in a layer that says
+    controller = spec.build(wanted, channels, pool)
     like = next(block.branch.parameters())
     for module in (controller, *(pool[key] for key in pool if key not in known)):
         module.to(device=like.device, dtype=like.dtype).train(stage.training)

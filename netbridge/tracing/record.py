@@ -100,6 +100,17 @@ class Record:
         sizes = None if self.step_sizes is None else self.step_sizes[:, kept]
         return Record(self.nsi[:, kept], self.stage[kept], self.first[kept], names, self.of, sizes, self.outputs)
 
+    def by_kind(self, kinds: int = 2) -> "Record":
+        """The same record with each stage taken apart into its kinds of steps, each with a first step of its own.
+
+        In a transformer attention and MLP alternate, and their indices differ by their nature: compared within a kind,
+        only steps that are alike are.
+
+        kinds   how many kinds follow one another in turn; 2
+        """
+        place = np.array([np.count_nonzero(self.stage[:k] == stage) for k, stage in enumerate(self.stage)], dtype=int)
+        return dataclasses.replace(self, stage=kinds * self.stage + place % kinds, first=place < kinds)
+
     def tns(self, mu: str = "sample") -> np.ndarray:
         """The exact total neural stiffness of every image, (N,); see `odelab.tns`. The paper's number is its mean.
 

@@ -179,6 +179,20 @@ class TestTracing:
         slope, increment = nb.trace(small(), pictures(), of=("slope", "increment"))
         np.testing.assert_allclose(slope.nsi, increment.nsi, rtol=1e-5)
 
+    def test_attention_and_mlp_apart(self):
+        """The total of the kinds is that of two records, of attentions and of MLPs, as two stages."""
+        record = nb.trace(small(depth=4), pictures())
+        apart = record.by_kind()
+        assert list(apart.stage) == [0, 1] * 4
+        assert list(apart.first) == [True, True] + [False] * 6
+        order = [0, 2, 4, 6, 1, 3, 5, 7]
+        names, first = [record.names[k] for k in order], ([True] + [False] * 3) * 2
+        sorted_out = nb.Record(record.nsi[:, order], [0] * 4 + [1] * 4, first, names, "slope")
+        for mu in ("sample", "dataset"):
+            np.testing.assert_allclose(apart.tns(mu), sorted_out.tns(mu), rtol=1e-12)
+            assert not np.allclose(apart.tns(mu), record.tns(mu))
+        assert list(apart.by_kind(1).stage) == list(apart.stage)
+
     def test_hooks_on_blocks_fire_and_may_change_the_state(self):
         net, x, seen = small(), pictures(), []
         with torch.no_grad():
