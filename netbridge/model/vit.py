@@ -185,6 +185,7 @@ def vit(
     Record(2 images, 4 blocks in 1 stages, of='slope')
     """
     steps = 2 * positive("depth", depth)
+    positive("features", features)
     if not isinstance(ratio, int | float) or not 1 <= ratio * features < float("inf"):
         raise ValueError(f"`ratio` must be a number that gives the MLP a width of at least 1, got {ratio!r}.")
     if isinstance(on, str):
@@ -194,7 +195,7 @@ def vit(
         "size": positive("size", size),
         "patch": positive("patch", patch),
         "blocks": [steps],
-        "widths": [positive("features", features)],
+        "widths": [features],
         "bottleneck": False,  # two layers a step, as in a basic residual block
         "heads": positive("heads", heads),
         "ratio": float(ratio),

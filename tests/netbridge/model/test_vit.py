@@ -198,13 +198,13 @@ class TestTracing:
         with torch.no_grad():
             before = net(x)
             for block in net.blocks:
-                block.register_forward_hook(lambda block, inputs, out: seen.append(out.shape))
+                block.register_forward_hook(lambda block, inputs, out: seen.append((out.shape, out.stride())))
             net(x)
             handle = net.blocks[2].register_forward_hook(lambda block, inputs, out: inputs[0])
             without = net(x)
             handle.remove()
             assert torch.equal(net(x), before)
-        assert set(seen) == {(3, 24, 4, 4)}
+        assert set(seen) == {((3, 24, 4, 4), (384, 1, 96, 24))}  # maps in the memory of tokens
         assert not torch.allclose(without, before)
 
     def test_what_a_hook_keeps_is_not_overwritten(self):
@@ -366,6 +366,19 @@ class TestSurgery:
 
 
 class TestImages:
+    def test_positions_are_interpolated_and_never_exceeded(self):
+        net = small()
+        with torch.no_grad():
+            for parameter in net.stem.conv.parameters():
+                parameter.zero_()
+            ramp = torch.arange(4.0)
+            net.stem.position.copy_(ramp.expand_as(net.stem.position))
+            found = net.stem(torch.zeros(1, 3, 16, 32))[0, 0, 0]
+            torch.testing.assert_close(found[1:-1], torch.linspace(0.25, 2.75, 6))
+            net.stem.position.copy_((ramp > 1.5).expand_as(net.stem.position))
+            found = net.stem(torch.zeros(1, 3, 16, 32))
+        assert 0 <= float(found.min()) < float(found.max()) <= 1
+
     def test_positions_on_another_grid(self):
         net = small()
         with torch.no_grad():
@@ -387,6 +400,7 @@ class TestImages:
             ({"stem": "conv", "patch": 1}, "`patch` = 1 must be even"),
             ({"ratio": 0.01}, "`ratio` must be"),
             ({"depth": 0}, "`depth` must be a positive integer"),
+            ({"features": 0}, "`features` must be a positive integer"),
             ({"stem": "imagenet"}, "`stem` must be one of"),
             ({"on": "heads"}, "`on` must name blocks"),
         ):
