@@ -69,7 +69,11 @@ def crossing(t, u, params):
 
 
 @pytest.mark.parametrize("method", [ol.DOPRI5, ol.RKC2, ol.RADAU, ol.LSODA], **NAMED)
-@pytest.mark.parametrize("options", [{}, {"t_eval": [0.5, 1.0]}, {"events": crossing}, {"tstops": [1.0]}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"t_eval": [0.5, 1.0]}, {"events": crossing}, {"tstops": [1.0]}],
+    ids=lambda options: next(iter(options), "plain"),
+)
 def test_trajectories(method, options):
     problem = ol.problems.van_der_pol(5.0).replace(t_span=(0.0, 2.0))
     run = ol.solve(problem, method, ol.adaptive(1e-5, 1e-7), **options)
