@@ -22,7 +22,7 @@ from studies.lab.results import Results
 STUDY = "train"
 SHAPES = {"digits": {"depth": 32, "width": 4}}  # small images need less, and every network is part of a download
 MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
-CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm")
+CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm", "sem", "iebn")
 QUEUE = (  # the shipped networks in the order in which they are wanted
     *((name, 0) for name in CONTROLLERS[:4]),
     *((name, 1) for name in CONTROLLERS[:3]),

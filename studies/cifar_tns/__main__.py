@@ -4,9 +4,9 @@ Claim examined: networks with attention measure more stiffness, and the more of 
 al., Understanding Self-attention Mechanism via Dynamical System Perspective, 2023). The report says what these networks
 and images have to say about it, under every reading the paper leaves open.
 
-Last result (18 ResNet-20 on CIFAR-10, 1,000 images, 2026-11-18): undecided whether the better network has the larger
-TNS (Kendall's tau -0.20 to -0.05 over the four readings, every interval holds zero); most controllers with attention
-raise TNS (5 or 6 of 8), some lower it (1 or 2), and accuracies differ no more than those of two seeds do.
+Last result (22 ResNet-20 on CIFAR-10, 1,000 images, 2026-11-18): undecided whether the better network has the larger
+TNS (Kendall's tau -0.27 to -0.12 over the four readings, every interval holds zero); most controllers with attention
+raise TNS (6 to 8 of 10), some lower it (1 or 2), and accuracies differ no more than those of two seeds do.
 """
 
 import dataclasses
