@@ -205,6 +205,9 @@ class TestTracing:
             handle.remove()
             assert torch.equal(net(x), before)
         assert set(seen) == {((3, 24, 4, 4), (384, 1, 96, 24))}  # maps in the memory of tokens
+        seen.clear()
+        net.train()(x).sum().backward()
+        assert set(seen) == {((3, 24, 4, 4), (384, 1, 96, 24))}
         assert not torch.allclose(without, before)
 
     def test_what_a_hook_keeps_is_not_overwritten(self):
