@@ -16,9 +16,10 @@ class Gated(nn.Module):
     """A layer with a step size: h * layer(x), with h from any controller that needs no stage.
 
     Channels are axis 1 behind convolutions and their normalisations, the last axis behind linear layers, attention and
-    layer norms. The controller always sees maps (N, C, height, width): tokens (N, T, C) become (N, C, T, 1), features
-    (N, C) become (N, C, 1, 1). A layer that returns several things, as `nn.MultiheadAttention` does, has the first of
-    them multiplied. `nb.merge` folds a constant h into the layer and puts the layer in this module's place.
+    layer norms; in a sequence the last of these decides, and behind anything else they are axis 1. The controller
+    always sees maps (N, C, height, width): tokens (N, T, C) become (N, C, T, 1), features (N, C) become (N, C, 1, 1). A
+    layer that returns several things, as `nn.MultiheadAttention` does, has the first of them multiplied. `nb.merge`
+    folds a constant h into the layer and puts the layer in this module's place.
 
     layer       the layer whose output is multiplied
     controller  a name, such as "se" or "asr(se)", an `nb.Spec` or a class of your own
@@ -53,13 +54,19 @@ class Gated(nn.Module):
         self.layer = layer
         self.shared = nn.ModuleDict()
         pool: dict[str, nn.Module] = {}
-        self.controller = spec.build(wanted, known if channels is None else channels, pool)  # type: ignore[arg-type]  # not both are None
+        self.channels: int = known if channels is None else channels  # type: ignore[assignment]  # not both are None
+        self.controller = spec.build(wanted, self.channels, pool)
         self.shared.update(pool)
-        self.axis = channel_axis(layer)
+        self.axis = channel_axis(layer) or 1
 
     def forward(self, x, *more, **options):
         out = self.layer(x, *more, **options)
         slope = out[0] if isinstance(out, tuple) else out
+        if slope.shape[self.axis] != self.channels:
+            raise ValueError(
+                f"`channels` = {self.channels}, but a {type(self.layer).__name__} returned shape {tuple(slope.shape)}, "
+                f"whose channels are taken to be axis {self.axis}."
+            )
         samples = 0 if getattr(self.layer, "batch_first", True) else 1
         maps = as_maps(slope, self.axis, samples)
         state = as_maps(x, self.axis, samples) if x.shape == slope.shape else x
@@ -97,9 +104,12 @@ def channels_of(layer: nn.Module) -> int | None:
     return next((getattr(last, name) for name in SIZES if isinstance(getattr(last, name, None), int)), None)
 
 
-def channel_axis(layer: nn.Module) -> int:
-    """Where the layer's output has its channels."""
-    last = last_layer(layer)
-    if isinstance(last, nn.LayerNorm):
-        return -len(last.normalized_shape)
-    return -1 if isinstance(last, nn.Linear | nn.MultiheadAttention | SelfAttention) else 1
+def channel_axis(layer: nn.Module) -> int | None:
+    """Where the layer's output has its channels, or None where the layer does not say; activations leave them there."""
+    if isinstance(layer, nn.Sequential):
+        return next((axis for part in reversed(layer) if (axis := channel_axis(part)) is not None), None)
+    if isinstance(layer, nn.LayerNorm):
+        return -len(layer.normalized_shape)
+    if isinstance(layer, nn.Linear | nn.MultiheadAttention | SelfAttention):
+        return -1
+    return 1 if any(isinstance(getattr(layer, name, None), int) for name in SIZES) else None

@@ -74,3 +74,22 @@ def test_channels_are_asked_of_the_layer():
         nb.Gated(nn.GELU(), "ie")
     with pytest.raises(ValueError, match="'dia' needs the blocks of a stage"):
         nb.Gated(nn.Linear(3, 5), "dia")
+
+
+def test_activations_leave_the_channels_where_they_are():
+    """As many tokens as channels: the wrong axis would fit, too."""
+    torch.manual_seed(0)
+    linear = nn.Linear(6, 6)
+    alone = nb.Gated(linear, "se")
+    followed = nb.Gated(nn.Sequential(linear, nn.Sequential(nn.ReLU(), nn.Dropout())), "se", 6).eval()
+    followed.controller = alone.controller
+    x = torch.rand(2, 6, 6)
+    with torch.no_grad():
+        linear.bias += 5.0  # so that the ReLU lets everything through
+        torch.testing.assert_close(followed(x), alone(x))
+
+
+def test_channels_that_are_not_where_they_should_be_are_named():
+    gated = nb.Gated(nn.GELU(), "se", 6)
+    with pytest.raises(ValueError, match=r"`channels` = 6, but a GELU returned shape \(2, 7, 6\), .* to be axis 1"):
+        gated(torch.rand(2, 7, 6))
