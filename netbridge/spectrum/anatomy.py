@@ -84,6 +84,7 @@ def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
     end = program.graph.output_node().args[0]
     parts.final_relu = isinstance(end, fx.Node) and is_relu(end)
     steps = operations.steps()
+    parts.live = any(factor.live for step in steps for branch in step.branches for factor in branch.factors)
     if len(steps) != 1:
         parts.reason = f"it makes {len(steps)} residual steps instead of one; the increment is taken for the branch"
         return parts
@@ -94,8 +95,11 @@ def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
         parts.reason = "its branch does not start at its input, or something follows the addition"
         return parts
     gates = list(itertools.takewhile(lambda factor: factor.live and factor.layout == 0, step.factors))
-    if step.factors and not gates and step.factors[0].place.operation == step.addition:
+    if any(factor.place is not None and factor.place.operation == step.addition for factor in step.factors):
         parts.reason = "its branch is added with a factor of its own (alpha)"
+        return parts
+    if any(factor.live for factor in step.factors[len(gates) :]):
+        parts.reason = "a factor that is no gate multiplies what is gated already"
         return parts
     if len(gates) == len(step.factors):
         slope = argument(nodes, step.branches[0].place)
@@ -108,7 +112,6 @@ def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
     parts.shortcut = branch_of(program, argument(nodes, step.shortcut))
     if gates:
         factors = [(branch_of(program, argument(nodes, gate.place)), gate.how == "over") for gate in gates]
-        parts.live = True
         parts.size_at = lambda u: math.prod(1.0 / factor(u) if over else factor(u) for factor, over in factors)
     try:
         parts.layers = chain_between(program, nodes[0], slope, x.dtype)

@@ -35,6 +35,8 @@ def step_error(block: nn.Module, states: torch.Tensor, substeps: int = 32, gate:
     if substeps < 1:
         raise ValueError(f"`substeps` must be at least 1, got {substeps!r}.")
     parts = anatomy(block, states)
+    if gate == "frozen" and parts.live and parts.size_at is None:
+        raise ValueError(f'`gate` must be "live" for this block, whose step size cannot be told apart: {parts.reason}.')
     with torch.no_grad():
         held = 1.0 if parts.size_at is None else parts.size_at(states)
 

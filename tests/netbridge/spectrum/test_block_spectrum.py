@@ -1,5 +1,7 @@
 """Spectra of blocks: a reduced matrix has the eigenvalues of the whole Jacobian; what cannot be reduced is said."""
 
+import functools
+
 import hypothesis
 import hypothesis.strategies as some
 import numpy as np
@@ -295,6 +297,38 @@ class TestWholeJacobians:
         found = nb.block_spectrum(block, x, part, values)
         assert found.max_re == pytest.approx(wanted.max(), abs=1e-9)
         assert found.min_re == pytest.approx(wanted.min(), abs=1e-9)
+
+
+class Factored(foreign.HandBlock):
+    """x + how(branch, gate), without a ReLU behind."""
+
+    def __init__(self, how):
+        super().__init__(4, 4, 1)
+        self.how = how
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+        return x + self.how(y, torch.sigmoid(y.mean((2, 3), keepdim=True)))
+
+
+class TestFactorsOfOthers:
+    @pytest.mark.parametrize("how", [lambda y, g: -y, lambda y, g: -(y * g), lambda y, g: (-y) * g])
+    def test_a_sign_belongs_to_the_branch(self, how):
+        torch.manual_seed(0)
+        block = foreign.shaken(Factored(how)).double()
+        x = torch.rand(1, 4, 4, 5, dtype=torch.float64)
+        wanted = np.linalg.eigvals(dense(block, x)).real
+        found = nb.block_spectrum(block, x, "block")
+        assert found.max_re == pytest.approx(wanted.max(), abs=1e-9)
+        assert found.min_re == pytest.approx(wanted.min(), abs=1e-9)
+        assert nb.step_error(block, x).isfinite().all()
+
+    @pytest.mark.parametrize("how", [lambda y, g: 0.5 * (y * g), lambda y, g: torch.neg(y * g)])
+    @pytest.mark.parametrize("measure", [functools.partial(nb.block_spectrum, part="block"), nb.step_error])
+    def test_a_gate_that_cannot_be_told_apart_is_not_called_frozen(self, how, measure):
+        block = foreign.shaken(Factored(how))
+        with pytest.raises(ValueError, match="`gate` must be .live. .* no gate multiplies what is gated already"):
+            measure(block, torch.rand(1, 4, 4, 5), gate="frozen")
 
 
 class TestDownSampling:
