@@ -327,7 +327,7 @@ class TestFactorsOfOthers:
     @pytest.mark.parametrize("measure", [functools.partial(nb.block_spectrum, part="block"), nb.step_error])
     def test_a_gate_that_cannot_be_told_apart_is_not_called_frozen(self, how, measure):
         block = foreign.shaken(Factored(how))
-        with pytest.raises(ValueError, match="`gate` must be .live. .* no gate multiplies what is gated already"):
+        with pytest.raises(ValueError, match=r"`gate` must be .live. .* no gate multiplies what is gated already"):
             measure(block, torch.rand(1, 4, 4, 5), gate="frozen")
 
 
