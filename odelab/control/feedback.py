@@ -117,32 +117,53 @@ def landing_size(dt, largest, t, t1):
     return dt
 
 
+LEAST_ERROR = 1e-12  # of the tolerance; a smaller error is as good as none
+OUT_OF_DOMAIN = 0.1  # the factor after an attempt whose error is not a number, or overflows: it left the domain
+
+
+def law_of_sizes(exp2, limit):
+    """Söderlind's law, for every row of his table; made of the power of two and the limiter that it is to use.
+
+    The function that is returned gives the next step size over the last, without a branch: compiled for many runs at
+    once it has to be. It takes the law's order and exponents; `accepted`, was the attempt accepted; `may_grow`, may the
+    step grow; and what is known as logarithms to base two, log_e, log_e1, log_e2 of the last three errors against the
+    set-point, the attempt's own first, and log_r, log_r1 of the last two ratios of step sizes. A rejected attempt rolls
+    the history back: there the elementary controller decides, whose factor is below theta.
+    """
+
+    def factor(order, b1, b2, b3, a2, a3, accepted, may_grow, log_e, log_e1, log_e2, log_r, log_r1):
+        exponent = -(b1 * log_e + b2 * log_e1 + b3 * log_e2 if accepted else log_e) / order
+        exponent = exponent - a2 * log_r - a3 * log_r1 if accepted else exponent
+        limited = limit(exp2(min(max(exponent, -100.0), 100.0)))
+        return limited if may_grow else min(limited, 1.0)
+
+    return factor
+
+
 def error_control(error_ratio, log2, exp2, limit, cautious):
     """The feedback half of every adaptive law, Söderlind (2003): a judge made of its helpers.
 
     A cautious judge does not let the step grow right after a rejection; the filters are not cautious.
     """
+    size_factor = law_of_sizes(exp2, limit)
 
     def judge(memory, dt, errors, u, u_new):
         settings, history = memory
         rtol, atol, order, set_point, b1, b2, b3, a2, a3, largest = settings
         _, last, log_e1, log_e2, log_r1, rejected, _ = history
         ratio = error_ratio(errors, u, u_new, rtol, atol)
-        if not ratio < 1e300:  # NaN or overflow: the step left the domain; try a much smaller one
-            return 0, Memory(settings, History(0.1 * dt, last, log_e1, log_e2, log_r1, 1.0, ratio))
-        # e against the set-point theta = 0.9; an error of 1e-12 of the tolerance is as good as none.
-        log_e = log2(max(ratio, 1e-12)) - set_point
-        if ratio > 1.0:  # history rolls back: the elementary controller, whose factor is below theta here
-            factor = limit(exp2(-log_e / order))
-            return 0, Memory(settings, History(dt * factor, last, log_e1, log_e2, log_r1, 1.0, ratio))
+        if not ratio < 1e300:  # NaN or overflow
+            return 0, Memory(settings, History(OUT_OF_DOMAIN * dt, last, log_e1, log_e2, log_r1, 1.0, ratio))
+        log_e = log2(max(ratio, LEAST_ERROR)) - set_point
         log_r = 0.0
         if last != 0.0:
             log_r = log2(dt / last)
-        exponent = -(b1 * log_e + b2 * log_e1 + b3 * log_e2) / order - a2 * log_r - a3 * log_r1
-        factor = limit(exp2(min(max(exponent, -100.0), 100.0)))
-        if cautious and rejected != 0.0:
-            factor = min(factor, 1.0)
+        accepted = ratio <= 1.0
+        may_grow = not cautious or rejected == 0.0
+        factor = size_factor(order, b1, b2, b3, a2, a3, accepted, may_grow, log_e, log_e1, log_e2, log_r, log_r1)
         proposed = dt * factor
+        if not accepted:
+            return 0, Memory(settings, History(proposed, last, log_e1, log_e2, log_r1, 1.0, ratio))
         if abs(proposed) > largest:
             proposed = proposed * (largest / abs(proposed))
         return 1, Memory(settings, History(proposed, dt, log_e, log_e1, log_r, 0.0, ratio))

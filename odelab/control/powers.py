@@ -1,4 +1,4 @@
-"""Logarithm and power to base two without `pow`, one source for every executor.
+"""Logarithm and power to base two without `pow`, and the arctangent: one source for every executor.
 
 `pow` keeps LLVM from turning a loop over lanes into vector code, and two libraries' `pow` differ in the last bit, which
 is enough to part two adaptive runs. These are bit tricks and polynomials (minimax, found with mpmath.chebyfit): worst
@@ -39,3 +39,26 @@ def exp2(x):
     ) * f2
     scale = np.int64((np.int64(whole) + ONE_EXPONENT) << 52).view(np.float64)
     return (low + middle * f4 + high * (f4 * f4)) * scale
+
+
+TAN_PI_8, TAN_3_PI_8 = 0.41421356237309503, 2.414213562373095
+QUARTER, HALF = 0.7853981633974483, 1.5707963267948966  # of pi
+
+
+def arctan(x):
+    """arctan of a number, without a branch, for the limiter of the filters in lanes."""
+    size = abs(x)
+    steep, flat = size > TAN_3_PI_8, size <= TAN_PI_8
+    # arctan x = pi/2 - arctan(1/x) = pi/4 + arctan((x - 1)/(x + 1)): the polynomial is good for |y| <= tan(pi/8)
+    numerator = -1.0 if steep else (size if flat else size - 1.0)
+    denominator = size if steep else (1.0 if flat else size + 1.0)
+    turn = HALF if steep else (0.0 if flat else QUARTER)
+    y = numerator / denominator
+    z = y * y
+    z2 = z * z
+    z4 = z2 * z2
+    low = (-0.3333333333333333 + 0.1999999999999552 * z) + (-0.14285714284666542 + 0.11111111015256361 * z) * z2
+    middle = (-0.09090904578123903 + 0.07692183190826087 * z) + (-0.06664511447381948 + 0.05858148912802203 * z) * z2
+    high = (-0.05085449737940227 + 0.03923165829558635 * z) - 0.01917688711906133 * z2
+    angle = turn + (y + y * (z * (low + middle * z4 + high * (z4 * z4))))
+    return angle if x >= 0.0 else -angle

@@ -10,9 +10,13 @@ Where few components leave the processor waiting for one attempt's chain of oper
 by side in the text, operation by operation: `_a` are the lanes of the lower half, `_b` those of the upper.
 """
 
+import math
+
+from odelab.control import feedback
+from odelab.control.controllers import SET_POINT
+from odelab.control.laws import Law
 from odelab.engines import Status
 from odelab.engines.lanes import inside
-from odelab.engines.numba import law_text as laws
 from odelab.engines.numba import stages
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import arguments, components, indented, number, remark, total
@@ -46,7 +50,9 @@ def shape(n: int) -> tuple[int, tuple[str, ...]]:
 def numbers_kept(request: Request) -> list[str]:
     """The rows of real numbers a lane keeps between attempts."""
     n = request.n
-    rows = ["t", "dt", "judged", "before", *components("u", n, "")]
+    rows = ["t", "dt", "last_error", *components("u", n, "")]
+    if request.law:
+        rows += history_rows(request.law)
     if request.method.fsal:
         rows += [f"slope{i}" for i in range(n)]
     rows += [f"parameter{i}" for i in range(request.parameters)]
@@ -97,7 +103,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         "share[0], share[1] = following, after",
         f"return idle == {width}",
     ]
-    definitions = [DONE, *begin(request), *(inside.definitions(request) if request.points else [])]
+    definitions = [DONE, *law_lines(request), *begin(request), *(inside.definitions(request) if request.points else [])]
     return definitions, [f"def lanes({', '.join(names)}):", *indented(body)]
 
 
@@ -137,7 +143,7 @@ def handed_in(request: Request) -> list[str]:
         "if t[l] != t1:",
         "    status = ATTEMPTS_SPENT",
         "    if dt[l] != dt[l]:  # NaN: the last attempt came to nothing",
-        "        status = STEP_LOST if judged[l] < math.inf else NOT_FINITE",
+        "        status = STEP_LOST if last_error[l] < math.inf else NOT_FINITE",
         "        counts[j, 1] -= 1",
         "statuses[j] = status",
         "times[j] = t[l]",
@@ -171,8 +177,8 @@ def taken(request: Request) -> list[str]:
         *begun,
         *(f"u{i}[l] = starts[j, {i}]" for i in range(n)),
         *(f"parameter{i}[l] = params_in[j, {i}]" for i in range(k)),
-        "judged[l] = 0.0",
-        "before[l] = 1.0",
+        "last_error[l] = 0.0",
+        *(f"{row}[l] = 0.0" for row in (history_rows(request.law) if request.law else [])),
         "attempts[l] = 0",
         "accepted[l] = 0",
     ]
@@ -213,7 +219,7 @@ def attempt(request: Request, tag: str, place: str) -> list[str]:
     due = f" or (due[{place}] - t{tag}) * direction <= 0.0" if request.points else ""
     lines = [
         f"t{tag} = t[{place}]",
-        f"dt{tag} = {proposed(request, tag, place)}",
+        f"dt{tag} = {proposal(request, place, tag)}",
         f"t_new{tag} = t1 if dt{tag} == t1 - t{tag} else t{tag} + dt{tag}",
         *(f"u{i}{tag} = u{i}[{place}]" for i in range(n)),
         f"params{tag} = ({arguments(f'parameter{i}[{place}]' for i in range(request.parameters))})",
@@ -223,7 +229,7 @@ def attempt(request: Request, tag: str, place: str) -> list[str]:
     else:
         lines.append(stages.right_hand_side(n, 1, f"t{tag}", "u", tag))
     lines += stages.stages(method, n, tag)
-    lines += judged(request, tag, place) if request.law else judged_fixed(n, tag, place)
+    lines += judge_lines(request, tag, place) if request.law else accept_finite_lines(n, tag, place)
     if request.maxima:
         lines += maxima(request, tag, place)
     if request.points:
@@ -248,56 +254,95 @@ def attempt(request: Request, tag: str, place: str) -> list[str]:
     return lines
 
 
-def proposed(request: Request, tag: str, place: str) -> str:
+def proposal(request: Request, place: str, tag: str) -> str:
+    """The size of the next attempt."""
     if request.law:
         largest = "largest" if request.limited else "math.inf"
         return f"propose(dt[{place}], {largest}, t{tag}, t1)"
     return f"propose(t0, given_step, np.float64(accepted[{place}]), t{tag}, t1)"
 
 
-def judged_fixed(n: int, tag: str, place: str) -> list[str]:
-    """Every step is accepted whose state is finite; the step asked for stays."""
+def accept_finite_lines(n: int, tag: str, place: str) -> list[str]:
+    """Fixed steps: every step is accepted whose state is finite, and the next is as long."""
     return [
-        f"judged[{place}] = {stages.finite_check(n, tag)}",
-        f"fine{tag} = judged[{place}] == 0.0",
+        f"last_error[{place}] = {stages.finite_check(n, tag)}",
+        f"fine{tag} = last_error[{place}] == 0.0",
         f"dt_next{tag} = given_step",
     ]
 
 
-def judged(request: Request, tag: str, place: str) -> list[str]:
-    """Acceptance and the next step. One root serves every law: with b1 = n1/d, b2 = n2/d it is the 2 k d-th root of
-    q^n1 / (q of the step before)^-n2 after an acceptance, and of q^d, the elementary controller, after a rejection."""
-    n = request.n
-    assert request.law is not None
-    gains = laws.gains(request.law, request.method)
-    n1, n2, d = laws.whole_powers(gains)
-    exponent = -1.0 / (2.0 * gains.order * d)
-    argument = whole_power(f"x{tag}", n1)
-    if n2:
-        earlier = whole_power(f"before[{place}]", -n2)
-        argument = f"({argument}) / ({earlier}) if fine{tag} else {whole_power(f'x{tag}', d)}"
-    return [
+def history_rows(law: Law) -> list[str]:
+    """What a law remembers of the steps before, as `odelab.control.feedback.History` names it; only what it uses."""
+    _, b2, b3 = law.b
+    a2, a3 = law.a
+    needed = {"log_e1": b2 or b3, "log_e2": b3, "last_step": a2 or a3, "log_r1": a3}
+    return [name for name, use in needed.items() if use]
+
+
+def judge_lines(request: Request, tag: str, place: str) -> list[str]:
+    """Is the attempt accepted, and how long is the next? By `odelab.control.feedback.law_of_sizes`.
+
+    The logarithm of the error comes from its square, which saves a root. The history is read into local numbers first:
+    of `a[l] if fine else b[l]` LLVM makes a load from a chosen address, and no vector code of the sweep.
+    """
+    law, n, order = request.law, request.n, request.method.error_order
+    assert law is not None
+    history = history_rows(law)
+    known = {name: f"{name}{tag}" if name in history else "0.0" for name in ("log_e1", "log_e2", "log_r1")}
+    ratio = f"log_r{tag}" if "last_step" in history else "0.0"
+    gains = ", ".join(number(gain) for gain in (order, *law.b, *law.a))
+    may_grow = "True" if law.smooth else f"last_error[{place}] <= 1.0"
+    least = feedback.LEAST_ERROR**2
+    lines = [
         *stages.scaled_errors(request.method, n, tag, request.vector_tolerance),
         f"q{tag} = q{tag} * {number(1.0 / n)}" if n > 1 else f"q{tag} = q{tag}",
         f"fine{tag} = q{tag} <= 1.0",
-        *remark("the next step: a root of the error", tag),
-        f"x{tag} = min(max(q{tag}, {number(laws.LEAST_RATIO_SQUARED)}), 1e12)",
-        f"x{tag} = x{tag} * {number(laws.set_point_squared(gains))}",
-        f"w{tag} = {argument}",
-        *laws.split(f"w{tag}", tag),
-        *laws.computed(f"factor{tag}", exponent, 1.0, tag),
-        f"factor{tag} = min(max(factor{tag}, {laws.SMALLEST}), {laws.LARGEST})",
-        f"factor{tag} = factor{tag} if judged[{place}] <= 1.0 else min(factor{tag}, 1.0)",
-        f"factor{tag} = factor{tag} if q{tag} < math.inf else 0.1",
+        *remark("the next step, by the law", tag),
+        *(f"{name}{tag} = {name}[{place}]" for name in history),
+        f"log_e{tag} = 0.5 * log2(min(max(q{tag}, {number(least)}), 1e300)) - {number(order * math.log2(SET_POINT))}",
+    ]
+    if "last_step" in history:
+        lines += [
+            f"log_r{tag} = log2(dt{tag} / last_step{tag})",
+            f"log_r{tag} = log_r{tag} if last_step{tag} != 0.0 else 0.0",
+        ]
+    lines += [
+        f"factor{tag} = size_factor({gains}, fine{tag}, {may_grow}, "
+        f"log_e{tag}, {known['log_e1']}, {known['log_e2']}, {ratio}, {known['log_r1']})",
+        f"factor{tag} = factor{tag} if q{tag} < math.inf else {feedback.OUT_OF_DOMAIN}",
         f"dt_next{tag} = dt{tag} * factor{tag}",
         *([f"dt_next{tag} = math.copysign(min(abs(dt_next{tag}), largest), dt_next{tag})"] if request.limited else []),
-        f"judged[{place}] = q{tag}",
-        *([f"before[{place}] = x{tag} if fine{tag} else before[{place}]"] if n2 else []),
+        f"last_error[{place}] = q{tag}",
     ]
+    new = {"log_e2": known["log_e1"], "log_e1": f"log_e{tag}", "log_r1": ratio, "last_step": f"dt{tag}"}
+    lines += [
+        f"{name}[{place}] = {value} if fine{tag} else {name}{tag}" for name, value in new.items() if name in history
+    ]
+    return lines
 
 
-def whole_power(name: str, power: int) -> str:
-    return " * ".join([name] * power)
+def law_lines(request: Request) -> list[str]:
+    """The law, compiled to be a part of the sweep: a call would keep LLVM from making vector code of it.
+
+    Dividing by the order may be multiplying by its reciprocal here (arcp), and 0.0 * x + y is y (nsz).
+    """
+    if request.law is None:
+        return []
+    inlined = 'INLINED = {**OPTIONS, "forceinline": True}'
+    limit = "control.clip"
+    if request.law.smooth:
+        limit = "control.smooth_limiter(njit(**INLINED)(powers.arctan))"
+    return [
+        "\n".join(
+            [
+                inlined,
+                "log2, exp2 = njit(**INLINED)(powers.log2), njit(**INLINED)(powers.exp2)",
+                f"limit = njit(**INLINED)({limit})",
+                'LOOSER = {**INLINED, "fastmath": {"contract", "arcp", "nsz"}}',
+                "size_factor = njit(**LOOSER)(control.law_of_sizes(exp2, limit))",
+            ]
+        )
+    ]
 
 
 def maxima(request: Request, tag: str, place: str) -> list[str]:

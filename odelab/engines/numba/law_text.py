@@ -5,9 +5,8 @@ for speed: q, n times the squared error ratio, takes the place of the ratio, and
 and exponential. With c = theta^-k the law's factor is (c e_n)^(-b1/k) (c e_{n-1})^(-b2/k).
 
 A kernel knows its exponents p when it is written, so that x ** p takes half the time of `pow`: x = m 2^E with m in
-[1, 2) gives a polynomial in m, and 2^(p E). A single run looks the second up, since its next step waits for the answer;
-lanes compute it, since looking up does not vectorise. Relative errors below 2e-15 (where long doubles are longer than
-doubles) and 3e-13.
+[1, 2) gives a polynomial in m, and 2^(p E), which is looked up. Relative errors are below 2e-15 where long doubles are
+longer than doubles.
 """
 
 import math
@@ -26,7 +25,7 @@ FRACTION_BITS = 4503599627370495  # the low 52 bits of a double
 ONE_BITS = 4607182418800017408  # the bits of 1.0
 EXPONENT_OF_ONE = 1023
 LEAST_EXPONENT, LARGEST_EXPONENT = -90, 16  # of what a single run looks up
-EXACT_DEGREE, LANES_DEGREE, LANES_EXPONENT_DEGREE = 19, 15, 9
+EXACT_DEGREE = 19
 
 
 class Gains(NamedTuple):
@@ -101,30 +100,14 @@ def earlier_from_history(gains: Gains) -> str:
     return f"earlier = exp2({number(-float(gains.b2) / gains.order)} * log_e1)" if gains.b2 else "earlier = 1.0"
 
 
-def set_point_squared(gains: Gains) -> float:
-    """theta^-2k: turns the squared ratio into the squared error against the set-point."""
-    return SET_POINT ** (-2.0 * gains.order)
-
-
 def set_point(gains: Gains) -> float:
     """log2 theta^k"""
     return gains.order * math.log2(SET_POINT)
 
 
-def whole_powers(gains: Gains) -> tuple[int, int, int]:
-    """(n1, n2, d) with b1 = n1/d, b2 = n2/d: lanes take one root of a product of whole powers."""
-    d = math.lcm(gains.b1.denominator, gains.b2.denominator)
-    return int(gains.b1 * d), int(gains.b2 * d), d
-
-
 def mantissa_coefficients(exponent: float, factor: float, degree: int) -> list[float]:
     """factor * m**exponent as a polynomial in y = 2 m - 3 on [-1, 1]."""
     return interpolated(lambda y: factor * (0.5 * (y + 3.0)) ** exponent, degree)
-
-
-def exponential_coefficients(degree: int) -> list[float]:
-    """2**(f/2) as a polynomial in f on [-1, 1]."""
-    return interpolated(lambda f: 2.0 ** (0.5 * f), degree)
 
 
 def interpolated(function: Any, degree: int) -> list[float]:
@@ -152,17 +135,4 @@ def looked_up(target: str, exponent: float, factor: float, table: str) -> list[s
     return [
         *polynomial(mantissa_coefficients(exponent, factor, EXACT_DEGREE), "y", "root", "r"),
         f"{target} = root * {table}[np.uint64((bits >> 52) - {shift})]",
-    ]
-
-
-def computed(target: str, exponent: float, factor: float, tag: str) -> list[str]:
-    """The same by arithmetic alone, for lanes."""
-    return [
-        f"z{tag} = {number(exponent)} * np.float64((bits{tag} >> 52) - {EXPONENT_OF_ONE})",
-        f"whole{tag} = np.floor(z{tag} + 0.5)",
-        f"f{tag} = 2.0 * (z{tag} - whole{tag})",
-        *polynomial(mantissa_coefficients(exponent, factor, LANES_DEGREE), f"y{tag}", f"root{tag}", f"r{tag}"),
-        *polynomial(exponential_coefficients(LANES_EXPONENT_DEGREE), f"f{tag}", f"power{tag}", f"s{tag}"),
-        f"scale{tag} = np.int64((np.int64(whole{tag}) + {EXPONENT_OF_ONE}) << 52).view(np.float64)",
-        f"{target} = root{tag} * (power{tag} * scale{tag})",
     ]

@@ -80,8 +80,6 @@ def lanes_unsuited(problem: Problem, method, controller: Controller) -> str | No
         return reason
     if problem.size > UNROLLED:
         return f"lanes unroll at most {UNROLLED} components, got {problem.size}"
-    if controller.law is not None and not laws.supported(controller.law):
-        return f"lanes know the laws i, pi42, pi33 and pi34, not {controller.law.name}"
     if numbers(problem.params) is None:
         return "lanes need numbers as `params`"
     return None

@@ -1,4 +1,4 @@
-"""log2 and exp2 without `pow`: against the library's, and against each other."""
+"""log2, exp2 and arctan without the library's: against the library's, and against each other."""
 
 import math
 
@@ -42,10 +42,20 @@ def test_a_root_by_way_of_the_logarithm(x, root):
     assert powers.exp2(powers.log2(x) / root) == pytest.approx(math.pow(x, 1.0 / root), rel=1e-13)
 
 
+@given(x=st.floats(-1e300, 1e300))
+@example(x=math.tan(math.pi / 8))
+@example(x=math.tan(3 * math.pi / 8))
+@example(x=-1.0)
+@example(x=math.inf)
+def test_arctan_is_the_librarys_to_rounding(x):
+    assert abs(powers.arctan(x) - math.atan(x)) <= 5e-16 * abs(math.atan(x))
+
+
 def test_compiled_code_gives_the_same_bits():
     from numba import njit
 
-    log2, exp2 = njit(powers.log2), njit(powers.exp2)
+    log2, exp2, arctan = njit(powers.log2), njit(powers.exp2), njit(powers.arctan)
     for x in np.random.default_rng(0).lognormal(0.0, 30.0, 200):
         assert log2(x) == powers.log2(x)
+        assert arctan(x) == powers.arctan(x)
         assert exp2(np.log(x)) == powers.exp2(np.log(x))

@@ -137,8 +137,9 @@ def test_a_lambda_is_sent_with_the_values_it_captured():
 
 
 def test_an_executor_needs_a_kernel():
-    with concurrent.futures.ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="laws i, pi42"):
-        run_all(*spread(2), controller=ol.adaptive(law="h211b"), executor=pool)
+    heat = ol.problems.heat_1d(40)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="lanes need component form"):
+        ol.ensemble(heat, ol.DOPRI5, params=[[1.0]], executor=pool)
 
 
 # Memory

@@ -16,7 +16,7 @@ from odelab.engines import choice
 from odelab.engines.driver import run
 from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine
-from odelab.engines.numba.law_text import computed, looked_up, split, table
+from odelab.engines.numba.law_text import looked_up, split, table
 from odelab.engines.numba.request import request_for
 from odelab.engines.numba.stages import combination, polynomial, total
 from odelab.engines.python import PythonEngine
@@ -423,8 +423,6 @@ def test_roots_are_exact_to_rounding(magnitude, exponent):
     exec("\n".join(lines), names)
     expected = 3.0 * names["x"] ** exponent
     np.testing.assert_allclose(names["found"], expected, rtol=3e-15)
-    exec("\n".join([*split("x", ""), *computed("found", exponent, 3.0, "")]), names)
-    np.testing.assert_allclose(names["found"], expected, rtol=5e-13)
 
 
 def test_a_damaged_coefficient_is_noticed():
