@@ -10,7 +10,7 @@ def slopes_kept(request: Request) -> int:
     return request.method.stages
 
 
-def kept(request: Request, tag: str, place: str) -> list[str]:
+def keep_step_lines(request: Request, tag: str, place: str) -> list[str]:
     """What the states inside an accepted step need, left behind by every attempt."""
     n = request.n
     lines = [
@@ -24,12 +24,12 @@ def kept(request: Request, tag: str, place: str) -> list[str]:
 
 
 def rows_kept(request: Request) -> int:
-    """How many rows `kept` fills: time, size, old state and slopes of the last step."""
+    """How many rows `keep_step_lines` fills: time, size, old state and slopes of the last step."""
     return 2 + (1 + slopes_kept(request)) * request.n
 
 
-def storage(request: Request, first: int) -> list[str]:
-    """The rows that `kept` fills, from row `first` of the block on."""
+def row_lines(request: Request, first: int) -> list[str]:
+    """The rows that `keep_step_lines` fills, from row `first` of the block on."""
     old = first + 2
     kept = old + request.n
     return [
@@ -39,7 +39,7 @@ def storage(request: Request, first: int) -> list[str]:
     ]
 
 
-def visited(request: Request) -> list[str]:
+def fill_points_lines(request: Request) -> list[str]:
     """Fill in the points that lane `l` has come past, and note when the next one is due."""
     n = request.n
     return [
@@ -55,7 +55,7 @@ def visited(request: Request) -> list[str]:
     ]
 
 
-def begun(request: Request) -> list[str]:
+def first_points_lines(request: Request) -> list[str]:
     """A new trajectory: points at its very start are known."""
     return [
         "point[l] = 0",
@@ -66,7 +66,7 @@ def begun(request: Request) -> list[str]:
     ]
 
 
-def definitions(request: Request) -> list[str]:
+def definition_texts(request: Request) -> list[str]:
     """WEIGHTS, the coefficients of the extension, and `inside`."""
     n, method = request.n, request.method
     weights = extension.weights(method)
@@ -77,7 +77,7 @@ def definitions(request: Request) -> list[str]:
         f"for s in range({slopes_kept(request)}):",
         f"    for i in range({n}):",
         f"        slopes[s, i] = kept[s * {n} + i, l]",
-        *further_stages(request),
+        *further_stage_lines(request),
         "theta = (at - t) / dt",
         f"for i in range({n}):",
         "    found[i] = old[i, l]",
@@ -92,22 +92,22 @@ def definitions(request: Request) -> list[str]:
     return [f"WEIGHTS = np.array((\n    {values},\n))", "\n".join(["@njit(**OPTIONS)", signature, *indented(body)])]
 
 
-def further_stages(request: Request) -> list[str]:
+def further_stage_lines(request: Request) -> list[str]:
     """The slope at the new state, unless the last stage is that, and the stages of the extension alone."""
     n, method = request.n, request.method
     lines: list[str] = []
     count = method.stages
     if not method.fsal:
-        lines += slope_into(count, n, "t + dt", "state")
+        lines += slope_line(count, n, "t + dt", "state")
         count += 1
     for row, time in method.extra_floats:
         state = arguments(
             f"old[{i}, l] + dt * ({combination(row, [f'slopes[{j}, {i}]' for j in range(count)])})" for i in range(n)
         )
-        lines += slope_into(count, n, f"t + {number(time)} * dt", f"({state})")
+        lines += slope_line(count, n, f"t + {number(time)} * dt", f"({state})")
         count += 1
     return lines
 
 
-def slope_into(row: int, n: int, time: str, state: str) -> list[str]:
+def slope_line(row: int, n: int, time: str, state: str) -> list[str]:
     return [f"{arguments(f'slopes[{row}, {i}]' for i in range(n))} = rhs({time}, {state}, params)"]

@@ -106,7 +106,10 @@ class Found(NamedTuple):
 
 
 def nothing_found(starts, t0: float, t_eval, maxima: bool) -> Found:
-    """Every run where it starts, and interrupted: what is finished will be written over it."""
+    """The arrays before any run is finished: each run stands at its start with the status "interrupted".
+
+    Finished runs overwrite their rows, so that after Ctrl-C the others are told as they are.
+    """
     count, n = starts.shape
     return Found(
         starts.copy(),

@@ -3,11 +3,13 @@
 Every sweep makes one attempt in every lane, in a loop over lanes that LLVM turns into vector instructions; accepting is
 a choice between two values, not a branch. A lane that is done hands in its result and takes the next trajectory of its
 thread's share, a few neighbours from the queue of all threads: one by one, two threads would wait for the same cache
-lines more than they work (1.6 times one thread's speed instead of 1.9). Each lane runs the same instructions, so
-neither its place nor its company changes a bit.
+lines more than they work (1.6 times one thread's speed instead of 1.9). Each lane runs the same instructions, so a
+run's result does not depend, in any bit, on the lane it is in or on which other runs are in flight.
 
 Where few components leave the processor waiting for one attempt's chain of operations, two groups of lanes stand side
-by side in the text, operation by operation: `_a` are the lanes of the lower half, `_b` those of the upper.
+by side in the text, operation by operation: `_a` are the lanes of the lower half, `_b` those of the upper. On van der
+Pol an attempt takes 3.8 ns that way, and 5.3 ns with one group of 32 lanes. LLVM's -force-vector-interleave=2 makes 3.9
+to 4.2 ns of one group, but it would hold for all compiled code of the process, the user's own included.
 """
 
 import math
@@ -23,9 +25,11 @@ from odelab.engines.numba.stages import arguments, components, indented, number,
 from odelab.stiffness.h_rho import twin_stages
 
 CODES = "\n".join(f"{status.name} = {status.value}" for status in Status)
-NOBODY, RETIRED = -1, -2  # instead of a trajectory's index: waiting for one, the queue is empty
-BEYOND = 1 << 52  # counted steps: past t1, so that a retired lane stands still
-MANY_COMPONENTS = 5  # from here on one attempt keeps the processor busy
+NOBODY, RETIRED = -1, -2  # in place of a run's index: the lane waits for a run; the queue was empty when it asked
+# A lane without work keeps sweeping, so it must not move. A fixed controller proposes t0 + (n + 1) h - t, cut at t1:
+# with n this large the cut always applies, and since a retired lane has t = t1 its step is 0.
+RETIRED_COUNT = 1 << 52
+MANY_COMPONENTS = 5  # from here on the operations of one group of lanes keep the processor busy
 
 ARGUMENTS = (
     *("queue", "sweeps", "share", "settings", "tolerance", "max_attempts", "starts", "params_in", "numbers", "places"),
@@ -74,8 +78,8 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
     rows, places = numbers_kept(request), places_kept(request)
     names = [*ARGUMENTS, *(MAXIMA if request.maxima else ()), *(POINTS if request.points else ())]
     body = [
-        *settings(request),
-        *rows_of_one_block(request, rows, places, width),
+        *settings_lines(request),
+        *block_lines(request, rows, places, width),
         "following, after, portion = share[0], share[1], share[2]",
         "idle = 0",
         f"for l in range({width}):",
@@ -87,27 +91,32 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         "for sweep in range(sweeps + 1):",
         "    if flagged > idle:",
         f"        for l in range({width}):",
-        *indented(inside.visited(request) if request.points else [], 3),
+        *indented(inside.fill_points_lines(request) if request.points else [], 3),
         f"            if index[l] == {RETIRED} or not done(index[l], t[l], t1, attempts[l], max_attempts, dt[l]):",
         "                continue",
-        *indented(handed_in(request), 3),
-        *indented(taken(request), 3),
+        *indented(hand_in_lines(request), 3),
+        *indented(take_next_lines(request), 3),
         f"    if idle == {width} or sweep == sweeps:",
         "        break",
         "    flagged = 0",
         f"    for l in range({width // len(tags)}):",
-        *indented(side_by_side(request, tags, width), 2),
+        *indented(group_lines(request, tags, width), 2),
         f"for l in range({width}):",
         *(f"    numbers[{i}, l] = {row}[l]" for i, row in enumerate(rows)),
         *(f"    places[{i}, l] = {place}[l]" for i, place in enumerate(places)),
         "share[0], share[1] = following, after",
         f"return idle == {width}",
     ]
-    definitions = [DONE, *law_lines(request), *begin(request), *(inside.definitions(request) if request.points else [])]
+    definitions = [
+        DONE,
+        *law_lines(request),
+        *first_step_lines(request),
+        *(inside.definition_texts(request) if request.points else []),
+    ]
     return definitions, [f"def lanes({', '.join(names)}):", *indented(body)]
 
 
-def rows_of_one_block(request: Request, rows: list[str], places: list[str], width: int) -> list[str]:
+def block_lines(request: Request, rows: list[str], places: list[str], width: int) -> list[str]:
     """Every row that a sweep reads or writes, whole numbers too, as a part of one local array.
 
     LLVM must know that no two rows overlap before it makes vector code of a sweep. Rows of one array lie at known
@@ -122,11 +131,11 @@ def rows_of_one_block(request: Request, rows: list[str], places: list[str], widt
         f"whole = block[{real}:{count}].view(np.int64)",
         *(f"{row} = block[{i}]" for i, row in enumerate(rows)),
         *(f"{place} = whole[{i}]" for i, place in enumerate(places)),
-        *(inside.storage(request, count) if request.points else []),
+        *(inside.row_lines(request, count) if request.points else []),
     ]
 
 
-def settings(request: Request) -> list[str]:
+def settings_lines(request: Request) -> list[str]:
     names = ("t0", "t1", "rtol", "largest", "given_step")
     atol = ["atol = tolerance[0]"]
     if request.vector_tolerance:
@@ -134,7 +143,7 @@ def settings(request: Request) -> list[str]:
     return [*(f"{name} = settings[{i}]" for i, name in enumerate(names)), *atol]
 
 
-def handed_in(request: Request) -> list[str]:
+def hand_in_lines(request: Request) -> list[str]:
     """The result of a lane that is done."""
     outcome = [
         "counts[j, 0] = accepted[l]",
@@ -155,7 +164,7 @@ def handed_in(request: Request) -> list[str]:
     return ["j = index[l]", "if j >= 0:", *indented(outcome)]
 
 
-def taken(request: Request) -> list[str]:
+def take_next_lines(request: Request) -> list[str]:
     """The next trajectory of the queue, or retirement."""
     n, k = request.n, request.parameters
     state = arguments(f"starts[j, {i}]" for i in range(n))
@@ -185,7 +194,7 @@ def taken(request: Request) -> list[str]:
     if request.maxima:
         start += ["largest_sai[l] = 0.0", "largest_rho[l] = -1.0"]
     if request.points:
-        start += inside.begun(request)
+        start += inside.first_points_lines(request)
     return [
         "if following == after:",
         "    following = fetch_add(queue, portion)",
@@ -198,22 +207,22 @@ def taken(request: Request) -> list[str]:
         f"    index[l] = {RETIRED}",
         "    t[l] = t1",
         "    dt[l] = 0.0",
-        f"    accepted[l] = {BEYOND}",
+        f"    accepted[l] = {RETIRED_COUNT}",
         *(["    due[l] = direction * math.inf"] if request.points else []),
         "    idle += 1",
     ]
 
 
-def side_by_side(request: Request, tags, width: int) -> list[str]:
+def group_lines(request: Request, tags, width: int) -> list[str]:
     """One attempt per group of lanes, their lines alternating."""
     groups = []
     for half, tag in enumerate(tags):
         place = f"l + {half * width // len(tags)}" if half else "l"
-        groups.append(attempt(request, tag, place))
+        groups.append(attempt_lines(request, tag, place))
     return [line for together in zip(*groups, strict=True) for line in together if line]
 
 
-def attempt(request: Request, tag: str, place: str) -> list[str]:
+def attempt_lines(request: Request, tag: str, place: str) -> list[str]:
     """One attempt in lane `place`, without branches."""
     n, method = request.n, request.method
     due = f" or (due[{place}] - t{tag}) * direction <= 0.0" if request.points else ""
@@ -231,9 +240,9 @@ def attempt(request: Request, tag: str, place: str) -> list[str]:
     lines += stages.stages(method, n, tag)
     lines += judge_lines(request, tag, place) if request.law else accept_finite_lines(n, tag, place)
     if request.maxima:
-        lines += maxima(request, tag, place)
+        lines += maxima_lines(request, tag, place)
     if request.points:
-        lines += inside.kept(request, tag, place)
+        lines += inside.keep_step_lines(request, tag, place)
     lines += [
         *remark("accepted, or as it was", tag),
         f"moves{tag} = t_new{tag} != t{tag}",
@@ -345,7 +354,7 @@ def law_lines(request: Request) -> list[str]:
     ]
 
 
-def maxima(request: Request, tag: str, place: str) -> list[str]:
+def maxima_lines(request: Request, tag: str, place: str) -> list[str]:
     """Running maxima of SAI^2 and (h rho)^2 over accepted steps."""
     n, method = request.n, request.method
     lines = [*stages.sai(method, n, tag)]
@@ -357,7 +366,7 @@ def maxima(request: Request, tag: str, place: str) -> list[str]:
     return lines
 
 
-def begin(request: Request) -> list[str]:
+def first_step_lines(request: Request) -> list[str]:
     """The first step of a trajectory and its slope, as `odelab.control.controllers.initial_step`; fixed steps need
     none."""
     if not request.law:

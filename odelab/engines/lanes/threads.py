@@ -19,7 +19,9 @@ from odelab.engines.numba.request import Request, request_for
 
 SLICE = 0.05  # seconds a kernel runs before it looks up, for Ctrl-C and the progress line
 
-PORTIONS = 4  # a thread comes back to the queue at least so often for every lane it has: nobody waits long at the end
+# A thread takes several runs from the queue at a time, but never more than a quarter of what it has for each lane: at
+# the end no thread works long while the others have nothing left to do.
+PORTIONS = 4
 LARGEST_PORTION = 64  # runs: a few cache lines of every array
 
 
