@@ -111,8 +111,8 @@ class Problem:
         keep("rhs", checked_rhs(self.rhs))
         keep("u0", checked_state(self.u0))
         keep("t_span", checked_span(self.t_span))
-        if isinstance(self.params, list) or (isinstance(self.params, np.ndarray) and self.params.ndim == 1):
-            keep("params", tuple(self.params))
+        if isinstance(self.params, list) or (isinstance(self.params, np.ndarray) and self.params.ndim < 2):
+            keep("params", tuple(np.atleast_1d(self.params) if isinstance(self.params, np.ndarray) else self.params))
         elif isinstance(self.params, int | float | np.number):
             keep("params", (self.params,))
         keep("invariants", tuple(self.invariants))

@@ -9,8 +9,11 @@ import warnings
 
 import numpy as np
 
+from odelab.arrays import norm
+
 __all__ = ["IllConditioned", "NotConverged", "eigenvalue_condition", "movement"]
 
+TINY = 1e-20  # a norm that leaves room for eps times it, in single precision too
 SHIFTS = (3.7, 17.3, 131.9)  # times eps ||J||: beside the eigenvalue, where factors are hardly ever singular
 ORDINARY = 1000.0  # times eps, relative to the spectral radius: an error that nobody is told of
 BLOCK = 1 << 20  # numbers in the matrices that are solved with at once
@@ -58,6 +61,8 @@ def eigenvalue_condition(J, value) -> float:
     if size == 0.0:
         return 1.0
     value = value.real if value.imag == 0.0 else value
+    if not TINY < size < 1.0 / TINY:  # where eps times it may vanish
+        J, value, size = J / size, value / size, 1.0
     start = np.random.default_rng(0).standard_normal(J.shape[0])  # one for both: of a multiple eigenvalue of a normal
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -89,9 +94,10 @@ def eigenvalue_conditions(J, values) -> np.ndarray:
 
 def _conditions_at_once(J, values) -> np.ndarray:
     n = J.shape[-1]
-    size = np.linalg.norm(J, axis=(1, 2))
-    values = values if values.imag.any() else values.real
-    shifts = values + SHIFTS[0] * np.finfo(J.dtype).eps * np.where(size > 0.0, size, 1.0)
+    size = norm(J, (1, 2))
+    unit = np.where(size > 0.0, size, 1.0).astype(J.dtype)
+    J, values = J / unit[:, None, None], (values if values.imag.any() else values.real) / unit
+    shifts = values + SHIFTS[0] * np.finfo(J.dtype).eps
     with np.errstate(all="ignore"):
         inverse = np.linalg.inv(J - shifts[:, None, None] * np.eye(n, dtype=J.dtype))
         start = np.random.default_rng(0).standard_normal((n, 1))
@@ -138,4 +144,4 @@ def _unit(v):
 
 
 def _size(J) -> float:
-    return float(np.linalg.norm(J.data if hasattr(J, "tocsc") else J))
+    return float(norm(np.ravel(J.data if hasattr(J, "tocsc") else J)))

@@ -104,7 +104,7 @@ def _warn_of_movement(J, values, tol):
     J, values = J.reshape(-1, n, n), values.reshape(-1, n)
     leading = np.abs(values.real).argmax(axis=1)
     chosen = np.take_along_axis(values, leading[:, None], 1)[:, 0]
-    radius, size = np.abs(values).max(axis=1), np.linalg.norm(J, axis=(1, 2))
+    radius, size = np.abs(values).max(axis=1), norm(J, (1, 2))
     conditions = eigenvalue_conditions(J, chosen)
     precision = float(np.finfo(J.dtype).eps)
     bounds = movement(conditions, size, n, precision)

@@ -81,12 +81,14 @@ def as_operator(J) -> JacobianOperator:
     if isinstance(J, JacobianOperator):
         return J
     if hasattr(J, "tocsr"):
-        reject_nonfinite("J", np.asarray(J.tocoo().data, dtype=float))
-        dtype = J.dtype if J.dtype in (np.float32, np.float64) else np.dtype(float)
-        J = J.tocsr().astype(dtype)
+        data = floating("J", J.tocoo().data)
+        reject_nonfinite("J", data)
+        J = J.tocsr().astype(data.dtype)
         return JacobianOperator(J.shape, lambda v: J @ v, lambda w: J.T @ w, J.dtype, matrix=J)
     if hasattr(J, "matvec") and hasattr(J, "shape"):
         dtype = np.dtype(getattr(J, "dtype", None) or float)
+        if dtype.kind == "c":
+            raise TypeError(f"`J` must hold real numbers, got dtype {dtype}.")
         return JacobianOperator(tuple(J.shape), J.matvec, getattr(J, "rmatvec", None), dtype)
     if library_of(J) is not np and str(J.layout) != "torch.strided":
         J = J.to_dense()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.arrays import is_symmetric, library_of, to_numpy
+from odelab.arrays import is_symmetric, library_of, norm, to_numpy
 from odelab.stiffness.arnoldi import TOLERANCE, ends
 from odelab.stiffness.conditioning import ORDINARY, eigenvalue_condition, movement
 from odelab.stiffness.operator import JacobianOperator, as_operator
@@ -171,7 +171,7 @@ def _dense(operator, known, shift, zero_tolerance, frobenius, conditions, on=Non
     linalg = library_of(matrix).linalg
     symmetric = _is_symmetric(J)
     values = to_numpy(linalg.eigvalsh(matrix) if symmetric else linalg.eigvals(matrix))
-    radius, size, n = float(np.abs(values).max()), float(np.linalg.norm(J)), len(J)
+    radius, size, n = float(np.abs(values).max()), float(norm(J, (0, 1))), len(J)
     alone = frobenius is None and not len(known) and shift == 0.0
     return _full(
         values + shift,

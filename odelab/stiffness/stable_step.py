@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from odelab.arrays import to_numpy
+from odelab.arrays import reject_nonfinite, to_numpy
+from odelab.methods.tableau import Method
 
 __all__ = ["amplified", "largest_stable_step"]
 
@@ -46,7 +47,13 @@ def largest_stable_step(values, method) -> float:
     >>> round(ol.largest_stable_step([-1000.0, -1.0], ol.RK4), 6)
     0.002785
     """
+    if not isinstance(method, Method):
+        raise TypeError(
+            f"`method` must be a Method of a fixed number of stages, such as odelab.DOPRI5, got {method!r}; the steps of "
+            "others have no such limit."
+        )
     values = np.asarray(to_numpy(values), dtype=complex).ravel()
+    reject_nonfinite("values", values)
     decaying = np.unique(values[values.real < 0])
     if not len(decaying):
         return float("inf")

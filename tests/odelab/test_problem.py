@@ -54,3 +54,10 @@ def test_an_in_place_right_hand_side_may_bring_its_array_form():
     problem.rhs(0.0, problem.u0, problem.params, out)
     np.testing.assert_array_equal(problem.slope(0.0, problem.u0), out)
     assert problem.rhs.array_form is not None
+
+
+@pytest.mark.parametrize("params", [2.0, np.float64(2.0), np.array(2.0), [2.0], np.array([2.0]), (2.0,)])
+def test_one_number_as_params_is_one_parameter_however_it_is_given(params):
+    problem = ol.Problem(decay, [1.0], (0.0, 1.0), params)
+    assert problem.params == (2.0,)
+    assert ol.solve(problem, ol.RK4, ol.fixed(0.1)).u[-1, 0] == pytest.approx(np.exp(-2.0), rel=1e-4)

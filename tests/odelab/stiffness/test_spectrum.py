@@ -17,6 +17,7 @@ from odelab.stiffness.conditioning import IllConditioned, NotConverged
 from odelab.stiffness.indices import si
 from odelab.stiffness.log_norm import log_norm, soderlind
 from odelab.stiffness.operator import JacobianOperator
+from odelab.stiffness.pseudospectrum import pseudospectrum
 from odelab.stiffness.spectrum import spectrum
 
 seeds = st.integers(0, 2**32 - 1)
@@ -426,3 +427,21 @@ def test_measures_answer_in_the_library_and_the_shape_of_what_they_are_given():
         assert measure(torch.from_numpy(J[0])).shape == ()
         if measure is not si:
             assert isinstance(measure(sparse.csr_array(J[0])), np.float64)
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, aslinearoperator, np.asarray])
+@pytest.mark.parametrize("measure", [si, spectrum, pseudospectrum])
+def test_complex_numbers_are_refused_in_every_kind_of_matrix(make, measure):
+    with pytest.raises(TypeError, match="`J` must hold real numbers, got dtype complex128"):
+        measure(make(np.array([[1j, 1.0], [0.0, -2j]])))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1.0, 1e200, 1e300])
+def test_what_is_said_of_a_spectrum_does_not_depend_on_its_unit(size):
+    """Squares of small numbers vanish, and those of large ones are infinite."""
+    plain = np.array([[-1.0, 5.0, 0.0], [0.0, -2.0, 3.0], [0.5, 0.0, -4.0]])
+    found, expected = spectrum(size * plain), spectrum(plain)
+    for name in ("negative", "zero", "positive", "non_normality", "condition"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9), name
+    for name in ("si", "zero_tolerance", "error_bound"):
+        assert getattr(found, name) == pytest.approx(size * getattr(expected, name), rel=1e-9, abs=0.0), name

@@ -40,3 +40,14 @@ def test_on_the_real_axis_it_is_the_real_boundary(method):
 
 def test_growing_modes_do_not_count():
     assert ol.largest_stable_step([3.0, -1.0, 1j], ol.EULER) == 2.0
+
+
+@pytest.mark.parametrize("method", [ol.RKC2, ol.RADAU], ids=lambda method: method.name)
+def test_a_method_without_a_boundary_of_its_own_is_refused(method):
+    with pytest.raises(TypeError, match="`method` must be a Method of a fixed number of stages"):
+        ol.largest_stable_step([-1.0], method)
+
+
+def test_values_that_are_not_finite_are_refused():
+    with pytest.raises(ValueError, match="`values` must be finite, got"):
+        ol.largest_stable_step([-1.0, np.nan], ol.RK4)
