@@ -49,8 +49,8 @@ def largest_stable_step(values, method) -> float:
     """
     if not isinstance(method, Method):
         raise TypeError(
-            f"`method` must be a Method of a fixed number of stages, such as odelab.DOPRI5, got {method!r}; the steps of "
-            "others have no such limit."
+            f"`method` must be a Method of a fixed number of stages, such as odelab.DOPRI5, got {method!r}; the "
+            "steps of others have no such limit."
         )
     values = np.asarray(to_numpy(values), dtype=complex).ravel()
     reject_nonfinite("values", values)
