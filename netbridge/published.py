@@ -15,12 +15,14 @@ from torch import nn
 from netbridge.checkpoint import check_tensors
 from netbridge.model.network import Network
 from netbridge.model.resnet import assemble
+from netbridge.tracing.untouched import untouched
 
 # What each family of published weights was trained to see.
 IMAGENET_NORMALISATION = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
 CIFAR_NORMALISATION = {"mean": [0.4914, 0.4822, 0.4465], "std": [0.2023, 0.1994, 0.2010]}
 
 BLOCK = re.compile(r"layer(\d+)\.(\d+)\.(conv\d|bn\d|downsample|shortcut)\.(.+)")
+SAME_OUTPUTS = 1e-3  # relative to the largest output: more than rounding in single precision
 OUTSIDE = {"conv1": "stem.conv", "bn1": "stem.bn", "linear": "head.fc", "fc": "head.fc"}
 
 
@@ -38,7 +40,8 @@ def load_foreign(source, normalisation: dict | None = None, stem: str | None = N
                    names are those of networks that may pool
 
     Returns the network in evaluation mode. Raises FileNotFoundError, or a ValueError that says what is not known here:
-    grouped (ResNeXt) and wide bottlenecks, other names, a file that is damaged or asks for more than tensors.
+    grouped (ResNeXt) and wide bottlenecks, other names, a module that computes something else with these weights, a
+    file that is damaged or asks for more than tensors.
 
     >>> import torch
     >>> import netbridge as nb
@@ -66,7 +69,22 @@ def load_foreign(source, normalisation: dict | None = None, stem: str | None = N
     net.load_state_dict({name: tensor.detach().clone() for name, tensor in ours.items()}, assign=True)
     net.normalisation = normalisation or known
     net.about = {"source": Path(place).name if place != "`source`" else type(source).__name__}
+    if isinstance(source, nn.Module) and type(source).forward is not nn.Module.forward:
+        check_outputs(net.eval(), source)
     return net.eval()
+
+
+def check_outputs(net: Network, source: nn.Module) -> None:
+    """Raises ValueError unless our network computes what the module does: weights tell no activation and no epsilon."""
+    images = torch.rand(2, net.config["in_channels"], 64, 64, generator=torch.Generator().manual_seed(0))
+    images = images.to(net.stem.conv.weight)
+    with untouched(source), torch.no_grad():
+        wanted, found = source(images), net(images)
+    if wanted.shape != found.shape or not (found - wanted).abs().max() <= SAME_OUTPUTS * wanted.abs().max():
+        raise ValueError(
+            f"`source`: this {type(source).__name__} has the layers of a ResNet that is known here and computes "
+            "something else with them (another activation, epsilon, dilation, pooling); `nb.trace` measures it as is."
+        )
 
 
 def read_tensors(path: Path) -> dict:

@@ -7,6 +7,7 @@ what names the run and what it scored; a later call with the same `path` is comp
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import torch
@@ -40,6 +41,7 @@ class Journal:
             "config": architecture(net),
             "seed": training.seed,
             "precision": str(training.dtype).removeprefix("torch."),
+            "parts": training.world * training.parts,
         }
         if self.path is not None:
             self.run["dataset"]["digest"] = digest_of({part: getattr(data, part) for part in PARTS})
@@ -135,11 +137,15 @@ class Journal:
 
 
 def architecture(net: nn.Module) -> dict:
-    """What tells networks apart: the configuration of one of ours; of another's its class and a digest of shapes."""
+    """What tells networks apart: the configuration of one of ours; of another's its class, layers and shapes."""
     if isinstance(net, Network):
         return json.loads(json.dumps(net.config))
     shapes = repr([(name, tuple(x.shape)) for name, x in net.state_dict().items()])
-    return {"class": checkpoint.class_name(net), "shapes": hashlib.sha256(shapes.encode()).hexdigest()[:16]}
+    layers = re.sub(r" at 0x[0-9a-f]+", "", repr(net))
+    digests = {"shapes": shapes, "layers": layers}
+    return {"class": checkpoint.class_name(net)} | {
+        name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in digests.items()
+    }
 
 
 def described(net: nn.Module) -> dict:

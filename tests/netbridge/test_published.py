@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 import netbridge as nb
 from tests.netbridge import networks
+from tests.netbridge.tracing import foreign
 
 
 def foreign_state(net, shortcut="downsample", head="fc", front=""):
@@ -250,3 +251,27 @@ def test_the_public_resnet20(public_weights, images):
         assert networks.relative_error(ours(x), theirs(x)) < 1e-6
         assert networks.relative_error(nb.fold(ours)(x), theirs(x)) < 1e-5
     assert torch.equal(ours(x).argmax(1), theirs(x).argmax(1))
+
+
+def with_gelu(net):
+    for module in net.modules():
+        if hasattr(module, "relu"):
+            module.relu = nn.GELU()
+
+
+def with_epsilon(net):
+    net.bn1.eps = 0.1
+
+
+def without_pooling(net):
+    net.maxpool = nn.Identity()
+
+
+@pytest.mark.parametrize("change", [with_gelu, with_epsilon, without_pooling])
+def test_a_module_that_computes_something_else_with_these_weights_is_refused(change):
+    net, x = foreign.shaken(foreign.VisionResNet()), torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(nb.load_foreign(net)(x), net(x))
+    change(net)
+    with pytest.raises(ValueError, match="computes something else with them"):
+        nb.load_foreign(net)

@@ -63,6 +63,19 @@ class TestAnyModule:
         with pytest.raises(ValueError, match=r"another config \(\{'class'"):
             runs.run(tmp_path / "net.safetensors")
 
+    @pytest.mark.parametrize("stop_after", [1, None])
+    def test_another_activation_between_the_same_weights_is_another_run(self, stop_after, tmp_path):
+        path, net = tmp_path / "net.safetensors", Theirs()
+        theirs(path, stop_after=stop_after)
+        net.blocks[0].drop = nn.GELU()
+        with pytest.raises(ValueError, match="another config"):
+            train.train(net, runs.few(), runs.recipe(), 0, path, device="cpu", quiet=True)
+
+    def test_batches_normalised_in_other_parts_are_another_run(self, tmp_path):
+        theirs(tmp_path / "net.safetensors", stop_after=1)
+        with pytest.raises(ValueError, match="another parts"):
+            theirs(tmp_path / "net.safetensors", parts=2)
+
     def test_a_recipe_by_its_name(self):
         net = train.train(Theirs(), runs.few(128), "digits", device="cpu", quiet=True, stop_after=1)
         assert not net.training
