@@ -40,7 +40,8 @@ def learn_controller(
     spread      standard deviation of the runs' initial states, relative to the problem's own; 0.1
     seed        of everything that is drawn; 0
 
-    Returns a LearnedController. Raises ValueError for a method without an error estimate.
+    Returns a LearnedController. Raises TypeError for what is no problem, ValueError for a method
+    without an error estimate.
 
     >>> import netbridge as nb, odelab as ol
     >>> problem = ol.problems.van_der_pol(mu=2.0).replace(t_span=(0.0, 3.0))
@@ -48,6 +49,11 @@ def learn_controller(
     >>> ol.solve(problem, ol.DOPRI5, learned.controller(rtol=1e-5)).ok
     True
     """
+    if not isinstance(problem, odelab.Problem):
+        raise TypeError(
+            f"`problem` must be a Problem, got {type(problem).__name__}; odelab.problems has them by name, such as "
+            "odelab.problems.van_der_pol(mu=2.0)."
+        )
     if not method.embedded:
         raise ValueError(f"`method` = {method.name} has no error estimate to learn from; take DOPRI5, RKF45 or BS32.")
     low, high = sorted(rtol)

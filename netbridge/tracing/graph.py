@@ -139,12 +139,6 @@ class Summand(NamedTuple):
     branch: Branch
 
 
-def canonical(name: str) -> str:
-    """relu_, ReLU and relu are one operation, and so are add, iadd, __add__ and add_."""
-    name = name.strip("_").lower()
-    return CANONICAL.get(name, name)
-
-
 class Graph:
     """Operations in the order they ran; number 0 is the network's input. `outputs` are what it returned."""
 

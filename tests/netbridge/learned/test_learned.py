@@ -126,6 +126,8 @@ def test_the_same_seed_learns_the_same(brusselator):
 
 
 def test_what_cannot_be_learnt_or_run_is_refused(learned, brusselator):
+    with pytest.raises(TypeError, match=r"`problem` must be a Problem, got str; odelab.problems has them"):
+        nb.learn_controller("vdp")
     with pytest.raises(ValueError, match=r"`method` = RK4 has no error estimate to learn from; take DOPRI5"):
         nb.learn_controller(brusselator, ol.RK4)
     with pytest.raises(ValueError, match=r"this controller was trained for 2 components, not for 3"):
