@@ -138,17 +138,13 @@ def adaptive(
         if value is not None and not (isinstance(value, int | float | np.number) and value > 0):
             raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
     judge = error_judge(chosen.smooth)
-    b1, b2, b3, a2, a3 = (float(gain) for gain in (*chosen.b, *chosen.a))
 
     def start(run: Start):
         order = run.method.error_order
         size, evaluations = (first_step, 0) if first_step is not None else initial_step(run, rtol, atol)
         size = math.copysign(min(size, max_step, abs(run.t1 - run.t0)), run.t1 - run.t0)
-        return control.Memory(settings(order), control.History(size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), evaluations
-
-    def settings(order):
-        set_point = order * math.log2(SET_POINT)
-        return control.Settings(rtol, atol, float(order), set_point, b1, b2, b3, a2, a3, float(max_step))
+        settings = settings_of(chosen, order, rtol, atol, float(max_step))
+        return control.Memory(settings, control.History(size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), evaluations
 
     name = f"adaptive(rtol={rtol:g}, atol={atol if np.ndim(atol) else format(atol, 'g')}, law={chosen.name!r})"
     return Controller(
@@ -166,11 +162,18 @@ def adaptive(
     )
 
 
+def settings_of(law: Law, order: int, rtol=math.nan, atol=math.nan, max_step=math.inf) -> control.Settings:
+    """What the judge of a law is to know, for an error estimate of that order."""
+    b1, b2, b3, a2, a3 = (float(gain) for gain in (*law.b, *law.a))
+    return control.Settings(rtol, atol, float(order), order * math.log2(SET_POINT), b1, b2, b3, a2, a3, max_step)
+
+
 @functools.cache
 def error_judge(smooth: bool) -> Callable:
     """One judge for all filters and one for the clipped laws, so that code compiled with it serves every tolerance."""
     limit = control.smooth_limiter(np.arctan) if smooth else control.clip
-    return control.error_control(error_ratio, powers.log2, powers.exp2, limit, not smooth)
+    power = control.power_of_logarithm(powers.exp2)
+    return control.error_control(error_ratio, powers.log2, power, limit, not smooth)
 
 
 def error_ratio(errors, u, u_new, rtol, atol):

@@ -93,12 +93,24 @@ def counted_size(t0, h, n, t, t1):
     return dt
 
 
-def accept_finite(memory, dt, errors, u, u_new):
-    """Accept every step whose state is finite."""
-    if (u_new - u_new).sum() != 0.0:  # NaN and infinity leave NaN
-        return -1, memory
-    t0, h, n = memory
-    return 1, Counted(t0, h, n + 1.0)
+def accept_by(left_over):
+    """A judge that accepts every step of a finite state: `left_over(u_new)` is zero for one, NaN for another."""
+
+    def judge(memory, dt, errors, u, u_new):
+        if left_over(u_new) != 0.0:
+            return -1, memory
+        t0, h, n = memory
+        return 1, Counted(t0, h, n + 1.0)
+
+    return judge
+
+
+def sum_of_differences(u_new):
+    """Zero, unless NaN or infinity leave NaN."""
+    return (u_new - u_new).sum()
+
+
+accept_finite = accept_by(sum_of_differences)
 
 
 def propose_next(memory, t, t1, u, slope):
@@ -121,31 +133,45 @@ LEAST_ERROR = 1e-12  # of the tolerance; a smaller error is as good as none
 OUT_OF_DOMAIN = 0.1  # the factor after an attempt whose error is not a number, or overflows: it left the domain
 
 
-def law_of_sizes(exp2, limit):
-    """Söderlind's law, for every row of his table; made of the power of two and the limiter that it is to use.
+def law_of_sizes(power, limit):
+    """Söderlind's law, for every row of his table; made of a power and the limiter that it is to use.
 
     The function that is returned gives the next step size over the last, without a branch: compiled for many runs at
     once it has to be. It takes the law's order and exponents; `accepted`, was the attempt accepted; `may_grow`, may the
-    step grow; and what is known as logarithms to base two, log_e, log_e1, log_e2 of the last three errors against the
-    set-point, the attempt's own first, and log_r, log_r1 of the last two ratios of step sizes. A rejected attempt rolls
-    the history back: there the elementary controller decides, whose factor is below theta.
+    step grow; `errors`, of which a `power` may make better use than of log_e; and what is known as logarithms to base
+    two, log_e, log_e1, log_e2 of the last three errors against the set-point, the attempt's own first, and log_r,
+    log_r1 of the last two ratios of step sizes. A rejected attempt rolls the history back: there the elementary
+    controller decides, whose factor is below theta.
     """
 
-    def factor(order, b1, b2, b3, a2, a3, accepted, may_grow, log_e, log_e1, log_e2, log_r, log_r1):
-        exponent = -(b1 * log_e + b2 * log_e1 + b3 * log_e2 if accepted else log_e) / order
-        exponent = exponent - a2 * log_r - a3 * log_r1 if accepted else exponent
-        limited = limit(exp2(min(max(exponent, -100.0), 100.0)))
+    def size_factor(order, b1, b2, b3, a2, a3, accepted, may_grow, errors, log_e, log_e1, log_e2, log_r, log_r1):
+        # Known before the attempt ends. Then the error is all that the next step waits for.
+        # A weight of zero is asked for, because compiled code would still multiply by it.
+        errors_before = (b2 * log_e1 if b2 != 0.0 else 0.0) + (b3 * log_e2 if b3 != 0.0 else 0.0)
+        ratios = (a2 * log_r if a2 != 0.0 else 0.0) + (a3 * log_r1 if a3 != 0.0 else 0.0)
+        earlier = -errors_before / order - ratios
+        gain = b1 if accepted else 1.0
+        limited = limit(power(errors, log_e, gain / order, earlier if accepted else 0.0))
         return limited if may_grow else min(limited, 1.0)
 
-    return factor
+    return size_factor
 
 
-def error_control(error_ratio, log2, exp2, limit, cautious):
+def power_of_logarithm(exp2):
+    """The power that needs nothing but logarithms: e^-exponent 2^earlier, with e the error against the set-point."""
+
+    def power(errors, log_e, exponent, earlier):
+        return exp2(min(max(earlier - exponent * log_e, -100.0), 100.0))
+
+    return power
+
+
+def error_control(error_ratio, log2, power, limit, cautious):
     """The feedback half of every adaptive law, Söderlind (2003): a judge made of its helpers.
 
     A cautious judge does not let the step grow right after a rejection; the filters are not cautious.
     """
-    size_factor = law_of_sizes(exp2, limit)
+    size_factor = law_of_sizes(power, limit)
 
     def judge(memory, dt, errors, u, u_new):
         settings, history = memory
@@ -156,16 +182,19 @@ def error_control(error_ratio, log2, exp2, limit, cautious):
             return 0, Memory(settings, History(OUT_OF_DOMAIN * dt, last, log_e1, log_e2, log_r1, 1.0, ratio))
         log_e = log2(max(ratio, LEAST_ERROR)) - set_point
         log_r = 0.0
-        if last != 0.0:
+        if last != 0.0 and (a2 != 0.0 or a3 != 0.0):  # what a law does not use stays zero in its history
             log_r = log2(dt / last)
         accepted = ratio <= 1.0
         may_grow = not cautious or rejected == 0.0
-        factor = size_factor(order, b1, b2, b3, a2, a3, accepted, may_grow, log_e, log_e1, log_e2, log_r, log_r1)
-        proposed = dt * factor
+        proposed = dt * size_factor(
+            order, b1, b2, b3, a2, a3, accepted, may_grow, errors, log_e, log_e1, log_e2, log_r, log_r1
+        )
         if not accepted:
             return 0, Memory(settings, History(proposed, last, log_e1, log_e2, log_r1, 1.0, ratio))
         if abs(proposed) > largest:
             proposed = proposed * (largest / abs(proposed))
+        if b2 == 0.0 and b3 == 0.0:
+            log_e = 0.0
         return 1, Memory(settings, History(proposed, dt, log_e, log_e1, log_r, 0.0, ratio))
 
     return judge

@@ -317,7 +317,7 @@ def judge_lines(request: Request, tag: str, place: str) -> list[str]:
         ]
     lines += [
         f"factor{tag} = size_factor({gains}, fine{tag}, {may_grow}, "
-        f"log_e{tag}, {known['log_e1']}, {known['log_e2']}, {ratio}, {known['log_r1']})",
+        f"q{tag}, log_e{tag}, {known['log_e1']}, {known['log_e2']}, {ratio}, {known['log_r1']})",
         f"factor{tag} = factor{tag} if q{tag} < math.inf else {feedback.OUT_OF_DOMAIN}",
         f"dt_next{tag} = dt{tag} * factor{tag}",
         *([f"dt_next{tag} = math.copysign(min(abs(dt_next{tag}), largest), dt_next{tag})"] if request.limited else []),
@@ -348,7 +348,8 @@ def law_lines(request: Request) -> list[str]:
                 "log2, exp2 = njit(**INLINED)(powers.log2), njit(**INLINED)(powers.exp2)",
                 f"limit = njit(**INLINED)({limit})",
                 'LOOSER = {**INLINED, "fastmath": {"contract", "arcp", "nsz"}}',
-                "size_factor = njit(**LOOSER)(control.law_of_sizes(exp2, limit))",
+                "power = njit(**LOOSER)(control.power_of_logarithm(exp2))",
+                "size_factor = njit(**LOOSER)(control.law_of_sizes(power, limit))",
             ]
         )
     ]

@@ -38,7 +38,6 @@ class KernelEngine:
         self.params = numbers(problem.params)
         self.tolerance = np.atleast_1d(0.0 if controller.atol is None else controller.atol)
         self.until = problem.t_span[1]
-        self.carried: tuple = (None, ())
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
@@ -54,31 +53,26 @@ class KernelEngine:
         rows, controller = self.rows, self.controller
         room = rows.room(state.t, attempts)
         fixed = controller.law is None
-        history = state.memory if fixed else (*state.memory.history, *self.exact_history(state.memory))
-        memory = np.array([state.t, *history])
+        remembered = np.array([state.t, *(state.memory if fixed else state.memory.history)])
         counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, 0, 0])
         settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
         u, slope = state.u.copy(), state.slope.copy()
         arrays = (*rows.arrays(), *self.work) if self.large else rows.arrays()
         stopped = False
         try:
-            self.compiled(memory, counts, settings, self.tolerance, self.params, u, slope, min(attempts, room), *arrays)
+            self.compiled(
+                remembered, counts, settings, self.tolerance, self.params, u, slope, min(attempts, room), *arrays
+            )
         except (KeyboardInterrupt, SystemError) as stop:
             if isinstance(stop, SystemError) and not interrupted(stop):
                 raise
             stopped = True
         status, fresh, steps, rejected, evaluations = counts.tolist()
-        t, *history = memory.tolist()
-        kept = Counted(*history) if fixed else Memory(state.memory.settings, History(*history[:7]))
-        self.carried = (kept, history[7:])
+        t, *history = remembered.tolist()
+        memory = Counted(*history) if fixed else Memory(state.memory.settings, History(*history))
         first, rows.steps = rows.steps, steps
-        state = State(t, u, slope, bool(fresh), kept)
+        state = State(t, u, slope, bool(fresh), memory)
         return KernelChunk(Status.INTERRUPTED if stopped else status, state, rows, first, steps, rejected, evaluations)
-
-    def exact_history(self, memory):
-        """What the kernel itself left beside this memory, so that a run taken in pieces is the same run."""
-        left_with, exact = self.carried
-        return exact if left_with is memory else (math.nan, math.nan)
 
     def record(self) -> Record:
         return self.rows.record(twin_stages(self.method) is not None)

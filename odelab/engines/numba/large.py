@@ -4,98 +4,43 @@ A step's new state is written straight into its row of the record, so that keepi
 the record is short, its rows serve in turn. Slopes are rows of `slopes`, which change places instead of being copied.
 """
 
-from odelab.engines.numba import law_text as laws
 from odelab.engines.numba import single
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
-from odelab.engines.numba.single import COUNTS, HISTORY, function, read, written
+from odelab.engines.numba.rows import RHO, SAI
+from odelab.engines.numba.single import COUNTS, function, read, written
 from odelab.engines.numba.stages import combination, indented, number, product
 from odelab.stiffness.h_rho import APART, twin_stages
 
 ARGUMENTS = (
-    *("memory", "counts", "settings", "tolerance", "params_in", "u_end", "slope", "attempts"),
+    *("remembered", "counts", "settings", "tolerance", "params_in", "u_end", "slope", "attempts"),
     *("record", "states", "slopes", "inner"),
 )
 TERMS = 6  # slopes in one loop: beyond, LLVM no longer proves that the arrays do not overlap
 
 
-def adaptive(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `advance` under error control; arguments as in `odelab.engines.numba.single`."""
-    method = request.method
-    assert request.law is not None
-    gains = laws.gains(request.law, method)
-    atol = "atol = tolerance" if request.vector_tolerance else "atol = tolerance[0]"
+def advance(request: Request) -> tuple[list[str], list[str]]:
+    """(definitions, lines) of `advance`; arguments as in `odelab.engines.numba.single`, and settings[3] a time behind
+    which to stop."""
+    attempt = [*stages(request), f"q, sai, rho = judged({', '.join(judged_arguments(request))})"]
+    if request.law:
+        judge = f"judge_of_squares({request.law.smooth})"
+        attempt.append("accept, memory = judge(memory, dt, q / n, 0.0, 0.0)")
+    else:
+        judge = "control.accept_by(jit(left_over, options=LOOSE))"
+        attempt.append("accept, memory = judge(memory, dt, 0.0, 0.0, v)")
+    slope = "k1[:] = math.nan  # a component that is never set then ends the run\nrhs(t, u, params, k1)"
+    record = [f"record[steps, {SAI}] = math.sqrt(sai)", f"record[steps, {RHO}] = math.sqrt(rho)"]
     body = [
-        *read(HISTORY, "memory"),
-        *read(("t1", "rtol", "largest", "until"), "settings"),
-        atol,
+        "until = settings[3]",
+        f"atol = tolerance{'' if request.vector_tolerance else '[0]'}",
         *start(request),
-        "for _ in range(attempts):",
-        *indented(attempt_begins()),
-        "    dt = propose(dt, largest, t, t1)",
-        *indented(single.time_moves()),
-        *indented(stages(request)),
-        f"    q, sai, rho = judged({', '.join(judged_arguments(request))})",
-        "    ratio = math.sqrt(q / n)",
-        "    if not ratio <= 1.0:",
-        "        shrink = 0.1",
-        "        if ratio < math.inf:",
-        f"            log_e = log2(min(ratio, 1e15)) - {number(laws.set_point(gains))}",
-        f"            shrink = min(max(exp2(-log_e / {gains.order}.0), {laws.SMALLEST}), {laws.LARGEST})",
-        "        dt = dt * shrink",
-        "        was_rejected = 1.0",
-        "        rejected += 1",
-        "        continue",
-        f"    log_e = log2(max(ratio, 1e-12)) - {number(laws.set_point(gains))}",
-        f"    exponent = -({combination((gains.b1, gains.b2), ('log_e', 'log_e1'))}) / {gains.order}.0",
-        f"    factor = min(max(exp2(min(max(exponent, -100.0), 100.0)), {laws.SMALLEST}), {laws.LARGEST})",
-        "    if was_rejected != 0.0:",
-        "        factor = min(factor, 1.0)",
-        *indented(recorded("ratio")),
-        "    last = dt",
-        "    dt = dt * factor",
-        "    if abs(dt) > largest:",
-        "        dt = dt * (largest / abs(dt))",
-        "    log_e2 = log_e1",
-        "    log_e1 = log_e",
-        "    was_rejected = 0.0",
-        *indented(moved_on(request)),
-        *finish(HISTORY),
+        *single.loop(request, slope, attempt, record, moved_on(request)),
+        "u_end[:] = u",
+        "slope[:] = k1",
+        *written(COUNTS, "counts"),
     ]
-    return judge(request), function(ARGUMENTS, body)
-
-
-def fixed(request: Request) -> tuple[list[str], list[str]]:
-    """`advance` by counted steps."""
-    body = [
-        *read(("t", "t0", "h", "counted"), "memory"),
-        "t1, until = settings[0], settings[3]",
-        *start(request),
-        "for _ in range(attempts):",
-        *indented(attempt_begins()),
-        "    dt = propose(t0, h, counted, t, t1)",
-        *indented(single.time_moves()),
-        *indented(stages(request)),
-        f"    q, sai, rho = judged({', '.join(judged_arguments(request))})",
-        "    if not finite(v):",
-        "        status = NOT_FINITE",
-        "        break",
-        "    counted += 1.0",
-        *indented(recorded("math.nan")),
-        *indented(moved_on(request)),
-        *finish(("t", "t0", "h", "counted")),
-    ]
-    return [FINITE, *judge(request)], function(ARGUMENTS, body)
-
-
-FINITE = """
-@njit(**LOOSE)
-def finite(v):
-    total = 0.0
-    for i in range(v.size):
-        total += v[i] - v[i]
-    return total == 0.0
-""".strip()
+    definitions = [last_state(request), judged(request)] if request.method.fsal else [judged(request)]
+    return [single.control(request, judge), *definitions], function(ARGUMENTS, request, body)
 
 
 def start(request: Request) -> list[str]:
@@ -109,18 +54,6 @@ def start(request: Request) -> list[str]:
         *(f"k{j + 1} = slopes[{j}]" for j in range(request.method.stages)),
         *(f"{name} = slopes[{request.method.stages + e}]" for e, name in enumerate(partials(request))),
         "k1[:] = slope",
-    ]
-
-
-def attempt_begins() -> list[str]:
-    return [
-        "if t == t1:",
-        "    break",
-        "if fresh == 0:",
-        "    k1[:] = math.nan  # what is not filled is seen",
-        "    rhs(t, u, params, k1)",
-        "    evaluations += 1",
-        "    fresh = 1",
     ]
 
 
@@ -150,14 +83,6 @@ def advance_state(row, target: str) -> list[str]:
     return lines
 
 
-def judge(request: Request) -> list[str]:
-    """The last look at a step in one pass over the components, or two where the slope at the new state is needed.
-
-    q is n times the squared error ratio; with it come the squares of SAI and h rho. Arrays are told not to overlap.
-    """
-    return [last_state(request), judged(request)] if request.method.fsal else [judged(request)]
-
-
 def last_state(request: Request) -> str:
     """v, and the error as far as the stages before the last tell it; a component the last then leaves out is seen."""
     method = request.method
@@ -176,6 +101,10 @@ def last_state_arguments(request: Request) -> list[str]:
 
 
 def judged(request: Request) -> str:
+    """The last look at a step in one pass over the components: n times the squared error ratio, SAI^2 and (h rho)^2.
+
+    A method whose last stage is at the new state has made a pass before, `last_state`. Arrays are told not to overlap.
+    """
     method = request.method
     twins = twin_stages(method)
     atol = "atol[i]" if request.vector_tolerance else "atol"
@@ -232,33 +161,11 @@ def looped(signature: str, before, loop, after) -> str:
     return "\n".join(["@njit(**LOOSE)", f"def {signature}:", *indented(body)])
 
 
-def recorded(error: str) -> list[str]:
-    return [
-        "steps += 1",
-        f"record[steps, {TIME}] = t_new",
-        f"record[steps, {SIZE}] = dt",
-        f"record[steps, {ERROR}] = {error}",
-        f"record[steps, {SAI}] = math.sqrt(sai)",
-        f"record[steps, {RHO}] = math.sqrt(rho)",
-    ]
-
-
 def moved_on(request: Request) -> list[str]:
-    lines = ["t = t_new", "u = v"]
+    lines = ["u = v"]
     if request.method.fsal:
         last = request.method.stages
         lines.append(f"k1, k{last} = k{last}, k1")
     else:
         lines.append("fresh = 0")
     return [*lines, "if (t - until) * dt >= 0.0:", "    break"]
-
-
-def finish(memory) -> list[str]:
-    return [
-        "if t == t1:",
-        "    status = REACHED",
-        "u_end[:] = u",
-        "slope[:] = k1",
-        *written(COUNTS, "counts"),
-        *written(memory, "memory"),
-    ]

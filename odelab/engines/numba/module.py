@@ -74,7 +74,7 @@ def module_for(request: Request) -> Module:
 def text_for(request: Request) -> str:
     """The source of a kernel, which calls the right-hand side by the name `rhs`."""
     definitions, lines = layout(request)
-    if request.layout not in one_source.LAYOUTS:
+    if request.layout == "lanes":
         definitions = [proposal(request), *definitions]
     parts = [
         f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
@@ -103,8 +103,7 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
         return ["from odelab.engines.lanes.atomic import fetch_add", lanes.CODES, *definitions], function
     if request.layout in one_source.LAYOUTS:
         return one_source.advance(request)
-    written_as = large if request.layout == "large" else single
-    definitions, function = written_as.adaptive(request) if request.law else written_as.fixed(request)
+    definitions, function = (large if request.layout == "large" else single).advance(request)
     return [single.CODES, *definitions], function
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from odelab.control.controllers import Controller
 from odelab.control.laws import Law
-from odelab.engines.numba import law_text as laws
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import COMPONENT, IN_PLACE, Problem
@@ -100,7 +99,7 @@ def layout_for(problem: Problem, method, controller: Controller, project=None) -
     """The layout a single run takes: a loop of its own where there is one, else the one source's."""
     if isinstance(method, StabilisedMethod):
         return "stabilised"
-    known = laws.supported(controller.law) if controller.law is not None else controller.h is not None
+    known = controller.law is not None or controller.h is not None
     if known and project is None and numbers(problem.params) is not None:
         if problem.form == IN_PLACE:
             return "large"

@@ -56,23 +56,6 @@ def remark(text: str, tag: str = "") -> list[str]:
     return [f"# {text}" if tag in ("", "_a") else ""]
 
 
-def polynomial(coefficients, variable, target, scratch) -> list[str]:
-    """Lines for target = sum_j coefficients[j] variable^j by Estrin's scheme: short chains instead of a long one."""
-    lines, terms, power, made = [], [number(c) for c in coefficients], variable, 0
-    while len(terms) > 1:
-        paired = []
-        for low, high in zip(terms[::2], terms[1::2], strict=False):
-            name = target if len(terms) == 2 else f"{scratch}{made}"
-            made += 1
-            lines.append(f"{name} = {low} + {high} * {power}")
-            paired.append(name)
-        terms = paired + terms[2 * len(paired) :]
-        if len(terms) > 1:
-            lines.append(f"{power}q = {power} * {power}")
-            power += "q"
-    return lines
-
-
 def indented(lines, levels: int = 1) -> list[str]:
     return ["    " * levels + line for line in lines]
 

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 import odelab as ol
 from odelab import maths
+from odelab.control.controllers import SET_POINT
 from odelab.engines import choice
 from odelab.engines.driver import run
 from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine
-from odelab.engines.numba.law_text import looked_up, split, table
-from odelab.engines.numba.request import request_for
-from odelab.engines.numba.stages import combination, polynomial, total
+from odelab.engines.numba.law_judge import power_by_table
+from odelab.engines.numba.request import layout_for, request_for
+from odelab.engines.numba.stages import combination, total
 from odelab.engines.python import PythonEngine
 from tests.odelab.engines.numba.kernel_cases import ROTATING, assert_same_run, both, kepler, small_systems, spring_chain
 
@@ -92,6 +93,20 @@ def test_every_method_with_every_law(method, law):
         if name == "kinked":  # not smooth: where it kinks, every bit of a step counts
             continue
         assert_same_run(*both(problem, method, ol.adaptive(1e-4, 1e-6, law)))
+
+
+LARGE = ROTATING.replace(u0=np.linspace(-1.0, 1.0, 10), t_span=(0.0, 6.0))
+
+
+@pytest.mark.parametrize("law", ol.LAWS)
+def test_every_law_takes_the_same_steps_in_every_engine(law):
+    for problem, layout in ((SYSTEMS["van_der_pol"], "single"), (LARGE, "large")):
+        controller = ol.adaptive(1e-5, 1e-7, law)
+        assert layout_for(problem, ol.DOPRI5, controller) == layout
+        kernel, plain = both(problem, ol.DOPRI5, controller)
+        assert (kernel.steps, kernel.rejected) == (plain.steps, plain.rejected)
+        assert layout == "large" or plain.rejected > 0
+        np.testing.assert_allclose(kernel.end_u, plain.end_u, rtol=0, atol=1e-10)
 
 
 def test_hairer_and_wanners_estimate_is_recorded():
@@ -363,7 +378,7 @@ def test_an_array_form_runs_compiled_once_it_has_worked_for_long():
     ("change", "layout"),
     [
         ({}, "single"),
-        ({"controller": ol.adaptive(law="h211b")}, "generic"),
+        ({"controller": ol.adaptive(law="h211b")}, "single"),
         ({"method": ol.RKC2}, "stabilised"),
         ({"project": abs}, "generic"),
         ({"problem": SYSTEMS["kepler"].replace(params=("name",))}, "generic"),
@@ -371,8 +386,6 @@ def test_an_array_form_runs_compiled_once_it_has_worked_for_long():
     ],
 )
 def test_a_run_takes_the_fastest_layout_that_knows_it(change, layout):
-    from odelab.engines.numba.request import layout_for
-
     asked = {"problem": SYSTEMS["kepler"], "method": ol.DOPRI5, "controller": ol.adaptive(), "project": None}
     assert layout_for(**(asked | change)) == layout
 
@@ -407,22 +420,16 @@ def test_zero_coefficients_vanish_and_ones_do_not_multiply():
     assert eval(total(["1", "2", "3", "4", "5"])) == 15
 
 
-@given(st.lists(st.floats(-10, 10), min_size=2, max_size=21), st.floats(-1, 1))
-def test_polynomials_are_evaluated(coefficients, x):
-    names = {"x": x}
-    exec("\n".join(polynomial(coefficients, "x", "value", "r")), names)
-    expected = np.polynomial.polynomial.polyval(x, coefficients)
-    np.testing.assert_allclose(names["value"], expected, atol=1e-12)
-
-
-@given(st.floats(-24, 4), st.floats(-0.5, 0.5).filter(lambda p: abs(p) > 0.01))
-@example(-22.8125, -0.4604386338462012)  # where the table of powers matters most
-def test_roots_are_exact_to_rounding(magnitude, exponent):
-    names = {"np": np, "x": 10.0**magnitude}
-    lines = [table("POWERS", exponent), *split("x", ""), *looked_up("found", exponent, 3.0, "POWERS")]
-    exec("\n".join(lines), names)
-    expected = 3.0 * names["x"] ** exponent
-    np.testing.assert_allclose(names["found"], expected, rtol=3e-15)
+@given(magnitude=st.floats(-12, 150), gain=st.floats(0.02, 2.0), order=st.integers(2, 8), n=st.integers(1, 32))
+@example(-11.4, 1.0, 2, 1)  # where the table of powers matters most
+def test_powers_by_table_are_exact_to_rounding(magnitude, gain, order, n):
+    """e^(-gain / order), with e the error over its tolerance, of which n times the square is known."""
+    squares = n * 10.0 ** (2.0 * magnitude)
+    theta = SET_POINT**gain
+    found = power_by_table(gain, float(order), n)(squares, math.nan, gain / order, 0.0)
+    np.testing.assert_allclose(found, theta * (squares / n) ** (-0.5 * gain / order), rtol=3e-15)
+    earlier = power_by_table(gain, float(order), n)(squares, math.nan, gain / order, 3.0)
+    np.testing.assert_allclose(earlier, 8.0 * found, rtol=1e-15)
 
 
 def test_a_damaged_coefficient_is_noticed():

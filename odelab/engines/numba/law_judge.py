@@ -1,0 +1,75 @@
+"""The judges of single runs: `odelab.control.feedback.error_control` with helpers that suit compiled code."""
+
+import math
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from odelab.control import feedback, powers
+from odelab.control.controllers import SET_POINT
+
+FRACTION_BITS = 4503599627370495  # the low 52 bits of a double
+ONE_BITS = 4607182418800017408  # the bits of 1.0
+EXPONENT_OF_ONE = 1023
+
+
+def power_by_table(gain: float, order: float, n: int):
+    """The power of `odelab.control.feedback.law_of_sizes` for a single run, whose next step waits for the answer.
+
+    `errors` is n times the squared ratio, q = m 2^E with m in [1, 2). Its power is a polynomial in m, and 2^(p E) from
+    a table: half the time of a logarithm and an exponential. Rejected attempts, whose exponent is another, are rare.
+    Relative errors below 2e-15 (where long doubles are longer than doubles).
+    """
+    usual = gain / order
+    p = -0.5 * usual
+    factor = SET_POINT**gain * n ** (0.5 * usual)
+    of_mantissa = chebyshev.chebinterpolate(lambda y: factor * (0.5 * (y + 3.0)) ** p, 19)
+    weights = chebyshev.cheb2poly(of_mantissa).tolist()
+    c = (*weights, *[0.0] * (20 - len(weights)))  # which leaves out a last weight of zero
+    with np.errstate(over="ignore", under="ignore"):
+        # the product p E rounded to double would cost up to 25 last places
+        table = (np.longdouble(2.0) ** (np.longdouble(p) * np.arange(-90.0, 1024.0))).astype(np.float64)
+    least, first = n * feedback.LEAST_ERROR**2, EXPONENT_OF_ONE - 90
+    general, exp2 = feedback.power_of_logarithm(powers.exp2), powers.exp2
+
+    def power(errors, log_e, exponent, earlier):
+        if exponent != usual:
+            return general(errors, log_e, exponent, earlier)
+        bits = np.float64(max(errors, least)).view(np.int64)
+        y = 2.0 * np.int64((bits & FRACTION_BITS) | ONE_BITS).view(np.float64) - 3.0
+        y2 = y * y
+        y4 = y2 * y2
+        y8 = y4 * y4
+        low = ((c[0] + c[1] * y) + (c[2] + c[3] * y) * y2) + ((c[4] + c[5] * y) + (c[6] + c[7] * y) * y2) * y4
+        middle = ((c[8] + c[9] * y) + (c[10] + c[11] * y) * y2) + ((c[12] + c[13] * y) + (c[14] + c[15] * y) * y2) * y4
+        high = (c[16] + c[17] * y) + (c[18] + c[19] * y) * y2
+        of_exponent = table[np.uint64((bits >> 52) - first)] * exp2(min(max(earlier, -100.0), 100.0))
+        return ((low + middle * y8) + high * (y8 * y8)) * of_exponent
+
+    return power
+
+
+def judge_of_squares(smooth: bool, n: int = 1, gain: float | None = None, order: float = 1.0):
+    """The judge of `odelab.control.feedback.error_control` where `errors` is n times the squared ratio.
+
+    gain, order   the law's b1 and the order of the estimate, for the power of a single run; None for logarithms
+    """
+
+    def error_ratio(errors, u, u_new, rtol, atol):
+        return math.sqrt(errors * (1.0 / n))
+
+    power = feedback.power_of_logarithm(powers.exp2) if gain is None else power_by_table(gain, order, n)
+    limit = feedback.smooth_limiter(powers.arctan) if smooth else feedback.clip
+    return feedback.error_control(error_ratio, powers.log2, power, limit, not smooth)
+
+
+def left_over(components):
+    """Zero where all components are finite, NaN where one is not."""
+    total = 0.0
+    for i in range(components.size):
+        total += components[i] - components[i]
+    return total
+
+
+def given(total):
+    return total
