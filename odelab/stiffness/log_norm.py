@@ -36,7 +36,10 @@ def log_norm(J, p=2):
         return hermitian_extremes(J)[1]
     if p not in (1, np.inf):
         raise ValueError(f"`p` must be 1, 2 or numpy.inf, got {p!r}.")
+    if is_operator(J):
+        J = J.dense()
     if is_sparse(J):
+        J = as_operator(J).matrix
         diagonal = J.diagonal()
         others = np.asarray(abs(J).sum(axis=0 if p == 1 else 1)).ravel() - np.abs(diagonal)
         return np.float64((diagonal + others).max())
@@ -76,7 +79,7 @@ def hermitian_extremes(J):
     if is_sparse(J):
         if J.shape[0] > SPARSE_ABOVE:
             return _lanczos_ends(as_operator(0.5 * (J + J.T)))
-        J = J.toarray()
+        J = as_operator(J).dense()
     J = checked_square("J", J)
     library = library_of(J)
     values = library.linalg.eigvalsh(0.5 * (J + library.swapaxes(J, -1, -2)))
