@@ -451,8 +451,8 @@ def test_what_is_said_of_a_spectrum_does_not_depend_on_its_unit(size):
 def test_logarithmic_norms_of_operators_and_sparse_matrices(p):
     J = np.array([[-1.0, 2.0], [0.5, -3.0]])
     operator = JacobianOperator(J.shape, lambda v: J @ v, lambda w: J.T @ w)
-    for given in (operator, sparse.csr_array(J), sparse.csr_matrix(J)):
-        assert log_norm(given, p) == pytest.approx(log_norm(J, p), rel=1e-14)
+    for same in (operator, sparse.csr_array(J), sparse.csr_matrix(J)):
+        assert log_norm(same, p) == pytest.approx(log_norm(J, p), rel=1e-14)
     with pytest.raises(TypeError, match="`J` must hold real numbers, got dtype complex128"):
         log_norm(sparse.csr_array(1j * J), p)
     with pytest.raises(ValueError, match="`J` must be finite"):
