@@ -69,7 +69,7 @@ def fit_both(seed: int, rounds: int) -> Fit:
             loss.backward()
             optimiser.step()
         fields.append(field)
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
     residual, continuous = fields
     with torch.no_grad():
         predictions = residual_steps(residual, x), flow(continuous, x)
