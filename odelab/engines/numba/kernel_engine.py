@@ -23,7 +23,7 @@ def engine_request(problem, method, controller, project=None) -> Request:
 
 
 class KernelEngine:
-    """Numbers as parameters, fixed steps or a clipped law, no `project`: see `request.unsuited`.
+    """Numbers as parameters, fixed steps or any law, no `project`: see `request.layout_for`.
 
     `dense` tells whether the states of all steps are to be kept; a large system that keeps none stops behind `until`.
     """

@@ -64,7 +64,7 @@ def stages(request: Request) -> list[str]:
     for j in range(1, method.stages):
         target = "v" if fsal and j == method.stages - 1 else "inner"
         if target == "v":
-            lines.append(f"last_state({', '.join(last_state_arguments(request))})")
+            lines.append(f"moved = last_state({', '.join(last_state_arguments(request))})")
         else:
             lines += advance_state(rows[j], target)
         time = f"t + {product(times[j], 'dt')}" if times[j] else "t"
@@ -87,11 +87,17 @@ def last_state(request: Request) -> str:
     """v, and the error as far as the stages before the last tell it; a component the last then leaves out is seen."""
     method = request.method
     names = [f"k{j + 1}[i]" for j in range(method.stages)]
-    loop = [f"v[i] = u[i] + dt * ({combination(method.tableau.b, names)})"]
+    loop = new_state(names, method)
     for e, row in enumerate(estimates(request)):
         loop.append(f"partial{e}[i] = {combination(row[:-1], names)}")
     loop.append(f"k{method.stages}[i] = math.nan")
-    return looped(f"last_state({', '.join(last_state_arguments(request))})", [], loop, "")
+    return looped(f"last_state({', '.join(last_state_arguments(request))})", ["moved = 0.0"], loop, ["return moved"])
+
+
+def new_state(names, method) -> list[str]:
+    """v = u + dt S, and the square of S for SAI; v - u would have lost the digits that u has before it."""
+    mean_slope = f"mean_slope = {combination(method.tableau.b, names)}"
+    return [mean_slope, "v[i] = u[i] + dt * mean_slope", "moved += mean_slope * mean_slope"]
 
 
 def last_state_arguments(request: Request) -> list[str]:
@@ -109,9 +115,8 @@ def judged(request: Request) -> str:
     twins = twin_stages(method)
     atol = "atol[i]" if request.vector_tolerance else "atol"
     names = [f"k{j + 1}[i]" for j in range(method.stages)]
-    loop = [] if method.fsal else [f"v[i] = u[i] + dt * ({combination(method.tableau.b, names)})"]
-    loop += ["moved += (v[i] - u[i]) * (v[i] - u[i])", "size += u[i] * u[i]"]
-    sums = ["moved", "size"]
+    loop = ["size += u[i] * u[i]"] if method.fsal else [*new_state(names, method), "size += u[i] * u[i]"]
+    sums = ["size"] if method.fsal else ["moved", "size"]
     if request.law:
         loop.append(f"unit = dt / ({atol} + rtol * max(abs(u[i]), abs(v[i])))")
     for e, row in enumerate(estimates(request)):
@@ -127,7 +132,7 @@ def judged(request: Request) -> str:
         pair = ["both = error0 + 0.01 * error1", "error0 = error0 * (error0 / both) if both > 0.0 else both"]
     rho = f"dt * dt * stiff / apart if apart > {number(APART**2)} * size else math.nan" if twins else "math.nan"
     q = "error0" if request.law else "0.0"
-    end = [*pair, f"rho = {rho}", f"return {q}, moved / (dt * dt * size), rho"]
+    end = [*pair, f"rho = {rho}", f"return {q}, moved / size, rho"]
     return looped(f"judged({', '.join(judged_arguments(request))})", [f"{name} = 0.0" for name in sums], loop, end)
 
 
@@ -140,7 +145,7 @@ def judged_arguments(request: Request) -> list[str]:
     slopes = {f"k{method.stages}": None} if request.law else {}
     if twins:
         slopes |= {"inner": None, f"k{twins[0] + 1}": None, f"k{twins[1] + 1}": None}
-    return ["u", "v", "dt", *tolerances, *partials(request), *slopes]
+    return ["u", "v", "dt", "moved", *tolerances, *partials(request), *slopes]
 
 
 def estimates(request: Request):

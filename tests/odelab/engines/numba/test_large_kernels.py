@@ -136,3 +136,10 @@ def test_ctrl_c_keeps_what_was_computed(dense):
     assert (cut.status, cut.steps + cut.rejected) == ("interrupted", attempts)
     np.testing.assert_array_equal(cut.step_t, whole.step_t[: cut.steps + 1])
     np.testing.assert_array_equal(cut.end_u, whole.step_u[cut.steps])
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RK4], ids=lambda method: method.name)
+def test_the_stiffness_of_a_tiny_step_has_all_its_digits(method):
+    """SAI comes from the mean slope: the difference of two states would keep half of the digits here."""
+    kernel, plain = both(ROTATING.replace(t_span=(0.0, 1e-7)), method, ol.fixed(1e-8))
+    np.testing.assert_allclose(kernel.sai, plain.sai, rtol=1e-12)
