@@ -151,8 +151,8 @@ def law_of_sizes(power, limit):
         ratios = (a2 * log_r if a2 != 0.0 else 0.0) + (a3 * log_r1 if a3 != 0.0 else 0.0)
         earlier = -errors_before / order - ratios
         gain = b1 if accepted else 1.0
-        limited = limit(power(errors, log_e, gain / order, earlier if accepted else 0.0))
-        return limited if may_grow else min(limited, 1.0)
+        largest = math.inf if may_grow else 1.0
+        return min(limit(power(errors, log_e, gain / order, earlier if accepted else 0.0)), largest)
 
     return size_factor
 
