@@ -71,7 +71,7 @@ def along_depth(found: Measured):
                 axis.errorbar(
                     places, middle, (low, high), fmt=look, markersize=3, linewidth=1, capsize=2, label=reading
                 )
-            axis.set(xlabel="block", title=label)
+            axis.set(xlabel="block", title=label, xticks=range(1, len(found.blocks) + 1))
         axes[0, 0].set_yscale("symlog", linthresh=1.0)
         axes[0, 2].axhline(-2.0, color="black", linewidth=0.8, linestyle=":")
         axes[0, 1].legend()
@@ -80,7 +80,9 @@ def along_depth(found: Measured):
 
 def error_against(found: Measured, blocks, measures=("max_re", "min_re", "stiffness_index", "nsi")):
     """Euler's error of a block against measures of its branch; a point is an image, a colour a block."""
-    with style.figure(1, len(measures), height=2.4) as (drawing, axes):
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    with style.figure(1, len(measures), height=2.8, sharey=True) as (drawing, axes):
         for axis, measure in zip(axes[0], measures, strict=True):
             for number, block in enumerate(blocks):
                 errors = rows_of(found, block, "error")
@@ -88,9 +90,16 @@ def error_against(found: Measured, blocks, measures=("max_re", "min_re", "stiffn
                 shared = np.intersect1d(rows["image"], errors["image"])
                 x, y = (table[np.searchsorted(table["image"], shared)] for table in (rows, errors))
                 colour = style.COLOURS[number % len(style.COLOURS)]
-                axis.plot(np.abs(x[measure]), y["step_error"], "o", markersize=2.5, alpha=0.6, color=colour)
+                label = str(found.blocks.index(block) + 1) if axis is axes[0, -1] else None
+                look = {"markersize": 2.5, "alpha": 0.6, "color": colour, "label": label}
+                axis.plot(np.abs(x[measure]), y["step_error"], "o", **look)
             axis.set(xscale="log", yscale="log", xlabel=f"|{measure}|")
+            for side in (axis.xaxis, axis.yaxis):
+                side.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+                side.set_major_formatter("{x:g}")
+                side.set_minor_formatter(NullFormatter())
         axes[0, 0].set_ylabel("Euler's error of the step")
+        drawing.legend(title="block", loc="outside right center", markerscale=2)
     return drawing
 
 

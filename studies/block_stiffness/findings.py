@@ -90,7 +90,7 @@ def correlates(target: str, where: str, claimed: dict[str, int], found: list) ->
         verdict = CONTRADICTED
     else:
         verdict = PARTLY if holding else UNDECIDED
-    strongest = max(found, key=lambda one: abs(one.r.value), default=None)
+    strongest = max(holding or against or found, key=lambda one: abs(one.r.value), default=None)
     words = "Nothing could be correlated."
     if strongest is not None:
         words = (
