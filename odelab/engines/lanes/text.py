@@ -17,14 +17,12 @@ import math
 from odelab.control import feedback
 from odelab.control.controllers import SET_POINT
 from odelab.control.laws import Law
-from odelab.engines import Status
 from odelab.engines.lanes import inside
 from odelab.engines.numba import stages
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import arguments, components, indented, number, remark, total
 from odelab.stiffness.h_rho import twin_stages
 
-CODES = "\n".join(f"{status.name} = {status.value}" for status in Status)
 NOBODY, RETIRED = -1, -2  # in place of a run's index: the lane waits for a run; the queue was empty when it asked
 # A lane without work keeps sweeping, so it must not move. A fixed controller proposes t0 + (n + 1) h - t, cut at t1:
 # with n this large the cut always applies, and since a retired lane has t = t1 its step is 0.

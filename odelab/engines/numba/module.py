@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import odelab
+from odelab.engines import Status
 from odelab.engines.lanes import text as lanes
 from odelab.engines.numba import large, one_source, single
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
@@ -27,7 +28,6 @@ CACHE = "__file__" in globals()  # a module in memory has no file to keep its ma
 EXACT = {"nogil": True, "error_model": "numpy", "fastmath": False}
 OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened
 LOOSE = {**EXACT, "fastmath": {"contract", "reassoc"}}  # sums over many components in any order
-log2, exp2 = njit(**OPTIONS)(powers.log2), njit(**OPTIONS)(powers.exp2)
 """
 
 NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
@@ -74,8 +74,6 @@ def module_for(request: Request) -> Module:
 def text_for(request: Request) -> str:
     """The source of a kernel, which calls the right-hand side by the name `rhs`."""
     definitions, lines = layout(request)
-    if request.layout == "lanes":
-        definitions = [proposal(request), *definitions]
     parts = [
         f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
         HEADER.strip(),
@@ -91,20 +89,19 @@ def functions_of(request: Request) -> dict[str, Callable]:
     return request.functions
 
 
-def proposal(request: Request) -> str:
-    """The step proposed is the one source's, compiled without contraction: times are to be the same in every engine."""
-    return f"propose = njit(**EXACT)(control.{'landing_size' if request.law else 'counted_size'})"
-
-
 def layout(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, function) of a layout."""
-    if request.layout == "lanes":
-        definitions, function = lanes.lanes(request)
-        return ["from odelab.engines.lanes.atomic import fetch_add", lanes.CODES, *definitions], function
     if request.layout in one_source.LAYOUTS:
         return one_source.advance(request)
+    codes = "\n".join(f"{status.name} = {status.value}" for status in Status)
+    if request.layout == "lanes":
+        # Times are to be the same in every engine: no contraction in the one source's proposal.
+        propose = f"propose = njit(**EXACT)(control.{'landing_size' if request.law else 'counted_size'})"
+        definitions, function = lanes.lanes(request)
+        counter = "from odelab.engines.lanes.atomic import fetch_add"
+        return [propose, counter, codes, *definitions], function
     definitions, function = (large if request.layout == "large" else single).advance(request)
-    return [single.CODES, *definitions], function
+    return [codes, *definitions], function
 
 
 def decorator(request: Request, definition: str) -> str:

@@ -2,7 +2,6 @@
 
 from odelab.control.controllers import settings_of
 from odelab.control.feedback import Counted, History
-from odelab.engines import Status
 from odelab.engines.numba import stages
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, STATE, TIME
@@ -10,7 +9,6 @@ from odelab.engines.numba.stages import arguments, components, indented, number
 from odelab.stiffness.h_rho import twin_stages
 
 ARGUMENTS = ("remembered", "counts", "settings", "tolerance", "params_in", "u", "slope", "attempts", "record")
-CODES = "\n".join(f"{status.name} = {status.value}" for status in Status)
 COUNTS = ("status", "fresh", "steps", "rejected", "evaluations")
 
 
