@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import odelab as ol
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = ("odelab", "netbridge", "studies", "benchmarks")
@@ -49,6 +51,17 @@ def test_the_page_shows_the_tree(package):
     assert tree(package) in PAGE.read_text(), "run: python -m tests.test_architecture"
 
 
+def kernel() -> str:
+    """The text of a kernel, van der Pol's oscillator with Heun's method, from its `def` on."""
+    text = ol.show_kernel(ol.problems.van_der_pol(), ol.HEUN)
+    return text[text.index("def advance(") :].rstrip()
+
+
+def test_the_page_shows_a_kernel_as_it_is():
+    """Written by `python -m tests.test_architecture`."""
+    assert kernel() in PAGE.read_text(), "run: python -m tests.test_architecture"
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_folder_says_what_lives_there_and_what_does_not(package):
     for folder in folders(package):
@@ -82,7 +95,9 @@ def test_no_public_name_hides_a_module(package):
 
 
 def written(page: str) -> str:
-    """The page with its trees brought up to date; a tree stands in a code block that begins with the package's name."""
+    """The page with its trees and its kernel brought up to date; each stands in a code block of its own."""
+    start = page.index("```python\n") + 10
+    page = page[:start] + kernel() + page[page.index("\n```", start) :]
     for package in ("odelab", "netbridge"):
         start = page.index(f"```\n{package}/\n") + 4
         end = page.index("\n```", start)
