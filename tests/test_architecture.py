@@ -1,7 +1,9 @@
 """The house is what its pages say: rooms are small, no name hides a module, and the tree of the docs is this one."""
 
 import ast
+import contextlib
 import importlib
+import io
 import pkgutil
 import types
 from pathlib import Path
@@ -53,7 +55,10 @@ def test_the_page_shows_the_tree(package):
 
 def kernel() -> str:
     """The text of a kernel, van der Pol's oscillator with Heun's method, from its `def` on."""
-    text = ol.show_kernel(ol.problems.van_der_pol(), ol.HEUN)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        ol.show_kernel(ol.problems.van_der_pol(), ol.HEUN)
+    text = printed.getvalue()
     return text[text.index("def advance(") :].rstrip()
 
 
@@ -96,7 +101,7 @@ def test_no_public_name_hides_a_module(package):
 
 def written(page: str) -> str:
     """The page with its trees and its kernel brought up to date; each stands in a code block of its own."""
-    start = page.index("```python\n") + 10
+    start = page.index("```text\n") + 8
     page = page[:start] + kernel() + page[page.index("\n```", start) :]
     for package in ("odelab", "netbridge"):
         start = page.index(f"```\n{package}/\n") + 4
