@@ -291,11 +291,11 @@ class Watch:
         return ended_by(self.watched[number], number, direction, t)
 
     def records(self) -> tuple[EventRecord, ...]:
-        none = none_of(self.problem)
-        return tuple(
-            EventRecord(*(np.concatenate(columns) for columns in zip(none, *found, strict=True)), undefined, event.name)
-            for found, undefined, event in zip(self.found, self.undefined, self.watched, strict=True)
-        )
+        none, made = none_of(self.problem), []
+        for found, undefined, event in zip(self.found, self.undefined, self.watched, strict=True):
+            t, u, direction = (np.concatenate(columns) for columns in zip(none, *found, strict=True))
+            made.append(EventRecord(t, u, direction, undefined, event.name))
+        return tuple(made)
 
 
 def none_of(problem) -> Zeros:
