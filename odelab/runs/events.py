@@ -203,7 +203,7 @@ class Watch:
             kept = len(zeros.t)
             if self.end is not None:
                 near = SIMULTANEOUS * np.spacing(np.abs(zeros.t))
-                kept = np.count_nonzero(self.forward * (zeros.t - self.end[0]) <= near)
+                kept = int(np.count_nonzero(self.forward * (zeros.t - self.end[0]) <= near))
             if kept:
                 known.append(Zeros(*(column[:kept] for column in zeros)))
         return self.end is not None
