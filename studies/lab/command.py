@@ -7,6 +7,7 @@ import sys
 
 import tyro
 
+typed: dict[str, str] = {}  # the command line of a study that `start` is running, by its name
 ALWAYS = ("smoke", "out", "device", "threads", "data_root")  # options that --smoke leaves to the user
 
 
@@ -19,16 +20,28 @@ def start(main, arguments_type, study: str, doc: str) -> None:
     ignored = [flag for name, flag, _ in changed(arguments) if name not in ALWAYS]
     if arguments.smoke and ignored:
         raise SystemExit(f"studies.{study}: `--smoke` chooses its own sizes and would ignore {', '.join(ignored)}.")
+    typed[study] = written(study, arguments)
     try:
         main(arguments)
     except KeyboardInterrupt as stop:  # a training says in its text what is kept
         words = f"{str(stop) or 'stopped.'} Start again with: {command(study, arguments)}"
         print(f"\nstudies.{study}: {words}", file=sys.stderr)
         raise SystemExit(130) from None
+    finally:
+        del typed[study]
 
 
 def command(study: str, arguments) -> str:
-    """What to type to repeat a run, quoted for a shell: every option whose value is not the default."""
+    """What to type to repeat a run, quoted for a shell.
+
+    A run from the command line is repeated by what was typed there, whatever the study has settled since; one that was
+    called from Python by the options whose values are not the default.
+    """
+    return typed.get(study) or written(study, arguments)
+
+
+def written(study: str, arguments) -> str:
+    """The command line with every option whose value is not the default."""
     words = ["python", "-m", f"studies.{study}"]
     for name, flag, value in changed(arguments):
         if arguments.smoke and name not in ALWAYS:  # --smoke has chosen these values
