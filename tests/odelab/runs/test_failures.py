@@ -160,10 +160,11 @@ def test_compiled_runs_fail_alike(rhs):
     assert compiled.status == plain.status
     assert compiled.message[:40] == plain.message[:40]
     assert compiled.step_t[-1] == pytest.approx(plain.step_t[-1], rel=1e-12)
-    # Nearer to the edge than this, the last bits of t decide how many steps there still are.
-    far = [np.count_nonzero(run.h > 1e-10) for run in (compiled, plain)]
-    assert far[0] == pytest.approx(far[1], abs=2)
-    assert far[0] > 30
+    # The error of a step below 1e-5 is rounding, and so is what it makes of the next step: nearer to the edge than this
+    # the last bits decide how many steps there still are.
+    far = [np.count_nonzero(run.h > 1e-5) for run in (compiled, plain)]
+    assert far[0] == far[1]
+    assert far[0] > 15
 
 
 def later(answer):
