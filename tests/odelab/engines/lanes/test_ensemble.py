@@ -68,7 +68,12 @@ def test_to_ten_digits_at_a_tight_tolerance(name, until):
 RELAXING = ol.problems.van_der_pol().replace(t_span=(0.0, 4.0))
 
 
-@pytest.mark.parametrize("law", ol.LAWS)
+# A clipped law, a filter with a ratio of step sizes and one with two, every time; the others, a kernel each, with the
+# slow tests.
+EVERY_LAW = [pytest.param(law, marks=() if law in ("pi42", "h211b", "h321") else pytest.mark.slow) for law in ol.LAWS]
+
+
+@pytest.mark.parametrize("law", EVERY_LAW)
 def test_every_law_takes_the_steps_it_takes_in_plain_python(law):
     controller = ol.adaptive(1e-3, 1e-5, law)
     starts, params = spread(40)

@@ -98,7 +98,12 @@ def test_every_method_with_every_law(method, law):
 LARGE = ROTATING.replace(u0=np.linspace(-1.0, 1.0, 10), t_span=(0.0, 6.0))
 
 
-@pytest.mark.parametrize("law", ol.LAWS)
+# A clipped law, a filter with a ratio of step sizes and one with two, every time; the others, a kernel each, with the
+# slow tests.
+EVERY_LAW = [pytest.param(law, marks=() if law in ("pi42", "h211b", "h321") else pytest.mark.slow) for law in ol.LAWS]
+
+
+@pytest.mark.parametrize("law", EVERY_LAW)
 def test_every_law_takes_the_same_steps_in_every_engine(law):
     for problem, layout in ((SYSTEMS["van_der_pol"], "single"), (LARGE, "large")):
         controller = ol.adaptive(1e-5, 1e-7, law)
