@@ -1,4 +1,4 @@
-"""The one source: an explicit step, and the loop that proposes, steps, judges and records.
+"""The one source: explicit and linearly implicit steps, and the loop that proposes, steps, judges and records.
 
 Every function here is closed: it uses no other package, and its helpers arrive as arguments. A state needs only `+`
 and multiplication by a number, so NumPy arrays and torch tensors (with gradients) run these functions as they are,
@@ -28,6 +28,29 @@ class Tableau(NamedTuple):
     c: Any
     embedded: bool
     fsal: bool
+
+
+class Rosenbrock(NamedTuple):
+    """The numbers of a linearly implicit (Rosenbrock) method in transformed form, as Python floats.
+
+    a           square rows: the weights of the increments in each stage's state
+    C           square rows: the weights of the increments in each stage's right side, multiplied by gamma
+    m           the weights of the increments in the new state
+    e           their weights in the estimate of the error
+    c           the stages' times, as parts of the step
+    d           the weights of the derivative with respect to time
+    gamma       the diagonal of the method, M = I - h gamma J
+    filtered    whether the estimate is to be multiplied by the inverse of M, so that it vanishes on stiff components
+    """
+
+    a: Any
+    C: Any
+    m: Any
+    e: Any
+    c: Any
+    d: Any
+    gamma: float
+    filtered: bool
 
 
 class State(NamedTuple):
@@ -97,11 +120,44 @@ def rk_step_of(combine, tableau):
     return step
 
 
-def integrate(step, rhs, params, propose, judge, project, record, carry, state, t1, attempts):
+def rosenbrock_step_of(combine, factor, backsub, tableau):
+    """The step of one Rosenbrock method: M = I - h gamma J is factored once, and every stage solves with it.
+
+    factor(J, hg) -> lu         the factors of I - hg J, in whatever form `backsub` takes them
+    backsub(lu, right) -> x     the solution of M x = right
+
+    What is known of (t, u) is the slope, the Jacobian and the derivative of the right-hand side with respect to time.
+    The form is that of Hairer and Wanner, Solving ODEs II, IV.7, multiplied by h gamma: nothing is divided by h, which
+    may therefore be zero, or one number per feature of a network.
+    """
+    a, C, m, e, c, d, gamma, filtered = tableau
+    stages = len(m)
+
+    def step(rhs, params, t, u, known, dt, h):
+        slope, J, slope_t = known
+        hg = gamma * h
+        lu = factor(J, hg)
+        increments = [backsub(lu, hg * (slope + d[0] * dt * slope_t))]
+        for i in range(1, stages):
+            stage = rhs(t + c[i] * dt, u + combine(a[i], increments, i), params)
+            right = hg * (stage + d[i] * dt * slope_t) + combine(C[i], increments, i)
+            increments.append(backsub(lu, right))
+        change = combine(m, increments, stages)
+        error = combine(e, increments, stages)
+        if filtered:
+            error = backsub(lu, error)
+        return u + change, change / h, [error], increments, False
+
+    return step
+
+
+def integrate(step, prepare, rhs, params, propose, judge, project, record, carry, state, t1, attempts):
     """Step from the time of `state` to t1 in at most `attempts` attempts; time may run either way.
 
-    step(rhs, params, t, u, slope, dt, h) -> (u_new, mean_slope, errors, slopes, fsal): one attempt; where `fsal` is
+    step(rhs, params, t, u, known, dt, h) -> (u_new, mean_slope, errors, slopes, fsal): one attempt; where `fsal` is
                 true, the last of the slopes is the right-hand side at u_new
+    prepare(t, u, slope, params) -> known: what a step has to know of (t, u), found once for all attempts from there;
+                the slope alone (`slope_alone`), or with it a Jacobian
     rhs(t, u, params) -> slope
     propose(memory, t, t1, u, slope) -> (dt, h, memory)       before the step (feed-forward control)
     judge(memory, dt, errors, u, u_new) -> (accept, memory)   after it (feedback): 1 accept, 0 reject, -1 give up
@@ -117,6 +173,7 @@ def integrate(step, rhs, params, propose, judge, project, record, carry, state, 
     status = 0
     rejected = 0
     evaluations = 0
+    prepared = False
     for _ in range(attempts):
         if t == t1:
             break
@@ -124,6 +181,9 @@ def integrate(step, rhs, params, propose, judge, project, record, carry, state, 
             slope = rhs(t, u, params)
             evaluations += 1
             fresh = True
+        if not prepared:
+            known = prepare(t, u, slope, params)
+            prepared = True
         dt, h, memory = propose(memory, t, t1, u, slope)
         t_new = t + dt
         if dt == t1 - t:
@@ -131,7 +191,7 @@ def integrate(step, rhs, params, propose, judge, project, record, carry, state, 
         if t_new == t:
             status = 2
             break
-        u_new, mean_slope, errors, slopes, fsal = step(rhs, params, t, u, slope, dt, h)
+        u_new, mean_slope, errors, slopes, fsal = step(rhs, params, t, u, known, dt, h)
         evaluations += len(slopes) - 1
         projected = project(u_new)
         accept, memory = judge(memory, dt, errors, u, projected)
@@ -143,6 +203,7 @@ def integrate(step, rhs, params, propose, judge, project, record, carry, state, 
             continue
         carry = record(carry, memory, t, dt, h, u, slopes, mean_slope, projected)
         fresh = fsal and projected is u_new
+        prepared = False
         if fresh:
             slope = slopes[-1]
         t = t_new
@@ -150,6 +211,11 @@ def integrate(step, rhs, params, propose, judge, project, record, carry, state, 
     if t == t1:
         status = 1
     return status, State(t, u, slope, fresh, memory), carry, rejected, evaluations
+
+
+def slope_alone(t, u, slope, params):
+    """What an explicit step has to know of (t, u)."""
+    return slope
 
 
 def unprojected(u):

@@ -123,7 +123,7 @@ def run_layer(block, layer: Layer, u, slope=None):
     t = layer.number
     state = core.State(t, u, slope, slope is not None, layer.memory)
     _, state, carry, _, _ = core.integrate(
-        step, rhs, None, propose, accept, project, record, carry, state, t + 1, refine
+        step, core.slope_alone, rhs, None, propose, accept, project, record, carry, state, t + 1, refine
     )
     layer.after = state.memory
     if observation is not None:

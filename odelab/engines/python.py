@@ -94,6 +94,7 @@ class PythonEngine:
         try:
             status, state, _, rejected, evaluations = core.integrate(
                 self.method.step,
+                core.slope_alone,
                 self.rhs,
                 self.problem.params,
                 self.controller.propose,

@@ -88,6 +88,7 @@ def scipy_method(method: Method) -> type:
             while not accepted and status not in (Status.STEP_LOST, Status.NOT_FINITE):
                 status, self.state, *_ = core.integrate(
                     method.step,
+                    core.slope_alone,
                     self.rhs,
                     (),
                     self.controller.propose,

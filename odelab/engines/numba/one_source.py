@@ -36,12 +36,13 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         *step_lines(request),
         "propose, judge = (jit(half, options=INLINED) for half in steps)",
         f"after = {project}",
+        "prepare = jit(core.slope_alone, options=INLINED)",
         "integrate = jit(core.integrate, options=INLINED)",
     ]
     body = [
         "    carry = (counts, record, states)",
         "    return integrate(",
-        "        step, slope_of, params, propose, judge, after, record_row, carry, state, t1, attempts",
+        "        step, prepare, slope_of, params, propose, judge, after, record_row, carry, state, t1, attempts",
         "    )",
     ]
     names = "counts, record, states, params, state, t1, attempts"

@@ -33,7 +33,8 @@ FORMS = {
 def counted_run(step, rhs, record, carry, state, t1, attempts=10**6):
     """`core.integrate` with fixed steps."""
     propose, judge = control.propose_counted, control.accept_finite
-    return core.integrate(step, rhs, (), propose, judge, core.unprojected, record, carry, state, t1, attempts)
+    ways = (step, core.slope_alone, rhs, (), propose, judge, core.unprojected, record)
+    return core.integrate(*ways, carry, state, t1, attempts)
 
 
 def begun(u0, h):
