@@ -7,7 +7,8 @@ attention map, is the step size h.
     step sizes   controllers, controller, asr, Spec; Controller and ChannelController to derive one's own from; Gated,
                  SelfAttention for modules of any kind
     surgery      swap, merge, absorb, fold: another network from a network, the given one stays as it is; places,
-                 insert: step sizes for networks of other people
+                 insert: step sizes for networks of other people; add_noise, NoisyNorm
+    gates        gates (Gates): the step sizes of every block for every image, and what lives in their heads
     stiffness    trace (Record, Records, Trajectories), block_states; block_spectrum, block_operator, slice_spectrum,
                  block_survey, step_error, perturbation_bound
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
@@ -50,7 +51,11 @@ from netbridge.surgery.fold import fold as fold
 from netbridge.surgery.insert import insert as insert
 from netbridge.surgery.insert import places as places
 from netbridge.surgery.merge import merge as merge
+from netbridge.surgery.noise import NoisyNorm as NoisyNorm
+from netbridge.surgery.noise import add_noise as add_noise
 from netbridge.surgery.swap import swap as swap
+from netbridge.tracing.gates import Gates as Gates
+from netbridge.tracing.gates import gates as gates
 from netbridge.tracing.record import Record as Record
 from netbridge.tracing.record import Records as Records
 from netbridge.tracing.record import Trajectories as Trajectories

@@ -19,4 +19,5 @@ from netbridge.step_sizes.spa import SPA as SPA
 from netbridge.step_sizes.dia import DIA as DIA
 from netbridge.step_sizes.sem import SEM as SEM
 from netbridge.step_sizes.stepnet import StepNet as StepNet
+from netbridge.step_sizes.bias import Bias as Bias
 from netbridge.step_sizes.asr import ASR as ASR

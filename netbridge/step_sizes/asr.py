@@ -22,6 +22,7 @@ ACTIVATIONS = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}
 
 class ASR(Controller, name="asr"):
     takes_pool = True
+    scales = ("psi",)
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class ASR(Controller, name="asr"):
         if learnable:
             self.psi = nn.Parameter(psi)
         else:
-            self.register_buffer("psi", psi)
+            self.register_buffer("psi", psi)  # a buffer is no parameter, and `scales` may name it all the same
         self.heads: Any = nn.ModuleList([] if module is None else [build(module, use) for use in range(uses)])
         self.live = None if beside is None else build(beside)
         for head in map(itself, self.heads):
@@ -56,7 +57,7 @@ class ASR(Controller, name="asr"):
         self.train(self.training)
 
     @classmethod
-    def check(cls, module=None, uses=1, activation="sigmoid", **rest):
+    def check(cls, module=None, uses=1, activation="sigmoid", learnable=True, **rest):
         kind = None if module is None else registered(module)
         if kind is not None and not issubclass(kind, ChannelController):
             raise ValueError(
@@ -65,6 +66,8 @@ class ASR(Controller, name="asr"):
             )
         if not (isinstance(uses, int) and uses >= 1):
             raise ValueError(f"`uses` must be a positive integer, got {uses!r}.")
+        if not isinstance(learnable, bool):
+            raise ValueError(f"`learnable` must be True or False, got {learnable!r}.")
         if activation not in ACTIVATIONS:
             raise ValueError(f"`activation` must be one of {list(ACTIVATIONS)}, got {activation!r}.")
 

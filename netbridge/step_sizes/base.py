@@ -32,6 +32,8 @@ class Controller(nn.Module):
     opening          False: by default not on the first block of each stage (StepNet); default True
     takes_pool       True: `__init__` gets a keyword `build` that makes further controllers (ASR); default False
     modifies_branch  True: the step size is 1 and `attach(block)` changes the block's branch (IEBN); default False
+    scales           names of parameters that are scales rather than weights; recipes with decay_gates=False do not
+                     decay them; default none
 
     >>> import torch, netbridge as nb
     >>> class Gate(nb.Controller, name="gate of the example"):
@@ -51,6 +53,7 @@ class Controller(nn.Module):
     opening = True
     takes_pool = False
     modifies_branch = False
+    scales: tuple[str, ...] = ()
 
     def __init__(self, channels: int | None = None):
         super().__init__()

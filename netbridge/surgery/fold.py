@@ -12,6 +12,7 @@ from netbridge.model.network import Network
 from netbridge.step_sizes.iebn import InstanceEnhancedNorm
 from netbridge.surgery.absorb import EXACT, is_plain, scaled, shapes_for
 from netbridge.surgery.merge import count_owners
+from netbridge.surgery.noise import NoisyNorm
 
 
 def fold(net: nn.Module) -> nn.Module:
@@ -95,6 +96,8 @@ def fold_pair(conv_parent, conv_name, norm_parent, norm_name, where) -> None:
     conv, norm = conv_parent._modules[conv_name], norm_parent._modules[norm_name]
     if isinstance(norm, InstanceEnhancedNorm):
         raise ValueError(f"{where}.{norm_name}: iebn's normalisation scales by its input and cannot be folded.")
+    if isinstance(norm, NoisyNorm):
+        raise ValueError(f"{where}.{norm_name}: a NoisyNorm is no scaling alone and is not folded.")
     if not isinstance(norm, _BatchNorm) or norm.running_var is None:
         raise ValueError(f"{where}.{norm_name}: a {type(norm).__name__} without running statistics cannot be folded.")
     if not (is_plain(conv) and is_plain(norm)):

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from netbridge.data.datasets import Dataset
 from netbridge.progress import progress_bar
+from netbridge.step_sizes.base import Controller
 from netbridge.train import distributed, recipes
 from netbridge.train.augment import Batches, generator
 from netbridge.train.journal import Journal
@@ -299,17 +300,25 @@ def averageable(net: nn.Module) -> list[torch.Tensor]:
 
 
 def make_optimizer(net: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """The recipe's optimiser, with what shall not decay in a group of its own."""
     parameters = [x for x in net.parameters() if x.requires_grad]
     groups: list[dict] = [{"params": parameters}]
-    if not recipe.decay_all:
-        matrices = [x for x in parameters if x.ndim > 1]
-        others = [x for x in parameters if x.ndim <= 1]
-        groups = [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
+    gates = set() if recipe.decay_gates else {id(getattr(m, name)) for m in net.modules() for name in scales_of(m)}
+    if not recipe.decay_all or gates:
+        decaying = [x for x in parameters if (recipe.decay_all or x.ndim > 1) and id(x) not in gates]
+        known = set(map(id, decaying))
+        others = [x for x in parameters if id(x) not in known]
+        groups = [{"params": decaying}, {"params": others, "weight_decay": 0.0}]
     if recipe.optimizer == "adamw":
         return torch.optim.AdamW(groups, lr=recipe.lr, weight_decay=recipe.weight_decay)
     return torch.optim.SGD(
         groups, recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.nesterov
     )
+
+
+def scales_of(module: nn.Module) -> tuple[str, ...]:
+    """The names of a controller's parameters that are scales."""
+    return module.scales if isinstance(module, Controller) else ()
 
 
 @torch.no_grad()

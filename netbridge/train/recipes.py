@@ -28,6 +28,8 @@ class Recipe:
     nesterov        SGD with Nesterov's momentum
     weight_decay    factor of the weights that is added to their gradient (SGD) or taken off them (AdamW)
     decay_all       False: no decay of scales, shifts and biases, only of matrices and kernels
+    decay_gates     False: no decay of what a controller counts among its `scales`, such as the vector psi of ASR, which
+                    is a scale although it is kept as a matrix
     schedule        "steps": times `gamma` at the epochs `drops`; "triangle": from lr / 5 up to lr and down to 0;
                     "cosine": from lr down to 0
     drops, gamma    of the schedule "steps"
@@ -74,6 +76,7 @@ class Recipe:
     bfloat16: bool = False
     evaluate_every: int = 1
     architectures: str = "any"
+    decay_gates: bool = True
 
     def __post_init__(self):
         for name in ("epochs", "batch", "evaluate_every"):

@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import fnmatch
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -12,6 +14,7 @@ import torch
 import netbridge as nb
 from netbridge.files import replacing
 from netbridge.train import loop, recipes
+from netbridge.train.augment import shrink
 from studies.lab.command import plain_errors
 
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
@@ -29,6 +32,9 @@ class Job:
     width       channels of the first stage, default 16; each further stage has twice as many
     on          numbers of the blocks that get the controller; None for all
     images      train on the first so many images; None for all
+    start       pairs (pattern of parameter names, value): the parameters whose names match start at that value
+    noise       (scale, shift, deviation) of every batch normalisation, as `nb.add_noise` takes them; None for none
+    size        shrink all images, of training and test, to this height and width; None leaves them
     """
 
     dataset: str
@@ -39,6 +45,9 @@ class Job:
     width: int = 16
     on: tuple[int, ...] | None = None
     images: int | None = None
+    start: tuple[tuple[str, float], ...] = ()
+    noise: tuple[float, float, float] | None = None
+    size: int | None = None
 
     @property
     def label(self) -> str:
@@ -46,16 +55,62 @@ class Job:
 
     @property
     def stem(self) -> str:
-        """A file name: asr(se) becomes asr-se; a width is named where it is not the papers'."""
+        """A file name: asr(se) becomes asr-se; a width is named where it is not the papers'.
+
+        Start values, noise and an image size make it unique by the digest of the specification.
+        """
         controller = re.sub(r"\W+", "-", self.label).strip("-")
         width = "" if self.width == 16 else f"-width{self.width}"
-        return f"resnet{self.depth}{width}-{controller}-seed{self.seed}"
+        special = f"-{self.digest}" if self.start or self.noise or self.size else ""
+        return f"resnet{self.depth}{width}-{controller}-seed{self.seed}{special}"
+
+    @property
+    def specification(self) -> dict:
+        """Everything that determines the network, in plain JSON; what is at its default is left out.
+
+        So the names of old results stay valid when jobs or recipes gain a field.
+        """
+        record: dict = {"dataset": self.dataset, "controller": self.controller, "seed": self.seed}
+        record |= {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in {*record, "recipe"} and getattr(self, field.name) != field.default
+        }
+        return json.loads(json.dumps(record | {"recipe": changed_fields(self.recipe)}))
+
+    @property
+    def digest(self) -> str:
+        """Eight letters that tell specifications apart."""
+        return hashlib.sha256(json.dumps(self.specification, sort_keys=True).encode()).hexdigest()[:8]
 
     def network(self, classes: int) -> nb.Network:
         """The untrained network, its weights drawn from the seed."""
         torch.manual_seed(self.seed)
         widths = None if self.width == 16 else [self.width * factor for factor in (1, 2, 4)]
-        return nb.resnet(self.depth, classes, spec_of_text(self.controller), on=self.on, widths=widths)
+        net = nb.resnet(self.depth, classes, spec_of_text(self.controller), on=self.on, widths=widths)
+        for pattern, value in self.start:
+            matching = [x for name, x in net.named_parameters() if fnmatch.fnmatchcase(name, pattern)]
+            if not matching:
+                raise ValueError(f"`start`: no parameter of this network has a name like {pattern!r}.")
+            for parameter in matching:
+                torch.nn.init.constant_(parameter, value)
+        return net if self.noise is None else nb.add_noise(net, *self.noise)
+
+    def data_of(self, data):
+        """The images that this job trains on and is tested on, of the whole data set."""
+        if self.images is not None:
+            some = {part: getattr(data, part)[: self.images] for part in ("train_images", "train_labels")}
+            data = dataclasses.replace(data, **some)
+        if self.size is not None and self.size != data.test_images.shape[-1]:
+            small = {part: shrink(getattr(data, part), self.size) for part in ("train_images", "test_images")}
+            data = dataclasses.replace(data, **small)
+        return data
+
+
+def changed_fields(recipe: recipes.Recipe) -> dict:
+    """The fields of a recipe that change what is trained and are not at their default."""
+    pairs = ((field, getattr(recipe, field.name)) for field in dataclasses.fields(recipe) if field.name not in ASIDE)
+    return {field.name: value for field, value in pairs if value != field.default}
 
 
 def spec_of_text(text):
@@ -64,9 +119,10 @@ def spec_of_text(text):
         return text
     if text.startswith("{"):
         return json.loads(text)
-    text = text if text in nb.controllers() else text.lower()
-    match = re.fullmatch(r"asr\((\w+)\)", text)
-    return nb.asr(match[1]) if match else text
+    match = re.fullmatch(r"asr\((\w+)\)", text, re.IGNORECASE)
+    if match:
+        return nb.asr(match[1].lower())
+    return text if text in nb.controllers() or "(" in text else text.lower()  # values of options keep their case
 
 
 def recipe_of(name: str, dataset: str, precision: str = "auto", **changes) -> recipes.Recipe:
@@ -88,18 +144,17 @@ def same_recipe(record: dict, recipe) -> bool:
     )
 
 
-def train(job: Job, data, path: Path, study: str, device=None, compiled: bool = False) -> nb.Network:
+def train(job: Job, data, path: Path, study: str, device=None, compiled: bool = False, on_epoch=None) -> nb.Network:
     """The network of a job: trained here, or further where a run was interrupted, or read from `path` if finished.
 
-    A `path` that holds anything but this job ends the study with one line that says what differs.
+    `on_epoch` is that of `netbridge.train.train`. A `path` that holds anything but this job ends the study with one
+    line that says what differs.
     """
     with plain_errors(study):
         net = job.network(len(data.names))
-        if job.images is not None:
-            some = {part: getattr(data, part)[: job.images] for part in ("train_images", "train_labels")}
-            data = dataclasses.replace(data, **some)
+        data = job.data_of(data)
         about = {"controller": job.label, "depth": job.depth}
-        return loop.train(net, data, job.recipe, job.seed, path, about, device, compiled=compiled)
+        return loop.train(net, data, job.recipe, job.seed, path, about, device, compiled=compiled, on_epoch=on_epoch)
 
 
 def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, compiled=False, locks=None) -> list[str]:

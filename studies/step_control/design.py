@@ -70,11 +70,7 @@ class Run:
 
         Leaving out the defaults keeps the names of old results valid when recipes gain a field.
         """
-        scale, recipe = self.scale, {}
-        for field in dataclasses.fields(Recipe):
-            value = getattr(scale.recipe, field.name)
-            if field.name not in jobs.ASIDE and value != field.default:
-                recipe[field.name] = value
+        scale = self.scale
         return json.loads(
             json.dumps(
                 {
@@ -82,7 +78,7 @@ class Run:
                     "images": scale.images,
                     "depth": scale.depth,
                     "controllers": [json.loads(text) for text in self.controllers],
-                    "recipe": recipe,
+                    "recipe": jobs.changed_fields(scale.recipe),
                     "seed": self.seed,
                 }
             )

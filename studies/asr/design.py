@@ -1,0 +1,193 @@
+"""The design of the study: its arms, the networks of every part, and the order in which they are trained.
+
+An arm is a network whose attention differs and nothing else; every arm of a part has the same seeds, so that the
+controls meet ASR on equal terms. Seeds are the outer loop everywhere: when training stops early, every arm has as many.
+"""
+
+import dataclasses
+import itertools
+import re
+
+from studies.lab import jobs
+
+PLAIN, HALF, GAMMA, BIAS = "plain", "half", "gamma", "bias"
+FAITHFUL, LITERAL, DECAYED = "ASR(SE, r=4)", "ASR(SE)", "ASR(SE), psi decayed"
+LAST_SCALE = "stages.*.branch.bn2.weight"  # the scale of the last normalisation of a basic block's branch
+LAST_BIAS = "*.excite.2.bias"  # the bias of the second linear map of SE's head
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """How the networks of an arm differ from plain ones.
+
+    controller  what decides the step size, as text
+    start       first values of parameters, see `jobs.Job`
+    decay       whether the vectors psi decay, as they do in the literal recipe
+    """
+
+    controller: str = "constant"
+    start: tuple[tuple[str, float], ...] = ()
+    decay: bool = False
+
+
+def asr(module: str, **options) -> str:
+    """The text of ASR with a module and options."""
+    return f"asr({', '.join([module, *(f'{key}={value}' for key, value in options.items())])})"
+
+
+FOUR = "se(reduction=4)"
+CONTROLS = {  # tier 1, in the order of their worth
+    PLAIN: Arm(),
+    HALF: Arm("constant(0.5)"),
+    FAITHFUL: Arm(asr(FOUR)),
+    LITERAL: Arm(asr("se")),
+    GAMMA: Arm(start=((LAST_SCALE, 0.5),)),
+    BIAS: Arm("bias"),
+}
+ORIGIN = {  # live SE as it is, and with the biases of its gates at 0 before training
+    "SE": Arm("se"),
+    "SE, b2 = 0": Arm("se", start=((LAST_BIAS, 0.0),)),
+    DECAYED: Arm(asr("se"), decay=True),
+}
+NOISY = {name: CONTROLS[name] for name in (PLAIN, HALF, FAITHFUL, LITERAL)}
+NOISES: dict[str, tuple[float, float, float] | None] = {
+    "(0.8, 0.8)": (0.8, 0.8, 0.0),
+    "none": None,
+    "(0.5, 0.5)": (0.5, 0.5, 0.0),
+    "random 0.2": (1.0, 0.0, 0.2),
+    "(0.8, 0.5)": (0.8, 0.5, 0.0),
+    "(0.5, 0.2)": (0.5, 0.2, 0.0),
+    "random 0.1": (1.0, 0.0, 0.1),
+    "random 0.3": (1.0, 0.0, 0.3),
+}
+BESIDE = {  # Tables 3 (row ResNet) and 4
+    **{f"ASR({name.upper()})": Arm(asr(name)) for name in ("ie", "srm", "spa")},
+    **{name.upper(): Arm(name) for name in ("se", "ie", "srm", "spa")},
+    **{f"{name.upper()} + ASR({name.upper()})": Arm(asr(name, beside=name)) for name in ("se", "ie", "srm", "spa")},
+}
+USES = {f"{uses} uses": Arm(asr(FOUR, uses=uses)) for uses in (2, 3, 4)} | {
+    f"constant {0.5**uses:g}": Arm(f"constant({0.5**uses})") for uses in (2, 3, 4)
+}
+FIXED = {f"psi = {value}": Arm(asr(FOUR, learnable=False, init=value)) for value in (0.1, 0.3, 0.5)} | {
+    f"psi ~ N(0, {value})": Arm(asr(FOUR, learnable=False, init=0.0, spread=value)) for value in (0.1, 0.3, 0.5)
+}
+STARTS = {f"psi from {value}": Arm(asr(FOUR, init=value)) for value in (0.2, 0.3, 0.4, 0.5, 0.6)}
+BARE = {"vector from 0.1": Arm("asr()"), "vector from 1": Arm("asr(init=1.0)")}
+SCHEDULES = {
+    "SE, steps": ("se", {}),
+    "SE, constant rate": ("se", {"drops": ()}),
+    "SE, cosine": ("se", {"drops": (), "schedule": "cosine"}),
+    **{f"SE, decay {decay:g}": ("se", {"weight_decay": decay}) for decay in (2e-4, 3e-4, 4e-4)},
+    "IE, steps": ("ie", {}),
+    "SRM, steps": ("srm", {}),
+}
+DYNAMICS = {"epochs": 8, "lr": 0.1, "schedule": "steps", "drops": (4, 6), "weight_decay": 1e-4, "decay_all": True}
+FIRST = ("(0.8, 0.8)", "none", "")  # of the small networks these come first; those of the dynamics have no column
+SMALL = 16  # pixels of the images of the noise and dynamics networks
+NOISE_EPOCHS = 5
+TIERS = {1: ("controls", "origin"), 2: ("noise", "dynamics"), 4: ("beside",), 5: ("uses", "fixed", "starts", "bare")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One network of a part of the study.
+
+    part      such as "controls" or "noise"
+    arm       its row
+    job       everything that determines the network
+    column    what else its cell is about, such as the noise; ""
+    observed  whether the gates are looked at after every epoch
+    """
+
+    part: str
+    arm: str
+    job: jobs.Job
+    column: str = ""
+    observed: bool = False
+
+    @property
+    def seed(self) -> int:
+        return self.job.seed
+
+    @property
+    def stem(self) -> str:
+        """A file name that can be read, made unique by the digest; the same network of two parts has one name."""
+        words = re.sub(r"[^\w.]+", "-", self.job.label).strip("-")
+        watched = "-observed" if self.observed else ""
+        return f"{self.job.dataset}-resnet{self.job.depth}-{words}{watched}-seed{self.seed}-{self.job.digest}"
+
+
+class Plan:
+    """The networks of every part, and the order of training.
+
+    arguments  the study's options: dataset, depth, recipe, epochs, seeds and tiers are read
+    """
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.recipe = jobs.recipe_of(arguments.recipe, arguments.dataset, epochs=arguments.epochs)
+
+    def job(self, arm: Arm, seed: int, recipe=None, **more) -> jobs.Job:
+        recipe = self.recipe if recipe is None else recipe
+        if "asr(" in arm.controller and not arm.decay:
+            recipe = dataclasses.replace(recipe, decay_gates=False)
+        arguments = self.arguments
+        options = {"images": arguments.images} | more
+        return jobs.Job(arguments.dataset, arm.controller, seed, recipe, arguments.depth, start=arm.start, **options)
+
+    def part(self, name: str) -> list[Run]:
+        """All networks of a part, seeds in the outer loop."""
+        seeds, few = self.arguments.seeds, self.arguments.seeds[:3]
+        if name == "noise":
+            return self.noise(few)
+        if name == "dynamics":
+            return self.dynamics()
+        arms = {
+            "controls": (CONTROLS, seeds),
+            "origin": (ORIGIN, seeds[:2]),
+            "beside": (BESIDE, few),
+            "uses": (USES, few),
+            "fixed": (FIXED, few),
+            "starts": (STARTS, few),
+            "bare": (BARE, few),
+        }[name]
+        table, seeds = arms
+        return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
+
+    def noise(self, seeds) -> list[Run]:
+        size = self.small
+        recipe = dataclasses.replace(self.recipe, epochs=min(NOISE_EPOCHS, self.recipe.epochs), small=())
+        return [
+            Run("noise", arm, self.job(NOISY[arm], seed, recipe, noise=noise, size=size), column)
+            for column, noise in NOISES.items()
+            for seed in seeds
+            for arm in NOISY
+        ]
+
+    def dynamics(self) -> list[Run]:
+        size = self.small
+        runs = []
+        for name, (controller, changes) in SCHEDULES.items():
+            recipe = dataclasses.replace(self.recipe, **DYNAMICS | changes, average=False, small=(), evaluate_every=1)
+            job = self.job(Arm(controller), self.arguments.seeds[0], recipe, size=size)
+            runs.append(Run("dynamics", name, job, observed=True))
+        return runs
+
+    @property
+    def small(self) -> int | None:
+        return SMALL if self.arguments.dataset != "digits" else None
+
+    def runs(self) -> list[Run]:
+        """Every network of the tiers that are asked for."""
+        return [run for tier in self.arguments.tier for name in TIERS[tier] for run in self.part(name)]
+
+    def queue(self) -> list[Run]:
+        """In the order of training: the first two tiers in turn, two small networks to one large; then the others."""
+        tiers = {tier: [run for name in TIERS[tier] for run in self.part(name)] for tier in self.arguments.tier}
+        large = sorted(tiers.pop(1, []), key=lambda run: run.seed + (2.5 if run.part == "origin" else 0.0))
+        small = tiers.pop(2, [])
+        small = sorted(small, key=lambda run: FIRST.index(run.column) if run.column in FIRST else len(FIRST))
+        turns = itertools.zip_longest(large, small[::2], small[1::2])
+        ordered = [run for turn in turns for run in turn if run is not None]
+        ordered += [run for tier in tiers.values() for run in tier]
+        return list({run.stem: run for run in ordered}.values())

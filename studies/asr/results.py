@@ -1,0 +1,222 @@
+"""Results of the study: one small JSON file per network, made by training and found again by its specification."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import torch
+
+import netbridge as nb
+from netbridge.files import replacing
+from netbridge.step_sizes import ASR
+from netbridge.surgery.noise import NoisyNorm
+from netbridge.tracing.gates import with_fresh_statistics
+from netbridge.train import loop
+from studies.asr.dynamics import Observer
+from studies.lab import jobs
+from studies.lab.networks import ZOO
+from studies.lab.results import commit
+
+SHIPPED = Path(__file__).parent / "shipped"
+FORMAT = 1
+PROBES = 384  # training images at which gates are looked at: three batches, which give statistics to untrained networks
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a network scored on the test set after its last epoch, and what its gates were before and after.
+
+    specification, recipe  everything that determines the network; the recipe in full
+    test_errors, test_images, test_loss  its score, with the noise it was trained with unless that is random
+    noisy       where the noise is random: (errors, loss) with noise on in the test as well
+    parameters  how many numbers were trained
+    blocks      per block a record, see `block_records`
+    log         one record per epoch, as training wrote it
+    made        seconds, threads, device, version of torch, commit
+    """
+
+    specification: dict
+    recipe: dict
+    test_errors: int
+    test_images: int
+    test_loss: float
+    parameters: int
+    blocks: list
+    log: list
+    noisy: tuple[int, float] | None = None
+    made: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def accuracy(self) -> float:
+        """Per cent."""
+        return 100.0 * (self.test_images - self.test_errors) / self.test_images
+
+    @property
+    def noisy_accuracy(self) -> float:
+        """Per cent, with random noise in the test as well."""
+        errors = self.test_errors if self.noisy is None else self.noisy[0]
+        return 100.0 * (self.test_images - errors) / self.test_images
+
+    @property
+    def seed(self) -> int:
+        return self.specification["seed"]
+
+    def __str__(self):
+        return f"{self.accuracy:.2f} % on the test set, {self.made['seconds']:.0f} s of training."
+
+
+def write(result: Result, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"format": FORMAT, **dataclasses.asdict(result)}
+    lines = [f" {json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in record.items()]
+    with replacing(path) as unfinished:
+        unfinished.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    return path
+
+
+def read(path: Path) -> Result:
+    try:
+        record = json.loads(path.read_text())
+        if record.pop("format") != FORMAT:
+            raise ValueError(f"another format than {FORMAT}")
+        noisy = record["noisy"]
+        return Result(**{**record, "noisy": None if noisy is None else tuple(noisy)})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SystemExit(f"{path}: damaged, or no result of asr ({error}). Delete it to train anew.") from None
+
+
+def find(run, folders) -> Result | None:
+    """The result of exactly this network in the first folder that has one."""
+    for folder in folders:
+        path = Path(folder) / f"{run.stem}.json"
+        if not path.is_file():
+            continue
+        result = read(path)
+        if result.specification != run.job.specification or not jobs.same_recipe(result.recipe, run.job.recipe):
+            raise SystemExit(f"{path}: holds the result of another network than its name says. Delete it.")
+        return result
+    return None
+
+
+def carry_out(run, data, work: Path, destination: Path, device=None, keep: bool = False) -> Result:
+    """Train one network, or take the shipped one, look at its gates and write down what it scored."""
+    data = run.job.data_of(data)
+    path = work / f"{run.stem}.safetensors"
+    shipped = of_the_zoo(run)
+    if shipped is not None:
+        net, log = shipped
+    else:
+        observer = Observer(data) if run.observed else None
+        net = jobs.train(run.job, data, path, "asr", device, on_epoch=observer)
+        log = path.with_suffix(".jsonl")
+    result = measured(run, net, data, log)
+    write(result, destination / f"{run.stem}.json")
+    if shipped is None and not keep:
+        for ending in (".safetensors", ".jsonl", ".resume"):
+            path.with_suffix(ending).unlink(missing_ok=True)
+    return result
+
+
+def of_the_zoo(run) -> tuple[nb.Network, Path] | None:
+    """The shipped network of exactly this job and its log; None where there is none."""
+    job = run.job
+    path = ZOO / job.dataset / f"{job.stem}.safetensors"
+    if run.observed or job.start or job.noise or job.size or job.images or not path.is_file():
+        return None
+    log = path.with_suffix(".jsonl")
+    if not jobs.same_recipe(json.loads(log.read_text().split("\n", 1)[0])["recipe"], job.recipe):
+        return None
+    return nb.load(path), log
+
+
+def measured(run, net, data, log: Path) -> Result:
+    """From the finished network and its log."""
+    head, *records = map(json.loads, log.read_text().splitlines())
+    net = net.to("cpu")
+    return Result(
+        specification=run.job.specification,
+        recipe=head["recipe"],
+        test_errors=net.about["test_errors"],
+        test_images=len(data.test_labels),
+        test_loss=net.about["test_loss"],
+        parameters=sum(p.numel() for p in net.parameters()),
+        blocks=block_records(run.job.network(len(data.names)), net, data.normalised(data.train_images[:PROBES])),
+        log=[{key: brief(value) for key, value in record.items()} for record in records],
+        noisy=noisy_score(net, data, run.seed),
+        made={
+            "seconds": net.about["seconds"],
+            "threads": torch.get_num_threads(),
+            "device": head["device"],
+            "torch": head["torch"],
+            "commit": commit(),
+        },
+    )
+
+
+def block_records(start, end, images) -> list[dict]:
+    """Per block, each a pair (before training, after it) unless said otherwise.
+
+    mean, std   of the mean gates of the channels: over the channels
+    share       of the gates' variance that is channel; None where a gate is the same for all images
+    alive       hidden units above zero for some image; `hidden` is how many there are
+    origin      correlation over the channels between the mean gates before and after; one number or None
+    psi         mean and standard deviation of ASR's vector after training, and its mean before; or None
+    scale       mean and standard deviation of the last normalisation's scale after training
+    """
+    before = nb.gates(with_fresh_statistics(start, images), images)
+    records = []
+    for old, new, first, last in zip(before, nb.gates(end, images), start.blocks, end.blocks, strict=True):
+        h = [gates.h.double().mean(0) for gates in (old, new)]
+        varies = len(new.h) > 1
+        weight = last.branch.last.weight.detach().double()
+        record = {
+            "mean": [brief(x.mean()) for x in h],
+            "std": [brief(x.std(correction=0)) for x in h],
+            "share": [brief(gates.share) for gates in (old, new)] if varies else None,
+            "alive": [old.alive, new.alive],
+            "hidden": new.hidden,
+            "origin": brief(correlation(*h)),
+            "psi": None,
+            "scale": [brief(weight.mean()), brief(weight.std(correction=0))],
+        }
+        if isinstance(last.controller, ASR):
+            psi = last.controller.psi.detach().double()
+            values = (psi.mean(), psi.std(correction=0), first.controller.psi.detach().mean())
+            record["psi"] = [brief(value) for value in values]
+        records.append(record)
+    return records
+
+
+def correlation(x, y) -> float:
+    """Of two vectors; nan where one of them is constant."""
+    if min(x.std(), y.std()) < 1e-9:
+        return math.nan
+    return float(torch.corrcoef(torch.stack((x, y)))[0, 1])
+
+
+def brief(value):
+    """Five digits of a number, None for one that is no number; anything else as it is."""
+    if isinstance(value, torch.Tensor):
+        value = float(value)
+    if isinstance(value, dict):
+        return {key: brief(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [brief(one) for one in value]
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.5g}") if math.isfinite(value) else None
+
+
+def noisy_score(net, data, seed: int) -> tuple[int, float] | None:
+    """(errors, loss) on the test images with random noise on; None where the network has none."""
+    norms = [module for module in net.modules() if isinstance(module, NoisyNorm) and module.deviation]
+    if not norms:
+        return None
+    for norm in norms:
+        norm.at_test = True
+    torch.manual_seed(seed)
+    score = loop.evaluate(net, data)
+    for norm in norms:
+        norm.at_test = False
+    return score["test_errors"], score["test_loss"]
