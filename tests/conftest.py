@@ -8,6 +8,8 @@ test is the fault of the change. `explore` (`make explore`) draws fresh ones and
 import os
 import signal
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: threads of two workers wait for each other
+
 import pytest
 from hypothesis import HealthCheck, settings
 

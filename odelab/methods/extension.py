@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from odelab.methods import order_conditions as trees
-from odelab.methods.tableau import EXACT_ORDERS, Method
+from odelab.methods.tableau import Method
 
 HERMITE_VALUE = (0, 0, 3, -2)  # of the new state, powers of theta from 0
 HERMITE_START = (0, 1, -2, 1)  # of the slope at the old state
@@ -79,21 +79,16 @@ def order(method: Method) -> int:
 def defects(method: Method):
     """(tree, defect) of the conditions sum_i B_i(theta) Phi_i = theta^nodes / gamma, the worst of all powers of theta.
 
-    In Fractions where the method's coefficients are few, else in floats; relative to the terms that have to cancel.
+    In floats, relative to the terms that have to cancel.
     """
-    number = Fraction if method.order <= EXACT_ORDERS else float
     rows = [*method.a, *([] if method.fsal else [method.b]), *method.extra]
-    a = [[number(row[j]) if j < len(row) else number(0) for j in range(len(rows))] for row in rows]
-    columns = [[number(x) for x in column] for column in zip(*exact_weights(method), strict=True)]
-    phi = trees.ElementaryWeights(a)
+    phi = trees.ElementaryWeights([[*map(float, row), *[0.0] * (len(rows) - len(row))] for row in rows])
+    columns = np.array(exact_weights(method), dtype=float).T
     for nodes in range(1, order(method) + 1):
         for tree in trees.trees(nodes):
-            found = []
-            for power, column in enumerate(columns):
-                terms = [x * y for x, y in zip(column, phi.at(tree), strict=True)]
-                wanted = Fraction(power == nodes, trees.density(tree))
-                found.append(abs(sum(terms) - wanted) / max(number(1), sum(map(abs, terms))))
-            yield tree, max(found)
+            terms = columns * phi.at(tree)
+            wanted = (np.arange(len(columns)) == nodes) / trees.density(tree)
+            yield tree, np.max(np.abs(terms.sum(axis=1) - wanted) / np.maximum(1.0, np.abs(terms).sum(axis=1)))
 
 
 def finish_stages(combine, rhs, params, method: Method, t, u, h, u_new, slopes) -> list:

@@ -7,6 +7,8 @@ sum_i b_i Phi_i(tree) = 1 / gamma(tree) for every tree with at most p nodes.
 import functools
 from fractions import Fraction
 
+import numpy as np
+
 
 @functools.cache
 def trees(nodes: int) -> tuple[tuple, ...]:
@@ -41,26 +43,24 @@ class ElementaryWeights:
     """Phi_i(tree) of a coefficient matrix, each computed once."""
 
     def __init__(self, a):
-        self.a = a
+        self.a = np.array(a)
         self.inner = {}  # sum_j a_ij Phi_j(tree)
 
     def at(self, tree):
-        weights = [Fraction(1)] * len(self.a)
+        weights = np.ones(len(self.a), dtype=self.a.dtype)
         for branch in tree:
-            weights = [w * v for w, v in zip(weights, self._inner(branch), strict=True)]
+            weights = weights * self._inner(branch)
         return weights
 
     def _inner(self, tree):
         if tree not in self.inner:
-            at = self.at(tree)
-            self.inner[tree] = [sum((x * y for x, y in zip(row, at, strict=True) if x), Fraction(0)) for row in self.a]
+            self.inner[tree] = self.a @ self.at(tree)
         return self.inner[tree]
 
 
 def defects(a, b, order):
     """(tree, sum_i b_i Phi_i - 1/gamma) for every tree up to `order`; exact where the coefficients are Fractions."""
-    weights = ElementaryWeights(a)
+    weights, b = ElementaryWeights(a), np.array(b)
     for nodes in range(1, order + 1):
         for tree in trees(nodes):
-            total = sum((x * y for x, y in zip(b, weights.at(tree), strict=True) if x), Fraction(0))
-            yield tree, total - Fraction(1, density(tree))
+            yield tree, b @ weights.at(tree) - Fraction(1, density(tree))

@@ -1,7 +1,5 @@
 """Theorem 2: exact where J is symmetric, a limit where its premises hold, and the systems where it breaks."""
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -16,6 +14,7 @@ from odelab.problems import linear, prothero_robinson, robertson
 from odelab.stiffness.indices import sai, si
 from odelab.stiffness.jacobian import jacobian
 from odelab.stiffness.theorem2 import theorem2
+from tests.clock import cost
 
 seeds = st.integers(0, 2**32 - 1)
 PREMISES = {"symmetric", "normal", "distinct", "decaying", "aligned", "homogeneous", "separated", "offset", "bounded"}
@@ -339,12 +338,11 @@ def test_refusals_name_the_argument_and_the_value(call, words):
 
 
 @pytest.mark.slow
-def test_ten_thousand_systems_take_under_two_seconds():
+def test_ten_thousand_systems_cost_little_more_than_their_eigenvectors():
     rng = np.random.default_rng(0)
     J = rng.normal(size=(10_000, 20, 20))
     J, u, f = J + J.swapaxes(1, 2), rng.normal(size=(10_000, 20)), rng.normal(size=(10_000, 20))
-    start = time.process_time()  # not disturbed by what else the machine does
+    assert cost(lambda: theorem2(J, u, f), lambda: np.linalg.eigh(J), 3.0) <= 3.0
     result = theorem2(J, u, f)
-    assert time.process_time() - start < 2.0
     assert result.identity.all()
     assert result.residual.max() < 1e-10
