@@ -50,14 +50,19 @@ class Measured:
 
 def measure(subject: Subject, data, images: int, device, progress=lambda done: None) -> Measured:
     """The first `images` test images in one pass, a batch at a time; `progress` is told the images of each batch."""
-    net = subject.net.to(device, memory_format=torch.channels_last).eval()
+    found = traced(subject.net, data, images, device, progress)
+    correct = found.outputs.argmax(1) == data.test_labels[:images].numpy()
+    return Measured(subject, {of: found[of] for of in KINDS}, found.step_sizes, correct)
+
+
+def traced(net, data, images: int, device, progress=lambda done: None) -> nb.Records:
+    """Both indices and the outputs of a network on the first `images` test images; see `measure`."""
+    net = net.to(device, memory_format=torch.channels_last).eval()
     parts = []
     for batch in data.test_images[:images].split(BATCH):
         parts.append(nb.trace(net, prepared(net, data, batch.to(device)), of=KINDS, outputs=True))
         progress(len(batch))
-    found = nb.Records.merge(parts)
-    correct = found.outputs.argmax(1) == data.test_labels[:images].numpy()
-    return Measured(subject, {of: found[of] for of in KINDS}, found.step_sizes, correct)
+    return nb.Records.merge(parts)
 
 
 def prepared(net, data, images: torch.Tensor) -> torch.Tensor:

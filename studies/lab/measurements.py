@@ -1,0 +1,228 @@
+"""Many small networks of which measurements are kept and no weights: what is measured, where it lies, who does it.
+
+A job is trained, measured and forgotten; its measurement is one small .npz file whose name says which job it is. Any
+number of processes, or a Dask cluster, work through a list of jobs together.
+"""
+
+import concurrent.futures
+import dataclasses
+import functools
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.func import functional_call
+from torch.nn import functional as F
+
+import netbridge as nb
+from netbridge import data as datasets
+from netbridge.data.datasets import Dataset
+from netbridge.files import replacing
+from netbridge.train import loop, recipes
+from studies.lab import jobs
+from studies.lab.measure import KINDS, READINGS, traced
+from studies.lab.networks import controller_of
+from studies.lab.results import commit
+
+FORMAT = 1
+TRACED = 1000  # test images of which stiffness and losses are kept one by one
+FITTED = 5000  # training images, shown as they are, on which the training loss is measured
+SHARPENED = 1000  # training images that sharpness is measured on
+RADIUS = 0.5  # of adaptive sharpness, the value of Kwon et al. 2021
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Measurement:
+    """What is kept of one trained network.
+
+    specification  of its job
+    numbers        its scores and summaries: accuracy and loss on the test set, loss and accuracy on training images,
+                   norm of the logits, sharpness, parameters, width, per block mean and standard deviation of both
+                   indices and of the step size, stages, and how it was made
+    arrays         for each of the first TRACED test images: nsi_slope (N, T), tns (readings, N), loss (N,),
+                   correct (N,)
+    """
+
+    specification: dict
+    numbers: dict
+    arrays: dict[str, np.ndarray]
+
+    def tns(self, reading) -> float:
+        """The mean total neural stiffness under a reading of `measure.READINGS`."""
+        return self.numbers["tns"][READINGS.index(tuple(reading))]
+
+    def __str__(self):
+        made = self.numbers["made"]
+        return f"{100 * self.numbers['test_accuracy']:.2f} % on the test set, {made['seconds']:.0f} s of training."
+
+
+def write(found: Measurement, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = json.dumps({"format": FORMAT, "specification": found.specification, "numbers": found.numbers})
+    with replacing(path) as unfinished, Path(unfinished).open("wb") as file:
+        np.savez_compressed(file, about=np.array(about), **found.arrays)
+    return path
+
+
+def read(path: Path) -> Measurement:
+    try:
+        with np.load(path) as file:
+            about = json.loads(str(file["about"]))
+            if about["format"] != FORMAT:
+                raise ValueError(f"another format than {FORMAT}")
+            arrays = {name: file[name] for name in file.files if name != "about"}
+        return Measurement(about["specification"], about["numbers"], arrays)
+    except Exception as error:  # a damaged archive can fail in many ways
+        raise SystemExit(f"{path}: damaged, or no measurement ({error}). Delete it to train anew.") from None
+
+
+def find(job: jobs.Job, folders) -> Measurement | None:
+    """The measurement of exactly this job in the first folder that has one."""
+    for folder in folders:
+        path = Path(folder) / f"{job.stem}.npz"
+        if path.is_file():
+            found = read(path)
+            if found.specification != job.specification:
+                raise SystemExit(f"{path}: holds another job than its name says. Delete it to train anew.")
+            return found
+    return None
+
+
+@functools.cache
+def images_of(dataset: str, size: int | None, root: Path | None) -> Dataset:
+    """The data set with its images shrunk, once for all jobs of a process."""
+    job = jobs.Job(dataset, "constant", 0, recipes.RECIPES["short"], size=size)
+    return job.data_of(datasets.load(dataset, root))
+
+
+def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None) -> Measurement:
+    """Train the network of a job in the folder `work`, or go on with it, measure it, and delete it again."""
+    data = images_of(job.dataset, job.size, root)
+    path = work / f"{job.stem}.safetensors"
+    net = jobs.train(job, data, path, "lab", device)
+    head, *log = map(json.loads, path.with_suffix(".jsonl").read_text().splitlines())
+    found = measured(job, net, job.data_of(data), device)
+    found.numbers["log"] = log
+    found.numbers["made"] |= {"device": head["device"], "torch": head["torch"]}
+    write(found, work / f"{job.stem}.npz")
+    for ending in (".safetensors", ".jsonl", ".resume"):
+        path.with_suffix(ending).unlink(missing_ok=True)
+    return found
+
+
+def measured(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Measurement:
+    """What is kept of a trained network."""
+    device = device or loop.best_device()
+    records = traced(net, data, TRACED, device)
+    logits = torch.from_numpy(records.outputs).double()
+    labels = data.test_labels[:TRACED]
+    losses = F.cross_entropy(logits, labels, reduction="none")
+    tns = np.array([total_stiffness(records[of], mu) for of, mu in READINGS])
+    fit = dataclasses.replace(data, test_images=data.train_images[:FITTED], test_labels=data.train_labels[:FITTED])
+    fit = loop.evaluate(net, fit, device)
+    numbers = {key: net.about[key] for key in ("test_accuracy", "test_errors", "test_loss")} | {
+        "train_loss": fit["test_loss"],
+        "train_accuracy": fit["test_accuracy"],
+        "logits_norm": float(logits.norm(dim=1).mean()),
+        "sharpness": sharpness(net, data, device),
+        "parameters": sum(p.numel() for p in net.parameters()),
+        "controller": controller_of(net.config),
+        "depth": job.depth,
+        "width": job.width,
+        "seed": job.seed,
+        "tns": numbers_of(tns.mean(1)),
+        "stages": records.stage.tolist(),
+        "first": records.first.tolist(),
+        "step_size": moments(records.step_sizes),
+        "made": {"seconds": net.about["seconds"], "threads": torch.get_num_threads(), "commit": commit()},
+    }
+    numbers |= {f"nsi_{of}": moments(records[of].nsi) for of in KINDS}
+    arrays = {
+        "nsi_slope": rounded(records["slope"].nsi, 4),
+        "tns": rounded(tns, 6),
+        "loss": rounded(losses.numpy(), 5),
+        "correct": (logits.argmax(1) == labels).numpy(),
+    }
+    return Measurement(job.specification, numbers, arrays)
+
+
+def total_stiffness(record: nb.Record, mu: str) -> np.ndarray:
+    """TNS of every image; NaN where every stage has one counted block and is compared with itself."""
+    counted = record.counted()
+    alone = max(np.bincount(counted.stage.astype(int))) == 1
+    return np.full(len(record), np.nan) if mu == "sample" and alone else record.tns(mu)
+
+
+def moments(values: np.ndarray) -> dict:
+    """Mean and standard deviation over the images, per block."""
+    return {"mean": numbers_of(values.mean(0)), "sd": numbers_of(values.std(0))}
+
+
+def numbers_of(values) -> list[float | None]:
+    """As JSON: six digits, None for what is not defined."""
+    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values]
+
+
+def rounded(values: np.ndarray, bits: int) -> np.ndarray:
+    """In half precision with so many binary digits behind the point only, which compresses well."""
+    digits, exponent = np.frexp(values)
+    return np.ldexp(np.round(digits * 2.0 ** (bits + 1)), exponent - bits - 1).astype(np.float16)
+
+
+def sharpness(net: nb.Network, data: Dataset, device=None, radius: float = RADIUS) -> float:
+    """Adaptive sharpness (Kwon et al. 2021): how far the training loss rises within a ball of relative size `radius`.
+
+    The loss is that of the first SHARPENED training images in evaluation mode; the way up is one step along the
+    gradient, each weight scaled by its own size. The network stays as it is.
+    """
+    device = device or loop.best_device()
+    images, labels = data.train_images[:SHARPENED].to(device), data.train_labels[:SHARPENED].to(device)
+    shown = data.normalised(images).contiguous(memory_format=torch.channels_last)
+    weights = {name: p.detach().clone().requires_grad_() for name, p in net.named_parameters()}
+
+    def loss(at):
+        return F.cross_entropy(functional_call(net, at, (shown,)), labels)
+
+    here = loss(weights)
+    slopes = torch.autograd.grad(here, list(weights.values()))
+    with torch.no_grad():
+        scaled = [p.abs() * slope for p, slope in zip(weights.values(), slopes, strict=True)]
+        length = torch.stack([x.norm() for x in scaled]).norm()
+        there = {name: p + radius * p.abs() * x / length for (name, p), x in zip(weights.items(), scaled, strict=True)}
+        return float(loss(there) - here)
+
+
+def work_off(wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, device=None) -> list[str]:
+    """Train and measure what `folders` do not have, in order; returns the names of what diverged."""
+    nb.tune_allocator()
+    return jobs.work_off(
+        lambda: wanted, lambda job: find(job, (work, *folders)), lambda job: carry_out(job, work, root, device), work
+    )
+
+
+def work_off_on(executor, wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, say=print) -> None:
+    """The same by an executor, such as a Dask cluster's; each result is written here as it arrives.
+
+    executor  has `submit`, as those of `concurrent.futures` and `Client.get_executor()` of Dask have
+    """
+    missing = [job for job in wanted if find(job, (work, *folders)) is None]
+    waiting = {executor.submit(carry_out_elsewhere, job, root): job for job in missing}
+    for future in concurrent.futures.as_completed(waiting):
+        job = waiting[future]
+        try:
+            found = future.result()
+        except loop.Diverged as error:
+            jobs.note_divergence(job, work, str(error))
+            say(f"{job.stem}: {error}")
+            continue
+        write(found, work / f"{job.stem}.npz")
+        say(f"{job.stem}: {found}")
+
+
+def carry_out_elsewhere(job: jobs.Job, root: Path | None = None) -> Measurement:
+    """On a worker, which shares no folder with the one who asked: it trains in the temporary folder of its machine."""
+    work = Path(tempfile.gettempdir()) / "odelab-runs"
+    work.mkdir(exist_ok=True)
+    return carry_out(job, work, root)

@@ -1,0 +1,41 @@
+"""The queue of the population: complete, without a network twice, and balanced wherever it is stopped."""
+
+from collections import Counter
+
+import pytest
+
+from studies.population import design
+from studies.train import CONTROLLERS
+
+QUEUE = design.queue()
+
+
+def core_of(runs):
+    return [job for job in runs if design.is_core(job.specification)]
+
+
+def test_every_network_is_there_once():
+    assert len(QUEUE) == len({job.stem for job in QUEUE}) == 240
+    counts = Counter(job.controller for job in core_of(QUEUE))
+    assert counts.pop("constant") == 20
+    assert counts == dict.fromkeys(CONTROLLERS[1:], 10)
+    spread = Counter((job.depth, job.width) for job in QUEUE if not design.is_core(job.specification))
+    assert len(spread) == 12
+    assert set(spread.values()) == {10}
+
+
+@pytest.mark.parametrize("stopped", [1, 7, 24, 25, 60, 100, 143, 239])
+def test_it_is_balanced_wherever_it_is_stopped(stopped):
+    runs = QUEUE[:stopped]
+    core = core_of(runs)
+    assert abs(2 * len(core) - stopped) <= 1
+    counts = Counter(job.controller for job in core)
+    others = [counts[name] for name in CONTROLLERS[1:]]
+    assert max(others) - min(others) <= 1
+    assert stopped < 24 or counts["constant"] >= min(others) + 1
+
+
+def test_names_stay_valid():
+    """A measurement that was made is found by its name: recipes and jobs may gain fields, these names may not move."""
+    assert QUEUE[0].stem == "resnet20-constant-seed0-6dc9e2c2"
+    assert QUEUE[25].stem == "resnet20-cbam-seed1-72478078"
