@@ -1,4 +1,4 @@
-"""Train residual networks with any step-size controller, on CIFAR or the digits (about 5 min for a ResNet-20).
+"""Train residual networks with any step-size controller, on CIFAR, the digits or ImageNet (5 min for a ResNet-20).
 
 Last result: a ResNet-20 with constant step sizes reaches 89.4 % on CIFAR-10 with the recipe `short` and 92.2 % with
 `medium`; `python -c "import netbridge as nb; print(nb.pretrained())"` lists all networks that came of it.
@@ -47,9 +47,15 @@ class Arguments:
     recipe: str = "short"
     """One of netbridge.recipes.RECIPES; on the digits `short` means `digits`."""
     dataset: str = "cifar10"
-    """What to train on: cifar10, cifar100, stl10 or digits."""
+    """What to train on: cifar10, cifar100, stl10, digits, or imagenet (any folder in one of ImageNet's layouts)."""
     data_root: Path | None = None
-    """The folder of the data sets; the shared cache if not given."""
+    """The folder of the data sets, for imagenet the folder with the archives; the shared cache if not given."""
+    size: int = 224
+    """ImageNet: height and width of what the network is shown, in pixels."""
+    resize: int = 256
+    """ImageNet: for testing, a picture's shorter side is resized to this before its middle is cut out."""
+    workers: int = 0
+    """ImageNet: processes that decode pictures; changes no bit of the result."""
     out: Path = Path("results/train")
     """The folder of the networks, their logs and their records."""
     define: tuple[Path, ...] = ()
@@ -103,7 +109,7 @@ def main(arguments: Arguments):
         results = Results(STUDY, arguments, f"{job.stem}.record.json")
         path = arguments.out / f"{job.stem}.safetensors"
         try:
-            net = jobs.train(job, images, path, STUDY, arguments.device, arguments.compile)
+            net = jobs.train(job, images, path, STUDY, arguments.device, compiled=arguments.compile, workers=arguments.workers)
         except loop.Diverged as error:
             raise SystemExit(f"studies.train: {error} Here that is --lr, --precision float32, --out.") from None
         if distributed.rank() == 0:

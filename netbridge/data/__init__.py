@@ -1,4 +1,4 @@
-"""Image data sets, whole in memory: where they come from, how their files are decoded, how they are checked.
+"""Image data sets, in memory or on the disk: where they come from, how files are decoded, how they are checked.
 
 Augmentation belongs to training and is in `netbridge.train`.
 """
@@ -10,3 +10,7 @@ from netbridge.data.datasets import dataset as dataset
 from netbridge.data.datasets import default_root as default_root
 from netbridge.data.datasets import load as load
 from netbridge.data.folders import folder as folder
+from netbridge.data.layouts import imagenet as imagenet
+from netbridge.data.made_up import miniature as miniature
+from netbridge.data.pictures import Index as Index
+from netbridge.data.pictures import Pictures as Pictures

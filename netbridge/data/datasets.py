@@ -72,6 +72,20 @@ class Dataset:
         """As a checkpoint records it; `Network.normalise` applies it to images in [0, 1]."""
         return {"mean": list(self.mean), "std": list(self.std)}
 
+    @property
+    def size(self) -> int:
+        """Width of the images, in pixels."""
+        return self.train_images.shape[-1]
+
+    @property
+    def train_count(self) -> int:
+        """How many images there are to train on."""
+        return len(self.train_labels)
+
+    def digest(self) -> str:
+        """SHA-256 of all images and labels."""
+        return digest_of({part: getattr(self, part) for part in PARTS})
+
     def normalised(self, images: torch.Tensor, dtype=torch.float32) -> torch.Tensor:
         """Some of the images, as a network is shown them."""
         mean, std = (
@@ -167,7 +181,7 @@ def load(name: str, root=None, download: bool = True) -> Dataset:
         if arrays is None:
             arrays = prepare(name, origin, folder, download)
             write_ready(ready, arrays)
-    return dataset(name, arrays, origin.names())
+    return dataset(recorded_name(ready) or name, arrays, origin.names())
 
 
 def available(name: str, root=None) -> bool:
@@ -233,9 +247,16 @@ def read_ready(path: Path, digest: str | None) -> dict | None:
     return arrays if digest_of(arrays) == (digest or recorded) else None
 
 
-def write_ready(path: Path, arrays: dict) -> None:
+def recorded_name(path: Path) -> str | None:
+    """What the decoded arrays are called where they are not what the file's name says: made-up pictures."""
+    with safetensors.safe_open(path, framework="pt") as file:
+        return (file.metadata() or {}).get("name")
+
+
+def write_ready(path: Path, arrays: dict, name: str | None = None) -> None:
+    facts = {"digest": digest_of(arrays)} | ({"name": name} if name else {})
     with replacing(path) as unfinished:
-        save_file({part: arrays[part].contiguous() for part in PARTS}, unfinished, {"digest": digest_of(arrays)})
+        save_file({part: arrays[part].contiguous() for part in PARTS}, unfinished, facts)
 
 
 def dataset(name: str, arrays: dict, names) -> Dataset:

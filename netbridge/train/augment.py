@@ -39,11 +39,7 @@ class Batches:
         self.pixels = images.permute(0, 2, 3, 1).contiguous().to(device)
         self.labels = labels.to(device)
         self.device = torch.device(device)
-        # Repeated along a row: a broadcast over three channels alone would not fill a vector register.
-        scale = 1 / (255 * torch.tensor(std, dtype=torch.float64))
-        shift = -torch.tensor(mean, dtype=torch.float64) / torch.tensor(std, dtype=torch.float64)
-        self.scale, self.shift = (x.to(dtype).repeat(self.width).to(device) for x in (scale, shift))
-        self.dtype = dtype
+        self.normaliser = Normaliser(mean, std, self.width, device, dtype)
 
     def __len__(self):
         return self.count // self.recipe.batch
@@ -61,31 +57,50 @@ class Batches:
         chance = generator(seed, epoch)
         order = torch.randperm(self.count, generator=chance)
         down, right = torch.randint(0, 2 * self.recipe.shift + 1, (2, self.count), generator=chance)
-        mirrored = self.mirrored(seed, epoch, chance)[order]
+        flipped = mirrored(self.recipe.flip, self.count, seed, epoch, chance)[order]
         share = self.recipe.batch // world
         windows = self.windows
-        order, down, right, mirrored = (x.to(self.device) for x in (order, down, right, mirrored))
+        order, down, right, flipped = (x.to(self.device) for x in (order, down, right, flipped))
         for number in range(start, len(self)):
             first = number * self.recipe.batch + rank * share
             part = slice(first, first + share)
             chosen = order[part]
             pictures = windows[chosen, down[part], right[part]]
             if self.recipe.flip != "none":
-                pictures = torch.where(mirrored[part, None, None, None], pictures.flip(2), pictures)
-            yield self.normalised(pictures), self.labels[chosen]
+                pictures = torch.where(flipped[part, None, None, None], pictures.flip(2), pictures)
+            yield self.normaliser(pictures), self.labels[chosen]
 
-    def mirrored(self, seed, epoch, chance) -> torch.Tensor:
-        """Which images are mirrored; "alternating": one half of them in even epochs, the other half in odd ones."""
-        if self.recipe.flip == "alternating":
-            first = torch.rand(self.count, generator=generator(seed, -1)) < 0.5
-            return first ^ bool(epoch % 2)
-        return torch.rand(self.count, generator=chance) < 0.5
 
-    def normalised(self, pictures: torch.Tensor) -> torch.Tensor:
-        """uint8 (N, H, W, C) as the network is shown it: (pixels / 255 - mean) / std, (N, C, H, W) in channels last."""
-        rows = pictures.flatten(2).to(self.dtype)
-        rows = torch.addcmul(self.shift, rows, self.scale)
+class Normaliser:
+    """uint8 pictures (N, H, W, C) as a network is shown them: (pixels / 255 - mean) / std, (N, C, H, W), channels last.
+
+    mean, std      per channel, of pixels from 0 to 1
+    width          of the pictures
+    device, dtype  of what comes out
+    """
+
+    def __init__(self, mean, std, width: int, device, dtype):
+        # Repeated along a row: a broadcast over three channels alone would not fill a vector register.
+        scale = 1 / (255 * torch.tensor(std, dtype=torch.float64))
+        shift = -torch.tensor(mean, dtype=torch.float64) / torch.tensor(std, dtype=torch.float64)
+        self.scale, self.shift = (x.to(dtype).repeat(width).to(device) for x in (scale, shift))
+
+    def __call__(self, pictures: torch.Tensor) -> torch.Tensor:
+        rows = torch.addcmul(self.shift, pictures.flatten(2).to(self.scale.dtype), self.scale)
         return rows.view(pictures.shape).permute(0, 3, 1, 2)
+
+
+def mirrored(flip: str, count: int, seed: int, epoch: int, chance: torch.Generator) -> torch.Tensor:
+    """Which of `count` images are mirrored, by a recipe's `flip`.
+
+    "alternating": one half of them in even epochs, the other half in odd ones.
+    """
+    if flip == "none":
+        return torch.zeros(count, dtype=torch.bool)
+    if flip == "alternating":
+        first = torch.rand(count, generator=generator(seed, -1)) < 0.5
+        return first ^ bool(epoch % 2)
+    return torch.rand(count, generator=chance) < 0.5
 
 
 def shrink(images: torch.Tensor, size: int, at_once: int = 5000) -> torch.Tensor:

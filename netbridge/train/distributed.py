@@ -60,6 +60,11 @@ def mean(value: torch.Tensor) -> torch.Tensor:
     return total / world()
 
 
+def total(value: torch.Tensor) -> torch.Tensor:
+    """The sum over the processes; the argument stays as it is."""
+    return mean(value) * world()
+
+
 @torch.no_grad()
 def average_buffers(net: nn.Module) -> None:
     """Running statistics become their mean over the processes.

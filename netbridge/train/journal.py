@@ -14,7 +14,6 @@ import torch
 from torch import nn
 
 from netbridge import checkpoint
-from netbridge.data.datasets import PARTS, digest_of
 from netbridge.files import replacing, sweep
 from netbridge.model.network import Network
 from netbridge.train.recipes import RECIPES, Recipe
@@ -36,7 +35,7 @@ class Journal:
             described(net) | dict(about or {}) | {"seed": training.seed, "recipe": recipe.name, "dataset": data.name}
         )
         self.run = {
-            "dataset": {"name": data.name, "images": len(data.train_images)},
+            "dataset": {"name": data.name, "images": data.train_count},
             "recipe": json.loads(json.dumps(recipe.as_json())),
             "config": architecture(net),
             "seed": training.seed,
@@ -44,7 +43,7 @@ class Journal:
             "parts": training.world * training.parts,
         }
         if self.path is not None:
-            self.run["dataset"]["digest"] = digest_of({part: getattr(data, part) for part in PARTS})
+            self.run["dataset"]["digest"] = data.digest()
             self.path.parent.mkdir(parents=True, exist_ok=True)
 
     @property

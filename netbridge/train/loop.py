@@ -9,13 +9,16 @@ from torch import nn
 from torch.nn import functional as F
 
 from netbridge.data.datasets import Dataset
+from netbridge.data.pictures import Pictures
 from netbridge.progress import progress_bar
 from netbridge.step_sizes.base import Controller
 from netbridge.train import distributed, recipes
 from netbridge.train.augment import Batches, generator
 from netbridge.train.journal import Journal
+from netbridge.train.loading import PictureBatches, to_test
 from netbridge.train.recipes import Recipe
 
+MANY, TOP = 20, 5  # with more classes than `MANY`, the first `TOP` guesses are counted too
 WATCH = 25  # steps between two looks at whether the loss is still a number
 LOOKAHEAD_EVERY, LOOKAHEAD_DECAY = 5, 0.95**5  # steps; Jordan 2024, Section 3.4
 
@@ -52,7 +55,7 @@ class Interrupted(KeyboardInterrupt):
 
 def train(
     net: nn.Module,
-    data: Dataset,
+    data: Dataset | Pictures,
     recipe: Recipe | str,
     seed: int = 0,
     path=None,
@@ -61,6 +64,7 @@ def train(
     dtype: torch.dtype = torch.float32,
     parts: int = 1,
     compiled: bool = False,
+    workers: int = 0,
     stop_after: int | None = None,
     quiet: bool = False,
     on_epoch: Callable[[nn.Module, dict], dict | None] | None = None,
@@ -68,7 +72,8 @@ def train(
     """Train a network in place by a recipe, so that killing and restarting it changes no bit of the result.
 
     net         any module that maps images (N, C, H, W) to logits (N, classes), of netbridge or not
-    data        a `netbridge.data.Dataset`: `data.load`, `data.folder`, or `data.dataset` for tensors of your own
+    data        a `netbridge.data.Dataset` (`data.load`, `data.folder`, or `data.dataset` for tensors of your own), or
+                `netbridge.data.Pictures`, which stay on the disk (`data.imagenet`)
     recipe      a `Recipe`, or the name of one in `recipes.RECIPES`
     seed        of the order of the images, their shifts and flips, and of layers that draw; weights are drawn before,
                 so call `torch.manual_seed` ahead of building `net` where they shall be the same again
@@ -81,6 +86,7 @@ def train(
     parts       the batch is normalised in so many equal parts, as so many processes would do it: one process computes
                 what `parts` processes compute, in the memory of a smaller batch
     compiled    pass the network through torch.compile
+    workers     processes that decode pictures from the disk (default 0: this one does); changes no bit of the result
     stop_after  end this session after so many epochs in all; the next call with the same `path` goes on
     quiet       print nothing
     on_epoch    called as on_epoch(net, record) after every epoch, in evaluation mode; record has epoch, loss,
@@ -101,7 +107,7 @@ def train(
     ('se', 8, 1, True)
     """
     recipe = recipes.recipe(recipe) if isinstance(recipe, str) else recipe
-    training = Training(net, data, recipe, seed, device, dtype, parts, compiled)
+    training = Training(net, data, recipe, seed, device, dtype, parts, compiled, workers)
     journal = Journal(path, training, about)
     if journal.finished():
         say(quiet, training, f"{journal.path} is trained already.")
@@ -142,13 +148,14 @@ class Training:
     def __init__(
         self,
         net: nn.Module,
-        data: Dataset,
+        data: Dataset | Pictures,
         recipe: Recipe,
         seed: int = 0,
         device=None,
         dtype: torch.dtype = torch.float32,
         parts: int = 1,
         compiled: bool = False,
+        workers: int = 0,
     ):
         check_arguments(net, data, recipe)
         self.net, self.data, self.recipe, self.seed, self.parts, self.dtype = net, data, recipe, seed, parts, dtype
@@ -163,8 +170,9 @@ class Training:
         self.slow = [x.clone() for x in averageable(net)] if recipe.average else []
         self.epoch = 0
         self.size: int | None = None
-        self.batches: Batches
-        self.steps = len(data.train_labels) // recipe.batch
+        self.workers = workers
+        self.batches: Batches | PictureBatches
+        self.steps = data.train_count // recipe.batch
 
     def autocast(self):
         able = self.device.type == "cpu" or (self.device.type == "cuda" and torch.cuda.is_bf16_supported())
@@ -211,19 +219,21 @@ class Training:
     def tested(self) -> dict:
         """The scores on the test images, where the recipe asks for them now."""
         done = self.epoch == self.recipe.epochs
-        if self.rank != 0 or not (done or self.epoch % self.recipe.evaluate_every == 0):
+        if not (done or self.epoch % self.recipe.evaluate_every == 0):
             return {}
         # the last word is in full precision, as whoever loads the network will use it
         with contextlib.nullcontext() if done else self.autocast():
-            return evaluate(self.net, self.data, self.device, self.dtype)
+            return evaluate(self.net, self.data, self.device, self.dtype, workers=self.workers)
 
     def prepare(self) -> None:
         """Batches of this epoch's image size."""
-        size = self.recipe.size(self.epoch, self.data.train_images.shape[-1])
+        size = self.recipe.size(self.epoch, self.data.size)
         if size != self.size:
             d = self.data
-            self.batches = Batches(
-                d.train_images, d.train_labels, d.mean, d.std, self.recipe, size, self.device, self.dtype
+            self.batches = (
+                PictureBatches(d, self.recipe, size, self.workers, self.device, self.dtype)
+                if isinstance(d, Pictures)
+                else Batches(d.train_images, d.train_labels, d.mean, d.std, self.recipe, size, self.device, self.dtype)
             )
             self.size = size
 
@@ -322,16 +332,18 @@ def scales_of(module: nn.Module) -> tuple[str, ...]:
 
 
 @torch.no_grad()
-def evaluate(net: nn.Module, data: Dataset, device=None, dtype=torch.float32, batch: int = 250) -> dict:
-    """What a network scores on the test images.
+def evaluate(net: nn.Module, data: Dataset | Pictures, device=None, dtype=torch.float32, batch=250, workers=0) -> dict:
+    """What a network scores on the test images; of several processes each looks at its share, and all get the answer.
 
-    net     the network; it is put into evaluation mode and stays there
-    data    a `netbridge.data.Dataset`
-    device  of the computation; default: where the network is
-    dtype   of the images (float32)
-    batch   images at a time (250); it changes memory and time only
+    net      the network; it is put into evaluation mode and stays there
+    data     a `netbridge.data.Dataset` or `netbridge.data.Pictures`
+    device   of the computation; default: where the network is
+    dtype    of the images (float32)
+    batch    images at a time (250); it changes memory and time only
+    workers  processes that decode pictures from the disk (0: this one does)
 
-    Returns a dictionary: test_accuracy (a share of 1), test_errors (a count), test_loss (mean cross-entropy).
+    Returns a dictionary: test_accuracy (a share of 1), test_errors (a count), test_loss (mean cross-entropy); with more
+    than 20 classes also test_top5, the share of images whose class is among the five largest logits.
 
     >>> import netbridge as nb
     >>> from netbridge import data, train
@@ -340,25 +352,31 @@ def evaluate(net: nn.Module, data: Dataset, device=None, dtype=torch.float32, ba
     """
     device = next(net.parameters()).device if device is None else device
     net.eval()
-    errors, loss = 0, 0.0
-    for images, labels in zip(data.test_images.split(batch), data.test_labels.split(batch), strict=True):
-        shown = data.normalised(images.to(device), dtype).contiguous(memory_format=torch.channels_last)
-        logits = net(shown).to(dtype)
-        labels = labels.to(device)
-        errors += int((logits.argmax(1) != labels).sum())
-        loss += float(F.cross_entropy(logits, labels, reduction="sum"))
-    count = len(data.test_labels)
-    return {"test_accuracy": (count - errors) / count, "test_errors": errors, "test_loss": loss / count}
+    rank, world = distributed.rank(), distributed.world()
+    shown = to_test(data, batch, rank, world, workers, device, dtype)
+    sums = torch.zeros(4, dtype=torch.float64)  # images, errors, not among the first five, loss
+    for images, labels in shown:
+        logits = net(images.contiguous(memory_format=torch.channels_last)).to(dtype)
+        loss = F.cross_entropy(logits, labels, reduction="sum")
+        above = (logits > logits.gather(1, labels[:, None])).sum(1)
+        errors = (logits.argmax(1) != labels).sum()
+        sums += torch.tensor([len(labels), int(errors), int((above >= TOP).sum()), float(loss)], dtype=torch.float64)
+    if world > 1:
+        sums = distributed.total(sums.to(device))
+    count, errors, missed, total = sums.tolist()
+    scores = {"test_accuracy": (count - errors) / count, "test_errors": round(errors), "test_loss": total / count}
+    return scores | ({"test_top5": (count - missed) / count} if len(data.names) > MANY else {})
 
 
 def check_arguments(net, data, recipe) -> None:
     if not isinstance(net, nn.Module):
         raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
-    if not isinstance(data, Dataset):
+    if not isinstance(data, Dataset | Pictures):
         raise TypeError(
-            f"`data` must be a netbridge.data.Dataset, got {type(data).__name__}. netbridge.data.dataset(name, "
-            '{"train_images": ..., "train_labels": ..., "test_images": ..., "test_labels": ...}, names) makes one of '
-            "tensors: uint8 images (N, C, H, W), whole labels."
+            f"`data` must be a netbridge.data.Dataset, got {type(data).__name__}. "
+            'netbridge.data.dataset(name, {"train_images": ..., "train_labels": ..., "test_images": ..., '
+            '"test_labels": ...}, names) makes one of tensors: '
+            "uint8 images (N, C, H, W), whole labels."
         )
     if not isinstance(recipe, Recipe):
         raise TypeError(
@@ -366,7 +384,7 @@ def check_arguments(net, data, recipe) -> None:
         )
 
 
-def check_logits(logits, labels: torch.Tensor, data: Dataset) -> None:
+def check_logits(logits, labels: torch.Tensor, data: Dataset | Pictures) -> None:
     if not torch.is_tensor(logits) or logits.ndim != 2 or len(logits) != len(labels):
         shape = f"shape {tuple(logits.shape)}" if torch.is_tensor(logits) else type(logits).__name__
         raise TypeError(

@@ -38,6 +38,8 @@ class Recipe:
     border          what then comes in from the edge: "constant" (black) or "reflect" (the image mirrored)
     flip            "none", "random", or "alternating": half of the images are mirrored in even epochs, the other
                     half in odd ones
+    crop, aspect    of pictures on the disk: least and greatest share of the area that is cut out; least and greatest
+                    width over height of the cut
     smoothing       label smoothing: this share of the target is spread over all classes
     average         lookahead (Zhang et al. 2019): every five steps slow weights move towards the weights, and the
                     weights start again from there; the slow weights are the result
@@ -70,6 +72,8 @@ class Recipe:
     shift: int = 4
     border: str = "constant"
     flip: str = "random"
+    crop: tuple[float, float] = (0.08, 1.0)
+    aspect: tuple[float, float] = (3 / 4, 4 / 3)
     smoothing: float = 0.0
     average: bool = False
     small: tuple[tuple[float, float], ...] = ()
@@ -86,6 +90,12 @@ class Recipe:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"`{name}` must be one of {list(allowed)}, got {getattr(self, name)!r}.")
+
+        if not (0 < self.crop[0] <= self.crop[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]):
+            raise ValueError(
+                "`crop` must be two shares with 0 < least <= greatest <= 1 and `aspect` two ratios with 0 < least <= "
+                f"greatest, got {self.crop} and {self.aspect}."
+            )
 
     def rate(self, step: int, steps_per_epoch: int) -> float:
         """The learning rate of a step counted from the start of training."""

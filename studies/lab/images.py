@@ -9,6 +9,9 @@ def load_images(study: str, arguments):
     """The data set of the options `dataset` and `data_root`; where it cannot be had, the study ends with remedies."""
     check_root(study, arguments)
     try:
+        if arguments.dataset == "imagenet":
+            root = data.default_root() / "imagenet" if arguments.data_root is None else arguments.data_root
+            return data.imagenet(root, arguments.size, arguments.resize)
         return data.load(arguments.dataset, arguments.data_root)
     except (data.DataUnavailable, ValueError) as error:
         raise SystemExit(f"studies.{study}: {error}") from None

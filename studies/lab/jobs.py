@@ -144,17 +144,17 @@ def same_recipe(record: dict, recipe) -> bool:
     )
 
 
-def train(job: Job, data, path: Path, study: str, device=None, compiled: bool = False, on_epoch=None) -> nb.Network:
+def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.Network:
     """The network of a job: trained here, or further where a run was interrupted, or read from `path` if finished.
 
-    `on_epoch` is that of `netbridge.train.train`. A `path` that holds anything but this job ends the study with one
+    `options` are those of `netbridge.train.train`: compiled, workers, on_epoch. A `path` that holds anything but this job ends the study with one
     line that says what differs.
     """
     with plain_errors(study):
         net = job.network(len(data.names))
         data = job.data_of(data)
         about = {"controller": job.label, "depth": job.depth}
-        return loop.train(net, data, job.recipe, job.seed, path, about, device, compiled=compiled, on_epoch=on_epoch)
+        return loop.train(net, data, job.recipe, job.seed, path, about, device, **options)
 
 
 def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, compiled=False, locks=None) -> list[str]:

@@ -1,0 +1,55 @@
+"""Small made-up data in the official formats of ImageNet, CIFAR-100 and STL-10, to try things with (1 s).
+
+`python -m studies.miniature imagenet --out small` makes `small/imagenet/archives`, `.../tree`, `.../shards`, the same
+pictures in three layouts; `python -m studies.train --dataset imagenet --data-root small/imagenet/shards --depth 18
+--size 64 --resize 72 --batch 16 --epochs 1 --recipe imagenet-256` trains on one of them. The pictures are noise tinted
+by class, and whatever is learnt from them is about nothing else.
+"""
+
+import dataclasses
+from pathlib import Path
+
+import tyro
+
+from netbridge import data
+from studies.lab.command import plain_errors, start
+
+STUDY = "miniature"
+
+
+@dataclasses.dataclass
+class Arguments:
+    """Write small made-up data."""
+
+    name: tyro.conf.Positional[str] = "imagenet"
+    """imagenet, cifar100 or stl10."""
+    out: Path = Path("results/miniature")
+    """The folder that receives a folder of that name; it is what `--data-root` takes."""
+    classes: int = 8
+    """How many classes are used."""
+    each: int = 24
+    """Pictures of each class to train on; half as many to test with."""
+    height: int = 60
+    """Height of ImageNet's pictures, in pixels; widths differ."""
+    seed: int = 0
+    """The pictures are drawn from it."""
+    smoke: bool = False
+    """A run of seconds that only shows that everything works."""
+
+
+def main(arguments: Arguments):
+    if arguments.smoke:
+        arguments = dataclasses.replace(arguments, classes=2, each=3, height=16)
+    with plain_errors(STUDY):
+        sizes = (arguments.classes, arguments.each, arguments.height, arguments.seed)
+        try:
+            place = data.miniature(arguments.name, arguments.out, *sizes)
+        except FileExistsError as error:
+            raise ValueError(error) from None
+    files = sorted(file for file in place.rglob("*.t*ar*") if file.is_file())
+    print("\n".join(f"{file}: {file.stat().st_size:,} bytes" for file in files))
+    print(f"Made-up pictures in the format of {arguments.name}: noise tinted by class, nothing else.")
+
+
+if __name__ == "__main__":
+    start(main, Arguments, STUDY, __doc__)
