@@ -109,7 +109,9 @@ def main(arguments: Arguments):
         results = Results(STUDY, arguments, f"{job.stem}.record.json")
         path = arguments.out / f"{job.stem}.safetensors"
         try:
-            net = jobs.train(job, images, path, STUDY, arguments.device, compiled=arguments.compile, workers=arguments.workers)
+            net = jobs.train(
+                job, images, path, STUDY, arguments.device, compiled=arguments.compile, workers=arguments.workers
+            )
         except loop.Diverged as error:
             raise SystemExit(f"studies.train: {error} Here that is --lr, --precision float32, --out.") from None
         if distributed.rank() == 0:

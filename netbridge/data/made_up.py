@@ -57,7 +57,9 @@ def miniature(name: str, out, classes: int = 8, each: int = 24, height: int = 60
         write_imagenet(place, labels, height, chance)
     else:
         size = 96 if name == "stl10" else 32
-        images = {part: np.stack([picture(size, size, label, chance) for label in labels[part].tolist()]) for part in labels}
+        images = {
+            part: np.stack([picture(size, size, label, chance) for label in labels[part].tolist()]) for part in labels
+        }
         write_binary(place, name, {part: x.transpose(0, 3, 1, 2) for part, x in images.items()}, labels)
     return place
 

@@ -86,7 +86,7 @@ class Index:
         """SHA-256 of what the index says: the names of the files without their folders, places and labels."""
         total = hashlib.sha256("\n".join(Path(file).name for file in self.files).encode())
         for part in (self.places, self.labels):
-            total.update(np.ascontiguousarray(part))
+            total.update(part.tobytes())
         return total.hexdigest()
 
 

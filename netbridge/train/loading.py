@@ -88,7 +88,8 @@ class Crops(Dataset):
         number, flipped = item
         picture = self.index.picture(number)
         chance = np.random.Generator(np.random.Philox(key=[self.seed, self.epoch], counter=[0, 0, 0, number]))
-        box = random_box(*picture.size, chance, self.recipe.crop, self.recipe.aspect)
+        width, height = picture.size
+        box = random_box(width, height, chance, self.recipe.crop, self.recipe.aspect)
         pixels = cut(picture, box, self.size)
         return pixels[:, ::-1] if flipped else pixels, int(self.index.labels[number])
 

@@ -147,8 +147,8 @@ def same_recipe(record: dict, recipe) -> bool:
 def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.Network:
     """The network of a job: trained here, or further where a run was interrupted, or read from `path` if finished.
 
-    `options` are those of `netbridge.train.train`: compiled, workers, on_epoch. A `path` that holds anything but this job ends the study with one
-    line that says what differs.
+    `options` are those of `netbridge.train.train`: compiled, workers, on_epoch. A `path` that holds anything but this
+    job ends the study with one line that says what differs.
     """
     with plain_errors(study):
         net = job.network(len(data.names))
@@ -165,7 +165,7 @@ def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, co
         return folder / f"{job.stem}.safetensors"
 
     def carry_out(job):
-        net = train(job, data, place(job), study, device, compiled)
+        net = train(job, data, place(job), study, device, compiled=compiled)
         return f"{100 * net.about['test_accuracy']:.2f} % on the test set."
 
     for job in wanted:
