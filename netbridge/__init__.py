@@ -3,7 +3,8 @@
 A residual block u + h f(u) is one step of Euler's method; whatever multiplies f, a constant, a gate of channels, an
 attention map, is the step size h.
 
-    networks     resnet, vit, Network, Stage, Block, Branch; pretrained (the shipped ones), save, load, load_foreign
+    networks     resnet, mobilenet, vit, Network, Stage, Block, Branch; vgg, repvgg, shufflenet, which have no steps,
+                 Plain, Sum; pretrained (the shipped ones), save, load, load_foreign
     step sizes   controllers, controller, asr, Spec; Controller and ChannelController to derive one's own from; Gated,
                  SelfAttention for modules of any kind
     surgery      swap, merge, absorb, fold: another network from a network, the given one stays as it is; places,
@@ -26,9 +27,15 @@ from netbridge.learned.equal_error import compare_at_equal_error as compare_at_e
 from netbridge.learned.learning import learn_controller as learn_controller
 from netbridge.model.block import Block as Block
 from netbridge.model.block import Branch as Branch
+from netbridge.model.layers import Sum as Sum
+from netbridge.model.mobile import mobilenet as mobilenet
+from netbridge.model.mobile import shufflenet as shufflenet
 from netbridge.model.network import Network as Network
 from netbridge.model.network import Stage as Stage
+from netbridge.model.plain import Plain as Plain
 from netbridge.model.resnet import resnet as resnet
+from netbridge.model.vgg import repvgg as repvgg
+from netbridge.model.vgg import vgg as vgg
 from netbridge.model.vit import vit as vit
 from netbridge.published import load_foreign as load_foreign
 from netbridge.shipped import pretrained as pretrained

@@ -15,15 +15,19 @@ from safetensors.torch import save_file
 from torch import nn
 
 from netbridge.files import replacing
-from netbridge.model import resnet, vit
-from netbridge.model.network import Network
-from netbridge.surgery.fold import fold_structure
+from netbridge.model import mobile, resnet, vgg, vit
+from netbridge.model.network import Configured
+from netbridge.surgery.fold import fold_ours
 
 FORMAT = 1
+FAMILIES = {
+    "resnet": resnet.assemble, "vit": vit.assemble, "vgg": vgg.assemble, "repvgg": vgg.assemble,
+    "mobilenet": mobile.assemble, "shufflenet": mobile.assemble,
+}  # fmt: skip
 NETWORK, TRAINING = "netbridge", "training"  # the header's key in the file of a network, and of an unfinished training
 
 
-def save(net: Network, path, about: dict | None = None) -> Path:
+def save(net: Configured, path, about: dict | None = None) -> Path:
     """Write a network to one safetensors file, from which `nb.load` makes it again.
 
     net     a network of netbridge, as it is: its architecture, weights, buffers and `net.normalisation`
@@ -40,7 +44,7 @@ def save(net: Network, path, about: dict | None = None) -> Path:
     >>> nb.load(path).about
     {'seed': 3}
     """
-    if not isinstance(net, Network):
+    if not isinstance(net, Configured):
         raise TypeError(
             f"`net` must be a network of netbridge, got {type(net).__name__}. For other modules use "
             "safetensors.torch.save_file(net.state_dict(), path)."
@@ -50,7 +54,7 @@ def save(net: Network, path, about: dict | None = None) -> Path:
 
 def save_module(net: nn.Module, path, about: dict) -> Path:
     """Any module's tensors; of a network of netbridge also what rebuilds it, of another one the name of its class."""
-    own = {"config": net.config} if isinstance(net, Network) else {"class": class_name(net)}
+    own = {"config": net.config} if isinstance(net, Configured) else {"class": class_name(net)}
     header = own | {
         "format": FORMAT,
         "normalisation": getattr(net, "normalisation", None),
@@ -126,7 +130,7 @@ def restore_training(record: dict, tensors: dict, net, optimizer, slow: list) ->
         tensor.copy_(tensors[f"average.{number}"])
 
 
-def load(path) -> Network:
+def load(path):
     """The network of a file that `nb.save` or a training wrote, in evaluation mode.
 
     path    the file
@@ -197,22 +201,22 @@ def refuse_pickle(path: Path) -> None:
         )
 
 
-def rebuild(path: Path, header: dict, state: dict) -> Network:
+def rebuild(path: Path, header: dict, state: dict) -> Configured:
     """The network of the header's configuration, without memory for its tensors."""
     config = header["config"]
     try:
         if sum(config["blocks"]) > len(state):
             raise ValueError(f"{sum(config['blocks'])} blocks from {len(state)} tensors")
         with torch.device("meta"):
-            net = (vit if config.get("family") == "vit" else resnet).assemble(config)
+            net = FAMILIES[config.get("family", "resnet")](config)
             if config["folded"]:
-                fold_structure(net)
+                fold_ours(net)
     except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise ValueError(f"{path}: its architecture cannot be rebuilt: {error}") from error
     return net
 
 
-def check_tensors(path: Path | str, net: Network, state: dict) -> None:
+def check_tensors(path: Path | str, net: Configured, state: dict) -> None:
     """Names, shapes and finiteness, before anything is loaded."""
     wanted = net.state_dict()
     missing, extra = sorted(wanted.keys() - state.keys()), sorted(state.keys() - wanted.keys())

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from netbridge.model import layers
 from netbridge.model.solve import Layer, run_layer
 from netbridge.step_sizes.constant import Constant
 from odelab import core
@@ -24,16 +25,26 @@ class Branch(nn.Module):
     stride           2 halves height and width, 1 leaves them
     bottleneck       True: 1x1, 3x3, 1x1 convolutions; False: two of 3x3
     post_activation  whether a normalisation and a ReLU follow a convolution (True) or precede it (False)
+    norm             the kind of normalisation, as in `nb.resnet`
+    convolution      "plain", or "asymmetric" for 3x3 convolutions that are sums, as in `nb.resnet`
 
     >>> import torch, netbridge as nb
     >>> nb.Branch(16, 16, 1, bottleneck=False, post_activation=True)(torch.ones(2, 16, 8, 8)).shape
     torch.Size([2, 16, 8, 8])
     """
 
-    def __init__(self, channels_in: int, width: int, stride: int, bottleneck: bool, post_activation: bool):
+    def __init__(
+        self,
+        channels_in: int,
+        width: int,
+        stride: int,
+        bottleneck: bool,
+        post_activation: bool,
+        norm: str = "batch",
+        convolution: str = "plain",
+    ):
         super().__init__()
         self.post_activation = post_activation
-        self.folded = False
         kernels: tuple[int, ...] = (3, 3)
         strides: tuple[int, ...] = (stride, 1)
         widths: tuple[int, ...] = (channels_in, width, width)
@@ -41,14 +52,20 @@ class Branch(nn.Module):
             kernels, strides, widths = (1, 3, 1), (1, stride, 1), (channels_in, width, width, 4 * width)
         self.depth = len(kernels)
         for i, (kernel, step) in enumerate(zip(kernels, strides, strict=True)):
-            conv = nn.Conv2d(widths[i], widths[i + 1], kernel, step, padding=kernel // 2, bias=False)
+            conv = layers.convolution(convolution, widths[i], widths[i + 1], kernel, step, norm)
             self.add_module(f"conv{i + 1}", conv)
-            self.add_module(f"bn{i + 1}", nn.BatchNorm2d(widths[i + 1] if post_activation else widths[i]))
+            self.add_module(f"bn{i + 1}", layers.behind(conv, norm, widths[i + 1] if post_activation else widths[i]))
 
     @property
     def layers(self) -> list[tuple[nn.Module, nn.Module]]:
         """[(conv1, bn1), (conv2, bn2), ...]; which of a pair comes first, `post_activation` tells."""
         return [(getattr(self, f"conv{i}"), getattr(self, f"bn{i}")) for i in range(1, self.depth + 1)]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The convolutions, each with the normalisation behind it, as `nb.fold` joins them."""
+        behind = 0 if self.post_activation else 1  # bn_i follows conv_i, or stands before it
+        return [(f"conv{i}", f"bn{i + behind}") for i in range(1, self.depth + 1 - behind)]
 
     @property
     def last(self) -> nn.Module:
@@ -83,18 +100,6 @@ class Padding(nn.Module):
 
     def extra_repr(self):
         return f"stride {self.stride}, channels {self.before} + x + {self.after}"
-
-
-class Projection(nn.Module):
-    """Option B: a 1x1 convolution, normalised in post-activation networks, alone in pre-activation ones."""
-
-    def __init__(self, channels_in: int, channels_out: int, stride: int, normalised: bool = True):
-        super().__init__()
-        self.conv = nn.Conv2d(channels_in, channels_out, kernel_size=1, stride=stride, bias=False)
-        self.bn = nn.BatchNorm2d(channels_out) if normalised else nn.Identity()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.bn(self.conv(x))
 
 
 class Block(nn.Module):

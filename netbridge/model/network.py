@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from netbridge.model import continuous
+from netbridge.model import continuous, layers
 from netbridge.model.block import Block
 from netbridge.model.solve import Layer, Memory, Observation, fixed_tableau
 from odelab.methods.tableau import Method
@@ -21,11 +21,15 @@ class Stem(nn.Module):
     A max-pool follows in "imagenet" and "cifar-pooled". Before pre-activation blocks the convolution has no norm.
     """
 
-    def __init__(self, channels_in: int, width: int, kind: str, post_activation: bool):
+    pairs = (("conv", "bn"),)
+
+    def __init__(
+        self, channels_in: int, width: int, kind: str, post_activation: bool, norm: str = "batch", convolution="plain"
+    ):
         super().__init__()
         kernel, stride = (7, 2) if kind == "imagenet" else (3, 1)
-        self.conv = nn.Conv2d(channels_in, width, kernel, stride, padding=kernel // 2, bias=False)
-        self.bn = nn.BatchNorm2d(width) if post_activation else nn.Identity()
+        self.conv = layers.convolution(convolution, channels_in, width, kernel, stride, norm)
+        self.bn = layers.behind(self.conv, norm, width) if post_activation else nn.Identity()
         self.pooled, self.post_activation = kind != "cifar", post_activation
 
     def forward(self, x):
@@ -38,9 +42,9 @@ class Stem(nn.Module):
 class Head(nn.Module):
     """Global average and a linear map; after pre-activation blocks a normalisation and a ReLU come first."""
 
-    def __init__(self, width: int, num_classes: int, post_activation: bool):
+    def __init__(self, width: int, num_classes: int, post_activation: bool = True, norm: str = "batch"):
         super().__init__()
-        self.bn = nn.Identity() if post_activation else nn.BatchNorm2d(width)
+        self.bn = nn.Identity() if post_activation else layers.normalisation(norm, width)
         self.fc = nn.Linear(width, num_classes)
         self.post_activation = post_activation
 
@@ -65,6 +69,7 @@ class Stage(nn.Module):
                   once, at its end, and only a block that changes the shape is called, so hooks on the others see
                   nothing; None: `method` takes the steps
     tolerance     the ODE-net's relative and absolute tolerance
+    entrance      layers before the first block that are no step, where the shape changes without a shortcut; None: none
 
     >>> import torch, netbridge as nb, odelab as ol
     >>> blocks = [nb.Block(nb.Branch(4, 4, 1, bottleneck=False, post_activation=True), None) for _ in range(2)]
@@ -82,8 +87,10 @@ class Stage(nn.Module):
         weights: str = "shared",
         solver: str | None = None,
         tolerance: float = 1e-3,
+        entrance: nn.Module | None = None,
     ):
         super().__init__()
+        self.entrance = entrance
         self.shared = nn.ModuleDict()  # controllers that serve several blocks
         self.blocks = nn.ModuleList(blocks)
         self.number = number
@@ -101,6 +108,8 @@ class Stage(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         memory: Any = Memory(self.number, None)
         slope_at = None if self.weights == "shared" else self.slope_between
+        if self.entrance is not None:
+            x = self.entrance(x)
         for number, block in enumerate(self.blocks):
             if self.solver is not None and not block.opens:
                 return continuous.run_ode_net(self, memory, number, x)
@@ -118,8 +127,34 @@ class Stage(nn.Module):
         return f"{self.method.name}, {self.depth_factor} steps per layer, {self.weights} weights"
 
 
-class Network(nn.Module):
-    """A residual network of netbridge; `nb.resnet`, `nb.vit`, `nb.load` and `nb.load_foreign` make one.
+class Configured(nn.Module):
+    """A network that a plain dictionary rebuilds, so that `nb.save` and a training know what it is.
+
+    config  the dictionary; its `family` says which function of `netbridge.model` builds it, without one `nb.resnet`
+    """
+
+    def __init__(self, config: dict):
+        super().__init__()
+        self.config = config
+        self.normalisation: dict | None = None
+        self.about: dict = {}
+
+    def check_images(self, x: torch.Tensor) -> None:
+        """Raises ValueError for anything but images with as many channels as the network takes."""
+        channels = self.config["in_channels"]
+        if x.ndim != 4 or x.shape[1] != channels:
+            raise ValueError(f"`x` must be images (N, {channels}, height, width), got shape {tuple(x.shape)}.")
+
+    def normalise(self, images: torch.Tensor) -> torch.Tensor:
+        """Images in [0, 1] as this network was trained to see them."""
+        if self.normalisation is None:
+            return images
+        mean, std = (images.new_tensor(self.normalisation[key]).view(1, -1, 1, 1) for key in ("mean", "std"))
+        return (images - mean) / std
+
+
+class Network(Configured):
+    """A residual network of netbridge; `nb.resnet`, `nb.mobilenet`, `nb.vit`, `nb.load` and `nb.load_foreign` make one.
 
     stem    the layers before the first stage
     stages  a list of `nb.Stage`
@@ -136,19 +171,13 @@ class Network(nn.Module):
     """
 
     def __init__(self, stem: nn.Module, stages: list[Stage], head: nn.Module, config: dict):
-        super().__init__()
+        super().__init__(config)
         self.stem: Any = stem
         self.stages: Any = nn.ModuleList(stages)  # whose elements are modules of any kind to a type checker
         self.head = head
-        self.config = config
-        self.normalisation: dict | None = None
-        self.about: dict = {}
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if x.ndim != 4 or x.shape[1] != self.stem.conv.in_channels:
-            raise ValueError(
-                f"`x` must be images (N, {self.stem.conv.in_channels}, height, width), got shape {tuple(x.shape)}."
-            )
+        self.check_images(x)
         x = self.stem(x)
         for stage in self.stages:
             x = stage(x)
@@ -182,10 +211,3 @@ class Network(nn.Module):
         finally:
             for stage, old in zip(self.stages, before, strict=True):
                 stage.observation = old
-
-    def normalise(self, images: torch.Tensor) -> torch.Tensor:
-        """Images in [0, 1] as this network was trained to see them."""
-        if self.normalisation is None:
-            return images
-        mean, std = (images.new_tensor(self.normalisation[key]).view(1, -1, 1, 1) for key in ("mean", "std"))
-        return (images - mean) / std

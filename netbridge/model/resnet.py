@@ -6,7 +6,8 @@ ImageNet: four stages of widths 64 to 512 (Table 1). In bottlenecks the 3x3 conv
 
 from torch import nn
 
-from netbridge.model.block import Block, Branch, Padding, Projection
+from netbridge.model.block import Block, Branch, Padding
+from netbridge.model.layers import CONVOLUTIONS, NORMS, ConvNorm
 from netbridge.model.network import WEIGHTS, Head, Network, Stage, Stem
 from netbridge.step_sizes import placement, spec
 from odelab.methods.explicit import METHODS
@@ -20,6 +21,7 @@ IMAGENET = {  # He et al. 2016, Table 1: blocks per stage, bottleneck
     152: ([3, 8, 36, 3], True),
 }
 CIFAR_BOTTLENECKS = (29, 83, 164, 1001)  # of those depths that are also 6n+2, the ones the literature means as 9n+2
+LAYERS = {"norm": "batch", "convolution": "plain"}
 CIFAR_WIDTHS, IMAGENET_WIDTHS = [16, 32, 64], [64, 128, 256, 512]
 
 
@@ -40,6 +42,8 @@ def resnet(
     family: str | None = None,
     widths=None,
     in_channels: int = 3,
+    norm: str = "batch",
+    convolution: str = "plain",
 ) -> Network:
     """A residual network of the papers whose blocks are steps of `odelab`'s solver, freshly initialised.
 
@@ -64,6 +68,10 @@ def resnet(
     family           "cifar" or "imagenet", for depths that could be either; None: ImageNet's for those
     widths           channels per stage; None: 16, 32, 64, or 64, 128, 256, 512
     in_channels      channels of the images; 3
+    norm             the normalisations: "batch", "group" (8 groups, or as many as divide the channels), "instance", or
+                     "layer" (over channels and positions, which is one group); each with a scale per channel
+    convolution      "plain", or "asymmetric" (ACNet): each 3x3 convolution is the sum of one of 3x3, 1x3 and 3x1, each
+                     with a normalisation of its own, and so needs `post_activation`
 
     Returns a `Network` in training mode. Raises ValueError with the argument's name for what does not fit.
 
@@ -77,6 +85,8 @@ def resnet(
     family, shape = architecture(depth, bottleneck, family, widths)
     usual_shortcut = "A" if family == "cifar" and not shape["bottleneck"] else "B"
     wanted = spec.spec_of(controller)
+    if one_of("convolution", convolution, CONVOLUTIONS) == "asymmetric" and not post_activation:
+        raise ValueError('`convolution` = "asymmetric" normalises behind convolutions: it needs post_activation=True.')
     config = {
         **shape,
         "num_classes": positive("num_classes", num_classes),
@@ -92,6 +102,8 @@ def resnet(
         "folded": False,
         "controllers": [one.as_json() for one in placement.on_blocks(wanted, shape["blocks"], on)],
     }
+    layers = {"norm": one_of("norm", norm, tuple(NORMS)), "convolution": convolution}
+    config |= {key: value for key, value in layers.items() if value != LAYERS[key]}  # older files have neither
     return assemble(config)
 
 
@@ -101,15 +113,17 @@ def assemble(config: dict) -> Network:
     expansion = 4 if config["bottleneck"] else 1
     post = config["post_activation"]
     channels = config["widths"][0]
-    stem = Stem(config["in_channels"], channels, config["stem"], post)
+    norm, convolution = (config.get(key, usual) for key, usual in LAYERS.items())
+    stem = Stem(config["in_channels"], channels, config["stem"], post, norm, convolution)
     stages = []
     for number, (count, width) in enumerate(zip(config["blocks"], config["widths"], strict=True)):
         out = width * expansion
         members = []
         for position in range(count):
             stride = 2 if number > 0 and position == 0 else 1
-            branch = Branch(channels, width, stride, config["bottleneck"], post)
-            members.append(Block(branch, make_shortcut(config["shortcut"], channels, out, stride, post), post))
+            branch = Branch(channels, width, stride, config["bottleneck"], post, norm, convolution)
+            shortcut = make_shortcut(config["shortcut"], channels, out, stride, norm if post else None)
+            members.append(Block(branch, shortcut, post))
             channels = out
         stages.append(
             Stage(
@@ -122,18 +136,18 @@ def assemble(config: dict) -> Network:
                 config["tolerance"],
             )
         )
-    net = Network(stem, stages, Head(channels, config["num_classes"], post), dict(config))
+    net = Network(stem, stages, Head(channels, config["num_classes"], post, norm), dict(config))
     initialise(net)
     return placement.furnish(net)
 
 
-def make_shortcut(kind, channels_in, channels_out, stride, post_activation):
+def make_shortcut(kind, channels_in, channels_out, stride, norm):
     """The module of a shortcut that changes the shape, or None for the identity."""
     if channels_in == channels_out and stride == 1:
         return None
     if kind == "A":
         return Padding(channels_in, channels_out, stride)
-    return Projection(channels_in, channels_out, stride, normalised=post_activation)
+    return ConvNorm(channels_in, channels_out, 1, stride, norm=norm)  # option B, normalised behind post-activation
 
 
 def initialise(net: nn.Module) -> None:
@@ -148,6 +162,14 @@ def positive(name: str, value) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"`{name}` must be a positive integer, got {value!r}.")
     return value
+
+
+def whole_numbers(name: str, values) -> list[int]:
+    """The values as a list, if they are positive integers and there is one at least."""
+    found = [positive(name, value) for value in values]
+    if not found:
+        raise ValueError(f"`{name}` must hold a number at least.")
+    return found
 
 
 def one_of(name: str, value, allowed):

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from netbridge.model.block import Block
+from netbridge.model.layers import LayerScale
 from netbridge.model.network import Network, Stage
 from netbridge.model.resnet import method_of, method_record, one_of, positive
 from netbridge.step_sizes import placement, spec
@@ -35,6 +36,8 @@ class Patches(nn.Module):
     "patch" is one linear map of each patch; "conv" is a 3x3 convolution of stride 2 with norm and ReLU, then another
     whose stride is half a patch. On another grid than its own the positions are interpolated.
     """
+
+    pairs = (("conv", "bn"),)
 
     def __init__(self, size: int, patch: int, features: int, stem: str, channels_in: int):
         super().__init__()
@@ -70,17 +73,14 @@ class Patches(nn.Module):
 
 
 class TokenBranch(nn.Module):
-    """The slope of a transformer's step; a subclass says what becomes of the normalised tokens (`change`).
+    """The slope of a transformer's step; a subclass says what becomes of the normalised tokens (`change`)."""
 
-    `depth` and `post_activation` tell `nb.fold` that no batch normalisation is here.
-    """
-
-    depth, post_activation, folded = 0, False, False
-
-    def __init__(self, features: int, width: int):
+    def __init__(self, features: int, width: int, layer_scale: float | None = None):
         super().__init__()
         self.norm = nn.LayerNorm(features)
-        self.last = nn.Linear(width, features)
+        self.last: nn.Module = nn.Linear(width, features)
+        if layer_scale is not None:
+            self.last = nn.Sequential(self.last, LayerScale(features, layer_scale))
 
     def forward(self, maps: torch.Tensor) -> torch.Tensor:
         return maps_of(self.last(self.change(self.norm(tokens_of(maps)))), maps.shape[2:])
@@ -97,10 +97,10 @@ class Attention(TokenBranch):
     bfloat16.
     """
 
-    def __init__(self, features: int, heads: int):
+    def __init__(self, features: int, heads: int, layer_scale: float | None = None):
         if features % heads:
             raise ValueError(f"`heads` = {heads} must divide `features` = {features}.")
-        super().__init__(features, features)
+        super().__init__(features, features, layer_scale)
         self.heads = heads
         self.qkv = nn.Linear(features, 3 * features)
 
@@ -117,8 +117,8 @@ class Attention(TokenBranch):
 class MLP(TokenBranch):
     """A linear map, GELU, a linear map."""
 
-    def __init__(self, features: int, width: int):
-        super().__init__(features, width)
+    def __init__(self, features: int, width: int, layer_scale: float | None = None):
+        super().__init__(features, width, layer_scale)
         self.first = nn.Linear(features, width)
 
     def change(self, tokens):
@@ -150,6 +150,7 @@ def vit(
     in_channels: int = 3,
     method="EULER",
     depth_factor: int = 1,
+    layer_scale: float | None = None,
 ) -> Network:
     """A Vision Transformer whose attentions and MLPs are steps of `odelab`'s solver, freshly initialised.
 
@@ -174,6 +175,8 @@ def vit(
     in_channels   channels of the images; 3
     method        the Runge-Kutta method of a step: "EULER" (the usual network), "RK4", ... or an `odelab` Method
     depth_factor  steps of the solver per branch, each of size 1/depth_factor; 1
+    layer_scale   the value at which a learned factor per feature starts that ends every branch (LayerScale), beside any
+                  controller; None: no such factor
 
     Returns a `Network` in training mode. Raises ValueError with the argument's name for what does not fit.
 
@@ -209,6 +212,8 @@ def vit(
             one.as_json() for one in placement.on_blocks(spec.spec_of(controller), [steps], on, uniform=True)
         ],
     }
+    if layer_scale is not None:
+        config["layer_scale"] = float(layer_scale)  # older files have no such entry
     return assemble(config)
 
 
@@ -216,8 +221,11 @@ def assemble(config: dict) -> Network:
     """The transformer of a configuration, freshly initialised."""
     (features,), (steps,) = config["widths"], config["blocks"]
     stem = Patches(config["size"], config["patch"], features, config["stem"], config["in_channels"])
+    scale = config.get("layer_scale")
     branches = [
-        MLP(features, int(config["ratio"] * features)) if number % 2 else Attention(features, config["heads"])
+        MLP(features, int(config["ratio"] * features), scale)
+        if number % 2
+        else Attention(features, config["heads"], scale)
         for number in range(steps)
     ]
     blocks = [Block(branch, None, post_activation=False) for branch in branches]

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import nn
 
+from netbridge.model.layers import LayerScale, Sum
 from netbridge.model.solve import check_step_size
 from netbridge.step_sizes import spec
 from netbridge.surgery.absorb import SelfAttention, last_layer
@@ -51,7 +52,7 @@ class Gated(nn.Module):
                 f"controller 'stepnet' joins state and slope, but this {type(layer).__name__} makes {known} channels "
                 f'of {entering}; inputs="difference" sees the slope alone.'
             )
-        self.layer = layer
+        self.layer, self.spec = layer, wanted
         self.shared = nn.ModuleDict()
         pool: dict[str, nn.Module] = {}
         self.channels: int = known if channels is None else channels  # type: ignore[assignment]  # not both are None
@@ -78,6 +79,18 @@ class Gated(nn.Module):
         return (gated, *out[1:]) if isinstance(out, tuple) else gated
 
 
+def gate(layer: nn.Module, controller, channels: int | None = None, like: torch.Tensor | None = None) -> Gated:
+    """A step size behind a layer of a network, in the layer's precision (else that of `like`), place and mode."""
+    gated = Gated(layer, controller, channels)
+    like = next((tensor for tensor in layer.parameters() if tensor.is_floating_point()), like)
+    for part in (gated.controller, gated.shared):
+        part.train(layer.training)
+        if like is not None:
+            part.to(like.device, like.dtype)
+    gated.training = layer.training
+    return gated
+
+
 def as_maps(x: torch.Tensor, axis: int, samples: int) -> torch.Tensor:
     """A view as (N, C, height, width), whatever the layout."""
     x = x.movedim((samples, axis), (0, 1)) if x.ndim > 2 else x
@@ -98,18 +111,23 @@ def from_maps(h: torch.Tensor, slope: torch.Tensor, axis: int, samples: int) -> 
 def channels_of(layer: nn.Module) -> int | None:
     """Channels of a layer's output, or None where the layer does not say."""
     last = last_layer(layer)
+    if isinstance(last, Sum):
+        return next((channels for part in last.parts if (channels := channels_of(part)) is not None), None)
     if isinstance(last, nn.LayerNorm):
         return last.normalized_shape[0]
+    if isinstance(last, LayerScale):
+        return len(last.gamma)
     last = last.value if isinstance(last, SelfAttention) else last
     return next((getattr(last, name) for name in SIZES if isinstance(getattr(last, name, None), int)), None)
 
 
 def channel_axis(layer: nn.Module) -> int | None:
     """Where the layer's output has its channels, or None where the layer does not say; activations leave them there."""
-    if isinstance(layer, nn.Sequential):
-        return next((axis for part in reversed(layer) if (axis := channel_axis(part)) is not None), None)
+    if isinstance(layer, nn.Sequential | Sum):
+        parts = layer.parts if isinstance(layer, Sum) else layer
+        return next((axis for part in reversed(parts) if (axis := channel_axis(part)) is not None), None)
     if isinstance(layer, nn.LayerNorm):
         return -len(layer.normalized_shape)
-    if isinstance(layer, nn.Linear | nn.MultiheadAttention | SelfAttention):
+    if isinstance(layer, nn.Linear | nn.MultiheadAttention | SelfAttention | LayerScale):
         return -1
     return 1 if any(isinstance(getattr(layer, name, None), int) for name in SIZES) else None

@@ -10,13 +10,19 @@ from netbridge.step_sizes.spec import Spec
 
 
 def on_blocks(
-    wanted: Spec, counts: list[int], on=None, before: list[Spec] | None = None, uniform: bool = False
+    wanted: Spec,
+    counts: list[int],
+    on=None,
+    before: list[Spec] | None = None,
+    uniform: bool = False,
+    names: list[str] | None = None,
 ) -> list[Spec]:
     """One specification per block: `wanted` on the chosen ones, on the others what stood there before, or 1.
 
-    `uniform` tells that no block opens a stage by changing the shape, as in a transformer.
+    `uniform` tells that no block opens a stage by changing the shape, as in a transformer; `names` are other names than
+    those of a stage's blocks.
     """
-    chosen = range(sum(counts)) if on is None else chosen_blocks(on, counts)
+    chosen = range(sum(counts)) if on is None else chosen_blocks(on, counts, names)
     specs = list(before or [Spec("constant")] * sum(counts))
     firsts = set() if uniform else {sum(counts[:stage]) for stage in range(len(counts))}
     for number in chosen:
@@ -25,9 +31,9 @@ def on_blocks(
     return specs
 
 
-def chosen_blocks(on, counts: list[int]) -> list[int]:
+def chosen_blocks(on, counts: list[int], names: list[str] | None = None) -> list[int]:
     """Block numbers from `on`: numbers over the whole network, negative ones from its end, or names."""
-    names = [f"stages.{stage}.blocks.{i}" for stage, count in enumerate(counts) for i in range(count)]
+    names = names or [f"stages.{stage}.blocks.{i}" for stage, count in enumerate(counts) for i in range(count)]
     numbers = []
     for item in on if isinstance(on, list | tuple | set | range) else [on]:
         if isinstance(item, str) and item in names:

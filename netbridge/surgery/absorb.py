@@ -14,7 +14,10 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.nn.utils import parametrize
 
+from netbridge.model.layers import ConvNorm, LayerScale, Sum
+
 PASSING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+OURS = ("torch.nn.", "netbridge.")
 EXACT = 1e-12  # relative to the largest output, in float64: more than rounding, less than any other function makes
 
 
@@ -51,8 +54,9 @@ class SelfAttention(nn.Module):
 def absorb(layer: nn.Module, h) -> None:
     """Change a layer in place so that it returns h * layer(x).
 
-    Normalisations, convolutions, linear layers, attention and sequences that end in one of them are known. Another kind
-    is taught by `@nb.absorb.register`: a function of the layer and h that changes the layer, or raises ValueError.
+    Normalisations, convolutions, linear layers, attention, sequences that end in one of them and sums of them
+    (`nb.Sum`) are known. Another kind is taught by `@nb.absorb.register`: a function of the layer and h that changes
+    the layer, or raises ValueError.
 
     layer  the layer to change
     h      one number per channel of its output, or a single number
@@ -100,7 +104,7 @@ def has_hooks(layer: nn.Module) -> bool:
 
 def is_torchs(layer: nn.Module) -> bool:
     """Is what the layer computes written by torch, or here, and not in a class of somebody's own?"""
-    return type(layer).__module__.startswith(("torch.nn.", "netbridge.")) and "forward" not in vars(layer)
+    return type(layer).__module__.startswith(OURS) and "forward" not in vars(layer)
 
 
 def is_plain(layer: nn.Module) -> bool:
@@ -110,7 +114,7 @@ def is_plain(layer: nn.Module) -> bool:
 
 def try_on_a_copy(rule, layer: nn.Module) -> None:
     """Raises ValueError unless the rule is exact on random weights, step sizes and inputs."""
-    kind, known = type(layer), next(base for base in type(layer).__mro__ if base.__module__.startswith("torch.nn."))
+    kind, known = type(layer), next(base for base in type(layer).__mro__ if base.__module__.startswith(OURS))
     generator = torch.Generator().manual_seed(0)
     trial = copy.deepcopy(layer).to("cpu", torch.float64).eval()
     with torch.no_grad():
@@ -273,3 +277,29 @@ def _(layer: nn.Sequential, h):
     if [part for _, part in layer.named_modules(remove_duplicate=False)].count(last) > 1:
         raise ValueError(f"the last layer of this Sequential, a {type(last).__name__}, acts more than once in it")
     absorb(last, h)
+
+
+@absorb.register
+@exact
+def _(layer: ConvNorm, h):
+    """The normalisation, or the convolution where there is none."""
+    absorb(layer.last, h)
+
+
+@absorb.register
+@exact
+def _(layer: Sum, h):
+    """Every summand, or none."""
+    owned = [id(parameter) for part in layer.parts for parameter in part.parameters()]
+    if len(owned) > len(set(owned)):
+        raise ValueError("a layer acts more than once in this Sum")
+    for part in layer.parts:
+        absorb(copy.deepcopy(part), h)  # a refusal comes before anything has changed
+    for part in layer.parts:
+        absorb(part, h)
+
+
+@absorb.register
+@exact
+def _(layer: LayerScale, h):
+    layer.gamma = scaled(layer.gamma, per_channel(h, len(layer.gamma), layer))

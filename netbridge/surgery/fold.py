@@ -2,13 +2,15 @@
 
 import copy
 import itertools
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
-from netbridge.model.network import Network
+from netbridge.model.layers import ConvNorm, Sum
+from netbridge.model.network import Configured, Stage
 from netbridge.step_sizes.iebn import InstanceEnhancedNorm
 from netbridge.surgery.absorb import EXACT, is_plain, scaled, shapes_for
 from netbridge.surgery.merge import count_owners
@@ -18,11 +20,12 @@ from netbridge.surgery.noise import NoisyNorm
 def fold(net: nn.Module) -> nn.Module:
     """A new module in evaluation mode that computes the same with fewer layers; `net` is not changed.
 
-    net  a network of ours, or any module with `nn.Sequential` parts
+    net  a network of ours, or any module with `nn.Sequential` or `nb.Sum` parts
 
     In our networks every batch normalisation behind a convolution goes; in pre-activation ones the first of each block
-    follows an addition and stays. In other modules those go that follow a convolution in a `nn.Sequential`. Raises
-    ValueError, with the layer's name, for normalisations that cannot be folded exactly.
+    follows an addition and stays. In other modules those go that follow a convolution in a `nn.Sequential`. A sum of
+    convolutions and batch normalisations becomes one convolution. Raises ValueError, with the layer's name, for
+    normalisations that cannot be folded exactly.
 
     >>> import torch, netbridge as nb
     >>> net, images = nb.resnet(14).eval(), torch.rand(2, 3, 32, 32)
@@ -34,47 +37,40 @@ def fold(net: nn.Module) -> nn.Module:
         raise TypeError(f"`net` must be a network, got {type(net).__name__}.")
     new = copy.deepcopy(net).eval()
     with torch.no_grad():
-        if isinstance(new, Network):
-            fold_network(new)
-        elif not fold_sequences(new):
+        if isinstance(new, Configured):
+            fold_ours(new)
+        elif not fold_sums(new) + fold_sequences(new):
             raise ValueError("`net` has no nn.Sequential in which a batch normalisation follows a convolution.")
     return new
 
 
-def fold_network(net: Network) -> None:
-    for conv_parent, conv_name, norm_parent, norm_name, where in foldable(net):
-        fold_pair(conv_parent, conv_name, norm_parent, norm_name, where)
-    for block in net.blocks:
-        block.branch.folded = True
+def fold_ours(net: Configured) -> None:
+    """In place; on the device "meta" it makes the layers that a checkpoint of a folded network fills."""
+    for name, module in net.named_modules():
+        if isinstance(module, Stage) and module.between_blocks:
+            raise ValueError(
+                f"{name}.blocks.0: its weights are mixed with the next block's, which folded ones cannot be."
+            )
+    fold_sums(net)
+    for name, module in net.named_modules():
+        for conv, norm in getattr(module, "pairs", ()):
+            if not isinstance(module._modules[norm], nn.Identity):
+                fold_pair(module, conv, norm, name)
     net.config["folded"] = True
 
 
-def fold_structure(net: Network) -> None:
-    """What `fold` leaves of the layers, with whatever values: for a checkpoint to fill."""
-    for conv_parent, conv_name, norm_parent, norm_name, _ in foldable(net):
-        conv = conv_parent._modules[conv_name]
-        conv.bias = nn.Parameter(torch.empty(conv.out_channels, device=conv.weight.device, dtype=conv.weight.dtype))
-        norm_parent._modules[norm_name] = nn.Identity()
-    for block in net.blocks:
-        block.branch.folded = True
-
-
-def foldable(net: Network):
-    """(parent, convolution, parent, the normalisation after it, name of the place) for all pairs not yet folded."""
-    places = [(net.stem, "conv", net.stem, "bn", "stem")]
-    names = iter(net.block_names)
-    for stage in net.stages:
-        for block in stage.blocks:
-            name = next(names)
-            if stage.between_blocks:
-                raise ValueError(f"{name}: its weights are mixed with the next block's, which folded ones cannot be.")
-            branch = block.branch
-            behind = 0 if branch.post_activation else 1  # bn_i follows conv_i, or stands before it
-            for i in range(1, branch.depth + 1 - behind):
-                places.append((branch, f"conv{i}", branch, f"bn{i + behind}", f"{name}.branch"))
-            if hasattr(block.shortcut, "bn"):
-                places.append((block.shortcut, "conv", block.shortcut, "bn", f"{name}.shortcut"))
-    return [place for place in places if not isinstance(place[2]._modules[place[3]], nn.Identity)]
+def fold_sums(net: nn.Module) -> int:
+    """Sums of convolutions and batch normalisations; how many there were."""
+    count, owners = 0, count_owners(net)
+    for name, module in list(net.named_modules()):
+        for child_name, child in module.named_children():
+            where = f"{name}.{child_name}".lstrip(".")
+            if type(child) is Sum and all(isinstance(part, ConvNorm | nn.Conv2d | _BatchNorm) for part in child.parts):
+                if any(owners[id(parameter)] > 1 for parameter in child.parameters()):
+                    raise ValueError(f"{where}: it shares parameters with another layer; untie them first.")
+                module._modules[child_name] = one_convolution(child, where)
+                count += 1
+    return count
 
 
 def fold_sequences(net: nn.Module) -> int:
@@ -87,23 +83,27 @@ def fold_sequences(net: nn.Module) -> int:
                 if convolves and isinstance(norm, _BatchNorm):
                     if any(owners[id(parameter)] > 1 for parameter in (*conv.parameters(), *norm.parameters())):
                         raise ValueError(f"{name}.{first}: it shares parameters with another layer; untie them first.")
-                    fold_pair(module, first, module, second, name or "the module")
+                    fold_pair(module, first, second, name or "the module")
                     count += 1
     return count
 
 
-def fold_pair(conv_parent, conv_name, norm_parent, norm_name, where) -> None:
-    conv, norm = conv_parent._modules[conv_name], norm_parent._modules[norm_name]
-    if isinstance(norm, InstanceEnhancedNorm):
-        raise ValueError(f"{where}.{norm_name}: iebn's normalisation scales by its input and cannot be folded.")
-    if isinstance(norm, NoisyNorm):
-        raise ValueError(f"{where}.{norm_name}: a NoisyNorm is no scaling alone and is not folded.")
-    if not isinstance(norm, _BatchNorm) or norm.running_var is None:
-        raise ValueError(f"{where}.{norm_name}: a {type(norm).__name__} without running statistics cannot be folded.")
+def fold_pair(parent, conv_name, norm_name, where) -> None:
+    conv, norm = parent._modules[conv_name], parent._modules[norm_name]
+    check_norm(norm, f"{where}.{norm_name}")
     if not (is_plain(conv) and is_plain(norm)):
         refuse_unproved(conv, norm, f"{where}.{norm_name}")
-    conv_parent._modules[conv_name] = folded(conv, norm)
-    norm_parent._modules[norm_name] = nn.Identity()
+    parent._modules[conv_name] = folded(conv, norm)
+    parent._modules[norm_name] = nn.Identity()
+
+
+def check_norm(norm, where) -> None:
+    if isinstance(norm, InstanceEnhancedNorm):
+        raise ValueError(f"{where}: iebn's normalisation scales by its input and cannot be folded.")
+    if isinstance(norm, NoisyNorm):
+        raise ValueError(f"{where}: a NoisyNorm is no scaling alone and is not folded.")
+    if not isinstance(norm, _BatchNorm) or norm.running_var is None:
+        raise ValueError(f"{where}: a {type(norm).__name__} without running statistics cannot be folded.")
 
 
 def refuse_unproved(conv, norm, where) -> None:
@@ -127,12 +127,80 @@ def refuse_unproved(conv, norm, where) -> None:
 
 def folded(conv, norm):
     """gamma/deviation times the kernel, and a bias; in float64, rounded once."""
-    scale = (norm.running_var.double() + norm.eps).rsqrt()
-    shift = -norm.running_mean.double() * scale
-    if norm.affine:
-        scale, shift = scale * norm.weight.double(), shift * norm.weight.double() + norm.bias.double()
+    if conv.weight.is_meta:  # the structure is all that is wanted, and torch would load its compiler for numbers
+        conv.bias = nn.Parameter(conv.weight.new_empty(conv.out_channels))
+        return conv
+    scale, shift = affine(norm)
     if conv.bias is not None:
         shift = shift + conv.bias.double() * scale
     conv.weight = scaled(conv.weight, scale.reshape(-1, *(1,) * (conv.weight.ndim - 1)))
     conv.bias = nn.Parameter(shift.to(conv.weight.dtype), conv.weight.requires_grad)
     return conv
+
+
+def affine(norm) -> tuple[torch.Tensor, torch.Tensor]:
+    """What a batch normalisation does to a channel in evaluation mode: (scale, shift) in float64."""
+    scale = (norm.running_var.double() + norm.eps).rsqrt()
+    shift = -norm.running_mean.double() * scale
+    if norm.affine:
+        scale, shift = scale * norm.weight.double(), shift * norm.weight.double() + norm.bias.double()
+    return scale, shift
+
+
+def one_convolution(layer: Sum, where: str) -> nn.Conv2d:
+    """The convolution that a sum of convolutions and batch normalisations is: kernels round one centre, in float64."""
+    pairs: list[tuple[Any, Any]] = []
+    for number, part in enumerate(layer.parts):
+        pair = (part.conv, part.bn) if isinstance(part, ConvNorm) else (part, None)
+        conv, norm = (None, part) if isinstance(part, _BatchNorm) else pair
+        norm = None if isinstance(norm, nn.Identity) else norm
+        for one in (part, conv, norm):
+            if one is not None and not is_plain(one):
+                raise ValueError(
+                    f"{where}.parts.{number}: hooks, a forward of its own or a parametrisation; remove it."
+                )
+        if norm is not None:
+            check_norm(norm, f"{where}.parts.{number}")
+        pairs.append((conv, norm))
+    convs = [conv for conv, _ in pairs if conv is not None]
+    like = convs[0] if convs else None
+    alone = len(convs) < len(pairs)  # a batch normalisation is a convolution of 1x1 and stride 1
+    if like is None or any(geometry(conv) != geometry(like) or not centred(conv) for conv in convs):
+        raise ValueError(
+            f"{where}: convolutions of other strides, groups or paddings than each other; not one of them."
+        )
+    if alone and (like.stride != (1, 1) or like.in_channels != like.out_channels):
+        raise ValueError(f"{where}: its batch normalisation keeps the shape that its convolutions change.")
+    size = height, width = tuple(max(conv.kernel_size[axis] for conv in convs) for axis in (0, 1))
+    one = nn.Conv2d(
+        like.in_channels, like.out_channels, size, like.stride, (height // 2, width // 2), groups=like.groups,
+        device="meta", dtype=like.weight.dtype,
+    )  # fmt: skip
+    if like.weight.is_meta:
+        return one
+    weight = torch.zeros(one.weight.shape, dtype=torch.float64, device=like.weight.device)
+    bias = weight.new_zeros(like.out_channels)
+    for conv, norm in pairs:
+        scale, shift = (torch.ones_like(bias), torch.zeros_like(bias)) if norm is None else affine(norm)
+        if conv is None:
+            channel = torch.arange(like.out_channels, device=bias.device)
+            weight[channel, channel % weight.shape[1], height // 2, width // 2] += scale
+        else:
+            h, w = conv.kernel_size
+            top, left = (height - h) // 2, (width - w) // 2
+            weight[:, :, top : top + h, left : left + w] += scale.reshape(-1, 1, 1, 1) * conv.weight.double()
+            shift = shift if conv.bias is None else shift + conv.bias.double() * scale
+        bias += shift
+    wanted = like.weight.requires_grad
+    one.weight, one.bias = (nn.Parameter(tensor.to(like.weight.dtype), wanted) for tensor in (weight, bias))
+    return one.eval()
+
+
+def geometry(conv: nn.Conv2d) -> tuple:
+    return conv.stride, conv.groups, conv.in_channels, conv.out_channels
+
+
+def centred(conv: nn.Conv2d) -> bool:
+    """Does it keep height and width, but for its stride, with zeros around?"""
+    same = tuple(size // 2 for size in conv.kernel_size) == conv.padding and all(size % 2 for size in conv.kernel_size)
+    return same and conv.dilation == (1, 1) and conv.padding_mode == "zeros"

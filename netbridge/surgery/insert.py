@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from netbridge.model.network import Network
-from netbridge.step_sizes.gated import Gated, channels_of
+from netbridge.model.network import Configured
+from netbridge.step_sizes.gated import channels_of, gate
 from netbridge.surgery.absorb import absorb
 from netbridge.tracing.batches import run, sample_of
 from netbridge.tracing.foreign import named_blocks, watched
@@ -61,8 +61,8 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
     [('0', '0.norm', 4), ('1', '1.norm', 4)]
     """
     net = unwrapped(net)
-    if isinstance(net, Network):
-        raise TypeError("`net` is a network of netbridge, whose blocks have step sizes: use nb.swap.")
+    if isinstance(net, Configured):
+        raise TypeError("`net` is a network of netbridge, which has step sizes: use nb.swap.")
     if not (isinstance(at, str) and at in ("branches", "norms")):
         try:
             return [described(name, "", net) for name in named_blocks(net, at)]
@@ -123,15 +123,9 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
     net = unwrapped(net)
     chosen = choose(places(net, images, at, call), on, type(net).__name__)
     new = copy.deepcopy(net)
+    like = next((tensor for tensor in new.parameters() if tensor.is_floating_point()), None)
     for place in chosen:
-        layer = new.get_submodule(place.layer)
-        gated = Gated(layer, controller, place.channels)
-        like = next((t for t in (*layer.parameters(), *new.parameters()) if t.is_floating_point()), None)
-        if like is not None:
-            gated.to(like.device).controller.to(like.dtype)
-            gated.shared.to(like.dtype)
-        gated.train(layer.training)
-        layer.train(layer.training)
+        gated = gate(new.get_submodule(place.layer), controller, place.channels, like)
         if not place.layer:
             return gated
         parent, _, leaf = place.layer.rpartition(".")

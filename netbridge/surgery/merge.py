@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from netbridge.model.network import Network
+from netbridge.model.plain import Plain
 from netbridge.step_sizes import spec
 from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.gated import Gated
@@ -44,6 +45,8 @@ def merge(net: nn.Module, keep_live: bool = False) -> nn.Module:
             merger.network(new)
         else:
             new = merger.gated(new)
+            if isinstance(new, Plain):
+                new.note()
     if not merger.merged:
         log.warning(
             "merge: nothing to merge in this %s; it has no constant step size but 1 (nb.asr, nb.Gated, nb.insert).",
@@ -108,7 +111,7 @@ class Merger:
         self.take_up(module.layer, h, where)
         if live is None:
             return module.layer
-        module.controller = live
+        module.controller, module.spec = live, spec.spec_of(module.spec.options["beside"])
         return module
 
     def take_up(self, layer, h, name) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from netbridge.model.plain import Plain
 from netbridge.tracing import foreign
 from netbridge.tracing.batches import Feeder, Tuned, batches_of, check_dimensions, length, run, sample_of
 from netbridge.tracing.foreign import first_tensor
@@ -175,6 +176,8 @@ def tracer_of(net: nn.Module, call, batch, kinds, blocks):
     if own is not None:
         prefix, network = own
         return SolverTracer(net, call, network, prefix)
+    if blocks is None and isinstance(net, Plain) and net.no_step:
+        raise ValueError(f"`net` has no residual step, so stiffness index and TNS are not defined: {net.no_step}.")
     try:
         return foreign.tracer_of(net, call, sample_of(batch), kinds, blocks)
     except (RuntimeError, ValueError, TypeError, IndexError):

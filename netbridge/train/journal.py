@@ -15,7 +15,7 @@ from torch import nn
 
 from netbridge import checkpoint
 from netbridge.files import replacing, sweep
-from netbridge.model.network import Network
+from netbridge.model.network import Configured
 from netbridge.train.recipes import RECIPES, Recipe
 
 RECIPE_DEFAULTS = json.loads(json.dumps(Recipe("", 1).as_json()))
@@ -137,7 +137,7 @@ class Journal:
 
 def architecture(net: nn.Module) -> dict:
     """What tells networks apart: the configuration of one of ours; of another's its class, layers and shapes."""
-    if isinstance(net, Network):
+    if isinstance(net, Configured):
         return json.loads(json.dumps(net.config))
     shapes = repr([(name, tuple(x.shape)) for name, x in net.state_dict().items()])
     layers = re.sub(r" at 0x[0-9a-f]+", "", repr(net))
@@ -149,14 +149,14 @@ def architecture(net: nn.Module) -> dict:
 
 def described(net: nn.Module) -> dict:
     """Controller, depth (layers with weights) and width (channels of the first stage), as a header names them."""
-    if not isinstance(net, Network):
+    if not isinstance(net, Configured):
         return {"network": type(net).__name__}
     config = net.config
     named = {one if isinstance(one, str) else json.dumps(one, sort_keys=True) for one in config["controllers"]}
     chosen = sorted(named - {"constant"}) or ["constant"]
-    layers = 3 if config["bottleneck"] else 2
-    depth = layers * sum(config["blocks"]) + 2
-    return {"controller": " and ".join(chosen), "depth": depth, "width": config["widths"][0]}
+    depth = config.get("depth") or (3 if config["bottleneck"] else 2) * sum(config["blocks"]) + 2
+    found = {"controller": " and ".join(chosen), "depth": depth, "width": config["widths"][0]}
+    return found | ({"network": config["family"]} if "depth" in config else {})
 
 
 def run_of(path: Path, header: dict) -> dict:
