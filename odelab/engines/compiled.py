@@ -82,7 +82,7 @@ class CompiledEngine:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NumbaWarning)  # a slow product of matrices is no fault of the run
-                status, state, _, rejected, evaluations = self.compiled(
+                status, state, _, rejected, evaluations = self.run(
                     counts, *rows.arrays(), self.params, state, t1, attempts
                 )
         except NumbaError as reason:
@@ -100,6 +100,17 @@ class CompiledEngine:
         rows.steps = int(counts[0])
         rows.array[rows.steps, TIME] = state.t
         return KernelChunk(status, state, rows, first, rows.steps, rejected, evaluations, word)
+
+    def run(self, *arguments):
+        """Call the kernel; machine code that was damaged on disk is compiled anew."""
+        from odelab.engines.numba import cache
+
+        try:
+            return self.compiled(*arguments)
+        except Exception:
+            if self.compiled.signatures or not cache.forget(self.compiled):  # it was running, and nothing was loaded
+                raise
+        return self.compiled(*arguments)
 
     def refusal(self, reason) -> str:
         """Which function numba cannot compile, and why."""

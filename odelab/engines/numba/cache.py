@@ -1,13 +1,15 @@
 """Kernels on disk: a folder per kernel with its text, and numba's machine code beside it.
 
 A folder's name covers everything the machine code depends on, so nothing in it is ever out of date. Machine code is
-executed: it is loaded only from folders that belong to this user and that nobody else can write to. Nothing here can
-make a run fail: where a folder cannot be written, read or trusted, the kernel is compiled in memory.
+executed: it is loaded only from folders that belong to this user, that nobody else can write to, and that nobody else
+can put another folder in the place of. Nothing here can make a run fail: where a folder cannot be written, read or
+trusted, the kernel is compiled in memory.
 """
 
 import contextlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import types
@@ -43,7 +45,7 @@ def load(text: str, name: str, given: dict[str, Callable] | None = None) -> dict
     from numba.core.errors import NumbaError, NumbaWarning
 
     given = given or {}
-    place = folder() / "kernels" / name
+    place = (folder() / "kernels").resolve() / name  # a link is followed once, before anything is looked at
     with warnings.catch_warnings():
         # A large captured array is used where it is, not copied, and its address cannot be kept on disk.
         warnings.filterwarnings("ignore", "Cannot cache compiled function", NumbaWarning)
@@ -88,6 +90,15 @@ def from_disk(place: Path, text: str, name: str, given: dict[str, Callable]) -> 
     return vars(module)
 
 
+def forget(function) -> bool:
+    """Remove the machine code that a function of a kernel was to be loaded from; was there any?"""
+    kept = Path(function.py_func.__globals__.get("__file__", "")).parent / "__pycache__"
+    found = kept.parent.parent.name == "kernels" and kept.is_dir()
+    if found:
+        shutil.rmtree(kept, ignore_errors=True)
+    return found
+
+
 def make_folder(place: Path):
     """The folder of one kernel; a new one is for its owner alone."""
     if not place.is_dir():
@@ -98,15 +109,42 @@ def make_folder(place: Path):
 
 
 def is_private(place: Path) -> bool:
-    """Can nobody but this user write to a kernel's folder? If somebody can, one warning says so."""
+    """Can nobody but this user decide what lies in a kernel's folder? If somebody can, one warning says so."""
     if os.name != "posix":
         return True
-    for path in (place.parent.parent, place.parent, place, *place.rglob("*")):
-        status = path.stat()
-        if status.st_uid != os.getuid() or status.st_mode & 0o022:
-            warn_once(path, "belongs to another user" if status.st_uid != os.getuid() else "can be written by others")
+    for path in (*place.parents[:1:-1], place.parent.parent, place.parent, place, *place.rglob("*")):
+        reason = why_unsafe(path, above=path in place.parents[2:])
+        if reason:
+            warn_once(path, reason)
             return False
     return True
+
+
+def why_unsafe(path: Path, above: bool) -> str:
+    """Who else may change a file or folder, in words; "" for nobody.
+
+    above    it leads to the folder of kernels: the administrator may own it, and where everybody may write, as in /tmp,
+             nobody can move what is another's
+    """
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        return "is a symbolic link"
+    if status.st_uid != os.getuid() and not (above and status.st_uid == 0):
+        return "belongs to another user"
+    others = status.st_mode & (stat.S_IWOTH if above and own_group(status.st_gid) else stat.S_IWGRP | stat.S_IWOTH)
+    return "can be written by others" if others and not (above and status.st_mode & stat.S_ISVTX) else ""
+
+
+def own_group(group: int) -> bool:
+    """Is this the group that many systems give to every user, with the user as its only member?"""
+    import grp
+    import pwd
+
+    try:
+        user, known = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(group)
+    except KeyError:
+        return False
+    return known.gr_name == user and set(known.gr_mem) <= {user}
 
 
 warned: set[Path] = set()

@@ -132,6 +132,52 @@ def test_nothing_is_loaded_that_belongs_to_another_user(here, monkeypatch):
     assert (advance(3.0), found) == (7.0, False)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="the rights of files")
+@pytest.mark.parametrize("file", ["nbc", "__pycache__"])
+def test_nothing_is_loaded_through_a_link(here, tmp_path, file):
+    text = SMALL.format(shift=1.0)
+    loaded(text)
+    path = next(here.rglob(f"*{file}"))
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.warns(RuntimeWarning, match="is a symbolic link"):
+        assert loaded(text)[1] is False
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the rights of files")
+def test_a_folder_that_another_could_exchange_is_not_loaded_from(tmp_path, monkeypatch):
+    """Its own rights are good, and it could be moved away at any moment for one whose rights were never looked at."""
+    monkeypatch.setattr(cache, "warned", set())
+    monkeypatch.setenv("ODELAB_CACHE", str(tmp_path / "everybody" / "cache"))
+    text = SMALL.format(shift=1.0)
+    loaded(text)
+    (tmp_path / "everybody").chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="everybody can be written by others"):
+        assert loaded(text)[1] is False
+    (tmp_path / "everybody").chmod(0o1777)  # as /tmp: others cannot move what is not theirs
+    assert loaded(text)[1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the rights of files")
+def test_a_link_to_the_cache_is_followed_once(tmp_path, monkeypatch):
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.setenv("ODELAB_CACHE", str(tmp_path / "link"))
+    text, private = SMALL.format(shift=1.0), cache.is_private
+    loaded(text)
+    assert loaded(text)[1]
+
+    def exchanged(place):
+        found = private(place)
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to(tmp_path)
+        return found
+
+    monkeypatch.setattr(cache, "is_private", exchanged)
+    assert loaded(text)[1]  # what was looked at is what is loaded
+    assert not (tmp_path / "kernels").exists()
+
+
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [

@@ -114,6 +114,28 @@ def test_a_damaged_file_is_compiled_anew(compiled, tmp_path):
     assert len(kernels(tmp_path)) == 1
 
 
+ARRAYS = """
+import json, sys
+import numpy as np
+import odelab as ol
+names = {"np": np, "__name__": sys.argv[1] if len(sys.argv) > 1 else "a_module_of_nobodys"}
+exec("def rhs(t, u, params):\\n    x = u[0]\\n    return np.array([-x])", names)
+run = ol.solve(ol.Problem(names["rhs"], [1.0], (0.0, 1.0)), ol.EULER, ol.fixed(0.5), engine="compiled")
+print(json.dumps([run.end_u[0], run.engine]))
+"""
+
+
+@pytest.mark.slow
+def test_machine_code_needs_no_module_and_is_compiled_anew_where_it_is_damaged(tmp_path):
+    """Loading it imported the module that the function named, which may be gone, or another one of that name."""
+    for damaged in (False, False, True):
+        for place in machine_code(tmp_path) if damaged else ():
+            place.write_bytes(place.read_bytes()[:1000])
+        before = files(tmp_path)
+        assert answer(start(tmp_path, ARRAYS)) == [0.25, "compiled"]
+        assert not before or damaged == (files(tmp_path) != before)
+
+
 def test_a_folder_that_cannot_be_written_still_answers(tmp_path):
     (tmp_path / "file").write_text("in the way")
     assert end_state(tmp_path, cache=tmp_path / "file" / "below") == pytest.approx(DECAYED, **RIGHT)
