@@ -68,7 +68,7 @@ class CompiledEngine:
 
     def advance(self, state: State, attempts: int):
         """Go on from `state`, for at most as many attempts as there is room for."""
-        from numba.core.errors import NumbaError, NumbaWarning
+        from numba.core.errors import NumbaWarning
 
         from odelab.engines.numba.kernel_engine import KernelChunk
         from odelab.engines.numba.rows import TIME
@@ -85,8 +85,6 @@ class CompiledEngine:
                 status, state, _, rejected, evaluations = self.run(
                     counts, *rows.arrays(), self.params, state, t1, attempts
                 )
-        except NumbaError as reason:
-            raise NotCompilable(self.refusal(reason)) from reason
         except (KeyboardInterrupt, SystemError, RightHandSideError) as stop:
             if isinstance(stop, SystemError) and not interrupted(stop):
                 raise
@@ -107,10 +105,12 @@ class CompiledEngine:
 
         try:
             return self.compiled(*arguments)
-        except Exception:
-            if self.compiled.signatures or not cache.forget(self.compiled):  # it was running, and nothing was loaded
+        except Exception as reason:
+            if self.compiled.signatures:  # it was running
                 raise
-        return self.compiled(*arguments)
+            if not cache.forget(self.compiled):
+                raise NotCompilable(self.refusal(reason)) from reason
+        return self.run(*arguments)
 
     def refusal(self, reason) -> str:
         """Which function numba cannot compile, and why."""

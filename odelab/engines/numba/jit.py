@@ -51,8 +51,8 @@ def twin(function, make: Callable, made: dict, returns_tuple: bool = False, reco
     names: dict[str, Any] = {}
     other = types.FunctionType(code, names, plain.__name__, plain.__defaults__, cells)
     other.__kwdefaults__ = plain.__kwdefaults__
-    # numba imports the module that a function names when it loads its machine code, perhaps in a program that has none of
-    # that name, or another one.
+    # numba imports the module that a function names when it loads its machine code, perhaps in a program that has none
+    # of that name, or another one.
     other.__module__ = __name__
     made[function] = make(other)
     for (name, *attributes), value in outside.items():

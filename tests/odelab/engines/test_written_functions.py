@@ -19,8 +19,7 @@ def outcome(run, problem, **options):
         warnings.simplefilter("ignore")
         try:
             return run(problem, ol.EULER, STEPS, throw=False, **options)
-        except ol.NotCompilable as refusal:
-            assert "def" in str(refusal) or "compile" in str(refusal)
+        except ol.NotCompilable:
             return None
         except Exception as error:
             return type(error)
@@ -30,7 +29,7 @@ def assert_same(found, wanted):
     if found is None:
         return
     if isinstance(wanted, type) or isinstance(found, type):
-        assert found is wanted
+        assert found is wanted, (found, wanted)
         return
     assert found.status == wanted.status
     np.testing.assert_allclose(found.step_u, wanted.step_u, rtol=1e-9, atol=1e-12)
@@ -54,6 +53,20 @@ def assert_engines_agree(case):
             np.testing.assert_allclose(lanes.u, [wanted.end_u] * 3, rtol=1e-9, atol=1e-12)
         else:
             assert set(lanes.status) == {wanted.status}
+
+
+def importing(t, u, params):
+    import math as m
+
+    return np.array([-m.cos(u[0])])
+
+
+def test_an_import_within_a_right_hand_side_of_array_form_is_refused_in_words():
+    problem = ol.Problem(importing, [1.0], (0.0, 1.0))
+    with pytest.raises(ol.NotCompilable, match=r"cannot compile importing.*IMPORT_NAME"):
+        ol.solve(problem, ol.EULER, ol.fixed(0.5), engine="compiled")
+    with pytest.warns(RuntimeWarning, match="importing"):
+        assert ol.solve(problem, ol.EULER, ol.fixed(1e-4)).engine == "python"
 
 
 @pytest.mark.slow

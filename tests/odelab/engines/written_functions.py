@@ -1,4 +1,4 @@
-"""A grammar of right-hand sides as people type them: expressions, branches, loops, arrays, early returns, odd arithmetic.
+"""A grammar of right-hand sides as people type them: expressions, branches, loops, arrays, early returns.
 
 `functions()` is a Hypothesis strategy that draws the text of a whole function; `right_hand_sides` beside it is about
 what a function reaches and how that changes. Nothing here promises to compile: a right-hand side may be refused in
@@ -38,7 +38,16 @@ def quick(x):
 """.strip()
 ATOMS = (
     *("x", "y", "t", "RATE", "COUNT", "params[0]", "u[0]", "u[-1]", "0.5", "2", "-3", "1e-3", "math.pi"),
-    *("WEIGHTS[1]", "WEIGHTS[-1]", "ORDERS[0]", "MATRIX[1, 0]", "MATRIX[0][1]", "SINGLE[1]", "PAIR[1][0][1]", "PAIR[0]"),
+    *(
+        "WEIGHTS[1]",
+        "WEIGHTS[-1]",
+        "ORDERS[0]",
+        "MATRIX[1, 0]",
+        "MATRIX[0][1]",
+        "SINGLE[1]",
+        "PAIR[1][0][1]",
+        "PAIR[0]",
+    ),
     *("TABLE[int(abs(t) * 9.0)]", "TABLE[int(t * 30) % 40]", "len(u)", "u.size", "WEIGHTS.sum()", "u.max()", "True"),
 )
 # {0}, {1} are expressions, {c} is a condition
@@ -48,17 +57,55 @@ FORMS = (
     *("int({0})", "int({0} * 7) % 3", "int({0} * 5) // 2", "round({0})", "round({0}, 1)", "float({0})", "bool({0})"),
     *("min({0}, {1})", "max({0}, {1}, 0.0)", "abs({0})", "divmod({0}, 0.7)[1]", "pow({0}, 2)", "sum(({0}, {1}))"),
     *("math.sin({0})", "math.exp(-abs({0}))", "math.log(1.0 + abs({0}))", "math.sqrt(abs({0}))", "math.floor({0})"),
-    *("math.atan2({0}, {1})", "math.copysign({0}, {1})", "math.hypot({0}, {1})", "math.fmod({0}, 0.6)", "math.erf({0})"),
+    *(
+        "math.atan2({0}, {1})",
+        "math.copysign({0}, {1})",
+        "math.hypot({0}, {1})",
+        "math.fmod({0}, 0.6)",
+        "math.erf({0})",
+    ),
     *("maths.cos({0})", "maths.tanh({0})", "maths.where({c}, {0}, {1})", "maths.maximum({0}, {1})", "maths.sign({0})"),
     *("np.sin({0})", "np.clip({0}, -0.5, 0.5)", "np.where({c}, {0}, {1})", "np.sign({0})", "np.maximum({0}, {1})"),
-    *("np.interp({0}, GRID, TABLE)", "np.heaviside({0}, 0.5)", "np.mod({0}, 0.9)", "np.floor({0})", "np.dot(MATRIX[0], u[:2])"),
+    *(
+        "np.interp({0}, GRID, TABLE)",
+        "np.heaviside({0}, 0.5)",
+        "np.mod({0}, 0.9)",
+        "np.floor({0})",
+        "np.dot(MATRIX[0], u[:2])",
+    ),
     *("({0} if {c} else {1})", "({c}) * {0}", "({c} and {0} or {1})", "saturated({0})", "saturated({0}, level={1})"),
-    *("slowed({0}, by=3)", "both({0}, {1})[0]", "scaled({0})", "squared({0})", "quick({0})", "float(np.array([{0}, {1}])[1])"),
-    *("sum([w * {0} for w in WEIGHTS])", "sum(w * {0} for w in WEIGHTS[1:3])", "np.sum(WEIGHTS * {0})", "(MATRIX @ u[:2])[0]"),
-    *("(lambda z: z + {0})({1})", "[{0}, {1}][int(t * 4) % 2]", "({0}, {1})[-1]", "1.0 * ({0} == {1})", "{0} * 10**3 / 10**3"),
+    *(
+        "slowed({0}, by=3)",
+        "both({0}, {1})[0]",
+        "scaled({0})",
+        "squared({0})",
+        "quick({0})",
+        "float(np.array([{0}, {1}])[1])",
+    ),
+    *(
+        "sum([w * {0} for w in WEIGHTS])",
+        "sum(w * {0} for w in WEIGHTS[1:3])",
+        "np.sum(WEIGHTS * {0})",
+        "(MATRIX @ u[:2])[0]",
+    ),
+    *(
+        "(lambda z: z + {0})({1})",
+        "[{0}, {1}][int(t * 4) % 2]",
+        "({0}, {1})[-1]",
+        "1.0 * ({0} == {1})",
+        "{0} * 10**3 / 10**3",
+    ),
 )
 CONDITIONS = (
-    *("{0} < {1}", "{0} >= {1}", "-1 < {0} < {1}", "not {0} > 0.1", "t > 0.3", "{0} > 0 and {1} > 0", "{0} > 0 or t < 0.2"),
+    *(
+        "{0} < {1}",
+        "{0} >= {1}",
+        "-1 < {0} < {1}",
+        "not {0} > 0.1",
+        "t > 0.3",
+        "{0} > 0 and {1} > 0",
+        "{0} > 0 or t < 0.2",
+    ),
     *("int(t * 7) % 2 == 0", "{0} != 0", "math.isfinite({0})", "(u > 0).all()", "len(u) == 2", "bool({0})"),
 )
 STATEMENTS = (
