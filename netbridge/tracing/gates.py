@@ -9,6 +9,8 @@ from torch import nn
 
 from netbridge.model.network import Network
 from netbridge.step_sizes.base import Shared
+from netbridge.step_sizes.spec import asr
+from netbridge.surgery.swap import swap
 from netbridge.tracing.batches import placed
 from netbridge.tracing.untouched import untouched
 
@@ -36,21 +38,21 @@ class Gates:
 
     @property
     def share(self) -> float:
-        """`channel_share` of h."""
-        return channel_share(self.h)
+        """`constant_share` of h."""
+        return constant_share(self.h)
 
 
-def channel_share(values: torch.Tensor) -> float:
+def constant_share(values: torch.Tensor) -> float:
     """The share of the variance of gates that belongs to the channel alone: 1 means that every gate is a constant.
 
-    values  (images, channels); one row counts as constant over the images
+    values  (images, channels), or (images, positions) for spatial gates; one row counts as constant over the images
 
     Returns var_c(mean) / (var_c(mean) + mean_c(var_i)) with the mean and the variance over the images i, both variances
     divided by the number of values; nan where nothing varies at all.
 
     >>> import torch
-    >>> from netbridge.tracing.gates import channel_share
-    >>> channel_share(torch.tensor([[0.0, 1.0], [0.0, 1.0]])), channel_share(torch.tensor([[0.0, 0.0], [1.0, 1.0]]))
+    >>> from netbridge.tracing.gates import constant_share
+    >>> constant_share(torch.tensor([[0.0, 1.0], [0.0, 1.0]])), constant_share(torch.tensor([[0.0, 0.0], [1.0, 1.0]]))
     (1.0, 0.0)
     """
     values = values.double()
@@ -133,6 +135,30 @@ def watch(units: list[torch.Tensor]):
             units[place] = units[place] | alive
 
     return hook
+
+
+def with_constant_gates(net: Network, values: list[torch.Tensor]) -> Network:
+    """A copy of a network whose step sizes are these constants, one vector (C,) per block; its branches stay.
+
+    With the means over images in them, the difference to `net` is what the images' own step sizes are worth.
+
+    net     a network of ours
+    values  one vector per block
+
+    Returns the copy, in the mode of `net`.
+
+    >>> import torch, netbridge as nb
+    >>> from netbridge.tracing.gates import with_constant_gates
+    >>> net, images = nb.resnet(8, controller="se").eval(), torch.rand(4, 3, 32, 32)
+    >>> constant = with_constant_gates(net, [one.h.mean(0) for one in nb.gates(net, images)])
+    >>> constant.blocks[0].controller.settle(None)[0].shape
+    torch.Size([16])
+    """
+    new = swap(net, asr(None))
+    for block, value in zip(new.blocks, values, strict=True):
+        with torch.no_grad():
+            block.controller.psi.copy_(value.unsqueeze(0))
+    return new
 
 
 def with_fresh_statistics(net: nn.Module, images: torch.Tensor, batch: int = 128) -> nn.Module:

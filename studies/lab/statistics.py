@@ -182,6 +182,41 @@ def against(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]
     }
 
 
+def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+    """How far the mean of every other group is above that of `control`, all intervals holding together.
+
+    Dunnett (1955): many arms against one, which is narrower than all pairs. Seeds count as independent. A group of one
+    seed has a difference and no interval, and so have all where the control has one or nothing varies.
+    """
+    groups = {name: [float(x) for x in values] for name, values in groups.items() if len(values)}
+    if control not in groups:
+        return {}
+    reference = groups.pop(control)
+    several = [name for name, values in groups.items() if len(values) > 1]
+    intervals = {}
+    if len(reference) > 1 and several and any(np.ptp(x) > 0 for x in (reference, *(groups[n] for n in several))):
+        samples = (np.asarray(groups[name]) for name in several)
+        found = stats.dunnett(*samples, control=np.asarray(reference), rng=np.random.default_rng(0))
+        bounds = found.confidence_interval(LEVEL)
+        intervals = dict(zip(several, zip(bounds.low, bounds.high, strict=True), strict=True))
+    return {
+        name: Estimate(float(np.mean(values) - np.mean(reference)), *map(float, intervals.get(name, (np.nan, np.nan))))
+        for name, values in groups.items()
+    }
+
+
+def decided(beyond: dict[str, Estimate], sign: int = 1) -> str:
+    """The claim holds for a case whose whole interval lies on the side of `sign`, fails where it lies on the other."""
+    right = sum(min(sign * e.low, sign * e.high) > 0 for e in beyond.values())
+    wrong = sum(max(sign * e.low, sign * e.high) < 0 for e in beyond.values())
+    return counted(right, wrong, len(beyond)) if right or wrong else UNDECIDED
+
+
+def told(beyond: dict[str, Estimate], form: str = "+.2f") -> str:
+    """Names with their estimates, in one line."""
+    return "; ".join(f"{name} {shown_interval(e, form)}" for name, e in beyond.items())
+
+
 def spread(values) -> float:
     """The standard deviation over seeds; NaN of a single one."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, Finding, counted, differ, shown_chance, shown_interval
+from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, Finding, decided, differ, shown_chance, told
 from studies.step_control import design
 from studies.step_control.design import Row
 from studies.step_control.tables import gains
@@ -118,17 +118,6 @@ def there(rows, *names) -> bool:
 
 def chosen(estimates: dict[str, Estimate], names) -> dict[str, Estimate]:
     return {name: estimates[name] for name in names if name in estimates}
-
-
-def decided(beyond: dict[str, Estimate], sign: int) -> str:
-    """The claim holds for a row whose whole interval lies on the side of `sign`, fails where it lies on the other."""
-    right = sum(min(sign * e.low, sign * e.high) > 0 for e in beyond.values())
-    wrong = sum(max(sign * e.low, sign * e.high) < 0 for e in beyond.values())
-    return counted(right, wrong, len(beyond)) if right or wrong else UNDECIDED
-
-
-def told(beyond: dict[str, Estimate]) -> str:
-    return "; ".join(f"{name} {shown_interval(e, '+.2f')}" for name, e in beyond.items())
 
 
 def noise(beyond: dict[str, Estimate]) -> str:

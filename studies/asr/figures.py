@@ -1,0 +1,224 @@
+"""The figures of the study."""
+
+import numpy as np
+
+from odelab.plot import style
+from studies.asr import design
+from studies.asr.design import PLAIN
+from studies.asr.findings import FEWEST_SEEDS, Evidence, by_name, over_seeds
+from studies.lab.figures import MARKS, filled, panels
+
+WHAT = ("input, trained", "gate, trained", "gate, untrained")
+
+
+def stripes_figure(shares):
+    """20 images by 60 channels: what a module sees, its gates, and its gates before training."""
+    first = [networks[0] for networks in by_name(shares).values()]
+    with style.figure(len(first), 3, height=1.15 * len(first) + 0.5) as (drawing, axes):
+        for one, row in zip(first, axes, strict=True):
+            for what, axis in zip(WHAT, row, strict=True):
+                values = one.values[what]
+                values = np.broadcast_to(values, (20, values.shape[1])) if len(values) == 1 else values
+                image = axis.imshow(values, aspect="auto", cmap="viridis", interpolation="nearest")
+                axis.grid(False)
+                axis.set_xticks([])
+                axis.set_yticks([])
+                drawing.colorbar(image, ax=axis, shrink=0.9)
+                if row is axes[0]:
+                    axis.set_title(what)
+                if row is axes[-1]:
+                    axis.set_xlabel("channel")
+            row[0].set_ylabel(f"{one.name}\nimage")
+    return drawing
+
+
+def shares_figure(shares):
+    """Per module the share that is channel, block by block; dotted before training."""
+    grouped = by_name(shares)
+    with panels(len(grouped), sharex=True, sharey=True) as (drawing, axes):
+        used = filled(axes, len(grouped))
+        for axis, (name, networks) in zip(used, grouped.items(), strict=True):
+            for colour, mark, one in zip(style.COLOURS, MARKS, networks, strict=False):
+                blocks = np.arange(len(one.share))
+                value = np.array([part.value for part in one.share])
+                low = np.array([part.low for part in one.share])
+                high = np.array([part.high for part in one.share])
+                label = f"seed {one.seed}"
+                axis.errorbar(
+                    blocks,
+                    value,
+                    [(value - low).clip(0), (high - value).clip(0)],
+                    color=colour,
+                    marker=mark,
+                    markersize=3,
+                    label=label,
+                )
+                axis.plot(blocks, one.untrained, ":", color=colour, label=f"{label}, untrained")
+            axis.set(title=name, ylim=(-0.03, 1.05))
+        for axis in used:
+            axis.set_xlabel("block")
+        used[0].set_ylabel("share that is the channel's")
+        used[0].legend(fontsize=6)
+    return drawing
+
+
+def origin_figure(shares):
+    """The mean gate of every channel before training and after it."""
+    chosen = [one for one in shares if np.isfinite(one.origin).any()]
+    grouped = by_name(chosen)
+    with panels(len(grouped), height=2.0) as (drawing, axes):
+        used = filled(axes, len(grouped))
+        for axis, (name, networks) in zip(used, grouped.items(), strict=True):
+            for colour, one in zip(style.COLOURS, networks, strict=False):
+                start, end = np.concatenate(one.start), np.concatenate(one.end)
+                axis.plot(start, end, ".", color=colour, markersize=2.5, label=f"seed {one.seed}")
+            ends = [*axis.get_xlim(), *axis.get_ylim()]
+            axis.plot([min(ends), max(ends)], [min(ends), max(ends)], color=style.GREY, linewidth=0.8)
+            axis.set(title=name, xlabel="mean gate, untrained")
+        used[0].set_ylabel("mean gate, trained")
+        used[0].legend()
+    return drawing
+
+
+def replacement_figure(replaced):
+    """What constants cost, by how constant the gates are."""
+    with style.figure(height=2.8) as (drawing, axes):
+        axis = axes[0, 0]
+        grouped = by_name(replaced)
+        for colour, mark, (name, networks) in zip(style.COLOURS, MARKS, grouped.items(), strict=False):
+            share = [one.share for one in networks]
+            for what, filling, label in (("change", "full", name), ("anew", "none", None)):
+                found = [getattr(one, what) for one in networks]
+                value = np.array([part.value for part in found])
+                error = np.array([(part.value - part.low, part.high - part.value) for part in found]).T
+                axis.errorbar(share, value, error, fmt=mark, color=colour, fillstyle=filling, markersize=5, label=label)
+        axis.axhline(-28, color=style.GREY, linestyle="--", linewidth=1)
+        axis.annotate("paper: 28 %", (0.99, -27.5), xycoords=("axes fraction", "data"), ha="right", fontsize=7)
+        axis.set(xlabel="mean share of the gates' variance that is the channel's", ylabel="points gained")
+        axis.legend(ncols=3)
+    return drawing
+
+
+def bounds_figure(bounds):
+    """The bound and what was measured, from block to block."""
+    with style.figure(1, 2, height=2.6) as (drawing, axes):
+        bound, growth = axes[0]
+        colours = {name: style.COLOURS[number] for number, name in enumerate(dict.fromkeys(b["name"] for b in bounds))}
+        for one in bounds:
+            look = {"color": colours[one["name"]], "linestyle": "-" if one["seed"] % 2 == 0 else "--"}
+            label = f"{one['name']}, seed {one['seed']}"
+            bound.plot(one["bound"], **look, label=label)
+            growth.plot(one["growth"], **look, label=label)
+        bound.set(xlabel="block", title="log10 of the bound")
+        growth.set(xlabel="block", title="growth measured")
+        bound.legend()
+    return drawing
+
+
+def maps_figure(maps):
+    """Mean class maps, the pictures straight and rolled."""
+    first = list({one["name"]: one for one in reversed(maps)}.values())[::-1]
+    with style.figure(2, len(first), height=3.4) as (drawing, axes):
+        for column, one in enumerate(first):
+            top = max(one["straight"].max(), one["rolled"].max())
+            for row, what in enumerate(("straight", "rolled")):
+                axis = axes[row, column]
+                axis.imshow(one[what], cmap="magma", vmin=0, vmax=top)
+                axis.set_xticks([])
+                axis.set_yticks([])
+                axis.grid(False)
+                if column == 0:
+                    axis.set_ylabel(what)
+            axes[0, column].set_title(one["name"])
+    return drawing
+
+
+def spatial_figure(spatial):
+    """The mean spatial gate of every block, and how much of it is the position's."""
+    one = spatial[0]
+    with style.figure(1, len(one["maps"]), height=1.4) as (drawing, axes):
+        for number, (axis, picture, share) in enumerate(zip(axes[0], one["maps"], one["share"], strict=True)):
+            axis.imshow(picture, cmap="viridis")
+            axis.set_title(f"{number}: {share:.2f}", fontsize=7)
+            axis.set_xticks([])
+            axis.set_yticks([])
+            axis.grid(False)
+    return drawing
+
+
+def speed_figure(speeds):
+    with style.figure(height=0.24 * len(speeds) + 0.8) as (drawing, axes):
+        axis = axes[0, 0]
+        names = list(speeds)[::-1]
+        values = np.array([speeds[name][0] for name in names])
+        quarters = [speeds[name][1] or (speeds[name][0],) * 2 for name in names]
+        error = np.array([(v - q[0], q[1] - v) for v, q in zip(values, quarters, strict=True)]).T.clip(0)
+        axis.barh(names, values, xerr=error, color=style.COLOURS[0], height=0.6)
+        axis.axvline(1 - 0.36, color=style.GREY, linestyle="--", linewidth=1)
+        axis.axvline(1, color="black", linewidth=0.8)
+        axis.set_xlabel("speed over the plain network's; dashed: 36 % slower")
+    return drawing
+
+
+def controls_figure(e: Evidence):
+    """Every arm of tier 1 above the plain network: single seeds, means and intervals."""
+    groups = e.accuracies("controls")
+    plain = float(np.mean(groups[PLAIN]))
+    beyond = over_seeds(PLAIN, groups, [name for name in groups if name != PLAIN])
+    names = [name for name in groups if groups[name]][::-1]
+    with style.figure(height=0.36 * len(names) + 0.9) as (drawing, axes):
+        axis = axes[0, 0]
+        for place, name in enumerate(names):
+            colour = "#000000" if name == PLAIN else style.COLOURS[list(design.CONTROLS).index(name) % 6]
+            values = np.array(groups[name]) - plain
+            axis.plot(values, [place] * len(values), "o", color=colour, markersize=3, alpha=0.6)
+            if name in beyond and np.isfinite(beyond[name].low):
+                one = beyond[name]
+                axis.errorbar(
+                    one.value, place + 0.22, xerr=[[one.value - one.low], [one.high - one.value]], fmt="s",
+                    color=colour, markersize=4,
+                )  # fmt: skip
+        axis.set_yticks(range(len(names)), [f"{name}, n = {len(groups[name])}" for name in names])
+        axis.axvline(0, color=style.GREY, linewidth=0.8)
+        axis.set_ylim(-0.6, len(names) - 0.3)
+        axis.set_xlabel(f"points above the mean of the plain networks; bars where n is at least {FEWEST_SEEDS}")
+    return drawing
+
+
+def noise_figure(e: Evidence):
+    """Accuracy by noise and arm, every seed a mark."""
+    columns = [name for name in design.NOISES if any(e.accuracies("noise", name).values())]
+    with style.figure(height=2.8) as (drawing, axes):
+        axis = axes[0, 0]
+        for number, (colour, mark, arm) in enumerate(zip(style.COLOURS, MARKS, design.NOISY, strict=False)):
+            points = [
+                (place + 0.17 * (number - 1.5), value)
+                for place, column in enumerate(columns)
+                for value in e.accuracies("noise", column).get(arm, [])
+            ]
+            if points:
+                axis.plot(*zip(*points, strict=True), mark, color=colour, markersize=4, label=arm)
+        axis.set_xticks(range(len(columns)), columns)
+        axis.set(ylabel="test accuracy (%)", xlim=(-0.6, len(columns) - 0.4))
+        axis.legend(ncols=2)
+    return drawing
+
+
+def dynamics_figure(e: Evidence):
+    """How far gates, scales and logits move in an epoch, relative to their spread."""
+    rows = {name: found[0] for name, found in e.rows[("dynamics", "")].items() if found}
+    with panels(len(rows), sharex=True) as (drawing, axes):
+        used = filled(axes, len(rows))
+        for axis, (name, one) in zip(used, rows.items(), strict=True):
+            records = [record for record in one.log if "moved" in record]
+            epochs = [record["epoch"] for record in records]
+            gates = [[v for k, v in r["moved"].items() if k.startswith("gate") and v] for r in records]
+            axis.plot(
+                epochs, [np.median(values) if values else np.nan for values in gates], "o-", label="gates, median"
+            )
+            for what, look in (("scales", "s--"), ("logits", "^:")):
+                axis.plot(epochs, [record["moved"][what] for record in records], look, label=what, markersize=3)
+            axis.set(title=name, yscale="log", xlabel="epoch")
+        used[0].legend(fontsize=6)
+        used[0].set_ylabel("change / spread")
+    return drawing

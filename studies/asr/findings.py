@@ -1,0 +1,430 @@
+"""Eighteen claims of the paper and the verdicts of these data; every rule stands here, before any number.
+
+A claim over several cases (modules, blocks, noises, arms) is supported where every case's interval lies on its side,
+contradicted where every one lies on the other, true of some where both happen, and undecided otherwise. Seeds need to
+be at least three in every arm of a comparison for an interval to be believed.
+"""
+
+import dataclasses
+
+import numpy as np
+from scipy import stats
+
+from studies.asr import design
+from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
+from studies.lab.statistics import (
+    LEVEL,
+    UNDECIDED,
+    Estimate,
+    Finding,
+    counted,
+    decided,
+    dunnett,
+    estimate,
+    shown_interval,
+    told,
+)
+
+FEWEST_SEEDS = 3
+CONSTANT = 0.9  # a share of the variance from which on gates may be called constants
+COSTS_LITTLE = 2.0  # points: constants that lose less stand for the gates
+PAPERS_LOSS = -28.0  # points or per cent, Section 6
+PAPERS_SLOWDOWN = 0.36
+REMEMBERED = 0.5  # a correlation with the initial gates above which they are half remembered
+
+
+@dataclasses.dataclass
+class Evidence:
+    """All that the findings are computed from; a part that was not looked at is empty.
+
+    rows     results by part of the study, column and arm: {(part, column): {arm: [Result]}}
+    shares, replaced  of live modules, one entry per network
+    bounds, maps, spatial  records of `measures`
+    speeds   {name: (ratio to plain, quartiles)}
+    """
+
+    rows: dict = dataclasses.field(default_factory=dict)
+    shares: list = dataclasses.field(default_factory=list)
+    replaced: list = dataclasses.field(default_factory=list)
+    bounds: list = dataclasses.field(default_factory=list)
+    maps: list = dataclasses.field(default_factory=list)
+    spatial: list = dataclasses.field(default_factory=list)
+    speeds: dict = dataclasses.field(default_factory=dict)
+
+    def accuracies(self, part: str, column: str = "", noisy: bool = False) -> dict[str, list[float]]:
+        rows = self.rows.get((part, column), {})
+        kind = "noisy_accuracy" if noisy else "accuracy"
+        return {arm: [getattr(one, kind) for one in found] for arm, found in rows.items()}
+
+
+def over_seeds(control: str, groups: dict[str, list[float]], names) -> dict[str, Estimate]:
+    """Dunnett's comparisons of some arms with one; without intervals where an arm has too few seeds."""
+    among = {name: groups.get(name, []) for name in (control, *names)}
+    if not among[control]:
+        return {}
+    enough = {name: values for name, values in among.items() if len(values) >= FEWEST_SEEDS}
+    found = dunnett(control, enough) if control in enough else {}
+    for name in names:
+        if name not in found and among[name]:
+            difference = float(np.mean(among[name]) - np.mean(among[control]))
+            found[name] = Estimate(difference, np.nan, np.nan)
+    return {name: found[name] for name in names if name in found}
+
+
+def seeds_of(groups, names) -> str:
+    """How many seeds every arm has, in words."""
+    return ", ".join(f"{name} n = {len(groups.get(name, []))}" for name in names)
+
+
+def ruled(beyond: dict[str, Estimate], names, sign: int = 1) -> str:
+    """`decided`, over all the cases that the claim is about: one that is missing leaves it open."""
+    verdict = decided(beyond, sign) if beyond else UNDECIDED
+    complete = set(names) <= set(beyond) and all(np.isfinite(e.low) for e in beyond.values())
+    return verdict if complete else UNDECIDED
+
+
+def findings(e: Evidence) -> list[Finding]:
+    """In the order of ASR's claims."""
+    return [
+        gain(e),
+        attention(e),
+        approach(e),
+        stripes(e),
+        embody(e),
+        stand_in(e),
+        papers_loss(e),
+        not_run(
+            "Even with fine-tuning the replacement costs 15 %.", "Section 6 (1)", "the networks were not fine-tuned"
+        ),
+        first_decay(e),
+        constant_noise(e),
+        random_noise(e),
+        bound(e),
+        several_uses(e),
+        learnt_psi(e),
+        beside(e),
+        not_run("ASR raises accuracy on top of RepVGG and ACNet.", "Table 5", "these networks are not trained yet"),
+        not_run("ASR raises the accuracy of vision transformers.", "Table 2", "these networks are not trained yet"),
+        slower(e),
+        not_run("With ASR, batch normalisation transfers style as instance normalisation does.", "Figure 5", "not run"),
+        centre(e),
+        spatial(e),
+    ]
+
+
+def not_run(claim: str, where: str, why: str) -> Finding:
+    return Finding(claim, where, UNDECIDED, f"n = 0: {why}.")
+
+
+def living(e: Evidence, arm: str) -> str:
+    """The hidden units of an arm's heads that are alive, of all blocks and seeds together."""
+    results = e.rows.get(("controls", ""), {}).get(arm, [])
+    blocks = [block for one in results for block in one.blocks if block["hidden"]]
+    if not blocks:
+        return ""
+    start, end, total = (sum(part) for part in zip(*((*b["alive"], b["hidden"]) for b in blocks), strict=True))
+    return f" Hidden units alive in {arm}: {start} of {total} before training, {end} after it."
+
+
+def gain(e: Evidence) -> Finding:
+    groups, names = e.accuracies("controls"), (FAITHFUL, LITERAL)
+    beyond = over_seeds(PLAIN, groups, names)
+    words = f"Points above the plain network: {told(beyond) or 'none known'} ({seeds_of(groups, (PLAIN, *names))})."
+    words += "".join(living(e, name) for name in names)
+    return Finding("ASR raises accuracy at no cost in inference.", "Tables 2 and 3", ruled(beyond, names), words)
+
+
+def attention(e: Evidence) -> Finding:
+    groups, names = e.accuracies("controls"), (HALF, GAMMA, BIAS)
+    beyond = over_seeds(FAITHFUL, groups, names)
+    words = (
+        f"Points of the controls above {FAITHFUL}, negative where the claim is right: {told(beyond) or 'none known'} "
+        f"({seeds_of(groups, (FAITHFUL, *names))}). A constant gate changes no function class; all it can change is "
+        f"how training goes.{living(e, FAITHFUL)}"
+    )
+    return Finding("It is the attention module that does it.", "Sections 1 and 4", ruled(beyond, names, -1), words)
+
+
+def approach(e: Evidence) -> Finding:
+    """The mean over blocks of share after minus share before, by module; gates that start constant are left out."""
+    differences = {}
+    for name, networks in by_name(e.shares).items():
+        values, draws = [], []
+        for one in networks:
+            for after, before in zip(one.share, one.untrained, strict=True):
+                if np.isfinite(before):
+                    values.append(after.value - before)
+                    draws.append(after.draws - before)
+        if values:
+            differences[name] = estimate(np.mean(values), np.mean(draws, axis=0))
+    undefined = [name for name in by_name(e.shares) if name not in differences]
+    words = f"Share of the gates' variance that is the channel's, after training minus before: {told(differences)}."
+    if undefined:
+        words += f" The untrained gates of {', '.join(undefined)} are exactly constant: nothing to compare with."
+    verdict = ruled(differences, differences) if differences else UNDECIDED
+    return Finding("Attention values approach constants in training.", "Section 3, Figure 2", verdict, words)
+
+
+def stripes(e: Evidence) -> Finding:
+    """Constants in every block of every network of a module, by the interval of its smallest share."""
+    above = below = 0
+    words = []
+    for name, networks in by_name(e.shares).items():
+        all_of_them = [one for network in networks for one in network.share]
+        smallest = min(all_of_them, key=lambda one: one.value)
+        above += smallest.low > CONSTANT
+        below += smallest.high < CONSTANT
+        words.append(f"{name} {smallest.value:.2f} to {max(one.value for one in all_of_them):.2f}")
+    total = len(words)
+    verdict = counted(above, below, total) if total else UNDECIDED
+    return Finding(
+        f"Trained attention values are constants (a share of at least {CONSTANT} in every block).",
+        "Section 3, Figures 22 to 28",
+        verdict,
+        f"Share from block to block: {'; '.join(words)}.",
+    )
+
+
+def embody(e: Evidence) -> Finding:
+    """A block contradicts where the interval of the correlation is above 0, supports where it is below a half."""
+    networks = by_name(e.shares).get("SE", [])
+    intervals = [
+        fisher(value, len(start))
+        for one in networks
+        for value, start in zip(one.origin, one.start, strict=True)
+        if np.isfinite(value)
+    ]
+    remembered = sum(low > 0 for low, _ in intervals)
+    forgotten = sum(high < REMEMBERED for _, high in intervals)
+    verdict = counted(forgotten, remembered, len(intervals)) if intervals else UNDECIDED
+    values = [value for one in networks for value in one.origin if np.isfinite(value)]
+    words = (
+        f"Correlation over the channels of SE's mean gates before and after training: {min(values):.2f} to "
+        f"{max(values):.2f} over {len(values)} blocks, the interval above 0 in {remembered}. The constants remember "
+        "the biases they were drawn with."
+        if values
+        else "No network of SE was looked at."
+    )
+    rows = e.rows.get(("origin", ""), {})
+    centred = [block["origin"] for one in rows.get("SE, b2 = 0", []) for block in one.blocks]
+    centred = [value for value in centred if value is not None]
+    if centred:
+        words += f" With these biases at 0 before training: {min(centred):.2f} to {max(centred):.2f}."
+    else:
+        words += " Networks that start with these biases at 0: undecided, n = 0."
+    return Finding("The constants embody priors of the data set.", "Section 3", verdict, words)
+
+
+def fisher(value: float, count: int) -> tuple[float, float]:
+    """Fisher's interval of a correlation of `count` pairs."""
+    centre, width = np.arctanh(min(value, 1 - 1e-12)), stats.norm.ppf(0.5 + LEVEL / 2) / np.sqrt(count - 3)
+    return float(np.tanh(centre - width)), float(np.tanh(centre + width))
+
+
+def losses(e: Evidence) -> dict[str, Estimate]:
+    return {f"{one.name} (seed {one.seed})": one.change for one in e.replaced}
+
+
+def stand_in(e: Evidence) -> Finding:
+    found = losses(e)
+    above = sum(one.low > -COSTS_LITTLE for one in found.values())
+    below = sum(one.high < -COSTS_LITTLE for one in found.values())
+    words = f"Points gained when every gate becomes its mean over training images: {told(found)}."
+    if len(e.replaced) > 2:
+        rank = stats.spearmanr([one.share for one in e.replaced], [one.change.value for one in e.replaced])
+        words += f" Loss follows the share that is constant: Spearman's rho {rank.statistic:.2f}, n = {len(found)}."
+    verdict = counted(above, below, len(found)) if found else UNDECIDED
+    claim = f"Constants can stand for the attention values (at a loss of less than {COSTS_LITTLE:g} points)."
+    return Finding(claim, "Section 3", verdict, words)
+
+
+def papers_loss(e: Evidence) -> Finding:
+    found = losses(e)
+    inside = sum(one.low <= PAPERS_LOSS <= one.high for one in found.values())
+    verdict = counted(inside, len(found) - inside, len(found)) if found else UNDECIDED
+    words = f"The interval of the loss holds {-PAPERS_LOSS:g} points for {inside} of {len(found)} networks."
+    return Finding("Attention values replaced by constants cost 28 %.", "Section 6 (1)", verdict, words)
+
+
+def first_decay(e: Evidence) -> Finding:
+    """Per block, the slowdown of the gates at the first drop of the rate against that of the normalisations' scales."""
+    rows = e.rows.get(("dynamics", ""), {})
+    steps = [one for name in ("SE, steps", "IE, steps", "SRM, steps") for one in rows.get(name, [])]
+    constant = rows.get("SE, constant rate", [])
+    drop = design.DYNAMICS["drops"][0]
+    ratios = [ratio for one in steps for ratio in slowdowns(one, drop)]
+    if not ratios:
+        return not_run(
+            "Attention values converge at the first decay of the rate.", "Figures 2c and 11 to 18", "not run"
+        )
+    more, less = sum(ratio < 1 for ratio in ratios), sum(ratio > 1 for ratio in ratios)
+    words = (
+        f"How much the gates slow down at the drop, over how much the scales of all normalisations do: median "
+        f"{np.median(ratios):.2f} over {len(ratios)} blocks of {len(steps)} networks, below 1 in {more}."
+    )
+    still = [ratio for one in constant for ratio in slowdowns(one, drop, alone=True)]
+    if still:
+        words += f" At a constant rate the gates move {np.median(still):.2f} times as far as before at that epoch."
+    words += " One seed each."
+    return Finding(
+        "Attention values converge at the first decay of the rate.",
+        "Figures 2c and 11 to 18",
+        counted(more, less, len(ratios)),
+        words,
+    )
+
+
+def slowdowns(result, drop: int, alone: bool = False) -> list[float]:
+    """Of every block: movement of the gates after the drop over before it, divided by the same of the scales."""
+    moved = {record["epoch"]: record["moved"] for record in result.log if "moved" in record}
+    if not {drop, drop + 1} <= moved.keys():
+        return []
+    before, after = moved[drop], moved[drop + 1]
+    scales = 1.0 if alone else after["scales"] / before["scales"]
+    return [
+        after[key] / before[key] / scales
+        for key in before
+        if key.startswith("gate") and before[key] and after[key] is not None
+    ]
+
+
+def constant_noise(e: Evidence) -> Finding:
+    """ASR above the plain network and above a constant half, under every constant noise."""
+    columns = [name for name, noise in design.NOISES.items() if noise is not None and noise[2] == 0.0]
+    beyond, names, seeds = {}, [], []
+    for column in columns:
+        groups = e.accuracies("noise", column)
+        found = over_seeds(FAITHFUL, groups, (PLAIN, HALF))
+        beyond |= {f"{column} {name}": one for name, one in found.items()}
+        names += [f"{column} {name}" for name in (PLAIN, HALF)]
+        seeds.append(f"{column}: {seeds_of(groups, (FAITHFUL, PLAIN, HALF))}")
+    words = (
+        f"Points above {FAITHFUL}, negative where the claim is right: {told(beyond) or 'none known'} "
+        f"({'; '.join(seeds)}). Constant noise is another first value of scale and shift."
+    )
+    return Finding("ASR regulates constant noise.", "Table 8", ruled(beyond, names, -1), words)
+
+
+def random_noise(e: Evidence) -> Finding:
+    """Accuracy above plain, and a smaller variance over seeds by a two-sided F-test, under every random noise."""
+    columns = [name for name, noise in design.NOISES.items() if noise is not None and noise[2] > 0.0]
+    beyond, ratios = {}, []
+    for column in columns:
+        groups = e.accuracies("noise", column)
+        beyond |= {f"{column} {name}": one for name, one in over_seeds(PLAIN, groups, (FAITHFUL,)).items()}
+        ours, plain = groups.get(FAITHFUL, []), groups.get(PLAIN, [])
+        if min(len(ours), len(plain)) >= FEWEST_SEEDS and np.var(plain) > 0:
+            ratio = np.var(ours, ddof=1) / np.var(plain, ddof=1)
+            low, high = (ratio / stats.f.ppf(q, len(ours) - 1, len(plain) - 1) for q in (0.975, 0.025))
+            ratios.append(f"{column} {ratio:.2f} [{low:.2f}, {high:.2f}]")
+    names = [f"{column} {FAITHFUL}" for column in columns]
+    words = f"Points above the plain network: {told(beyond) or 'none known'}. "
+    words += f"Variance over seeds, over the plain one's: {'; '.join(ratios) or 'undecided, too few seeds'}."
+    return Finding("ASR regulates random noise, with a smaller variance.", "Table 8", ruled(beyond, names), words)
+
+
+def bound(e: Evidence) -> Finding:
+    """The logarithm of the bound of ASR against the plain network of the same seed."""
+    logs = {(one["name"], one["seed"]): float(one["bound"][-1]) for one in e.bounds}
+    seeds = sorted({seed for name, seed in logs if ("plain", seed) in logs and ("ASR(SE)", seed) in logs})
+    if not seeds:
+        return not_run("The bound on perturbations explains ASR's robustness.", "Theorem 6.1", "no networks")
+    smaller = sum(logs["ASR(SE)", seed] < logs["plain", seed] for seed in seeds)
+    pairs = "; ".join(f"seed {s}: plain {logs['plain', s]:.2f}, ASR(SE) {logs['ASR(SE)', s]:.2f}" for s in seeds)
+    growth = "; ".join(f"{one['name']}, seed {one['seed']}: {one['growth'][-1]:.0f}" for one in e.bounds)
+    words = f"log10 of the bound: {pairs}. Growth that was measured: {growth}."
+    if len(seeds) < FEWEST_SEEDS:
+        words += f" A smaller bound in {smaller} of them: undecided, n = {len(seeds)} seeds."
+        return Finding("The bound on perturbations explains ASR's robustness.", "Theorem 6.1", UNDECIDED, words)
+    verdict = counted(smaller, len(seeds) - smaller, len(seeds))
+    return Finding("The bound on perturbations explains ASR's robustness.", "Theorem 6.1", verdict, words)
+
+
+def several_uses(e: Evidence) -> Finding:
+    groups = e.accuracies("uses") | {FAITHFUL: e.accuracies("controls").get(FAITHFUL, [])}
+    names = [f"{uses} uses" for uses in (2, 3)]
+    beyond = over_seeds(FAITHFUL, groups, names)
+    words = f"Points above one use: {told(beyond) or 'none known'} ({seeds_of(groups, (FAITHFUL, *names))})."
+    return Finding("Several uses help, up to two or three.", "Tables 6 and 14", ruled(beyond, names), words)
+
+
+def learnt_psi(e: Evidence) -> Finding:
+    groups = e.accuracies("fixed") | {FAITHFUL: e.accuracies("controls").get(FAITHFUL, [])}
+    beyond = over_seeds(FAITHFUL, groups, design.FIXED)
+    psi = [block["psi"] for one in e.rows.get(("controls", ""), {}).get(FAITHFUL, []) for block in one.blocks]
+    words = f"Points above a learnt psi, negative where the claim is right: {told(beyond) or 'none known'}."
+    if psi := [one for one in psi if one]:
+        moved = [abs(mean - start) for mean, _, start in psi]
+        words += f" A learnt psi, which does not decay here, moved by {np.mean(moved):.4f} on average from its 0.1."
+    return Finding("psi must be learnt, and 0.1 is crucial.", "Tables 7 and 13", ruled(beyond, design.FIXED, -1), words)
+
+
+def beside(e: Evidence) -> Finding:
+    groups, beyond, names = e.accuracies("beside"), {}, []
+    for module in ("SE", "IE", "SRM", "SPA"):
+        name = f"{module} + ASR({module})"
+        beyond |= over_seeds(module, groups, (name,))
+        names.append(name)
+    words = f"Points above the live module alone: {told(beyond) or 'none known'} ({seeds_of(groups, names)})."
+    return Finding("ASR raises accuracy beside a live module.", "Table 4", ruled(beyond, names), words)
+
+
+def slower(e: Evidence) -> Finding:
+    """The mean slowdown of the paper's six modules; the quartiles of its rounds must lie on one side of 36 %."""
+    from studies.asr.measures import PAPERS_SIX
+
+    six = [e.speeds[name] for name in PAPERS_SIX if name in e.speeds]
+    if len(six) < len(PAPERS_SIX):
+        return not_run("Attention slows inference by more than 36 %.", "Table 1", "not measured")
+    slowdown = [1 - ratio for ratio, _ in six]
+    low = float(np.mean([1 - quarters[1] if quarters else np.nan for _, quarters in six]))
+    high = float(np.mean([1 - quarters[0] if quarters else np.nan for _, quarters in six]))
+    verdict = counted(int(low > PAPERS_SLOWDOWN), int(high < PAPERS_SLOWDOWN), 1)
+    words = (
+        f"The six modules of Table 1 cost {100 * np.mean(slowdown):.0f} % of the plain speed on average (rounds' "
+        f"quartiles {100 * low:.0f} to {100 * high:.0f}), {100 * np.median(slowdown):.0f} % in the median. Speed over "
+        f"the plain network's: merged {e.speeds['ASR(SE) merged'][0]:.2f}, folded {e.speeds['ASR(SE) folded'][0]:.2f}."
+    )
+    return Finding("Attention slows inference by more than 36 %.", "Table 1", verdict, words)
+
+
+def centre(e: Evidence) -> Finding:
+    """Central mass of a module's maps minus the plain network's, per seed, paired over images."""
+    plain = {one["seed"]: one for one in e.maps if one["name"] == "plain"}
+    beyond = {
+        f"{one['name']} (seed {one['seed']})": difference(one, plain[one["seed"]])
+        for one in e.maps
+        if one["name"] != "plain" and one["seed"] in plain
+    }
+    masses = "; ".join(f"{one['name']} (seed {one['seed']}) {shown_interval(one['mass'])}" for one in e.maps)
+    words = f"Mass in the central quarter, uniform 0.25: {masses}. Above plain: {told(beyond, '+.3f') or 'none known'}."
+    return Finding("A bias to the centre is attention's.", "Figure 4", ruled(beyond, beyond), words)
+
+
+def difference(one, other) -> Estimate:
+    """The mean difference of two independent rows of masses, with Welch's interval."""
+    a, b = one["draws"], other["draws"]
+    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(LEVEL)
+    return Estimate(float(a.mean() - b.mean()), float(interval.low), float(interval.high))
+
+
+def spatial(e: Evidence) -> Finding:
+    """Per block of CBAM, whether more of the spatial gates' variance is the images' or the position's."""
+    values = [share for one in e.spatial for share in one["share"] if np.isfinite(share)]
+    more, less = sum(value < 0.5 for value in values), sum(value > 0.5 for value in values)
+    verdict = counted(more, less, len(values)) if values else UNDECIDED
+    words = "No network of CBAM was looked at."
+    if values:
+        words = (
+            f"Share of the variance of CBAM's spatial gates that is the position's: {min(values):.2f} to "
+            f"{max(values):.2f}, above a half in {less} of {len(values)} blocks: there they are mostly constants. "
+            "Transformers' attention was not looked at."
+        )
+    return Finding("Spatial and transformer attention are not constant.", "Section 6 (4), Figure 29", verdict, words)
+
+
+def by_name(networks) -> dict[str, list]:
+    found: dict[str, list] = {}
+    for one in networks:
+        found.setdefault(one.name, []).append(one)
+    return found

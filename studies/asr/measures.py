@@ -1,0 +1,315 @@
+"""What needs no training: gates of shipped networks and what replaces them, bounds, class maps, speed and merging."""
+
+import dataclasses
+import statistics
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import netbridge as nb
+from benchmarks.harness.clock import interleave, quartiles, ratios
+from netbridge.surgery.fold import fold
+from netbridge.tracing import activation_maps, gates
+from studies.asr.results import correlation
+from studies.lab import jobs
+from studies.lab.networks import ZOO
+from studies.lab.statistics import Estimate, choices, estimate, mean_from_sums
+
+MEANS = 1500  # training images that mean gates are taken over
+UNTRAINED = 384  # training images of an untrained network: three batches of statistics
+BOUND_IMAGES = 16
+ROLL = 6  # pixels by which pictures are rolled
+
+
+@dataclasses.dataclass(eq=False)
+class Shares:
+    """One network's gates: per block, how much of their variance is the channel's alone, and where the means come from.
+
+    name, seed     the module and the seed
+    share          of the trained network, with intervals over images
+    untrained      of the network of the same seed before training; nan where nothing varied
+    pooled         of the mean of the slope over the map, which the module sees
+    classes        share of the variance over images that lies between classes
+    origin         correlation over channels of the mean gates before and after training
+    start, end     mean gates of every block, (C,), before and after
+    alive, hidden  hidden units above zero for some image, and how many there are
+    values         gates of the first images at the first block of every stage, for the figure
+    """
+
+    name: str
+    seed: int
+    share: list[Estimate]
+    untrained: list[float]
+    pooled: list[float]
+    classes: list[float]
+    origin: list[float]
+    start: list[np.ndarray]
+    end: list[np.ndarray]
+    alive: list[int]
+    hidden: list[int]
+    values: dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Replaced:
+    """What test accuracy changes by, in points, when every gate becomes its mean; paired over images."""
+
+    name: str
+    seed: int
+    accuracy: float
+    change: Estimate
+    anew: Estimate
+    share: float
+
+
+def shipped(dataset: str, controller: str, seeds) -> list[tuple[int, Path]]:
+    """Files of the shipped networks with a controller."""
+    found = [(seed, sorted((ZOO / dataset).glob(f"*-{controller}-seed{seed}.safetensors"))) for seed in seeds]
+    return [(seed, path) for seed, paths in found for path in paths if wanted(path, controller)]
+
+
+def wanted(path: Path, controller: str) -> bool:
+    """Does the whole of the name's middle say this controller?"""
+    return path.stem.split("-seed")[0].split("-", 2 if "-width" in path.stem else 1)[-1] == controller
+
+
+def untrained(path: Path) -> nb.Network:
+    """The network of a checkpoint as its training began: the same seed, the same constructor, the same draws."""
+    net = nb.load(path)
+    about, widths = net.about, net.config["widths"]
+    recipe = jobs.recipe_of("short", about["dataset"])
+    job = jobs.Job(about["dataset"], about["controller"], about["seed"], recipe, about["depth"], widths[0])
+    return job.network(net.config["num_classes"])
+
+
+def shares(name: str, seed: int, path: Path, data, images: int, resamples: int) -> tuple[Shares, list]:
+    """The statistics of one network, and its gates on the training images."""
+    net = nb.load(path).to(memory_format=torch.channels_last)
+    shown = data.normalised(data.train_images[:MEANS]).contiguous(memory_format=torch.channels_last)
+    first = shown[:UNTRAINED]
+    before = nb.gates(gates.with_fresh_statistics(untrained(path), first), first)
+    after = nb.gates(net, shown)
+    some = min(images, len(shown))
+    chosen = choices(some, resamples, seed=0)
+    labels = data.train_labels[:some]
+    ends = [one.h.mean(0) for one in after]
+    starts = [one.h.mean(0) for one in before]
+    firsts = [sum(net.config["blocks"][:stage]) for stage in range(len(net.config["blocks"]))]
+    last = firsts[-1]
+    found = Shares(
+        name,
+        seed,
+        share=[resampled_share(one.h[:some], chosen) for one in after],
+        untrained=[one.share for one in before],
+        pooled=[gates.constant_share(one.pooled[:some]) for one in after],
+        classes=[class_share(one.h[:some], labels) for one in after],
+        origin=[correlation(a.double(), b.double()) for a, b in zip(starts, ends, strict=True)],
+        start=[x.numpy() for x in starts],
+        end=[x.numpy() for x in ends],
+        alive=[one.alive for one in after],
+        hidden=[one.hidden for one in after],
+        values={
+            "input, trained": after[last].pooled[:20, :60].numpy(),
+            "gate, trained": after[last].h[:20, :60].numpy(),
+            "gate, untrained": before[last].h[:20, :60].numpy(),
+        },
+    )
+    return found, after
+
+
+def resampled_share(h: torch.Tensor, chosen: np.ndarray) -> Estimate:
+    """`constant_share` with its percentile interval over the images."""
+    values = h.double().numpy()
+    counts = np.stack([np.bincount(rows, minlength=len(values)) for rows in chosen]) / len(values)
+    means, squares = counts @ values, counts @ values**2
+    between, within = means.var(axis=1), (squares - means**2).clip(0).mean(axis=1)
+    with np.errstate(invalid="ignore"):
+        return estimate(gates.constant_share(h), between / (between + within))
+
+
+def class_share(h: torch.Tensor, labels: torch.Tensor) -> float:
+    """Of the variance of gates over images, the share that lies between the means of the classes."""
+    values = h.double()
+    total = float(values.var(0, correction=0).sum())
+    mean = values.mean(0)
+    parts = [
+        (values[labels == k].mean(0) - mean).square().sum() * (labels == k).double().mean() for k in labels.unique()
+    ]
+    return float(sum(parts)) / total if total > 0 else float("nan")
+
+
+def replaced(found: Shares, after, path: Path, data, images: int) -> Replaced:
+    """The test accuracy with every gate at its mean over training images, also with statistics taken anew."""
+    net = nb.load(path).to(memory_format=torch.channels_last)
+    constant = gates.with_constant_gates(net, [one.h.mean(0) for one in after])
+    anew = gates.with_fresh_statistics(constant, data.normalised(data.train_images[: 8 * 128]))
+    right = correct(net, data, images)
+    changes = [change(right, correct(other, data, images)) for other in (constant, anew)]
+    mean_share = float(np.nanmean([one.value for one in found.share]))
+    return Replaced(found.name, found.seed, 100 * float(right.mean()), *changes, mean_share)
+
+
+def correct(net, data, images: int) -> np.ndarray:
+    """Which of the first test images are classified correctly, as 0 and 1."""
+    answers = []
+    with torch.no_grad():
+        for part in data.test_images[:images].split(250):
+            shown = data.normalised(part).contiguous(memory_format=torch.channels_last)
+            answers.append(net.eval()(shown).argmax(1))
+    return (torch.cat(answers) == data.test_labels[:images]).double().numpy()
+
+
+def change(before: np.ndarray, after: np.ndarray) -> Estimate:
+    """Points gained, with Student's interval over the paired images."""
+    points = 100.0 * (after - before)
+    return mean_from_sums(len(points), float(points.sum()), float((points**2).sum()))
+
+
+def bounds(name: str, seed: int, path: Path, data, images: int = BOUND_IMAGES) -> dict:
+    """Theorem 6.1's bound of one network and what it measures, as numbers."""
+    net = nb.load(path)
+    found = nb.perturbation_bound(net, data.normalised(data.test_images[:images]))
+    return {
+        "name": name,
+        "seed": seed,
+        "bound": np.log10(found.bound),
+        "alpha": found.alpha,
+        "norm": found.lipschitz,
+        "growth": found.measured,
+    }
+
+
+def maps(name: str, seed: int, path: Path, data, images: int) -> dict:
+    """Grad-CAM of test images, straight and with the pictures rolled by six pixels to the right."""
+    net = nb.load(path).to(memory_format=torch.channels_last)
+    shown, labels = data.normalised(data.test_images[:images]), data.test_labels[:images]
+    straight = activation_maps.class_maps(net, shown, labels)
+    rolled = activation_maps.class_maps(net, shown.roll(ROLL, dims=3), labels)
+    mass = activation_maps.central_mass(straight)
+    seen = mass[mass.isfinite()].double()
+    shift = activation_maps.centre_of_mass(rolled)[:, 1] - activation_maps.centre_of_mass(straight)[:, 1]
+    cells = ROLL * straight.shape[2] / shown.shape[3]
+    return {
+        "name": name,
+        "seed": seed,
+        "mass": mean_from_sums(len(seen), float(seen.sum()), float((seen**2).sum())),
+        "draws": seen.numpy(),
+        "shift": float(shift.nanmean()),
+        "cells": cells,
+        "straight": (straight / straight.sum((1, 2), keepdim=True)).nanmean(0).numpy(),
+        "rolled": (rolled / rolled.sum((1, 2), keepdim=True)).nanmean(0).numpy(),
+    }
+
+
+def positions(seed: int, path: Path, data, images: int) -> dict:
+    """CBAM's spatial gates: per block the share of their variance that is the position's, and their mean maps."""
+    net = nb.load(path).to(memory_format=torch.channels_last)
+    seen: list[list] = [[] for _ in net.blocks]
+    hooks = [
+        block.controller.spatial_norm.register_forward_hook(
+            lambda _, args, out, kept=kept: kept.append(torch.sigmoid(out)[:, 0])
+        )
+        for block, kept in zip(net.blocks, seen, strict=True)
+    ]
+    correct(net, data, images)
+    for hook in hooks:
+        hook.remove()
+    spatial = [torch.cat(kept) for kept in seen]
+    return {
+        "seed": seed,
+        "share": [gates.constant_share(one.flatten(1)) for one in spatial],
+        "maps": [one.mean(0).numpy() for one in spatial],
+    }
+
+
+SPEEDS = {
+    "SE": "se",
+    "IE": "ie",
+    "SRM": "srm",
+    "SPA": "spa",
+    "CBAM": "cbam",
+    "DIA": "dia",
+    "ECA": "eca",
+    "ASR(SE) as trained": "asr(se)",
+}
+PAPERS_SIX = ("IE", "SRM", "CBAM", "SE", "DIA", "SPA")
+
+
+def speeds(depth: int, size: int, batch: int, seconds: float) -> dict[str, tuple[float, tuple[float, float] | None]]:
+    """Images per second relative to the plain network: the median over interleaved rounds, and quartiles."""
+    images = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
+    nets = {"plain": nb.resnet(depth)} | {name: nb.resnet(depth, controller=text) for name, text in SPEEDS.items()}
+    nets["ASR(SE) merged"] = nb.merge(nets["ASR(SE) as trained"])
+    nets["ASR(SE) folded"] = fold(nets["ASR(SE) merged"])
+    for net in nets.values():
+        net.eval().to(memory_format=torch.channels_last)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.no_grad():
+            timed = interleave([lambda net=net: net(images) for net in nets.values()], seconds=seconds)
+    finally:
+        torch.set_num_threads(threads)
+    plain = timed[0].wall
+    found = {name: ratios(plain, sample.wall) for name, sample in zip(nets, timed, strict=True)}
+    return {name: (statistics.median(each), quartiles(each)) for name, each in found.items()}
+
+
+GATES = {
+    "ASR(SE)": nb.asr("se"),
+    "ASR(SE, uses=2)": nb.asr("se", uses=2),
+    "vector": nb.asr(None, init=0.7, spread=0.3),
+    "tanh, negative": nb.asr(None, init=-0.4, spread=0.2),
+    "constant -0.3": nb.controller("constant", value=-0.3),
+    "bias": nb.controller("bias", init=0.3),
+}
+
+
+def merging() -> list[dict]:
+    """How far merged and folded networks are from the unmerged, relative to the largest logit, by backbone and gate."""
+    rows = []
+    for name, build in backbones().items():
+        for label, spec in GATES.items():
+            torch.manual_seed(0)
+            net = build(spec).eval()
+            shake(net)
+            line = {"backbone": name, "gate": label}
+            for dtype in (torch.float64, torch.float32):
+                like = net.to(dtype)
+                images = torch.randn(4, 3, 32, 32, dtype=dtype)
+                with torch.no_grad():
+                    wanted = like(images)
+                    merged = nb.merge(like)
+                    line[f"merged, {str(dtype)[6:]}"] = relative(merged(images), wanted)
+                    try:
+                        line[f"folded, {str(dtype)[6:]}"] = relative(fold(merged)(images), wanted)
+                    except ValueError:
+                        line[f"folded, {str(dtype)[6:]}"] = "refused"
+            rows.append(line)
+    return rows
+
+
+def backbones() -> dict:
+    """Small networks of every kind that there is."""
+    return {
+        "ResNet-14, width 4": lambda spec: nb.resnet(14, controller=spec, widths=(4, 8, 8)),
+        "ResNet-14, pre-activation": lambda spec: nb.resnet(
+            14, controller=spec, widths=(4, 8, 8), post_activation=False
+        ),
+        "ViT, 12 features": lambda spec: nb.vit(depth=2, features=12, heads=2, patch=8, controller=spec),
+    }
+
+
+def shake(net) -> None:
+    """Statistics and scales that are not those of a fresh network."""
+    for module in net.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.3)
+            module.running_var.uniform_(0.5, 1.5)
+            torch.nn.init.uniform_(module.weight, 0.5, 1.5)
+            torch.nn.init.normal_(module.bias, 0, 0.3)
+
+
+def relative(found: torch.Tensor, wanted: torch.Tensor) -> float:
+    return float((found - wanted).abs().max() / wanted.abs().max())

@@ -1,0 +1,187 @@
+"""The rows of every table, beside what the paper prints."""
+
+import numpy as np
+
+from studies.asr import design
+from studies.asr.design import FAITHFUL, HALF, PLAIN
+from studies.asr.findings import Evidence, over_seeds
+from studies.lab.statistics import shown_interval, spread
+
+NOISE_PAPER = {"(0.8, 0.8)": (45.42, 69.85), "(0.5, 0.5)": (35.77, 72.69)}  # Table 8, CIFAR-100: plain, ASR
+
+
+def result_rows(e: Evidence, part: str, column: str = "", control: str = PLAIN) -> list[dict]:
+    """Every arm of a part with its seeds, its score and what lives in its heads."""
+    found, groups = e.rows.get((part, column), {}), e.accuracies(part, column)
+    if control not in groups:
+        groups = groups | {control: e.accuracies("controls").get(control, [])}
+    beyond = over_seeds(control, groups, [name for name in found if name != control])
+    rows = []
+    for name, results in found.items():
+        if not results:
+            continue
+        line = {"arm": name, **({"noise": column} if column else {}), "n": len(results)}
+        line["accuracy (%)"] = f"{np.mean(groups[name]):.2f}"
+        line["deviation"] = f"{spread(groups[name]):.2f}" if len(results) > 1 else "one seed"
+        line["test loss"] = f"{np.mean([one.test_loss for one in results]):.4f}"
+        if column.startswith("random"):
+            line["with noise in the test (%)"] = f"{np.mean([one.noisy_accuracy for one in results]):.2f}"
+        line[f"above {control} [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
+        line |= living(results)
+        rows.append(line)
+    return rows
+
+
+def living(results) -> dict:
+    """Hidden units of all blocks and seeds, and where the gates' means stand before and after."""
+    blocks = [block for one in results for block in one.blocks]
+    total = sum(block["hidden"] for block in blocks)
+    ends = [f"{np.mean([block['mean'][k] for block in blocks]):.3f}" for k in (0, 1)]
+    alive = [sum(block["alive"][k] for block in blocks) for k in (0, 1)]
+    return {
+        "hidden units alive, start -> end": f"{alive[0]} -> {alive[1]} of {total}" if total else "no head",
+        "mean gate, start -> end": " -> ".join(ends),
+    }
+
+
+def psi_rows(e: Evidence) -> list[dict]:
+    """What became of ASR's vectors: at the start, at the end, and by decay alone."""
+    rows = []
+    for (part, column), arms in e.rows.items():
+        for name, results in arms.items():
+            values = [block["psi"] for one in results for block in one.blocks if block["psi"]]
+            if not values:
+                continue
+            end, deviation, start = (float(np.mean(part)) for part in zip(*values, strict=True))
+            alone = decay_alone(results[0].recipe, results[0].specification) * start
+            line = {"part": f"{part} {column}".strip(), "arm": name, "n": len(results), "start": f"{start:.4f}"}
+            line |= {"by decay alone": f"{alone:.4f}", "end": f"{end:.4f}"}
+            rows.append(line | {"deviation over channels": f"{deviation:.4f}", **living(results)})
+    return rows
+
+
+def decay_alone(recipe: dict, specification: dict, images: int = 50_000) -> float:
+    """What is left of a parameter without a gradient at the end of a recipe, without averaging of weights."""
+    from netbridge.train.recipes import Recipe
+
+    known = {key: tuple(value) if isinstance(value, list) else value for key, value in recipe.items()}
+    whole = Recipe(**known)
+    if not whole.decay_gates:
+        return 1.0
+    steps = (specification.get("images") or images) // whole.batch
+    value, velocity = 1.0, 0.0
+    for step in range(whole.epochs * steps):
+        slope = whole.weight_decay * value
+        velocity = whole.momentum * velocity + slope
+        value -= whole.rate(step, steps) * (slope + whole.momentum * velocity if whole.nesterov else velocity)
+    return value
+
+
+def share_rows(shares) -> list[dict]:
+    """Every block of every network: how constant its gates are."""
+    return [
+        {
+            "module": one.name,
+            "seed": one.seed,
+            "block": number,
+            "share, trained [95 %]": shown_interval(one.share[number], ".2f"),
+            "share, untrained": shown_number(one.untrained[number]),
+            "share of the input (GAP)": shown_number(one.pooled[number]),
+            "of the variance over images, the classes'": shown_number(one.classes[number]),
+            "correlation of start and end": shown_number(one.origin[number]),
+            "hidden units alive": f"{one.alive[number]} of {one.hidden[number]}" if one.hidden[number] else "no head",
+        }
+        for one in shares
+        for number in range(len(one.share))
+    ]
+
+
+def shown_number(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "undefined"
+
+
+def replaced_rows(replaced) -> list[dict]:
+    """Live gates against their means, in the order of the loss."""
+    return [
+        {
+            "module": one.name,
+            "seed": one.seed,
+            "accuracy (%)": f"{one.accuracy:.2f}",
+            "mean share over blocks": f"{one.share:.2f}",
+            "gates at their means, points [95 %]": shown_interval(one.change, "+.2f"),
+            "and statistics anew, points [95 %]": shown_interval(one.anew, "+.2f"),
+        }
+        for one in sorted(replaced, key=lambda one: (-one.change.value, one.name))
+    ]
+
+
+def bound_rows(bounds) -> list[dict]:
+    """Theorem 6.1, network by network."""
+    return [
+        {
+            "network": one["name"],
+            "seed": one["seed"],
+            "log10 of the bound": f"{one['bound'][-1]:.2f}",
+            "growth measured": f"{one['growth'][-1]:.1f}",
+            "alpha, from block to block": f"{one['alpha'].min():.2f} to {one['alpha'].max():.2f}",
+            "norms of the branches": f"{one['norm'].min():.1f} to {one['norm'].max():.1f}",
+        }
+        for one in bounds
+    ]
+
+
+def map_rows(maps) -> list[dict]:
+    """Where the class maps have their mass."""
+    return [
+        {
+            "network": one["name"],
+            "seed": one["seed"],
+            "mass in the central quarter [95 %]": shown_interval(one["mass"]),
+            "uniform": "0.250",
+            "cells rolled": f"{one['cells']:.2f}",
+            "cells the centre of mass went": f"{one['shift']:.2f}",
+        }
+        for one in maps
+    ]
+
+
+def spatial_rows(spatial) -> list[dict]:
+    return [
+        {"seed": one["seed"], "block": number, "share that is the position's": shown_number(share)}
+        for one in spatial
+        for number, share in enumerate(one["share"])
+    ]
+
+
+def speed_rows(speeds) -> list[dict]:
+    return [
+        {
+            "network": name,
+            "speed over the plain network's": f"{ratio:.3f}",
+            "quartiles of the rounds": f"{quarters[0]:.3f} to {quarters[1]:.3f}" if quarters else "",
+        }
+        for name, (ratio, quarters) in speeds.items()
+    ]
+
+
+def noise_rows(e: Evidence) -> list[dict]:
+    """Table 8: every noise and arm."""
+    rows = []
+    for column in design.NOISES:
+        found = e.accuracies("noise", column)
+        noisy = e.accuracies("noise", column, noisy=True)
+        if not any(found.values()):
+            continue
+        line = {"noise": column}
+        for arm in design.NOISY:
+            values = found.get(arm, [])
+            line[f"{arm} (%)"] = f"{np.mean(values):.2f} (n = {len(values)})" if values else "n = 0"
+            if column.startswith("random") and values:
+                line[f"{arm} (%)"] += f", noise on {np.mean(noisy[arm]):.2f}"
+        beyond = over_seeds(FAITHFUL, found, (PLAIN, HALF))
+        for name in (PLAIN, HALF):
+            line[f"{name} above {FAITHFUL} [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
+        said = NOISE_PAPER.get(column)
+        line["paper, CIFAR-100: plain, ASR (%)"] = f"{said[0]}, {said[1]}" if said else ""
+        rows.append(line)
+    return rows
