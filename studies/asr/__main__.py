@@ -180,7 +180,7 @@ def gathered(parts, arguments, data, sizes, smoke: bool) -> Evidence:
     if "theorem" in parts:
         for name, controller in (("plain", "constant"), ("ASR(SE)", "asr-se")):
             for seed, path in measures.shipped(dataset, controller, seeds):
-                evidence.bounds.append(measures.bounds(name, seed, path, data, 4 if smoke else measures.BOUND_IMAGES))
+                evidence.bounds.append(measures.bounds(name, seed, path, data, 4 if smoke else results.BOUND_IMAGES))
     if "gradcam" in parts:
         count = min(MAP_IMAGES, sizes["tested"])
         for name, controller in (("plain", "constant"), ("SE", "se"), ("SRM", "srm"))[: 2 if smoke else 3]:
@@ -211,7 +211,7 @@ def tell(page, e: Evidence, merging: list[dict], sizes):
     if noisy := tables.noise_rows(e):
         page.heading("Noise in the normalisations (Table 8)")
         page.words(
-            f"ResNet-20 at {design.SMALL} x {design.SMALL} pixels, {design.NOISE_EPOCHS} epochs. Constant noise (a, b) "
+            f"ResNet-20 at {design.SMALL} x {design.SMALL} pixels, {design.SMALL_EPOCHS} epochs. Constant noise (a, b) "
             "is a batch normalisation whose scale starts at a and whose shift starts at b: the same functions, begun "
             "elsewhere. Random noise of standard deviation s is drawn per batch and channel."
         )

@@ -5,7 +5,6 @@ controls meet ASR on equal terms. Seeds are the outer loop everywhere: when trai
 """
 
 import dataclasses
-import itertools
 import re
 
 from studies.lab import jobs
@@ -82,10 +81,17 @@ SCHEDULES = {
     "SRM, steps": ("srm", {}),
 }
 DYNAMICS = {"epochs": 8, "lr": 0.1, "schedule": "steps", "drops": (4, 6), "weight_decay": 1e-4, "decay_all": True}
-FIRST = ("(0.8, 0.8)", "none", "")  # of the small networks these come first; those of the dynamics have no column
-SMALL = 16  # pixels of the images of the noise and dynamics networks
-NOISE_EPOCHS = 5
-TIERS = {1: ("controls", "origin"), 2: ("noise", "dynamics"), 4: ("beside",), 5: ("uses", "fixed", "starts", "bare")}
+SCALED = CONTROLS | {name: ORIGIN[name] for name in ("SE", "SE, b2 = 0")}  # the arms at the small scale
+NOISES_FIRST = "(0.8, 0.8)"  # the noise that the paper's largest gain is under
+SMALL = 16  # pixels of the images of the small networks: all of tier 2
+SMALL_EPOCHS = 5
+FEW = 3  # seeds of what is not asked of every seed
+TIERS = {
+    1: ("controls", "origin"),
+    2: ("small", "noise", "dynamics"),
+    4: ("beside",),
+    5: ("uses", "fixed", "starts", "bare"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,11 +143,13 @@ class Plan:
 
     def part(self, name: str) -> list[Run]:
         """All networks of a part, seeds in the outer loop."""
-        seeds, few = self.arguments.seeds, self.arguments.seeds[:3]
+        seeds, few = self.arguments.seeds, self.arguments.seeds[:FEW]
         if name == "noise":
             return self.noise(few)
         if name == "dynamics":
             return self.dynamics()
+        if name == "small":
+            return [Run(name, arm, self.small_job(SCALED[arm], seed)) for seed in seeds for arm in SCALED]
         arms = {
             "controls": (CONTROLS, seeds),
             "origin": (ORIGIN, seeds[:2]),
@@ -154,11 +162,14 @@ class Plan:
         table, seeds = arms
         return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
 
+    def small_job(self, arm: Arm, seed: int, **more) -> jobs.Job:
+        """At 16 x 16 pixels and few epochs: a minute or two on one core."""
+        recipe = dataclasses.replace(self.recipe, epochs=min(SMALL_EPOCHS, self.recipe.epochs), small=())
+        return self.job(arm, seed, recipe, size=self.small, **more)
+
     def noise(self, seeds) -> list[Run]:
-        size = self.small
-        recipe = dataclasses.replace(self.recipe, epochs=min(NOISE_EPOCHS, self.recipe.epochs), small=())
         return [
-            Run("noise", arm, self.job(NOISY[arm], seed, recipe, noise=noise, size=size), column)
+            Run("noise", arm, self.small_job(NOISY[arm], seed, noise=noise), column)
             for column, noise in NOISES.items()
             for seed in seeds
             for arm in NOISY
@@ -182,12 +193,22 @@ class Plan:
         return [run for tier in self.arguments.tier for name in TIERS[tier] for run in self.part(name)]
 
     def queue(self) -> list[Run]:
-        """In the order of training: the first two tiers in turn, two small networks to one large; then the others."""
-        tiers = {tier: [run for name in TIERS[tier] for run in self.part(name)] for tier in self.arguments.tier}
-        large = sorted(tiers.pop(1, []), key=lambda run: run.seed + (2.5 if run.part == "origin" else 0.0))
-        small = tiers.pop(2, [])
-        small = sorted(small, key=lambda run: FIRST.index(run.column) if run.column in FIRST else len(FIRST))
-        turns = itertools.zip_longest(large, small[::2], small[1::2])
-        ordered = [run for turn in turns for run in turn if run is not None]
-        ordered += [run for tier in tiers.values() for run in tier]
-        return list({run.stem: run for run in ordered}.values())
+        """In the order of training: what decides most for least time comes first, seeds in the outer loop."""
+        return list({run.stem: run for run in sorted(self.runs(), key=self.turn)}.values())
+
+    def turn(self, run: Run) -> tuple[int, int]:
+        """Where a network stands in the queue: its group, and within that its seed."""
+        position = self.arguments.seeds.index(run.seed)
+        first = position < FEW
+        groups = [
+            first and (run.column == NOISES_FIRST or (run.part == "small" and run.arm in CONTROLS)),
+            run.part == "dynamics",
+            first and run.part == "small",
+            run.part == "noise",
+            first and run.part == "controls",
+            run.part == "small",
+            run.part in TIERS[1],
+            run.part in TIERS[4],
+            True,
+        ]
+        return groups.index(True), position

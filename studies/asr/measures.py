@@ -11,14 +11,13 @@ import netbridge as nb
 from benchmarks.harness.clock import interleave, quartiles, ratios
 from netbridge.surgery.fold import fold
 from netbridge.tracing import activation_maps, gates
-from studies.asr.results import correlation
+from studies.asr.results import BOUND_IMAGES, correlation
 from studies.lab import jobs
 from studies.lab.networks import ZOO
 from studies.lab.statistics import Estimate, choices, estimate, mean_from_sums
 
 MEANS = 1500  # training images that mean gates are taken over
 UNTRAINED = 384  # training images of an untrained network: three batches of statistics
-BOUND_IMAGES = 16
 ROLL = 6  # pixels by which pictures are rolled
 
 

@@ -5,6 +5,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import torch
 
 import netbridge as nb
@@ -20,6 +21,7 @@ from studies.lab.results import commit
 
 SHIPPED = Path(__file__).parent / "shipped"
 FORMAT = 1
+BOUND_IMAGES = 16  # test images that perturbations are followed on
 PROBES = 384  # training images at which gates are looked at: three batches, which give statistics to untrained networks
 
 
@@ -32,6 +34,7 @@ class Result:
     noisy       where the noise is random: (errors, loss) with noise on in the test as well
     parameters  how many numbers were trained
     blocks      per block a record, see `block_records`
+    bound       of networks without noise: log10 of Theorem 6.1's bound behind the last block, and the growth measured
     log         one record per epoch, as training wrote it
     made        seconds, threads, device, version of torch, commit
     """
@@ -45,6 +48,7 @@ class Result:
     blocks: list
     log: list
     noisy: tuple[int, float] | None = None
+    bound: tuple[float, float] | None = None
     made: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -80,8 +84,8 @@ def read(path: Path) -> Result:
         record = json.loads(path.read_text())
         if record.pop("format") != FORMAT:
             raise ValueError(f"another format than {FORMAT}")
-        noisy = record["noisy"]
-        return Result(**{**record, "noisy": None if noisy is None else tuple(noisy)})
+        pairs = {key: None if record[key] is None else tuple(record[key]) for key in ("noisy", "bound")}
+        return Result(**record | pairs)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SystemExit(f"{path}: damaged, or no result of asr ({error}). Delete it to train anew.") from None
 
@@ -144,6 +148,7 @@ def measured(run, net, data, log: Path) -> Result:
         blocks=block_records(run.job.network(len(data.names)), net, data.normalised(data.train_images[:PROBES])),
         log=[{key: brief(value) for key, value in record.items()} for record in records],
         noisy=noisy_score(net, data, run.seed),
+        bound=None if run.job.noise else bound_and_growth(net, data),
         made={
             "seconds": net.about["seconds"],
             "threads": torch.get_num_threads(),
@@ -206,6 +211,12 @@ def brief(value):
     if not isinstance(value, float):
         return value
     return float(f"{value:.5g}") if math.isfinite(value) else None
+
+
+def bound_and_growth(net, data) -> tuple[float, float]:
+    """log10 of the bound on a perturbation behind the last block, and its largest growth on the first test images."""
+    found = nb.perturbation_bound(net, data.normalised(data.test_images[:BOUND_IMAGES]))
+    return brief(float(np.log10(found.bound[-1]))), brief(float(found.measured[-1]))
 
 
 def noisy_score(net, data, seed: int) -> tuple[int, float] | None:
