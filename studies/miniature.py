@@ -1,4 +1,4 @@
-"""Small made-up data in the official formats of ImageNet, CIFAR-100 and STL-10, to try things with (1 s).
+"""Small made-up data in the official formats of ImageNet, CIFAR-100 and STL-10, to try things with (about 1 s).
 
 `python -m studies.miniature imagenet --out small` makes `small/imagenet/archives`, `.../tree`, `.../shards`, the same
 pictures in three layouts; `python -m studies.train --dataset imagenet --data-root small/imagenet/shards --depth 18
@@ -13,6 +13,7 @@ import tyro
 
 from netbridge import data
 from studies.lab.command import plain_errors, start
+from studies.lab.results import Results
 
 STUDY = "miniature"
 
@@ -46,9 +47,11 @@ def main(arguments: Arguments):
             place = data.miniature(arguments.name, arguments.out, *sizes)
         except FileExistsError as error:
             raise ValueError(error) from None
+    results = Results(STUDY, arguments)
     files = sorted(file for file in place.rglob("*.t*ar*") if file.is_file())
-    print("\n".join(f"{file}: {file.stat().st_size:,} bytes" for file in files))
-    print(f"Made-up pictures in the format of {arguments.name}: noise tinted by class, nothing else.")
+    rows = [{"file": str(file.relative_to(arguments.out)), "bytes": file.stat().st_size} for file in files]
+    results.save_table("files", rows, f"Pictures in the format of {arguments.name}: noise tinted by class")
+    results.write_record()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 import tyro
 
 typed: dict[str, str] = {}  # the command line of a study that `start` is running, by its name
+POSITIONAL = tyro.conf.Positional[str].__metadata__
 ALWAYS = ("smoke", "out", "device", "threads", "data_root")  # options that --smoke leaves to the user
 
 
@@ -46,20 +47,24 @@ def written(study: str, arguments) -> str:
     for name, flag, value in changed(arguments):
         if arguments.smoke and name not in ALWAYS:  # --smoke has chosen these values
             continue
-        words.append(flag)
+        if flag:
+            words.append(flag)
         if not isinstance(value, bool):
             words += [str(part) for part in (value if isinstance(value, tuple) else (value,))]
     return shlex.join(words)
 
 
 def changed(arguments) -> list[tuple[str, str, object]]:
-    """The name, the flag and the value of every option that is not at its default."""
-    values = {field.name: (getattr(arguments, field.name), field.default) for field in dataclasses.fields(arguments)}
-    return [
-        (name, f"--{'no-' if value is False else ''}{name.replace('_', '-')}", value)
-        for name, (value, default) in values.items()
-        if value != default
-    ]
+    """The name, the flag and the value of every option that is not at its default; a positional one has no flag."""
+    options = [(field, getattr(arguments, field.name)) for field in dataclasses.fields(arguments)]
+    return [(field.name, flag_of(field, value), value) for field, value in options if value != field.default]
+
+
+def flag_of(field: dataclasses.Field, value=None) -> str:
+    """How an option is written on the command line; "" for a positional one, which is only its value."""
+    if set(POSITIONAL) <= set(getattr(field.type, "__metadata__", ())):
+        return ""
+    return f"--{'no-' if value is False else ''}{field.name.replace('_', '-')}"
 
 
 def require_at_least(least, arguments, *names: str) -> None:

@@ -131,7 +131,7 @@ class TestTheHandWrittenNetwork:
         monkeypatch.setattr(core, "integrate", lambda *args: calls.append(args) or original(*args))
         small(depth=3)(pictures())
         assert len(calls) == 6
-        monkeypatch.setattr(core, "integrate", lambda *args: (0, args[8], args[7], 0, 0))
+        monkeypatch.setattr(core, "integrate", lambda *args: (0, args[9], args[8], 0, 0))
         net = small()
         assert torch.equal(net(pictures(1) * 0), net.head(net.stem(pictures(1) * 0)))
 

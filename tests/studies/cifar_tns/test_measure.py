@@ -82,7 +82,7 @@ def own_controller(tmp_path):
 def test_a_controller_of_ones_own_is_trained_and_measured(own_controller, tmp_path, monkeypatch):
     asked = []
 
-    def quickly(job, data, path, *rest):
+    def quickly(job, data, path, *rest, **options):
         asked.append((job.controller, job.seed))
         net = nb.resnet(job.depth, 10, controller=job.controller)
         nb.save(net, path, {"seed": job.seed, "test_accuracy": 0.5})
