@@ -1,4 +1,4 @@
-"""Train residual networks with any step-size controller, on CIFAR, the digits or ImageNet (about 5 min for a ResNet-20).
+"""Train networks with any step-size controller, on CIFAR, the digits or ImageNet (about 5 min for a ResNet-20).
 
 Last result: a ResNet-20 with constant step sizes reaches 89.4 % on CIFAR-10 with the recipe `short` and 92.2 % with
 `medium`; `python -c "import netbridge as nb; print(nb.pretrained())"` lists all networks that came of it.
