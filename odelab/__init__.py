@@ -65,6 +65,10 @@ from odelab.methods.explicit import METHODS as METHODS
 from odelab.methods.explicit import MIDPOINT as MIDPOINT
 from odelab.methods.explicit import RK4 as RK4
 from odelab.methods.explicit import RKF45 as RKF45
+from odelab.methods.linearly_implicit import RODAS4 as RODAS4
+from odelab.methods.linearly_implicit import RODAS5P as RODAS5P
+from odelab.methods.linearly_implicit import ROS2 as ROS2
+from odelab.methods.rosenbrock import RosenbrockMethod as RosenbrockMethod
 from odelab.methods.stabilised import RKC2 as RKC2
 from odelab.methods.stabilised import rkc2 as rkc2
 from odelab.methods.tableau import Method as Method

@@ -2,6 +2,9 @@
 
 A tree is the sorted tuple of its subtrees; `()` is the single node. A method has order p when
 sum_i b_i Phi_i(tree) = 1 / gamma(tree) for every tree with at most p nodes.
+
+For a Rosenbrock method the trees are the same, and so are their densities; only a node with one branch takes
+alpha + Gamma where all others take alpha (Hairer and Wanner, Solving ODEs II, IV.7, with the exact Jacobian).
 """
 
 import functools
@@ -40,13 +43,16 @@ def density(tree) -> int:
 
 
 class ElementaryWeights:
-    """Phi_i(tree) of a coefficient matrix, each computed once."""
+    """Phi_i(tree) of a coefficient matrix, each computed once; a node with one branch takes `single` instead."""
 
-    def __init__(self, a):
+    def __init__(self, a, single=None):
         self.a = np.array(a)
+        self.single = self.a if single is None else np.array(single)
         self.inner = {}  # sum_j a_ij Phi_j(tree)
 
     def at(self, tree):
+        if len(tree) == 1:
+            return self.single @ self.at(tree[0]) if self.single is not self.a else self._inner(tree[0])
         weights = np.ones(len(self.a), dtype=self.a.dtype)
         for branch in tree:
             weights = weights * self._inner(branch)
@@ -58,9 +64,9 @@ class ElementaryWeights:
         return self.inner[tree]
 
 
-def defects(a, b, order):
+def defects(a, b, order, single=None):
     """(tree, sum_i b_i Phi_i - 1/gamma) for every tree up to `order`; exact where the coefficients are Fractions."""
-    weights, b = ElementaryWeights(a), np.array(b)
+    weights, b = ElementaryWeights(a, single), np.array(b)
     for nodes in range(1, order + 1):
         for tree in trees(nodes):
             yield tree, b @ weights.at(tree) - Fraction(1, density(tree))

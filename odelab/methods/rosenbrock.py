@@ -1,0 +1,296 @@
+"""A linearly implicit method is data, too: the transformed coefficients of a Rosenbrock method, which check themselves.
+
+With J the Jacobian of the right-hand side f at (t, u) and f_t its derivative with respect to time, the increments of a
+step are
+    (I - h gamma J) k_i = h gamma f(t + c_i h, u + sum_j a_ij k_j) + gamma sum_j C_ij k_j + gamma d_i h^2 f_t,
+and u_new = u + sum_i m_i k_i: one matrix, factored once, and no iteration. Textbooks state the order conditions for the
+form from which this one comes by k = Gamma l (Hairer and Wanner, Solving ODEs II, IV.7),
+    l_i = h f(t + c_i h, u + sum_j alpha_ij l_j) + h J sum_j Gamma_ij l_j + h^2 d_i f_t,    u_new = u + sum_i b_i l_i;
+its coefficients are derived here, and the conditions are checked on them.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from odelab import core
+from odelab.methods import order_conditions as trees
+from odelab.methods.tableau import ROUNDING
+
+DENSE_ROUNDING = 1e-11  # the same of an extension, relative to the terms that cancel: its weights are large
+DAMPED = 1e-12  # |R(infinity)| that counts as zero
+OUTWARD = np.logspace(-4.0, 8.0, 2001)  # |z| at which stability along an axis is looked at
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RosenbrockMethod:
+    """A linearly implicit (Rosenbrock) method in transformed form, which checks itself.
+
+    It needs the Jacobian J of the right-hand side at each new state. Where the right-hand side depends on time, it
+    needs the derivative with respect to time as well. Every order condition up to the stated orders is checked when
+    the method is made, and so is what is claimed of stability; a ValueError names what is missed.
+
+    name              what messages and figures call it
+    order             the order of the step
+    gamma             the diagonal of the method, M = I - h gamma J; positive
+    a                 one row per stage, row i with i entries: the weights of the increments in a stage's state
+    C                 rows like those of `a`: the weights of the increments in a stage's right side, as published, where
+                      the matrix is I / (h gamma) - J
+    m                 the weights of the increments in the new state, one per stage
+    e                 their weights in the estimate of the error, m - m_low; None for a method of fixed steps
+    order_low         the order of the embedded method
+    dense             rows H1, H2, ... of weights over the increments, one entry per stage, for the continuous extension
+                      u(theta) = (1 - theta) u + theta u_new + theta (1 - theta) sum_i (H1 + theta H2 + ...)_i k_i,
+                      of order one more than there are rows. Without them it is the cubic Hermite interpolant
+    filtered          whether the estimate is multiplied by the inverse of M. False by default; True is for estimates
+                      that do not vanish on very stiff components by themselves
+    l_stable          whether R(infinity) = 0 is claimed, and that the estimate vanishes there, too; True by default
+    stiffly_accurate  whether the last stage is claimed to be the new state of the implicit method with this tableau;
+                      False by default
+    about             where the coefficients were published
+
+    Derived from them: `stages`, `alpha`, `Gamma` (with gamma on its diagonal), `b`, `b_low`, `c` and `d` (sums of the
+    rows of alpha and Gamma), `embedded`, `error_order`, `dense_order`, `stability(z)`, `real_boundary`,
+    `imaginary_boundary`.
+
+    >>> import odelab as ol
+    >>> euler = ol.RosenbrockMethod("EULER1", order=1, gamma=1.0, a=[[]], C=[[]], m=[1.0])
+    >>> euler.stability(-9.0), euler.real_boundary
+    (0.1, inf)
+    >>> ol.RosenbrockMethod("WRONG", order=2, gamma=1.0, a=[[]], C=[[]], m=[1.0])
+    Traceback (most recent call last):
+    ValueError: `m` of WRONG misses the order-2 condition of tree ((),) by -0.5; it is not of order 2.
+    """
+
+    name: str
+    order: int
+    gamma: float
+    a: Sequence
+    C: Sequence
+    m: Sequence
+    e: Sequence | None = None
+    order_low: int = 0
+    dense: Sequence | None = None
+    filtered: bool = False
+    l_stable: bool = True
+    stiffly_accurate: bool = False
+    about: str = ""
+
+    fsal = False  # the slope at the new state is not among the stages
+
+    def __post_init__(self):
+        keep = functools.partial(object.__setattr__, self)
+        keep("gamma", float(self.gamma))
+        if not self.gamma > 0.0:
+            raise ValueError(f"`gamma` of {self.name} must be positive, got {self.gamma!r}.")
+        keep("m", tuple(map(float, self.m)))
+        for name in ("a", "C"):
+            rows = tuple(tuple(map(float, row)) for row in getattr(self, name))
+            if len(rows) != self.stages or any(len(row) != i for i, row in enumerate(rows)):
+                raise ValueError(
+                    f"`{name}` of {self.name} must have {self.stages} rows, row i with i entries, got rows of "
+                    f"{[len(row) for row in rows]}."
+                )
+            keep(name, rows)
+        if self.e is not None:
+            keep("e", self._row("e", self.e))
+        if self.dense is not None:
+            keep("dense", tuple(self._row("dense", row) for row in self.dense))
+        self._check("m", self.b, self.order)
+        if self.embedded:
+            self._check("e", self.b_low, self.order_low)
+        self._check_extension()
+        self._check_claims()
+
+    def _row(self, name, row) -> tuple:
+        if len(row) != self.stages:
+            raise ValueError(f"`{name}` of {self.name} needs one weight per stage, {self.stages}, got {len(row)}.")
+        return tuple(map(float, row))
+
+    def _check(self, row, weights, order):
+        for tree, defect in trees.defects(self.alpha, weights, order, self.alpha + self.Gamma):
+            if not abs(defect) <= ROUNDING:
+                raise ValueError(
+                    f"`{row}` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
+                    f"{float(defect):.3g}; it is not of order {order}."
+                )
+
+    def _check_extension(self):
+        if self.dense is None:
+            return
+        phi = trees.ElementaryWeights(self.alpha, self.alpha + self.Gamma)
+        rows = self.extension_weights @ self.Gamma
+        for nodes in range(1, self.dense_order + 1):
+            for tree in trees.trees(nodes):
+                terms = rows * phi.at(tree)
+                wanted = (np.arange(1, len(rows) + 1) == nodes) / trees.density(tree)
+                defect = np.abs(terms.sum(axis=1) - wanted) / np.maximum(1.0, np.abs(terms).sum(axis=1))
+                if not defect.max() <= DENSE_ROUNDING:
+                    raise ValueError(
+                        f"`dense` of {self.name} misses the order-{nodes} condition of tree {tree} by "
+                        f"{defect.max():.3g}; the extension is not of order {self.dense_order}."
+                    )
+
+    def _check_claims(self):
+        implicit = self.alpha + self.Gamma
+        # The increments of u' = lambda u from u = 1 for h lambda to minus infinity.
+        increments = self.Gamma @ np.linalg.solve(implicit, -np.ones(self.stages))
+        damped = 1.0 + np.array(self.m) @ increments
+        if self.l_stable and not abs(damped) <= DAMPED:
+            raise ValueError(
+                f"`l_stable` is claimed of {self.name}, but R(infinity) = {damped:.3g}; give l_stable=False, or check "
+                "the coefficients."
+            )
+        estimate = np.array(self.e or self.m) @ increments
+        if self.l_stable and self.embedded and not self.filtered and not abs(estimate) <= DAMPED:
+            raise ValueError(
+                f"`e` of {self.name} does not vanish on infinitely stiff components, it is {estimate:.3g} of them; "
+                "give filtered=True, or check the coefficients."
+            )
+        if self.stiffly_accurate:
+            missed = max(np.abs(implicit[-1] - self.b).max(), abs(self.alpha[-1].sum() - 1.0))
+            if not missed <= ROUNDING:
+                raise ValueError(
+                    f"`stiffly_accurate` is claimed of {self.name}, but the last row of alpha + Gamma misses b, or the "
+                    f"last stage the time t + h, by {missed:.3g}."
+                )
+
+    def __reduce__(self):
+        """Pickle a method of odelab by its name, so that it stays the same object and its kernels are found again."""
+        from odelab.methods.linearly_implicit import ROSENBROCK
+
+        if ROSENBROCK.get(self.name) is self:
+            return rosenbrock_named, (self.name,)
+        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
+    @property
+    def stages(self) -> int:
+        return len(self.m)
+
+    @property
+    def embedded(self) -> bool:
+        return self.e is not None
+
+    @property
+    def error_order(self) -> int:
+        """k: the power of h that the error estimate falls with."""
+        return min(self.order, self.order_low) + 1
+
+    @property
+    def dense_order(self) -> int:
+        """The order of the continuous extension."""
+        return min(3, self.order) if self.dense is None else len(self.dense) + 1
+
+    @functools.cached_property
+    def Gamma(self) -> np.ndarray:
+        """The weights of J times the increments, gamma on the diagonal, in the form of the textbooks."""
+        rows = self.gamma * np.eye(self.stages)  # the inverse of I / gamma - C, row by row
+        for i in range(1, self.stages):
+            rows[i] += self.gamma * (np.array(self.C[i]) @ rows[:i])
+        return rows
+
+    @functools.cached_property
+    def alpha(self) -> np.ndarray:
+        """The weights of the increments in a stage's state, in the form of the textbooks."""
+        return square(self.a) @ self.Gamma
+
+    @functools.cached_property
+    def b(self) -> np.ndarray:
+        """The weights of the step in the form of the textbooks."""
+        return np.array(self.m) @ self.Gamma
+
+    @functools.cached_property
+    def b_low(self) -> np.ndarray:
+        """The weights of the embedded method in the form of the textbooks."""
+        return (np.array(self.m) - np.array(self.e)) @ self.Gamma
+
+    @functools.cached_property
+    def c(self) -> tuple:
+        """The times of the stages as parts of the step."""
+        return tuple(snapped(x) for x in self.alpha.sum(axis=1))
+
+    @functools.cached_property
+    def d(self) -> tuple:
+        """The weights of the derivative with respect to time."""
+        return tuple(snapped(x) for x in self.Gamma.sum(axis=1))
+
+    @functools.cached_property
+    def tableau(self) -> core.Rosenbrock:
+        """The coefficients as `odelab.core.rosenbrock_step_of` takes them: square rows of Python floats."""
+        a, C = (tuple(map(tuple, square(rows).tolist())) for rows in (self.a, self.C))
+        C = tuple(tuple(self.gamma * x for x in row) for row in C)
+        return core.Rosenbrock(a, C, self.m, self.e or self.m, self.c, self.d, self.gamma, self.filtered)
+
+    @functools.cached_property
+    def extension_weights(self) -> np.ndarray:
+        """(degree, stages): row p holds the weights of theta^(p+1) k_i in u(theta) - u, for a method with `dense`."""
+        if self.dense is None:
+            raise ValueError(f"{self.name} has no weights of its own between its steps; it takes the cubic Hermite.")
+        rows = np.zeros((len(self.dense) + 1, self.stages))
+        rows[0] = self.m
+        rows[:-1] += self.dense
+        rows[1:] -= self.dense
+        return rows
+
+    def stability(self, z):
+        """R(z): what one step multiplies the solution of u' = lambda u by, z = h lambda."""
+        step = core.rosenbrock_step_of(core.combine, number_to_divide_by, quotient, self.tableau)
+        return step(lambda t, u, params: z * u, (), 0.0, 1.0, (z, z, 0.0), 1.0, 1.0)[0]
+
+    @functools.cached_property
+    def real_boundary(self) -> float:
+        """The largest x with |R| <= 1 on all of [-x, 0]; infinite for the methods that come with odelab."""
+        return self._boundary(-1.0)
+
+    @functools.cached_property
+    def imaginary_boundary(self) -> float:
+        """The largest y with |R(i y')| <= 1 up to y; infinite for an A-stable method."""
+        return self._boundary(1j)
+
+    def _boundary(self, direction) -> float:
+        """Where |R| first exceeds 1 along a ray; its only pole, 1 / gamma, is far from both axes."""
+        beyond = np.flatnonzero(np.abs(self.stability(direction * OUTWARD)) > 1.0 + DAMPED)
+        if not beyond.size:
+            return float("inf")
+        inside, outside = (0.0 if beyond[0] == 0 else OUTWARD[beyond[0] - 1]), OUTWARD[beyond[0]]
+        for _ in range(60):
+            middle = 0.5 * (inside + outside)
+            unstable = abs(self.stability(direction * middle)) > 1.0 + DAMPED
+            inside, outside = (inside, middle) if unstable else (middle, outside)
+        return float(inside)
+
+    def __repr__(self):
+        pair = f"{self.order}({self.order_low})" if self.embedded else f"{self.order}"
+        return f"{self.name}, order {pair}, {self.stages} stages, linearly implicit"
+
+
+def square(rows) -> np.ndarray:
+    """Rows of a lower triangle padded with zeros."""
+    full = np.zeros((len(rows), len(rows)))
+    for i, row in enumerate(rows):
+        full[i, : len(row)] = row
+    return full
+
+
+def snapped(value) -> float:
+    """`value`, or the whole number from which only rounding parts it: a stage at t + h, a derivative that drops out."""
+    whole = float(np.round(value)) + 0.0  # never -0.0
+    return whole if abs(value - whole) <= ROUNDING else float(value)
+
+
+def number_to_divide_by(J, hg):
+    """I - hg J of one component."""
+    return 1.0 - hg * J
+
+
+def quotient(number, right):
+    return right / number
+
+
+def rosenbrock_named(name: str) -> RosenbrockMethod:
+    """The method of odelab with this name."""
+    from odelab.methods.linearly_implicit import ROSENBROCK
+
+    return ROSENBROCK[name]

@@ -1,0 +1,231 @@
+"""Linearly implicit tableaux: order conditions, stability, the extension, and that damage is refused."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import odelab as ol
+from odelab.methods import order_conditions as trees
+from tests.odelab.solver_cases import NAMED
+
+METHODS = [ol.ROS2, ol.RODAS4, ol.RODAS5P]
+every_method = pytest.mark.parametrize("method", METHODS, **NAMED)
+
+
+def defects(method, weights, order):
+    found = trees.defects(method.alpha, weights, order, method.alpha + method.Gamma)
+    return max(abs(defect) for _, defect in found)
+
+
+def textbook_conditions(method):
+    """The conditions up to order four as Hairer and Wanner print them (II, Table 7.1), left side minus right."""
+    a, b = method.alpha, method.b
+    beta = a + method.Gamma
+    c, one = a.sum(axis=1), beta.sum(axis=1)
+    return [
+        b.sum() - 1.0,
+        b @ one - 1 / 2,
+        b @ c**2 - 1 / 3,
+        b @ beta @ one - 1 / 6,
+        b @ c**3 - 1 / 4,
+        b @ (c * (a @ one)) - 1 / 8,
+        b @ beta @ c**2 - 1 / 12,
+        b @ beta @ beta @ one - 1 / 24,
+    ]
+
+
+CONDITIONS = {2: 2, 4: 8, 5: 8}
+
+
+@every_method
+def test_textbook_conditions(method):
+    assert np.abs(textbook_conditions(method)[: CONDITIONS[method.order]]).max() <= 1e-14
+
+
+@every_method
+def test_the_orders_are_reached_and_not_exceeded(method):
+    assert defects(method, method.b, method.order) <= 1e-14
+    assert defects(method, method.b, method.order + 1) > 1e-3
+    assert defects(method, method.b_low, method.order_low) <= 1e-14
+    assert defects(method, method.b_low, method.order_low + 1) > 1e-3
+
+
+def test_nodes_with_one_branch_feel_the_implicit_weights():
+    """With alpha alone, as for an explicit method, RODAS misses its conditions; ROS2 is of order two all the same."""
+    alone = [max(abs(defect) for _, defect in trees.defects(one.alpha, one.b, one.order)) for one in METHODS]
+    assert alone[0] < 1e-15
+    assert min(alone[1:]) > 0.01
+
+
+def test_first_coefficients_are_those_of_the_literature():
+    np.testing.assert_allclose(ol.RODAS4.c, [0.0, 0.386, 0.21, 0.63, 1.0, 1.0], atol=1e-15)
+    np.testing.assert_allclose(ol.RODAS4.d, [0.25, -0.1043, 0.1035, -0.0362, 0.0, 0.0], atol=1e-15)
+    np.testing.assert_allclose(ol.RODAS5P.c[1], 3 * ol.RODAS5P.gamma, rtol=1e-14)
+    np.testing.assert_allclose(ol.RODAS5P.d[1], -2 * ol.RODAS5P.gamma, rtol=1e-14)
+    gamma = 1 - np.sqrt(0.5)
+    np.testing.assert_allclose(ol.ROS2.alpha, [[0, 0], [1, 0]], atol=1e-15)
+    np.testing.assert_allclose(ol.ROS2.Gamma, [[gamma, 0], [-2 * gamma, gamma]], atol=1e-15)
+    np.testing.assert_allclose(ol.ROS2.b, [0.5, 0.5], rtol=1e-15)
+
+
+@every_method
+def test_what_drops_out_is_exactly_zero(method):
+    whole = [x for x in (*method.c, *method.d) if abs(x - round(x)) < 1e-9]
+    assert whole == [round(x) for x in whole]
+    assert method.d[0] == method.gamma
+
+
+@every_method
+def test_r_vanishes_at_minus_infinity_like_one_over_z(method):
+    z = -np.logspace(2, 12, 41)
+    assert (np.abs(method.stability(z) * z) < 20).all()
+    assert (np.abs(method.stability(1j * z) * z) < 20).all()
+
+
+@every_method
+def test_the_left_half_plane_is_stable(method):
+    assert method.real_boundary == method.imaginary_boundary == np.inf
+    size, angle = np.meshgrid(np.logspace(-3, 6, 60), np.linspace(np.pi / 2, 3 * np.pi / 2, 61))
+    assert np.abs(method.stability(size * np.exp(1j * angle))).max() <= 1 + 1e-12
+
+
+@every_method
+def test_r_is_the_exponential_to_its_order(method):
+    z = 0.4 * np.exp(1j * np.linspace(0, 2 * np.pi, 13))
+    misses = [np.abs(method.stability(s * z) - np.exp(s * z)).max() for s in (1.0, 0.5)]
+    assert abs(np.log2(misses[0] / misses[1]) - method.order - 1) < 0.2
+
+
+@every_method
+@given(z=st.complex_numbers(max_magnitude=1e6))
+def test_r_is_that_of_the_textbook_form(method, z):
+    """R(z) = 1 + z b (I - z B)^-1 1."""
+    if abs(1.0 - method.gamma * z) < 1e-3:
+        return
+    stages = np.linalg.solve(np.eye(method.stages) - z * (method.alpha + method.Gamma), np.ones(method.stages))
+    expected = 1.0 + z * (method.b @ stages)
+    assert abs(method.stability(z) - expected) <= 1e-9 * max(1.0, abs(expected), abs(z) ** -1 if abs(z) > 1 else 0.0)
+
+
+def test_a_boundary_is_found_where_there_is_one():
+    explicit_like = ol.RosenbrockMethod("HALF", 1, gamma=0.25, a=[[]], C=[[]], m=[4.0], l_stable=False)
+    # R(z) = (1 + 3z/4) / (1 - z/4) is -1 at z = -4
+    assert explicit_like.real_boundary == pytest.approx(4.0, rel=1e-6)
+    assert explicit_like.imaginary_boundary < 1e-5  # |R| - 1 grows with the square: rounding hides it nearer by
+
+
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], **NAMED)
+def test_the_last_two_stages_are_those_of_stiffly_accurate_methods(method):
+    implicit = method.alpha + method.Gamma
+    np.testing.assert_allclose(implicit[-1], method.b, atol=1e-14)
+    np.testing.assert_allclose(implicit[-2], method.b_low, atol=1e-14)
+    assert method.e == (*(0.0,) * (method.stages - 1), 1.0)  # the last increment is the estimate
+
+
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], **NAMED)
+@given(theta=st.floats(0.0, 1.0))
+def test_the_extension_has_its_order_everywhere(method, theta):
+    weights = theta ** np.arange(1, len(method.extension_weights) + 1) @ method.extension_weights @ method.Gamma
+    phi = trees.ElementaryWeights(method.alpha, method.alpha + method.Gamma)
+
+    def missed(order):
+        found = trees.trees(order)
+        return max(abs(weights @ phi.at(tree) - theta**order / trees.density(tree)) for tree in found)
+
+    assert max(missed(order) for order in range(1, method.dense_order + 1)) < 1e-9
+    assert method.dense_order == method.order - 1
+
+
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], **NAMED)
+def test_the_extension_meets_the_step(method):
+    np.testing.assert_allclose(method.extension_weights.sum(axis=0), method.m, rtol=1e-13, atol=1e-13)
+
+
+def test_without_weights_there_is_no_extension_of_its_own():
+    assert ol.ROS2.dense_order == 2
+    with pytest.raises(ValueError, match="ROS2 has no weights"):
+        _ = ol.ROS2.extension_weights
+
+
+def fields(method):
+    return {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
+
+
+def damaged(method):
+    """(what, a call that makes the method with one coefficient moved by 0.01) for every coefficient.
+
+    But for the weights of the last increment in the extension: it is an error estimate, and any share of it keeps the
+    extension's order.
+    """
+
+    def call(**changes):
+        return lambda: ol.RosenbrockMethod(**{**fields(method), **changes})
+
+    def moved(row, j):
+        return tuple(x + 0.01 * (i == j) for i, x in enumerate(row))
+
+    yield "gamma", call(gamma=method.gamma + 0.01)
+    for name in ("m", "e"):
+        for j in range(method.stages):
+            yield f"{name}[{j}]", call(**{name: moved(getattr(method, name), j)})
+    for name in ("a", "C", "dense"):
+        table = getattr(method, name) or ()
+        for i, row in enumerate(table):
+            for j in range(len(row) - (name == "dense")):
+                yield f"{name}[{i}][{j}]", call(**{name: (*table[:i], moved(row, j), *table[i + 1 :])})
+
+
+@every_method
+def test_every_damaged_coefficient_is_refused(method):
+    assert [what for what, build in damaged(method) if not refused(build, method.name)] == []
+
+
+def refused(build, name):
+    try:
+        build()
+    except ValueError as refusal:
+        return name in str(refusal) and "`" in str(refusal)
+    return False
+
+
+@every_method
+def test_the_undamaged_copy_is_accepted_and_pickled(method):
+    copy = ol.RosenbrockMethod(**fields(method))
+    assert pickle.loads(pickle.dumps(method)) is method
+    again = pickle.loads(pickle.dumps(copy))
+    assert again is not method
+    assert again.tableau == method.tableau
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"gamma": 0.0}, "`gamma` of RODAS4 must be positive"),
+        ({"a": [[], [1.0]]}, "`a` of RODAS4 must have 6 rows"),
+        ({"C": [[1.0]] * 6}, "`C` of RODAS4 must have 6 rows"),
+        ({"e": [1.0]}, "`e` of RODAS4 needs one weight per stage, 6, got 1"),
+        ({"dense": [[1.0]]}, "`dense` of RODAS4 needs one weight per stage"),
+        ({"order": 5}, "not of order 5"),
+        ({"order_low": 4}, "not of order 4"),
+        ({"dense": [[0.0] * 6]}, "the extension is not of order 2"),
+    ],
+)
+def test_wrong_input_is_named(changes, words):
+    with pytest.raises(ValueError, match="`") as refusal:
+        ol.RosenbrockMethod(**{**fields(ol.RODAS4), **changes})
+    assert words in str(refusal.value)
+
+
+def test_claims_of_stability_are_checked():
+    one_stage = {"name": "ONE", "order": 1, "a": [[]], "C": [[]], "m": [1.0]}
+    with pytest.raises(ValueError, match=r"`l_stable` is claimed of ONE, but R\(infinity\) = -1"):
+        ol.RosenbrockMethod(**{**one_stage, "m": [2.0]}, gamma=0.5)
+    assert ol.RosenbrockMethod(**{**one_stage, "m": [2.0]}, gamma=0.5, l_stable=False).stability(-1e12) < -0.99
+    with pytest.raises(ValueError, match=r"`e` of ROS2 does not vanish .*, it is -2\.41"):
+        ol.RosenbrockMethod(**{**fields(ol.ROS2), "filtered": False})
+    with pytest.raises(ValueError, match="`stiffly_accurate` is claimed of ROS2"):
+        ol.RosenbrockMethod(**{**fields(ol.ROS2), "stiffly_accurate": True})
