@@ -20,7 +20,11 @@ from studies.lab.networks import ZOO, adopt
 from studies.lab.results import Results
 
 STUDY = "train"
-SHAPES = {"digits": {"depth": 32, "width": 4}}  # small images need less, and every network is part of a download
+SHAPES = {  # small images need less, and every network is part of a download
+    "digits": {"depth": 32, "width": 4},
+    "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
+    "digits-vit": {"network": "vit", "depth": 4, "width": 32},
+}
 MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
 CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm", "sem", "iebn")
 QUEUE = (  # the shipped networks in the order in which they are wanted
@@ -29,6 +33,7 @@ QUEUE = (  # the shipped networks in the order in which they are wanted
     *((name, 0) for name in CONTROLLERS[4:]),
     *((name, 1) for name in CONTROLLERS[3:]),
 )
+VITS = tuple((name, seed) for seed in (0, 1) for name in ("constant", "stepnet", "se"))  # the same of transformers
 ABOUT = ("controller", "depth", "seed", "dataset", "epochs", "test_accuracy", "test_errors", "test_loss", "seconds")
 
 
@@ -40,12 +45,14 @@ class Arguments:
     """A controller's name, asr(se), or JSON such as {"name": "stepnet", "inputs": "now"}."""
     seed: int = 0
     """The first weights and the order of the images are drawn from it."""
-    depth: int = 20
-    """Number of layers."""
-    width: int = 16
-    """Channels of the first stage; each further stage has twice as many."""
+    network: str = "resnet"
+    """resnet; vit: a transformer on patches of 4 pixels; vit-conv: the same behind a stem of two convolutions."""
+    depth: int | None = None
+    """Number of layers of a ResNet, 20 if not given; of blocks of a transformer, 6."""
+    width: int | None = None
+    """Channels of the first stage, 16 if not given, each further stage has twice as many; features of a token, 96."""
     recipe: str = "short"
-    """One of netbridge.recipes.RECIPES; on the digits `short` means `digits`."""
+    """One of netbridge.recipes.RECIPES; `short` means `digits` on the digits, `vit-short` or `vit-digits` for a ViT."""
     dataset: str = "cifar10"
     """What to train on: cifar10, cifar100, stl10, digits, or imagenet (any folder in one of ImageNet's layouts)."""
     data_root: Path | None = None
@@ -87,6 +94,8 @@ class Arguments:
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", depth=8, epochs=1)
+    if arguments.network not in jobs.SHAPES:
+        raise SystemExit(f"studies.train: `--network` knows {', '.join(jobs.SHAPES)}, got {arguments.network!r}.")
     if arguments.queue not in (None, "shipped") or (arguments.ship and arguments.queue is None):
         raise SystemExit(f"studies.train: `--queue` knows `shipped`, got {arguments.queue!r}; `--ship` needs it.")
     for path in arguments.define:
@@ -95,11 +104,13 @@ def main(arguments: Arguments):
         torch.set_num_threads(arguments.threads)
     with plain_errors(STUDY):
         recipe = jobs.recipe_of(
-            *(arguments.recipe, arguments.dataset, arguments.precision),
+            *(arguments.recipe, arguments.dataset, arguments.precision, arguments.network),
             **{key: getattr(arguments, key) for key in ("epochs", "lr", "batch")},
         )
         job = jobs.Job(*(getattr(arguments, key) for key in ("dataset", "controller", "seed")), recipe)
-        job = dataclasses.replace(job, depth=arguments.depth, width=arguments.width)
+        depth, width = jobs.SHAPES[arguments.network]
+        shape = {"depth": arguments.depth or depth, "width": arguments.width or width, "network": arguments.network}
+        job = dataclasses.replace(job, **shape)
         jobs.spec_of_text(job.controller)
     nb.tune_allocator()
     with distributed.join():
@@ -120,11 +131,16 @@ def main(arguments: Arguments):
 
 def train_queue(arguments: Arguments, like: jobs.Job, images):
     """Several of these may run at once: each takes the next network nobody else is at."""
-    folder = (ZOO if arguments.ship else arguments.out) / arguments.dataset
-    shape = SHAPES.get(arguments.dataset, {})
-    wanted = [dataclasses.replace(like, controller=name, seed=seed, **shape) for name, seed in QUEUE]
+    transformer = arguments.network != "resnet"
+    name = f"{arguments.dataset}-vit" if transformer else arguments.dataset
+    folder = (ZOO if arguments.ship else arguments.out) / name
+    queue = VITS if transformer else QUEUE
+    wanted = [
+        dataclasses.replace(like, controller=controller, seed=seed, **SHAPES.get(name, {}))
+        for controller, seed in queue
+    ]
     wanted = [job for job in wanted if job.width % MULTIPLE.get(job.controller, 1) == 0]
-    locks = datasets.default_root() / "queue" / arguments.dataset if arguments.ship else folder
+    locks = datasets.default_root() / "queue" / name if arguments.ship else folder
     if jobs.train_all(wanted, images, folder, STUDY, arguments.device, arguments.compile, locks):
         raise SystemExit(1)
 

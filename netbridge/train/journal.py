@@ -156,7 +156,8 @@ def described(net: nn.Module) -> dict:
     chosen = sorted(named - {"constant"}) or ["constant"]
     depth = config.get("depth") or (3 if config["bottleneck"] else 2) * sum(config["blocks"]) + 2
     found = {"controller": " and ".join(chosen), "depth": depth, "width": config["widths"][0]}
-    return found | ({"network": config["family"]} if "depth" in config else {})
+    family = config.get("family", "resnet")
+    return found | ({"network": family} if family != "resnet" else {})
 
 
 def run_of(path: Path, header: dict) -> dict:

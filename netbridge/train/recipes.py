@@ -136,6 +136,24 @@ SHORT = Recipe(
     bfloat16=True,
     evaluate_every=4,
 )
+# The paper's Table 7 trains its ViT "from scratch" and says nothing more: this is what works in little time.
+VIT = Recipe(
+    "vit",
+    40,
+    optimizer="adamw",
+    lr=1.5e-3,
+    weight_decay=5e-2,
+    decay_all=False,
+    schedule="triangle",
+    peak=0.2,
+    shift=2,
+    border="reflect",
+    flip="alternating",
+    small=((0.5, 0.5), (0.8, 0.75)),
+    bfloat16=True,
+    evaluate_every=4,
+    architectures="ViTs of six blocks on CIFAR-10",
+)
 PAPER = Recipe("paper", epochs=164, drops=(81, 122), architectures="ResNet-83 and -164 on CIFAR-10 and CIFAR-100")
 
 RECIPES = {
@@ -146,6 +164,11 @@ RECIPES = {
         # the digits are small, few, and not to be mirrored
         dataclasses.replace(
             SHORT, name="digits", epochs=16, batch=64, lr=0.1, shift=1, flip="none", small=(), evaluate_every=8
+        ),
+        VIT,
+        dataclasses.replace(VIT, name="vit-short", epochs=6),
+        dataclasses.replace(
+            VIT, name="vit-digits", epochs=64, batch=64, lr=3e-3, shift=1, flip="none", small=(), evaluate_every=8
         ),
         PAPER,
         dataclasses.replace(PAPER, name="paper-stl10", batch=16, architectures="ResNets on STL-10"),
@@ -193,7 +216,8 @@ RECIPES = {
 def recipe(name: str, **changes) -> Recipe:
     """A known recipe, with changes.
 
-    name     one of `RECIPES`: "short", "medium", "digits" of this project, "paper" and others of the papers' tables
+    name     one of `RECIPES`: "short", "medium", "digits", "vit" of this project, "paper" and others of the
+             papers' tables
     changes  fields of `Recipe` to set otherwise, such as epochs=20 or lr=0.05
 
     Returns the `Recipe`. Raises ValueError for an unknown name or value, TypeError for an unknown field.

@@ -79,7 +79,7 @@ def untrained(path: Path) -> nb.Network:
     about, widths = net.about, net.config["widths"]
     recipe = jobs.recipe_of("short", about["dataset"])
     job = jobs.Job(about["dataset"], about["controller"], about["seed"], recipe, about["depth"], widths[0])
-    return job.network(net.config["num_classes"])
+    return job.untrained(net.config["num_classes"])
 
 
 def shares(name: str, seed: int, path: Path, data, images: int, resamples: int) -> tuple[Shares, list]:

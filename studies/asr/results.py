@@ -145,7 +145,7 @@ def measured(run, net, data, log: Path) -> Result:
         test_images=len(data.test_labels),
         test_loss=net.about["test_loss"],
         parameters=sum(p.numel() for p in net.parameters()),
-        blocks=block_records(run.job.network(len(data.names)), net, data.normalised(data.train_images[:PROBES])),
+        blocks=block_records(run.job.untrained(len(data.names)), net, data.normalised(data.train_images[:PROBES])),
         log=[{key: brief(value) for key, value in record.items()} for record in records],
         noisy=noisy_score(net, data, run.seed),
         bound=None if run.job.noise else bound_and_growth(net, data),

@@ -18,6 +18,8 @@ from netbridge.train.augment import shrink
 from studies.lab.command import plain_errors
 
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
+SHAPES = {"resnet": (20, 16), "vit": (6, 96), "vit-conv": (6, 96)}  # depth and width of a network where none is given
+HEAD = 32  # features of an attention head, which a transformer has at least two of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Job:
     start       pairs (pattern of parameter names, value): the parameters whose names match start at that value
     noise       (scale, shift, deviation) of every batch normalisation, as `nb.add_noise` takes them; None for none
     size        shrink all images, of training and test, to this height and width; None leaves them
+    network     "resnet"; "vit": a transformer of `depth` blocks with tokens of `width` features, its stem one linear
+                map of each patch; "vit-conv": the same with a stem of two convolutions
     """
 
     dataset: str
@@ -48,6 +52,7 @@ class Job:
     start: tuple[tuple[str, float], ...] = ()
     noise: tuple[float, float, float] | None = None
     size: int | None = None
+    network: str = "resnet"
 
     @property
     def label(self) -> str:
@@ -62,7 +67,7 @@ class Job:
         controller = re.sub(r"\W+", "-", self.label).strip("-")
         width = "" if self.width == 16 else f"-width{self.width}"
         special = f"-{self.digest}" if self.start or self.noise or self.size else ""
-        return f"resnet{self.depth}{width}-{controller}-seed{self.seed}{special}"
+        return f"{self.network}{self.depth}{width}-{controller}-seed{self.seed}{special}"
 
     @property
     def specification(self) -> dict:
@@ -83,11 +88,17 @@ class Job:
         """Eight letters that tell specifications apart."""
         return hashlib.sha256(json.dumps(self.specification, sort_keys=True).encode()).hexdigest()[:8]
 
-    def network(self, classes: int) -> nb.Network:
-        """The untrained network, its weights drawn from the seed."""
+    def untrained(self, classes: int, size: int = 32) -> nb.Network:
+        """The untrained network for images of this height and width, its weights drawn from the seed."""
         torch.manual_seed(self.seed)
-        widths = None if self.width == 16 else [self.width * factor for factor in (1, 2, 4)]
-        net = nb.resnet(self.depth, classes, spec_of_text(self.controller), on=self.on, widths=widths)
+        spec = spec_of_text(self.controller)
+        if self.network == "resnet":
+            widths = None if self.width == 16 else [self.width * factor for factor in (1, 2, 4)]
+            net = nb.resnet(self.depth, classes, spec, on=self.on, widths=widths)
+        else:
+            stem = {"vit": "patch", "vit-conv": "conv"}[self.network]
+            heads = max(self.width // HEAD, 2)
+            net = nb.vit(size, 4, self.width, self.depth, heads, 2.0, classes, spec, on=self.on, stem=stem)
         for pattern, value in self.start:
             matching = [x for name, x in net.named_parameters() if fnmatch.fnmatchcase(name, pattern)]
             if not matching:
@@ -125,11 +136,17 @@ def spec_of_text(text):
     return text if text in nb.controllers() or "(" in text else text.lower()  # values of options keep their case
 
 
-def recipe_of(name: str, dataset: str, precision: str = "auto", **changes) -> recipes.Recipe:
-    """The recipe `name`, which on the digits is `digits` where it says `short`, with the changes that are not None."""
+def recipe_of(name: str, dataset: str, precision: str = "auto", network: str = "resnet", **changes) -> recipes.Recipe:
+    """The recipe `name`, with the changes that are not None.
+
+    Of `short`, digits and transformers have variants of their own: `digits`, `vit-short`, `vit-digits`.
+    """
     if precision not in ("auto", "float32"):
         raise ValueError(f"`--precision` must be auto or float32, got {precision!r}.")
-    name = "digits" if (name, dataset) == ("short", "digits") else name
+    if name == "short" and network != "resnet":
+        name = "vit-digits" if dataset == "digits" else "vit-short"
+    elif name == "short" and dataset == "digits":
+        name = "digits"
     changes = {key: value for key, value in changes.items() if value is not None}
     return recipes.recipe(name, **changes | ({"bfloat16": False} if precision == "float32" else {}))
 
@@ -151,9 +168,9 @@ def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.
     job ends the study with one line that says what differs.
     """
     with plain_errors(study):
-        net = job.network(len(data.names))
         data = job.data_of(data)
-        about = {"controller": job.label, "depth": job.depth}
+        net = job.untrained(len(data.names), data.size)
+        about = {"controller": job.label} | ({"depth": job.depth} if job.network == "resnet" else {})
         return loop.train(net, data, job.recipe, job.seed, path, about, device, **options)
 
 
