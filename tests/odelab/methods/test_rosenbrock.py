@@ -97,7 +97,8 @@ def test_the_left_half_plane_is_stable(method):
 def test_r_is_the_exponential_to_its_order(method):
     z = 0.4 * np.exp(1j * np.linspace(0, 2 * np.pi, 13))
     misses = [np.abs(method.stability(s * z) - np.exp(s * z)).max() for s in (1.0, 0.5)]
-    assert abs(np.log2(misses[0] / misses[1]) - method.order - 1) < 0.2
+    assert misses[0] < 0.4**method.order * 0.05
+    assert np.log2(misses[0] / misses[1]) > method.order + 0.7
 
 
 @every_method
@@ -158,8 +159,8 @@ def fields(method):
 def damaged(method):
     """(what, a call that makes the method with one coefficient moved by 0.01) for every coefficient.
 
-    But for the weights of the last increment in the extension: it is an error estimate, and any share of it keeps the
-    extension's order.
+    But for the weights of RODAS' last increment in the estimate and in the extension: it is the estimate itself, and
+    any share of it keeps their orders.
     """
 
     def call(**changes):
@@ -171,7 +172,8 @@ def damaged(method):
     yield "gamma", call(gamma=method.gamma + 0.01)
     for name in ("m", "e"):
         for j in range(method.stages):
-            yield f"{name}[{j}]", call(**{name: moved(getattr(method, name), j)})
+            if (name, j) != ("e", method.stages - 1) or not method.stiffly_accurate:
+                yield f"{name}[{j}]", call(**{name: moved(getattr(method, name), j)})
     for name in ("a", "C", "dense"):
         table = getattr(method, name) or ()
         for i, row in enumerate(table):
@@ -225,7 +227,7 @@ def test_claims_of_stability_are_checked():
     with pytest.raises(ValueError, match=r"`l_stable` is claimed of ONE, but R\(infinity\) = -1"):
         ol.RosenbrockMethod(**{**one_stage, "m": [2.0]}, gamma=0.5)
     assert ol.RosenbrockMethod(**{**one_stage, "m": [2.0]}, gamma=0.5, l_stable=False).stability(-1e12) < -0.99
-    with pytest.raises(ValueError, match=r"`e` of ROS2 does not vanish .*, it is -2\.41"):
+    with pytest.raises(ValueError, match=r"`e` of ROS2 does not vanish .*, it is 2\.41"):
         ol.RosenbrockMethod(**{**fields(ol.ROS2), "filtered": False})
     with pytest.raises(ValueError, match="`stiffly_accurate` is claimed of ROS2"):
         ol.RosenbrockMethod(**{**fields(ol.ROS2), "stiffly_accurate": True})
