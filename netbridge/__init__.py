@@ -8,10 +8,13 @@ attention map, is the step size h.
     step sizes   controllers, controller, asr, Spec; Controller and ChannelController to derive one's own from; Gated,
                  SelfAttention for modules of any kind
     surgery      swap, merge, absorb, fold: another network from a network, the given one stays as it is; places,
-                 insert: step sizes for networks of other people; add_noise, NoisyNorm
+                 insert: step sizes for networks of other people; add_noise, NoisyNorm; altered: a step for a while
+                 without some of its slope
     gates        gates (Gates): the step sizes of every block for every image, and what lives in their heads
     stiffness    trace (Record, Records, Trajectories), block_states; block_spectrum, block_operator, slice_spectrum,
                  block_survey, step_error, perturbation_bound
+    trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
+                 transformer's attention as a step size
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
     machine      tune_allocator
 
@@ -54,6 +57,7 @@ from netbridge.step_sizes.spec import controller as controller
 from netbridge.step_sizes.spec import controllers as controllers
 from netbridge.surgery.absorb import SelfAttention as SelfAttention
 from netbridge.surgery.absorb import absorb as absorb
+from netbridge.surgery.alteration import altered as altered
 from netbridge.surgery.fold import fold as fold
 from netbridge.surgery.insert import insert as insert
 from netbridge.surgery.insert import places as places
@@ -61,11 +65,15 @@ from netbridge.surgery.merge import merge as merge
 from netbridge.surgery.noise import NoisyNorm as NoisyNorm
 from netbridge.surgery.noise import add_noise as add_noise
 from netbridge.surgery.swap import swap as swap
+from netbridge.tracing.attention import AttentionValues as AttentionValues
+from netbridge.tracing.attention import attention_values as attention_values
 from netbridge.tracing.gates import Gates as Gates
 from netbridge.tracing.gates import gates as gates
 from netbridge.tracing.record import Record as Record
 from netbridge.tracing.record import Records as Records
 from netbridge.tracing.record import Trajectories as Trajectories
+from netbridge.tracing.similarity import cka as cka
+from netbridge.tracing.similarity import state_grams as state_grams
 from netbridge.tracing.states import block_states as block_states
 from netbridge.tracing.trace import trace as trace
 from odelab import __version__ as __version__

@@ -104,13 +104,17 @@ class Attention(TokenBranch):
         self.heads = heads
         self.qkv = nn.Linear(features, 3 * features)
 
+    def projected(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Q, K, V of the normalised tokens, (3, N, heads, T, features of a head)."""
+        return self.qkv(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+
+    def weights(self, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        """How much of every token comes from every other, (N, heads, T, T); rows sum to 1."""
+        return torch.softmax(q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1), dim=-1)
+
     def change(self, tokens):
-        q, k, v = self.qkv(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        if tokens.is_cuda:
-            mixed = F.scaled_dot_product_attention(q, k, v)
-        else:
-            weights = torch.softmax(q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1), dim=-1)
-            mixed = weights.to(v.dtype) @ v
+        q, k, v = self.projected(tokens)
+        mixed = F.scaled_dot_product_attention(q, k, v) if tokens.is_cuda else self.weights(q, k).to(v.dtype) @ v
         return mixed.transpose(1, 2).flatten(2)
 
 

@@ -413,7 +413,12 @@ class TestImages:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
     def test_an_epoch_of_digits(self, dtype):
         net = nb.vit(size=8, patch=2, features=16, depth=2, heads=2, controller="stepnet")
-        assert described(net) == {"controller": "stepnet", "depth": 10, "width": 16}  # layers with weights
+        assert described(net) == {
+            "controller": "stepnet",
+            "depth": 10,  # layers with weights
+            "width": 16,
+            "network": "vit",
+        }
         data, before = runs.few(), copy.deepcopy(net.state_dict())
         recipe = runs.recipe(epochs=1, optimizer="adamw", lr=2e-3, evaluate_every=1)
         log = loop.train(net, data, recipe, seed=0, device="cpu", quiet=True, dtype=dtype)
