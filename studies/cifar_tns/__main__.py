@@ -23,9 +23,10 @@ from studies.cifar_tns.findings import findings
 from studies.lab import jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
-from studies.lab.measure import KINDS, READINGS, measure, total_stiffness
+from studies.lab.measure import KINDS, READINGS, measure, total_stiffness, wording
 from studies.lab.page import Page
 from studies.lab.statistics import choices
+from studies.population.cited import shipped_findings
 from studies.train import CONTROLLERS
 
 STUDY = "cifar_tns"
@@ -105,7 +106,10 @@ def main(arguments: Arguments):
 
     # What it says about the paper's claims, and then the evidence in the order of the paper.
     page.heading("What these data say")
-    page.findings(findings(results, related))
+    said = findings(results, related)
+    page.findings(said)
+    if data.name == "cifar10":
+        population(page, said, len(results))
     accuracy(page, results, len(data.test_images))
     depth(page, results)
     stiffness(page, results)
@@ -114,6 +118,19 @@ def main(arguments: Arguments):
     relation(page, results, related, related_rows, len(data.test_images))
     other_readings(page, results)
     page.close()
+
+
+def population(page, said, networks):
+    """The verdicts of the study of that name, where its measurements are shipped."""
+    count, cited = shipped_findings()
+    if count:
+        page.table(
+            "population",
+            tables.beside_rows(said, cited, networks, count),
+            "The same claims beside a population of small networks",
+            f"{count} networks of 14 to 32 layers, trained for 3 or 6 epochs at 16 pixels and judged by rules that "
+            "were fixed before; `python -m studies.population` shows their numbers and intervals.",
+        )
 
 
 def accuracy(page, results, test_images):
@@ -160,7 +177,7 @@ def stiffness(page, results):
     page.figure(
         figures.surface_figure(results, *reading, "delta"),
         f"tns_surface_{'_'.join(reading)}",
-        f"The share of images that are stiff to the degree (M1, M2), with {figures.wording(*reading)}. TNS is the "
+        f"The share of images that are stiff to the degree (M1, M2), with {wording(*reading)}. TNS is the "
         "volume below the surface, and is computed exactly, without this grid. Means over the seeds.",
     )
     page.figure(
@@ -189,7 +206,7 @@ def proportion(page, results):
     page.figure(
         figures.surface_figure(results, *reading, "proportion"),
         f"proportion_{'_'.join(reading)}",
-        f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {figures.wording(*reading)}."
+        f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {wording(*reading)}."
         " The paper finds at most 10 % for most degrees.",
     )
     page.table(
@@ -274,7 +291,7 @@ def other_readings(page, results):
             page.figure(
                 figures.surface_figure(results, of, mu, which),
                 f"{name}_{of}_{mu}",
-                f"The share of stiff {what}, with {figures.wording(of, mu)}.",
+                f"The share of stiff {what}, with {wording(of, mu)}.",
             )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.lab.figures import bottom, filled, heat_map, looks, panels
-from studies.lab.measure import READINGS
+from studies.lab.measure import READINGS, wording
 from studies.lab.networks import groups
 from studies.lab.statistics import shown_interval
 
@@ -13,10 +13,6 @@ SYMBOL = {"slope": r"$\|f(x_t)\|\,/\,\|x_t\|$", "increment": r"$\|x_{t+1}-x_t\|\
 GRID = 61  # degrees along each side of a surface
 LEVELS = (0.01, 0.1, 0.5, 0.9)
 CLOUD = 1500  # points in a cloud; more would only hide one another
-
-
-def wording(of, mu) -> str:
-    return f"{of} NSI, {'sample' if mu == 'sample' else 'data-set'} mean"
 
 
 def row_name(found) -> str:

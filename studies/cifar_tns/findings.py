@@ -3,8 +3,8 @@
 import numpy as np
 
 from studies.cifar_tns import tables as tables
-from studies.cifar_tns.figures import surfaces, wording
-from studies.lab.measure import READINGS
+from studies.cifar_tns.figures import surfaces
+from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import (
     CONTRADICTED,
     FEWEST,

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from studies.cifar_tns.figures import wording
-from studies.lab.measure import READINGS
+from studies.lab.measure import READINGS, wording
 from studies.lab.networks import groups
 from studies.lab.statistics import LEVEL, Estimate, correlation, mean_of, ranked, shown_chance, shown_interval, spread
 
@@ -38,6 +37,17 @@ def accuracy_rows(results) -> Iterator[dict]:
             "standard deviation": f"{spread(accuracies):.2f}" if len(members) > 1 else "one network",
             "gain": "" if is_plain or not plain else f"{np.mean(accuracies) - np.mean(plain):+.2f}",
             "on the traced images (%)": f"{np.mean([m.measured_accuracy for m in members]):.2f}",
+        }
+
+
+def beside_rows(here, there, networks: int, population: int) -> Iterator[dict]:
+    """The verdicts of a population, beside those of these networks on what the paper says at the same place."""
+    verdicts = {finding.where: finding.verdict for finding in here}
+    for cited in there:
+        yield {
+            "claim": cited.claim,
+            f"these {networks} networks": verdicts.get(cited.where, "not asked"),
+            f"{population} small networks": cited.verdict,
         }
 
 

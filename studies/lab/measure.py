@@ -16,6 +16,11 @@ READINGS = tuple((of, mu) for of in KINDS for mu in MEANS)  # what the paper lea
 BATCH = 128
 
 
+def wording(of: str, mu: str) -> str:
+    """A reading in words: which index, and compared with which mean."""
+    return f"{of} NSI, {'sample' if mu == 'sample' else 'data-set'} mean"
+
+
 @dataclasses.dataclass(eq=False)
 class Measured:
     """What one network did on N images, at T blocks.

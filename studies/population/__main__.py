@@ -1,4 +1,4 @@
-"""First paper, Figures 2 and 7 and Table 1 decided by a population of small networks (about 1 min; hours to train).
+"""First paper, Figures 2 and 7 and Table 1 decided by a population of small networks (about 15 s; hours to train).
 
 Claims examined: the better the network, the larger its TNS; attention raises TNS and accuracy; NSI says more about
 accuracy than simple rivals do (Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System
@@ -11,13 +11,15 @@ from pathlib import Path
 
 import torch
 
-from studies.lab import measurements
+from studies.lab import jobs, measurements
 from studies.lab.command import require_at_least, start
 from studies.lab.page import Page
-from studies.population import design
+from studies.population import design, figures, tables
+from studies.population.analysis import Networks, comparisons, explained, relations
+from studies.population.cited import SHIPPED, measured
+from studies.population.findings import findings
 
 STUDY = "population"
-SHIPPED = Path(__file__).parent / "shipped"
 
 
 @dataclasses.dataclass
@@ -57,17 +59,120 @@ def main(arguments: Arguments):
             measurements.work_off_on(client.get_executor(), wanted, work, folders, arguments.data_root)
     elif arguments.train:
         measurements.work_off(wanted, work, folders, arguments.data_root, arguments.device)
-    found = [one for job in wanted if (one := measurements.find(job, (work, *folders))) is not None]
+    found = measured(wanted, (work, *folders))
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
-    page = Page(STUDY, arguments, "A population of small networks", f"{len(found)} of {len(wanted)} networks.")
-    page.table("networks", [row(one) for one in found], "Every network")
+    diverged = [job.stem for job in wanted if any(jobs.divergence(job, folder) for folder in (work, *folders))]
+
+    # The numbers of the four claims, and what they say by the rules of the design.
+    networks = Networks.of(found)
+    related, compared = relations(networks), comparisons(networks)
+    explanations = {reading: explained(networks, reading) for reading in networks.tns}
+    data = "the digits" if arguments.smoke else f"CIFAR-10 at {design.PIXELS} pixels"
+    page = Page(
+        STUDY,
+        arguments,
+        f"A population of {len(found)} small networks on {data}",
+        f"{len(found)} of the {len(wanted)} networks of a design that was fixed before any was trained. After Huang, "
+        "Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
+        notice_of(len(found), len(wanted), arguments.smoke),
+    )
+    page.heading("What these networks say")
+    page.findings(findings(related, compared, explanations))
+    what_there_is(page, wanted, found, diverged)
+    relation(page, networks, related)
+    controllers(page, compared)
+    explanation(page, networks, explanations)
+    page.table("networks", tables.network_rows(networks), "Every network", printed=False, told=False)
     page.close()
 
 
-def row(one) -> dict:
-    numbers = one.numbers
-    return {name: numbers[name] for name in ("controller", "depth", "width", "seed", "test_accuracy", "train_loss")}
+def notice_of(measured: int, wanted: int, smoke: bool) -> str:
+    if smoke:
+        return "A smoke run on the digits: it shows that everything works, and its numbers say nothing."
+    if measured == wanted:
+        return ""
+    return (
+        f"{measured} of {wanted} networks are measured, and the verdicts are those of these {measured}. The rules of "
+        f"the design leave a claim undecided with fewer than {design.FEWEST_NETWORKS} networks, or "
+        f"{design.FEWEST_SEEDS} seeds of every controller that it compares. `--train` makes the rest."
+    )
+
+
+def what_there_is(page, wanted, found, diverged):
+    page.heading("The design, and what there is of it")
+    page.words(
+        f"The core are ResNet-20 of 16 channels with every controller, {design.BRIEF.epochs} epochs; claims about "
+        "controllers are judged on them alone, with seeds as units. The spread are ResNets of 14, 20, 26 and 32 layers "
+        f"with 8, 12 and 16 channels, {design.BRIEF.epochs} or {design.LONGER.epochs} epochs, the controllers in "
+        "rotation; claims about networks are judged on both. All are far smaller, and trained far more shortly, than "
+        "the paper's ResNet-164: what is decided here is decided for such networks.",
+        f"Training diverged and is left out: {', '.join(diverged)}." if diverged else "",
+    )
+    page.table("progress", tables.progress_rows(wanted, found, diverged), "Networks of the design")
+
+
+def relation(page, networks, related):
+    page.heading("Accuracy and TNS (Figure 7)")
+    page.figure(
+        figures.relation_figure(networks),
+        "accuracy_tns",
+        "Accuracy against TNS, one mark per network, under all four readings. ResNet-14 counts one block a stage, "
+        "which is no stiffer than its own mean: with the sample's mean it has no TNS.",
+    )
+    page.figure(
+        figures.tau_figure(related),
+        "tau",
+        "Kendall's tau-b of TNS and accuracy, counting all pairs of networks or only those of one group, with 95 % "
+        f"bootstrap intervals over networks. Grey: within {design.NEGLIGIBLE} of 0, no relation to speak of. Groups at "
+        f"equal training loss are {design.NEIGHBOURS} neighbours in its order.",
+    )
+    page.table(
+        "correlations",
+        tables.relation_rows(related),
+        "Kendall's tau-b of TNS and accuracy, with 95 % bootstrap intervals over networks",
+        f"Supported above 0; contradicted below 0, or where the interval lies within {design.NEGLIGIBLE} of 0.",
+    )
+
+
+def controllers(page, compared):
+    page.heading("Controllers against each other (Figure 2, Table 1)")
+    if not any(one.groups for one in compared.values()):
+        page.words("No network of the core is among them: nothing to compare.")
+        return
+    page.figure(
+        figures.controllers_figure(compared),
+        "controllers",
+        "TNS and accuracy of the core's networks minus those of constant step sizes, and accuracy minus StepNet's. "
+        "Lines: 95 % intervals of Dunnett over seeds, all of a panel together. Grey: the single seeds.",
+    )
+    page.table(
+        "controllers",
+        tables.controller_rows(compared),
+        "Accuracy and TNS of the controllers, with 95 % intervals of Dunnett over seeds",
+    )
+
+
+def explanation(page, networks, explanations):
+    page.heading("What explains accuracy")
+    page.figure(
+        figures.shares_figure(explanations),
+        "shares",
+        "Shares of the variance of ranks of accuracy (Lindeman, Merenda and Gold): what each adds to a regression, "
+        "averaged over all orders, with 95 % bootstrap intervals over networks. The shares judge nothing.",
+    )
+    page.table(
+        "explained",
+        tables.explained_rows(explanations),
+        "Ranks of accuracy regressed on those of TNS and its rivals",
+        "The coefficient of TNS is that beside all rivals; everything standardised.",
+    )
+    page.figure(
+        figures.ranks_figure(networks),
+        "ranks",
+        "Spearman's correlations of accuracy, rivals and TNS, over the networks for which all are defined. The columns "
+        "are the rows in the same order.",
+    )
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ import netbridge as nb
 from studies.cifar_tns.findings import (
     correlation_finding,
     few_blocks_finding,
+    findings,
     gain_finding,
     gate_finding,
     larger_finding,
 )
+from studies.cifar_tns.tables import beside_rows
 from studies.lab import networks as _networks
 from studies.lab.measure import KINDS, READINGS, Measured, total_stiffness
 from studies.lab.statistics import (
@@ -24,12 +26,22 @@ from studies.lab.statistics import (
     UNDECIDED,
     Correlation,
     Estimate,
+    Finding,
     choices,
     correlation,
     counted,
     estimate,
     mean_of,
     together,
+)
+from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, TNS, WAYS, Comparison, Explained, Relation
+from studies.population.findings import findings as population_findings
+
+NOWHERE = estimate(np.nan, [])
+NOTHING = (
+    {key: Comparison(key[1], {}, {}) for key in ((ACCURACY, CONSTANT), (ACCURACY, STEPNET))}
+    | {(reading, CONSTANT): Comparison(CONSTANT, {}, {}) for reading in READINGS},
+    dict.fromkeys(READINGS, Explained(0, NOWHERE, {TNS: NOWHERE})),
 )
 
 
@@ -191,6 +203,24 @@ def test_gates_are_judged_by_the_first_stage_of_se(signs, verdict):
 
 def test_of_two_counted_blocks_one_is_always_stiff_so_nothing_is_claimed():
     assert few_blocks_finding([made("constant", 0)]).verdict == UNDECIDED
+
+
+def test_the_population_is_cited_beside_the_claim_of_the_same_place():
+    here = [Finding("a", "Table 1", SUPPORTED, ""), Finding("b", "Figure 7, Section 3.1", MIXED, "")]
+    there = [
+        Finding("c", "Figure 7, Section 3.1", CONTRADICTED, ""),
+        Finding("d", "Figure 7, Section 3.1", UNDECIDED, ""),
+        Finding("e", "elsewhere", PARTLY, ""),
+    ]
+    assert [tuple(row.values()) for row in beside_rows(here, there, 22, 240)] == [
+        ("c", MIXED, CONTRADICTED),
+        ("d", MIXED, UNDECIDED),
+        ("e", "not asked", PARTLY),
+    ]
+    networks = [made(name, seed) for name in ("constant", "SE") for seed in (0, 1)]
+    places = {one.where for one in findings(networks, dict.fromkeys(READINGS, synthetic("rising")))}
+    cited = population_findings({(way, r): Relation(0, 0, NOWHERE) for way in WAYS for r in READINGS}, *NOTHING)
+    assert {one.where for one in cited[:-1]} <= places  # all but the last are claims that both studies judge
 
 
 def test_differences_are_paired():

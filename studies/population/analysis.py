@@ -1,0 +1,251 @@
+"""Every number of `population`: rank correlations within groups, controllers against one, and what explains accuracy.
+
+The rules are those of `design.py`; what stands here computes, `findings.py` judges.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+from scipy import stats
+
+from studies.lab.measure import READINGS
+from studies.lab.measurements import Measurement
+from studies.lab.statistics import Estimate, choices, dunnett, estimate
+from studies.population import design
+
+CONSTANT, STEPNET = "constant", "StepNet"  # as measurements name them
+RIVALS = ("norm of the logits", "training loss", "width", "sharpness")
+TNS, ACCURACY = "TNS", "accuracy"
+WAYS = OVER_ALL, BY_DEPTH, BY_CONTROLLER, BY_LOSS = (
+    *("over all networks", "within depth", "within controller", "at equal training loss"),
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Networks:
+    """What is known of n networks, a number or a name for each.
+
+    controller, depth, width, seed, recipe  what the network is
+    core        does it belong to the part of the design that compares controllers?
+    accuracy    per cent of the 10,000 test images
+    train_loss, logits_norm, sharpness  see `measurements.Measurement`
+    tns         by reading; NaN where it is not defined
+    seconds     of training and one thread
+    """
+
+    controller: np.ndarray
+    depth: np.ndarray
+    width: np.ndarray
+    seed: np.ndarray
+    recipe: np.ndarray
+    core: np.ndarray
+    accuracy: np.ndarray
+    train_loss: np.ndarray
+    logits_norm: np.ndarray
+    sharpness: np.ndarray
+    tns: dict[tuple[str, str], np.ndarray]
+    seconds: np.ndarray
+
+    def __len__(self):
+        return len(self.accuracy)
+
+    @classmethod
+    def of(cls, found: list[Measurement]) -> "Networks":
+        def column(name, factor=1.0):
+            return np.array([factor * one.numbers[name] for one in found])
+
+        return cls(
+            controller=np.array([one.numbers["controller"] for one in found], dtype=object),
+            depth=np.array([one.numbers["depth"] for one in found], dtype=int),
+            width=np.array([one.numbers["width"] for one in found], dtype=int),
+            seed=np.array([one.numbers["seed"] for one in found], dtype=int),
+            recipe=np.array([one.specification["recipe"]["name"] for one in found], dtype=object),
+            core=np.array([design.is_core(one.specification) for one in found], dtype=bool),
+            accuracy=column("test_accuracy", 100.0),
+            train_loss=column("train_loss"),
+            logits_norm=column("logits_norm"),
+            sharpness=column("sharpness"),
+            tns={reading: np.array([one.tns(reading) for one in found], dtype=float) for reading in READINGS},
+            seconds=np.array([one.numbers["made"]["seconds"] for one in found], dtype=float),
+        )
+
+    def rivals(self) -> dict[str, np.ndarray]:
+        """What may say as much about accuracy as TNS does, by the names of RIVALS."""
+        columns = (self.logits_norm, self.train_loss, self.width, self.sharpness)
+        return dict(zip(RIVALS, columns, strict=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class Relation:
+    """Kendall's tau-b of n networks, of which `pairs` pairs stand in one group."""
+
+    n: int
+    pairs: int
+    tau: Estimate
+
+
+def relations(networks: Networks, resamples: int = design.RESAMPLES) -> dict[tuple[str, tuple[str, str]], Relation]:
+    """Kendall's tau-b of TNS and accuracy, in the four ways of the design and under every reading."""
+    found = {}
+    for way, reading in itertools.product(WAYS, READINGS):
+        tns = networks.tns[reading]
+        there = np.isfinite(tns)
+        groups = groups_of(networks, way, there)
+        tau = kendall_within(tns[there], networks.accuracy[there], groups, resamples)
+        counts = np.unique(groups, return_counts=True)[1]
+        found[way, reading] = Relation(len(groups), int((counts * (counts - 1) // 2).sum()), tau)
+    return found
+
+
+def groups_of(networks: Networks, way: str, there: np.ndarray) -> np.ndarray:
+    """The number of the group of every network that is `there`."""
+    if way == BY_LOSS:
+        return neighbours(networks.train_loss[there])
+    names = {OVER_ALL: np.zeros(len(networks)), BY_DEPTH: networks.depth, BY_CONTROLLER: networks.controller}[way]
+    return np.unique(names[there].astype(str), return_inverse=True)[1]
+
+
+def neighbours(values: np.ndarray) -> np.ndarray:
+    """Groups of NEIGHBOURS networks that follow one another in the order of their values; the last may be smaller."""
+    return np.argsort(np.argsort(values, kind="stable"), kind="stable") // design.NEIGHBOURS
+
+
+def kendall_within(x, y, groups, resamples: int) -> Estimate:
+    """Kendall's tau-b counting only pairs of one group, pooled over the groups, with its bootstrap interval.
+
+    A resample draws from all networks; each keeps its group, and a network drawn twice is tied with itself. NaN where
+    no pair of a group differs in both values.
+    """
+    x, y, groups = np.asarray(x, dtype=float), np.asarray(y, dtype=float), np.asarray(groups)
+    together = groups[:, None] == groups
+    sign_x, sign_y = (np.sign(values[:, None] - values) * together for values in (x, y))
+    tables = sign_x * sign_y, np.square(sign_x), np.square(sign_y)
+
+    def tau(times):  # how many times each network was drawn, one line per resample
+        agree, untied_x, untied_y = (np.einsum("ri,ij,rj->r", times, table, times, optimize=True) for table in tables)
+        untied = np.sqrt(untied_x * untied_y)
+        return np.divide(agree, untied, out=np.full(len(times), np.nan), where=untied > 0)
+
+    return estimate(tau(np.ones((1, len(x))))[0], tau(drawn(len(x), resamples)))
+
+
+def drawn(n: int, resamples: int) -> np.ndarray:
+    """How many times each of n networks is in each resample, (resamples, n)."""
+    if n == 0:
+        return np.zeros((resamples, 0))
+    rows = np.arange(resamples)[:, None] * n + choices(n, resamples, seed=0)
+    return np.bincount(rows.ravel(), minlength=resamples * n).reshape(resamples, n).astype(float)
+
+
+def seeds_of(networks: Networks, values: np.ndarray) -> dict[str, list[float]]:
+    """The values of the core's networks by controller, constant step sizes first; those without a value left out."""
+    usable = networks.core & np.isfinite(values)
+    names = sorted({str(name) for name in networks.controller[usable]}, key=lambda name: (name != CONSTANT, name))
+    return {name: values[usable & (networks.controller == name)].tolist() for name in names}
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """The controllers of the core against one of them.
+
+    control  the one
+    groups   values by controller, one per seed
+    beyond   how far the mean of every other controller is above that of `control`: Dunnett, over seeds
+    """
+
+    control: str
+    groups: dict[str, list[float]]
+    beyond: dict[str, Estimate]
+
+
+def comparisons(networks: Networks) -> dict[tuple, Comparison]:
+    """TNS under every reading against constant step sizes, accuracy against these and against StepNet.
+
+    The keys are (reading, constant), (ACCURACY, constant) and (ACCURACY, StepNet).
+    """
+    found = {}
+    for what, values, control in (
+        *((reading, tns, CONSTANT) for reading, tns in networks.tns.items()),
+        (ACCURACY, networks.accuracy, CONSTANT),
+        (ACCURACY, networks.accuracy, STEPNET),
+    ):
+        groups = seeds_of(networks, values)
+        found[what, control] = Comparison(control, groups, dunnett(control, groups))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Explained:
+    """Ranks of accuracy regressed on those of TNS and its rivals, for n networks.
+
+    coefficient  of TNS, everything standardised
+    shares       by name, of the variance explained: what one adds, averaged over all orders
+    """
+
+    n: int
+    coefficient: Estimate
+    shares: dict[str, Estimate]
+
+
+def explained(networks: Networks, reading, resamples: int = design.RESAMPLES) -> Explained:
+    """What TNS says about accuracy beside its rivals, with bootstrap intervals over networks."""
+    there = np.isfinite(networks.tns[reading])
+    columns = {TNS: networks.tns[reading]} | networks.rivals()
+    values = np.stack([networks.accuracy, *columns.values()])[:, there].astype(float)
+    n = values.shape[1]
+    if n < 3:
+        return Explained(n, estimate(math.nan, []), dict.fromkeys(columns, estimate(math.nan, [])))
+    rows = np.vstack([np.arange(n), choices(n, resamples, seed=0)])  # the networks themselves, then the resamples
+    related = rank_correlations(values[:, rows].transpose(1, 0, 2))
+    beta = coefficients(related, tuple(range(1, len(values))))[:, 0]
+    added = shares(related)
+    return Explained(
+        n,
+        estimate(beta[0], beta[1:]),
+        {name: estimate(of[0], of[1:]) for name, of in zip(columns, added.T, strict=True)},
+    )
+
+
+def rank_correlations(values: np.ndarray) -> np.ndarray:
+    """Correlations of the ranks of values (..., quantities, networks); 0 with what does not vary."""
+    ranks = stats.rankdata(values, axis=-1)
+    ranks -= ranks.mean(-1, keepdims=True)
+    lengths = np.linalg.norm(ranks, axis=-1, keepdims=True)
+    ranks = np.divide(ranks, lengths, out=np.zeros_like(ranks), where=lengths > 0)
+    return ranks @ ranks.swapaxes(-1, -2)
+
+
+def coefficients(related: np.ndarray, chosen: tuple[int, ...]) -> np.ndarray:
+    """Of the regression of the first quantity on the chosen ones, all standardised; NaN where the first is constant.
+
+    The shortest of the solutions where the chosen ones are not independent: what does not vary has coefficient 0.
+    """
+    inside = related[..., chosen, :][..., chosen]
+    found = (np.linalg.pinv(inside, hermitian=True) @ related[..., chosen, :1])[..., 0]
+    return np.where(related[..., :1, 0] > 0, found, np.nan)
+
+
+def shares(related: np.ndarray) -> np.ndarray:
+    """The share of the first quantity's variance that each of the others explains, averaged over all orders.
+
+    Lindeman, Merenda and Gold 1980 (Groemping 2006, Eq. 8): what one adds to the explained variance, averaged over all
+    orders in which they can enter a regression. The shares sum to the variance that all explain together.
+    """
+    others = tuple(range(1, related.shape[-1]))
+    subsets = [s for size in range(len(others) + 1) for s in itertools.combinations(others, size)]
+    variance = {s: explained_variance(related, s) for s in subsets}
+    total = np.zeros((*related.shape[:-2], len(others)))
+    for place, one in enumerate(others):
+        for rest in (s for s in subsets if one not in s):
+            weight = 1.0 / (len(others) * math.comb(len(others) - 1, len(rest)))  # of all orders that begin so
+            total[..., place] += weight * (variance[tuple(sorted((*rest, one)))] - variance[rest])
+    return total
+
+
+def explained_variance(related: np.ndarray, chosen: tuple[int, ...]) -> np.ndarray:
+    """R squared of the regression of the first quantity on the chosen ones."""
+    if not chosen:
+        return np.where(related[..., 0, 0] > 0, 0.0, np.nan)
+    return (coefficients(related, chosen) * related[..., 0, chosen]).sum(-1)

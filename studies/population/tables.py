@@ -1,0 +1,112 @@
+"""The rows of every table of `population`, from its analysis."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from studies.lab.measure import READINGS, wording
+from studies.lab.measurements import Measurement
+from studies.lab.statistics import shown_interval, spread
+from studies.population import design
+from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, Comparison, Explained, Networks
+from studies.population.findings import of_sign
+
+
+def progress_rows(wanted: list, found: list[Measurement], diverged: list[str]) -> Iterator[dict]:
+    """How much of the design there is, and what the rest will cost."""
+    parts = {
+        "core": [design.is_core(job.specification) for job in wanted],
+        "spread": [not design.is_core(job.specification) for job in wanted],
+    }
+    for part, inside in parts.items():
+        here = [one for one in found if design.is_core(one.specification) == (part == "core")]
+        lost = sum(job.stem in diverged for job, there in zip(wanted, inside, strict=True) if there)
+        seconds = float(np.mean([one.numbers["made"]["seconds"] for one in here])) if here else float("nan")
+        left = sum(inside) - len(here) - lost
+        yield {
+            "part": part,
+            "networks": sum(inside),
+            "measured": len(here),
+            "diverged": lost,
+            "missing": left,
+            "training of one (s)": f"{seconds:.0f}" if here else "",
+            "core-hours left": f"{left * seconds / 3600:.1f}" if here else "",
+        }
+
+
+def relation_rows(relations: dict) -> Iterator[dict]:
+    """Claim 1: every way under every reading."""
+    for (way, reading), found in relations.items():
+        yield {
+            "pairs counted": way,
+            "reading": wording(*reading),
+            "networks": found.n,
+            "pairs": found.pairs,
+            "Kendall's tau-b": shown_interval(found.tau, "+.2f"),
+            "half the interval": f"{0.5 * (found.tau.high - found.tau.low):.2f}",
+            "better is larger": of_sign(found.n, found.tau),
+        }
+
+
+def controller_rows(comparisons: dict) -> Iterator[dict]:
+    """Claims 2 and 3: the controllers of the core with their seeds."""
+    for name, values in comparisons[ACCURACY, CONSTANT].groups.items():
+        yield {
+            "controller": name,
+            "seeds": len(values),
+            "accuracy (%)": f"{np.mean(values):.2f}",
+            "standard deviation": f"{spread(values):.2f}" if len(values) > 1 else "",
+            **{
+                f"above {control}": interval_of(comparisons[ACCURACY, control], name, "+.2f")
+                for control in (CONSTANT, STEPNET)
+            },
+            **{
+                f"TNS above {CONSTANT}, {wording(*reading)}": interval_of(comparisons[reading, CONSTANT], name, "+.3f")
+                for reading in READINGS
+            },
+        }
+
+
+def interval_of(found: Comparison, name: str, form: str) -> str:
+    return shown_interval(found.beyond[name], form) if name in found.beyond else ""
+
+
+def explained_rows(explanations: dict[tuple[str, str], Explained]) -> Iterator[dict]:
+    """Claim 4: the coefficient of TNS, and the shares of all."""
+    for reading, found in explanations.items():
+        yield {
+            "reading": wording(*reading),
+            "networks": found.n,
+            "coefficient of TNS": shown_interval(found.coefficient, "+.2f"),
+            "beyond rivals": of_sign(found.n, found.coefficient),
+            **{f"share of {name} (%)": percent(share) for name, share in found.shares.items()},
+            "explained (%)": f"{100 * sum(share.value for share in found.shares.values()):.0f}",
+        }
+
+
+def percent(share) -> str:
+    if not np.isfinite(share.value):
+        return "undefined"
+    value, low, high = (round(100 * x) for x in (share.value, share.low, share.high))
+    return f"{value} [{low}, {high}]"
+
+
+def network_rows(networks: Networks) -> Iterator[dict]:
+    """Every network."""
+    for i in range(len(networks)):
+        yield {
+            "part": "core" if networks.core[i] else "spread",
+            "controller": networks.controller[i],
+            "depth": networks.depth[i],
+            "width": networks.width[i],
+            "recipe": networks.recipe[i],
+            "seed": networks.seed[i],
+            "accuracy (%)": f"{networks.accuracy[i]:.2f}",
+            "training loss": f"{networks.train_loss[i]:.3f}",
+            "norm of the logits": f"{networks.logits_norm[i]:.2f}",
+            "sharpness": f"{networks.sharpness[i]:.3f}",
+            **{
+                f"TNS, {wording(*reading)}": f"{tns[i]:.3f}" if np.isfinite(tns[i]) else "undefined"
+                for reading, tns in networks.tns.items()
+            },
+        }

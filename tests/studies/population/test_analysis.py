@@ -1,0 +1,208 @@
+"""The numbers of the population: laws of tau within groups and of shares, and what a planted truth must give."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from studies.lab.measure import READINGS
+from studies.population import design
+from studies.population.analysis import (
+    ACCURACY,
+    BY_CONTROLLER,
+    BY_DEPTH,
+    BY_LOSS,
+    CONSTANT,
+    OVER_ALL,
+    STEPNET,
+    coefficients,
+    comparisons,
+    drawn,
+    explained,
+    explained_variance,
+    groups_of,
+    kendall_within,
+    neighbours,
+    rank_correlations,
+    relations,
+    shares,
+)
+from tests.studies.population import planted
+
+small = st.integers(0, 4)  # few values: many ties
+pairs = st.lists(st.tuples(small, small), min_size=2, max_size=12)
+
+
+@given(pairs)
+@settings(deadline=None, max_examples=60)
+def test_of_one_group_it_is_scipys_tau_b(rows):
+    x, y = np.array(rows, dtype=float).T
+    ours = kendall_within(x, y, np.zeros(len(x)), 1).value
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert np.isnan(ours)
+    else:
+        assert ours == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-12)
+
+
+@given(pairs, st.lists(st.integers(0, 2), min_size=12, max_size=12))
+@settings(deadline=None, max_examples=60)
+def test_within_groups_it_counts_their_pairs_alone(rows, numbers):
+    x, y = np.array(rows, dtype=float).T
+    groups = np.array(numbers[: len(x)])
+    agree = untied_x = untied_y = 0
+    for i, j in itertools.combinations(range(len(x)), 2):
+        if groups[i] == groups[j]:
+            agree += np.sign(x[i] - x[j]) * np.sign(y[i] - y[j])
+            untied_x += x[i] != x[j]
+            untied_y += y[i] != y[j]
+    ours = kendall_within(x, y, groups, 1).value
+    if untied_x * untied_y == 0:
+        assert np.isnan(ours)
+    else:
+        assert ours == pytest.approx(agree / np.sqrt(untied_x * untied_y), abs=1e-12)
+
+
+def test_a_resample_is_tau_of_the_networks_drawn():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 15))
+    found = kendall_within(x, y, np.zeros(15), 20)
+    for times, draw in zip(drawn(15, 20), found.draws, strict=True):
+        rows = np.repeat(np.arange(15), times.astype(int))
+        assert len(rows) == 15
+        assert draw == pytest.approx(stats.kendalltau(x[rows], y[rows]).statistic)
+
+
+def test_neighbours_are_twelve_in_order():
+    values = np.random.default_rng(0).permutation(30).astype(float)
+    groups = neighbours(values)
+    assert np.bincount(groups).tolist() == [12, 12, 6]
+    assert values[groups == 0].max() < values[groups == 1].min() < values[groups == 2].min()
+
+
+def plain(job, noise):
+    return {"accuracy": 70 + noise["accuracy"], "tns": noise["tns"], "train_loss": noise["train_loss"]}
+
+
+def test_groups_are_those_of_the_design():
+    networks = planted.population(plain)
+    everyone = np.ones(len(networks), dtype=bool)
+    assert len(set(groups_of(networks, OVER_ALL, everyone))) == 1
+    for way, names in ((BY_DEPTH, networks.depth), (BY_CONTROLLER, networks.controller)):
+        groups = groups_of(networks, way, everyone)
+        for i, j in itertools.combinations(range(40), 2):
+            assert (groups[i] == groups[j]) == (names[i] == names[j])
+    assert np.bincount(groups_of(networks, BY_LOSS, everyone)).tolist() == [design.NEIGHBOURS] * 20
+
+
+def test_networks_without_a_tns_are_left_out_of_that_reading_only():
+    def plant(job, noise):
+        missing = np.nan if job.depth == 14 else noise["tns"]
+        return {"accuracy": 70 + noise["accuracy"], "tns": [missing, noise["tns"], missing, noise["tns"]]}
+
+    networks = planted.population(plant)
+    found = relations(networks, 20)
+    for way, reading in found:
+        assert found[way, reading].n == (210 if reading[1] == "sample" else 240)
+        assert np.isfinite(found[way, reading].tau.value)
+    assert [explained(networks, reading, 20).n for reading in READINGS] == [210, 240, 210, 240]
+
+
+def test_a_shift_between_depths_is_seen_over_all_and_not_within():
+    """Deeper networks are better and stiffer, and within a depth the better ones are less stiff."""
+
+    def plant(job, noise):
+        return {"accuracy": 50 + job.depth + noise["accuracy"], "tns": job.depth - 0.1 * noise["accuracy"]}
+
+    found = relations(planted.population(plant), 200)
+    assert found[OVER_ALL, READINGS[0]].tau.value > found[BY_DEPTH, READINGS[0]].tau.high
+    assert found[BY_DEPTH, READINGS[0]].tau.value == -1.0
+
+
+def test_the_pull_of_training_loss_is_gone_among_neighbours():
+    def plant(job, noise):
+        loss = noise["train_loss"]
+        return {"accuracy": 70 - loss + 0.05 * noise["accuracy"], "tns": 0.05 * noise["tns"] - loss, "train_loss": loss}
+
+    found = relations(planted.population(plant), 200)
+    assert found[OVER_ALL, READINGS[0]].tau.value > 0.9
+    assert found[BY_LOSS, READINGS[0]].tau.value < 0.4
+
+
+def test_comparisons_are_of_the_core_over_its_seeds():
+    def plant(job, noise):
+        stepnet = job.controller == "stepnet"
+        far = 0 if design.is_core(job.specification) else 50  # of the spread, which must not enter
+        return {"accuracy": 70 + 3 * stepnet + far + 0.5 * noise["accuracy"], "tns": 1 + stepnet + far}
+
+    networks = planted.population(plant)
+    found = comparisons(networks)
+    beyond = found[ACCURACY, CONSTANT].beyond
+    assert len(found[ACCURACY, CONSTANT].groups[CONSTANT]) == 20
+    assert {len(values) for name, values in found[ACCURACY, CONSTANT].groups.items() if name != CONSTANT} == {10}
+    assert 2 < beyond[STEPNET].low < beyond[STEPNET].value < beyond[STEPNET].high < 4
+    assert beyond["SE"].low < 0 < beyond["SE"].high
+    assert found[ACCURACY, STEPNET].beyond["SE"].high < -2
+    assert found[READINGS[0], CONSTANT].beyond[STEPNET].value == pytest.approx(1.0)
+
+
+def related(seed, quantities=5, networks=40):
+    generator = np.random.default_rng(seed)
+    mixed = generator.normal(size=(quantities, quantities)) @ generator.normal(size=(quantities, networks))
+    return rank_correlations(mixed)
+
+
+@given(st.integers(0, 10_000))
+@settings(deadline=None, max_examples=15)
+def test_shares_are_averages_over_all_orders_and_sum_to_the_whole(seed):
+    table = related(seed)
+    orders = list(itertools.permutations(range(1, 5)))
+    byhand = np.zeros(4)
+    for order in orders:
+        for place, one in enumerate(order):
+            with_it, without = sorted(order[: place + 1]), sorted(order[:place])
+            byhand[one - 1] += explained_variance(table, tuple(with_it)) - explained_variance(table, tuple(without))
+    assert shares(table) == pytest.approx(byhand / len(orders))
+    assert shares(table).sum() == pytest.approx(explained_variance(table, (1, 2, 3, 4)))
+
+
+@given(st.integers(0, 10_000))
+@settings(deadline=None, max_examples=15)
+def test_the_regression_is_least_squares(seed):
+    values = stats.rankdata(np.random.default_rng(seed).normal(size=(4, 30)), axis=1)
+    values = stats.zscore(values, axis=1)
+    found, residual, *_ = np.linalg.lstsq(values[1:].T, values[0], rcond=None)
+    table = rank_correlations(values)
+    assert coefficients(table, (1, 2, 3)) == pytest.approx(found)
+    assert explained_variance(table, (1, 2, 3)) == pytest.approx(1 - residual[0] / 30)
+
+
+def test_a_rival_that_does_not_vary_explains_nothing():
+    values = np.random.default_rng(0).normal(size=(4, 30))
+    values[3] = 16.0
+    table = rank_correlations(values)
+    assert shares(table)[2] == pytest.approx(0.0, abs=1e-12)
+    assert coefficients(table, (1, 2, 3))[:2] == pytest.approx(coefficients(table, (1, 2)))
+    values[0] = 70.0  # and nothing explains what does not vary
+    assert np.isnan(coefficients(rank_correlations(values), (1, 2, 3))).all()
+
+
+def test_what_a_rival_says_already_is_not_tns_coefficient():
+    """Accuracy follows the training loss, and so does TNS; beside the loss TNS has nothing to add."""
+
+    def plant(job, noise):
+        loss = noise["train_loss"]
+        return {
+            **{"accuracy": 70 - loss + 0.3 * noise["accuracy"], "tns": 0.5 * noise["tns"] - loss, "train_loss": loss},
+            **{"logits_norm": noise["logits_norm"], "sharpness": noise["sharpness"]},
+        }
+
+    networks = planted.population(plant)
+    found = explained(networks, READINGS[0], 200)
+    assert relations(networks, 50)[OVER_ALL, READINGS[0]].tau.low > 0.3
+    assert abs(found.coefficient.value) < design.NEGLIGIBLE
+    assert found.shares["training loss"].value > 2 * found.shares["sharpness"].value
+    whole = sum(share.value for share in found.shares.values())
+    assert 0.7 < whole < 1.0
