@@ -14,6 +14,7 @@ from benchmarks.net.networks import Size, network
 from netbridge import data
 from netbridge.train import loop as train
 from netbridge.train import recipes
+from netbridge.train.stepping import make_optimizer
 
 STEPS, TEST_IMAGES = 4, 10_000
 WHOLE_IMAGES = recipes.recipe("short", epochs=10**6, evaluate_every=10**6, small=())
@@ -29,7 +30,7 @@ def noise(batch: int) -> data.Dataset:
 
 def bare(net, images, labels) -> Callable:
     """The loop that everybody writes, on one batch that is ready."""
-    optimizer = train.make_optimizer(net, WHOLE_IMAGES)
+    optimizer = make_optimizer(net, WHOLE_IMAGES)
 
     def epoch():
         for _ in range(STEPS):

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from netbridge.train.trivial_augment import augmented, drawn_operations
+
 STRIDE = 1_000_003  # more than any number of epochs, so that no two (seed, epoch) share a generator
 
 
@@ -52,22 +54,26 @@ class Batches:
         shape = (self.count, places, places, self.height, self.width, self.channels)
         return self.pixels.as_strided(shape, (picture, row, pixel, row, pixel, channel))
 
-    def epoch(self, seed: int, epoch: int, rank: int = 0, world: int = 1, start: int = 0):
-        """Yields (images, labels) of every batch from number `start` on: the share of process `rank` of `world`."""
+    def epoch(self, seed: int, epoch: int, rank: int = 0, world: int = 1, start: int = 0, parts: int | None = None):
+        """Yields (images, labels) of every batch from number `start` on: the share of process `rank` of `world`.
+
+        `parts`: into how many parts a batch is cut, of which the processes take turns; as many as there are processes.
+        """
         chance = generator(seed, epoch)
         order = torch.randperm(self.count, generator=chance)
         down, right = torch.randint(0, 2 * self.recipe.shift + 1, (2, self.count), generator=chance)
         flipped = mirrored(self.recipe.flip, self.count, seed, epoch, chance)[order]
-        share = self.recipe.batch // world
+        rows = rows_of(self.recipe.batch, parts or world, rank, world)
         windows = self.windows
         order, down, right, flipped = (x.to(self.device) for x in (order, down, right, flipped))
         for number in range(start, len(self)):
-            first = number * self.recipe.batch + rank * share
-            part = slice(first, first + share)
+            part = (number * self.recipe.batch + rows).to(self.device)
             chosen = order[part]
             pictures = windows[chosen, down[part], right[part]]
             if self.recipe.flip != "none":
                 pictures = torch.where(flipped[part, None, None, None], pictures.flip(2), pictures)
+            if self.recipe.policy == "trivial":
+                pictures = augmented(pictures, drawn_operations(self.recipe.batch, seed, epoch, number)[rows])
             yield self.normaliser(pictures), self.labels[chosen]
 
 
@@ -101,6 +107,17 @@ def mirrored(flip: str, count: int, seed: int, epoch: int, chance: torch.Generat
         first = torch.rand(count, generator=generator(seed, -1)) < 0.5
         return first ^ bool(epoch % 2)
     return torch.rand(count, generator=chance) < 0.5
+
+
+def shares(batch: int, parts: int) -> list[slice]:
+    """The rows of a batch that each of its equal parts holds."""
+    length = batch // parts
+    return [slice(part * length, (part + 1) * length) for part in range(parts)]
+
+
+def rows_of(batch: int, parts: int, rank: int, world: int) -> torch.Tensor:
+    """The rows of a batch that a process looks at: those of the parts rank, rank + world, rank + 2 world and so on."""
+    return torch.cat([torch.arange(part.start, part.stop) for part in shares(batch, parts)[rank::world]])
 
 
 def shrink(images: torch.Tensor, size: int, at_once: int = 5000) -> torch.Tensor:

@@ -45,10 +45,15 @@ def join():
 
 
 def wrap(net: nn.Module) -> nn.Module:
-    """The network with gradients averaged over the processes; running statistics differ until `average_buffers`."""
+    """The network with gradients averaged over the processes; its running statistics are `average_buffers`' affair."""
     if not active():
         return net
     return nn.parallel.DistributedDataParallel(net, broadcast_buffers=False)
+
+
+def alone(module: nn.Module):
+    """Within, gradients stay in this process; the next backward pass outside sums them up over all."""
+    return module.no_sync() if isinstance(module, nn.parallel.DistributedDataParallel) else contextlib.nullcontext()
 
 
 def mean(value: torch.Tensor) -> torch.Tensor:
@@ -66,17 +71,20 @@ def total(value: torch.Tensor) -> torch.Tensor:
 
 
 @torch.no_grad()
-def average_buffers(net: nn.Module) -> None:
-    """Running statistics become their mean over the processes.
+def average_buffers(net: nn.Module, share: float) -> None:
+    """Running statistics become their mean over the processes, each with its `share` of the batch as weight.
 
-    They are linear in what each process has seen, so averaging them now or after every step gives the same.
+    After every step, so that all processes always hold one network.
     """
     if not active():
         return
-    for buffer in net.buffers():
-        if buffer.is_floating_point():
-            dist.all_reduce(buffer)
-            buffer /= world()
+    buffers = [x for x in net.buffers() if x.is_floating_point()]
+    for kind in {x.dtype for x in buffers}:
+        some = [x for x in buffers if x.dtype == kind]
+        together = torch.cat([x.flatten() for x in some]) * share  # one message instead of many
+        dist.all_reduce(together)
+        for x, new in zip(some, together.split([x.numel() for x in some]), strict=True):
+            x.copy_(new.view_as(x))
 
 
 def wait() -> None:

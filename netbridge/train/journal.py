@@ -40,7 +40,7 @@ class Journal:
             "config": architecture(net),
             "seed": training.seed,
             "precision": str(training.dtype).removeprefix("torch."),
-            "parts": training.world * training.parts,
+            "parts": training.parts,
         }
         if self.path is not None:
             self.run["dataset"]["digest"] = data.digest()
@@ -81,7 +81,7 @@ class Journal:
         record, tensors = found
         self.refuse_another(self.resume_path, record)
         t = self.training
-        checkpoint.restore_training(record, tensors, t.net, t.optimizer, t.slow)
+        checkpoint.restore_training(record, tensors, t.net, t.stepper.optimizer, t.stepper.slow)
         t.epoch, self.seconds, self.log = record["epoch"], record["seconds"], record["log"]
 
     def refuse_another(self, path: Path, recorded: dict) -> None:
@@ -103,7 +103,7 @@ class Journal:
         if self.path is not None and self.training.rank == 0:
             t = self.training
             kept = {"epoch": t.epoch, "seconds": self.seconds, "log": self.log, **self.run}
-            checkpoint.save_training(self.resume_path, t.net, t.optimizer, t.slow, kept)
+            checkpoint.save_training(self.resume_path, t.net, t.stepper.optimizer, t.stepper.slow, kept)
             self.write_log(self.log)
 
     def note_divergence(self, text: str) -> None:

@@ -12,7 +12,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from netbridge.data.pictures import Index, Pictures
-from netbridge.train.augment import Normaliser, generator, mirrored
+from netbridge.train.augment import Normaliser, generator, mirrored, rows_of
+from netbridge.train.trivial_augment import augmented, drawn_operations
 
 TRIES = 10  # boxes that are drawn before the middle of the picture is taken
 
@@ -37,18 +38,19 @@ class PictureBatches:
     def __len__(self):
         return len(self.pictures.train) // self.recipe.batch
 
-    def epoch(self, seed: int, epoch: int, rank: int = 0, world: int = 1, start: int = 0):
-        """Yields (images, labels) of every batch from number `start` on: the share of process `rank` of `world`."""
+    def epoch(self, seed: int, epoch: int, rank: int = 0, world: int = 1, start: int = 0, parts: int | None = None):
+        """Yields (images, labels) of every batch from number `start` on, as `augment.Batches.epoch` does."""
         chance = generator(seed, epoch)
         order = torch.randperm(len(self.pictures.train), generator=chance)
         flipped = mirrored(self.recipe.flip, len(order), seed, epoch, chance)
-        share = self.recipe.batch // world
-        firsts = [number * self.recipe.batch + rank * share for number in range(start, len(self))]
-        batches = [
-            [(index, bool(flipped[index])) for index in order[first : first + share].tolist()] for first in firsts
-        ]
+        rows = rows_of(self.recipe.batch, parts or world, rank, world)
+        firsts = [number * self.recipe.batch for number in range(start, len(self))]
+        batches = [[(index, bool(flipped[index])) for index in order[first + rows].tolist()] for first in firsts]
         crops = Crops(self.pictures.train, self.recipe, self.size, seed, epoch)
-        yield from self.loaded(crops, batches)
+        for number, (images, labels) in enumerate(self.loaded(crops, batches), start):
+            if self.recipe.policy == "trivial":
+                images = augmented(images, drawn_operations(self.recipe.batch, seed, epoch, number)[rows])
+            yield self.normaliser(images), labels
 
     def loaded(self, crops: Dataset, batches):
         loader = DataLoader(
@@ -59,7 +61,7 @@ class PictureBatches:
             pin_memory=self.device.type == "cuda",
         )
         for images, labels in loader:
-            yield self.normaliser(images.to(self.device, non_blocking=True)), labels.to(self.device, non_blocking=True)
+            yield images.to(self.device, non_blocking=True), labels.to(self.device, non_blocking=True)
 
 
 def to_test(data, batch: int, rank: int = 0, world: int = 1, workers: int = 0, device="cpu", dtype=torch.float32):

@@ -11,16 +11,15 @@ from torch.nn import functional as F
 from netbridge.data.datasets import Dataset
 from netbridge.data.pictures import Pictures
 from netbridge.progress import progress_bar
-from netbridge.step_sizes.base import Controller
 from netbridge.train import distributed, recipes
 from netbridge.train.augment import Batches, generator
 from netbridge.train.journal import Journal
 from netbridge.train.loading import PictureBatches, to_test
 from netbridge.train.recipes import Recipe
+from netbridge.train.stepping import Stepper
 
 MANY, TOP = 20, 5  # with more classes than `MANY`, the first `TOP` guesses are counted too
 WATCH = 25  # steps between two looks at whether the loss is still a number
-LOOKAHEAD_EVERY, LOOKAHEAD_DECAY = 5, 0.95**5  # steps; Jordan 2024, Section 3.4
 
 
 class Diverged(RuntimeError):
@@ -62,7 +61,7 @@ def train(
     about: dict | None = None,
     device=None,
     dtype: torch.dtype = torch.float32,
-    parts: int = 1,
+    parts: int | None = None,
     compiled: bool = False,
     workers: int = 0,
     stop_after: int | None = None,
@@ -83,8 +82,9 @@ def train(
     about       plain values to keep in the file and in `net.about`, beside what is recorded anyway
     device      default: the first GPU, else the CPU
     dtype       of weights and images; recipes with bfloat16=True compute in bfloat16 where this is float32
-    parts       the batch is normalised in so many equal parts, as so many processes would do it: one process computes
-                what `parts` processes compute, in the memory of a smaller batch
+    parts       a batch is normalised in so many equal parts, of which the processes take turns: any number of processes
+                up to `parts` computes the same but for rounding, and each needs the memory of one part only. Default:
+                as many parts as there are processes
     compiled    pass the network through torch.compile
     workers     processes that decode pictures from the disk (default 0: this one does); changes no bit of the result
     stop_after  end this session after so many epochs in all; the next call with the same `path` goes on
@@ -119,7 +119,8 @@ def train(
             while training.epoch < last:
                 record = training.one_epoch(lambda: advance(1, f"epoch {training.epoch + 1}/{recipe.epochs}"))
                 if on_epoch is not None and training.rank == 0:
-                    record |= on_epoch(net.eval(), record) or {}
+                    with training.stepper.shown():
+                        record |= on_epoch(net.eval(), record) or {}
                 say(quiet, training, line(journal.title, record))
                 journal.add(record)
                 distributed.wait()
@@ -153,21 +154,22 @@ class Training:
         seed: int = 0,
         device=None,
         dtype: torch.dtype = torch.float32,
-        parts: int = 1,
+        parts: int | None = None,
         compiled: bool = False,
         workers: int = 0,
     ):
         check_arguments(net, data, recipe)
-        self.net, self.data, self.recipe, self.seed, self.parts, self.dtype = net, data, recipe, seed, parts, dtype
+        self.net, self.data, self.recipe, self.seed, self.dtype = net, data, recipe, seed, dtype
         self.device = torch.device(device) if device is not None else best_device()
         self.rank, self.world = distributed.rank(), distributed.world()
-        if recipe.batch % (self.world * parts):
-            raise ValueError(f"`batch` = {recipe.batch} must divide into {self.world * parts} equal parts.")
+        self.parts = self.world if parts is None else parts
+        if self.parts < self.world:
+            raise ValueError(f"`parts` = {self.parts} leaves some of the {self.world} processes without work.")
+        if recipe.batch % self.parts:
+            raise ValueError(f"`batch` = {recipe.batch} must divide into {self.parts} equal parts.")
         net.normalisation = data.normalisation  # type: ignore[assignment]  # any attribute of a module is a tensor to mypy
         net.to(self.device, dtype).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
-        self.forward = distributed.wrap(torch.compile(net) if compiled else net)  # type: ignore[arg-type]
-        self.optimizer = make_optimizer(net, recipe)
-        self.slow = [x.clone() for x in averageable(net)] if recipe.average else []
+        self.stepper = Stepper(net, data, recipe, seed, self.parts, dtype, self.autocast, compiled)
         self.epoch = 0
         self.size: int | None = None
         self.workers = workers
@@ -188,29 +190,23 @@ class Training:
         self.net.train()
         wide = torch.float32 if self.device.type == "mps" else torch.float64  # MPS has no doubles
         total, right = torch.zeros(2, device=self.device, dtype=wide)
-        for number, (images, labels) in enumerate(self.batches.epoch(self.seed, self.epoch, self.rank, self.world)):
-            step = self.epoch * self.steps + number
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.recipe.rate(step, self.steps)
-            loss, hits = self.step(images, labels)
+        shown = self.batches.epoch(self.seed, self.epoch, self.rank, self.world, parts=self.parts)
+        for number, (images, labels) in enumerate(shown):
+            loss, hits = self.stepper.step(images, labels, self.epoch, number, self.steps)
             total = total + loss
             right = right + hits
             if number % WATCH == WATCH - 1 or number == self.steps - 1:
                 self.watch(total, number)
-            if self.slow and (step + 1) % LOOKAHEAD_EVERY == 0:
-                self.look_ahead((step + 1) / (self.recipe.epochs * self.steps))
             advance()
-        distributed.average_buffers(self.net)
         total, right = distributed.mean(total), distributed.mean(right) * self.world
         self.epoch += 1
-        if self.epoch == self.recipe.epochs and self.slow:
-            with torch.no_grad():  # the slow weights are the result
-                torch._foreach_copy_(averageable(self.net), self.slow)
+        if self.epoch == self.recipe.epochs:
+            self.stepper.finish()
         record = {
             "epoch": self.epoch,
             "loss": float(total) / self.steps,
             "train_accuracy": float(right) / (self.steps * self.recipe.batch),
-            "rate": self.optimizer.param_groups[0]["lr"],
+            "rate": self.stepper.optimizer.param_groups[0]["lr"],
             "size": self.size,
             "seconds": round(time.perf_counter() - began, 2),
         }
@@ -222,7 +218,7 @@ class Training:
         if not (done or self.epoch % self.recipe.evaluate_every == 0):
             return {}
         # the last word is in full precision, as whoever loads the network will use it
-        with contextlib.nullcontext() if done else self.autocast():
+        with self.stepper.shown(), contextlib.nullcontext() if done else self.autocast():
             return evaluate(self.net, self.data, self.device, self.dtype, workers=self.workers)
 
     def prepare(self) -> None:
@@ -237,58 +233,11 @@ class Training:
             )
             self.size = size
 
-    def step(self, images, labels) -> tuple[torch.Tensor, torch.Tensor]:
-        """One step of the optimiser: (loss, how many labels were right)."""
-        self.optimizer.zero_grad()
-        if self.parts == 1:
-            loss, hits = self.backward(images, labels, 1)
-        else:
-            loss, hits = self.backward_in_parts(images, labels)
-        self.optimizer.step()
-        return loss, hits
-
-    def backward(self, images, labels, parts: int) -> tuple[torch.Tensor, torch.Tensor]:
-        with self.autocast():
-            logits = self.forward(images)
-        check_logits(logits, labels, self.data)
-        loss = F.cross_entropy(logits.to(self.dtype), labels, label_smoothing=self.recipe.smoothing) / parts
-        loss.backward()
-        return loss.detach(), (logits.detach().argmax(1) == labels).sum()
-
-    def backward_in_parts(self, images, labels) -> tuple[torch.Tensor, torch.Tensor]:
-        """As so many processes: each part starts from the same buffers, which are then averaged over the parts."""
-        everything = list(self.net.buffers())
-        before = [x.clone() for x in everything]
-        buffers = [x for x in everything if x.is_floating_point()]
-        after = [torch.zeros_like(x) for x in buffers]
-        loss, hits = torch.zeros(2, device=self.device)
-        for some_images, some_labels in zip(images.chunk(self.parts), labels.chunk(self.parts), strict=True):
-            for buffer, old in zip(everything, before, strict=True):
-                buffer.copy_(old)
-            part_loss, part_hits = self.backward(some_images, some_labels, self.parts)
-            loss, hits = loss + part_loss, hits + part_hits
-            for buffer, total in zip(buffers, after, strict=True):
-                total.add_(buffer, alpha=1 / self.parts)
-        for buffer, total in zip(buffers, after, strict=True):
-            buffer.copy_(total)
-        return loss, hits
-
-    @torch.no_grad()
-    def look_ahead(self, progress: float) -> None:
-        """Lookahead (Zhang et al. 2019; Jordan 2024, 3.4): slow += (1 - decay) (fast - slow), then fast = slow.
-
-        Called every 5 steps; decay = 0.95**5 * progress**3, with `progress` from 0 to 1 over the training.
-        """
-        distributed.average_buffers(self.net)
-        fast = averageable(self.net)
-        torch._foreach_lerp_(self.slow, fast, 1 - LOOKAHEAD_DECAY * progress**3)
-        torch._foreach_copy_(fast, self.slow)
-
     def watch(self, total: torch.Tensor, number: int) -> None:
         """Raise Diverged where the sum of the losses so far is no number."""
         if bool(torch.isfinite(distributed.mean(total))):
             return
-        rate = self.optimizer.param_groups[0]["lr"]
+        rate = self.stepper.optimizer.param_groups[0]["lr"]
         broken = [name for name, x in self.net.named_parameters() if not bool(torch.isfinite(x).all())]
         where = f"{len(broken)} parameters are no numbers, {broken[0]} first" if broken else "the parameters still are"
         raise Diverged(
@@ -302,33 +251,6 @@ def best_device() -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda", distributed.local_rank())
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def averageable(net: nn.Module) -> list[torch.Tensor]:
-    """Everything of a network that can be averaged."""
-    return [x for x in (*net.parameters(), *net.buffers()) if x.is_floating_point()]
-
-
-def make_optimizer(net: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """The recipe's optimiser, with what shall not decay in a group of its own."""
-    parameters = [x for x in net.parameters() if x.requires_grad]
-    groups: list[dict] = [{"params": parameters}]
-    gates = set() if recipe.decay_gates else {id(getattr(m, name)) for m in net.modules() for name in scales_of(m)}
-    if not recipe.decay_all or gates:
-        decaying = [x for x in parameters if (recipe.decay_all or x.ndim > 1) and id(x) not in gates]
-        known = set(map(id, decaying))
-        others = [x for x in parameters if id(x) not in known]
-        groups = [{"params": decaying}, {"params": others, "weight_decay": 0.0}]
-    if recipe.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=recipe.lr, weight_decay=recipe.weight_decay)
-    return torch.optim.SGD(
-        groups, recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.nesterov
-    )
-
-
-def scales_of(module: nn.Module) -> tuple[str, ...]:
-    """The names of a controller's parameters that are scales."""
-    return module.scales if isinstance(module, Controller) else ()
 
 
 @torch.no_grad()
@@ -381,20 +303,6 @@ def check_arguments(net, data, recipe) -> None:
     if not isinstance(recipe, Recipe):
         raise TypeError(
             f"`recipe` must be a Recipe or the name of one ({', '.join(recipes.RECIPES)}), got {type(recipe).__name__}."
-        )
-
-
-def check_logits(logits, labels: torch.Tensor, data: Dataset | Pictures) -> None:
-    if not torch.is_tensor(logits) or logits.ndim != 2 or len(logits) != len(labels):
-        shape = f"shape {tuple(logits.shape)}" if torch.is_tensor(logits) else type(logits).__name__
-        raise TypeError(
-            f"`net` must return logits (N, classes); for {len(labels)} images it returned {shape}. Wrap it in a module "
-            "that does."
-        )
-    if logits.shape[1] < len(data.names):
-        raise ValueError(
-            f"`net` has {logits.shape[1]} outputs, and `data` ({data.name}) has {len(data.names)} classes; "
-            "a network needs an output for every class."
         )
 
 

@@ -13,6 +13,9 @@ import math
 
 SCHEDULES, FLIPS = ("steps", "triangle", "cosine"), ("none", "random", "alternating")
 BORDERS, OPTIMIZERS = ("constant", "reflect"), ("sgd", "adamw")
+POLICIES = ("none", "trivial")
+SHARES = ("drop_path", "ema")  # fields from 0 to below 1
+AMOUNTS = ("mixup", "cutmix", "cutout", "sam", "warmup", "clip")  # fields that are 0 or more
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +50,21 @@ class Recipe:
     bfloat16        compute in bfloat16 where the device can
     evaluate_every  epochs between two looks at the test images; the last epoch is always tested
     architectures   what a paper used the recipe for; changes nothing
+    mixup           images are mixed with others of the batch, and so are their labels (Zhang et al. 2018); the shares
+                    are drawn from Beta(mixup, mixup). 0: not at all
+    cutmix          a box of an image is taken from another one (Yun et al. 2019), its area from Beta(cutmix, cutmix).
+                    0: not at all; with both, each step takes one of the two
+    cutout          side of a square, in pixels, that is blotted out of each image (DeVries and Taylor 2017)
+    drop_path       random depth (Huang et al. 2016): the chance that the last block's step size is 0 while training,
+                    for other blocks in proportion to their number; otherwise the step size is 1 / (1 - chance) times
+                    its own. Networks of netbridge only
+    policy          "trivial": each image goes through one operation of random kind and strength (TrivialAugment);
+                    "none": none does
+    ema             decay of an exponential mean of the weights over the steps; the mean is the result. 0: none
+    sam             radius of sharpness-aware minimisation (Foret et al. 2021): the gradient is taken where the loss is
+                    about largest within it, at twice the cost of a step. 0: where the weights are
+    warmup          epochs in which the learning rate rises linearly to what the schedule says
+    clip            gradients longer than this are shortened to it. 0: none is
 
     >>> from netbridge import train
     >>> short = train.recipe("short")
@@ -81,16 +99,33 @@ class Recipe:
     evaluate_every: int = 1
     architectures: str = "any"
     decay_gates: bool = True
+    mixup: float = 0.0
+    cutmix: float = 0.0
+    cutout: int = 0
+    drop_path: float = 0.0
+    policy: str = "none"
+    ema: float = 0.0
+    sam: float = 0.0
+    warmup: float = 0.0
+    clip: float = 0.0
 
     def __post_init__(self):
         for name in ("epochs", "batch", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
         choices = {"schedule": SCHEDULES, "flip": FLIPS, "border": BORDERS, "optimizer": OPTIMIZERS}
+        choices["policy"] = POLICIES
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"`{name}` must be one of {list(allowed)}, got {getattr(self, name)!r}.")
-
+        for name in SHARES:
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 0 and below 1, got {getattr(self, name)!r}.")
+        for name in AMOUNTS:
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"`{name}` must be a number from 0 on, got {getattr(self, name)!r}.")
+        if self.ema and self.average:
+            raise ValueError(f"`ema` = {self.ema} and `average` = True both average the weights; choose one of them.")
         if not (0 < self.crop[0] <= self.crop[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]):
             raise ValueError(
                 "`crop` must be two shares with 0 < least <= greatest <= 1 and `aspect` two ratios with 0 < least <= "
@@ -99,6 +134,11 @@ class Recipe:
 
     def rate(self, step: int, steps_per_epoch: int) -> float:
         """The learning rate of a step counted from the start of training."""
+        warm = self.warmup * steps_per_epoch
+        return self.scheduled(step, steps_per_epoch) * (min(1.0, (step + 1) / warm) if warm else 1.0)
+
+    def scheduled(self, step: int, steps_per_epoch: int) -> float:
+        """The same without a warm-up."""
         total = self.epochs * steps_per_epoch
         if self.schedule == "steps":
             return self.lr * self.gamma ** sum(step // steps_per_epoch >= drop for drop in self.drops)

@@ -70,6 +70,35 @@ def traced(net, data, images: int, device, progress=lambda done: None) -> nb.Rec
     return nb.Records.merge(parts)
 
 
+def follower(data, images: int):
+    """For `on_epoch` of a training: NSI per block and TNS under every reading, means over the first test images.
+
+    data    what is trained on
+    images  how many test images are traced after every epoch
+    """
+
+    def follow(net, record) -> dict:
+        device = next(net.parameters()).device
+        found = nb.trace(net, prepared(net, data, data.test_images[:images].to(device)), of=KINDS)
+        tns = [mean_stiffness(found[of], mu) for of, mu in READINGS]
+        return {"nsi": {of: found[of].nsi.mean(0).tolist() for of in KINDS}, "tns": tns, "traced": images}
+
+    return follow
+
+
+def mean_stiffness(record: nb.Record, mu: str) -> float | None:
+    """Mean TNS of the images; None where every stage has one counted block and is compared with itself."""
+    value = float(image_stiffness(record, mu).mean())
+    return value if np.isfinite(value) else None
+
+
+def image_stiffness(record: nb.Record, mu: str) -> np.ndarray:
+    """TNS of every image; NaN where every stage has one counted block and is compared with itself."""
+    counted = record.counted()
+    alone = max(np.bincount(counted.stage.astype(int))) == 1
+    return np.full(len(record), np.nan) if mu == "sample" and alone else record.tns(mu)
+
+
 def prepared(net, data, images: torch.Tensor) -> torch.Tensor:
     """Images as the network was trained to see them: by its own normalisation, else by the data set's."""
     seen = data.normalised(images) if net.normalisation is None else net.normalise(images.float() / 255)

@@ -22,7 +22,7 @@ from netbridge.data.datasets import Dataset
 from netbridge.files import replacing
 from netbridge.train import loop, recipes
 from studies.lab import jobs
-from studies.lab.measure import KINDS, READINGS, traced
+from studies.lab.measure import KINDS, READINGS, follower, image_stiffness, traced
 from studies.lab.networks import controller_of
 from studies.lab.results import commit
 
@@ -97,11 +97,15 @@ def images_of(dataset: str, size: int | None, root: Path | None) -> Dataset:
     return job.data_of(datasets.load(dataset, root))
 
 
-def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None) -> Measurement:
-    """Train the network of a job in the folder `work`, or go on with it, measure it, and delete it again."""
+def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None, follow: int = 0) -> Measurement:
+    """Train the network of a job in the folder `work`, or go on with it, measure it, and delete it again.
+
+    `follow`: after every epoch the stiffness on so many test images joins the log.
+    """
     data = images_of(job.dataset, job.size, root)
     path = work / f"{job.stem}.safetensors"
-    net = jobs.train(job, data, path, "lab", device)
+    watch = follower(job.data_of(data), follow) if follow else None
+    net = jobs.train(job, data, path, "lab", device, on_epoch=watch)
     head, *log = map(json.loads, path.with_suffix(".jsonl").read_text().splitlines())
     found = measured(job, net, job.data_of(data), device)
     found.numbers["log"] = log
@@ -119,7 +123,7 @@ def measured(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Meas
     logits = torch.from_numpy(records.outputs).double()
     labels = data.test_labels[:TRACED]
     losses = F.cross_entropy(logits, labels, reduction="none")
-    tns = np.array([total_stiffness(records[of], mu) for of, mu in READINGS])
+    tns = np.array([image_stiffness(records[of], mu) for of, mu in READINGS])
     fit = dataclasses.replace(data, test_images=data.train_images[:FITTED], test_labels=data.train_labels[:FITTED])
     fit = loop.evaluate(net, fit, device)
     numbers = {key: net.about[key] for key in ("test_accuracy", "test_errors", "test_loss")} | {
@@ -146,13 +150,6 @@ def measured(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Meas
         "correct": (logits.argmax(1) == labels).numpy(),
     }
     return Measurement(job.specification, numbers, arrays)
-
-
-def total_stiffness(record: nb.Record, mu: str) -> np.ndarray:
-    """TNS of every image; NaN where every stage has one counted block and is compared with itself."""
-    counted = record.counted()
-    alone = max(np.bincount(counted.stage.astype(int))) == 1
-    return np.full(len(record), np.nan) if mu == "sample" and alone else record.tns(mu)
 
 
 def moments(values: np.ndarray) -> dict:
@@ -194,11 +191,16 @@ def sharpness(net: nb.Network, data: Dataset, device=None, radius: float = RADIU
         return float(loss(there) - here)
 
 
-def work_off(wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, device=None) -> list[str]:
+def work_off(
+    wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, device=None, follow: int = 0
+) -> list[str]:
     """Train and measure what `folders` do not have, in order; returns the names of what diverged."""
     nb.tune_allocator()
     return jobs.work_off(
-        lambda: wanted, lambda job: find(job, (work, *folders)), lambda job: carry_out(job, work, root, device), work
+        lambda: wanted,
+        lambda job: find(job, (work, *folders)),
+        lambda job: carry_out(job, work, root, device, follow),
+        work,
     )
 
 

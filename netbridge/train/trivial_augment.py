@@ -1,0 +1,123 @@
+"""TrivialAugment (Müller and Hutter, ICCV 2021): each image goes through one operation of random kind and strength.
+
+The fourteen operations of the paper's "wide" space, on whole batches of uint8 images: those of one kind are done at
+once. Means that an operation needs are sums of whole numbers, so an image's pixels do not depend on the others' number.
+"""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from netbridge.train.mixing import POLICY, step_chance
+
+STRENGTHS = 31  # equally spaced from none to the strongest
+SHEAR, SHIFT, TURN, BLEND = 0.99, 32, 135.0, 0.99  # a slope, pixels (at most the width), degrees, a share
+SPATIAL = ("shear across", "shear down", "shift across", "shift down", "turn")
+TONAL = ("brightness", "colour", "contrast", "sharpness", "bits", "solarise", "spread", "equalise")
+KINDS = ("nothing", *SPATIAL, *TONAL)
+GREY = (299, 587, 114)  # thousandths of red, green and blue (ITU-R BT.601)
+
+
+def drawn_operations(batch: int, seed: int, epoch: int, step: int) -> torch.Tensor:
+    """(batch, 3): the number of an operation in KINDS, its strength from 0 to STRENGTHS - 1, and its sign."""
+    chance = step_chance(seed, epoch, step, POLICY)
+    return torch.from_numpy(chance.integers(0, (len(KINDS), STRENGTHS, 2), (batch, 3)))
+
+
+def augmented(pictures: torch.Tensor, operations: torch.Tensor) -> torch.Tensor:
+    """uint8 pictures (N, H, W, C) after one operation each; `operations` (N, 3) as `drawn_operations` makes them."""
+    kinds, strengths = operations[:, 0], operations[:, 1].double() / (STRENGTHS - 1)
+    signed = strengths * (1 - 2 * operations[:, 2])
+    changed = pictures.permute(0, 3, 1, 2).clone()
+    for number, kind in enumerate(KINDS[1:], 1):
+        rows = (kinds == number).nonzero()[:, 0]
+        if not len(rows):
+            continue
+        images, where = changed[rows.to(changed.device)], rows.to(changed.device)
+        if kind in SPATIAL:
+            changed[where] = moved(images, kind, signed[rows].to(images.device))
+        else:
+            strength = (strengths if kind in ("bits", "solarise") else signed)[rows].to(images.device)
+            changed[where] = toned(images, kind, strength)
+    return changed.permute(0, 2, 3, 1).contiguous()
+
+
+def moved(images: torch.Tensor, kind: str, strength: torch.Tensor) -> torch.Tensor:
+    """Sheared, shifted or turned about the middle; black comes in."""
+    count, _, height, width = images.shape
+    maps = torch.eye(2, 3, dtype=torch.float64, device=images.device).repeat(count, 1, 1)
+    if kind == "turn":
+        angle = strength * math.radians(TURN)
+        ratio = height / width  # grid_sample counts both axes from -1 to 1
+        maps[:, 0, 0] = maps[:, 1, 1] = angle.cos()
+        maps[:, 0, 1], maps[:, 1, 0] = -angle.sin() * ratio, angle.sin() / ratio
+    elif kind == "shear across":
+        maps[:, 0, 1] = strength * SHEAR * height / width
+    elif kind == "shear down":
+        maps[:, 1, 0] = strength * SHEAR * width / height
+    else:
+        axis, length = (0, width) if kind == "shift across" else (1, height)
+        maps[:, axis, 2] = strength * 2 * min(SHIFT, length) / length
+    grid = F.affine_grid(maps.float(), list(images.shape), align_corners=False)
+    return F.grid_sample(images.float(), grid, mode="nearest", align_corners=False).to(torch.uint8)
+
+
+def toned(images: torch.Tensor, kind: str, strength: torch.Tensor) -> torch.Tensor:
+    """Other colours in the same places."""
+    strength = strength[:, None, None, None]
+    if kind == "bits":  # from eight down to two
+        lost = (6 * strength).round().int()
+        return (images.int() >> lost << lost).to(torch.uint8)
+    if kind == "solarise":  # bright pixels become their negatives, from above 255 on or from 0 on
+        return torch.where(images >= 256 * (1 - strength), 255 - images, images)
+    if kind == "spread":
+        low, high = (x.int() for x in (images.amin((2, 3), True), images.amax((2, 3), True)))
+        span = (high - low).clamp(min=1)
+        return torch.where(high > low, (images.int() - low) * 255 // span, images.int()).to(torch.uint8)
+    if kind == "equalise":
+        return equalised(images)
+    base = {"brightness": black, "colour": grey, "contrast": mean_grey, "sharpness": smoothed}[kind](images)
+    blend = base + (1 + BLEND * strength) * (images.double() - base)
+    return blend.round().clamp(0, 255).to(torch.uint8)
+
+
+def black(images: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(images, dtype=torch.int32)
+
+
+def grey(images: torch.Tensor) -> torch.Tensor:
+    """The brightness of every pixel, (N, 1, H, W); of images without three channels their mean."""
+    if images.shape[1] != 3:
+        return images.int().sum(1, keepdim=True) // images.shape[1]
+    weights = torch.tensor(GREY, dtype=torch.int32, device=images.device).view(1, 3, 1, 1)
+    return (images.int() * weights).sum(1, keepdim=True) // 1000
+
+
+def mean_grey(images: torch.Tensor) -> torch.Tensor:
+    return grey(images).sum((1, 2, 3), keepdim=True) // (images.shape[2] * images.shape[3])
+
+
+def smoothed(images: torch.Tensor) -> torch.Tensor:
+    """Every pixel but those of the edge becomes a mean of nine, its own with weight 5 of 13."""
+    channels = images.shape[1]
+    kernel = torch.ones(3, 3, dtype=torch.float64, device=images.device)
+    kernel[1, 1] = 5
+    means = images.double()
+    inner = F.conv2d(means, kernel.expand(channels, 1, 3, 3) / kernel.sum(), groups=channels)
+    means = means.clone()
+    means[:, :, 1:-1, 1:-1] = inner.round()
+    return means
+
+
+def equalised(images: torch.Tensor) -> torch.Tensor:
+    """Levels moved so that every channel has about as many pixels at each, as Pillow's `ImageOps.equalize` does."""
+    flat = images.flatten(2).long()
+    counts = torch.zeros(*flat.shape[:2], 256, dtype=torch.int64, device=images.device)
+    counts.scatter_add_(2, flat, torch.ones_like(flat))
+    brightest = flat.amax(2, keepdim=True)
+    step = (flat.shape[2] - counts.gather(2, brightest)) // 255
+    below = counts.cumsum(2) - counts
+    table = ((below + step // 2) // step.clamp(min=1)).clamp(0, 255)
+    table = torch.where(step > 0, table, torch.arange(256, device=images.device))
+    return table.gather(2, flat).view(images.shape).to(torch.uint8)

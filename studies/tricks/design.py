@@ -1,0 +1,100 @@
+"""The recipes of `tricks`, their order, and how they are judged. Written before any network of them was trained.
+
+The paper's text names no trick, its figure is not to be had, and there is no public code. So the usual ones are taken,
+one at a time, each with the value of its own paper where a short training allows it:
+
+- *plain*: SGD with momentum 0.9, rate 0.1 divided by 10 at half and at three quarters of the epochs, decay 1e-4 of all
+  weights, crops off by an eighth of the width, random flips: the paper's Table 6 in fewer epochs;
+- *smoothing*: label smoothing 0.1; *mixup*: alpha 1; *cutmix*: alpha 1; *cutout*: a square of half the width;
+- *random depth*: step sizes of 0 or 1 / (1 - p), p rising to 0.2 in the last block;
+- *TrivialAugment*; *averaging*: an exponential mean of the weights over about 1 / (1 - decay) steps; *SAM*: radius
+  0.05, which costs twice the time.
+
+Scale. About half an hour of one core is what there was: ResNet-20 with 8 channels in the first stage, CIFAR-10 shrunk
+to 16 pixels, the first 5,000 training images only, so that regularisation has something to prevent, 20 epochs of batch
+64.
+`--full` is the paper's scale: ResNet-164, all images at 32 pixels, 164 epochs of batch 128, 5 seeds.
+
+The measures, on 1,000 test images: TNS under the four readings of `studies.lab.measure`, per image, per stage, and NSI
+per block; accuracy on all test images; TNS and NSI of 256 test images after every epoch.
+
+The rules. Intervals are of 95 %. Seeds, not images, are the units of a statement about a recipe.
+
+1. *A recipe that raises the accuracy raises TNS* (the appendix' claim for Figure 8). A trick is a good one where its
+   accuracy is above that of `plain` with the whole interval of Tukey and Kramer over seeds above 0. Supported, under a
+   reading, where the TNS of every good trick is above that of `plain` with its whole interval; contradicted where that
+   of every one is below or where none differs and every interval lies within a tenth of plain's TNS; true of some where
+   both occur; undecided where no trick is good, or nothing is beyond chance.
+2. *The better the network, the larger its TNS*: Kendall and Spearman of accuracy and TNS over all networks, by
+   `statistics.correlation`; and within tricks over seeds, Kendall's tau of pairs of one recipe, which a correlation of
+   means does not show and which judges nothing, since pairs of three seeds are few.
+3. *SP makes training hard* (abstract and Section 1). Of each network the TNS of one epoch and what the training loss
+   gains until the next are ranked over the epochs of one learning rate, Kendall's tau, mean over networks. Supported
+   where its bootstrap interval over networks lies below 0 (stiffer networks gain less), contradicted where it lies
+   above 0, undecided otherwise. Both fall as training goes on, for reasons of their own; so the same is done with what
+   is left of both after the epoch's number is taken out by ranks (a partial tau), and the verdict is the partial one's.
+
+Beside 1 stand differences to `plain` paired over images (bootstrap, the mean over seeds): what these networks differ
+by, whatever other seeds would say; they judge nothing. Mixup and smoothing shrink the logits and the last stage's norms
+by themselves; so TNS is also shown per stage and NSI per block.
+"""
+
+import dataclasses
+
+from netbridge.train.recipes import Recipe, recipe
+from studies.lab.jobs import Job
+
+PIXELS, IMAGES, SEEDS = 16, 5000, 3
+SHAPE = (20, 8)  # depth and channels of the first stage
+FULL_SHAPE, FULL_SEEDS, FULL_PIXELS = (164, 16), 5, 32
+PLAIN = "plain"
+NEGLIGIBLE = 0.1  # a share of plain's TNS
+TRACED = 256  # test images on which stiffness is followed through training
+SMOKE_TRACED = 32
+RESAMPLES = 2000
+
+SMALL = dataclasses.replace(
+    recipe("paper", epochs=20, batch=64, drops=(10, 15), shift=2, bfloat16=True, evaluate_every=5), name=PLAIN
+)
+FULL = dataclasses.replace(recipe("paper", evaluate_every=4), name=PLAIN)
+
+
+def tricks(full: bool = False) -> dict[str, dict]:
+    """What each trick changes of the plain recipe."""
+    return {
+        PLAIN: {},
+        "smoothing": {"smoothing": 0.1},
+        "mixup": {"mixup": 1.0},
+        "cutmix": {"cutmix": 1.0},
+        "cutout": {"cutout": 16 if full else 8},
+        "random depth": {"drop_path": 0.2},
+        "TrivialAugment": {"policy": "trivial"},
+        "averaging": {"ema": 0.999 if full else 0.98},
+        "SAM": {"sam": 0.05},
+    }
+
+
+def recipe_of(trick: str, full: bool = False) -> Recipe:
+    changes = tricks(full)[trick]
+    return dataclasses.replace(FULL if full else SMALL, name=trick, **changes)
+
+
+def job_of(trick: str, seed: int, full: bool = False, dataset: str = "cifar10") -> Job:
+    how = recipe_of(trick, full)
+    if full:
+        return Job(dataset, "constant", seed, how, *FULL_SHAPE, size=FULL_PIXELS)
+    return Job(dataset, "constant", seed, how, *SHAPE, images=IMAGES, size=PIXELS)
+
+
+def queue(full: bool = False, dataset: str = "cifar10", seeds: int | None = None) -> list[Job]:
+    """All networks in the order of training: seed by seed, so that every recipe has as many wherever it stops."""
+    count = seeds or (FULL_SEEDS if full else SEEDS)
+    return [job_of(trick, seed, full, dataset) for seed in range(count) for trick in tricks(full)]
+
+
+def smoke() -> list[Job]:
+    """A few networks on the digits that only show that everything works."""
+    how = recipe("digits", epochs=2, batch=32, evaluate_every=100, average=False)
+    changed = {PLAIN: {}, "mixup": {"mixup": 1.0}}
+    recipes = [dataclasses.replace(how, name=name, **changes) for name, changes in changed.items()]
+    return [Job("digits", "constant", seed, one, 20, 4, images=256, size=16) for seed in range(2) for one in recipes]
