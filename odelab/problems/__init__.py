@@ -12,6 +12,8 @@ from odelab.problems.chemistry import e5 as e5
 from odelab.problems.chemistry import hires as hires
 from odelab.problems.chemistry import oregonator as oregonator
 from odelab.problems.chemistry import robertson as robertson
+from odelab.problems.ellipse import kepler as kepler
+from odelab.problems.forced import forced_linear as forced_linear
 from odelab.problems.gravity import nearest_pair as nearest_pair
 from odelab.problems.linear_systems import linear as linear
 from odelab.problems.linear_systems import linear_non_normal as linear_non_normal
@@ -24,7 +26,11 @@ from odelab.problems.method_of_lines import heat_1d_wave as heat_1d_wave
 from odelab.problems.oscillators import brusselator as brusselator
 from odelab.problems.oscillators import lorenz as lorenz
 from odelab.problems.oscillators import van_der_pol as van_der_pol
+from odelab.problems.pendulum import elastic_pendulum as elastic_pendulum
 from odelab.problems.pollution import pollu as pollu
+from odelab.problems.relaxation import davis_skodje as davis_skodje
+from odelab.problems.relaxation import fitzhugh_nagumo as fitzhugh_nagumo
+from odelab.problems.relaxation import flame as flame
 from odelab.problems.scalar import curtiss_hirschfelder as curtiss_hirschfelder
 from odelab.problems.scalar import dahlquist as dahlquist
 from odelab.problems.scalar import prothero_robinson as prothero_robinson
@@ -32,6 +38,8 @@ from odelab.problems.scalar import stiff_linear as stiff_linear
 from odelab.problems.seven_bodies import pleiades as pleiades
 from odelab.problems.three_bodies import three_body as three_body
 from odelab.problems.three_bodies import three_body_starts as three_body_starts
+from odelab.problems.transport import advection_1d as advection_1d
+from odelab.problems.transport import burgers_1d as burgers_1d
 
 
 def catalogue() -> dict[str, Callable[..., Problem]]:
@@ -42,9 +50,10 @@ def catalogue() -> dict[str, Callable[..., Problem]]:
     'lorenz'
     """
     factories = (
-        *(dahlquist, stiff_linear, prothero_robinson, curtiss_hirschfelder, linear),
+        *(dahlquist, stiff_linear, prothero_robinson, curtiss_hirschfelder, linear, forced_linear),
         *(van_der_pol, robertson, oregonator, hires, e5, pollu, brusselator),
-        *(brusselator_1d, heat_1d, heat_1d_wave, allen_cahn_1d),
+        *(brusselator_1d, heat_1d, heat_1d_wave, allen_cahn_1d, advection_1d, burgers_1d),
+        *(davis_skodje, flame, fitzhugh_nagumo, elastic_pendulum, kepler),
         *(lorenz, rigid_body, arenstorf, pleiades, three_body),
     )
     return {factory.__name__: factory for factory in factories}

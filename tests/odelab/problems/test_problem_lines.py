@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from odelab import problems
 
-FACTORIES = [problems.brusselator_1d, problems.heat_1d]
+FACTORIES = [problems.brusselator_1d, problems.heat_1d, problems.advection_1d, problems.burgers_1d]
 seeds = st.integers(0, 2**32 - 1)
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
-@given(n=st.integers(2, 30), seed=seeds)
+@given(n=st.integers(3, 30), seed=seeds)
 @settings(deadline=None, max_examples=20)
 def test_loop_and_array_form_agree_bit_for_bit(factory, n, seed):
     problem = factory(n)

@@ -9,9 +9,10 @@ from odelab import problems
 from odelab.problem import IN_PLACE, Problem
 
 NAMES = [
-    *("dahlquist", "stiff_linear", "prothero_robinson", "curtiss_hirschfelder", "linear", "van_der_pol", "robertson"),
-    *("oregonator", "hires", "e5", "pollu", "brusselator"),
-    *("brusselator_1d", "heat_1d", "heat_1d_wave", "allen_cahn_1d"),
+    *("dahlquist", "stiff_linear", "prothero_robinson", "curtiss_hirschfelder", "linear"),
+    *("forced_linear", "van_der_pol", "robertson", "oregonator", "hires", "e5", "pollu", "brusselator"),
+    *("brusselator_1d", "heat_1d", "heat_1d_wave", "allen_cahn_1d", "advection_1d", "burgers_1d"),
+    *("davis_skodje", "flame", "fitzhugh_nagumo", "elastic_pendulum", "kepler"),
     *("lorenz", "rigid_body", "arenstorf", "pleiades", "three_body"),
 ]
 CHEMISTRY = {"robertson", "oregonator", "hires", "e5", "pollu", "brusselator", "brusselator_1d"}
@@ -79,6 +80,11 @@ def test_default_parameters_are_those_of_the_literature():
         "brusselator": (1.0, 3.0),
         "brusselator_1d": (0.02, 1.0, 3.0),
         "heat_1d": (1.0,),
+        "advection_1d": (1.0,),
+        "burgers_1d": (0.02,),
+        "davis_skodje": (10.0,),
+        "fitzhugh_nagumo": (0.08, 0.5, 0.7, 0.8),
+        "elastic_pendulum": (1e4,),
         "lorenz": (10.0, 28.0, 8.0 / 3.0),
         "rigid_body": (0.51,),
         "arenstorf": (0.012277471,),
@@ -128,6 +134,7 @@ def test_invariants_take_batches(name):
 
 # rates of change that a difference quotient has to resolve; Prothero and Robinson's solution does not feel its rate
 FASTEST = {"stiff_linear": 1000.0, "curtiss_hirschfelder": 75.0, "linear": 1000.0, "heat_1d": 6e4, "heat_1d_wave": 20.0}
+FASTEST |= {"forced_linear": 200.0, "advection_1d": 60.0, "davis_skodje": 15.0, "kepler": 20.0}
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -196,6 +203,13 @@ def test_one_source_for_floats_batches_and_tensors(name, seed):
         (lambda: problems.heat_1d(n=3, u0=[1.0, 2.0]), ValueError, "`u0` must have 3 components"),
         (lambda: problems.rigid_body(m=1.5), ValueError, r"`m` must lie in \[0, 1\]"),
         (lambda: problems.pollu(rates=[1.0]), ValueError, "`rates` must hold 25 numbers"),
+        (lambda: problems.flame(radius=1.0), ValueError, "`radius` must lie between 0 and 1"),
+        (lambda: problems.kepler(eccentricity=1.0), ValueError, "`eccentricity` must be at least 0 and below 1"),
+        (lambda: problems.elastic_pendulum(0.0), ValueError, "`stiffness` must be positive"),
+        (lambda: problems.fitzhugh_nagumo(-1.0), ValueError, "`slowness` must be positive"),
+        (lambda: problems.forced_linear(offset=[1.0]), ValueError, "`offset` must be one finite number or 2"),
+        (lambda: problems.forced_linear(np.eye(17)), ValueError, "`matrix` may have at most 16 rows"),
+        (lambda: problems.advection_1d(4, u0=[1.0]), ValueError, "`u0` must have 4 components"),
         (lambda: problems.three_body_starts(0), ValueError, "`count` must be at least 1, got 0"),
     ],
 )
