@@ -108,11 +108,15 @@ def prepared(net, data, images: torch.Tensor) -> torch.Tensor:
 def total_stiffness(found: Measured, chosen: np.ndarray) -> None:
     """TNS under every reading, with its interval over the resamples `chosen` (resamples, N) of the images."""
     for of, mu in READINGS:
-        record = found.records[of]
-        values = record.tns(mu)
-        if mu == "sample":
-            draws = np.array([values[rows].mean() for rows in chosen])
-        else:  # the mean over the data set changes with the images drawn
-            counted = record.counted()
-            draws = np.array([ol.tns(counted.nsi[rows], counted.stage, mu).mean() for rows in chosen])
-        found.tns[of, mu] = estimate(values.mean(), draws)
+        found.tns[of, mu] = stiffness_of(found.records[of], mu, chosen)
+
+
+def stiffness_of(record: nb.Record, mu: str, chosen: np.ndarray) -> Estimate:
+    """The mean TNS of a record, with its interval over the resamples `chosen` (resamples, N) of the images."""
+    values = record.tns(mu)
+    if mu == "sample":
+        draws = np.array([values[rows].mean() for rows in chosen])
+    else:  # the mean over the data set changes with the images drawn
+        counted = record.counted()
+        draws = np.array([ol.tns(counted.nsi[rows], counted.stage, mu).mean() for rows in chosen])
+    return estimate(values.mean(), draws)

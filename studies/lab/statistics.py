@@ -125,6 +125,26 @@ def ranked(x, y, coefficient) -> tuple[float, float]:
     return float(found.statistic), float(found.pvalue)
 
 
+def along_rows(x, y) -> np.ndarray:
+    """Spearman's correlation within every row of two tables of one shape; NaN where a row has nothing to rank."""
+    ranks = [stats.rankdata(table, axis=1) for table in (x, y)]
+    ranks = [rank - rank.mean(1, keepdims=True) for rank in ranks]
+    lengths = [np.sqrt((rank**2).sum(1)) for rank in ranks]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (ranks[0] * ranks[1]).sum(1) / (lengths[0] * lengths[1])
+
+
+def resampled_mean(values, chosen: np.ndarray) -> Estimate:
+    """The mean of one number per image, with its interval over the resamples `chosen` (resamples, N) of the images."""
+    values = np.asarray(values, dtype=float)
+    return estimate(np.mean(values), values[chosen].mean(1))
+
+
+def side(e: Estimate) -> int:
+    """1 or -1 where the whole interval lies above or below zero, else 0."""
+    return int(e.low > 0) - int(e.high < 0)
+
+
 def mean_from_sums(count: int, total: float, squares: float) -> Estimate:
     """The mean of `count` numbers of which the sum and the sum of squares are known, with Student's interval."""
     mean = total / count

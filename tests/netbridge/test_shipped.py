@@ -16,7 +16,7 @@ def test_the_list_is_what_the_headers_say():
         net = nb.load(ZOO / f"{one.name}.safetensors")
         known = dataclasses.asdict(one)
         assert {key: net.about[key] for key in known if key in net.about}.items() <= known.items()
-        assert one.width == net.stem.conv.out_channels
+        assert one.width == net.config["widths"][0]
         assert one.depth == 2 + 2 * len(net.blocks)
 
 

@@ -1,0 +1,65 @@
+"""What is fixed before anything is measured: the paper's numbers, readings, rules of the verdicts, what to train."""
+
+import dataclasses
+
+import netbridge as nb
+from studies.lab import jobs
+from studies.lab.measure import KINDS, MEANS
+from studies.train import SHAPES
+
+PAPER = {  # Table 7: per cent, with the standard deviation over five seeds
+    ("constant", "cifar10"): (89.08, 0.84),
+    ("constant", "cifar100"): (66.32, 1.03),
+    ("constant", "stl10"): (62.58, 1.02),
+    ("stepnet", "cifar10"): (90.32, 0.48),
+    ("stepnet", "cifar100"): (68.88, 0.25),
+    ("stepnet", "stl10"): (65.58, 0.59),
+}
+DATASETS = ("cifar10", "cifar100", "stl10")
+TOGETHER, APART = "all steps together", "attention and MLP apart"
+READINGS = tuple((of, mu, kinds) for kinds in (TOGETHER, APART) for of in KINDS for mu in MEANS)
+ATTENDED = 250  # test images whose attention is looked at
+PRESETS = {
+    "quick": {"images": 1000, "resamples": 200, "recipe": "short", "seeds": (0, 1)},
+    "full": {"images": 10_000, "resamples": 1000, "recipe": "vit", "seeds": (0, 1, 2, 3, 4)},
+}
+TRAINED = ("constant", "stepnet")  # the two rows of Table 7
+EXACT = 1e-4  # how far a sum of weights in single precision may be from 1
+RULES = {
+    "Table 7": "supported where the Tukey-Kramer interval over seeds of StepNet's gain lies above zero, contradicted "
+    "where below; one seed of each decides nothing",
+    "Eq. 32": f"contradicted where every row of an attention sums to 1 within {EXACT:g}: an average is a step of 1",
+    "Eq. 33": "supported where the error of Q computed from V lies below ten rounding errors times the condition of "
+    "the value map at every attention step; for a single head contradicted where its value map has a lower rank than "
+    "the tokens have features",
+    "Figure 2": "a controller is above constant step sizes where the paired interval over images lies above zero and "
+    "all of its seeds lie above all plain ones; supported where all are, under each of eight readings; one seed of any "
+    "decides nothing",
+    "Figure 6": "supported under a reading where, for most of the degrees drawn, at most one counted step in ten is "
+    "stiff, for every controller",
+    "Figure 9a": "correlations over images at one step; beyond chance by Bonferroni over all; supported where all are "
+    "negative",
+    "Figure 9b": "correlations over the counted steps of one image, as the paper words it; a network counts where the "
+    "interval of their mean lies on one side of zero; supported where all lie below it",
+    "Attention's diagonal": "as Figure 9a, with the share of itself that a token keeps in place of the gate",
+}
+
+
+def shape_of(dataset: str) -> dict:
+    """Which transformer a data set gets: a small one on patches for the digits, else one with convolutions first."""
+    return SHAPES["digits-vit"] if dataset == "digits" else SHAPES["cifar10-vit"]
+
+
+def wanted(dataset: str, arguments) -> list[jobs.Job]:
+    """The networks to train, the two rows of Table 7 first, one seed after the other."""
+    recipe = jobs.recipe_of(arguments.recipe, dataset, "auto", "vit", epochs=arguments.epochs)
+    like = jobs.Job(dataset, "constant", 0, recipe, **shape_of(dataset))
+    names = arguments.controllers or TRAINED
+    found = [
+        dataclasses.replace(like, controller=text if text in nb.controllers() else text.lower(), seed=seed)
+        for seed in arguments.seeds
+        for text in names
+    ]
+    for job in found[: len(names)]:
+        job.untrained(10)  # a mistyped name is told before hours
+    return found

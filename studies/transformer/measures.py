@@ -1,0 +1,80 @@
+"""What is measured on one transformer: stiffness under eight readings, gates along trajectories, and its attention."""
+
+import dataclasses
+
+import numpy as np
+import torch
+
+import netbridge as nb
+from netbridge.tracing.attention import AttentionValues
+from studies.lab.measure import Measured, measure, prepared, stiffness_of, total_stiffness
+from studies.lab.networks import Subject
+from studies.lab.statistics import Estimate, along_rows
+from studies.transformer.design import ATTENDED, READINGS, TOGETHER
+
+STEPS = ("all", "attention", "MLP")
+LEAST = 3  # steps that a correlation along a trajectory needs
+
+
+@dataclasses.dataclass(eq=False)
+class Studied:
+    """One transformer on N images, at T steps.
+
+    found      indices, step sizes and answers, as every study measures them
+    tns        total neural stiffness under each of `design.READINGS`
+    along      Spearman's correlation of step size and NSI along the counted steps of each image, (N,): over all steps,
+               over attentions, over MLPs; empty without a step size that varies
+    attention  what the attention of every attention step is, on the first images
+    """
+
+    found: Measured
+    tns: dict[tuple[str, str, str], Estimate]
+    along: dict[str, np.ndarray]
+    attention: list[AttentionValues]
+
+    @property
+    def subject(self) -> Subject:
+        return self.found.subject
+
+    @property
+    def name(self) -> str:
+        seed = self.subject.seed
+        return self.subject.name if seed is None else f"{self.subject.name}, seed {seed}"
+
+    @property
+    def seen(self) -> int:
+        """How many images the attention was looked at on."""
+        return len(self.attention[0].diagonal)
+
+
+def studied(subject: Subject, data, images: int, device, chosen: np.ndarray, progress=lambda n: None) -> Studied:
+    """Everything about one network, on the first `images` test images; `chosen` are the resamples of them."""
+    found = measure(subject, data, images, device, progress)
+    total_stiffness(found, chosen)
+    tns = {
+        reading: stiffness_of(kept(found.records[reading[0]], reading[2]), reading[1], chosen) for reading in READINGS
+    }
+    shown = prepared(subject.net, data, data.test_images[: min(images, ATTENDED)].to(device))
+    return Studied(found, tns, along_steps(found.records["slope"]), nb.attention_values(subject.net, shown))
+
+
+def kept(record: nb.Record, kinds: str) -> nb.Record:
+    """The record with its steps in one stage, or with attention and MLP in stages of their own."""
+    return record if kinds == TOGETHER else record.by_kind()
+
+
+def along_steps(record: nb.Record) -> dict[str, np.ndarray]:
+    """Per image, over the steps it passes: the correlation of step size and NSI, over all and within each kind."""
+    apart = record.by_kind().counted()
+    whole = record.counted()
+    parts = {"all": (whole.step_sizes, whole.nsi)}
+    parts |= {
+        name: (apart.step_sizes[:, apart.stage == kind], apart.nsi[:, apart.stage == kind])
+        for kind, name in enumerate(STEPS[1:])
+    }
+    found = {name: along_rows(sizes, nsi) for name, (sizes, nsi) in parts.items() if sizes.shape[1] >= LEAST}
+    return {name: values for name, values in found.items() if np.isfinite(values).all()}
+
+
+def classes_fit(net: torch.nn.Module, data) -> bool:
+    return net.config["num_classes"] == len(data.names)
