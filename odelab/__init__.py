@@ -15,6 +15,7 @@ run it                solve for one run, ensemble for many; Event; RunFailed and
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
 measure stiffness     si, sai, nsi, tns, delta, stiffness_proportion, log_norm, soderlind, spectrum, theorem2,
                       jacobian, JacobianOperator
+what steps cost       chi, accuracy_step, largest_stable_step, nongrowing_radius, motion_rate, power_bounded_step
 compare               observed_order, work_precision, plot
 look inside           show_kernel (the compiled source), scipy_method (a method of odelab for SciPy's solve_ivp)
 
@@ -88,9 +89,16 @@ from odelab.stiffness.log_norm import log_norm as log_norm
 from odelab.stiffness.log_norm import soderlind as soderlind
 from odelab.stiffness.operator import JacobianOperator as JacobianOperator
 from odelab.stiffness.pseudospectrum import pseudospectrum as pseudospectrum
+from odelab.stiffness.scales import accuracy_step as accuracy_step
+from odelab.stiffness.scales import chi as chi
+from odelab.stiffness.scales import motion_rate as motion_rate
+from odelab.stiffness.scales import power_bounded_step as power_bounded_step
+from odelab.stiffness.scales import window_derivative as window_derivative
 from odelab.stiffness.spectrum import spectrum as spectrum
 from odelab.stiffness.stable_step import amplified as amplified
 from odelab.stiffness.stable_step import largest_stable_step as largest_stable_step
+from odelab.stiffness.stable_step import nongrowing as nongrowing
+from odelab.stiffness.stable_step import nongrowing_radius as nongrowing_radius
 from odelab.stiffness.theorem2 import theorem2 as theorem2
 from odelab.stiffness.tns import delta as delta
 from odelab.stiffness.tns import stiffness_proportion as stiffness_proportion

@@ -54,7 +54,8 @@ def soderlind(J):
     """The stiffness indicator s[J] = (m[J] + M[J]) / 2, half the sum of the extreme eigenvalues of (J + J')/2.
 
     Söderlind, Jay and Calvo, Stiffness 1952-2012, BIT 55 (2015), Definition 4: a run over a time T is stiff where
-    T s[J] is far below -1, and stability can bind an explicit method only there.
+    T s[J] is far below -1. It sees damping only: a mode that oscillates fast and decays slowly binds an explicit method
+    by stability with T s[J] near 0, as `ol.problems.forced_linear(((-0.01, -1000.0), (1000.0, -0.01)))` does.
 
     J  a matrix or a batch, (..., n, n), as an array or a tensor, whose gradients are kept; a scipy.sparse matrix; or
        a JacobianOperator with products both ways

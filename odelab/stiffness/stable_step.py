@@ -1,15 +1,17 @@
-"""How long a step an explicit method may take before a decaying mode grows instead."""
+"""How long a step an explicit method may take before a mode that does not grow by itself does."""
 
 import numpy as np
 
 from odelab.arrays import reject_nonfinite, to_numpy
 from odelab.methods.tableau import Method
 
-__all__ = ["amplified", "largest_stable_step"]
+__all__ = ["amplified", "largest_stable_step", "nongrowing", "nongrowing_radius"]
 
 GRID = 400  # points of a first look along a ray
 HALVINGS = 50
 ROUNDING = 1e-12  # |R| may exceed 1 by this, so that rounding at small z is no growth
+UPRIGHT = 1e-6  # a real part of at most this share of the largest |lambda| is no growth: such a mode oscillates
+MODES = ("decaying", "nongrowing")
 
 
 def amplified(values, method, h: float = 1.0) -> np.ndarray:
@@ -29,17 +31,55 @@ def amplified(values, method, h: float = 1.0) -> np.ndarray:
     return (values.real < 0) & (np.abs(method.stability(h * values)) > 1.0 + ROUNDING)
 
 
-def largest_stable_step(values, method) -> float:
-    """Find the largest step size at which no decaying mode grows.
+def nongrowing(values) -> np.ndarray:
+    """The eigenvalues whose modes do not grow by themselves: those that decay, and those that only oscillate.
+
+    A fast mode that oscillates holds an explicit method back as a fast decaying one does, whereas a mode that grows is
+    part of what the solution does and has to be resolved anyway.
+
+    values   eigenvalues of a Jacobian, any shape
+
+    Returns them in one row; those with a real part of up to a millionth of the largest modulus count, as oscillating.
+
+    >>> import odelab as ol
+    >>> ol.nongrowing([-1.0, 100j, -100j, 5.0])
+    array([-1.+0.j  ,  0.+100.j,  0.-100.j])
+    """
+    values = np.asarray(to_numpy(values), dtype=complex).ravel()
+    reject_nonfinite("values", values)
+    kept = values[values.real <= UPRIGHT * np.abs(values).max(initial=0.0)]
+    return np.minimum(kept.real, 0.0) + 1j * kept.imag
+
+
+def nongrowing_radius(values) -> float:
+    """The largest modulus among the eigenvalues whose modes do not grow: rho_ng, the fastest rate that is no motion.
+
+    values   eigenvalues of a Jacobian, any shape
+
+    Returns the radius; 0 where every mode grows.
+
+    >>> import odelab as ol
+    >>> ol.nongrowing_radius([-1.0, 100j, -100j, 500.0])
+    100.0
+    """
+    return float(np.abs(nongrowing(values)).max(initial=0.0))
+
+
+def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0.0) -> float:
+    """Find the largest step size at which no mode that should not grow does.
 
     For Euler's method that is the minimum of -2 Re lambda / |lambda|^2 over the eigenvalues with a negative real part;
     for other methods the boundary of the stability region is sought along each eigenvalue's ray. Modes that grow by
-    themselves, or neither grow nor decay, do not count.
+    themselves do not count.
 
     values   eigenvalues of a Jacobian, any shape
     method   a Method with a stability function, such as odelab.EULER or odelab.DOPRI5
+    modes    "decaying" counts eigenvalues with a negative real part, the default; "nongrowing" counts those that only
+             oscillate, too (see `nongrowing`)
+    gain     by how much |R| may exceed 1 in a step; 0 by default. Most methods make every oscillation grow a little, so
+             that without some gain, such as 0.02, their largest step for "nongrowing" modes is 0
 
-    Returns the step size; infinity where no mode decays.
+    Returns the step size; infinity where no mode counts.
 
     >>> import odelab as ol
     >>> ol.largest_stable_step([-1000.0, -1.0], ol.EULER)
@@ -52,20 +92,25 @@ def largest_stable_step(values, method) -> float:
             f"`method` must be a Method of a fixed number of stages, such as odelab.DOPRI5, got {method!r}; the "
             "steps of others have no such limit."
         )
+    if modes not in MODES:
+        raise ValueError(f"`modes` must be one of {list(MODES)}, got {modes!r}.")
+    if not 0.0 <= gain < float("inf"):
+        raise ValueError(f"`gain` must be at least 0, got {gain!r}.")
     values = np.asarray(to_numpy(values), dtype=complex).ravel()
     reject_nonfinite("values", values)
-    decaying = np.unique(values[values.real < 0])
-    if not len(decaying):
+    counted = np.unique(values[values.real < 0] if modes == "decaying" else nongrowing(values))
+    counted = counted[counted != 0.0]
+    if not len(counted):
         return float("inf")
-    size = np.abs(decaying)
-    if method.stages == 1:
-        return float((-2.0 * (decaying.real / size) / size).min())
-    ray = decaying / size
+    size, limit = np.abs(counted), 1.0 + max(gain, ROUNDING)
+    if method.stages == 1 and gain == 0.0:
+        return float((-2.0 * (counted.real / size) / size).min())
+    ray = counted / size
     outside = np.full(len(ray), float(method.stages))  # where |R| > 1, sought further and further out
     inside = np.zeros(len(ray))
     while True:
         distance = inside[:, None] + (outside - inside)[:, None] * np.linspace(0.0, 1.0, GRID)[1:]
-        grows = np.abs(method.stability(distance * ray[:, None])) > 1.0 + ROUNDING
+        grows = np.abs(method.stability(distance * ray[:, None])) > limit
         found = grows.any(1)
         if found.all():
             break
@@ -75,6 +120,6 @@ def largest_stable_step(values, method) -> float:
     high = np.take_along_axis(distance, first[:, None], 1)[:, 0]
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        grows = np.abs(method.stability(middle * ray)) > 1.0 + ROUNDING
+        grows = np.abs(method.stability(middle * ray)) > limit
         low, high = np.where(grows, low, middle), np.where(grows, middle, high)
     return float((low / size).min())

@@ -51,3 +51,27 @@ def test_a_method_without_a_boundary_of_its_own_is_refused(method):
 def test_values_that_are_not_finite_are_refused():
     with pytest.raises(ValueError, match="`values` must be finite, got"):
         ol.largest_stable_step([-1.0, np.nan], ol.RK4)
+
+
+@given(eigenvalues, st.sampled_from(METHODS))
+@settings(deadline=None, max_examples=30)
+def test_a_gain_allows_longer_steps_and_more_modes_shorter_ones(values, method):
+    decaying = ol.largest_stable_step(values, method)
+    assert ol.largest_stable_step(values, method, gain=0.02) >= decaying * (1 - 1e-9)
+    assert ol.largest_stable_step(values, method, "nongrowing", 0.02) >= 0.0
+    assert ol.largest_stable_step([*values, 2000j], method, "nongrowing") <= decaying * (1 + 1e-9)
+
+
+def test_modes_that_oscillate_count_when_they_are_asked_for():
+    """RK4's stability region reaches 2 sqrt(2) up the imaginary axis; Euler's does not reach up at all."""
+    assert ol.largest_stable_step([1j, -1j], ol.RK4, "nongrowing") == pytest.approx(np.sqrt(8.0), rel=1e-6)
+    assert ol.largest_stable_step([1j], ol.EULER, "nongrowing") == 0.0
+    assert ol.largest_stable_step([1j], ol.EULER, "nongrowing", gain=0.02) == pytest.approx(np.sqrt(1.02**2 - 1))
+    assert ol.largest_stable_step([1j, -1.0], ol.RK4) == ol.largest_stable_step([-1.0], ol.RK4)
+
+
+def test_what_stable_step_refuses():
+    with pytest.raises(ValueError, match="`modes` must be one of"):
+        ol.largest_stable_step([-1.0], ol.RK4, modes="all")
+    with pytest.raises(ValueError, match="`gain` must be at least 0, got -1"):
+        ol.largest_stable_step([-1.0], ol.RK4, gain=-1)
