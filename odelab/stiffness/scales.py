@@ -58,7 +58,7 @@ def window_derivative(t, u, order: int, scale) -> float:
     >>> import numpy as np, odelab as ol
     >>> t = np.linspace(0.0, 1.0, 9)
     >>> round(ol.window_derivative(t, np.sin(t)[:, None], 2, 1.0), 2)
-    0.45
+    0.46
     """
     t, u = np.asarray(t, dtype=float), np.asarray(u, dtype=float)
     if u.ndim != 2 or len(t) != len(u) or not 0 < order < len(t) or not (np.diff(t) > 0.0).all():

@@ -43,7 +43,7 @@ def nongrowing(values) -> np.ndarray:
 
     >>> import odelab as ol
     >>> ol.nongrowing([-1.0, 100j, -100j, 5.0])
-    array([-1.+0.j  ,  0.+100.j,  0.-100.j])
+    array([-1.  +0.j,  0.+100.j,  0.-100.j])
     """
     values = np.asarray(to_numpy(values), dtype=complex).ravel()
     reject_nonfinite("values", values)
