@@ -64,7 +64,9 @@ def test_means_spreads_and_gains_are_those_of_the_seeds():
     assert rows["+ECA"]["CIFAR-10: found"] == "none"
     assert rows["+StepNet"]["CIFAR-10: paper"] == "95.14 ± 0.24"
     elsewhere = list(table_cells.elsewhere_rows([wanted], found))
-    assert [(row["networks"], row["controller"]) for row in elsewhere] == [("ResNet-32, short", "ECA")]
+    assert [(row["networks"], row["controller"], row["gain"]) for row in elsewhere] == [("ResNet-32, short", "ECA", "")]
+    elsewhere = list(table_cells.elsewhere_rows([], found))
+    assert [row["gain"] for row in elsewhere if row["networks"] == "ResNet-20, short"] == ["", "+2.00", ""]
 
 
 def test_what_is_missing_is_counted_and_ordered_by_worth():
