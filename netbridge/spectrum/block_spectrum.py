@@ -27,7 +27,7 @@ from netbridge.spectrum.reduction import (
     reduced_operator,
 )
 
-PARTS = ("residual", "block")
+PARTS = ("residual", "increment", "block")
 VALUES = ("auto", "full", "extremes")
 LIVE, FROZEN = "live", "frozen"
 FULL_REDUCED = 8192  # "auto" finds all eigenvalues of a reduced matrix up to here: a minute or two
@@ -51,13 +51,14 @@ def block_spectrum(
 
     block           a residual block, ours or anybody's; it is left as it was
     x               one state of the block, (C, h, w) or (1, C, h, w), such as `nb.block_states` gives
-    part            "residual" (default): the branch f, before any step size; "block": the whole map,
+    part            "residual" (default): the branch f, before any step size; "increment": h(x) f(x), whose
+                    eigenvalues are the h lambda of a step of Euler's method; "block": the whole map,
                     project(shortcut(x) + h(x) f(x))
     values          "full": all eigenvalues; "extremes": `k` at each end, from products with vectors; "auto" (default):
                     all of them where that takes a minute or two
-    gate            the step size h of part="block": "live" (default) differentiates an attention module too; "frozen"
-                    holds h at its value here; or h itself, a number or a tensor that broadcasts over the slope. A
-                    controller with a memory (DIA) starts with none
+    gate            the step size h of part="increment" and "block": "live" (default) differentiates an attention module
+                    too; "frozen" holds h at its value here; or h itself, a number or a tensor that broadcasts over the
+                    slope. A controller with a memory (DIA) starts with none
     dtype           torch.float64 (default) or torch.float32, which is two to four times faster
     k               eigenvalues at each end for values="extremes"; 6
     zero_tolerance  |Re| up to this counts as zero; by default what rounding may have made of a zero, and nothing for a
@@ -155,8 +156,9 @@ def reduction(parts: Anatomy, x: torch.Tensor, part: str, gate) -> Reduction | N
         factors.append(gate_factor(parts, x, slope))
     elif bool((h != 1).any()):
         multiply(factors, h[0])
-    alive = ((x + h * slope) > 0).to(x.dtype)[0] if parts.final_relu else None
-    return Reduction(factors, alive, cut(factors, x.shape[1:], True, alive))
+    whole = part == "block"
+    alive = ((x + h * slope) > 0).to(x.dtype)[0] if whole and parts.final_relu else None
+    return Reduction(factors, alive, cut(factors, x.shape[1:], whole, alive))
 
 
 def step_size(parts: Anatomy, x, slope, gate) -> torch.Tensor:
@@ -191,13 +193,17 @@ def mapping(parts: Anatomy, x, part: str, gate) -> Callable:
     if part == "residual":
         return parts.branch
     if isinstance(gate, str) and (gate == LIVE or not parts.live):
-        return parts.whole
+        if part == "block":
+            return parts.whole
+        return parts.branch if parts.size_at is None else lambda u: parts.size_at(u) * parts.branch(u)
     if parts.shortcut is None:
         raise ValueError(
             f"`gate` must be {LIVE!r} for this block, whose step size cannot be told apart: {parts.reason}."
         )
     with torch.no_grad():
         h = step_size(parts, x, parts.branch(x.clone()), gate)
+    if part == "increment":
+        return lambda u: h * parts.branch(u)
     project = torch.relu if parts.final_relu else lambda u: u
     return lambda u: project(parts.shortcut(u) + h * parts.branch(u))
 

@@ -31,7 +31,7 @@ from netbridge.tracing.states import block_states, blocks_of
 
 SCHEMA = 2  # raised when the meaning of a column changes: rows of an older one are computed anew
 PORTION = 4  # images to a task
-KINDS = ("residual", "block", "slices", "error")
+KINDS = ("residual", "increment", "block", "slices", "error")
 COLUMNS = (
     "n", "max_re", "min_re", "si", "spectral_radius", "stiffness_index", "negative", "zero", "positive",
     "zero_tolerance", "non_normality", "residual", "converged", "amplified", "stiff", "stable_step", "log_norm",
@@ -61,7 +61,7 @@ def block_survey(
 
     net          a network with residual blocks, ours or anybody's; it is left as it was
     images       a batch (N, ...) as the network takes it; each is looked at alone
-    kinds        what to measure: "residual" and "block" are the parts of `nb.block_spectrum`, "slices" is
+    kinds        what to measure: "residual", "increment" and "block" are the parts of `nb.block_spectrum`, "slices" is
                  `nb.slice_spectrum`, "error" is `nb.step_error`. Blocks for which a kind has no meaning (a block that
                  changes the shape has no eigenvalues) have no row of it
     blocks       names of blocks; by default all that `nb.block_states` finds
@@ -229,7 +229,7 @@ def measure_spectrum(block, state, kind, options) -> dict[str, float]:
     names += ("zero_tolerance", "non_normality", "residual", "converged")
     result = {name: float(getattr(spectrum, name)) for name in names}
     values = spectrum.extremes if spectrum.values is None else spectrum.values
-    if kind == "residual" and values is not None:  # of the whole block they are factors of growth, and no rates
+    if kind != "block" and values is not None:  # of the whole block they are factors of growth, and no rates
         result["stable_step"] = odelab.largest_stable_step(values, odelab.EULER)
         if spectrum.values is not None:
             amplified = odelab.amplified(values, odelab.EULER)

@@ -12,20 +12,27 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from netbridge.model.layers import ConvNorm, Sum
 from netbridge.model.network import Configured, Stage
 from netbridge.step_sizes.iebn import InstanceEnhancedNorm
-from netbridge.surgery.absorb import EXACT, is_plain, scaled, shapes_for
+from netbridge.surgery.absorb import EXACT, has_hooks, is_plain, scaled, shapes_for
+from netbridge.surgery.insert import first_pass
 from netbridge.surgery.merge import count_owners
 from netbridge.surgery.noise import NoisyNorm
+from netbridge.tracing.batches import run
+from netbridge.tracing.untouched import untouched, unwrapped
 
 
-def fold(net: nn.Module) -> nn.Module:
+def fold(net: nn.Module, images=None, call=None) -> nn.Module:
     """A new module in evaluation mode that computes the same with fewer layers; `net` is not changed.
 
-    net  a network of ours, or any module with `nn.Sequential` or `nb.Sum` parts
+    net     a network of ours, or any module with `nn.Sequential` or `nb.Sum` parts
+    images  a batch that somebody else's network accepts, on which it is watched: layers may stand in a `nn.Sequential`
+            and act in another order. None (the default): random ones of 32, 64 or 224 pixels, whatever it takes first.
+            Not needed for networks of ours, nor for a `nn.Sequential` of torch's own layers
+    call    call(net, images), where net(images) is not enough
 
     In our networks every batch normalisation behind a convolution goes; in pre-activation ones the first of each block
     follows an addition and stays. In other modules those go that follow a convolution in a `nn.Sequential`. A sum of
     convolutions and batch normalisations becomes one convolution. Raises ValueError, with the layer's name, for
-    normalisations that cannot be folded exactly.
+    normalisations that cannot be folded exactly, and for those that something else comes between.
 
     >>> import torch, netbridge as nb
     >>> net, images = nb.resnet(14).eval(), torch.rand(2, 3, 32, 32)
@@ -35,13 +42,58 @@ def fold(net: nn.Module) -> nn.Module:
     """
     if not isinstance(net, nn.Module):
         raise TypeError(f"`net` must be a network, got {type(net).__name__}.")
+    net = unwrapped(net)
     new = copy.deepcopy(net).eval()
     with torch.no_grad():
         if isinstance(new, Configured):
             fold_ours(new)
-        elif not fold_sums(new) + fold_sequences(new):
+            return new
+        pairs = pairs_of(net)
+        if pairs and not is_sequence_throughout(net):
+            check_neighbours(net, pairs, images, call or run)
+        if not fold_sums(new) + fold_sequences(new):
             raise ValueError("`net` has no nn.Sequential in which a batch normalisation follows a convolution.")
     return new
+
+
+def pairs_of(net: nn.Module) -> list[tuple[str, str]]:
+    """The names of convolutions and of the batch normalisations behind them in a `nn.Sequential`."""
+    found = []
+    for name, module in net.named_modules():
+        if isinstance(module, nn.Sequential):
+            for first, second in itertools.pairwise(module._modules):
+                conv, norm = module._modules[first], module._modules[second]
+                convolves = isinstance(conv, _ConvNd) and not isinstance(conv, _ConvTransposeNd)
+                if convolves and isinstance(norm, _BatchNorm):
+                    found.append((f"{name}.{first}".lstrip("."), f"{name}.{second}".lstrip(".")))
+    return found
+
+
+def is_sequence_throughout(net: nn.Module) -> bool:
+    """Is it a layer of torch's, or a `nn.Sequential` of such, whose layers act in the order in which they stand?"""
+    if isinstance(net, nn.Sequential):
+        return type(net).forward is nn.Sequential.forward and all(map(is_sequence_throughout, net))
+    return type(net).__module__.startswith("torch.nn.modules") and not any(net.children())
+
+
+def check_neighbours(net: nn.Module, pairs: list[tuple[str, str]], images, call) -> None:
+    """ValueError for a batch normalisation that does not see what its convolution returned, and nobody else does."""
+    with untouched(net):
+        graph = first_pass(net, images, call).graph()
+    for conv, norm in pairs:
+        for i, operation in enumerate(graph.operations):
+            if not (graph.live[i] and operation.module in (conv, norm)):
+                continue
+            if operation.module == norm:
+                source = operation.operand(0)
+                direct = source is not None and graph.operations[source].module == conv
+            else:
+                direct = all(graph.operations[j].module in (conv, norm) for j in graph.users[i])
+            if not direct:
+                raise ValueError(
+                    f"{norm}: something comes between it and {conv}, the convolution before it in the sequence; "
+                    "call the sequence as a whole, or take the pair out of it."
+                )
 
 
 def fold_ours(net: Configured) -> None:
@@ -66,6 +118,8 @@ def fold_sums(net: nn.Module) -> int:
         for child_name, child in module.named_children():
             where = f"{name}.{child_name}".lstrip(".")
             if type(child) is Sum and all(isinstance(part, ConvNorm | nn.Conv2d | _BatchNorm) for part in child.parts):
+                if has_hooks(child):
+                    raise ValueError(f"{where}: this sum has hooks, which may change what it returns; remove them.")
                 if any(owners[id(parameter)] > 1 for parameter in child.parameters()):
                     raise ValueError(f"{where}: it shares parameters with another layer; untie them first.")
                 module._modules[child_name] = one_convolution(child, where)
@@ -74,18 +128,14 @@ def fold_sums(net: nn.Module) -> int:
 
 
 def fold_sequences(net: nn.Module) -> int:
-    count, owners = 0, count_owners(net)
-    for name, module in net.named_modules():
-        if isinstance(module, nn.Sequential):
-            for first, second in itertools.pairwise(list(module._modules)):
-                conv, norm = module._modules[first], module._modules[second]
-                convolves = isinstance(conv, _ConvNd) and not isinstance(conv, _ConvTransposeNd)
-                if convolves and isinstance(norm, _BatchNorm):
-                    if any(owners[id(parameter)] > 1 for parameter in (*conv.parameters(), *norm.parameters())):
-                        raise ValueError(f"{name}.{first}: it shares parameters with another layer; untie them first.")
-                    fold_pair(module, first, second, name or "the module")
-                    count += 1
-    return count
+    pairs, owners = pairs_of(net), count_owners(net)
+    for conv, norm in pairs:
+        parameters = (*net.get_submodule(conv).parameters(), *net.get_submodule(norm).parameters())
+        if any(owners[id(parameter)] > 1 for parameter in parameters):
+            raise ValueError(f"{conv}: it shares parameters with another layer; untie them first.")
+        parent = conv.rpartition(".")[0]
+        fold_pair(net.get_submodule(parent), conv.rpartition(".")[2], norm.rpartition(".")[2], parent or "the module")
+    return len(pairs)
 
 
 def fold_pair(parent, conv_name, norm_name, where) -> None:

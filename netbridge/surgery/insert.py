@@ -176,8 +176,8 @@ def first_pass(net: nn.Module, images, call):
 
 def behind(graph: Graph, step, branch, net: nn.Module) -> Insertion:
     """The layer whose output becomes the slope through operations that a constant per channel passes."""
-    i = source(graph, branch.place)
-    if branch.how != "plain" or i is None:
+    i = graph.source(branch.place)
+    if branch.how != "plain" or i < 0:
         return Insertion(step.name, reason="the sum is no addition of a branch")
     region = graph.between(step.state, step.addition) | {step.addition}
     while True:
@@ -191,16 +191,6 @@ def behind(graph: Graph, step, branch, net: nn.Module) -> Insertion:
         if operation.name not in TRANSPARENT | LAYOUTS or len(alive) != 1 or alive[0] == 0:
             return Insertion(step.name, reason=f"the branch ends in {operation.name}, which a step size does not pass")
         i = alive[0]
-
-
-def source(graph: Graph, place) -> int | None:
-    """The operation whose result stands at a place."""
-    found = graph.operations[place.operation].operands
-    for index in place.path:
-        if not isinstance(found, tuple) or index >= len(found):
-            return None
-        found = found[index]
-    return found if isinstance(found, int) else None
 
 
 def described(layer: str, step: str, net: nn.Module) -> Insertion:

@@ -426,8 +426,15 @@ def tracer_of(net: nn.Module, call, sample, kinds: tuple[str, ...] | None, block
 
 
 def warn_of_unseen(net: nn.Module, first: Pass, steps: list[Step]):
-    """Name the blocks of the classes of the blocks found in which no sum could be seen."""
+    """Name the blocks, and the branches, of the classes of those found in which, or behind which, no sum was seen."""
     modules = dict(net.named_modules())
+    warn_of_unadded(modules, first, steps)
+    partial = [step.name for step in steps if first.graph().is_partial(step)]
+    if partial:
+        warnings.warn(
+            f"the steps {partial} change a slice of their state: their index is that of the slice, not of the state.",
+            stacklevel=4,
+        )
     classes = {type(modules[step.module]) for step in steps if step.module in modules}
     seen = {step.module for step in first.graph().candidates()}
     unseen = [
@@ -440,6 +447,32 @@ def warn_of_unseen(net: nn.Module, first: Pass, steps: list[Step]):
             f"the trace is without the blocks {unseen}: like the blocks that were found they are of the class "
             f"{type(modules[unseen[0]]).__name__}, but no residual addition could be seen in them.",
             stacklevel=4,
+        )
+
+
+def warn_of_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Step]):
+    """A user's own class of branch that other modules have, too, whose results no residual sum adds to its state."""
+    graph = first.graph()
+    seen = {operation.module for operation in map(graph.operations.__getitem__, graph.in_branches(steps))}
+    kinds = set()
+    for step in steps:
+        for branch in step.branches:
+            path = graph.maker(branch.place, step.module)
+            inner = [path.rsplit(".", cut)[0] for cut in range(path.count(".") + 1)] if path else []
+            kinds |= {type(modules[name]) for name in inner if name != step.module and within(name, step.module)}
+    kinds = {kind for kind in kinds if not kind.__module__.startswith("torch.")}
+    unseen = [
+        name
+        for name, (before, after) in first.ends.items()
+        if type(modules[name]) in kinds and before == after and any(p.ndim > 1 for p in modules[name].parameters())
+        and not any(within(one, name) for one in seen)
+    ]  # fmt: skip
+    if unseen:
+        warnings.warn(
+            f"the trace is without {unseen}: like branches of the steps that were found they are of the class "
+            f"{type(modules[unseen[0]]).__name__}, but no addition of their results to the state they are computed "
+            "from could be seen (a momentum or a second state beside the first is no residual step).",
+            stacklevel=5,
         )
 
 

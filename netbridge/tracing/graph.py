@@ -24,6 +24,11 @@ TRANSPARENT = set(
 LAYOUTS = set(
     "permute transpose reshape view flatten unflatten swapaxes swapdims movedim moveaxis squeeze unsqueeze roll".split()  # noqa: SIM905
 )  # the same numbers in another order: the norm of a sample does not change
+SHAPED = set(
+    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_empty new_full "  # noqa: SIM905
+    "new_tensor".split()
+)  # take the shape of a tensor and none of its numbers
+SLICES = set("getitem chunk split split_with_sizes tensor_split narrow select unbind index_select".split())  # noqa: SIM905
 SPELLINGS = {
     "add": "iadd radd",
     "sub": "isub rsub subtract",
@@ -151,7 +156,7 @@ class Graph:
         self.dominator, self.depth = [0] * count, [0] * count
         for i, operation in enumerate(operations[1:], start=1):
             sources = [j for j in dict.fromkeys(operation.inputs) if self.live[j]]
-            if not sources or operation.shape is None:
+            if not sources or operation.shape is None or operation.name in SHAPED:
                 continue
             self.live[i] = True
             common = sources[0]
@@ -195,8 +200,43 @@ class Graph:
         found = [step._replace(after=self.settled(step.addition, reached[step.addition], tails)) for step in found]
         regions = {step.addition: self.between(step.state, step.addition) - {step.addition} for step in found}
         found = [step for step in found if not bridges(step, found, regions)]
-        nested = set().union(*(regions[step.addition] for step in found)) if found else set()
-        return numbered([step for step in found if step.addition not in nested])
+        return numbered([step for step in found if not any(self.inside(step, regions[o.addition], o) for o in found)])
+
+    def inside(self, step: Step, region: set[int], outer: Step) -> bool:
+        """Is this step a part of another's branch, and of nothing else? Half of a state may go on beside a branch."""
+        if step.addition not in region:
+            return False
+        reached, waiting = {outer.addition}, [step.addition]
+        while waiting:
+            i = waiting.pop()
+            if i not in reached:
+                reached.add(i)
+                waiting.extend(self.users[i])
+        return not (reached - {outer.addition}) & set(self.outputs)
+
+    def is_partial(self, step: Step) -> bool:
+        """Is the shortcut a slice of the state, so that the step changes a part of it only?"""
+        names = {self.operations[j].name for j in self.between(step.state, self.source(step.shortcut))}
+        return bool(names & SLICES) and names <= SLICES | TRANSPARENT
+
+    def source(self, place: Place) -> int:
+        """The operation whose result stands at a place; -1 for none."""
+        found: Any = self.operations[place.operation].operands
+        for index in place.path:
+            found = found[index] if isinstance(found, tuple) and index < len(found) else None
+        return found if isinstance(found, int) else -1
+
+    def in_branches(self, steps: list[Step]) -> set[int]:
+        """The operations between the states of these steps and their sums."""
+        return set().union(*(self.between(step.state, step.addition) for step in steps))
+
+    def maker(self, place: Place, module: str) -> str:
+        """The module in whose forward an argument was made, but for what `module` did to it alone; `module` if none."""
+        i = self.source(place)
+        while i >= 0 and self.operations[i].module == module:
+            alive = [j for j in self.operations[i].inputs if self.live[j]]
+            i = alive[0] if len(alive) == 1 else -1
+        return module if i < 0 else self.operations[i].module
 
     def obscured(self) -> list[str]:
         """The modules that add or multiply what was made out of sight, where nothing tells it from a constant."""

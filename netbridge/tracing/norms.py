@@ -30,6 +30,8 @@ def plain_norms(x: torch.Tensor) -> torch.Tensor:
 
     As fast as in one go, and the rounding error stays near one unit.
     """
+    if x.is_complex():
+        x = as_real(x)
     if x.dtype not in (torch.float32, torch.float64):
         if x.device.type != "cpu":
             return torch.linalg.vector_norm(x.flatten(1), dim=1, keepdim=True, dtype=torch.float32)
@@ -44,6 +46,11 @@ def plain_norms(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.vector_norm(x.view(x.shape[0], -1, length), dim=2)
 
 
+def as_real(x: torch.Tensor) -> torch.Tensor:
+    """Real and imaginary parts as one more axis: their norm is that of the complex numbers."""
+    return torch.view_as_real(x.resolve_conj())
+
+
 def numbers(x: torch.Tensor) -> int:
     """In one sample."""
     return x.numel() // x.shape[0]
@@ -51,6 +58,7 @@ def numbers(x: torch.Tensor) -> int:
 
 def careful_norms(x: torch.Tensor) -> torch.Tensor:
     """The same by odelab's norm, which rescales where squares would over- or underflow; costs a look at the numbers."""
+    x = as_real(x) if x.is_complex() else x
     return norm(x.double() if x.device.type != "mps" else x.float(), tuple(range(1, x.ndim)))[:, None]
 
 

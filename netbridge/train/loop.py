@@ -160,7 +160,7 @@ class Training:
     ):
         check_arguments(net, data, recipe)
         self.net, self.data, self.recipe, self.seed, self.dtype = net, data, recipe, seed, dtype
-        self.device = torch.device(device) if device is not None else best_device()
+        self.device = best_device() if device is None else usable_device(device)
         self.rank, self.world = distributed.rank(), distributed.world()
         self.parts = self.world if parts is None else parts
         if self.parts < self.world:
@@ -245,6 +245,16 @@ class Training:
             f"rate {rate:.3g}; {where}. Start again with a lower rate (`lr`) or in full precision (`bfloat16=False`), "
             "under another `path`."
         )
+
+
+def usable_device(name) -> torch.device:
+    """The device of this name; ValueError where torch has none such here."""
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:  # torch raises either
+        raise ValueError(f"`device` = {str(name)!r} cannot be used here: {str(error).splitlines()[0]}.") from None
+    return device
 
 
 def best_device() -> torch.device:

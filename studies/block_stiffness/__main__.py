@@ -102,7 +102,9 @@ def main(arguments: Arguments):
 def chosen(arguments, data):
     """The network, ready to be looked at, and what it is called."""
     if arguments.checkpoint is not None:
-        one = networks.subject(arguments.checkpoint)
+        networks.files([arguments.checkpoint])  # ends the study where there is no such file
+        with plain_errors(STUDY):
+            one = networks.subject(arguments.checkpoint)
         return one.net.eval(), one.source
     name = arguments.network
     if name is None:

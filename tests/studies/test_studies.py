@@ -124,6 +124,8 @@ def test_an_argument_the_list_does_not_know_is_named():
         (("train", "--data-root", "/nowhere/at/all"), "`--data-root`"),
         (("step_control", "--train", "--data-root", "/nowhere/at/all"), "`--data-root`"),
         (("train", "--ship"), "`--queue`"),
+        (("train", "--dataset", "digits", "--device", "gpu"), "`device` = 'gpu'"),
+        (("block_stiffness", "--dataset", "digits", "--checkpoint", "nowhere.pt"), "nowhere.pt"),
     ],
 )
 def test_what_cannot_be_done_ends_in_one_plain_line(arguments, words, tmp_path, monkeypatch):

@@ -173,6 +173,37 @@ class TestGates:
         assert distance(nb.block_spectrum(block, x, "block", gate=h).values, frozen.values) < 1e-12
         assert distance(nb.block_spectrum(block, x, "block").values, frozen.values) > 1e-3
 
+    @pytest.mark.parametrize("post_activation", [True, False])
+    @pytest.mark.parametrize("controller", ["constant", "se", "stepnet", "sge"])
+    def test_the_increment_is_the_step_size_times_the_branch(self, controller, post_activation):
+        """Its eigenvalues are the h lambda of a step; nothing is said of shortcut and final ReLU."""
+        block = block_of(controller, post_activation=post_activation)
+        x = state_of(block, post_activation=post_activation)
+        with torch.no_grad():
+            h = torch.as_tensor(block.controller(x, block.branch(x)))
+        live = dense(lambda u: block.controller(u, block.branch(u)) * block.branch(u), x)
+        agrees(nb.block_spectrum(block, x, "increment"), live)
+        frozen = nb.block_spectrum(block, x, "increment", gate="frozen")
+        agrees(frozen, dense(lambda u: h * block.branch(u), x))
+        assert nb.block_spectrum(block, x, "increment").non_normality == pytest.approx(departure(live), abs=1e-6)
+        ends = nb.block_spectrum(block, x, "increment", "extremes", "frozen")
+        assert ends.min_re == pytest.approx(frozen.min_re, abs=1e-7)
+        J = nb.block_operator(block, x, "increment").dense()
+        np.testing.assert_allclose(J, live, atol=1e-12)
+
+    @pytest.mark.parametrize("how", [lambda y, g: y * g, lambda y, g: 0.3 * y, lambda y, g: -(y * g)])
+    def test_the_increment_of_somebody_elses_block(self, how):
+        block = foreign.shaken(Factored(how)).double()
+        x = torch.rand(1, 4, 4, 5, dtype=torch.float64)
+        agrees(nb.block_spectrum(block, x, "increment"), dense(lambda u: block(u) - u, x))
+
+    def test_eigenvalues_of_the_increment_follow_a_constant_step_size(self):
+        block = block_of()
+        x = state_of(block)
+        whole = nb.block_spectrum(block, x).values
+        assert distance(nb.block_spectrum(block, x, "increment", gate=-0.3).values, -0.3 * whole) < 1e-6
+        assert distance(nb.block_spectrum(block, x, "increment").values, whole) < 1e-12
+
     def test_a_given_step_size_is_used(self):
         block = block_of()
         x = state_of(block)

@@ -213,6 +213,82 @@ def test_folding_sequences_of_other_modules(images):
         nb.fold(nn.Sequential(shared, nn.BatchNorm2d(3), shared))
 
 
+class Conditional(nn.Sequential):
+    """A sequence with a forward of its own, in which something comes between."""
+
+    def forward(self, x):
+        return self[1](self[0](x).abs())
+
+
+class Backwards(nn.Sequential):
+    def forward(self, x):
+        return self[0](self[1](x))
+
+
+def taken_apart(sequence, x):
+    y = sequence[0](x)
+    return sequence[1](y) + 0.1 * y
+
+
+def in_a_loop(sequence, x):
+    for layer in sequence:
+        x = layer(x).abs()
+    return x
+
+
+class Caller(nn.Module):
+    def __init__(self, sequence, how):
+        super().__init__()
+        self.sequence, self.how = sequence, how
+
+    def forward(self, x):
+        return self.how(self.sequence, x)
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        (Conditional, lambda sequence, x: sequence(x)),
+        (Backwards, lambda sequence, x: sequence(x)),
+        (nn.Sequential, taken_apart),
+        (nn.Sequential, in_a_loop),
+    ],
+)
+def test_a_sequence_whose_layers_do_not_act_in_turns_is_not_folded(kind, how, images):
+    """Conv and norm stand side by side, but something else comes between when they are called."""
+    net = networks.lively(nn.Sequential(Caller(kind(nn.Conv2d(3, 3, 3, padding=1), nn.BatchNorm2d(3)), how)))
+    for given in (None, images):
+        with pytest.raises(ValueError, match=r"^0.sequence.1: something comes between it and 0.sequence.0"):
+            nb.fold(net, given)
+
+
+def test_layers_called_one_by_one_in_turns_are_folded(images):
+    def in_turns(sequence, x):
+        return sequence[2](sequence[1](sequence[0](x)))
+
+    parts = nn.Conv2d(3, 3, 3, padding=1, padding_mode="reflect"), nn.BatchNorm2d(3), nn.ReLU()
+    net = networks.lively(Caller(nn.Sequential(*parts), in_turns)).double().eval()
+    folded = nb.fold(net, images.double())
+    assert isinstance(folded.sequence[1], nn.Identity)
+    assert networks.relative_error(folded(images.double()), net(images.double())) < 1e-12
+
+
+def test_a_network_that_takes_no_images_has_to_be_shown_some():
+    net = networks.lively(Caller(nn.Sequential(nn.Conv1d(3, 3, 3), nn.BatchNorm1d(3)), lambda part, x: part(x))).eval()
+    with pytest.raises(ValueError, match="`images` must be given"):
+        nb.fold(net)
+    x = torch.rand(2, 3, 7)
+    assert networks.relative_error(nb.fold(net, x)(x), net(x)) < 1e-5
+    assert networks.relative_error(nb.fold(net.sequence)(x), net(x)) < 1e-5
+
+
+def test_a_sum_with_a_hook_is_not_folded():
+    both = nb.Sum(nn.Conv2d(2, 2, 3, padding=1), nn.Conv2d(2, 2, 1))
+    both.register_forward_hook(lambda layer, inputs, output: output.abs())
+    with pytest.raises(ValueError, match=r"^0: this sum has hooks"):
+        nb.fold(nn.Sequential(both))
+
+
 def test_folding_twice_is_folding_once(images):
     once = nb.fold(networks.lively(nb.resnet(14)))
     assert torch.equal(nb.fold(once)(images), once(images))

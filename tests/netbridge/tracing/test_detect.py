@@ -320,3 +320,134 @@ def test_a_module_of_nothing_but_a_sum(images):
     record = nb.trace(Sum(), images)
     assert record.names == ("(1)",)
     np.testing.assert_allclose(record.nsi[:, 0], ol.nsi(images, torch.tanh(images)), rtol=1e-6)
+
+
+class Part(nn.Module):
+    """A branch as a class of its own."""
+
+    def __init__(self, features=4):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(features, 7), nn.Linear(7, features)
+
+    def forward(self, x):
+        return self.outer(torch.tanh(self.inner(x)))
+
+
+class Reversible(nn.Module):
+    """Two halves of a state change in turns (RevNet)."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Part(), Part()
+
+    def forward(self, x):
+        a, b = x.chunk(2, dim=1)
+        a = a + self.first(b)
+        b = b + self.second(a)
+        return torch.cat([a, b], 1)
+
+
+def ratios(pairs):
+    return torch.stack([f.norm(dim=1) / u.norm(dim=1) for f, u in pairs], 1).detach().double().numpy()
+
+
+def test_halves_of_a_state_that_change_in_turns_are_two_steps():
+    torch.manual_seed(0)
+    net, x = nn.Sequential(nn.Linear(3, 8), Reversible(), Reversible()).double().eval(), torch.randn(5, 3).double()
+    state, pairs = net[0](x), []
+    for block in net[1:]:
+        a, b = state.chunk(2, dim=1)
+        middle = a + block.first(b)
+        pairs += [(block.first(b), a), (block.second(middle), b)]
+        state = block(state)
+    record = nb.trace(net, x)
+    assert record.names == ("1 (1)", "1 (2)", "2 (1)", "2 (2)")
+    np.testing.assert_allclose(record.nsi, ratios(pairs), rtol=1e-12)
+
+
+def by_momentum(u, parts):
+    v = torch.zeros_like(u)
+    for part in parts:
+        v = 0.9 * v + 0.1 * part(u)
+        u = u + v
+    return u
+
+
+def by_leapfrog(u, parts):
+    before = u
+    for part in parts:
+        before, u = u, 2 * u - before + 0.01 * part(u)
+    return u
+
+
+def by_two_streams(u, parts):
+    other = torch.tanh(u)
+    for part in parts:
+        f = part(u)
+        u, other = u + 0.5 * other + f, other + 0.1 * f
+    return u + other
+
+
+class Integrator(nn.Module):
+    def __init__(self, scheme):
+        super().__init__()
+        self.stem, self.parts, self.scheme = nn.Linear(3, 4), nn.ModuleList([Part() for _ in range(3)]), scheme
+
+    def forward(self, x):
+        return self.scheme(self.stem(x), self.parts)
+
+
+@pytest.mark.parametrize("scheme", [by_momentum, by_leapfrog, by_two_streams])
+def test_branches_that_are_no_part_of_a_step_are_named(scheme):
+    torch.manual_seed(0)
+    net = Integrator(scheme).eval()
+    with pytest.warns(UserWarning, match=r"without \['parts.1', 'parts.2'\]: like branches .* of the class Part"):
+        record = nb.trace(net, torch.randn(5, 3))
+    assert len(record.names) == 1
+
+
+class InSlices(Part):
+    def forward(self, x):
+        y, z = super().forward(x), x.clone()
+        z[:, :2] += y[:, :2]
+        z[:, 2:] += y[:, 2:]
+        return z
+
+
+def test_steps_that_change_a_slice_of_the_state_are_named():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), InSlices(), InSlices()).eval()
+    with pytest.warns(UserWarning, match=r"\['1', '2'\] change a slice of their state"):
+        nb.trace(net, torch.randn(5, 3))
+
+
+@pytest.mark.parametrize("made", [torch.zeros_like, torch.ones_like, lambda x: x.new_full((4,), 0.3)])
+def test_what_takes_only_a_shape_from_the_state_is_a_constant(made):
+    class Scaled(Part):
+        def forward(self, x):
+            return x + (0.5 + made(x)) * super().forward(x)
+
+    torch.manual_seed(0)
+    net, x = nn.Sequential(Scaled(), Scaled()).double().eval(), torch.randn(5, 4).double()
+    record = nb.trace(net, x)
+    np.testing.assert_allclose(record.nsi[:, :1], ratios([(Part.forward(net[0], x), x)]), rtol=1e-12)
+    assert record.step_sizes.min() == record.step_sizes.max() == pytest.approx(0.5 + float(made(x).flatten()[0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_states_have_complex_norms(dtype):
+    class Rotation(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(4, 4, dtype=dtype) / 3)
+
+        def forward(self, x):
+            return x + torch.tanh(x @ self.weight)
+
+    torch.manual_seed(0)
+    net, x = nn.Sequential(Rotation(), Rotation()).eval(), torch.randn(5, 4, dtype=dtype)
+    slopes = [torch.tanh(x @ net[0].weight), torch.tanh(net[0](x) @ net[1].weight)]
+    wanted = ratios(zip(slopes, [x, net[0](x)], strict=True))
+    for of in ("slope", "increment"):
+        np.testing.assert_allclose(nb.trace(net, x, of=of).nsi, wanted, rtol=100 * torch.finfo(dtype).eps)
+    np.testing.assert_allclose(nb.trace(net, 1e30 * x).nsi[:, 0], 0.0, atol=1e-25)

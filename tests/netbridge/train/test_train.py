@@ -100,6 +100,13 @@ class TestLoop:
         net = runs.run(controller=controller, changes={"epochs": 1})
         assert all(bool(torch.isfinite(x).all()) for x in net.parameters())
 
+    @pytest.mark.parametrize("device", ["cuda:7", "gpu"])
+    def test_a_device_that_is_not_there_is_named(self, device):
+        if device == "cuda:7" and torch.cuda.device_count() > 7:
+            pytest.skip("this machine has eight GPUs")
+        with pytest.raises(ValueError, match=f"`device` = '{device}' cannot be used here"):
+            runs.run(device=device)
+
     def test_equal_parts_only(self):
         with pytest.raises(ValueError, match="`batch` = 16 must divide into 3 equal parts"):
             runs.run(parts=3)
