@@ -154,7 +154,7 @@ def driven(drive, engine, problem, method, controller, project, dense, max_steps
         except choice.NotCompilable as reason:
             if engine == "compiled":
                 raise
-            choice.refuse(problem, reason)
+            choice.refuse(problem, method, reason)
             continue
         if engine == "auto":
             choice.note(chosen, trajectory.steps + trajectory.rejected)

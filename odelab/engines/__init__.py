@@ -18,6 +18,7 @@ class Status(enum.IntEnum):
     WRONG_SHAPE = 5  # the right-hand side returned something that is not one real slope per component
     EVENT = 6  # a terminal event ended the run
     BLOW_UP = 7  # what a lost step or a state that is not finite turned out to be, looked at by `odelab.runs.diagnosis`
+    SINGULAR = 8  # factors without pivoting fail: never the end of a run, for other factors go on from there
 
     @property
     def word(self) -> str:

@@ -18,13 +18,14 @@ from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine, engine_request
 from odelab.engines.numba.request import Request, is_plain, unsuited
 from odelab.engines.python import PythonEngine
+from odelab.methods.rosenbrock import RosenbrockMethod
 
 # Attempts times components (32 at least) in plain Python before code is compiled: about 0.05 s of it, where a kernel
 # takes a second or two to compile; about 1.5 s for the generic kernel, which takes five to ten.
 WORK, GENERIC_WORK = 16_000, 1_000_000
 
 done: weakref.WeakKeyDictionary[Callable, dict[tuple, int]] = weakref.WeakKeyDictionary()
-refused: weakref.WeakSet[Callable] = weakref.WeakSet()
+refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDictionary()  # for these kinds of methods
 
 
 def choose(
@@ -54,7 +55,11 @@ def choose(
 
 
 def stays_plain(problem, method, controller, project) -> bool:
-    return unsuited(problem, method, controller, project) is not None or problem.rhs in refused
+    return unsuited(problem, method, controller, project) is not None or is_refused(problem, method)
+
+
+def is_refused(problem, method) -> bool:
+    return type(method) in refused.get(problem.rhs, ())
 
 
 def compiled_engine(problem, method, controller, project, dense) -> Engine:
@@ -66,15 +71,19 @@ def compiled_engine(problem, method, controller, project, dense) -> Engine:
                 "function with def, and put into `params`, or into a default value, what the object holds; or take "
                 "engine='python'."
             )
+    if isinstance(method, RosenbrockMethod):
+        reason = unsuited(problem, method, controller, project)
+        if reason is not None:
+            raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
     request = engine_request(problem, method, controller, project)
     engine = KernelEngine if request.layout in ("single", "large") else CompiledEngine
     return engine(problem, method, controller, request, dense, project)
 
 
-def refuse(problem, reason):
-    """Say once that a right-hand side cannot be compiled, and try no more."""
-    if problem.rhs not in refused:
-        refused.add(problem.rhs)
+def refuse(problem, method, reason):
+    """Say once that a right-hand side cannot be compiled for such methods, and try no more."""
+    if not is_refused(problem, method):
+        refused.setdefault(problem.rhs, set()).add(type(method))
         warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=5)
 
 

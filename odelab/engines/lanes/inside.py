@@ -1,4 +1,7 @@
-"""States between the steps of a lane: the continuous extension of `odelab.methods.extension`, as source text."""
+"""States between the steps of a lane: the continuous extension of `odelab.methods.extension`, as source text.
+
+A linearly implicit method has weights of its own for its increments, or the cubic through both ends of a step.
+"""
 
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import arguments, combination, indented, number
@@ -6,8 +9,13 @@ from odelab.methods import extension
 
 
 def slopes_kept(request: Request) -> int:
-    """Stages whose slopes every sweep leaves behind for the states inside its steps."""
-    return request.method.stages
+    """Stages whose slopes, or increments, every sweep leaves behind for the states inside its steps."""
+    return 1 if is_cubic(request) else request.method.stages
+
+
+def is_cubic(request: Request) -> bool:
+    """Is the extension the cubic Hermite interpolant of a linearly implicit method?"""
+    return request.implicit and request.method.dense is None
 
 
 def keep_step_lines(request: Request, tag: str, place: str) -> list[str]:
@@ -19,7 +27,8 @@ def keep_step_lines(request: Request, tag: str, place: str) -> list[str]:
         *(f"old[{i}, {place}] = u{i}{tag}" for i in range(n)),
     ]
     for j in range(slopes_kept(request)):
-        lines += [f"kept[{j * n + i}, {place}] = k{j + 1}_{i}{tag}" for i in range(n)]
+        name = "x" if request.implicit and not is_cubic(request) else "k"
+        lines += [f"kept[{j * n + i}, {place}] = {name}{j + 1}_{i}{tag}" for i in range(n)]
     return lines
 
 
@@ -69,9 +78,10 @@ def first_points_lines(request: Request) -> list[str]:
 def definition_texts(request: Request) -> list[str]:
     """WEIGHTS, the coefficients of the extension, and `inside`."""
     n, method = request.n, request.method
+    if request.implicit:
+        return implicit_texts(request)
     weights = extension.weights(method)
     rows, degree = weights.shape
-    values = ",\n    ".join("(" + ", ".join(number(x) for x in row) + ")" for row in weights)
     body = [
         f"slopes = np.empty(({rows}, {n}))",
         f"for s in range({slopes_kept(request)}):",
@@ -88,8 +98,46 @@ def definition_texts(request: Request) -> list[str]:
         f"    for i in range({n}):",
         "        found[i] += dt * weight * slopes[s, i]",
     ]
+    return inside_texts(weights, body)
+
+
+def inside_texts(weights, body: list[str]) -> list[str]:
+    values = ",\n    ".join("(" + ", ".join(number(x) for x in row) + ")" for row in weights)
     signature = "def inside(at, t, dt, t_new, old, kept, l, state, params, found):"
     return [f"WEIGHTS = np.array((\n    {values},\n))", "\n".join(["@njit(**OPTIONS)", signature, *indented(body)])]
+
+
+def implicit_texts(request: Request) -> list[str]:
+    """The same of a linearly implicit method, whose increments have weights; rows of WEIGHTS belong to powers."""
+    n = request.n
+    if is_cubic(request):
+        names = arguments(f"slope{i}" for i in range(n))
+        body = [
+            "theta = (at - t) / dt",
+            *(
+                f"{name} = theta * (WEIGHTS[{row}, 0] + theta * (WEIGHTS[{row}, 1] + theta * WEIGHTS[{row}, 2]))"
+                for row, name in enumerate(("value", "start", "end"))
+            ),
+            f"{names} = rhs(t_new, state, params)",
+            *(
+                f"found[{i}] = old[{i}, l] + value * (state[{i}] - old[{i}, l]) "
+                f"+ dt * (start * kept[{i}, l] + end * slope{i})"
+                for i in range(n)
+            ),
+        ]
+        return inside_texts(extension.HERMITE[:, 1:], body)
+    weights = request.method.extension_weights
+    body = [
+        "theta = (at - t) / dt",
+        f"for i in range({n}):",
+        "    change = 0.0",
+        f"    for p in range({len(weights) - 1}, -1, -1):",
+        f"        for s in range({slopes_kept(request)}):",
+        f"            change += WEIGHTS[p, s] * kept[s * {n} + i, l]",
+        "        change *= theta",
+        "    found[i] = old[i, l] + change",
+    ]
+    return inside_texts(weights, body)
 
 
 def further_stage_lines(request: Request) -> list[str]:

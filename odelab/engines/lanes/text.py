@@ -21,6 +21,8 @@ from odelab.engines.lanes import inside
 from odelab.engines.numba import stages
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import arguments, components, indented, number, remark, total
+from odelab.engines.rosenbrock import attempt
+from odelab.engines.rosenbrock.one_run import FAILURES
 from odelab.stiffness.h_rho import twin_stages
 
 NOBODY, RETIRED = -1, -2  # in place of a run's index: the lane waits for a run; the queue was empty when it asked
@@ -44,9 +46,10 @@ def done(index, t, t1, attempts, max_attempts, dt):
 """.strip()
 
 
-def shape(n: int) -> tuple[int, tuple[str, ...]]:
-    """(lanes, tags of the groups that stand side by side)"""
-    return (32, ("_a", "_b")) if n < MANY_COMPONENTS else (16, ("_a",))
+def shape(request: Request) -> tuple[int, tuple[str, ...]]:
+    """(lanes, tags of the groups that stand side by side); an elimination keeps the processor busy by itself."""
+    two = request.n < MANY_COMPONENTS and not request.implicit
+    return (32, ("_a", "_b")) if two else (16, ("_a",))
 
 
 def numbers_kept(request: Request) -> list[str]:
@@ -58,6 +61,8 @@ def numbers_kept(request: Request) -> list[str]:
     if request.method.fsal:
         rows += [f"slope{i}" for i in range(n)]
     rows += [f"parameter{i}" for i in range(request.parameters)]
+    if request.implicit:
+        rows += ["unsolved"]
     if request.maxima:
         rows += ["largest_sai", "largest_rho"]
     if request.points:
@@ -72,7 +77,8 @@ def places_kept(request: Request) -> list[str]:
 
 def lanes(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `lanes`: as many sweeps as asked for; True when queue and lanes are empty."""
-    width, tags = shape(request.n)
+    width, tags = shape(request)
+    plan = attempt.plan_for(request) if request.implicit else None
     rows, places = numbers_kept(request), places_kept(request)
     names = [*ARGUMENTS, *(MAXIMA if request.maxima else ()), *(POINTS if request.points else ())]
     body = [
@@ -98,7 +104,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         "        break",
         "    flagged = 0",
         f"    for l in range({width // len(tags)}):",
-        *indented(group_lines(request, tags, width), 2),
+        *indented(group_lines(request, plan, tags, width), 2),
         f"for l in range({width}):",
         *(f"    numbers[{i}, l] = {row}[l]" for i, row in enumerate(rows)),
         *(f"    places[{i}, l] = {place}[l]" for i, place in enumerate(places)),
@@ -107,6 +113,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
     ]
     definitions = [
         DONE,
+        *([attempt.derivative_text(plan)] if plan else []),
         *law_lines(request),
         *first_step_lines(request),
         *(inside.definition_texts(request) if request.points else []),
@@ -152,6 +159,7 @@ def hand_in_lines(request: Request) -> list[str]:
         "    if dt[l] != dt[l]:  # NaN: the last attempt came to nothing",
         "        status = STEP_LOST if last_error[l] < math.inf else NOT_FINITE",
         "        counts[j, 1] -= 1",
+        *([f"    if unsolved[l] >= {FAILURES}.0:", "        status = SINGULAR"] if request.implicit else []),
         "statuses[j] = status",
         "times[j] = t[l]",
         *(f"ends[j, {i}] = u{i}[l]" for i in range(request.n)),
@@ -189,6 +197,8 @@ def take_next_lines(request: Request) -> list[str]:
         "attempts[l] = 0",
         "accepted[l] = 0",
     ]
+    if request.implicit:
+        start += ["unsolved[l] = 0.0"]
     if request.maxima:
         start += ["largest_sai[l] = 0.0", "largest_rho[l] = -1.0"]
     if request.points:
@@ -211,17 +221,17 @@ def take_next_lines(request: Request) -> list[str]:
     ]
 
 
-def group_lines(request: Request, tags, width: int) -> list[str]:
+def group_lines(request: Request, plan, tags, width: int) -> list[str]:
     """One attempt per group of lanes, their lines alternating."""
     groups = []
     for half, tag in enumerate(tags):
         place = f"l + {half * width // len(tags)}" if half else "l"
-        groups.append(attempt_lines(request, tag, place))
+        groups.append(attempt_lines(request, plan, tag, place))
     return [line for together in zip(*groups, strict=True) for line in together if line]
 
 
-def attempt_lines(request: Request, tag: str, place: str) -> list[str]:
-    """One attempt in lane `place`, without branches."""
+def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
+    """One attempt in lane `place`, without branches; `plan` is that of a linearly implicit method."""
     n, method = request.n, request.method
     due = f" or (due[{place}] - t{tag}) * direction <= 0.0" if request.points else ""
     lines = [
@@ -235,10 +245,17 @@ def attempt_lines(request: Request, tag: str, place: str) -> list[str]:
         lines += [f"k1_{i}{tag} = slope{i}[{place}]" for i in range(n)]
     else:
         lines.append(stages.right_hand_side(n, 1, f"t{tag}", "u", tag))
-    lines += stages.stages(method, n, tag)
-    lines += judge_lines(request, tag, place) if request.law else accept_finite_lines(n, tag, place)
+    if plan is None:
+        lines += stages.stages(method, n, tag)
+        errors = stages.scaled_errors(method, n, tag, request.vector_tolerance) if request.law else []
+    else:
+        lines += [*attempt.derivative_lines(plan, tag), *attempt.stages(method, plan, tag)]
+        errors = attempt.scaled_errors(plan, tag, request.vector_tolerance) if request.law else []
+    lines += judge_lines(request, errors, tag, place) if request.law else accept_finite_lines(n, tag, place)
+    if plan is not None:
+        lines += failure_lines(request, tag, place)
     if request.maxima:
-        lines += maxima_lines(request, tag, place)
+        lines += maxima_lines(request, plan, tag, place)
     if request.points:
         lines += inside.keep_step_lines(request, tag, place)
     lines += [
@@ -255,10 +272,23 @@ def attempt_lines(request: Request, tag: str, place: str) -> list[str]:
     lines += [
         f"attempts[{place}] += 1",
         f"accepted[{place}] += 1 if accept{tag} else 0",
-        f"dt[{place}] = dt_next{tag} if {'moves' if request.law else 'accept'}{tag} else math.nan",
+        f"dt[{place}] = dt_next{tag} if {goes_on(request, tag, place)} else math.nan",
         f"flagged += 1 if done(0, t{tag}, t1, attempts[{place}], max_attempts, dt[{place}]){due} else 0",
     ]
     return lines
+
+
+def goes_on(request: Request, tag: str, place: str) -> str:
+    """May the lane make another attempt, even after one that was rejected?"""
+    moves = f"moves{tag}" if request.law else f"accept{tag}"
+    return f"{moves} and unsolved[{place}] < {FAILURES}.0" if request.implicit else moves
+
+
+def failure_lines(request: Request, tag: str, place: str) -> list[str]:
+    """How often in a row the factors have not solved the first stage; with fixed steps once is enough."""
+    once = "1.0" if request.law else f"{FAILURES}.0"
+    lines = [f"unsolved[{place}] = 0.0 if sound{tag} else unsolved[{place}] + {once}"]
+    return lines if request.law else [*lines, f"fine{tag} = fine{tag} and sound{tag}"]
 
 
 def proposal(request: Request, place: str, tag: str) -> str:
@@ -286,8 +316,10 @@ def history_rows(law: Law) -> list[str]:
     return [name for name, use in needed.items() if use]
 
 
-def judge_lines(request: Request, tag: str, place: str) -> list[str]:
+def judge_lines(request: Request, errors: list[str], tag: str, place: str) -> list[str]:
     """Is the attempt accepted, and how long is the next? By `odelab.control.feedback.law_of_sizes`.
+
+    `errors` finds n times the square of the error ratio.
 
     The logarithm of the error comes from its square, which saves a root. The history is read into local numbers first:
     of `a[l] if fine else b[l]` LLVM makes a load from a chosen address, and no vector code of the sweep.
@@ -301,7 +333,7 @@ def judge_lines(request: Request, tag: str, place: str) -> list[str]:
     may_grow = "True" if law.smooth else f"last_error[{place}] <= 1.0"
     least = feedback.LEAST_ERROR**2
     lines = [
-        *stages.scaled_errors(request.method, n, tag, request.vector_tolerance),
+        *errors,
         f"q{tag} = q{tag} * {number(1.0 / n)}" if n > 1 else f"q{tag} = q{tag}",
         f"fine{tag} = q{tag} <= 1.0",
         *remark("the next step, by the law", tag),
@@ -353,10 +385,10 @@ def law_lines(request: Request) -> list[str]:
     ]
 
 
-def maxima_lines(request: Request, tag: str, place: str) -> list[str]:
+def maxima_lines(request: Request, plan, tag: str, place: str) -> list[str]:
     """Running maxima of SAI^2 and (h rho)^2 over accepted steps."""
     n, method = request.n, request.method
-    lines = [*stages.sai(method, n, tag)]
+    lines = stages.sai(method, n, tag) if plan is None else attempt.sai(plan, tag)
     kept = ["sai", *(["rho"] if twin_stages(method) else [])]
     lines += stages.h_rho(method, n, tag)
     for name in kept:

@@ -44,7 +44,7 @@ def prepared(problem, method, controller, t_eval, maxima: bool, max_steps: int) 
     t0, t1 = problem.t_span
     given = math.copysign(controller.h, t1 - t0) if controller.law is None else controller.first_step or 0.0
     task = Task(
-        lanes.shape(request.n)[0],
+        lanes.shape(request)[0],
         len(lanes.numbers_kept(request)),
         len(lanes.places_kept(request)),
         np.array([t0, t1, controller.rtol or math.nan, controller.max_step, given]),

@@ -11,7 +11,7 @@ from odelab.engines.compiled import interrupted
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import Request, layout_for, numbers, request_for
 from odelab.engines.numba.rows import ERROR, SIZE, TIME, LargeRows, Rows, aligned
-from odelab.engines.python import Record, begin, checked_rhs
+from odelab.engines.python import PythonEngine, Record, begin, checked_rhs
 from odelab.problem import IN_PLACE
 from odelab.stiffness.h_rho import twin_stages
 
@@ -22,14 +22,16 @@ def engine_request(problem, method, controller, project=None) -> Request:
     return request_for(layout, problem, method, controller, project)
 
 
+PIVOTED = 16  # attempts in plain Python where the factors of a kernel fail, before it tries again
+
+
 class KernelEngine:
-    """Numbers as parameters, fixed steps or any law, no `project`: see `request.layout_for`.
+    """Numbers as parameters, fixed steps or any law: see `request.layout_for`.
 
     `dense` tells whether the states of all steps are to be kept; a large system that keeps none stops behind `until`.
     """
 
     name = "compiled"
-    project = None
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
@@ -38,6 +40,7 @@ class KernelEngine:
         self.params = numbers(problem.params)
         self.tolerance = np.atleast_1d(0.0 if controller.atol is None else controller.atol)
         self.until = problem.t_span[1]
+        self.project = project
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
@@ -72,7 +75,19 @@ class KernelEngine:
         memory = Counted(*history) if fixed else Memory(state.memory.settings, History(*history))
         first, rows.steps = rows.steps, steps
         state = State(t, u, slope, bool(fresh), memory)
+        if status == Status.SINGULAR and not stopped:
+            left = min(attempts, room) - (steps - first) - rejected
+            return self.with_pivoting(state, min(max(left, 1), PIVOTED), first, rejected, evaluations)
         return KernelChunk(Status.INTERRUPTED if stopped else status, state, rows, first, steps, rejected, evaluations)
+
+    def with_pivoting(self, state: State, attempts: int, first: int, rejected: int, evaluations: int) -> "KernelChunk":
+        """Go on in plain Python, whose factors are pivoted, from where those of the kernel failed."""
+        plain = PythonEngine(self.problem, self.method, self.controller, self.project)
+        with np.errstate(all="ignore"):
+            chunk = plain.advance(state, attempts)
+        self.rows.add(chunk, state)
+        counts = (rejected + chunk.rejected, evaluations + chunk.evaluations)
+        return KernelChunk(chunk.status, chunk.state, self.rows, first, self.rows.steps, *counts, chunk.word)
 
     def record(self) -> Record:
         return self.rows.record(twin_stages(self.method) is not None)

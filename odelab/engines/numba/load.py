@@ -94,12 +94,15 @@ def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) 
     """
     from odelab.engines.numba.jit import CHECKED, jit, protecting
 
-    options = {**CHECKED, "forceinline": True} if inline else CHECKED
+    inlined = {**CHECKED, "forceinline": True}
+    options = inlined if inline else CHECKED
     twins: dict = {}
     compiled = {}
     for name, function in functions.items():
-        tuples = form == COMPONENT and name == "rhs"
-        compiled[name] = jit(function, twins, options, returns_tuple=tuples, recompile=True)
+        tuples = form == COMPONENT and name in ("rhs", "dual_rhs")
+        # With dual numbers it is always inlined: hundreds of derivatives are not handed over by memory.
+        how: tuple = ({}, inlined) if name == "dual_rhs" else (twins, options)
+        compiled[name] = jit(function, *how, returns_tuple=tuples, recompile=True)
         if form != COMPONENT and name in ("rhs", "spectral_radius_of"):
             fills = form == IN_PLACE and name == "rhs"
             compiled[name] = protecting(compiled[name], 4 if fills else 3)
@@ -110,17 +113,33 @@ def blame(request: Request, reason) -> str:
     """numba's complaint about the function of the user's that it cannot compile, with the line in their own file."""
     functions = functions_of(request)
     for name, function in compiled_functions(functions, request.form, inline=False).items():
-        if name not in ("rhs", "spectral_radius_of"):  # the others take other arguments
+        if name not in ("rhs", "spectral_radius_of", "dual_rhs"):  # the others take other arguments
             continue
         try:
-            function.compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
+            if name == "dual_rhs":
+                differentiate(function, request)
+            else:
+                function.compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
         except Exception as plainer:
-            return explained(functions[name], plainer)
+            said = explained(functions[name], plainer)
+            return said.replace("cannot compile", "cannot differentiate") if name == "dual_rhs" else said
     complaint = textwrap.shorten(f"{type(reason).__name__}: {reason}", 500)
     return (
         f"`engine='compiled'` has no kernel for {request.about}: your functions can be compiled, but not the kernel "
         f"around them ({complaint}). Use engine='python'."
     )
+
+
+def differentiate(function, request: Request):
+    """Compile a right-hand side for dual numbers; numba's own error where it cannot be."""
+    from numba import types
+
+    from odelab.engines.rosenbrock import dual_functions, duals
+
+    dual_functions.register()
+    kinds = [duals.dual_type()((i,)) for i in range(request.n + 1)]
+    params = types.UniTuple(types.float64, request.parameters)
+    function.compile((kinds[-1], types.Tuple(kinds[:-1]), params))
 
 
 def signature(request: Request, fills: bool) -> tuple:

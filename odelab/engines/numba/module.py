@@ -14,6 +14,7 @@ from odelab.engines.lanes import text as lanes
 from odelab.engines.numba import large, one_source, single
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
 from odelab.engines.numba.request import Request
+from odelab.engines.rosenbrock import one_run
 
 HEADER = """
 import math
@@ -100,7 +101,8 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
         definitions, function = lanes.lanes(request)
         counter = "from odelab.engines.lanes.atomic import fetch_add"
         return [propose, counter, codes, *definitions], function
-    definitions, function = (large if request.layout == "large" else single).advance(request)
+    write = large if request.layout == "large" else one_run if request.implicit else single
+    definitions, function = write.advance(request)
     return [codes, *definitions], function
 
 

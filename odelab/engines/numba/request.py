@@ -1,6 +1,7 @@
 """What a kernel is written for."""
 
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,11 +9,13 @@ import numpy as np
 
 from odelab.control.controllers import Controller
 from odelab.control.laws import Law
+from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import COMPONENT, IN_PLACE, Problem
 
 UNROLLED = 32  # components at most: beyond, source and compile time grow out of hand
+ENTRIES = 300  # of the factors of I - h gamma J at most, for the same reason
 
 
 class Request(NamedTuple):
@@ -23,7 +26,7 @@ class Request(NamedTuple):
     form: str
     n: int  # 0 where the layout serves any size
     parameters: int
-    method: Any  # a Method; a StabilisedMethod in the layout of that name
+    method: Any  # a Method or a RosenbrockMethod; a StabilisedMethod in the layout of that name
     law: Law | None  # None: fixed steps
     vector_tolerance: bool = False
     limited: bool = False  # lanes: a largest step
@@ -38,9 +41,16 @@ class Request(NamedTuple):
         """The user's functions by the names that the text of a kernel has for them."""
         radius = getattr(self.method, "spectral_radius", None)
         named = {"rhs": self.rhs, "spectral_radius_of": radius, "project": self.project}
+        if self.implicit:
+            named["dual_rhs"] = self.rhs  # once more, for dual numbers
         if self.own is not None:
             named |= {"own_propose": self.own[0], "own_judge": self.own[1]}
         return {name: function for name, function in named.items() if callable(function)}
+
+    @property
+    def implicit(self) -> bool:
+        """Is the method linearly implicit?"""
+        return isinstance(self.method, RosenbrockMethod)
 
     @property
     def about(self) -> str:
@@ -57,23 +67,52 @@ def is_plain(function) -> bool:
 
 def unsuited(problem: Problem, method, controller: Controller, project=None) -> str | None:
     """Why a run cannot be compiled at all; None where it can."""
-    if not isinstance(method, Method | StabilisedMethod):
-        return f"kernels are for explicit methods, not {method.name}"
+    if not isinstance(method, Method | StabilisedMethod | RosenbrockMethod):
+        return f"kernels are for explicit and linearly implicit methods, not {method.name}"
     radius = getattr(method, "spectral_radius", None)
     for name, function in (("rhs", problem.rhs), ("project", project), ("spectral_radius", radius)):
         if (name == "rhs" or callable(function)) and not is_plain(function):
             return f"kernels need a plain function as `{name}`"
     if controller.law is None and controller.h is None:
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
+    return implicit_unsuited(problem, method)
+
+
+def implicit_unsuited(problem: Problem, method) -> str | None:
+    """Why a system cannot be eliminated by straight-line text, which linearly implicit methods need."""
+    if not isinstance(method, RosenbrockMethod):
+        return None
+    if problem.form != COMPONENT:
+        return f"kernels of {method.name} need component form, not {problem.form} form"
+    if numbers(problem.params) is None:
+        return f"kernels of {method.name} need numbers as `params`"
+    if problem.size > UNROLLED:
+        return f"kernels of {method.name} unroll at most {UNROLLED} components, got {problem.size}"
+    if problem.size**2 > ENTRIES and entries(problem.rhs, problem.size, len(problem.params)) > ENTRIES:
+        return f"the factors have more than {ENTRIES} entries, too many for a kernel of {method.name}"
     return None
+
+
+def entries(rhs: Callable, n: int, parameters: int) -> int:
+    """How many entries the factors of I - h gamma J have, for a right-hand side; found once for each."""
+    from odelab.engines.rosenbrock.elimination import elimination
+    from odelab.engines.rosenbrock.pattern import pattern_of
+
+    known = counted.setdefault(rhs, {})
+    if (n, parameters) not in known:
+        known[n, parameters] = elimination(pattern_of(rhs, n, parameters).rows).size
+    return known[n, parameters]
+
+
+counted: weakref.WeakKeyDictionary[Callable, dict[tuple[int, int], int]] = weakref.WeakKeyDictionary()
 
 
 def lanes_unsuited(problem: Problem, method, controller: Controller) -> str | None:
     """Why an ensemble cannot run in lanes."""
     if problem.form != COMPONENT:
         return f"lanes need component form, not {problem.form} form"
-    if not isinstance(method, Method):
-        return f"lanes are for Runge-Kutta methods, not {method.name}"
+    if not isinstance(method, Method | RosenbrockMethod):
+        return f"lanes are for Runge-Kutta and Rosenbrock methods, not {method.name}"
     reason = unsuited(problem, method, controller)
     if reason is not None:
         return reason
@@ -99,6 +138,8 @@ def layout_for(problem: Problem, method, controller: Controller, project=None) -
     """The layout a single run takes: a loop of its own where there is one, else the one source's."""
     if isinstance(method, StabilisedMethod):
         return "stabilised"
+    if isinstance(method, RosenbrockMethod):
+        return "single"
     known = controller.law is not None or controller.h is not None
     if known and project is None and numbers(problem.params) is not None:
         if problem.form == IN_PLACE:
@@ -116,7 +157,7 @@ def request_for(layout: str, problem: Problem, method, controller: Controller, p
         problem.form,
         0 if problem.form != COMPONENT else problem.size,
         len(problem.params) if hasattr(problem.params, "__len__") else 1,
-        method if isinstance(method, Method) else method.compiles_as,
+        method.compiles_as if isinstance(method, StabilisedMethod) else method,
         controller.law,
         bool(np.ndim(controller.atol)),
         limited=layout == "lanes" and bool(np.isfinite(controller.max_step)),

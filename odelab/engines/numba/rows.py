@@ -67,6 +67,16 @@ class Rows:
         larger[: self.steps + 1] = self.array[: self.steps + 1]
         self.array = larger
 
+    def add(self, chunk, state):
+        """The steps of another engine from `state` on, for which there is room."""
+        if chunk.steps:
+            rows = self.array[self.steps + 1 : self.steps + 1 + chunk.steps]
+            before = np.concatenate([state.u[None], chunk.u[:-1]])
+            rows[:, TIME], rows[:, SIZE], rows[:, ERROR] = chunk.knots, chunk.h, chunk.error
+            rows[:, SAI] = np.linalg.norm(chunk.slope, axis=1) / np.linalg.norm(before, axis=1)
+            rows[:, RHO], rows[:, STATE:] = np.nan, chunk.u
+            self.steps += chunk.steps
+
     def states(self, first: int, last: int) -> np.ndarray:
         """The states of rows first ... last - 1."""
         return self.array[first:last, STATE:]

@@ -45,7 +45,7 @@ def show_kernel(
     if reason is not None:
         raise ValueError(f"there is no such kernel: {reason}.")
     request = request_for(chosen, problem, method, controller)
-    for function in functions_of(request).values():
+    for function in dict.fromkeys(functions_of(request).values()):
         print(source_of(function))
     print(text_for(request))
 

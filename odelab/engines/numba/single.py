@@ -19,24 +19,33 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     `slope` are updated in place; the accepted steps are added behind those in `counts`.
     """
     method, n = request.method, request.n
-    atol = ["atol = tolerance[0]"]
-    if request.vector_tolerance:
-        atol = [f"atol{i} = tolerance[{i}]" for i in range(n)]
     attempt = [*stages.stages(method, n), f"evaluations += {method.stages - 1}"]
     if request.law:
-        judge = f"judge_of_squares({request.law.smooth}, {n}, {float(request.law.b[0])}, {method.error_order}.0)"
         attempt += stages.scaled_errors(method, n, "", request.vector_tolerance)
         attempt.append("accept, memory = judge(memory, dt, q, 0.0, 0.0)")
     else:
-        judge = "control.accept_by(given)"
         attempt.append(f"accept, memory = judge(memory, dt, 0.0, 0.0, {stages.finite_check(n, '')})")
     body = [
-        *(atol if request.law else []),
+        *(tolerances(request) if request.law else []),
         *start(n, request.parameters),
         *loop(request, stages.right_hand_side(n, 1, "t", "u", ""), attempt, recorded(method, n), moved_on(method, n)),
         *finish(n),
     ]
-    return [control(request, judge)], function(ARGUMENTS, request, body)
+    return [control(request, judge_of(request))], function(ARGUMENTS, request, body)
+
+
+def tolerances(request: Request) -> list[str]:
+    if request.vector_tolerance:
+        return [f"atol{i} = tolerance[{i}]" for i in range(request.n)]
+    return ["atol = tolerance[0]"]
+
+
+def judge_of(request: Request) -> str:
+    """The judge of steps whose n times squared error ratio is known, or whose components are finite."""
+    if not request.law:
+        return "control.accept_by(given)"
+    gain, order = float(request.law.b[0]), request.method.error_order
+    return f"judge_of_squares({request.law.smooth}, {request.n}, {gain}, {order}.0)"
 
 
 def control(request: Request, judge: str) -> str:

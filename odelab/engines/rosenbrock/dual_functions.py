@@ -1,0 +1,206 @@
+"""Elementary functions of dual numbers: what `math`, NumPy and `odelab.maths` offer, with their derivatives.
+
+At a kink (`abs` at zero, `max` of two equal numbers) the derivative is the one of the branch that the value takes.
+"""
+
+import functools
+import math
+import operator
+
+import numpy as np
+
+# value and derivative at x, in terms of x and of the value v
+ELEMENTARY = {
+    "exp": ("exp(x)", "v"),
+    "expm1": ("expm1(x)", "v + 1.0"),
+    "log": ("log(x)", "1.0 / x"),
+    "log1p": ("log1p(x)", "1.0 / (1.0 + x)"),
+    "log2": ("log2(x)", "1.4426950408889634 / x"),
+    "log10": ("log10(x)", "0.4342944819032518 / x"),
+    "sqrt": ("sqrt(x)", "0.5 / v"),
+    "sin": ("sin(x)", "math.cos(x)"),
+    "cos": ("cos(x)", "-math.sin(x)"),
+    "tan": ("tan(x)", "1.0 + v * v"),
+    "arcsin": ("asin(x)", "1.0 / math.sqrt(1.0 - x * x)"),
+    "arccos": ("acos(x)", "-1.0 / math.sqrt(1.0 - x * x)"),
+    "arctan": ("atan(x)", "1.0 / (1.0 + x * x)"),
+    "sinh": ("sinh(x)", "math.cosh(x)"),
+    "cosh": ("cosh(x)", "math.sinh(x)"),
+    "tanh": ("tanh(x)", "1.0 - v * v"),
+    "arcsinh": ("asinh(x)", "1.0 / math.sqrt(1.0 + x * x)"),
+    "arccosh": ("acosh(x)", "1.0 / math.sqrt(x * x - 1.0)"),
+    "arctanh": ("atanh(x)", "1.0 / (1.0 - x * x)"),
+    "erf": ("erf(x)", "1.1283791670955126 * math.exp(-x * x)"),
+    "erfc": ("erfc(x)", "-1.1283791670955126 * math.exp(-x * x)"),
+    "fabs": ("fabs(x)", "1.0 if x >= 0.0 else -1.0"),
+}
+IN_MATH = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh"}
+IN_MATH["arctanh"] = "atanh"
+STEPS = ("floor", "ceil", "trunc")  # constant between their jumps
+
+
+def spellings(name: str) -> list:
+    """The functions of `math` and NumPy that are meant by a name."""
+    found = [getattr(math, IN_MATH.get(name, name), None), getattr(np, name, None)]
+    return [function for function in found if function is not None]
+
+
+@functools.cache
+def register():
+    """Teach numba the functions of dual numbers, beside their arithmetic."""
+    from numba.core import types
+    from numba.extending import overload
+
+    from odelab.engines.numba import overloads
+    from odelab.engines.rosenbrock import duals
+
+    overloads.register()
+    duals.register()
+    Dual, is_real = duals.dual_type(), duals.is_real
+    value, chain = duals.value(), duals.chain()
+    names = {"math": math, "np": np, "value": value, "chain": chain}
+
+    def any_dual(*kinds):
+        return any(isinstance(kind, Dual) for kind in kinds) and all(
+            isinstance(kind, Dual) or is_real(kind) for kind in kinds
+        )
+
+    def made(lines: str):
+        scope = dict(names)
+        exec(lines, scope)
+        return scope["made"]
+
+    def teach_elementary(function, found: str, slope: str):
+        code = made(f"def made(z):\n    x = value(z)\n    v = math.{found}\n    return chain(z, 0.0, v, {slope}, 0.0)")
+
+        @overload(function)
+        def elementary(z):
+            return code if isinstance(z, Dual) else None
+
+    for name, (found, slope) in ELEMENTARY.items():
+        expression = found.replace("log2(x)", "log(x) * 1.4426950408889634")
+        for function in spellings(name):
+            teach_elementary(function, expression, slope)
+    for function in (abs, np.abs):
+        teach_elementary(function, *ELEMENTARY["fabs"])
+
+    def teach_steps(function, numeric):
+        @overload(function)
+        def constant(z):
+            return (lambda z: numeric(value(z))) if isinstance(z, Dual) else None
+
+    for name in STEPS:
+        for function in spellings(name):
+            teach_steps(function, function)
+    for function in (int, np.sign, round):
+        teach_steps(function, function)
+
+    @overload(float)
+    def as_float(z):
+        return (lambda z: z) if isinstance(z, Dual) else None
+
+    # What is smaller or larger. A number and a dual number are unified by the type of the answer.
+    def teach_pair(function, sign: str):
+        code = made(
+            "def made(x, y):\n"
+            "    a, b = value(x), value(y)\n"
+            f"    if a {sign} b or a != a:\n"
+            "        return chain(x, y, a, 1.0, 0.0)\n"
+            "    return chain(x, y, b, 0.0, 1.0)"
+        )
+
+        @overload(function)
+        def pair(x, y):
+            return code if any_dual(x, y) else None
+
+        if function in (max, min):
+
+            @overload(function)
+            def three(x, y, z):
+                return (lambda x, y, z: function(function(x, y), z)) if any_dual(x, y, z) else None
+
+            @overload(function)
+            def four(x, y, z, w):
+                return (lambda x, y, z, w: function(function(x, y), function(z, w))) if any_dual(x, y, z, w) else None
+
+    for function, sign in ((max, ">="), (np.maximum, ">="), (np.fmax, ">="), (min, "<="), (np.minimum, "<=")):
+        teach_pair(function, sign)
+    teach_pair(np.fmin, "<=")
+
+    @overload(np.where)
+    def where(condition, x, y):
+        if any_dual(x, y) and is_real(condition):
+            return made(
+                "def made(condition, x, y):\n"
+                "    if condition:\n"
+                "        return chain(x, y, value(x), 1.0, 0.0)\n"
+                "    return chain(x, y, value(y), 0.0, 1.0)"
+            )
+        return None
+
+    power = (
+        "def made(x, y):\n"
+        "    a, b = value(x), value(y)\n"
+        "    v = a ** b\n"
+        "    by_x = b * a ** (b - 1.0) if b != 0.0 else 0.0\n"
+        "    return chain(x, y, v, by_x, {by_y})"
+    )
+    whole_power = (
+        "def made(x, y):\n"
+        "    a = value(x)\n"
+        "    before = a ** (y - 1) if y != 0 else 0.0\n"
+        "    return chain(x, 0.0, before * a if y != 0 else 1.0, y * before, 0.0)"
+    )
+    by_exponent = power.replace("{by_y}", "v * math.log(a) if v != 0.0 else 0.0")
+    by_base = power.replace("{by_y}", "0.0")
+
+    for function in (operator.pow, operator.ipow, pow, math.pow, np.power):
+
+        @overload(function)
+        def powers(x, y):
+            if not any_dual(x, y):
+                return None
+            if isinstance(y, types.Integer):
+                return made(whole_power)
+            return made(by_exponent if isinstance(y, Dual) else by_base)
+
+    def teach_two(function, found: str, by_x: str, by_y: str):
+        code = made(
+            "def made(x, y):\n"
+            "    a, b = value(x), value(y)\n"
+            f"    v = {found}\n"
+            f"    return chain(x, y, v, {by_x}, {by_y})"
+        )
+
+        @overload(function)
+        def of_two(x, y):
+            return code if any_dual(x, y) else None
+
+    for function in (math.atan2, np.arctan2):
+        teach_two(function, "math.atan2(a, b)", "b / (a * a + b * b)", "-a / (a * a + b * b)")
+    for function in (math.hypot, np.hypot):
+        teach_two(function, "math.hypot(a, b)", "a / v", "b / v")
+    for function in (operator.mod, operator.imod, np.mod):
+        teach_two(function, "a % b", "1.0", "-math.floor(a / b)")
+    for function in (math.copysign, np.copysign):
+        teach_two(function, "math.copysign(a, b)", "math.copysign(1.0, a) * math.copysign(1.0, b)", "0.0")
+    for function in (operator.floordiv, operator.ifloordiv):
+
+        @overload(function)
+        def whole(x, y):
+            return (lambda x, y: value(x) // value(y)) if any_dual(x, y) else None
+
+    @overload(np.interp)
+    def table(x, xp, fp):
+        if not isinstance(x, Dual):
+            return None
+
+        def interpolated(x, xp, fp):
+            a = value(x)
+            slope = 0.0
+            if xp[0] <= a < xp[-1]:
+                j = np.searchsorted(xp, a, side="right") - 1
+                slope = (fp[j + 1] - fp[j]) / (xp[j + 1] - xp[j])
+            return chain(x, 0.0, np.interp(a, xp, fp), slope, 0.0)
+
+        return interpolated

@@ -1,0 +1,67 @@
+"""The layout of one trajectory of a linearly implicit method: `odelab.engines.numba.single` with another attempt.
+
+The Jacobian is found once at each state and outlives a rejection. Where the factors fail three attempts in a row, or
+one of fixed size, the kernel stops as SINGULAR, and `odelab.engines.numba.kernel_engine` takes some steps in plain
+Python, with pivoting.
+"""
+
+from odelab.engines.numba import single
+from odelab.engines.numba.request import Request
+from odelab.engines.numba.rows import SAI, STATE
+from odelab.engines.numba.stages import components, finite_check, indented, right_hand_side
+from odelab.engines.rosenbrock import attempt
+
+FAILURES = 3  # of the factors, in a row: then it is not the size of the step that makes them fail
+
+
+def advance(request: Request) -> tuple[list[str], list[str]]:
+    """(definitions, lines) of `advance`; arguments as in `odelab.engines.numba.single`."""
+    n, plan = request.n, attempt.plan_for(request)
+    body = [
+        *(single.tolerances(request) if request.law else []),
+        *single.start(n, request.parameters),
+        *(f"{name} = 0.0" for name in attempt.derivative_names(plan)),
+        "prepared = 0",
+        "unsolved = 0",
+        *single.loop(
+            request, right_hand_side(n, 1, "t", "u", ""), step_lines(request, plan), recorded(plan), moved_on(n)
+        ),
+        *single.finish(n),
+    ]
+    definitions = [single.control(request, single.judge_of(request)), attempt.derivative_text(plan)]
+    return definitions, single.function(single.ARGUMENTS, request, body)
+
+
+def step_lines(request: Request, plan: attempt.Plan) -> list[str]:
+    """The Jacobian where it is not known, the step, and its judgement."""
+    method, n = request.method, plan.n
+    lines = [
+        "if prepared == 0:",
+        *indented([*attempt.derivative_lines(plan), "prepared = 1"]),
+        *attempt.stages(method, plan),
+        f"evaluations += {method.stages - 1}",
+        "unsolved = 0 if sound else unsolved + 1",
+        f"if unsolved == {FAILURES if request.law else 1}:",
+        "    status = SINGULAR",
+        "    break",
+    ]
+    if request.project is not None:
+        state = ", ".join(components("v", n, ""))
+        lines += [f"projected = project(np.array(({state},)))", *(f"v{i} = projected[{i}]" for i in range(n))]
+    if not request.law:
+        return [*lines, f"accept, memory = judge(memory, dt, 0.0, 0.0, {finite_check(n, '')})"]
+    return [
+        *lines,
+        *attempt.scaled_errors(plan, "", request.vector_tolerance),
+        "accept, memory = judge(memory, dt, q, 0.0, 0.0)",
+    ]
+
+
+def recorded(plan: attempt.Plan) -> list[str]:
+    """What a row holds besides: the state and SAI; stages at one time that would tell h rho there are none."""
+    states = [f"record[steps, {STATE + i}] = v{i}" for i in range(plan.n)]
+    return [*states, *attempt.sai(plan), f"record[steps, {SAI}] = math.sqrt(sai)"]
+
+
+def moved_on(n: int) -> list[str]:
+    return [*(f"u{i} = v{i}" for i in range(n)), "fresh = 0", "prepared = 0"]

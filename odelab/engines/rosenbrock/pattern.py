@@ -1,0 +1,155 @@
+"""Which components of a right-hand side depend on which of the state's: found by running it on marks in place of
+numbers.
+
+A `Mark` knows the variables that went into it and has no value. Arithmetic unites marks; whoever asks one for its
+value, for a branch or a table, ends the run, for then other values could take another way. The pattern of such a
+right-hand side counts as full. What the run does find therefore holds for all states, times and parameters.
+"""
+
+import builtins
+import functools
+import math
+import types
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from odelab import maths
+
+
+class Pattern(NamedTuple):
+    """What a right-hand side depends on.
+
+    rows          per component the places of the state's that it depends on, in order
+    autonomous    does it not depend on time?
+    """
+
+    rows: tuple[tuple[int, ...], ...]
+    autonomous: bool
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """(row, column) of the entries of the Jacobian that need not be zero."""
+        return [(i, j) for i, row in enumerate(self.rows) for j in row]
+
+
+class ValueWanted(Exception):
+    """A mark was asked for its value, and has none."""
+
+
+class Mark:
+    """The variables that a number depends on."""
+
+    __slots__ = ("places",)
+    __array_ufunc__ = None  # NumPy's numbers leave arithmetic with a mark to the mark
+
+    def __init__(self, places=()):
+        self.places = frozenset(places)
+
+    def with_others(self, *others):
+        return united(self, *others)
+
+    def alone(self, *_):
+        return Mark(self.places)
+
+    def no_value(self, *_):
+        raise ValueWanted
+
+    for name in ("add", "sub", "mul", "truediv", "pow", "mod"):
+        locals()[f"__{name}__"] = locals()[f"__r{name}__"] = with_others
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):  # true or false, nobody knows: what `where` may be asked
+        locals()[f"__{name}__"] = with_others
+    for name in ("neg", "pos", "abs"):
+        locals()[f"__{name}__"] = alone
+    for name in ("bool", "int", "float", "index", "floordiv", "rfloordiv", "round"):
+        locals()[f"__{name}__"] = no_value
+    for name in ("iter", "len", "getitem", "hash", "floor", "ceil", "trunc", "array", "complex"):
+        locals()[f"__{name}__"] = no_value
+    del name
+
+
+def united(*numbers) -> Mark:
+    """What depends on all of some numbers and marks."""
+    found: set = set()
+    for number in numbers:
+        if isinstance(number, Mark):
+            found |= number.places
+        elif not isinstance(number, int | float | np.number):
+            raise ValueWanted
+    return Mark(found)
+
+
+def united_or(function) -> Callable:
+    """`function` for numbers, and for marks what they depend on together."""
+
+    @functools.wraps(function, assigned=("__name__",), updated=())
+    def either(*numbers):
+        return united(*numbers) if any(isinstance(number, Mark) for number in numbers) else function(*numbers)
+
+    return either
+
+
+def where(condition, x, y):
+    """Whatever the condition, which has no derivative."""
+    if any(isinstance(value, Mark) for value in (condition, x, y)):
+        return united(x, y)
+    return maths.where(condition, x, y)
+
+
+def interp(x, times, values):
+    return x.alone() if isinstance(x, Mark) else np.interp(x, times, values)
+
+
+SMOOTH = (
+    *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "fabs"),
+    *("asin", "acos", "atan", "asinh", "acosh", "atanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
+    *("pow", "power", "hypot", "atan2", "arctan2", "abs", "erf", "erfc", "maximum", "minimum", "copysign", "sign"),
+)
+
+
+def replacements() -> dict:
+    """What stands in for modules and functions while marks go through a right-hand side."""
+    found: dict = {}
+    for module in (math, np, maths):
+        smooth = {name: united_or(getattr(module, name)) for name in SMOOTH if hasattr(module, name)}
+        smooth |= {function.__name__: function for function in (where, interp) if hasattr(module, function.__name__)}
+        stand_in = types.SimpleNamespace(**{**vars(module), **smooth})
+        found[id(module)] = stand_in
+        found |= {id(getattr(module, name)): function for name, function in smooth.items()}
+    return found
+
+
+def pattern_of(rhs, n: int, parameters: int) -> Pattern:
+    """The pattern of a right-hand side in component form; full where its run on marks does not come to an end."""
+    from odelab.engines.numba.jit import twin
+
+    stand_ins = replacements()
+    made: dict = {}
+    try:
+        marked = twin(rhs, lambda function: function, made, recompile=True)
+        for function in made.values():
+            replace_names(function, stand_ins)
+        state = tuple(Mark((i,)) for i in range(n))
+        answers = tuple(marked(Mark((n,)), state, tuple(Mark() for _ in range(parameters))))
+        found = [united(answer).places for answer in answers]
+    except Exception:  # whatever a right-hand side raises that is handed no numbers
+        return full(n)
+    if len(found) != n:
+        return full(n)
+    return Pattern(tuple(tuple(sorted(row - {n})) for row in found), not any(n in row for row in found))
+
+
+def replace_names(function, stand_ins: dict):
+    """Put what stands in for modules and functions in the place of what a function of `twin`'s reaches."""
+    names = function.__globals__
+    for name in ("abs", "max", "min", "pow"):
+        names.setdefault(name, united_or(getattr(builtins, name)))
+    for name, value in list(names.items()):
+        names[name] = stand_ins.get(id(value), value)
+    for cell in function.__closure__ or ():
+        cell.cell_contents = stand_ins.get(id(cell.cell_contents), cell.cell_contents)
+
+
+def full(n: int) -> Pattern:
+    return Pattern(tuple(tuple(range(n)) for _ in range(n)), False)

@@ -1,0 +1,101 @@
+"""Right-hand sides whose derivatives are known otherwise, and the compiled derivatives of any of them."""
+
+import math
+
+import numpy as np
+
+from odelab import maths
+from odelab.engines.numba.load import compiled_functions
+from odelab.engines.numba.module import HEADER
+from odelab.engines.rosenbrock import attempt
+from odelab.engines.rosenbrock.elimination import elimination
+from odelab.engines.rosenbrock.pattern import pattern_of
+from odelab.problem import COMPONENT
+
+TABLE = np.array([1.0, 3.0, 2.0, 5.0, 0.5])
+PLACES = np.linspace(0.0, 1.0, 5)
+
+
+def cubed(x):
+    return x**3
+
+
+def branches(t, u, params):
+    x, y = u
+    (edge,) = params
+    if x > edge:
+        slope = x * y
+    elif y < 0.5:
+        slope = 0.25
+    else:
+        slope = -y
+    return slope, x - y * t
+
+
+def powers(t, u, params):
+    x, y = u
+    (p,) = params
+    return x**2 + x**-3 + cubed(y) + y**p, p**x + x**y + pow(y, 4) + x**0 + math.pow(y, 1.5)
+
+
+def elementary(t, u, params):
+    x, y = u
+    (p,) = params
+    return [
+        maths.exp(-x) * math.sin(y) + np.cos(x * y) + maths.sqrt(x) + math.log(y) - np.tanh(p * x) + math.atan(t * y),
+        np.arctan2(x, y) + math.hypot(x, y) + maths.sinh(x) / maths.cosh(y) + np.log1p(x) + math.erf(y) + np.expm1(y),
+    ]
+
+
+def chosen(t, u, params):
+    x, y = u
+    (p,) = params
+    one = maths.maximum(x, y) * abs(x - 1.0) + maths.where(x > y, x * x, y) + min(x, p)
+    return one, max(x, y, 0.1) - maths.minimum(x, 2.0) + np.abs(y - 2.0) + maths.sign(x) * y + np.maximum(p, y)
+
+
+def tables(t, u, params):
+    x, y = u
+    (p,) = params
+    return TABLE[int(4.0 * x)] * y, np.interp(x, PLACES, TABLE) + p * y % 0.3 + math.floor(y) * x
+
+
+def loops(t, u, params):
+    x, y = u
+    (p,) = params
+    total, left = 0.0, 3
+    while left > 0:
+        total = total + x**left
+        left -= 1
+    level = 1.0
+    for i in range(2):
+        level *= u[i]
+        level += p
+    return total * y, level / 2 + sum(u)
+
+
+FUNCTIONS = (branches, powers, elementary, chosen, tables, loops)
+
+
+def derivatives_of(rhs, n, parameters):
+    """(t, u, params) -> (J, f_t), as kernels find them."""
+    pattern = pattern_of(rhs, n, parameters)
+    plan = attempt.Plan(n, pattern, elimination(pattern.rows))
+    names = dict(compiled_functions({"dual_rhs": rhs}, COMPONENT, inline=False))
+    lines = [
+        "@njit(**OPTIONS)",
+        "def found(t, u, params):",
+        f"    return derivatives(t, {', '.join(f'u[{i}]' for i in range(n))}, params)",
+    ]
+    exec("\n".join([HEADER, attempt.derivative_text(plan), *lines]), names)
+
+    def derivatives(t, u, params):
+        values = names["found"](t, np.asarray(u, float), tuple(map(float, params)))
+        jacobian, by_time = np.zeros((n, n)), np.zeros(n)
+        for (i, j), value in zip(pattern.entries, values, strict=False):
+            jacobian[i, j] = value
+        if not pattern.autonomous:
+            by_time[:] = values[-n:]
+        return jacobian, by_time
+
+    return derivatives

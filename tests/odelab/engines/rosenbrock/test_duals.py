@@ -1,0 +1,66 @@
+"""Derivatives by dual numbers: those of the catalogue to twelve digits, and of what people write."""
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from tests.odelab.engines.rosenbrock.dual_cases import FUNCTIONS, derivatives_of
+
+SMALL = ("van_der_pol", "robertson")
+CATALOGUE = [
+    pytest.param(name, marks=() if name in SMALL else pytest.mark.slow)
+    for name in ("van_der_pol", "robertson", "oregonator", "e5", "hires", "pollu", "brusselator", "lorenz")
+]
+EPSILON = 1e-5
+
+
+def by_differences(rhs, t, u, params):
+    """(J, f_t) by differences of the eighth order, of errors near 1e-11."""
+    weights = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}
+    place = np.array([*u, t])
+
+    def slope(at):
+        return np.array([float(x) for x in rhs(float(at[-1]), tuple(map(float, at[:-1])), params)])
+
+    columns = []
+    for i in range(len(place)):
+        step = 40 * EPSILON * np.eye(len(place))[i]
+        columns.append(
+            sum(w * (slope(place + k * step) - slope(place - k * step)) for k, w in weights.items()) / (40 * EPSILON)
+        )
+    found = np.array(columns).T
+    return found[:, :-1], found[:, -1]
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_catalogues_jacobians_to_twelve_digits(name):
+    problem = getattr(ol.problems, name)()
+    derivatives = derivatives_of(problem.rhs, problem.size, len(problem.params))
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        u = random.uniform(0.1, 2.0, problem.size)
+        expected = problem.jacobian(0.3, u, problem.params)
+        found, by_time = derivatives(0.3, u, problem.params)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
+        assert not by_time.any()
+
+
+@pytest.mark.parametrize(
+    "rhs", [pytest.param(f, marks=() if i == 0 else pytest.mark.slow, id=f.__name__) for i, f in enumerate(FUNCTIONS)]
+)
+def test_what_people_write_is_differentiated(rhs):
+    derivatives = derivatives_of(rhs, 2, 1)
+    random = np.random.default_rng(2)
+    for t, x, y in random.uniform(0.2, 0.9, (30, 3)):
+        if rhs.__name__ == "tables" and max(abs(4 * x % 1.0 - 0.5), abs(0.7 * y % 0.3 - 0.15) / 0.3) > 0.49:
+            continue  # a difference across a jump of the table is not a derivative
+        found = derivatives(t, (x, y), (0.7,))
+        for one, other in zip(found, by_differences(rhs, t, (x, y), (0.7,)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-9, atol=2e-9)
+
+
+def test_a_derivative_that_is_infinite_or_undefined_is_told():
+    derivatives = derivatives_of(lambda t, u, params: (ol.maths.sqrt(u[0]), u[0] / u[1]), 2, 0)
+    found, _ = derivatives(0.0, (0.0, 0.0), ())
+    assert np.isinf(found[0, 0])
+    assert np.isnan(found[1]).any()
