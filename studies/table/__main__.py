@@ -1,4 +1,4 @@
-"""First paper, Tables 1 and 2 from the networks that are there, what is missing and what makes it (about 5 s).
+"""First paper, Tables 1, 2 and 7 from the networks that are there, what is missing and what makes it (about 5 s).
 
 Networks are looked for among those that come with the repository and in `results/train`, their weights unread. Of every
 table: accuracies printed and found, what is missing, GPU-hours left, and a file with one command for each missing
@@ -31,7 +31,7 @@ class Arguments:
     seeds: int = 5
     """How many seeds a cell shall have: 0, 1, ... The paper has five."""
     depth: int | None = None
-    """Complete the tables with networks of so many layers instead of the paper's."""
+    """Complete the tables with ResNets of so many layers instead of the paper's networks."""
     width: int = 16
     """With --depth: channels of the first stage."""
     recipe: str = "short"

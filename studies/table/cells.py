@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from studies.lab.statistics import spread
-from studies.table.design import FIRST, USUAL, Scale, Table
+from studies.table.design import FIRST, USUAL, WIDTHS, Scale, Table
 from studies.table.found import Trained
-
-WIDTHS = (16, 64)  # of the papers' ResNets on CIFAR and on ImageNet: what `studies.train` takes where none is given
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +57,7 @@ def rows_of(table: Table, found: list[Cell]) -> Iterator[dict]:
     for row in table.rows:
         line = {"network": "plain" if row == "constant" else f"+{row}"}
         for number, (dataset, scale) in enumerate(table.columns):
-            head = USUAL.get(dataset, dataset) + (f", ResNet-{scale.depth}" if several_depths(table) else "")
+            head = USUAL.get(dataset, dataset) + (f", {scale.name}" if several_depths(table) else "")
             printed = table.paper.get(row, ())
             line[f"{head}: paper"] = f"{printed[number][0]:.2f} ± {printed[number][1]:.2f}" if printed else "not there"
             column = [cell for cell in found if (cell.dataset, cell.scale) == (dataset, scale)]
@@ -114,6 +112,8 @@ def command(cell: Cell, seed: int) -> str:
     """What trains one missing network; killed and given again, it goes on."""
     scale, recipe = cell.scale, cell.scale.recipe
     words = ["--dataset", cell.dataset, "--controller", cell.text, "--seed", str(seed), "--depth", str(scale.depth)]
+    if scale.network != "resnet":
+        words += ["--network", scale.network]
     if scale.width not in WIDTHS:
         words += ["--width", str(scale.width)]
     words += ["--recipe", recipe.name, "--out", f"results/train/{cell.dataset}-{recipe.name}"]

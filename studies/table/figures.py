@@ -20,7 +20,7 @@ def gain_figure(table: Table, found: list[Trained]):
         for number, (dataset, scale) in enumerate(table.columns):
             if table.paper.get("constant"):
                 gains = [table.paper[name][number][0] - table.paper["constant"][number][0] for name in names]
-                label = f"paper, {USUAL.get(dataset, dataset)}" + (f", ResNet-{scale.depth}" if several else "")
+                label = f"paper, {USUAL.get(dataset, dataset)}" + (f", {scale.name}" if several else "")
                 axis.plot(places, gains, MARKS[number], color=style.GREY, markerfacecolor="white", label=label)
         shown = 0
         for dataset, scale in sorted({(one.dataset, one.scale) for one in found}, key=lambda pair: pair[1].label):

@@ -82,8 +82,10 @@ def scale_of(config: dict, about: dict, run: dict) -> Scale:
     record = run["recipe"]
     usual = RECIPES.get(record["name"])
     how = usual if usual is not None and same_recipe(record, usual) else named_by_difference(record, usual)
-    network = config.get("family", "resnet")
-    return Scale(network, about["depth"], config["widths"][0], how)
+    network, depth = config.get("family", "resnet"), about["depth"]
+    if network == "vit":  # two steps make a block
+        network, depth = "vit-conv" if config["stem"] == "conv" else "vit", sum(config["blocks"]) // 2
+    return Scale(network, depth, config["widths"][0], how)
 
 
 def named_by_difference(record: dict, usual: Recipe | None) -> Recipe:

@@ -9,6 +9,7 @@ import pytest
 import tyro
 
 import netbridge as nb
+from netbridge.train import journal as train_journal
 from netbridge.train.recipes import RECIPES
 from studies import train
 from studies.lab import jobs
@@ -122,6 +123,17 @@ def test_a_file_says_which_cell_its_network_is_of(tmp_path):
     assert read(save(tmp_path, "five", stepnet)).controller == "StepNet"
 
 
+def test_a_transformer_that_was_trained_so_is_of_table_7(tmp_path):
+    (_, scale), *_ = TABLES[7].columns
+    job = jobs.Job("cifar10", "stepnet", 1, scale.recipe, scale.depth, scale.width, network=scale.network)
+    net = job.untrained(10)
+    about = {**train_journal.described(net), "recipe": scale.recipe.name, "epochs": scale.recipe.epochs, "seed": 1}
+    one = read(save(tmp_path, "vit", net, **about))
+    (cell,) = (c for c in table_cells.cells(TABLES[7], [one], 2) if c.row == "StepNet" and c.dataset == "cifar10")
+    assert cell.found == [one]
+    assert cell.missing == [0]
+
+
 def test_what_has_no_place_in_a_table_is_named_with_its_reason(tmp_path):
     save(tmp_path, "few", run=run(RECIPES["short"], 2000))
     save(tmp_path, "ticket", nb.resnet(20, 10, controller="se", on=(1,)))
@@ -155,7 +167,7 @@ def test_the_study_leaves_the_commands_and_says_what_is_left(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"table": (3,)}, "`--table` knows 1, 2"),
+        ({"table": (3,)}, "`--table` knows 1, 2, 7"),
         ({"datasets": ("digits",)}, "none of the tables has the data sets digits"),
         ({"depth": 20, "recipe": "nope"}, "nope"),
         ({"seeds": 0}, "`--seeds` must be at least 1"),
