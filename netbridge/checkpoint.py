@@ -6,7 +6,7 @@ nobody ever reads half of one.
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import safetensors
@@ -88,12 +88,14 @@ def write(path: Path, tensors: dict, key: str, header: dict, named: str) -> None
         save_file(tensors, unfinished, metadata={key: record})
 
 
-def save_training(path: Path, net, optimizer, slow: list, record: dict) -> None:
-    """What an interrupted training needs to go on with the same bits: network, optimiser, lookahead's slow weights.
+def save_training(path: Path, net, optimizer, slow: list, record: dict, drawing: Sequence = ()) -> None:
+    """What an interrupted training needs to go on with the same bits: network, optimiser, averaged weights.
 
-    The optimiser's tensors and its plain values (numbers, None) are both kept; what is neither is refused.
+    The optimiser's tensors and its plain values (numbers, None) are both kept; what is neither is refused. `drawing`:
+    within an epoch, the states of the processes' random numbers.
     """
     tensors = {f"net.{name}": value for name, value in tensors_of(net).items()}
+    tensors |= {f"drawing.{number}": value for number, value in enumerate(drawing)}
     plain: dict[str, dict] = {}
     for number, state in optimizer.state_dict()["state"].items():
         for key, value in state.items():

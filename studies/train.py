@@ -4,7 +4,9 @@ Last result: a ResNet-20 with constant step sizes reaches 89.4 % on CIFAR-10 wit
 `medium`; `python -c "import netbridge as nb; print(nb.pretrained())"` lists all networks that came of it.
 """
 
+import contextlib
 import dataclasses
+import json
 from pathlib import Path
 
 import torch
@@ -12,14 +14,16 @@ import torch
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import distributed, loop
-from studies.lab import jobs
-from studies.lab.command import plain_errors, start
+from studies.lab import defined, jobs
+from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.figures import learning_curve
 from studies.lab.images import load_images
+from studies.lab.measure import follower
 from studies.lab.networks import ZOO, adopt
 from studies.lab.results import Results
 
 STUDY = "train"
+TRACED = 512  # test images whose stiffness is followed through training
 SHAPES = {  # small images need less, and every network is part of a download
     "digits": {"depth": 32, "width": 4},
     "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
@@ -46,7 +50,8 @@ class Arguments:
     seed: int = 0
     """The first weights and the order of the images are drawn from it."""
     network: str = "resnet"
-    """resnet; vit: a transformer on patches of 4 pixels; vit-conv: the same behind a stem of two convolutions."""
+    """resnet; vit: a transformer on patches of 4 pixels; vit-conv: the same behind a stem of two convolutions; or the
+    name of a network that a file of --define holds."""
     depth: int | None = None
     """Number of layers of a ResNet, 20 if not given; of blocks of a transformer, 6."""
     width: int | None = None
@@ -54,11 +59,12 @@ class Arguments:
     recipe: str = "short"
     """One of netbridge.recipes.RECIPES; `short` means `digits` on the digits, `vit-short` or `vit-digits` for a ViT."""
     dataset: str = "cifar10"
-    """What to train on: cifar10, cifar100, stl10, digits, or imagenet (any folder in one of ImageNet's layouts)."""
+    """What to train on: cifar10, cifar100, stl10, digits, imagenet (any folder in one of ImageNet's layouts), a folder
+    of pictures with one subfolder per class (a path with a slash), or a name from a file of --define."""
     data_root: Path | None = None
     """The folder of the data sets, for imagenet the folder with the archives; the shared cache if not given."""
-    size: int = 224
-    """ImageNet: height and width of what the network is shown, in pixels."""
+    size: int | None = None
+    """Pictures: height and width of what the network is shown, in pixels; ImageNet 224, a folder 32."""
     resize: int = 256
     """ImageNet: for testing, a picture's shorter side is resized to this before its middle is cut out."""
     workers: int = 0
@@ -66,7 +72,7 @@ class Arguments:
     out: Path = Path("results/train")
     """The folder of the networks, their logs and their records."""
     define: tuple[Path, ...] = ()
-    """Python files that define controllers of your own."""
+    """Python files that define controllers, networks (NETWORKS) or data sets (DATASETS) of your own."""
     queue: str | None = None
     """`shipped`: train every network that comes with the repository, in order, where `--out` does not have it."""
     ship: bool = False
@@ -77,6 +83,15 @@ class Arguments:
     """Another learning rate than the recipe's."""
     batch: int | None = None
     """Another batch size than the recipe's."""
+    set: tuple[str, ...] = ()
+    """Other fields of the recipe, such as mixup=1.0 ema=0.999; netbridge.train.Recipe has them all."""
+    parts: int | None = None
+    """Parts of a batch that are normalised each on its own; processes take turns with them, so that any number up to
+    this computes the same. As many as there are processes if not given."""
+    checkpoint_minutes: float | None = None
+    """Write the state down within an epoch, too, when so many minutes have passed."""
+    trace_every: int | None = None
+    """After every so many epochs NSI and TNS of 512 test images join the log."""
     precision: str = "auto"
     """auto: what the recipe says; or float32."""
     device: str | None = None
@@ -94,21 +109,21 @@ class Arguments:
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", depth=8, epochs=1)
-    if arguments.network not in jobs.SHAPES:
-        raise SystemExit(f"studies.train: `--network` knows {', '.join(jobs.SHAPES)}, got {arguments.network!r}.")
     if arguments.queue not in (None, "shipped") or (arguments.ship and arguments.queue is None):
         raise SystemExit(f"studies.train: `--queue` knows `shipped`, got {arguments.queue!r}; `--ship` needs it.")
+    require_at_least(1, arguments, "trace_every", "parts", "threads")
     for path in arguments.define:
         adopt(path)
+    check_network(arguments)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     with plain_errors(STUDY):
         recipe = jobs.recipe_of(
             *(arguments.recipe, arguments.dataset, arguments.precision, arguments.network),
-            **{key: getattr(arguments, key) for key in ("epochs", "lr", "batch")},
+            **{key: getattr(arguments, key) for key in ("epochs", "lr", "batch")} | changed_fields(arguments.set),
         )
         job = jobs.Job(*(getattr(arguments, key) for key in ("dataset", "controller", "seed")), recipe)
-        depth, width = jobs.SHAPES[arguments.network]
+        depth, width = jobs.SHAPES.get(arguments.network, jobs.SHAPES["resnet"])
         shape = {"depth": arguments.depth or depth, "width": arguments.width or width, "network": arguments.network}
         job = dataclasses.replace(job, **shape)
         jobs.spec_of_text(job.controller)
@@ -120,13 +135,39 @@ def main(arguments: Arguments):
         results = Results(STUDY, arguments, f"{job.stem}.record.json")
         path = arguments.out / f"{job.stem}.safetensors"
         try:
-            net = jobs.train(
-                job, images, path, STUDY, arguments.device, compiled=arguments.compile, workers=arguments.workers
-            )
+            given = {key: getattr(arguments, key) for key in ("workers", "parts", "checkpoint_minutes")}
+            if arguments.trace_every:
+                given["on_epoch"] = follower(images, TRACED, arguments.trace_every)
+            net = jobs.train(job, images, path, STUDY, arguments.device, compiled=arguments.compile, **given)
         except loop.Diverged as error:
             raise SystemExit(f"studies.train: {error} Here that is --lr, --precision float32, --out.") from None
         if distributed.rank() == 0:
             report(results, net, path, arguments.curve)
+
+
+def check_network(arguments: Arguments) -> None:
+    known = (*jobs.SHAPES, *defined.networks)
+    if arguments.network not in known:
+        raise SystemExit(f"studies.train: `--network` knows {', '.join(known)}, got {arguments.network!r}.")
+    asked = arguments.queue or arguments.depth or arguments.width or arguments.controller != "constant"
+    if arguments.network in defined.networks and asked:
+        raise SystemExit(
+            "studies.train: a network of your own has no place for `--controller`, `--depth`, `--width` or `--queue`; "
+            "its function decides, with nb.insert for instance."
+        )
+
+
+def changed_fields(texts: tuple[str, ...]) -> dict:
+    """Fields of a recipe from FIELD=VALUE, the value as JSON or as text: mixup=1.0, policy=trivial, drops=[30,60]."""
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise ValueError(f"`--set` takes FIELD=VALUE, such as mixup=1.0, got {text!r}.")
+        with contextlib.suppress(json.JSONDecodeError):
+            value = json.loads(value)
+        found[name] = tuple(value) if isinstance(value, list) else value
+    return found
 
 
 def train_queue(arguments: Arguments, like: jobs.Job, images):
@@ -148,7 +189,7 @@ def train_queue(arguments: Arguments, like: jobs.Job, images):
 def report(results: Results, net, path: Path, curve: bool):
     """What the network's header says, and the files beside it."""
     print(f"{path}: {100 * net.about['test_accuracy']:.2f} % on the test set.", flush=True)
-    row = {"network": path.stem} | {key: net.about[key] for key in ABOUT}
+    row = {"network": path.stem} | {key: net.about[key] for key in ABOUT if key in net.about}
     results.save_table(f"{path.stem}.trained", [row], "Trained")
     log = path.with_suffix(".jsonl")
     results.files += [path, log, *(learning_curve(log) if curve else ())]

@@ -14,3 +14,4 @@ from netbridge.data.layouts import imagenet as imagenet
 from netbridge.data.made_up import miniature as miniature
 from netbridge.data.pictures import Index as Index
 from netbridge.data.pictures import Pictures as Pictures
+from netbridge.data.torch_datasets import from_torch as from_torch

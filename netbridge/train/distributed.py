@@ -4,11 +4,18 @@ Started alone, every function here does nothing, or answers for one process.
 """
 
 import contextlib
+import datetime
 import os
+import warnings
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import distributed as dist
 from torch import nn
+
+PATIENCE = datetime.timedelta(minutes=30)  # how long a process waits for the others: one may be testing alone
+SHARED_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 
 
 def active() -> bool:
@@ -37,11 +44,27 @@ def join():
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(local_rank())
-    dist.init_process_group("nccl" if cuda else "gloo")
+    warn_of_the_shared_store()
+    dist.init_process_group("nccl" if cuda else "gloo", timeout=PATIENCE)
     try:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def warn_of_the_shared_store() -> None:
+    """A restarted worker must not find the addresses of those that have died.
+
+    torchrun's agent lends its own store to the workers and keeps it over restarts (pytorch issue 135712, seen with
+    torch 2.13): they then look for the dead. The variable stops that; a worker cannot set it for its agent.
+    """
+    restarts = int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0"))
+    if restarts and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" and local_rank() == 0:
+        warnings.warn(
+            f"torchrun was started with --max-restarts {restarts}, but its workers will not find each other after a "
+            f"restart: set {SHARED_STORE}=1 in the environment of torchrun.",
+            stacklevel=4,
+        )
 
 
 def wrap(net: nn.Module) -> nn.Module:
@@ -68,6 +91,40 @@ def mean(value: torch.Tensor) -> torch.Tensor:
 def total(value: torch.Tensor) -> torch.Tensor:
     """The sum over the processes; the argument stays as it is."""
     return mean(value) * world()
+
+
+def largest(value: float) -> float:
+    """The largest of what the processes hold."""
+    if not active():
+        return value
+    found = torch.tensor(value, device="cuda" if dist.get_backend() == "nccl" else "cpu")
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return float(found)
+
+
+def from_first(make: Callable[[], Any]):
+    """What `make()` returns in process 0, in all of them; what it raises there is raised in all."""
+    if not active():
+        return make()
+    box: list[Any] = [None, None]
+    if rank() == 0:
+        try:
+            box[0] = make()
+        except Exception as error:
+            box[1] = error
+    dist.broadcast_object_list(box)
+    if box[1] is not None:
+        raise box[1]
+    return box[0]
+
+
+def gathered(value) -> list:
+    """What every process holds, in the order of their ranks."""
+    if not active():
+        return [value]
+    found: list = [None] * world()
+    dist.all_gather_object(found, value)
+    return found
 
 
 @torch.no_grad()

@@ -16,6 +16,7 @@ from torch import nn
 from netbridge import checkpoint
 from netbridge.files import replacing, sweep
 from netbridge.model.network import Configured
+from netbridge.train import distributed
 from netbridge.train.recipes import RECIPES, Recipe
 
 RECIPE_DEFAULTS = json.loads(json.dumps(Recipe("", 1).as_json()))
@@ -44,7 +45,8 @@ class Journal:
         }
         if self.path is not None:
             self.run["dataset"]["digest"] = data.digest()
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if training.rank == 0:  # what it reads and writes there the others hear from it
+                self.path.parent.mkdir(parents=True, exist_ok=True)
 
     @property
     def title(self) -> str:
@@ -60,35 +62,54 @@ class Journal:
 
     def finished(self) -> bool:
         """Is this run's network there already? Then it is loaded; a network of another run is refused."""
-        if self.path is None or not self.path.is_file():
+        found = distributed.from_first(self.read_network)
+        if found is None:
             return False
+        self.training.net.about, tensors = found
+        self.training.net.load_state_dict(tensors)
+        return True
+
+    def read_network(self) -> tuple[dict, dict] | None:
+        """(about, tensors) of the finished network; None where there is none."""
+        if self.path is None or not self.path.is_file():
+            return None
         header, tensors = checkpoint.read(self.path, checkpoint.NETWORK)
         self.refuse_another(self.path, run_of(self.path, header))
-        self.training.net.load_state_dict(tensors)
-        self.training.net.about = header["about"]
-        return True
+        return header["about"], tensors
 
     def restore(self) -> None:
         """Go on where the last session ended; refuse what belongs to another run."""
-        if self.path is None:
-            return
-        if self.training.rank == 0:
-            for place in (self.path, self.resume_path):
-                sweep(place, age=0.0)  # a path belongs to one run, and this is it
-        found = checkpoint.load_training(self.resume_path)
+        found = distributed.from_first(self.read_state)
         if found is None:
             return
         record, tensors = found
-        self.refuse_another(self.resume_path, record)
         t = self.training
+        if t.parts != (parts := record.get("parts", t.parts)):
+            t.share_out(parts)  # no number was asked for: the run keeps its own
+            self.run["parts"] = parts
         checkpoint.restore_training(record, tensors, t.net, t.stepper.optimizer, t.stepper.slow)
         t.epoch, self.seconds, self.log = record["epoch"], record["seconds"], record["log"]
+        if "within" in record:
+            count = sum(name.startswith("drawing.") for name in tensors)
+            t.go_on_within(record["within"], [tensors[f"drawing.{rank}"] for rank in range(count)])
+
+    def read_state(self) -> tuple[dict, dict] | None:
+        """(record, tensors) of the last session; None where there was none."""
+        if self.path is None:
+            return None
+        for place in (self.path, self.resume_path):
+            sweep(place, age=0.0)  # a path belongs to one run, and this is it
+        found = checkpoint.load_training(self.resume_path)
+        if found is not None:
+            self.refuse_another(self.resume_path, found[0])
+        return found
 
     def refuse_another(self, path: Path, recorded: dict) -> None:
         recorded = recorded | {
             "recipe": RECIPE_DEFAULTS | recorded["recipe"]
         }  # a field that joined since was at its default
-        different = {key: differences(recorded[key], now) for key, now in self.run.items() if key in recorded}
+        asked = {key: now for key, now in self.run.items() if key != "parts" or self.training.parts_asked}
+        different = {key: differences(recorded[key], now) for key, now in asked.items() if key in recorded}
         if wrong := [key for key, found in different.items() if found]:
             details = "; ".join(text for key in wrong for text in different[key])
             raise ValueError(
@@ -101,10 +122,19 @@ class Journal:
         self.log.append(record)
         self.seconds += record["seconds"]
         if self.path is not None and self.training.rank == 0:
-            t = self.training
-            kept = {"epoch": t.epoch, "seconds": self.seconds, "log": self.log, **self.run}
-            checkpoint.save_training(self.resume_path, t.net, t.stepper.optimizer, t.stepper.slow, kept)
+            self.write_state({})
             self.write_log(self.log)
+
+    def keep_within(self) -> None:
+        """In the middle of an epoch: keep what the next start needs."""
+        within, drawing = self.training.within()
+        if self.path is not None and self.training.rank == 0:
+            self.write_state({"within": within}, drawing)
+
+    def write_state(self, more: dict, drawing: list | None = None) -> None:
+        t = self.training
+        kept = {"epoch": t.epoch, "seconds": self.seconds, "log": self.log, **more, **self.run}
+        checkpoint.save_training(self.resume_path, t.net, t.stepper.optimizer, t.stepper.slow, kept, drawing or [])
 
     def note_divergence(self, text: str) -> None:
         if self.path is not None and self.training.rank == 0:
@@ -124,11 +154,14 @@ class Journal:
             checkpoint.save_module(net, self.path, net.about)
             self.resume_path.unlink(missing_ok=True)
 
-    def going_on(self) -> str:
+    def going_on(self, kept_within: bool = False) -> str:
         """What is kept of an interrupted training, in words."""
         where = f"stopped in epoch {len(self.log) + 1} of {self.training.recipe.epochs}."
         if self.path is None:
             return f"{where} Nothing is kept, because no `path` was given."
+        if kept_within:
+            step = f"step {self.training.number} of {self.training.steps} of this epoch"
+            return f"{where} Everything up to {step} is kept in {self.resume_path}: the same call goes on from there."
         if not self.log:
             return f"{where} The same call starts anew."
         kept = f"Everything up to the end of epoch {len(self.log)} is kept in {self.resume_path}"

@@ -15,6 +15,7 @@ from netbridge.train import distributed, recipes
 from netbridge.train.augment import Batches, generator
 from netbridge.train.journal import Journal
 from netbridge.train.loading import PictureBatches, to_test
+from netbridge.train.pausing import Pauses
 from netbridge.train.recipes import Recipe
 from netbridge.train.stepping import Stepper
 
@@ -37,7 +38,9 @@ class Diverged(RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a training; the text says what is kept and how to go on.
+    """Ctrl-C, SIGTERM or SIGUSR1 stopped a training; the text says what is kept and how to go on.
+
+    `code` is what a program should end with: 130 after Ctrl-C, 0 where a signal asked for an end and all is kept.
 
     >>> import netbridge as nb
     >>> from netbridge import data, train
@@ -50,6 +53,8 @@ class Interrupted(KeyboardInterrupt):
     ...     print(stop)
     stopped in epoch 1 of 16. Nothing is kept, because no `path` was given.
     """
+
+    code = 130
 
 
 def train(
@@ -66,6 +71,7 @@ def train(
     workers: int = 0,
     stop_after: int | None = None,
     quiet: bool = False,
+    checkpoint_minutes: float | None = None,
     on_epoch: Callable[[nn.Module, dict], dict | None] | None = None,
 ) -> nn.Module:
     """Train a network in place by a recipe, so that killing and restarting it changes no bit of the result.
@@ -89,6 +95,8 @@ def train(
     workers     processes that decode pictures from the disk (default 0: this one does); changes no bit of the result
     stop_after  end this session after so many epochs in all; the next call with the same `path` goes on
     quiet       print nothing
+    checkpoint_minutes  write the state down within an epoch, too, when so many minutes have passed; default: only at
+                its end, and on SIGTERM or SIGUSR1, which end the session after the step
     on_epoch    called as on_epoch(net, record) after every epoch, in evaluation mode; record has epoch, loss,
                 train_accuracy, rate, size, seconds, and test_accuracy, test_errors, test_loss where it was tested. What
                 it returns, None or a dict of plain values, joins the record in the log
@@ -107,6 +115,7 @@ def train(
     ('se', 8, 1, True)
     """
     recipe = recipes.recipe(recipe) if isinstance(recipe, str) else recipe
+    pauses = Pauses(checkpoint_minutes)
     training = Training(net, data, recipe, seed, device, dtype, parts, compiled, workers)
     journal = Journal(path, training, about)
     if journal.finished():
@@ -115,17 +124,27 @@ def train(
     journal.restore()
     last = recipe.epochs if stop_after is None else min(stop_after, recipe.epochs)
     try:
-        with progress_bar(journal.title, recipe.epochs * training.steps, training.epoch * training.steps) as advance:
+        done = training.epoch * training.steps + training.number
+        with pauses.listening(), progress_bar(journal.title, recipe.epochs * training.steps, done) as advance:
+
+            def after_step():
+                advance(1, f"epoch {training.epoch + 1}/{recipe.epochs}")
+                pause(journal, *pauses.due(training.number))
+
             while training.epoch < last:
-                record = training.one_epoch(lambda: advance(1, f"epoch {training.epoch + 1}/{recipe.epochs}"))
+                record = training.one_epoch(after_step)
                 if on_epoch is not None and training.rank == 0:
                     with training.stepper.shown():
                         record |= on_epoch(net.eval(), record) or {}
                 say(quiet, training, line(journal.title, record))
                 journal.add(record)
                 distributed.wait()
+                if training.epoch < last and pauses.asked():
+                    raise stopped(journal, journal.going_on())
     except Diverged as error:
         journal.note_divergence(str(error))
+        raise
+    except Interrupted:
         raise
     except KeyboardInterrupt:
         raise Interrupted(journal.going_on()) from None
@@ -133,6 +152,22 @@ def train(
         journal.finish()
         distributed.wait()
     return net.eval()
+
+
+def pause(journal: Journal, keep: bool, stop: bool) -> None:
+    """In the middle of an epoch: write the state down, end the session, or neither."""
+    if keep:
+        journal.keep_within()
+        distributed.wait()
+    if stop:
+        raise stopped(journal, journal.going_on(kept_within=True))
+
+
+def stopped(journal: Journal, words: str) -> Interrupted:
+    """What ends a session that was asked to end."""
+    error = Interrupted(words)
+    error.code = 0 if journal.path is not None else Interrupted.code
+    return error
 
 
 def say(quiet: bool, training, text: str) -> None:
@@ -162,15 +197,16 @@ class Training:
         self.net, self.data, self.recipe, self.seed, self.dtype = net, data, recipe, seed, dtype
         self.device = best_device() if device is None else usable_device(device)
         self.rank, self.world = distributed.rank(), distributed.world()
-        self.parts = self.world if parts is None else parts
-        if self.parts < self.world:
-            raise ValueError(f"`parts` = {self.parts} leaves some of the {self.world} processes without work.")
-        if recipe.batch % self.parts:
-            raise ValueError(f"`batch` = {recipe.batch} must divide into {self.parts} equal parts.")
+        self.parts_asked = parts is not None
+        self.parts = self.world if parts is None else check_parts(parts, self.world, recipe.batch)
         net.normalisation = data.normalisation  # type: ignore[assignment]  # any attribute of a module is a tensor to mypy
         net.to(self.device, dtype).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.stepper = Stepper(net, data, recipe, seed, self.parts, dtype, self.autocast, compiled)
         self.epoch = 0
+        self.number = 0  # steps of this epoch that are done
+        self.sums: tuple = (0.0, 0.0)  # of the losses and of the right answers in them
+        self.drawing: list[torch.Tensor] = []  # states of random numbers to go on with within an epoch
+        self.elapsed = 0.0  # seconds that the epoch took in earlier sessions
         self.size: int | None = None
         self.workers = workers
         self.batches: Batches | PictureBatches
@@ -182,24 +218,45 @@ class Training:
             return torch.autocast(self.device.type, dtype=torch.bfloat16)
         return contextlib.nullcontext()
 
-    def one_epoch(self, advance: Callable[[], None] = lambda: None) -> dict:
-        """Train for an epoch, evaluate where the recipe asks for it; the epoch's record. `advance`: after each step."""
-        began = time.perf_counter()
+    def share_out(self, parts: int) -> None:
+        """Cut batches into another number of parts than was thought."""
+        self.parts = parts
+        self.stepper.share_out(parts)
+
+    def within(self) -> tuple[dict, list[torch.Tensor]]:
+        """What tells where in an epoch this is, and the random states of all processes. All must ask at once."""
+        loss, right = (float(distributed.mean(x)) * self.world for x in self.sums)
+        seconds = self.elapsed + time.perf_counter() - self.began
+        record = {"step": self.number, "loss": loss, "right": right, "seconds": seconds}
+        return record, distributed.gathered(drawing_state(self.device))
+
+    def go_on_within(self, record: dict, drawing: list[torch.Tensor]) -> None:
+        """Go on in the middle of an epoch; `record` and `drawing` are those of `within`."""
+        self.number, self.elapsed, self.drawing = record["step"], record["seconds"], drawing
+        if self.rank == 0:
+            self.sums = record["loss"], record["right"]
+
+    def one_epoch(self, after_step: Callable[[], None] = lambda: None) -> dict:
+        """Train for an epoch and evaluate where the recipe asks for it; returns the epoch's record."""
+        self.began = time.perf_counter()
+        check_parts(self.parts, self.world, self.recipe.batch)
         self.prepare()
         torch.manual_seed(generator(self.seed, self.epoch).initial_seed())  # for layers that draw
+        if self.drawing:
+            set_drawing_state(self.drawing[self.rank % len(self.drawing)], self.device)
         self.net.train()
         wide = torch.float32 if self.device.type == "mps" else torch.float64  # MPS has no doubles
-        total, right = torch.zeros(2, device=self.device, dtype=wide)
-        shown = self.batches.epoch(self.seed, self.epoch, self.rank, self.world, parts=self.parts)
-        for number, (images, labels) in enumerate(shown):
-            loss, hits = self.stepper.step(images, labels, self.epoch, number, self.steps)
-            total = total + loss
-            right = right + hits
-            if number % WATCH == WATCH - 1 or number == self.steps - 1:
-                self.watch(total, number)
-            advance()
-        total, right = distributed.mean(total), distributed.mean(right) * self.world
-        self.epoch += 1
+        self.sums = tuple(torch.tensor(x, device=self.device, dtype=wide) for x in self.sums)
+        for images, labels in self.batches.epoch(self.seed, self.epoch, self.rank, self.world, self.number, self.parts):
+            loss, hits = self.stepper.step(images, labels, self.epoch, self.number, self.steps)
+            self.sums = self.sums[0] + loss, self.sums[1] + hits
+            self.number += 1
+            if self.number % WATCH == 0 or self.number == self.steps:
+                self.watch(self.sums[0])
+            after_step()
+        total, right = distributed.mean(self.sums[0]), distributed.mean(self.sums[1]) * self.world
+        seconds = self.elapsed + time.perf_counter() - self.began
+        self.epoch, self.number, self.sums, self.drawing, self.elapsed = self.epoch + 1, 0, (0.0, 0.0), [], 0.0
         if self.epoch == self.recipe.epochs:
             self.stepper.finish()
         record = {
@@ -208,7 +265,7 @@ class Training:
             "train_accuracy": float(right) / (self.steps * self.recipe.batch),
             "rate": self.stepper.optimizer.param_groups[0]["lr"],
             "size": self.size,
-            "seconds": round(time.perf_counter() - began, 2),
+            "seconds": round(seconds, 2),
         }
         return record | self.tested()
 
@@ -233,7 +290,7 @@ class Training:
             )
             self.size = size
 
-    def watch(self, total: torch.Tensor, number: int) -> None:
+    def watch(self, total: torch.Tensor) -> None:
         """Raise Diverged where the sum of the losses so far is no number."""
         if bool(torch.isfinite(distributed.mean(total))):
             return
@@ -241,9 +298,9 @@ class Training:
         broken = [name for name, x in self.net.named_parameters() if not bool(torch.isfinite(x).all())]
         where = f"{len(broken)} parameters are no numbers, {broken[0]} first" if broken else "the parameters still are"
         raise Diverged(
-            f"the loss is no number any more in epoch {self.epoch + 1}, step {number + 1} of {self.steps}, at learning "
-            f"rate {rate:.3g}; {where}. Start again with a lower rate (`lr`) or in full precision (`bfloat16=False`), "
-            "under another `path`."
+            f"the loss is no number any more in epoch {self.epoch + 1}, step {self.number} of {self.steps}, at "
+            f"learning rate {rate:.3g}; {where}. Start again with a lower rate (`lr`) or in full precision "
+            "(`bfloat16=False`), under another `path`."
         )
 
 
@@ -255,6 +312,27 @@ def usable_device(name) -> torch.device:
     except (AssertionError, RuntimeError) as error:  # torch raises either
         raise ValueError(f"`device` = {str(name)!r} cannot be used here: {str(error).splitlines()[0]}.") from None
     return device
+
+
+def check_parts(parts: int, world: int, batch: int) -> int:
+    if parts < world:
+        raise ValueError(f"`parts` = {parts} leaves some of the {world} processes without work; start fewer of them.")
+    if batch % parts:
+        raise ValueError(f"`batch` = {batch} must divide into {parts} equal parts.")
+    return parts
+
+
+def drawing_state(device: torch.device) -> torch.Tensor:
+    """The state of the random numbers that layers draw on a device, as bytes; on a GPU behind the processor's."""
+    state = torch.get_rng_state()
+    return torch.cat([state, torch.cuda.get_rng_state(device)]) if device.type == "cuda" else state
+
+
+def set_drawing_state(state: torch.Tensor, device: torch.device) -> None:
+    length = len(torch.get_rng_state())
+    torch.set_rng_state(state[:length])
+    if device.type == "cuda" and len(state) > length:
+        torch.cuda.set_rng_state(state[length:], device)
 
 
 def best_device() -> torch.device:

@@ -46,15 +46,20 @@ class Stepper:
         autocast: Callable,
         compiled: bool = False,
     ):
-        self.net, self.data, self.recipe, self.seed, self.parts = net, data, recipe, seed, parts
+        self.net, self.data, self.recipe, self.seed = net, data, recipe, seed
         self.dtype, self.autocast = dtype, autocast
         if compiled and recipe.drop_path:
             raise ValueError("`compiled` cannot go with a recipe's `drop_path`, whose step sizes differ every time.")
         self.depth = RandomDepth(net, recipe.drop_path) if recipe.drop_path else None
-        self.own = shares(recipe.batch, parts)[distributed.rank() :: distributed.world()]
+        self.share_out(parts)
         self.forward = distributed.wrap(torch.compile(net) if compiled else net)  # type: ignore[arg-type]
         self.optimizer = make_optimizer(net, recipe)
         self.slow = [x.clone() for x in averageable(net)] if recipe.average or recipe.ema else []
+
+    def share_out(self, parts: int) -> None:
+        """Cut batches into so many parts; this process takes every `world`-th of them."""
+        self.parts = parts
+        self.own = shares(self.recipe.batch, parts)[distributed.rank() :: distributed.world()]
 
     def step(self, images, labels, epoch: int, number: int, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Step `number` of an epoch of `steps`: (loss, right answers) of this process.

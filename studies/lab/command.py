@@ -15,7 +15,8 @@ ALWAYS = ("smoke", "out", "device", "threads", "data_root")  # options that --sm
 def start(main, arguments_type, study: str, doc: str) -> None:
     """Read the command line into `arguments_type` and call `main` with it.
 
-    Ctrl-C and options that --smoke would ignore end the process with one line and a code that is not zero.
+    Ctrl-C and options that --smoke would ignore end the process with one line and a code that is not zero; a training
+    that a signal has asked to stop, with 0 where it can go on.
     """
     arguments = tyro.cli(arguments_type, prog=f"python -m studies.{study}", description=doc)
     ignored = [flag for name, flag, _ in changed(arguments) if name not in ALWAYS]
@@ -27,7 +28,7 @@ def start(main, arguments_type, study: str, doc: str) -> None:
     except KeyboardInterrupt as stop:  # a training says in its text what is kept
         words = f"{str(stop) or 'stopped.'} Start again with: {command(study, arguments)}"
         print(f"\nstudies.{study}: {words}", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise SystemExit(getattr(stop, "code", 130)) from None
     finally:
         del typed[study]
 

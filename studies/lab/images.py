@@ -3,15 +3,25 @@
 import dataclasses
 
 from netbridge import data
+from studies.lab import defined
+
+IMAGENET_SIZE, FOLDER_SIZE = 224, 32  # pixels, where no size is given
 
 
 def load_images(study: str, arguments):
-    """The data set of the options `dataset` and `data_root`; where it cannot be had, the study ends with remedies."""
+    """The data set of the options `dataset` and `data_root`; where it cannot be had, the study ends with remedies.
+
+    A `dataset` with a slash in it is a folder of pictures, with one subfolder per class.
+    """
     check_root(study, arguments)
     try:
         if arguments.dataset == "imagenet":
             root = data.default_root() / "imagenet" if arguments.data_root is None else arguments.data_root
-            return data.imagenet(root, arguments.size, arguments.resize)
+            return data.imagenet(root, arguments.size or IMAGENET_SIZE, arguments.resize)
+        if make := defined.datasets.get(arguments.dataset):
+            return make(arguments.data_root)
+        if any(sign in arguments.dataset for sign in "/\\"):
+            return data.folder(arguments.dataset, getattr(arguments, "size", None) or FOLDER_SIZE)
         return data.load(arguments.dataset, arguments.data_root)
     except (data.DataUnavailable, ValueError) as error:
         raise SystemExit(f"studies.{study}: {error}") from None

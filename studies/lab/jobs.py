@@ -15,6 +15,7 @@ import netbridge as nb
 from netbridge.files import replacing
 from netbridge.train import loop, recipes
 from netbridge.train.augment import shrink
+from studies.lab import defined
 from studies.lab.command import plain_errors
 
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
@@ -38,7 +39,8 @@ class Job:
     noise       (scale, shift, deviation) of every batch normalisation, as `nb.add_noise` takes them; None for none
     size        shrink all images, of training and test, to this height and width; None leaves them
     network     "resnet"; "vit": a transformer of `depth` blocks with tokens of `width` features, its stem one linear
-                map of each patch; "vit-conv": the same with a stem of two convolutions
+                map of each patch; "vit-conv": the same with a stem of two convolutions; or a name of `defined`,
+                whose networks know no controller, depth or width
     """
 
     dataset: str
@@ -64,6 +66,8 @@ class Job:
 
         Start values, noise and an image size make it unique by the digest of the specification.
         """
+        if self.network in defined.networks:
+            return f"{self.network}-seed{self.seed}"
         controller = re.sub(r"\W+", "-", self.label).strip("-")
         width = "" if self.width == 16 else f"-width{self.width}"
         special = f"-{self.digest}" if self.start or self.noise or self.size else ""
@@ -91,6 +95,8 @@ class Job:
     def untrained(self, classes: int, size: int = 32) -> nb.Network:
         """The untrained network for images of this height and width, its weights drawn from the seed."""
         torch.manual_seed(self.seed)
+        if self.network in defined.networks:
+            return defined.networks[self.network](classes)
         spec = spec_of_text(self.controller)
         if self.network == "resnet":
             widths = None if self.width == 16 else [self.width * factor for factor in (1, 2, 4)]
@@ -164,13 +170,14 @@ def same_recipe(record: dict, recipe) -> bool:
 def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.Network:
     """The network of a job: trained here, or further where a run was interrupted, or read from `path` if finished.
 
-    `options` are those of `netbridge.train.train`: compiled, workers, on_epoch. A `path` that holds anything but this
-    job ends the study with one line that says what differs.
+    `options` are those of `netbridge.train.train`: compiled, workers, parts, checkpoint_minutes, on_epoch. A `path`
+    that holds anything but this job ends the study with one line that says what differs.
     """
     with plain_errors(study):
         data = job.data_of(data)
         net = job.untrained(len(data.names), data.size)
-        about = {"controller": job.label} | ({"depth": job.depth} if job.network == "resnet" else {})
+        about = {"network": job.network} if job.network in defined.networks else {"controller": job.label}
+        about |= {"depth": job.depth} if job.network == "resnet" else {}
         return loop.train(net, data, job.recipe, job.seed, path, about, device, **options)
 
 

@@ -7,6 +7,7 @@ import torch
 
 import netbridge as nb
 import odelab as ol
+from netbridge.train.loading import to_test
 from studies.lab.networks import Subject
 from studies.lab.statistics import Estimate, estimate
 
@@ -70,20 +71,31 @@ def traced(net, data, images: int, device, progress=lambda done: None) -> nb.Rec
     return nb.Records.merge(parts)
 
 
-def follower(data, images: int):
+def follower(data, images: int, every: int = 1):
     """For `on_epoch` of a training: NSI per block and TNS under every reading, means over the first test images.
 
     data    what is trained on
-    images  how many test images are traced after every epoch
+    images  how many test images are traced
+    every   after every so many epochs
     """
+    shown_images = first_images(data, images)
 
     def follow(net, record) -> dict:
+        if record["epoch"] % every:
+            return {}
         device = next(net.parameters()).device
-        found = nb.trace(net, prepared(net, data, data.test_images[:images].to(device)), of=KINDS)
+        shown = shown_images.to(device).contiguous(memory_format=torch.channels_last)
+        found = nb.trace(net, shown, of=KINDS)
         tns = [mean_stiffness(found[of], mu) for of, mu in READINGS]
-        return {"nsi": {of: found[of].nsi.mean(0).tolist() for of in KINDS}, "tns": tns, "traced": images}
+        return {"nsi": {of: found[of].nsi.mean(0).tolist() for of in KINDS}, "tns": tns, "traced": len(shown)}
 
     return follow
+
+
+def first_images(data, count: int) -> torch.Tensor:
+    """The first test images, as a network is shown them, of a data set in memory or on the disk."""
+    batch, _ = next(to_test(data, count))
+    return batch
 
 
 def mean_stiffness(record: nb.Record, mu: str) -> float | None:

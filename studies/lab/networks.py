@@ -6,6 +6,7 @@ from pathlib import Path
 
 import netbridge as nb
 from netbridge.train.journal import described
+from studies.lab import defined
 
 ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
 
@@ -101,9 +102,11 @@ def files(places) -> list[Path]:
 
 
 def adopt(path: Path) -> None:
-    """Import a Python file that defines controllers; from then on they are known by their names."""
+    """Import a Python file that defines controllers, networks or data sets; from then on studies know their names."""
     path = Path(path)
     if not path.is_file() or path.suffix != ".py":
         raise SystemExit(f"`--define` = {str(path)!r} is not a Python file.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    defined.take(module)

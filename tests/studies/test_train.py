@@ -9,7 +9,7 @@ import torch
 import netbridge as nb
 from netbridge.data import datasets
 from studies import train as study
-from studies.lab import jobs
+from studies.lab import defined, jobs
 from studies.lab.figures import learning_curve
 from tests.netbridge.train import runs
 
@@ -111,6 +111,82 @@ def test_a_controller_of_ones_own_is_trained(tmp_path):
         assert nb.load(tmp_path / "resnet8-half-seed0.safetensors").about["controller"] == "half"
     finally:
         REGISTRY.pop("half", None)
+
+
+OWN = """
+import torch
+import netbridge.data as data
+
+class Same(torch.nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(torch.nn.Conv2d(3, 3, 3, padding=1) for _ in range(3))
+        self.head = torch.nn.Linear(3, classes)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x.mean((2, 3)))
+
+def noise(root):
+    images, labels = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8), torch.arange(40) % 2
+    parts = {"train_images": images, "train_labels": labels, "test_images": images[:8], "test_labels": labels[:8]}
+    return data.dataset("noise", parts, ("no", "yes"))
+
+NETWORKS, DATASETS = {"same": Same}, {"noise": noise}
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    yield path
+    defined.networks.clear()
+    defined.datasets.clear()
+
+
+def test_a_network_and_a_data_set_of_ones_own_and_its_stiffness_in_the_log(own, tmp_path):
+    given = {"network": "same", "dataset": "noise", "define": (own,), "depth": None, "trace_every": 2, "epochs": 3}
+    study.main(arguments(tmp_path, **given))
+    log = [json.loads(line) for line in (tmp_path / "same-seed0.jsonl").read_text().splitlines()]
+    assert (log[0]["network"], log[0]["dataset"]) == ("same", "noise")
+    assert [len(record["nsi"]["slope"]) if "nsi" in record else 0 for record in log[1:]] == [0, 3, 0]
+    assert len(log[2]["tns"]) == 4
+    with pytest.raises(SystemExit, match="a network of your own has no place for `--controller`"):
+        study.main(arguments(tmp_path, **given | {"controller": "se"}))
+    with pytest.raises(SystemExit, match="`--network` knows resnet, vit, vit-conv, same, got 'other'"):
+        study.main(arguments(tmp_path, **given | {"network": "other"}))
+
+
+def test_what_is_no_dictionary_of_functions(tmp_path):
+    (tmp_path / "own.py").write_text("NETWORKS = {'tiny': 3}")
+    with pytest.raises(SystemExit, match="`NETWORKS` must be a dictionary of functions"):
+        study.main(arguments(tmp_path, define=(tmp_path / "own.py",)))
+
+
+def test_a_folder_of_pictures(tmp_path):
+    from PIL import Image
+
+    for name, colour in (("cats", "grey"), ("dogs", "brown")):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+        for number in range(10):
+            Image.new("RGB", (20, 30), colour).save(tmp_path / "pets" / name / f"{number}.png")
+    study.main(arguments(tmp_path, dataset=f"{tmp_path}/pets", size=16, batch=4))
+    net = nb.load(tmp_path / "resnet8-constant-seed0.safetensors")
+    assert net.about["dataset"] == "pets"
+
+
+def test_any_field_of_the_recipe(tmp_path):
+    study.main(arguments(tmp_path, set=("mixup=0.5", "policy=trivial", "schedule=steps", "drops=[1, 2]"), parts=2))
+    run = nb.load(tmp_path / "resnet8-constant-seed0.safetensors").about["run"]
+    wanted = {"mixup": 0.5, "policy": "trivial", "schedule": "steps", "drops": [1, 2]}
+    assert wanted.items() <= run["recipe"].items()
+    assert run["parts"] == 2
+    with pytest.raises(SystemExit, match=r"`--set` takes FIELD=VALUE, such as mixup=1\.0, got 'mixup'"):
+        study.main(arguments(tmp_path, set=("mixup",)))
+    with pytest.raises(SystemExit, match="did you mean `mixup`"):
+        study.main(arguments(tmp_path, set=("mixups=1",)))
 
 
 def test_curve(tmp_path):

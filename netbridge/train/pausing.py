@@ -1,0 +1,62 @@
+"""When a training stops or is written down in the middle of an epoch: a signal from outside, or so many minutes.
+
+Schedulers of clusters announce the end of a job's time by SIGTERM or SIGUSR1 (Slurm: `--signal`). The step is then
+finished, the state is written, and the next start goes on from there.
+"""
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+from netbridge.train import distributed
+
+SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]  # Windows has no SIGUSR1
+AGREE_EVERY = 10  # steps between two agreements of several processes, each of which waits for all
+
+
+class Pauses:
+    """What process 0's clock and the signals of all processes ask for.
+
+    minutes   between two states that are written down within an epoch; None: only at its end
+
+    `asked` and `due` answer the same in every process.
+    """
+
+    def __init__(self, minutes: float | None):
+        if minutes is not None and not minutes >= 0:
+            raise ValueError(f"`checkpoint_minutes` must be a number from 0 on or None, got {minutes!r}.")
+        self.minutes = minutes
+        self.signal: int | None = None
+        self.written = time.monotonic()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Within, the signals only leave a note; only a program's main thread can listen."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.hear) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def hear(self, number, frame) -> None:
+        self.signal = number
+
+    def asked(self) -> bool:
+        """Has any process been told to stop?"""
+        return distributed.largest(float(self.signal is not None)) > 0
+
+    def due(self, step: int) -> tuple[bool, bool]:
+        """After a step within an epoch: (is the state to be written, is the training to stop)."""
+        if distributed.world() > 1 and step % AGREE_EVERY:
+            return False, False
+        late = self.minutes is not None and time.monotonic() - self.written >= 60 * self.minutes
+        wish = distributed.largest(2.0 if self.signal is not None else float(late and distributed.rank() == 0))
+        if wish:
+            self.written = time.monotonic()
+        return wish > 0, wish > 1
