@@ -13,6 +13,7 @@ from torch import nn
 
 from netbridge.tracing.batches import placed
 from netbridge.tracing.foreign import first_tensor
+from netbridge.tracing.record import Record
 from netbridge.tracing.states import blocks_of
 from netbridge.tracing.untouched import untouched
 
@@ -40,11 +41,13 @@ def cka(x, y, grams: bool = False) -> float:
     k, l_ = (as_gram(name, value, grams) for name, value in (("x", x), ("y", y)))
     if len(k) != len(l_):
         raise ValueError(f"`y` must be of the same images as `x`, {len(k)} of them, got {len(l_)}.")
-    own = [hsic(gram, gram) for gram in (k, l_)]
-    rounding = [(len(gram) * np.finfo(float).eps * np.abs(gram).max()) ** 2 for gram in (k, l_)]
-    if any(value <= least for value, least in zip(own, rounding, strict=True)):
+    rounding = [len(k) * np.finfo(float).eps * float(np.abs(gram).max()) for gram in (k, l_)]
+    k, l_ = centred(k), centred(l_)
+    # the unbiased estimates of HSIC (Song et al. 2012) without their common factor 1 / (N (N - 3))
+    lengths = [float(np.linalg.norm(gram)) for gram in (k, l_)]
+    if any(length <= len(k) * least for length, least in zip(lengths, rounding, strict=True)):
         return float("nan")
-    return float(hsic(k, l_) / np.sqrt(own[0] * own[1]))
+    return float((k * l_).sum() / (lengths[0] * lengths[1]))
 
 
 def as_gram(name: str, value, grams: bool) -> np.ndarray:
@@ -59,13 +62,6 @@ def as_gram(name: str, value, grams: bool) -> np.ndarray:
     return rows @ rows.T
 
 
-def hsic(k: np.ndarray, l_: np.ndarray) -> float:
-    """The unbiased estimate of the Hilbert-Schmidt independence criterion of two Gram matrices (Song et al. 2012)."""
-    n = len(k)
-    k, l_ = (centred(gram) for gram in (k, l_))
-    return float((k * l_).sum() / (n * (n - 3)))
-
-
 def centred(gram: np.ndarray) -> np.ndarray:
     """U-centred (Székely and Rizzo 2014): free of the images' means, and of each image with itself."""
     n = len(gram)
@@ -74,6 +70,26 @@ def centred(gram: np.ndarray) -> np.ndarray:
     gram = gram - rows - rows[:, None] + gram.sum() / ((n - 1) * (n - 2))
     np.fill_diagonal(gram, 0.0)
     return gram
+
+
+def profile_distance(record: Record, other: Record) -> np.ndarray:
+    """How far two networks' indices lie apart, |log NSI - log NSI'|, for every image and block, (N, T).
+
+    No feature of one is compared with any of the other: only how far each moves at its step, relative to where it is.
+    NaN where one of the indices is not defined. Raises ValueError for records of other images or blocks.
+
+    record, other   of the same images, from networks with the same number of blocks
+
+    >>> import numpy as np, netbridge as nb
+    >>> from netbridge.tracing.similarity import profile_distance
+    >>> one = nb.Record(np.array([[0.5, 1.0]]), [0, 0], [True, False], ("a", "b"), "slope")
+    >>> profile_distance(one, nb.Record(2 * one.nsi, one.stage, one.first, one.names, "slope"))
+    array([[0.69314718, 0.69314718]])
+    """
+    if record.nsi.shape != other.nsi.shape or record.of != other.of:
+        raise ValueError(f"`other` must be of the same images, blocks and kind as {record}, got {other}.")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.abs(np.log(record.nsi) - np.log(other.nsi))
 
 
 def state_grams(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, np.ndarray]:

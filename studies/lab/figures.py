@@ -24,6 +24,11 @@ def looks(subjects) -> dict[str, tuple[str, str]]:
     return found
 
 
+def in_a_row(count: int) -> int:
+    """Panels in a row: two or four look better in twos, others in threes."""
+    return 2 if count in (2, 4) else 3
+
+
 def panels(count: int, columns: int = 3, height: float = 1.75, extra: float = 0.6, **options):
     """A figure of `count` panels, `columns` in a row, `height` inches each; `filled` blanks the panels left over."""
     columns = min(columns, count)

@@ -145,6 +145,41 @@ def side(e: Estimate) -> int:
     return int(e.low > 0) - int(e.high < 0)
 
 
+def apart(here: list[Estimate], there: list[Estimate]) -> int:
+    """1 or -1 where one group of seeds is above or below another, else 0.
+
+    Both must say so: the paired interval over images of the difference of means, and every seed of the one against
+    every seed of the other.
+    """
+    sign = side(mean_of(here).minus(mean_of(there)))
+    values, others = [e.value for e in here], [e.value for e in there]
+    separate = min(values) > max(others) if sign > 0 else max(values) < min(others)
+    return sign if separate else 0
+
+
+def sign_test(values) -> float:
+    """p of positive and negative numbers being equally likely; zeros do not count, and of none nothing is known."""
+    values = np.asarray(values, dtype=float)
+    signed = int(np.count_nonzero(values > 0)), int(np.count_nonzero(values < 0))
+    return float(stats.binomtest(signed[0], sum(signed)).pvalue) if sum(signed) else float("nan")
+
+
+def over_networks(values) -> Estimate:
+    """The mean of one number per network, with Student's interval."""
+    values = np.asarray(values, dtype=float)
+    return mean_from_sums(len(values), float(values.sum()), float((values**2).sum()))
+
+
+def halves(images: int, resamples: int, seed: int) -> np.ndarray:
+    """Random halves of the images, (resamples, images // 2), none of them twice in a half.
+
+    A statistic of pairs cannot be bootstrapped, for an image drawn twice is paired with itself. Its values on halves
+    drawn without replacement scatter about its value on all as those of a bootstrap would.
+    """
+    chance = np.random.default_rng(seed)
+    return np.array([chance.permutation(images)[: images // 2] for _ in range(resamples)])
+
+
 def mean_from_sums(count: int, total: float, squares: float) -> Estimate:
     """The mean of `count` numbers of which the sum and the sum of squares are known, with Student's interval."""
     mean = total / count

@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.cifar_tns.figures import DASHES, SYMBOL
-from studies.lab.figures import bottom, filled, looks, panels
+from studies.lab.figures import bottom, filled, in_a_row, looks, panels
 from studies.transformer.design import READINGS
 from studies.transformer.findings import by_controller, worded
 from studies.transformer.measures import STEPS
@@ -31,11 +31,6 @@ def depth_figure(studied, of: str):
         drawing.suptitle(f"NSI = {SYMBOL[of]}", x=0.01, ha="left", fontsize=9)
         drawing.legend(*shown[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return drawing
-
-
-def columns(count: int) -> int:
-    """Panels in a row: four fill two rows of two."""
-    return 2 if count in (2, 4) else 3
 
 
 def kinds(axis, record, dashes, marked: bool):
@@ -76,7 +71,7 @@ def tns_figure(studied):
 
 def step_size_figure(studied):
     """The mean step size of every step, and how much it varies over images."""
-    with panels(len(studied), columns(len(studied)), height=2.1, sharey=True) as (drawing, axes):
+    with panels(len(studied), in_a_row(len(studied)), height=2.1, sharey=True) as (drawing, axes):
         for axis, one in zip(filled(axes, len(studied)), studied, strict=True):
             sizes = one.found.gates
             steps = np.arange(1, sizes.shape[1] + 1)
@@ -101,7 +96,7 @@ def step_size_figure(studied):
 
 def along_figure(studied):
     """Figure 9b as worded: a histogram over images of the correlation along each one's steps."""
-    with panels(len(studied), columns(len(studied)), height=2.0, sharex=True, sharey=True) as (drawing, axes):
+    with panels(len(studied), in_a_row(len(studied)), height=2.0, sharex=True, sharey=True) as (drawing, axes):
         for axis, one in zip(filled(axes, len(studied)), studied, strict=True):
             for kind, colour in zip(STEPS, ("#000000", *(look[1] for look in KIND_LOOKS)), strict=True):
                 if kind in one.along:

@@ -10,12 +10,11 @@ from studies.lab.statistics import (
     PARTLY,
     SUPPORTED,
     UNDECIDED,
-    Estimate,
     Finding,
     against,
+    apart,
     counted,
     decided,
-    mean_of,
     ranked,
     resampled_mean,
     shown_interval,
@@ -92,14 +91,6 @@ def head_finding(attention, features: int) -> Finding:
     return Finding("The same holds in every head, where attention is computed.", "Appendix G, Eq. 33", verdict, words)
 
 
-def above_plain(here: list[Estimate], plain: list[Estimate]) -> int:
-    """1 or -1 where the paired interval over images and all seeds agree that a controller is above or below, else 0."""
-    sign = side(mean_of(here).minus(mean_of(plain)))
-    values, others = [e.value for e in here], [e.value for e in plain]
-    apart = min(values) > max(others) if sign > 0 else max(values) < min(others)
-    return sign if apart else 0
-
-
 def larger_finding(studied) -> Finding | None:
     """Figure 2 on transformers, under each of the eight readings."""
     groups = by_controller(studied)
@@ -109,7 +100,7 @@ def larger_finding(studied) -> Finding | None:
     verdicts, words = {}, {}
     for reading in READINGS:
         signs = [
-            above_plain([one.tns[reading] for one in members], [one.tns[reading] for one in plain])
+            apart([one.tns[reading] for one in members], [one.tns[reading] for one in plain])
             for members in groups.values()
         ]
         verdicts[reading] = counted(signs.count(1), signs.count(-1), len(signs))

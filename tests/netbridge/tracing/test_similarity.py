@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import netbridge as nb
+from netbridge.tracing.similarity import profile_distance
 from tests.netbridge import networks
 
 SEEDS = some.integers(0, 2**32 - 1)
@@ -61,6 +62,20 @@ class TestCKA:
             nb.cka(drawn(0)[:3], drawn(0)[:3])
         with pytest.raises(ValueError, match="`x` must be a square Gram matrix"):
             nb.cka(drawn(0), drawn(0), grams=True)
+
+
+class TestProfiles:
+    def test_the_distance_is_symmetric_zero_at_home_and_blind_to_scale_of_features(self):
+        net, x = networks.lively(nb.resnet(14)).eval(), torch.randn(3, 3, 16, 16)
+        one, other = nb.trace(net, x), nb.trace(networks.lively(nb.resnet(14), seed=2).eval(), x)
+        assert not profile_distance(one, one).any()
+        np.testing.assert_allclose(profile_distance(one, other), profile_distance(other, one))
+        twice = nb.Record(2 * one.nsi, one.stage, one.first, one.names, one.of)
+        np.testing.assert_allclose(profile_distance(one, twice), np.log(2))
+        with pytest.raises(ValueError, match="`other` must be of the same images, blocks and kind"):
+            profile_distance(one, nb.trace(net, x[:2]))
+        with pytest.raises(ValueError, match="`other` must be of the same images, blocks and kind"):
+            profile_distance(one, nb.trace(net, x, of="increment"))
 
 
 class TestStateGrams:

@@ -15,6 +15,7 @@ from studies.lab.statistics import (
     SUPPORTED,
     UNDECIDED,
     along_rows,
+    apart,
     choices,
     estimate,
     side,
@@ -69,11 +70,11 @@ def test_above_needs_the_interval_and_every_seed():
     def estimates(*values):
         return [estimate(value, value + np.linspace(-0.05, 0.05, 50)) for value in values]
 
-    assert findings.above_plain(estimates(1.0, 1.2), estimates(0.5, 0.6)) == 1
-    assert findings.above_plain(estimates(0.5, 0.6), estimates(1.0, 1.2)) == -1
-    assert findings.above_plain(estimates(1.0, 0.55), estimates(0.5, 0.6)) == 0  # one seed lies among the plain
+    assert apart(estimates(1.0, 1.2), estimates(0.5, 0.6)) == 1
+    assert apart(estimates(0.5, 0.6), estimates(1.0, 1.2)) == -1
+    assert apart(estimates(1.0, 0.55), estimates(0.5, 0.6)) == 0  # one seed lies among the plain
     noisy = [estimate(0.7, np.linspace(-1, 2, 50)), estimate(0.8, np.linspace(2, -1, 50) ** 2)]
-    assert findings.above_plain(noisy, estimates(0.5, 0.6)) == 0
+    assert apart(noisy, estimates(0.5, 0.6)) == 0
     assert [side(e) for e in estimates(1.0, -1.0, 0.0)] == [1, -1, 0]
 
 

@@ -1,0 +1,5 @@
+"""Ground-truth trajectories, Definition 3 of the first paper: what can be asked of them without knowing one.
+
+`__main__.py` tells the story in order; rules fixed beforehand are in `design.py`, measurements in `measures.py` and
+`importance.py`, verdicts in `findings.py`.
+"""

@@ -1,0 +1,281 @@
+"""First paper, Definition 3: ground truth trajectories, block importance, large features, first blocks (about 2 min).
+
+Claims examined: there are trajectories of high-performance networks that others come close to, the closer the better,
+and attention brings them closer (Section 2.3, Figures 1 and 10); for most inputs they are stiff (property (1)), because
+large features matter (Section 3.1); the first block of a stage is inflated (Section 2.2); step size and stiffness along
+a trajectory (Figure 9b). Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective,
+2023. Features of two networks share no coordinates; what is compared are indices and which images lie near which (CKA).
+"""
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Literal
+
+import torch
+from rich.progress import Progress
+
+import netbridge as nb
+from studies.lab import networks
+from studies.lab.command import require_at_least, start
+from studies.lab.images import images_or_fallback
+from studies.lab.page import Page
+from studies.lab.statistics import choices, resampled_mean
+from studies.trajectory import design, figures, tables
+from studies.trajectory.findings import findings
+from studies.trajectory.importance import importance
+from studies.trajectory.measures import best, course, first_ratios, set_distances
+
+STUDY = "trajectory"
+
+
+@dataclasses.dataclass
+class Arguments:
+    """Trajectories of trained networks beside that of the best of them: figures, tables, conclusions."""
+
+    preset: Literal["quick", "full"] = "quick"
+    """quick: 500 test images; full: all of them, and more resamples."""
+    dataset: Literal["cifar10", "cifar100", "stl10", "digits"] = "cifar10"
+    """What the networks were trained on."""
+    fallback: Literal["digits"] | None = None
+    """Run on this instead where the data set cannot be had; without it, that is an error."""
+    controllers: tuple[str, ...] = ()
+    """Only these, e.g. constant se "asr(se)"; all by default."""
+    seeds: tuple[int, ...] = ()
+    """Only these; all by default."""
+    checkpoint: tuple[Path, ...] = ()
+    """Networks of your own, all of one depth, or folders of them, in place of the shipped ones."""
+    define: tuple[Path, ...] = ()
+    """Python files that define controllers of your own."""
+    all: bool = False
+    """Drop blocks of every network, not only of those with constant step sizes, SE and StepNet."""
+    images: int | None = None
+    """How many test images; the preset's by default."""
+    resamples: int | None = None
+    """How many resamples the bootstrap draws; the preset's by default."""
+    device: str | None = None
+    """cpu, cuda, mps; the fastest there is by default."""
+    data_root: Path | None = None
+    """Where data sets live; the shared cache by default."""
+    out: Path = Path("results/trajectory")
+    """Where figures, tables, report.html and record.json go."""
+    smoke: bool = False
+    """A run of seconds on the digits that only shows that everything works."""
+
+
+def main(arguments: Arguments):
+    began = time.process_time()
+    if arguments.smoke:
+        arguments = dataclasses.replace(
+            arguments, dataset="digits", controllers=("constant", "se"), images=64, resamples=20
+        )
+    for path in arguments.define:
+        networks.adopt(path)
+    data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
+    if notice:
+        print(f"{notice}\n", flush=True)
+    arguments = settled(arguments, len(data.test_images))
+    subjects = chosen(networks.files(arguments.checkpoint) or shipped(data.name), arguments, data)
+    courses, losses = measured(subjects, data, arguments)
+    proxy = courses[best(courses)]
+    draws = choices(arguments.images, arguments.resamples, seed=0)
+    set_distances(courses, proxy, draws)
+    ratios = [first_ratios(one) for one in courses]
+
+    page = Page(
+        STUDY,
+        arguments,
+        f"Trajectories of networks and the best of them, on {data.name}",
+        f"{len(courses)} networks, {arguments.images} test images; blocks dropped in {len(losses)} of them. After "
+        "Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
+        notice,
+    )
+    page.heading("What these data say")
+    page.words(design.PROXY)
+    page.findings(findings(courses, proxy, losses, inflated(ratios, draws), draws))
+    distances(page, courses, proxy)
+    matters(page, losses)
+    along(page, courses)
+    stiff_somewhere(page, courses)
+    first_blocks(page, courses, ratios, draws)
+    page.heading("How the verdicts are reached")
+    page.table("rules", tables.rule_rows(), "Rules that were fixed before the networks were looked at", printed=False)
+    page.numbers["processor seconds"] = round(time.process_time() - began, 1)
+    page.words(f"This run took {page.numbers['processor seconds']:.0f} s of processor time.")
+    page.close()
+
+
+def inflated(ratios, draws) -> dict:
+    """Of NSI and norm, the first block over the others: an estimate per network and stage."""
+    return {
+        what: [
+            resampled_mean(values, tables.within(draws, len(values))) for found in ratios for values in found[what].T
+        ]
+        for what in ("NSI", "norm")
+    }
+
+
+def distances(page, courses, proxy):
+    page.heading("Closeness to the proxy (Figures 1 and 10)")
+    page.figure(
+        figures.course_figure(courses, proxy, "slope"),
+        "courses",
+        "NSI along depth, mean over images, of the proxy and of all other networks. Hollow: the first block of a "
+        "stage, not counted.",
+    )
+    page.figure(
+        figures.distance_figure(courses, proxy),
+        "distances",
+        f"How far every network is from the proxy, block by block. CKA is of the states behind the blocks, on "
+        f"{len(proxy.norms)} images. What lies above the black line is more than another seed does.",
+    )
+    page.figure(
+        figures.nearness_figure(courses, proxy),
+        "nearness",
+        "Accuracy against the distance from the proxy, whose accuracy is the dashed line. Bars: 95 % intervals over "
+        "images. In the titles Kendall's tau of nearness and accuracy over networks.",
+    )
+    page.table(
+        "distances",
+        tables.distance_rows(courses, proxy),
+        "Distances from the proxy with 95 % intervals over images",
+        "NSI: mean over the counted blocks; CKA: over all. tau: Kendall's correlation with depth within the network.",
+    )
+
+
+def matters(page, losses):
+    page.heading("Which blocks and features matter (Section 3.1)")
+    page.figure(
+        figures.importance_figure(losses),
+        "importance",
+        "The rise of the loss when a block is dropped, against the block's mean NSI. One mark per block with its "
+        "number, a colour per stage; hollow: the first block of a stage. The vertical axis is linear below 0.1 "
+        "and logarithmic above.",
+    )
+    page.table("importance", tables.importance_rows(losses), "What is lost without each block", printed=False)
+    page.table(
+        "importance_correlations",
+        tables.correlation_rows(losses),
+        "Spearman's correlation of a block's NSI and the rise of the loss without it",
+    )
+    page.figure(
+        figures.features_figure(losses),
+        "features",
+        f"The rise of the loss without some elements of a counted block's slope, on "
+        f"{len(losses[0].features['largest'])} images: the {100 * design.SHARE:g} % with the largest magnitude, so "
+        "many of the smallest as have the same norm, and as many of the smallest. Bars: mean over networks, the dots.",
+    )
+    page.table("features", tables.feature_rows(losses), "Rise of the loss without features", printed=False, told=False)
+
+
+def along(page, courses):
+    page.heading("Step size and stiffness along a trajectory (Figure 9b)")
+    if not any(len(one.along) for one in courses):
+        page.words("No network here has a step size that changes from image to image: nothing to correlate.")
+        return
+    page.figure(
+        figures.along_figure(courses),
+        "gate_along",
+        "Spearman's correlation of step size and NSI along the counted blocks of single images, a histogram over "
+        "images. A line per seed; the stages are pooled.",
+    )
+
+
+def stiff_somewhere(page, courses):
+    page.heading("Property (1)")
+    page.table(
+        "property1",
+        tables.property_rows(courses),
+        "Share of images with a counted block at least (1 + M1) times as stiff as the mean of its stage",
+        printed=False,
+    )
+
+
+def first_blocks(page, courses, ratios, draws):
+    page.heading("The first block of a stage (Section 2.2)")
+    page.figure(
+        figures.first_figure(courses, ratios),
+        "first_blocks",
+        "A stage's first block over the median of its others, mean over images, one dot per network. Left NSI, right "
+        "the norm of the state behind the block. Dashed: no difference.",
+    )
+    page.table(
+        "first_blocks",
+        tables.first_rows(courses, draws),
+        "First block over the median of the others, with 95 % intervals over images",
+        printed=False,
+    )
+
+
+def no_networks(arguments) -> str:
+    """Why the data set alone is not enough."""
+    if arguments.checkpoint or shipped(arguments.dataset):
+        return ""
+    return f"no networks trained on {arguments.dataset} come with this copy of the repository."
+
+
+def shipped(dataset: str) -> list[Path]:
+    return sorted((networks.ZOO / dataset).glob("*.safetensors"))
+
+
+def settled(arguments, available: int):
+    """Every number given; more images than there are is an error only where they were asked for by number."""
+    require_at_least(2, arguments, "resamples")
+    preset = design.PRESETS[arguments.preset]
+    images = min(preset["images"], available) if arguments.images is None else arguments.images
+    if not 8 <= images <= available:
+        raise SystemExit(f"`--images` must be between 8 and {available}, the test images there are; got {images}.")
+    resamples = preset["resamples"] if arguments.resamples is None else arguments.resamples
+    device = arguments.device or next((d for d in ("cuda", "mps") if getattr(torch, d).is_available()), "cpu")
+    return dataclasses.replace(arguments, images=images, resamples=resamples, device=device)
+
+
+def chosen(paths, arguments, data) -> list[networks.Subject]:
+    """Of the networks at `paths` those asked for, or the study ends and says what stands in the way."""
+    subjects = networks.named([networks.subject(path) for path in paths])
+    names = [name.casefold() for name in arguments.controllers]
+    kept = [
+        one
+        for one in subjects
+        if (not names or one.controller.casefold() in names) and (not arguments.seeds or one.seed in arguments.seeds)
+    ]
+    absent = [name for name in names if name not in {one.controller.casefold() for one in kept}]
+    if len(kept) < 2 or absent:
+        there = ", ".join(sorted({f"{one.controller} (seed {one.seed})" for one in subjects})) or "none"
+        what = f" ({', '.join(absent)})" if absent else ""
+        raise SystemExit(
+            f"two networks for {data.name} are needed that fit `--controllers` and `--seeds`{what}. There are: {there}."
+        )
+    shapes = {(tuple(one.net.config["blocks"]), one.net.config["num_classes"]) for one in kept}
+    if len(shapes) > 1 or next(iter(shapes))[1] != len(data.names):
+        raise SystemExit(
+            f"all networks must have one depth and tell the {len(data.names)} classes of {data.name} apart; these have "
+            f"{', '.join(f'blocks {list(blocks)} and {classes} classes' for blocks, classes in sorted(shapes))}."
+        )
+    if min(next(iter(shapes))[0]) < 2:
+        raise SystemExit("every stage needs two blocks, for the first of each is not counted: take deeper networks.")
+    return kept
+
+
+def measured(subjects, data, arguments):
+    """The course of every network, and what those that are dropped from lose."""
+    nb.tune_allocator()
+    with Progress(transient=True) as progress:
+        task = progress.add_task("tracing", total=len(subjects))
+        courses = []
+        for one in subjects:
+            progress.update(task, description=f"tracing {one.name}")
+            courses.append(course(one, data, arguments.images, arguments.device))
+            one.net.cpu()
+            progress.advance(task)
+        kept = [one for one in courses if arguments.all or one.subject.controller in design.DROPPED] or courses[:2]
+        blocks = sum(2 * len(one.subject.net.blocks) for one in kept)
+        task = progress.add_task("dropping blocks", total=blocks)
+        losses = [
+            importance(one, data, arguments.images, arguments.device, lambda: progress.advance(task)) for one in kept
+        ]
+    return courses, losses
+
+
+if __name__ == "__main__":
+    start(main, Arguments, STUDY, __doc__)

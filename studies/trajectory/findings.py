@@ -1,0 +1,251 @@
+"""What the numbers say about Definition 3 and Section 3.1: verdicts by `design.RULES`, computed and never assumed."""
+
+import numpy as np
+from scipy import stats
+
+from studies.cifar_tns.figures import wording
+from studies.lab.measure import READINGS
+from studies.lab.networks import groups
+from studies.lab.statistics import (
+    CONTRADICTED,
+    FEWEST,
+    LEVEL,
+    PARTLY,
+    SUPPORTED,
+    UNDECIDED,
+    Estimate,
+    Finding,
+    apart,
+    correlation,
+    counted,
+    over_networks,
+    ranked,
+    resampled_mean,
+    shown_chance,
+    shown_interval,
+    side,
+    sign_test,
+    together,
+)
+from studies.trajectory.design import DEGREES, FEWEST_BLOCKS, LARGE, MEASURES, WORDS
+
+
+def nearer_finding(distances: dict[str, dict[str, list[Estimate]]], proxy: str) -> Finding:
+    """Section 2.3; `distances` are per measure and controller, of every network but the proxy.
+
+    `proxy` names the controller of that; its other seeds are the floor.
+    """
+    verdicts, words = [], []
+    for measure in MEASURES:
+        found = dict(distances[measure])
+        floor, plain = found.pop(proxy, []), found.pop("constant", [])
+        signs = {name: apart(here, plain) for name, here in found.items()} if plain else {}
+        nearer, farther = list(signs.values()).count(-1), list(signs.values()).count(1)
+        decidable = bool(floor and signs) and proxy != "constant"
+        verdicts.append(counted(nearer, farther, len(signs)) if decidable else UNDECIDED)
+        said = f"by {WORDS[measure]}, {nearer} of {len(signs)} nearer and {farther} farther"
+        if plain:
+            said += f" (constant {np.mean([e.value for e in plain]):.3f}"
+            said += f", floor {np.mean([e.value for e in floor]):.3f})" if floor else ")"
+        words.append(said)
+    text = f"Of the controllers with attention, other than the proxy's, {proxy}: {'; '.join(words)}."
+    if proxy == "constant":
+        text += " The proxy is itself a network without attention, and the other plain ones share its kind."
+    elif not any(distances[measure].get(proxy) for measure in MEASURES):
+        text += " There is one seed of the proxy's controller only, so the floor is not known."
+    claim = "Networks with attention are closer to the ground truth trajectory."
+    return Finding(claim, "Section 2.3, Figure 1", together(verdicts), text)
+
+
+def accumulates_finding(blocks: dict[str, list[np.ndarray]]) -> Finding:
+    """Section 2.3; `blocks` holds, per measure, the distance at every block of every network but the proxy."""
+    verdicts, words = [], []
+    for measure in MEASURES:
+        slopes = [ranked(np.arange(len(line)), line, stats.kendalltau)[0] for line in blocks[measure]]
+        slopes = [tau for tau in slopes if np.isfinite(tau)]
+        p = sign_test(slopes)
+        verdict = UNDECIDED
+        if p < 1.0 - LEVEL:
+            verdict = SUPPORTED if np.count_nonzero(np.array(slopes) > 0) * 2 > len(slopes) else CONTRADICTED
+        verdicts.append(verdict)
+        rising = np.count_nonzero(np.array(slopes) > 0)
+        middle = f", median tau {np.median(slopes):+.2f}" if slopes else ""
+        words.append(
+            f"by {WORDS[measure]} it rises in {rising} of {len(slopes)} networks{middle} (p {shown_chance(p)})"
+        )
+    return Finding(
+        "A deviation from the ground truth accumulates along the trajectory.",
+        "Section 2.3",
+        together(verdicts),
+        f"Within each network, block by block: {'; '.join(words)}.",
+    )
+
+
+def better_finding(distances: dict[str, list[float]], accuracies: list[float]) -> Finding:
+    """Section 2.3: the nearer, the better; one number per network but the proxy."""
+    found = {measure: correlation(-np.array(distances[measure]), accuracies) for measure in MEASURES}
+    words = "; ".join(
+        f"by {WORDS[measure]} Kendall's tau {shown_interval(one.kendall, '+.2f')}" for measure, one in found.items()
+    )
+    text = f"Accuracy and nearness over n = {len(accuracies)} networks: {words}."
+    if len(accuracies) < FEWEST:
+        text += " So few cannot decide."
+    return Finding(
+        "The closer to the ground truth trajectory, the better the network.",
+        "Section 2.3",
+        together(one.verdict for one in found.values()),
+        text,
+    )
+
+
+def property_finding(shares: dict[tuple[str, str], np.ndarray]) -> Finding:
+    """Property (1); `shares` are per reading, (networks, degrees)."""
+    verdicts = [
+        SUPPORTED if (share > 0.5).all() else CONTRADICTED if (share < 0.5).all() else PARTLY
+        for share in shares.values()
+    ]
+    words = "; ".join(
+        f"{wording(of, mu)}: {', '.join(f'{100 * mean:.0f} %' for mean in share.mean(0))}"
+        for (of, mu), share in shares.items()
+    )
+    degrees = ", ".join(f"{100 * degree:g} %" for degree in DEGREES)
+    return Finding(
+        "For most inputs the trajectory is stiff somewhere.",
+        "property (1), Section 3.1",
+        together(verdicts),
+        f"Share of images with a counted block at least {degrees} above the mean of its stage, mean over networks: "
+        f"{words}. A stage has few counted blocks, and one of them is never below their mean.",
+    )
+
+
+def first_finding(ratios: dict[str, list[Estimate]]) -> Finding:
+    """Section 2.2; `ratios` of NSI and of the state's norm, one per network and stage."""
+    verdicts, words = [], []
+    for what, found in ratios.items():
+        above, below = sum(e.low > LARGE for e in found), sum(e.high < LARGE for e in found)
+        verdicts.append(counted(above, below, len(found)))
+        values = [e.value for e in found]
+        words.append(
+            f"{what} {min(values):.2f} to {max(values):.2f} times the others, above {LARGE:g} in {above} of "
+            f"{len(found)} stages"
+        )
+    return Finding(
+        "In the first block of a stage the norm is extremely large.",
+        "Section 2.2",
+        together(verdicts),
+        f"First block of a stage over the median of its others, mean over images: {'; '.join(words)}.",
+    )
+
+
+def importance_finding(correlations: list[float], per_image: tuple[int, int, int]) -> Finding:
+    """Section 3.1; one correlation per network, and counts of those over images: positive, negative, all."""
+    defined = [rho for rho in correlations if np.isfinite(rho)]
+    e = over_networks(defined) if len(defined) > 1 else Estimate(float(np.mean(defined or [np.nan])), np.nan, np.nan)
+    sign = side(e)
+    verdict = SUPPORTED if sign > 0 else CONTRADICTED if sign < 0 else UNDECIDED
+    positive, negative, total = per_image
+    words = (
+        f"Spearman's correlation of NSI and rise of the loss over the counted blocks, mean over {len(defined)} "
+        f"networks {shown_interval(e, '+.2f')}. Over images at one block, {positive} of {total} correlations are "
+        f"positive and {negative} negative beyond chance (Bonferroni)."
+    )
+    return Finding("The stiff blocks are the important ones.", "Section 3.1", verdict, words)
+
+
+def features_finding(differences: list[Estimate], as_many: float, equal: float, large: float) -> Finding:
+    """Section 3.1; differences of the rise at equal norm, one per network and counted block, and three mean rises."""
+    signs = [side(e) for e in differences]
+    words = (
+        f"Without the largest elements of a slope the loss rises by {large:.3f} on average, without as many of the "
+        f"smallest by {as_many:.3f}, without so many of the smallest as have the same norm by {equal:.3f}. At equal "
+        f"norm the largest cost more in {signs.count(1)} of {len(signs)} blocks and less in {signs.count(-1)}, beyond "
+        "chance."
+    )
+    return Finding(
+        "Large features contribute most to the performance.",
+        "Section 3.1",
+        counted(signs.count(1), signs.count(-1), len(signs)),
+        words,
+    )
+
+
+def along_finding(along: list[np.ndarray], blocks: int, chosen: np.ndarray) -> Finding | None:
+    """Figure 9b as worded; `along` per network, `blocks` counted ones in the longest stage."""
+    if not along:
+        return None
+    means = [resampled_mean(values, chosen) for values in along]
+    signs = [side(e) for e in means]
+    below = 100 * np.mean([np.mean(values < 0) for values in along])
+    words = (
+        f"The mean over images lies between {min(e.value for e in means):+.2f} and {max(e.value for e in means):+.2f}, "
+        f"below zero beyond chance for {signs.count(-1)} of {len(signs)} networks, above for {signs.count(1)}; "
+        f"{below:.0f} % of all correlations are negative."
+    )
+    verdict = counted(signs.count(-1), signs.count(1), len(signs))
+    if blocks < FEWEST_BLOCKS:
+        verdict = UNDECIDED
+        words += (
+            f" A stage has {blocks} counted blocks here; all stages are pooled, whose indices differ by their width."
+        )
+    return Finding(
+        "Along a trajectory a larger NSI goes with a smaller step size.", "Figure 9b, as worded", verdict, words
+    )
+
+
+def findings(courses, proxy, losses, ratios, chosen) -> list[Finding]:
+    """All findings, in the order of the paper; `losses` are what was measured by `importance`."""
+    others = [one for one in courses if one is not proxy]
+    names = groups([one.subject for one in others])
+    distances = {
+        measure: {name: [others[place].distance[measure] for place in places] for name, places in names.items()}
+        for measure in MEASURES
+    }
+    records = [one.found.records for one in courses]
+    shares = {
+        (of, mu): np.array([[float(record[of].delta(degree, 0.0, mu)) for degree in DEGREES] for record in records])
+        for of, mu in READINGS
+    }
+    stage = records[0]["slope"].counted().stage
+    found = [
+        nearer_finding(distances, proxy.subject.name),
+        accumulates_finding({measure: [one.blocks[measure] for one in others] for measure in MEASURES}),
+        better_finding(
+            {measure: [one.distance[measure].value for one in others] for measure in MEASURES},
+            [one.found.accuracy for one in others],
+        ),
+        property_finding(shares),
+        first_finding(ratios),
+        importance_finding([block_correlation(one) for one in losses], image_correlations(losses)),
+        features_finding(
+            [e for one in losses for e in feature_differences(one)],
+            *(float(np.mean([one.features[which].mean() for one in losses])) for which in (AS_MANY, EQUAL, LARGEST)),
+        ),
+        along_finding([one.along for one in courses if len(one.along)], int(np.bincount(stage).max()), chosen),
+    ]
+    return [finding for finding in found if finding is not None]
+
+
+LARGEST, AS_MANY, EQUAL = "largest", "smallest, as many", "smallest, equal norm"
+
+
+def block_correlation(one) -> float:
+    """Spearman's correlation of mean NSI and mean rise of the loss, over the counted blocks of one network."""
+    record = one.course.found.records["slope"]
+    kept = ~record.first
+    return ranked(record.nsi.mean(0)[kept], one.rise.mean(0)[kept], stats.spearmanr)[0]
+
+
+def image_correlations(losses) -> tuple[int, int, int]:
+    """Of correlations of NSI and rise over images, per network and counted block: positive, negative, all."""
+    found = []
+    for one in losses:
+        record = one.course.found.records["slope"]
+        found += [ranked(record.nsi[:, k], one.rise[:, k], stats.spearmanr) for k in np.flatnonzero(~record.first)]
+    found = [(rho, p) for rho, p in found if np.isfinite(rho)]
+    certain = [rho for rho, p in found if p < (1.0 - LEVEL) / len(found)]
+    return sum(rho > 0 for rho in certain), sum(rho < 0 for rho in certain), len(found)
+
+
+def feature_differences(one) -> list[Estimate]:
+    """How much more the loss rises without the largest than without the smallest of equal norm, per counted block."""
+    return [over_networks(difference) for difference in (one.features[LARGEST] - one.features[EQUAL]).T]

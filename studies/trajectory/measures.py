@@ -1,0 +1,95 @@
+"""What is measured of every network: its indices, the norms of its states, and how far it is from the proxy."""
+
+import dataclasses
+
+import numpy as np
+
+import netbridge as nb
+from netbridge.tracing.similarity import profile_distance
+from studies.lab.measure import Measured, measure, prepared
+from studies.lab.networks import Subject
+from studies.lab.statistics import Estimate, along_rows, estimate, halves, resampled_mean
+from studies.trajectory.design import CKA, HALVES, NSI, SIMILAR
+
+
+@dataclasses.dataclass(eq=False)
+class Course:
+    """One network's way, on N images, through T blocks.
+
+    found     indices, step sizes and answers, as every study measures them
+    grams     of the states behind every block, on the first images; taken away again where they are not needed
+    norms     of these states, (images, T)
+    along     Spearman's correlation of step size and NSI along the counted blocks of each image; empty without a step
+              size that varies
+    distance  per measure: from the proxy, in all and block by block; empty for the proxy itself
+    """
+
+    found: Measured
+    grams: dict[str, np.ndarray]
+    norms: np.ndarray
+    along: np.ndarray
+    distance: dict[str, Estimate] = dataclasses.field(default_factory=dict)
+    blocks: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    @property
+    def subject(self) -> Subject:
+        return self.found.subject
+
+    @property
+    def name(self) -> str:
+        seed = self.subject.seed
+        return self.subject.name if seed is None else f"{self.subject.name}, seed {seed}"
+
+
+def course(subject: Subject, data, images: int, device, progress=lambda n: None) -> Course:
+    """Everything about one network but its distance, on the first `images` test images."""
+    found = measure(subject, data, images, device, progress)
+    few = prepared(subject.net, data, data.test_images[: min(images, SIMILAR)].to(device))
+    grams = nb.state_grams(subject.net, few)
+    norms = np.sqrt([np.diag(gram) for gram in grams.values()]).T
+    record = found.records["slope"].counted()
+    along = along_rows(record.step_sizes, record.nsi)
+    return Course(found, grams, norms, along if np.isfinite(along).all() else np.empty(0))
+
+
+def best(courses: list[Course]) -> int:
+    """The place of the proxy: the network with the highest test accuracy."""
+    return max(range(len(courses)), key=lambda place: courses[place].found.accuracy)
+
+
+def set_distances(courses: list[Course], proxy: Course, chosen: np.ndarray) -> None:
+    """Both distances of every network but the proxy; `chosen` are the resamples of the images."""
+    for one in courses:
+        if one is proxy:
+            continue
+        record, other = (course.found.records["slope"] for course in (one, proxy))
+        apart = profile_distance(record, other)
+        one.blocks[NSI] = apart.mean(0)
+        one.distance[NSI] = resampled_mean(apart[:, ~record.first].mean(1), chosen)
+        images = len(one.norms)
+        everything = np.arange(images)[None]
+        one.blocks[CKA] = dissimilarity(one, proxy, everything)[0]
+        parts = dissimilarity(one, proxy, halves(images, HALVES, seed=0))
+        one.distance[CKA] = estimate(one.blocks[CKA].mean(), parts.mean(1))
+
+
+def dissimilarity(one: Course, proxy: Course, parts: np.ndarray) -> np.ndarray:
+    """1 - CKA on each part of the images, behind every block, (parts, T)."""
+    pairs = list(zip(one.grams.values(), proxy.grams.values(), strict=True))
+    return np.array(
+        [[1 - nb.cka(*(gram[np.ix_(rows, rows)] for gram in pair), grams=True) for pair in pairs] for rows in parts]
+    )
+
+
+def first_ratios(one: Course) -> dict[str, np.ndarray]:
+    """NSI and norm of a stage's first block over the median of its others, per image, (N, stages)."""
+    record = one.found.records["slope"]
+    found = {}
+    for name, values in (("NSI", record.nsi), ("norm", one.norms)):
+        ratios = [
+            values[:, (record.stage == stage) & record.first][:, 0]
+            / np.median(values[:, (record.stage == stage) & ~record.first], axis=1)
+            for stage in np.unique(record.stage)
+        ]
+        found[name] = np.array(ratios).T
+    return found

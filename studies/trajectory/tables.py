@@ -1,0 +1,100 @@
+"""The rows of every table of `trajectory`, from what was measured."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import stats
+
+from studies.cifar_tns.figures import wording
+from studies.cifar_tns.tables import signed
+from studies.lab.measure import READINGS
+from studies.lab.statistics import ranked, resampled_mean, shown_interval
+from studies.trajectory.design import CKA, DEGREES, MEASURES, NSI, RULES
+from studies.trajectory.findings import block_correlation
+from studies.trajectory.measures import first_ratios
+
+
+def distance_rows(courses, proxy) -> Iterator[dict]:
+    """Every network, the best first: accuracy, distances from the proxy, and whether they grow with depth."""
+    for one in sorted(courses, key=lambda one: -one.found.accuracy):
+        row = {"network": one.name, "accuracy (%)": f"{one.found.accuracy:.2f}"}
+        if one is proxy:
+            row |= dict.fromkeys((f"{NSI} distance", f"{CKA} distance", f"{NSI}, tau", f"{CKA}, tau"), "")
+            row[f"{NSI} distance"] = "the proxy"
+        else:
+            row |= {f"{measure} distance": shown_interval(one.distance[measure]) for measure in MEASURES}
+            row |= {f"{measure}, tau": f"{with_depth(one.blocks[measure]):+.2f}" for measure in MEASURES}
+        yield row
+
+
+def with_depth(line: np.ndarray) -> float:
+    """Kendall's correlation of a distance with depth."""
+    return ranked(np.arange(len(line)), line, stats.kendalltau)[0]
+
+
+def property_rows(courses) -> Iterator[dict]:
+    """Property (1): the share of images that are stiff somewhere, per network and reading."""
+    for one in courses:
+        for of, mu in READINGS:
+            record = one.found.records[of]
+            yield {"network": one.name, "reading": wording(of, mu)} | {
+                f"M1 = {degree:g} (%)": f"{100 * float(record.delta(degree, 0.0, mu)):.1f}" for degree in DEGREES
+            }
+
+
+def first_rows(courses, chosen) -> Iterator[dict]:
+    """A stage's first block over the median of its others."""
+    for one in courses:
+        for what, ratios in first_ratios(one).items():
+            yield {"network": one.name, "of": what} | {
+                f"stage {stage + 1}": shown_interval(resampled_mean(values, within(chosen, len(values))), ".2f")
+                for stage, values in enumerate(ratios.T)
+            }
+
+
+def within(chosen: np.ndarray, images: int) -> np.ndarray:
+    """The resamples folded onto fewer images."""
+    return chosen[:, :images] % images
+
+
+def importance_rows(losses) -> Iterator[dict]:
+    """What every network loses without each of its blocks."""
+    for one in losses:
+        record = one.course.found.records["slope"]
+        for k, name in enumerate(record.names):
+            yield {
+                "network": one.course.name,
+                "block": name,
+                "counted": "no" if record.first[k] else "yes",
+                "NSI": f"{record.nsi[:, k].mean():.3f}",
+                "loss rises by": f"{one.rise[:, k].mean():.3f}",
+                "accuracy without (%)": f"{one.accuracy[k]:.1f}",
+                "rank correlation over images": signed(ranked(record.nsi[:, k], one.rise[:, k], stats.spearmanr)[0]),
+            }
+
+
+def correlation_rows(losses) -> Iterator[dict]:
+    """One correlation of NSI and importance per network."""
+    for one in losses:
+        everything = ranked(one.course.found.records["slope"].nsi.mean(0), one.rise.mean(0), stats.spearmanr)[0]
+        yield {
+            "network": one.course.name,
+            "accuracy (%)": f"{one.course.found.accuracy:.2f}",
+            "over the counted blocks": signed(block_correlation(one)),
+            "over all blocks": signed(everything),
+        }
+
+
+def feature_rows(losses) -> Iterator[dict]:
+    """The rise of the loss without large or small elements, per network and counted block."""
+    for one in losses:
+        record = one.course.found.records["slope"]
+        for place, block in enumerate(np.flatnonzero(~record.first)):
+            yield {"network": one.course.name, "block": record.names[block]} | {
+                f"without the {which}": f"{rises[:, place].mean():.4f}" for which, rises in one.features.items()
+            }
+
+
+def rule_rows() -> Iterator[dict]:
+    for claim, rule in RULES.items():
+        yield {"claim": claim, "rule": rule}
