@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 
 import netbridge as nb
-from studies.asr import design, figures, measures, results, tables
+from studies.asr import design, figures, finetuning, measures, results, tables
 from studies.asr.design import TIERS, Plan, Run
 from studies.asr.findings import Evidence, findings
 from studies.lab import jobs, networks
@@ -30,7 +30,6 @@ PRESETS = {
 }
 SMOKE = {"dataset": "digits", "own": True}
 SMOKE_SIZES = {"images": 64, "tested": 64, "resamples": 20, "speed_depth": 8, "seconds": 1.0}
-LIVE = ("se", "eca", "ie", "srm", "fca")  # shipped modules with one number per image and channel
 REPLACED = ("SE", "ECA", "IE", "SRM", "FCA")
 MAP_IMAGES, SPATIAL_IMAGES = 500, 600
 
@@ -45,8 +44,8 @@ class Arguments:
     """quick: 2,000 test images, speed of ResNet-56; full: all of them, more resamples, ResNet-164."""
     train: bool = False
     """First train what is missing; killed and started again, it goes on. Processes with one --out share the work."""
-    tier: tuple[Literal[1, 2, 4, 5], ...] = tuple(TIERS)
-    """Which networks: 1 the controls, 2 noise and dynamics, 4 ASR beside a live module, 5 the ablations."""
+    tier: tuple[Literal[1, 2, 3, 4, 5], ...] = tuple(TIERS)
+    """Which networks: 1 controls, 2 small ones, 3 other backbones, 4 ASR beside a live module, 5 the ablations."""
     dataset: Literal["cifar10", "cifar100", "stl10", "digits"] = "cifar10"
     """What to train on, and whose networks to look at."""
     fallback: Literal["digits"] | None = None
@@ -132,7 +131,8 @@ def train(plan: Plan, data):
     place = results.SHIPPED if arguments.ship else own
 
     def carry_out(run):
-        return results.carry_out(run, data, own, place, arguments.device, arguments.keep)
+        how = finetuning.carry_out if run.part == "finetuned" else results.carry_out
+        return how(run, data, own, place, arguments.device, arguments.keep)
 
     jobs.work_off(plan.queue, lambda run: results.find(run, folders(arguments)), carry_out, own)
 
@@ -167,7 +167,7 @@ def gathered(parts, arguments, data, sizes, smoke: bool) -> Evidence:
     """Everything that is measured anew on shipped networks."""
     evidence, dataset = Evidence(), data.name
     seeds = (0,) if smoke else (0, 1)
-    live = LIVE[:1] if smoke else LIVE
+    live = design.LIVE[:1] if smoke else design.LIVE
     if {"stripes", "replace"} & set(parts):
         for controller in live:
             for seed, path in measures.shipped(dataset, controller, seeds):

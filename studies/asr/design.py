@@ -1,5 +1,8 @@
 """The design of the study: its arms, the networks of every part, and the order in which they are trained.
 
+What decides most is asked twice: at the scale of the shipped networks (32 x 32 pixels, the recipe `short`), and at a
+small scale (16 x 16, five epochs of 20,000 images) that a minute of one core trains, so that there are seeds enough.
+
 An arm is a network whose attention differs and nothing else; every arm of a part has the same seeds, so that the
 controls meet ASR on equal terms. Seeds are the outer loop everywhere: when training stops early, every arm has as many.
 """
@@ -7,7 +10,8 @@ controls meet ASR on equal terms. Seeds are the outer loop everywhere: when trai
 import dataclasses
 import re
 
-from studies.lab import jobs
+from netbridge.train.recipes import Recipe
+from studies.lab import jobs, networks
 
 PLAIN, HALF, GAMMA, BIAS = "plain", "half", "gamma", "bias"
 FAITHFUL, LITERAL, DECAYED = "ASR(SE, r=4)", "ASR(SE)", "ASR(SE), psi decayed"
@@ -71,6 +75,25 @@ FIXED = {f"psi = {value}": Arm(asr(FOUR, learnable=False, init=value)) for value
     f"psi ~ N(0, {value})": Arm(asr(FOUR, learnable=False, init=0.0, spread=value)) for value in (0.1, 0.3, 0.5)
 }
 STARTS = {f"psi from {value}": Arm(asr(FOUR, init=value)) for value in (0.2, 0.3, 0.4, 0.5, 0.6)}
+TRANSFORMER = "ViT"
+LAYER_SCALE, FIRST_FACTOR = "LayerScale", 1e-3  # of transformers, also the paper's first value of psi and of the head
+BACKBONES: dict[str, tuple[str, dict]] = {  # the function of netbridge that builds it, and its arguments
+    "RepVGG": ("repvgg", {"blocks": (3, 4, 3), "widths": (16, 32, 64)}),
+    "ACNet-20": ("resnet", {"convolution": "asymmetric"}),
+    TRANSFORMER: ("vit", {}),
+    "VGG": ("vgg", {"blocks": (1, 1, 2, 2), "width": 16}),
+    "MobileNetV1": ("mobilenet", {"version": 1, "width": 0.25}),
+    "ShuffleNetV2": ("shufflenet", {"width": 0.5, "blocks": (3, 3, 3), "widths": (48, 96, 192, 256)}),
+    "MobileNetV2": ("mobilenet", {"width": 0.25}),
+}
+SRP = ("RepVGG", "ACNet-20")  # what Table 5 puts ASR on
+ON_BACKBONES = {name: CONTROLS[name] for name in (PLAIN, HALF, FAITHFUL)}
+ON_TRANSFORMERS = {
+    PLAIN: Arm(),
+    HALF: Arm("constant(0.5)"),
+    LAYER_SCALE: Arm(f"asr(init={FIRST_FACTOR})"),
+    FAITHFUL: Arm(asr(FOUR, activation="tanh", init=FIRST_FACTOR, inner=FIRST_FACTOR)),
+}
 BARE = {"vector from 0.1": Arm("asr()"), "vector from 1": Arm("asr(init=1.0)")}
 SCHEDULES = {
     "SE, steps": ("se", {}),
@@ -80,15 +103,22 @@ SCHEDULES = {
     "IE, steps": ("ie", {}),
     "SRM, steps": ("srm", {}),
 }
+LIVE = ("se", "eca", "ie", "srm", "fca")  # modules with one number per image and channel, of which networks are shipped
+FINETUNING = Recipe(
+    "finetune", 1, lr=0.01, weight_decay=5e-4, decay_all=False, shift=2, border="reflect", bfloat16=True
+)
 DYNAMICS = {"epochs": 8, "lr": 0.1, "schedule": "steps", "drops": (4, 6), "weight_decay": 1e-4, "decay_all": True}
 SCALED = CONTROLS | {name: ORIGIN[name] for name in ("SE", "SE, b2 = 0")}  # the arms at the small scale
 NOISES_FIRST = "(0.8, 0.8)"  # the noise that the paper's largest gain is under
 SMALL = 16  # pixels of the images of the small networks: all of tier 2
 SMALL_EPOCHS = 5
+SMALL_IMAGES = 20_000  # the first so many training images are theirs
+SHAPES = {"cifar10": {}, "digits": {"depth": 32, "width": 4}}  # of the shipped networks, by data set
 FEW = 3  # seeds of what is not asked of every seed
 TIERS = {
     1: ("controls", "origin"),
-    2: ("small", "noise", "dynamics"),
+    2: ("small", "noise", "dynamics", "finetuned"),
+    3: ("backbones",),
     4: ("beside",),
     5: ("uses", "fixed", "starts", "bare"),
 }
@@ -119,8 +149,8 @@ class Run:
     def stem(self) -> str:
         """A file name that can be read, made unique by the digest; the same network of two parts has one name."""
         words = re.sub(r"[^\w.]+", "-", self.job.label).strip("-")
-        watched = "-observed" if self.observed else ""
-        return f"{self.job.dataset}-resnet{self.job.depth}-{words}{watched}-seed{self.seed}-{self.job.digest}"
+        kind = "-observed" if self.observed else "-finetuned" if self.part == "finetuned" else ""
+        return f"{self.job.dataset}-{self.job.kind}-{words}{kind}-seed{self.seed}-{self.job.digest}"
 
 
 class Plan:
@@ -139,15 +169,16 @@ class Plan:
             recipe = dataclasses.replace(recipe, decay_gates=False)
         arguments = self.arguments
         options = {"images": arguments.images} | more
-        return jobs.Job(arguments.dataset, arm.controller, seed, recipe, arguments.depth, start=arm.start, **options)
+        options |= {"start": arm.start, "depth": options.get("depth", arguments.depth)}
+        return jobs.Job(arguments.dataset, arm.controller, seed, recipe, **options)
 
     def part(self, name: str) -> list[Run]:
         """All networks of a part, seeds in the outer loop."""
         seeds, few = self.arguments.seeds, self.arguments.seeds[:FEW]
         if name == "noise":
             return self.noise(few)
-        if name == "dynamics":
-            return self.dynamics()
+        if name in ("dynamics", "finetuned", "backbones"):
+            return getattr(self, name)(few)
         if name == "small":
             return [Run(name, arm, self.small_job(SCALED[arm], seed)) for seed in seeds for arm in SCALED]
         arms = {
@@ -162,10 +193,13 @@ class Plan:
         table, seeds = arms
         return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
 
-    def small_job(self, arm: Arm, seed: int, **more) -> jobs.Job:
-        """At 16 x 16 pixels and few epochs: a minute or two on one core."""
-        recipe = dataclasses.replace(self.recipe, epochs=min(SMALL_EPOCHS, self.recipe.epochs), small=())
-        return self.job(arm, seed, recipe, size=self.small, **more)
+    def small_job(self, arm: Arm, seed: int, recipe=None, **more) -> jobs.Job:
+        """At 16 x 16 pixels, on few images: about a minute of one core."""
+        if recipe is None:
+            recipe = dataclasses.replace(self.recipe, epochs=min(SMALL_EPOCHS, self.recipe.epochs), small=())
+        digits, asked = self.arguments.dataset == "digits", self.arguments.images
+        more |= {} if digits else {"size": SMALL, "images": min(SMALL_IMAGES, asked or SMALL_IMAGES)}
+        return self.job(arm, seed, recipe, **more)
 
     def noise(self, seeds) -> list[Run]:
         return [
@@ -175,18 +209,44 @@ class Plan:
             for arm in NOISY
         ]
 
-    def dynamics(self) -> list[Run]:
-        size = self.small
+    def dynamics(self, seeds) -> list[Run]:
+        """One seed each: a movement is compared with others of the same network."""
         runs = []
         for name, (controller, changes) in SCHEDULES.items():
             recipe = dataclasses.replace(self.recipe, **DYNAMICS | changes, average=False, small=(), evaluate_every=1)
-            job = self.job(Arm(controller), self.arguments.seeds[0], recipe, size=size)
+            job = self.small_job(Arm(controller), seeds[0], recipe)
             runs.append(Run("dynamics", name, job, observed=True))
         return runs
 
-    @property
-    def small(self) -> int | None:
-        return SMALL if self.arguments.dataset != "digits" else None
+    def finetuned(self, seeds) -> list[Run]:
+        """Shipped networks whose gates are replaced by their means and whose other weights then go on for an epoch."""
+        dataset = self.arguments.dataset
+        wanted = [
+            (name, jobs.Job(dataset, name, seed, FINETUNING, **SHAPES.get(dataset, {})))
+            for seed in (0, 1)
+            for name in LIVE
+        ]
+        there = [(name, job) for name, job in wanted if (networks.ZOO / dataset / f"{job.stem}.safetensors").is_file()]
+        return [Run("finetuned", networks.written(name), job) for name, job in there]
+
+    def backbones(self, seeds) -> list[Run]:
+        """Transformers have a recipe of their own, and twice the epochs."""
+        runs = []
+        for name, (network, options) in BACKBONES.items():
+            transformer = name == TRANSFORMER
+            arguments = self.arguments
+            recipe = jobs.recipe_of(arguments.recipe, arguments.dataset, network="vit") if transformer else self.recipe
+            epochs = min(2 * SMALL_EPOCHS if transformer else SMALL_EPOCHS, self.recipe.epochs)
+            recipe = dataclasses.replace(recipe, epochs=epochs, small=())
+            shape = {"network": network, "options": options or None}
+            shape |= {"depth": 6, "width": 64} if transformer else {"depth": 20}
+            arms = ON_TRANSFORMERS if transformer else ON_BACKBONES
+            runs += [
+                Run("backbones", arm, self.small_job(arms[arm], seed, recipe, **shape), name)
+                for seed in seeds
+                for arm in arms
+            ]
+        return runs
 
     def runs(self) -> list[Run]:
         """Every network of the tiers that are asked for."""
@@ -198,13 +258,19 @@ class Plan:
 
     def turn(self, run: Run) -> tuple[int, int]:
         """Where a network stands in the queue: its group, and within that its seed."""
-        position = self.arguments.seeds.index(run.seed)
+        seeds = self.arguments.seeds
+        position = seeds.index(run.seed) if run.seed in seeds else run.seed
         first = position < FEW
         groups = [
-            first and (run.column == NOISES_FIRST or (run.part == "small" and run.arm in CONTROLS)),
+            first and run.part == "small" and run.arm in CONTROLS,
+            run.column == NOISES_FIRST and run.arm != LITERAL,
+            run.part == "finetuned" and run.seed == 0,
             run.part == "dynamics",
             first and run.part == "small",
+            run.part == "backbones" and run.column in (*SRP, TRANSFORMER, "VGG"),
             run.part == "noise",
+            run.part == "finetuned",
+            run.part == "backbones",
             first and run.part == "controls",
             run.part == "small",
             run.part in TIERS[1],

@@ -73,6 +73,18 @@ def wanted(path: Path, controller: str) -> bool:
     return path.stem.split("-seed")[0].split("-", 2 if "-width" in path.stem else 1)[-1] == controller
 
 
+def shipped_network(path: Path) -> nb.Network:
+    """The network of a checkpoint, laid out as the processor likes it."""
+    return nb.load(path).to(memory_format=torch.channels_last)
+
+
+def constant_copy(path: Path, data) -> nb.Network:
+    """The network of a checkpoint with every gate at its mean over the first training images."""
+    net = shipped_network(path)
+    shown = data.normalised(data.train_images[:MEANS]).contiguous(memory_format=torch.channels_last)
+    return gates.with_constant_gates(net, [one.h.mean(0) for one in nb.gates(net, shown)])
+
+
 def untrained(path: Path) -> nb.Network:
     """The network of a checkpoint as its training began: the same seed, the same constructor, the same draws."""
     net = nb.load(path)
@@ -84,7 +96,7 @@ def untrained(path: Path) -> nb.Network:
 
 def shares(name: str, seed: int, path: Path, data, images: int, resamples: int) -> tuple[Shares, list]:
     """The statistics of one network, and its gates on the training images."""
-    net = nb.load(path).to(memory_format=torch.channels_last)
+    net = shipped_network(path)
     shown = data.normalised(data.train_images[:MEANS]).contiguous(memory_format=torch.channels_last)
     first = shown[:UNTRAINED]
     before = nb.gates(gates.with_fresh_statistics(untrained(path), first), first)
@@ -140,7 +152,7 @@ def class_share(h: torch.Tensor, labels: torch.Tensor) -> float:
 
 def replaced(found: Shares, after, path: Path, data, images: int) -> Replaced:
     """The test accuracy with every gate at its mean over training images, also with statistics taken anew."""
-    net = nb.load(path).to(memory_format=torch.channels_last)
+    net = shipped_network(path)
     constant = gates.with_constant_gates(net, [one.h.mean(0) for one in after])
     anew = gates.with_fresh_statistics(constant, data.normalised(data.train_images[: 8 * 128]))
     right = correct(net, data, images)
@@ -181,7 +193,7 @@ def bounds(name: str, seed: int, path: Path, data, images: int = BOUND_IMAGES) -
 
 def maps(name: str, seed: int, path: Path, data, images: int) -> dict:
     """Grad-CAM of test images, straight and with the pictures rolled by six pixels to the right."""
-    net = nb.load(path).to(memory_format=torch.channels_last)
+    net = shipped_network(path)
     shown, labels = data.normalised(data.test_images[:images]), data.test_labels[:images]
     straight = activation_maps.class_maps(net, shown, labels)
     rolled = activation_maps.class_maps(net, shown.roll(ROLL, dims=3), labels)
@@ -203,7 +215,7 @@ def maps(name: str, seed: int, path: Path, data, images: int) -> dict:
 
 def positions(seed: int, path: Path, data, images: int) -> dict:
     """CBAM's spatial gates: per block the share of their variance that is the position's, and their mean maps."""
-    net = nb.load(path).to(memory_format=torch.channels_last)
+    net = shipped_network(path)
     seen: list[list] = [[] for _ in net.blocks]
     hooks = [
         block.controller.spatial_norm.register_forward_hook(

@@ -21,6 +21,7 @@ from studies.lab.results import commit
 
 SHIPPED = Path(__file__).parent / "shipped"
 FORMAT = 1
+PAIRS = ("noisy", "bound", "beyond")  # tuples, which JSON keeps as lists
 BOUND_IMAGES = 16  # test images that perturbations are followed on
 PROBES = 384  # training images at which gates are looked at: three batches, which give statistics to untrained networks
 
@@ -34,7 +35,8 @@ class Result:
     noisy       where the noise is random: (errors, loss) with noise on in the test as well
     parameters  how many numbers were trained
     blocks      per block a record, see `block_records`
-    bound       of networks without noise: log10 of Theorem 6.1's bound behind the last block, and the growth measured
+    bound       of ResNets without noise: log10 of Theorem 6.1's bound behind the last block, and the growth measured
+    beyond      where constants were put in place of gates: points above the network with its gates, and their interval
     log         one record per epoch, as training wrote it
     made        seconds, threads, device, version of torch, commit
     """
@@ -49,6 +51,7 @@ class Result:
     log: list
     noisy: tuple[int, float] | None = None
     bound: tuple[float, float] | None = None
+    beyond: tuple[float, float, float] | None = None
     made: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -84,7 +87,7 @@ def read(path: Path) -> Result:
         record = json.loads(path.read_text())
         if record.pop("format") != FORMAT:
             raise ValueError(f"another format than {FORMAT}")
-        pairs = {key: None if record[key] is None else tuple(record[key]) for key in ("noisy", "bound")}
+        pairs = {key: None if record[key] is None else tuple(record[key]) for key in PAIRS}
         return Result(**record | pairs)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SystemExit(f"{path}: damaged, or no result of asr ({error}). Delete it to train anew.") from None
@@ -134,10 +137,12 @@ def of_the_zoo(run) -> tuple[nb.Network, Path] | None:
     return nb.load(path), log
 
 
-def measured(run, net, data, log: Path) -> Result:
+def measured(run, net, data, log: Path, beyond: tuple[float, float, float] | None = None) -> Result:
     """From the finished network and its log."""
     head, *records = map(json.loads, log.read_text().splitlines())
-    net = net.to("cpu")
+    net, job = net.to("cpu"), run.job
+    usual = job.network == "resnet" and not job.options and beyond is None
+    shown = data.normalised(data.train_images[:PROBES])
     return Result(
         specification=run.job.specification,
         recipe=head["recipe"],
@@ -145,10 +150,11 @@ def measured(run, net, data, log: Path) -> Result:
         test_images=len(data.test_labels),
         test_loss=net.about["test_loss"],
         parameters=sum(p.numel() for p in net.parameters()),
-        blocks=block_records(run.job.untrained(len(data.names)), net, data.normalised(data.train_images[:PROBES])),
+        blocks=block_records(job.untrained(len(data.names)), net, shown) if usual else [],
         log=[{key: brief(value) for key, value in record.items()} for record in records],
         noisy=noisy_score(net, data, run.seed),
-        bound=None if run.job.noise else bound_and_growth(net, data),
+        bound=bound_and_growth(net, data) if usual and not job.noise else None,
+        beyond=beyond,
         made={
             "seconds": net.about["seconds"],
             "threads": torch.get_num_threads(),

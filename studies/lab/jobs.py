@@ -39,8 +39,10 @@ class Job:
     noise       (scale, shift, deviation) of every batch normalisation, as `nb.add_noise` takes them; None for none
     size        shrink all images, of training and test, to this height and width; None leaves them
     network     "resnet"; "vit": a transformer of `depth` blocks with tokens of `width` features, its stem one linear
-                map of each patch; "vit-conv": the same with a stem of two convolutions; or a name of `defined`,
-                whose networks know no controller, depth or width
+                map of each patch; "vit-conv": the same with a stem of two convolutions; a name of `defined`, whose
+                networks know no controller, depth or width; or another function of netbridge that builds a network,
+                such as "vgg", whose shape `options` say
+    options     more arguments of the function that builds the network, such as {"convolution": "asymmetric"}
     """
 
     dataset: str
@@ -55,6 +57,7 @@ class Job:
     noise: tuple[float, float, float] | None = None
     size: int | None = None
     network: str = "resnet"
+    options: dict | None = None
 
     @property
     def label(self) -> str:
@@ -64,14 +67,19 @@ class Job:
     def stem(self) -> str:
         """A file name: asr(se) becomes asr-se; a width is named where it is not the papers'.
 
-        Start values, noise and an image size make it unique by the digest of the specification.
+        Start values, noise, an image size and options make it unique by the digest of the specification.
         """
         if self.network in defined.networks:
             return f"{self.network}-seed{self.seed}"
         controller = re.sub(r"\W+", "-", self.label).strip("-")
         width = "" if self.width == 16 else f"-width{self.width}"
-        special = f"-{self.digest}" if self.start or self.noise or self.size else ""
-        return f"{self.network}{self.depth}{width}-{controller}-seed{self.seed}{special}"
+        special = f"-{self.digest}" if self.start or self.noise or self.size or self.options else ""
+        return f"{self.kind}{width}-{controller}-seed{self.seed}{special}"
+
+    @property
+    def kind(self) -> str:
+        """What kind of network it is and how deep, in a word."""
+        return f"{self.network}{self.depth if self.network in SHAPES else ''}"
 
     @property
     def specification(self) -> dict:
@@ -97,14 +105,16 @@ class Job:
         torch.manual_seed(self.seed)
         if self.network in defined.networks:
             return defined.networks[self.network](classes)
-        spec = spec_of_text(self.controller)
+        spec, more = spec_of_text(self.controller), self.options or {}
         if self.network == "resnet":
             widths = None if self.width == 16 else [self.width * factor for factor in (1, 2, 4)]
-            net = nb.resnet(self.depth, classes, spec, on=self.on, widths=widths)
+            net = nb.resnet(self.depth, classes, spec, on=self.on, widths=widths, **more)
+        elif self.network not in SHAPES:
+            net = getattr(nb, self.network)(num_classes=classes, controller=spec, on=self.on, **more)
         else:
             stem = {"vit": "patch", "vit-conv": "conv"}[self.network]
             heads = max(self.width // HEAD, 2)
-            net = nb.vit(size, 4, self.width, self.depth, heads, 2.0, classes, spec, on=self.on, stem=stem)
+            net = nb.vit(size, 4, self.width, self.depth, heads, 2.0, classes, spec, on=self.on, stem=stem, **more)
         for pattern, value in self.start:
             matching = [x for name, x in net.named_parameters() if fnmatch.fnmatchcase(name, pattern)]
             if not matching:
