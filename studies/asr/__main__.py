@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 
 import netbridge as nb
-from studies.asr import design, figures, finetuning, measures, results, tables
+from studies.asr import design, finetuning, measures, results, told
 from studies.asr.design import TIERS, Plan, Run
 from studies.asr.findings import Evidence, findings
 from studies.lab import jobs, networks
@@ -23,7 +23,17 @@ from studies.lab.images import images_or_fallback
 from studies.lab.page import Page
 
 STUDY = "asr"
-PARTS = ("stripes", "replace", "theorem", "gradcam", "spatial", "speed", "merging", "trained")
+TRAINED = {  # parts that look at trainings, and those parts of the design that they look at
+    "controls": ("controls", "origin", "small"),
+    "noise": ("noise", "small"),
+    "theorem": ("controls", "small"),
+    "replace": ("finetuned",),
+    "dynamics": ("dynamics",),
+    "backbones": ("backbones",),
+    "beside": ("beside", "controls"),
+    "ablation": ("uses", "fixed", "starts", "bare", "controls"),
+}
+PARTS = (*TRAINED, "stripes", "gradcam", "spatial", "speed", "merging")
 PRESETS = {
     "quick": {"images": 1000, "tested": 2000, "resamples": 200, "speed_depth": 56, "seconds": 40.0},
     "full": {"images": 1500, "tested": 10_000, "resamples": 1000, "speed_depth": 164, "seconds": 300.0},
@@ -34,12 +44,18 @@ REPLACED = ("SE", "ECA", "IE", "SRM", "FCA")
 MAP_IMAGES, SPATIAL_IMAGES = 500, 600
 
 
+Part = Literal[
+    "all", "controls", "noise", "theorem", "replace", "dynamics", "backbones", "beside", "ablation", "stripes",
+    "gradcam", "spatial", "speed", "merging",
+]  # fmt: skip
+
+
 @dataclasses.dataclass
 class Arguments:
     """Is attention a constant, what does a constant do, and what do the controls do?"""
 
-    part: tuple[Literal["all", "stripes", "replace", "theorem", "gradcam", "spatial", "speed", "merging", "trained"], ...] = ("all",)  # fmt: skip # noqa: E501
-    """Which parts; stripes are looked at before gates are replaced, trained is what trainings have left."""
+    part: tuple[Part, ...] = ("all",)
+    """Which parts of the paper; with --train, what is trained, too."""
     preset: Literal["quick", "full"] = "quick"
     """quick: 2,000 test images, speed of ResNet-56; full: all of them, more resamples, ResNet-164."""
     train: bool = False
@@ -89,18 +105,16 @@ def main(arguments: Arguments):
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     nb.tune_allocator()
+    parts = PARTS if "all" in arguments.part else arguments.part
     with plain_errors(STUDY):
-        plan = Plan(arguments)
+        plan = Plan(arguments, {name for part in parts for name in TRAINED.get(part, ())})
     if arguments.train:
         train(plan, data)
     if arguments.smoke:
         smoke_training(plan, data)
 
-    parts = PARTS if "all" in arguments.part else arguments.part
     evidence = gathered(parts, arguments, data, sizes, smoke=arguments.smoke)
-    rows = [] if "merging" not in parts else measures.merging()
-    if "trained" in parts:
-        evidence.rows = found_rows(plan, arguments)
+    evidence.rows = found_rows(plan, arguments)
 
     page = Page(
         STUDY,
@@ -118,7 +132,7 @@ def main(arguments: Arguments):
         "Student. The rules of the verdicts were fixed before the numbers."
     )
     page.findings(findings(evidence))
-    tell(page, evidence, rows, sizes)
+    told.tell(page, evidence, sizes)
     page.numbers["counts"] = {f"{part} {column}".strip(): {arm: len(found) for arm, found in arms.items()}
                               for (part, column), arms in evidence.rows.items()}  # fmt: skip
     page.close()
@@ -189,115 +203,14 @@ def gathered(parts, arguments, data, sizes, smoke: bool) -> Evidence:
     if "spatial" in parts:
         for seed, path in measures.shipped(dataset, "cbam", seeds):
             evidence.spatial.append(measures.positions(seed, path, data, min(SPATIAL_IMAGES, sizes["tested"])))
+    if "merging" in parts:
+        evidence.merging = measures.merging()
+    if "backbones" in parts:
+        evidence.shapes = measures.shapes()
     if "speed" in parts:
         size, batch = (8, 4) if smoke else (32, 32)
         evidence.speeds = measures.speeds(sizes["speed_depth"], size, batch, sizes["seconds"])
     return evidence
-
-
-def tell(page, e: Evidence, merging: list[dict], sizes):
-    """The evidence, part by part."""
-    if any(e.accuracies("controls").values()):
-        page.heading("ASR and its controls")
-        if e.accuracies("controls").get(design.PLAIN):
-            page.figure(
-                figures.controls_figure(e),
-                "controls",
-                "Every arm above the mean of the plain networks. Small marks are single seeds of the last epoch.",
-            )
-        page.table("controls", tables.result_rows(e, "controls"), "Controls")
-        page.table("origin", tables.result_rows(e, "origin"), "Live SE, its biases at 0, and psi decayed")
-        page.table("psi", tables.psi_rows(e), "What becomes of psi", printed=False)
-    if noisy := tables.noise_rows(e):
-        page.heading("Noise in the normalisations (Table 8)")
-        page.words(
-            f"ResNet-20 at {design.SMALL} x {design.SMALL} pixels, {design.SMALL_EPOCHS} epochs. Constant noise (a, b) "
-            "is a batch normalisation whose scale starts at a and whose shift starts at b: the same functions, begun "
-            "elsewhere. Random noise of standard deviation s is drawn per batch and channel."
-        )
-        page.figure(figures.noise_figure(e), "noise", "Test accuracy by noise and arm, every seed a mark.")
-        page.table("noise", noisy, "Table 8")
-    if e.shares:
-        page.heading("Stripes: are attention values constants? (Figures 2, 22 to 28)")
-        page.words(
-            "The share of the gates' variance that is the channel's: the variance over channels of the mean gates, "
-            "over that plus the mean over channels of the variance over images. 1 means perfect stripes. Deviations "
-            "are never compared with those of the input: a sigmoid divides them by four at least."
-        )
-        page.figure(
-            figures.stripes_figure(e.shares),
-            "stripes",
-            "Twenty images by channels of the first block of the last stage. From the left: the mean of the slope over "
-            "the map, the gates, and the gates of the same network before training.",
-        )
-        page.figure(
-            figures.shares_figure(e.shares),
-            "shares",
-            "Share of the gates' variance that is the channel's, by block. Dotted: before training; nothing is drawn "
-            "where untrained gates are exactly constant.",
-        )
-        if any(one.origin for one in e.shares):
-            page.figure(
-                figures.origin_figure(e.shares),
-                "origin",
-                "The mean gate of every channel before training and after it. On the grey line it has not moved.",
-            )
-        page.table("shares", tables.share_rows(e.shares), "Share by block", printed=False)
-    if e.replaced:
-        page.heading("Gates replaced by their means (Section 6)")
-        page.figure(
-            figures.replacement_figure(e.replaced),
-            "replacement",
-            "Points of test accuracy that are gained when every gate becomes its mean over training images. Open "
-            "marks: with the statistics of the normalisations taken anew.",
-        )
-        page.table("replaced", tables.replaced_rows(e.replaced), "Replacement")
-    if e.bounds:
-        page.heading("Theorem 6.1")
-        page.figure(figures.bounds_figure(e.bounds), "bounds", "The bound on a perturbation, and its largest growth.")
-        page.table("bounds", tables.bound_rows(e.bounds), "Bound and growth")
-    if e.maps:
-        page.heading("Class activation maps (Figure 4)")
-        page.words("Behind an average over the map and a linear layer, Grad-CAM is CAM: one forward pass.")
-        page.figure(
-            figures.maps_figure(e.maps), "gradcam", "Mean maps, of the pictures straight and rolled by 6 pixels."
-        )
-        page.table("gradcam", tables.map_rows(e.maps), "Mass of the maps")
-    if e.spatial:
-        page.heading("Spatial attention (Figure 29)")
-        page.figure(
-            figures.spatial_figure(e.spatial),
-            "spatial",
-            "The mean spatial gate of CBAM by block, and the share of its variance that is the position's.",
-        )
-        page.table("spatial", tables.spatial_rows(e.spatial), "CBAM's spatial gates", printed=False)
-    if e.speeds:
-        page.heading("Speed and merging (Table 1, Figure 3)")
-        page.figure(
-            figures.speed_figure(e.speeds),
-            "speed",
-            f"Speed of a ResNet-{sizes['speed_depth']}, one thread, over the plain network's in the same round.",
-        )
-        page.table("speed", tables.speed_rows(e.speeds), "Speed")
-    page.table(
-        "merging", merging, "Merged and folded against unmerged, error relative to the largest logit", printed=False
-    )
-    if any(e.rows.get(("dynamics", ""), {}).values()):
-        page.heading("What converges when (Figures 2c, 11 to 18)")
-        page.figure(
-            figures.dynamics_figure(e),
-            "dynamics",
-            "How far gates, scales of normalisations and logits move from one epoch to the next, relative to their own "
-            "spread. The rate drops after epochs 4 and 6 where it drops.",
-        )
-    for part, title in (
-        ("beside", "ASR alone and beside a live module (Tables 3 and 4)"),
-        ("uses", "Several uses, and constants of the same size (Tables 6 and 14)"),
-        ("fixed", "psi that is not learnt (Table 7)"),
-        ("starts", "Where psi starts (Table 13)"),
-        ("bare", "A vector without a module (Table 9)"),
-    ):
-        page.table(part, tables.result_rows(e, part), title)
 
 
 def settled(arguments: Arguments) -> Arguments:

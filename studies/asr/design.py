@@ -1,7 +1,7 @@
 """The design of the study: its arms, the networks of every part, and the order in which they are trained.
 
 What decides most is asked twice: at the scale of the shipped networks (32 x 32 pixels, the recipe `short`), and at a
-small scale (16 x 16, five epochs of 20,000 images) that a minute of one core trains, so that there are seeds enough.
+small scale (16 x 16, five epochs of 10,000 images) that half a minute of one core trains, so that there are seeds enough.
 
 An arm is a network whose attention differs and nothing else; every arm of a part has the same seeds, so that the
 controls meet ASR on equal terms. Seeds are the outer loop everywhere: when training stops early, every arm has as many.
@@ -112,7 +112,8 @@ SCALED = CONTROLS | {name: ORIGIN[name] for name in ("SE", "SE, b2 = 0")}  # the
 NOISES_FIRST = "(0.8, 0.8)"  # the noise that the paper's largest gain is under
 SMALL = 16  # pixels of the images of the small networks: all of tier 2
 SMALL_EPOCHS = 5
-SMALL_IMAGES = 20_000  # the first so many training images are theirs
+SMALL_IMAGES = 10_000  # the first so many training images are theirs
+LARGE_SCALE, SMALL_SCALE = "at the shipped networks' scale", "at the small scale"
 SHAPES = {"cifar10": {}, "digits": {"depth": 32, "width": 4}}  # of the shipped networks, by data set
 FEW = 3  # seeds of what is not asked of every seed
 TIERS = {
@@ -157,10 +158,11 @@ class Plan:
     """The networks of every part, and the order of training.
 
     arguments  the study's options: dataset, depth, recipe, epochs, seeds and tiers are read
+    parts      the parts that are wanted; None for all
     """
 
-    def __init__(self, arguments):
-        self.arguments = arguments
+    def __init__(self, arguments, parts=None):
+        self.arguments, self.parts = arguments, parts
         self.recipe = jobs.recipe_of(arguments.recipe, arguments.dataset, epochs=arguments.epochs)
 
     def job(self, arm: Arm, seed: int, recipe=None, **more) -> jobs.Job:
@@ -249,8 +251,9 @@ class Plan:
         return runs
 
     def runs(self) -> list[Run]:
-        """Every network of the tiers that are asked for."""
-        return [run for tier in self.arguments.tier for name in TIERS[tier] for run in self.part(name)]
+        """Every network of the tiers and parts that are asked for."""
+        names = [name for tier in self.arguments.tier for name in TIERS[tier]]
+        return [run for name in names if self.parts is None or name in self.parts for run in self.part(name)]
 
     def queue(self) -> list[Run]:
         """In the order of training: what decides most for least time comes first, seeds in the outer loop."""
@@ -262,10 +265,12 @@ class Plan:
         position = seeds.index(run.seed) if run.seed in seeds else run.seed
         first = position < FEW
         groups = [
+            first
+            and run.arm != LITERAL
+            and (run.column == NOISES_FIRST or run.part == "small" and run.arm in CONTROLS),
             first and run.part == "small" and run.arm in CONTROLS,
-            run.column == NOISES_FIRST and run.arm != LITERAL,
-            run.part == "finetuned" and run.seed == 0,
             run.part == "dynamics",
+            run.part == "finetuned" and run.seed == 0,
             first and run.part == "small",
             run.part == "backbones" and run.column in (*SRP, TRANSFORMER, "VGG"),
             run.part == "noise",

@@ -5,9 +5,10 @@ import numpy as np
 from odelab.plot import style
 from studies.asr import design
 from studies.asr.design import PLAIN
-from studies.asr.findings import FEWEST_SEEDS, Evidence, by_name, over_seeds
+from studies.asr.findings import Evidence, by_name, over_seeds
 from studies.lab.figures import MARKS, filled, panels
 
+SCALE_TITLES = {"small": "small scale", "controls": "shipped networks' scale"}
 WHAT = ("input, trained", "gate, trained", "gate, untrained")
 
 
@@ -160,28 +161,28 @@ def speed_figure(speeds):
     return drawing
 
 
-def controls_figure(e: Evidence):
-    """Every arm of tier 1 above the plain network: single seeds, means and intervals."""
-    groups = e.accuracies("controls")
-    plain = float(np.mean(groups[PLAIN]))
-    beyond = over_seeds(PLAIN, groups, [name for name in groups if name != PLAIN])
-    names = [name for name in groups if groups[name]][::-1]
-    with style.figure(height=0.36 * len(names) + 0.9) as (drawing, axes):
-        axis = axes[0, 0]
-        for place, name in enumerate(names):
-            colour = "#000000" if name == PLAIN else style.COLOURS[list(design.CONTROLS).index(name) % 6]
-            values = np.array(groups[name]) - plain
-            axis.plot(values, [place] * len(values), "o", color=colour, markersize=3, alpha=0.6)
-            if name in beyond and np.isfinite(beyond[name].low):
-                one = beyond[name]
-                axis.errorbar(
-                    one.value, place + 0.22, xerr=[[one.value - one.low], [one.high - one.value]], fmt="s",
-                    color=colour, markersize=4,
-                )  # fmt: skip
-        axis.set_yticks(range(len(names)), [f"{name}, n = {len(groups[name])}" for name in names])
-        axis.axvline(0, color=style.GREY, linewidth=0.8)
-        axis.set_ylim(-0.6, len(names) - 0.3)
-        axis.set_xlabel(f"points above the mean of the plain networks; bars where n is at least {FEWEST_SEEDS}")
+def controls_figure(e: Evidence, scales: dict):
+    """Every control against the plain network: single seeds, means and intervals, one panel per scale."""
+    arms = [name for name in (*design.CONTROLS, *design.ORIGIN) if any(groups.get(name) for groups in scales.values())]
+    arms = arms[::-1]
+    with style.figure(1, len(scales), height=0.3 * len(arms) + 1.0, sharey=True) as (drawing, axes):
+        for axis, (part, groups) in zip(axes[0], scales.items(), strict=True):
+            plain = float(np.mean(groups[PLAIN])) if groups.get(PLAIN) else np.nan
+            beyond = over_seeds(PLAIN, groups, [name for name in arms if name != PLAIN])
+            for place, name in enumerate(arms):
+                values = np.array(groups.get(name, []))
+                colour = style.COLOURS[place % 6] if name != PLAIN else "#000000"
+                axis.plot(values - plain, [place - 0.12] * len(values), "o", color=colour, markersize=3, alpha=0.5)
+                axis.annotate(f"n = {len(values)}", (1.0, place), xycoords=("axes fraction", "data"), fontsize=6.5,
+                              ha="right", va="bottom", color=style.GREY)  # fmt: skip
+                if name in beyond and np.isfinite(beyond[name].low):
+                    one = beyond[name]
+                    error = [[one.value - one.low], [one.high - one.value]]
+                    axis.errorbar(one.value, place + 0.16, xerr=error, fmt="s", color=colour, markersize=3.5)
+            axis.set_yticks(range(len(arms)), arms)
+            axis.axvline(0, color=style.GREY, linewidth=0.8)
+            axis.set_ylim(-0.6, len(arms) - 0.3)
+            axis.set(title=SCALE_TITLES[part], xlabel="points above the plain networks' mean")
     return drawing
 
 

@@ -11,6 +11,7 @@ import netbridge as nb
 from benchmarks.harness.clock import interleave, quartiles, ratios
 from netbridge.surgery.fold import fold
 from netbridge.tracing import activation_maps, gates
+from studies.asr import design
 from studies.asr.results import BOUND_IMAGES, correlation
 from studies.lab import jobs
 from studies.lab.networks import ZOO
@@ -280,7 +281,7 @@ GATES = {
 def merging() -> list[dict]:
     """How far merged and folded networks are from the unmerged, relative to the largest logit, by backbone and gate."""
     rows = []
-    for name, build in backbones().items():
+    for name, build in BACKBONES.items():
         for label, spec in GATES.items():
             torch.manual_seed(0)
             net = build(spec).eval()
@@ -288,7 +289,7 @@ def merging() -> list[dict]:
             line = {"backbone": name, "gate": label}
             for dtype in (torch.float64, torch.float32):
                 like = net.to(dtype)
-                images = torch.randn(4, 3, 32, 32, dtype=dtype)
+                images = torch.randn(2, 3, 16, 16, dtype=dtype)
                 with torch.no_grad():
                     wanted = like(images)
                     merged = nb.merge(like)
@@ -301,15 +302,49 @@ def merging() -> list[dict]:
     return rows
 
 
-def backbones() -> dict:
-    """Small networks of every kind that there is."""
-    return {
-        "ResNet-14, width 4": lambda spec: nb.resnet(14, controller=spec, widths=(4, 8, 8)),
-        "ResNet-14, pre-activation": lambda spec: nb.resnet(
-            14, controller=spec, widths=(4, 8, 8), post_activation=False
-        ),
-        "ViT, 12 features": lambda spec: nb.vit(depth=2, features=12, heads=2, patch=8, controller=spec),
-    }
+def resnet(controller, **options):
+    return nb.resnet(8, controller=controller, widths=(4, 4, 8), **options)
+
+
+BACKBONES = {  # small networks of every kind that there is, as functions of what decides their step sizes
+    "ResNet": resnet,
+    "ResNet, pre-activation": lambda gate: resnet(gate, post_activation=False),
+    "ResNet with group normalisation": lambda gate: resnet(gate, norm="group"),
+    "ResNet with instance normalisation": lambda gate: resnet(gate, norm="instance"),
+    "ResNet with layer normalisation": lambda gate: resnet(gate, norm="layer"),
+    "ResNet-ACNet": lambda gate: resnet(gate, convolution="asymmetric"),
+    "MobileNetV2": lambda gate: nb.mobilenet(controller=gate, width=0.125, blocks=(1, 2, 1, 1, 2, 1, 1)),
+    "ViT": lambda gate: nb.vit(16, 4, 12, 2, 2, controller=gate),
+    "RepVGG": lambda gate: nb.repvgg(controller=gate, blocks=(1, 2), widths=(4, 8)),
+    "VGG": lambda gate: nb.vgg(controller=gate, width=4, blocks=(1, 2)),
+    "VGG without normalisations": lambda gate: nb.vgg(controller=gate, width=4, blocks=(1, 1), normalised=False),
+    "MobileNetV1": lambda gate: nb.mobilenet(1, controller=gate, width=0.125, blocks=(1, 1, 1, 1, 1)),
+    "ShuffleNetV2": lambda gate: nb.shufflenet(controller=gate, blocks=(2, 1), widths=(4, 8, 8)),
+}
+
+
+NO_STEP = {"RepVGG": "a gain on the state, its shortcut included", "ShuffleNetV2": "a factor of a coupled half"}
+
+
+def shapes() -> list[dict]:
+    """What is a step in every backbone that is trained, how many there are, and how many numbers are learnt."""
+    rows = []
+    for name, (network, options) in design.BACKBONES.items():
+        shape = {"depth": 6, "width": 64} if name == design.TRANSFORMER else {}
+        recipe = jobs.recipe_of("short", "cifar10")
+        net = jobs.Job("cifar10", "constant", 0, recipe, network=network, options=options or None, **shape).untrained(
+            10
+        )
+        steps = isinstance(net, nb.Network)
+        rows.append(
+            {
+                "backbone": name,
+                "numbers learnt": sum(parameter.numel() for parameter in net.parameters()),
+                "places of h": len(net.blocks if steps else net.places),
+                "what h is": "the size of a step x + h f(x)" if steps else NO_STEP.get(name, "a factor of a layer"),
+            }
+        )
+    return rows
 
 
 def shake(net) -> None:

@@ -1,0 +1,128 @@
+"""The report of the study, part by part: what is in the evidence is told, in the order of the claims."""
+
+from studies.asr import design, figures, tables
+from studies.asr.findings import Evidence
+
+
+def tell(page, e: Evidence, sizes):
+    """The evidence, part by part."""
+    scales = {part: groups for part in ("small", "controls") if any((groups := e.accuracies(part)).values())}
+    if scales:
+        page.heading("ASR and its controls")
+        page.words(
+            "half is a constant 0.5; gamma has no gate, but the last normalisation's scale starts at 0.5; bias is the "
+            "sigmoid of a free vector. All are folded away behind training, as ASR is. With reduction 16 SE's head has "
+            "1, 2 and 4 hidden units in the three stages; r=4 gives it the paper's 4, 8 and 16. psi does not decay. At "
+            f"the small scale images have {design.SMALL} x {design.SMALL} pixels, the first {design.SMALL_IMAGES:,} of "
+            f"them are trained on for {design.SMALL_EPOCHS} epochs; otherwise it is the recipe of the large one."
+        )
+        page.figure(
+            figures.controls_figure(e, scales),
+            "controls",
+            "Every arm against the mean of the plain networks, last epoch. Dots: single seeds; squares: Dunnett's "
+            "simultaneous 95 % intervals, where an arm has at least three seeds.",
+        )
+        page.table("controls_small", tables.result_rows(e, "small"), "At the small scale")
+        page.table("controls", tables.result_rows(e, "controls"), "At the scale of the shipped networks")
+        page.table("origin", tables.result_rows(e, "origin"), "Live SE, its biases at 0, and psi decayed")
+        page.table("psi", tables.psi_rows(e), "What becomes of psi", printed=False)
+    if noisy := tables.noise_rows(e):
+        page.heading("Noise in the normalisations (Table 8)")
+        page.words(
+            "ResNet-20 at the small scale, noise in every normalisation. Constant noise (a, b) "
+            "is a batch normalisation whose scale starts at a and whose shift starts at b: the same functions, begun "
+            "elsewhere. Random noise of standard deviation s is drawn per batch and channel."
+        )
+        page.figure(figures.noise_figure(e), "noise", "Test accuracy by noise and arm, every seed a mark.")
+        page.table("noise", noisy, "Table 8")
+    if e.shares:
+        page.heading("Stripes: are attention values constants? (Figures 2, 22 to 28)")
+        page.words(
+            "The share of the gates' variance that is the channel's: the variance over channels of the mean gates, "
+            "over that plus the mean over channels of the variance over images. 1 means perfect stripes. Deviations "
+            "are never compared with those of the input: a sigmoid divides them by four at least."
+        )
+        page.figure(
+            figures.stripes_figure(e.shares),
+            "stripes",
+            "Twenty images by channels of the first block of the last stage. From the left: the mean of the slope over "
+            "the map, the gates, and the gates of the same network before training.",
+        )
+        page.figure(
+            figures.shares_figure(e.shares),
+            "shares",
+            "Share of the gates' variance that is the channel's, by block. Dotted: before training; nothing is drawn "
+            "where untrained gates are exactly constant.",
+        )
+        if any(one.origin for one in e.shares):
+            page.figure(
+                figures.origin_figure(e.shares),
+                "origin",
+                "The mean gate of every channel before training and after it. On the grey line it has not moved.",
+            )
+        page.table("shares", tables.share_rows(e.shares), "Share by block", printed=False)
+    if e.replaced:
+        page.heading("Gates replaced by their means (Section 6)")
+        page.figure(
+            figures.replacement_figure(e.replaced),
+            "replacement",
+            "Points of test accuracy that are gained when every gate becomes its mean over training images. Open "
+            "marks: with the statistics of the normalisations taken anew.",
+        )
+        page.table("replaced", tables.replaced_rows(e.replaced), "Replacement")
+        page.table("finetuned", tables.finetuned_rows(e), "Replacement, and an epoch of training at rate 0.01")
+    if e.bounds:
+        page.heading("Theorem 6.1")
+        page.figure(figures.bounds_figure(e.bounds), "bounds", "The bound on a perturbation, and its largest growth.")
+        page.table("bounds", tables.bound_rows(e.bounds), "Bound and growth")
+    if e.maps:
+        page.heading("Class activation maps (Figure 4)")
+        page.words("Behind an average over the map and a linear layer, Grad-CAM is CAM: one forward pass.")
+        page.figure(
+            figures.maps_figure(e.maps), "gradcam", "Mean maps, of the pictures straight and rolled by 6 pixels."
+        )
+        page.table("gradcam", tables.map_rows(e.maps), "Mass of the maps")
+    if e.spatial:
+        page.heading("Spatial attention (Figure 29)")
+        page.figure(
+            figures.spatial_figure(e.spatial),
+            "spatial",
+            "The mean spatial gate of CBAM by block, and the share of its variance that is the position's.",
+        )
+        page.table("spatial", tables.spatial_rows(e.spatial), "CBAM's spatial gates", printed=False)
+    if e.speeds:
+        page.heading("Speed and merging (Table 1, Figure 3)")
+        page.figure(
+            figures.speed_figure(e.speeds),
+            "speed",
+            f"Speed of a ResNet-{sizes['speed_depth']}, one thread, over the plain network's in the same round.",
+        )
+        page.table("speed", tables.speed_rows(e.speeds), "Speed")
+    page.table(
+        "merging",
+        tables.merging_rows(e.merging),
+        "Merged and folded networks against unmerged ones",
+        "The largest difference of a logit over all gates of the table, over the largest logit. Normalisations whose "
+        "statistics are each image's own cannot be folded, which is said and not done.",
+        printed=False,
+    )
+    if e.shapes:
+        page.heading("Other backbones (Tables 2, 3 and 5)")
+        page.table("places", e.shapes, "Where h stands and what it is", printed=False)
+        page.table("backbones", tables.backbone_rows(e), "Backbones at the small scale")
+    if any(e.rows.get(("dynamics", ""), {}).values()):
+        page.heading("What converges when (Figures 2c, 11 to 18)")
+        page.figure(
+            figures.dynamics_figure(e),
+            "dynamics",
+            "How far gates, scales of normalisations and logits move from one epoch to the next, relative to their own "
+            "spread. The rate drops after epochs 4 and 6 where it drops.",
+        )
+    for part, title in (
+        ("beside", "ASR alone and beside a live module (Tables 3 and 4)"),
+        ("uses", "Several uses, and constants of the same size (Tables 6 and 14)"),
+        ("fixed", "psi that is not learnt (Table 7)"),
+        ("starts", "Where psi starts (Table 13)"),
+        ("bare", "A vector without a module (Table 9)"),
+    ):
+        page.table(part, tables.result_rows(e, part), title)

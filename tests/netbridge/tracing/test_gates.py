@@ -1,0 +1,127 @@
+"""Gates: their share that is constant, their living units, and the constants that are put in their place."""
+
+import hypothesis
+import hypothesis.extra.numpy as arrays
+import hypothesis.strategies as some
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import netbridge as nb
+from netbridge.tracing.gates import constant_share, with_constant_gates, with_fresh_statistics
+from tests.netbridge import networks
+
+values = some.floats(-3.0, 3.0, width=32)
+tables = arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=8), elements=values)
+
+
+def net_and_images(controller, seed=0, **options):
+    torch.manual_seed(seed)
+    net = networks.lively(nb.resnet(8, widths=(8, 8, 16), controller=controller, **options)).eval()
+    return net, torch.randn(6, 3, 16, 16)
+
+
+def test_the_share_by_hand():
+    """Means 1, 3 (variance 1); variances over three images 2/3 and 8/3 (mean 5/3): 1 / (1 + 5/3) = 3/8."""
+    assert constant_share(torch.tensor([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0]])) == pytest.approx(3 / 8)
+
+
+@hypothesis.given(table=tables, seed=some.integers(0, 100))
+def test_the_share_is_one_of_no_image_and_does_not_know_their_order(table, seed):
+    table = torch.from_numpy(table)
+    share = constant_share(table)
+    if np.isnan(share):
+        assert float(table.max() - table.min()) < 1e-6
+        return
+    assert 0.0 <= share <= 1.0
+    shuffled = table[torch.randperm(len(table), generator=torch.Generator().manual_seed(seed))]
+    assert constant_share(shuffled) == pytest.approx(share, abs=1e-9)
+    assert constant_share(3.0 * table - 1.0) == pytest.approx(share, abs=1e-6)  # of scale and shift neither
+    constant = table[:1].expand(5, -1)
+    if float(constant.var()) > 0:
+        assert constant_share(constant) == 1.0
+
+
+def test_independent_gates_have_a_share_of_next_to_nothing():
+    """Of n independent numbers a channel, the share is 1/n in expectation."""
+    table = torch.randn(200, 5000, generator=torch.Generator().manual_seed(0))
+    assert constant_share(table) == pytest.approx(1 / 200, rel=0.1)
+
+
+@pytest.mark.parametrize("controller", ["se(reduction=4)", "eca", "srm", "ie", nb.asr("se"), "constant(0.5)"])
+def test_gates_are_what_the_controllers_return(controller):
+    net, images = net_and_images(controller)
+    found = nb.gates(net, images, batch=4)
+    states = nb.block_states(net, images)
+    with torch.no_grad():
+        for one, name, block in zip(found, net.block_names, net.blocks, strict=True):
+            slope = block.branch(states[name])
+            h = torch.as_tensor(block.controller(states[name], slope))
+            h = h.expand_as(slope).mean((2, 3)) if h.ndim == 4 else h.expand(slope.shape[:2])
+            assert torch.allclose(one.h.expand_as(h), h, atol=1e-6)
+            assert torch.allclose(one.pooled, slope.mean((2, 3)), atol=1e-5)
+
+
+def test_living_units_are_those_above_zero_for_some_image():
+    net, images = net_and_images("se(reduction=4)")
+    head = net.blocks[0].controller.excite
+    with torch.no_grad():
+        head[0].bias[:] = torch.tensor([-100.0, 100.0])
+    first, last = nb.gates(net, images)[:: len(net.blocks) - 1]
+    assert (first.alive, first.hidden) == (1, 2)
+    assert last.hidden == 4
+
+
+def test_a_dead_head_is_the_sigmoid_of_its_bias():
+    net, images = net_and_images(nb.asr("se(reduction=4)"))
+    for block in net.blocks:
+        head = block.controller.heads[0].excite
+        with torch.no_grad():
+            head[0].bias.fill_(-100.0)
+    for one, block in zip(nb.gates(net, images), net.blocks, strict=True):
+        assert (one.alive, len(one.h)) == (0, 1)
+        assert torch.allclose(one.h[0], torch.sigmoid(block.controller.heads[0].excite[2].bias), atol=1e-7)
+
+
+@pytest.mark.parametrize("controller", [nb.asr("se"), "constant(0.5)", "bias"])
+def test_a_constant_replaced_by_its_mean_changes_nothing(controller):
+    net, images = net_and_images(controller)
+    means = [one.h.mean(0) for one in nb.gates(net, images)]
+    constant = with_constant_gates(net, means)
+    assert networks.relative_error(constant(images), net(images)) < 1e-6
+
+
+def test_a_live_gate_replaced_by_its_mean_changes_something():
+    net, images = net_and_images("srm")
+    constant = with_constant_gates(net, [one.h.mean(0) for one in nb.gates(net, images)])
+    assert networks.relative_error(constant(images), net(images)) > 1e-3
+    for one in nb.gates(constant, images):
+        assert len(one.h) == 1
+
+
+def test_looking_at_gates_leaves_the_network_alone():
+    net, images = net_and_images("srm")
+    net.train()
+    before = {name: x.clone() for name, x in net.state_dict().items()}
+    nb.gates(net, images)
+    with_fresh_statistics(net, images)
+    assert net.training
+    assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
+
+
+def test_fresh_statistics_are_averages_over_whole_batches():
+    torch.manual_seed(0)
+    norm, images = nn.Sequential(nn.BatchNorm2d(3)), torch.randn(11, 3, 4, 4) + 2.0
+    found = with_fresh_statistics(norm, images, batch=5)[0]
+    parts = [images[:5], images[5:10]]
+    wanted = torch.stack([part.mean((0, 2, 3)) for part in parts]).mean(0)
+    assert torch.allclose(found.running_mean, wanted, atol=1e-6)
+    variance = torch.stack([part.transpose(0, 1).flatten(1).var(1) for part in parts]).mean(0)
+    assert torch.allclose(found.running_var, variance, atol=1e-6)
+    assert found.momentum == norm[0].momentum == 0.1
+
+
+def test_a_strangers_network_has_no_gates():
+    with pytest.raises(TypeError, match="`net` must be a network of netbridge, got Linear"):
+        nb.gates(nn.Linear(3, 3), torch.randn(2, 3))
