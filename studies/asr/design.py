@@ -1,7 +1,7 @@
 """The design of the study: its arms, the networks of every part, and the order in which they are trained.
 
 What decides most is asked twice: at the scale of the shipped networks (32 x 32 pixels, the recipe `short`), and at a
-small scale (16 x 16, five epochs of 10,000 images) that half a minute of one core trains, so that there are seeds enough.
+small scale (16 x 16, five epochs of 10,000 images) that half a minute of a core trains, so that there are seeds enough.
 
 An arm is a network whose attention differs and nothing else; every arm of a part has the same seeds, so that the
 controls meet ASR on equal terms. Seeds are the outer loop everywhere: when training stops early, every arm has as many.
@@ -263,12 +263,10 @@ class Plan:
         """Where a network stands in the queue: its group, and within that its seed."""
         seeds = self.arguments.seeds
         position = seeds.index(run.seed) if run.seed in seeds else run.seed
-        first = position < FEW
+        first, controls = position < FEW, run.part == "small" and run.arm in CONTROLS
         groups = [
-            first
-            and run.arm != LITERAL
-            and (run.column == NOISES_FIRST or run.part == "small" and run.arm in CONTROLS),
-            first and run.part == "small" and run.arm in CONTROLS,
+            first and run.arm != LITERAL and (run.column == NOISES_FIRST or controls),
+            first and controls,
             run.part == "dynamics",
             run.part == "finetuned" and run.seed == 0,
             first and run.part == "small",

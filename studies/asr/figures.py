@@ -16,7 +16,7 @@ def stripes_figure(shares):
     """20 images by 60 channels: what a module sees, its gates, and its gates before training."""
     first = [networks[0] for networks in by_name(shares).values()]
     with style.figure(len(first), 3, height=1.15 * len(first) + 0.5) as (drawing, axes):
-        for one, row in zip(first, axes, strict=True):
+        for number, (one, row) in enumerate(zip(first, axes, strict=True)):
             for what, axis in zip(WHAT, row, strict=True):
                 values = one.values[what]
                 values = np.broadcast_to(values, (20, values.shape[1])) if len(values) == 1 else values
@@ -25,9 +25,9 @@ def stripes_figure(shares):
                 axis.set_xticks([])
                 axis.set_yticks([])
                 drawing.colorbar(image, ax=axis, shrink=0.9)
-                if row is axes[0]:
+                if number == 0:
                     axis.set_title(what)
-                if row is axes[-1]:
+                if number == len(first) - 1:
                     axis.set_xlabel("channel")
             row[0].set_ylabel(f"{one.name}\nimage")
     return drawing
@@ -36,7 +36,7 @@ def stripes_figure(shares):
 def shares_figure(shares):
     """Per module the share that is channel, block by block; dotted before training."""
     grouped = by_name(shares)
-    with panels(len(grouped), sharex=True, sharey=True) as (drawing, axes):
+    with panels(len(grouped), height=1.9, sharey=True) as (drawing, axes):
         used = filled(axes, len(grouped))
         for axis, (name, networks) in zip(used, grouped.items(), strict=True):
             for colour, mark, one in zip(style.COLOURS, MARKS, networks, strict=False):
@@ -56,10 +56,10 @@ def shares_figure(shares):
                 )
                 axis.plot(blocks, one.untrained, ":", color=colour, label=f"{label}, untrained")
             axis.set(title=name, ylim=(-0.03, 1.05))
-        for axis in used:
             axis.set_xlabel("block")
-        used[0].set_ylabel("share that is the channel's")
-        used[0].legend(fontsize=6)
+        for axis in axes[:, 0]:
+            axis.set_ylabel("share")
+        used[0].legend(fontsize=6.5, handlelength=1.5)
     return drawing
 
 
@@ -77,7 +77,7 @@ def origin_figure(shares):
             axis.plot([min(ends), max(ends)], [min(ends), max(ends)], color=style.GREY, linewidth=0.8)
             axis.set(title=name, xlabel="mean gate, untrained")
         used[0].set_ylabel("mean gate, trained")
-        used[0].legend()
+        used[0].legend(loc="lower right", fontsize=7, handletextpad=0.1, markerscale=2)
     return drawing
 
 
@@ -96,7 +96,7 @@ def replacement_figure(replaced):
         axis.axhline(-28, color=style.GREY, linestyle="--", linewidth=1)
         axis.annotate("paper: 28 %", (0.99, -27.5), xycoords=("axes fraction", "data"), ha="right", fontsize=7)
         axis.set(xlabel="mean share of the gates' variance that is the channel's", ylabel="points gained")
-        axis.legend(ncols=3)
+        axis.legend(loc="center right", ncols=2)
     return drawing
 
 
@@ -119,28 +119,29 @@ def bounds_figure(bounds):
 def maps_figure(maps):
     """Mean class maps, the pictures straight and rolled."""
     first = list({one["name"]: one for one in reversed(maps)}.values())[::-1]
+    top = max(one[what].max() for one in first for what in ("straight", "rolled"))
     with style.figure(2, len(first), height=3.4) as (drawing, axes):
         for column, one in enumerate(first):
-            top = max(one["straight"].max(), one["rolled"].max())
             for row, what in enumerate(("straight", "rolled")):
                 axis = axes[row, column]
-                axis.imshow(one[what], cmap="magma", vmin=0, vmax=top)
+                image = axis.imshow(one[what], cmap="magma", vmin=0, vmax=top)
                 axis.set_xticks([])
                 axis.set_yticks([])
                 axis.grid(False)
                 if column == 0:
                     axis.set_ylabel(what)
             axes[0, column].set_title(one["name"])
+        drawing.colorbar(image, ax=axes, shrink=0.8, label="share of the map's mass in a cell")
     return drawing
 
 
 def spatial_figure(spatial):
     """The mean spatial gate of every block, and how much of it is the position's."""
     one = spatial[0]
-    with style.figure(1, len(one["maps"]), height=1.4) as (drawing, axes):
+    with style.figure(1, len(one["maps"]), height=1.1) as (drawing, axes):
         for number, (axis, picture, share) in enumerate(zip(axes[0], one["maps"], one["share"], strict=True)):
             axis.imshow(picture, cmap="viridis")
-            axis.set_title(f"{number}: {share:.2f}", fontsize=7)
+            axis.set_title(f"block {number}\n{share:.2f}", fontsize=7)
             axis.set_xticks([])
             axis.set_yticks([])
             axis.grid(False)
@@ -157,7 +158,7 @@ def speed_figure(speeds):
         axis.barh(names, values, xerr=error, color=style.COLOURS[0], height=0.6)
         axis.axvline(1 - 0.36, color=style.GREY, linestyle="--", linewidth=1)
         axis.axvline(1, color="black", linewidth=0.8)
-        axis.set_xlabel("speed over the plain network's; dashed: 36 % slower")
+        axis.set_xlabel("speed over the plain network's")
     return drawing
 
 

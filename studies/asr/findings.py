@@ -230,16 +230,19 @@ def embody(e: Evidence) -> Finding:
         if values
         else "No network of SE was looked at."
     )
+    missing = []
     for part, scale in (("origin", design.LARGE_SCALE), ("small", design.SMALL_SCALE)):
         rows = e.rows.get((part, ""), {})
         for arm, how in (("SE", "as they are drawn"), ("SE, b2 = 0", "at 0 before training")):
             found = [block["origin"] for one in rows.get(arm, []) for block in one.blocks]
             found = [value for value in found if value is not None]
             if found:
-                words += f" Trained here, {scale}, biases {how}: {min(found):.2f} to {max(found):.2f}"
+                words += f" Trained {scale}, these biases {how}: {min(found):.2f} to {max(found):.2f}"
                 words += f" over {len(found)} blocks of {len(rows[arm])} networks."
             else:
-                words += f" {scale}, biases {how}: undecided, n = 0."
+                missing.append(f"{scale}, biases {how}")
+    if missing:
+        words += f" Undecided, n = 0: {'; '.join(missing)}."
     return Finding("The constants embody priors of the data set.", "Section 3", verdict, words)
 
 

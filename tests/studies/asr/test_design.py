@@ -1,0 +1,155 @@
+"""asr's plan: what is trained, in which order, under which name; and that every arm is what its name says."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+import netbridge as nb
+from netbridge.train.stepping import make_optimizer
+from studies.asr import design, results
+from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
+from studies.lab import jobs
+from tests.studies.asr.made_up import plan_of
+
+PARTS = [name for names in design.TIERS.values() for name in names]
+
+
+def network(run, size=16):
+    return run.job.untrained(10, size)
+
+
+def arms_of(plan, part):
+    return {run.arm: run for run in plan.part(part) if run.seed == 0}
+
+
+def test_every_network_is_planned_once_and_seeds_are_the_outer_loop(tmp_path):
+    plan = plan_of(tmp_path)
+    queue = plan.queue()
+    assert len({run.stem for run in queue}) == len(queue)
+    assert {run.stem for run in queue} == {run.stem for name in PARTS for run in plan.part(name)}
+    places = {run.stem: place for place, run in enumerate(queue)}
+    for part in ("controls", "small"):
+        for arm in (PLAIN, HALF, FAITHFUL):
+            order = [places[run.stem] for run in plan.part(part) if run.arm == arm]
+            assert order == sorted(order)
+            first = [places[run.stem] for run in plan.part(part) if run.seed == 0 and run.arm == arm]
+            last = [places[run.stem] for run in plan.part(part) if run.seed == 2 and run.arm in (PLAIN, HALF, FAITHFUL)]
+            assert max(first) < min(last)
+
+
+def test_what_decides_most_comes_first(tmp_path):
+    plan = plan_of(tmp_path, dataset="cifar10")
+    first = plan.queue()[:24]
+    needed = [run for run in plan.part("small") if run.arm in (PLAIN, HALF, FAITHFUL, GAMMA, BIAS)]
+    needed += [
+        run for run in plan.part("noise") if run.column == design.NOISES_FIRST and run.arm in (PLAIN, HALF, FAITHFUL)
+    ]
+    assert {run.stem for run in first} == {run.stem for run in needed}
+
+
+def test_parts_and_tiers_choose(tmp_path):
+    plan = plan_of(tmp_path, tier=(3,))
+    assert {run.part for run in plan.runs()} == {"backbones"}
+    only = design.Plan(plan_of(tmp_path).arguments, {"noise"})
+    assert {run.part for run in only.runs()} == {"noise"}
+
+
+def test_noise_none_is_the_small_scale(tmp_path):
+    """One network, two parts of the study, one file."""
+    plan = plan_of(tmp_path, dataset="cifar10")
+    small = {(run.arm, run.seed): run.stem for run in plan.part("small")}
+    none = {(run.arm, run.seed): run.stem for run in plan.part("noise") if run.column == "none"}
+    assert none.items() <= small.items()
+    job = plan.part("small")[0].job
+    assert (job.size, job.images, job.recipe.epochs) == (16, 128, 2)  # fewer were asked for
+    job = plan_of(tmp_path, dataset="cifar10", images=None, epochs=None).part("small")[0].job
+    assert (job.size, job.images, job.recipe.epochs) == (16, 10_000, 5)
+
+
+def test_other_jobs_have_other_names(tmp_path):
+    job = plan_of(tmp_path).part("controls")[0].job
+    changes = [
+        {"seed": 7}, {"controller": "se"}, {"start": ((design.LAST_SCALE, 0.5),)}, {"noise": (0.8, 0.8, 0.0)},
+        {"size": 8}, {"images": 64}, {"network": "vgg", "options": {"width": 4}},
+        {"options": {"convolution": "asymmetric"}}, {"recipe": dataclasses.replace(job.recipe, decay_gates=False)},
+    ]  # fmt: skip
+    names = {design.Run("controls", "a", dataclasses.replace(job, **change)).stem for change in changes}
+    assert len(names) == len(changes)
+    assert design.Run("controls", "a", job, observed=True).stem not in names | {design.Run("controls", "a", job).stem}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_planned_network_can_be_built_and_answers(tmp_path, part):
+    for run in plan_of(tmp_path, seeds=(1,)).part(part):
+        net = network(run).eval()
+        assert net(torch.rand(2, 3, 16, 16)).shape == (2, 10), run.stem
+
+
+def test_arms_are_what_their_names_say(tmp_path):
+    arms = {name: network(run) for name, run in arms_of(plan_of(tmp_path), "controls").items()}
+    x = torch.rand(4, 3, 16, 16)
+    h = {name: [one.h for one in nb.gates(net.eval(), x)] for name, net in arms.items()}
+    for k, block in enumerate(arms[GAMMA].blocks):
+        assert float(h[PLAIN][k].min()) == float(h[PLAIN][k].max()) == 1.0
+        assert float(h[HALF][k].min()) == float(h[HALF][k].max()) == 0.5
+        assert float(h[BIAS][k].min()) == float(h[BIAS][k].max()) == 0.5
+        assert bool((block.branch.bn2.weight == 0.5).all())
+        assert bool((block.branch.bn1.weight == 1.0).all())
+    assert [one.hidden for one in nb.gates(arms[FAITHFUL], x)] == [4, 8, 16]
+    assert [one.hidden for one in nb.gates(arms[LITERAL], x)] == [1, 2, 4]
+    # gamma = 0.5 is the same function as half, begun with the same weights
+    assert torch.allclose(arms[GAMMA](x), arms[HALF](x), atol=1e-5)
+
+
+def test_biases_of_se_start_at_zero_where_they_shall(tmp_path):
+    arms = {name: network(run) for name, run in arms_of(plan_of(tmp_path), "small").items()}
+    for live, centred in zip(arms["SE"].blocks, arms["SE, b2 = 0"].blocks, strict=True):
+        assert bool((centred.controller.excite[2].bias == 0).all())
+        assert not bool((live.controller.excite[2].bias == 0).any())
+        assert torch.equal(live.controller.excite[0].weight, centred.controller.excite[0].weight)
+
+
+def test_noise_is_in_every_normalisation(tmp_path):
+    for run in plan_of(tmp_path, seeds=(1,)).part("noise"):
+        norms = [module for module in network(run).modules() if isinstance(module, nn.BatchNorm2d)]
+        noise = design.NOISES[run.column]
+        if noise is None:
+            assert not any(isinstance(norm, nb.NoisyNorm) for norm in norms)
+        else:
+            assert {(norm.scale, norm.shift, norm.deviation) for norm in norms} == {noise}
+
+
+def test_psi_decays_only_where_its_arm_says_so(tmp_path):
+    plan = plan_of(tmp_path)
+    runs = {**arms_of(plan, "origin"), **arms_of(plan, "controls")}
+    for name, decays in ((design.DECAYED, True), (LITERAL, False), (FAITHFUL, False)):
+        net = network(runs[name])
+        groups = make_optimizer(net, runs[name].job.recipe).param_groups
+        decaying = {id(x) for group in groups if group["weight_decay"] > 0 for x in group["params"]}
+        assert {id(block.controller.psi) in decaying for block in net.blocks} == {decays}
+        assert id(net.blocks[0].branch.conv1.weight) in decaying
+    assert runs[PLAIN].job.recipe == plan.recipe  # what decays not is not named where there is nothing to name
+
+
+def test_the_shipped_networks_are_found_again_by_their_jobs(tmp_path):
+    """Plain networks and ASR with a decaying psi are in the package; the arms of the study are not."""
+    plan = plan_of(tmp_path, dataset="cifar10", depth=20, epochs=None, images=None)
+    known = {
+        (run.arm, run.seed) for part in ("controls", "origin") for run in plan.part(part) if results.of_the_zoo(run)
+    }
+    assert known == {(PLAIN, 0), (PLAIN, 1), ("SE", 0), ("SE", 1), (design.DECAYED, 0), (design.DECAYED, 1)}
+
+
+def test_finetuning_begins_with_shipped_networks(tmp_path):
+    plan = plan_of(tmp_path, dataset="cifar10")
+    assert [(run.arm, run.seed) for run in plan.part("finetuned")] == [
+        (arm, seed) for seed in (0, 1) for arm in ("SE", "ECA", "IE", "SRM", "FCA")
+    ]
+
+
+def test_a_backbone_that_does_not_exist_is_named():
+    job = jobs.Job("digits", "constant", 0, jobs.recipe_of("digits", "digits"), network="nonsense")
+    with pytest.raises(AttributeError, match="nonsense"):
+        job.untrained(10)

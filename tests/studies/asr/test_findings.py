@@ -1,0 +1,263 @@
+"""Every verdict of asr follows from its numbers, by the rule that the finding states."""
+
+import numpy as np
+import pytest
+
+from studies.asr import design, findings
+from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LAYER_SCALE, LITERAL, PLAIN
+from studies.asr.findings import Evidence
+from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED
+from tests.studies.asr.made_up import block, bounds, evidence, maps, replaced, result, seeds_of, shares
+
+
+def verdict(rule, e):
+    return rule(e).verdict
+
+
+@pytest.mark.parametrize("part", ["controls", "small"])
+@pytest.mark.parametrize(
+    ("asr", "literal", "wanted"),
+    [
+        (91.0, 91.0, SUPPORTED),
+        (89.0, 89.0, CONTRADICTED),
+        (91.0, 89.0, PARTLY),
+        (91.0, 90.0, UNDECIDED),
+        (91.0, None, UNDECIDED),
+    ],
+)
+def test_a_gain_needs_both_readings_above_plain(part, asr, literal, wanted):
+    e = evidence(part, **{PLAIN: 90.0, FAITHFUL: asr, LITERAL: literal})
+    assert verdict(findings.gain, e) == wanted
+
+
+def test_a_gain_is_asked_at_both_scales_where_both_are_known():
+    up, down = ({PLAIN: 90.0, FAITHFUL: x, LITERAL: x} for x in (91.0, 89.0))
+    e = Evidence(rows=evidence("controls", **up).rows | evidence("small", **down).rows)
+    assert verdict(findings.gain, e) == PARTLY
+
+
+def test_two_seeds_decide_nothing_however_far_apart():
+    arms = {PLAIN: seeds_of(50.0, 2), FAITHFUL: seeds_of(90.0, 2), LITERAL: seeds_of(90.0, 2)}
+    found = findings.gain(Evidence(rows={("controls", ""): arms}))
+    assert found.verdict == UNDECIDED
+    assert f"{FAITHFUL} n = 2" in found.words
+
+
+@pytest.mark.parametrize(
+    ("others", "wanted"),
+    [
+        ((89.0, 89.0, 89.0), SUPPORTED),
+        ((91.0, 91.0, 91.0), CONTRADICTED),
+        ((89.0, 91.0, 90.0), PARTLY),
+        ((89.0, 89.0, 90.0), UNDECIDED),
+        ((89.0, 89.0, None), UNDECIDED),
+    ],
+)
+def test_attention_must_beat_every_control(others, wanted):
+    e = evidence("small", **{FAITHFUL: 90.0}, **dict(zip((HALF, GAMMA, BIAS), others, strict=True)))
+    assert verdict(findings.attention, e) == wanted
+
+
+def test_alive_units_stand_beside_the_accuracy():
+    e = evidence("small", **{PLAIN: 90.0, FAITHFUL: 91.0, LITERAL: 91.0})
+    assert f"Hidden units alive in {FAITHFUL}: 3 of 12 before training, 6 after it." in findings.gain(e).words
+
+
+@pytest.mark.parametrize(
+    ("pairs", "wanted"),
+    [
+        (((0.9, 0.8), (0.9, 0.8)), SUPPORTED),
+        (((0.7, 0.8), (0.7, 0.8)), CONTRADICTED),
+        (((0.9, 0.8), (0.7, 0.8)), PARTLY),
+        (((0.9, 0.8), (0.8, 0.8)), UNDECIDED),
+    ],
+)
+def test_approaching_is_share_after_minus_share_before(pairs, wanted):
+    e = Evidence(shares=[shares(name, 0, *pair) for name, pair in zip(("SE", "ECA"), pairs, strict=True)])
+    assert verdict(findings.approach, e) == wanted
+
+
+def test_gates_that_start_constant_are_left_out_of_the_comparison():
+    e = Evidence(shares=[shares("SE", 0, 0.9, 0.8), shares("SRM", 0, 0.1, np.nan)])
+    found = findings.approach(e)
+    assert found.verdict == SUPPORTED
+    assert "SRM are exactly constant" in found.words
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [((0.95, 0.97), SUPPORTED), ((0.5, 0.6), CONTRADICTED), ((0.95, 0.5), PARTLY), ((0.95, 0.9), UNDECIDED)],
+)
+def test_stripes_are_a_share_of_nine_tenths_in_every_block(values, wanted):
+    e = Evidence(shares=[shares(name, 0, value) for name, value in zip(("SE", "ECA"), values, strict=True)])
+    assert verdict(findings.stripes, e) == wanted
+
+
+@pytest.mark.parametrize(
+    ("origin", "channels", "wanted"),
+    [(0.8, 64, CONTRADICTED), (0.0, 64, SUPPORTED), (0.4, 16, UNDECIDED), (np.nan, 16, UNDECIDED)],
+)
+def test_priors_of_the_data_have_forgotten_the_first_biases(origin, channels, wanted):
+    assert verdict(findings.embody, Evidence(shares=[shares(origin=origin, channels=channels)])) == wanted
+
+
+def test_fishers_interval_by_hand():
+    """atanh(0.5) = 0.5493; 1.96 / sqrt(28 - 3) = 0.392: tanh(0.1573), tanh(0.9413)."""
+    assert findings.fisher(0.5, 28) == pytest.approx((0.1560, 0.7358), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [((-0.5, -1.0), SUPPORTED), ((-8.0, -9.0), CONTRADICTED), ((-0.5, -9.0), PARTLY), ((-0.5, -2.0), UNDECIDED)],
+)
+def test_constants_stand_in_at_two_points(changes, wanted):
+    e = Evidence(replaced=[replaced(seed=seed, change=change) for seed, change in enumerate(changes)])
+    assert verdict(findings.stand_in, e) == wanted
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"), [((-28.0, -27.8), SUPPORTED), ((-1.0, -20.0), CONTRADICTED), ((-28.0, -1.0), PARTLY)]
+)
+def test_the_papers_28_lies_in_the_interval_or_not(changes, wanted):
+    e = Evidence(replaced=[replaced(seed=seed, change=change) for seed, change in enumerate(changes)])
+    assert verdict(findings.papers_loss, e) == wanted
+
+
+@pytest.mark.parametrize(
+    ("remains", "wanted"), [((-15.2, -14.8), SUPPORTED), ((-1.0, -2.0), CONTRADICTED), ((-15.0, -1.0), PARTLY)]
+)
+def test_the_papers_15_lies_in_the_interval_or_not(remains, wanted):
+    found = [result(seed=seed, beyond=(value, value - 0.5, value + 0.5)) for seed, value in enumerate(remains)]
+    assert verdict(findings.finetuned, Evidence(rows={("finetuned", ""): {"SE": found}})) == wanted
+
+
+def log_of(gates, scales):
+    """Two epochs before and behind the drop, for two blocks."""
+    drop = design.DYNAMICS["drops"][0]
+    movements = zip((drop, drop + 1), zip(*gates, strict=True), scales, strict=True)
+    return [
+        {"epoch": epoch, "moved": {f"gate {k}": x for k, x in enumerate(moved)} | {"scales": scale, "logits": 1.0}}
+        for epoch, moved, scale in movements
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gates", "scales", "wanted"),
+    [
+        (((1.0, 0.1), (1.0, 0.2)), (1.0, 0.5), SUPPORTED),
+        (((1.0, 0.6), (1.0, 0.7)), (1.0, 0.5), CONTRADICTED),
+        (((1.0, 0.1), (1.0, 0.7)), (1.0, 0.5), PARTLY),
+    ],
+)
+def test_converging_is_slowing_down_more_than_everything_does(gates, scales, wanted):
+    rows = {"SE, steps": [result(log=log_of(gates, scales))]}
+    assert verdict(findings.first_decay, Evidence(rows={("dynamics", ""): rows})) == wanted
+
+
+@pytest.mark.parametrize(
+    ("plain", "half", "wanted"),
+    [(40.0, 60.0, SUPPORTED), (75.0, 75.0, CONTRADICTED), (40.0, 75.0, PARTLY), (40.0, 70.0, UNDECIDED)],
+)
+def test_regulating_noise_is_more_than_halving_does(plain, half, wanted):
+    e = evidence("noise", "(0.8, 0.8)", **{PLAIN: plain, HALF: half, FAITHFUL: 70.0})
+    assert verdict(findings.constant_noise, e) == wanted
+    random = evidence("noise", "random 0.2", **{PLAIN: plain, HALF: half, FAITHFUL: 70.0})
+    assert verdict(findings.constant_noise, random) == UNDECIDED
+
+
+@pytest.mark.parametrize(("plain", "wanted"), [(60.0, SUPPORTED), (80.0, CONTRADICTED), (70.0, UNDECIDED)])
+def test_random_noise(plain, wanted):
+    e = evidence("noise", "random 0.2", **{PLAIN: plain, FAITHFUL: 70.0})
+    found = findings.random_noise(e)
+    assert found.verdict == wanted
+    assert "random 0.2 1.00 [0.03, 39.00]" in found.words  # F(2, 2) has its 97.5 % at 39
+
+
+@pytest.mark.parametrize(
+    ("logs", "wanted"),
+    [((8.0, 8.0), SUPPORTED), ((10.0, 10.0), CONTRADICTED), ((8.0, 10.0), PARTLY), ((8.0, 9.0), UNDECIDED)],
+)
+def test_a_bound_explains_by_being_smaller(logs, wanted):
+    means = dict(zip((PLAIN, FAITHFUL, LITERAL), (9.0, *logs), strict=True))
+    rows = {
+        arm: [result(seed=seed, bound=(mean + 0.01 * seed, 40.0)) for seed in range(3)] for arm, mean in means.items()
+    }
+    e = Evidence(rows={("small", ""): rows}, bounds=[bounds("plain", 0, 9.0)])
+    found = findings.bound(e)
+    assert found.verdict == wanted
+    assert "plain (seed 0) 9.00, growth 36" in found.words
+
+
+@pytest.mark.parametrize(
+    ("two", "three", "wanted"),
+    [(91.0, 91.0, SUPPORTED), (89.0, 89.0, CONTRADICTED), (91.0, 89.0, PARTLY), (91.0, None, UNDECIDED)],
+)
+def test_several_uses(two, three, wanted):
+    e = evidence("controls", **{FAITHFUL: 90.0})
+    e.rows |= evidence("uses", **{"2 uses": two, "3 uses": three}).rows
+    assert verdict(findings.several_uses, e) == wanted
+
+
+@pytest.mark.parametrize(("fixed", "wanted"), [(89.0, SUPPORTED), (91.0, CONTRADICTED), (90.0, UNDECIDED)])
+def test_psi_that_is_not_learnt(fixed, wanted):
+    e = evidence("fixed", **dict.fromkeys(design.FIXED, fixed))
+    e.rows[("controls", "")] = {FAITHFUL: seeds_of(90.0, blocks=[block(psi=[0.13, 0.0, 0.1])])}
+    found = findings.learnt_psi(e)
+    assert found.verdict == wanted
+    assert "moved by 0.0300" in found.words
+    del e.rows[("fixed", "")][next(iter(design.FIXED))]
+    assert verdict(findings.learnt_psi, e) == UNDECIDED
+
+
+@pytest.mark.parametrize(("both", "wanted"), [(91.0, SUPPORTED), (89.0, CONTRADICTED), (None, UNDECIDED)])
+def test_beside_a_live_module(both, wanted):
+    modules = ("SE", "IE", "SRM", "SPA")
+    arms = dict.fromkeys(modules, 90.0) | {f"{name} + ASR({name})": both for name in modules}
+    assert verdict(findings.beside, evidence("beside", **arms)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("repvgg", "acnet", "wanted"), [(91.0, 91.0, SUPPORTED), (89.0, 89.0, CONTRADICTED), (91.0, 89.0, PARTLY)]
+)
+def test_other_reparameterisations_are_compared_with_themselves(repvgg, acnet, wanted):
+    rows = {}
+    for column, value in zip(design.SRP, (repvgg, acnet), strict=True):
+        rows |= evidence("backbones", column, **{PLAIN: 90.0, FAITHFUL: value, HALF: 80.0}).rows
+    assert verdict(findings.reparameterised, Evidence(rows=rows)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("plain", "factor", "wanted"), [(89.0, 89.0, SUPPORTED), (91.0, 91.0, CONTRADICTED), (89.0, 91.0, PARTLY)]
+)
+def test_transformers_are_compared_with_layer_scale(plain, factor, wanted):
+    means = {PLAIN: plain, LAYER_SCALE: factor, FAITHFUL: 90.0, HALF: 90.0}
+    assert verdict(findings.transformers, evidence("backbones", design.TRANSFORMER, **means)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("ratio", "width", "wanted"), [(0.5, 0.01, SUPPORTED), (0.9, 0.01, CONTRADICTED), (0.64, 0.1, UNDECIDED)]
+)
+def test_slower_by_36_per_cent(ratio, width, wanted):
+    six = dict.fromkeys(("IE", "SRM", "CBAM", "SE", "DIA", "SPA"), (ratio, (ratio - width, ratio + width)))
+    e = Evidence(speeds=six | {"ASR(SE) merged": (1.0, None), "ASR(SE) folded": (1.1, None)})
+    assert verdict(findings.slower, e) == wanted
+
+
+@pytest.mark.parametrize(("se", "srm", "wanted"), [(0.6, 0.6, SUPPORTED), (0.4, 0.4, CONTRADICTED), (0.6, 0.4, PARTLY)])
+def test_the_centre_is_attentions_where_plain_networks_have_less(se, srm, wanted):
+    e = Evidence(maps=[maps("plain", 0, 0.5), maps("SE", 0, se), maps("SRM", 0, srm)])
+    assert verdict(findings.centre, e) == wanted
+
+
+@pytest.mark.parametrize(
+    ("share", "wanted"), [([0.1, 0.2], SUPPORTED), ([0.8, 0.9], CONTRADICTED), ([0.1, 0.9], PARTLY)]
+)
+def test_spatial_attention(share, wanted):
+    e = Evidence(spatial=[{"seed": 0, "share": share, "maps": []}])
+    assert verdict(findings.spatial, e) == wanted
+
+
+def test_nothing_known_is_undecided_throughout():
+    found = findings.findings(Evidence())
+    assert {one.verdict for one in found} == {UNDECIDED}
+    assert len({one.claim for one in found}) == len(found) >= 18

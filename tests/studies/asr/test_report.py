@@ -1,0 +1,195 @@
+"""asr's report: tables and figures hold the numbers of the evidence, and what is missing is said."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from netbridge import data as datasets
+from studies.asr import __main__ as asr
+from studies.asr import design, figures, measures, tables, told
+from studies.asr.design import FAITHFUL, HALF, PLAIN
+from studies.asr.findings import Evidence
+from studies.lab.networks import ZOO
+from studies.lab.page import Page
+from tests.studies.asr.made_up import (
+    block,
+    bounds,
+    evidence,
+    maps,
+    plan_of,
+    replaced,
+    result,
+    seeds_of,
+    shares,
+)
+
+SIZES = {"speed_depth": 56}
+
+
+def everything() -> Evidence:
+    """Evidence of which every part knows something."""
+    rows = {}
+    controls = {name: 90.0 + place for place, name in enumerate(design.CONTROLS)}
+    rows |= evidence("small", **controls).rows | evidence("controls", **dict.fromkeys(design.CONTROLS, 89.0)).rows
+    rows |= evidence("origin", **dict.fromkeys(design.ORIGIN, 88.0)).rows
+    for name in design.NOISES:
+        rows |= evidence("noise", name, **dict.fromkeys(design.NOISY, 60.0)).rows
+    for name in design.BACKBONES:
+        arms = design.ON_TRANSFORMERS if name == design.TRANSFORMER else design.ON_BACKBONES
+        rows |= evidence("backbones", name, **dict.fromkeys(arms, 70.0)).rows
+        for found in rows["backbones", name].values():
+            for one in found:
+                one.blocks.clear()
+    for part in ("beside", "uses", "fixed", "starts", "bare"):
+        arms = getattr(design, part.upper())
+        rows |= evidence(part, **dict.fromkeys(arms, 80.0)).rows
+    rows["finetuned", ""] = {"SE": [result(beyond=(-1.5, -2.0, -1.0))]}
+    moved = [{"epoch": k, "moved": {"gate 0": 1 / k, "scales": 1 / k, "logits": 1.0}} for k in range(2, 9)]
+    rows["dynamics", ""] = {"SE, steps": [result(log=moved)], "SE, cosine": []}
+    e = Evidence(rows=rows)
+    e.shares = [shares("SE", 0), shares("SE", 1), shares("SRM", 0, 0.1, np.nan, np.nan)]
+    e.replaced = [replaced("SE"), replaced("SRM", change=-18.0, share=0.1)]
+    e.bounds = [bounds(name, seed, 9.0 + seed) for name in ("plain", "ASR(SE)") for seed in (0, 1)]
+    e.maps = [maps("plain", 0, 0.5), maps("SE", 0, 0.4)]
+    e.spatial = [{"seed": 0, "share": [0.2, 0.8], "maps": [np.eye(8), np.eye(4)]}]
+    e.speeds = dict.fromkeys(("plain", *measures.SPEEDS, "ASR(SE) merged", "ASR(SE) folded"), (0.9, (0.8, 1.0)))
+    e.merging = [
+        {"backbone": "VGG", "gate": gate, "merged, float64": x, "folded, float64": fold}
+        for gate, x, fold in (("a", 1e-16, "refused"), ("b", 3e-16, "refused"))
+    ]
+    e.shapes = measures.shapes()
+    return e
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """The report on everything: its folder and the numbers of its record."""
+    out = tmp_path_factory.mktemp("shown")
+    page = Page("asr", asr.Arguments(out=out, dataset="digits"), "Title")
+    told.tell(page, everything(), SIZES)
+    page.close()
+    return out, json.loads((out / "record.json").read_text(), parse_constant=pytest.fail)["numbers"]
+
+
+def test_every_figure_is_in_the_report_and_can_be_seen(shown):
+    out, _ = shown
+    report = (out / "report.md").read_text()
+    pictures = {path.stem for path in out.glob("*.png")}
+    assert pictures == {
+        "controls", "noise", "stripes", "shares", "origin", "replacement", "bounds", "gradcam", "spatial", "speed",
+        "dynamics",
+    }  # fmt: skip
+    for name in pictures:
+        assert f"]({name}.png)" in report
+        colours = imread(out / f"{name}.png")[..., :3]
+        assert (np.ptp(colours, axis=-1) > 0.15).mean() > 0.001, name
+        ElementTree.parse(out / f"{name}.svg")
+
+
+def test_the_tables_hold_the_known_numbers(shown):
+    _, numbers = shown
+    small = {row["arm"]: row for row in numbers["controls_small"]}
+    assert small[PLAIN]["accuracy (%)"] == "90.00"
+    assert small[HALF]["above plain [95 %]"].startswith("+1.00 [")
+    assert small[HALF]["deviation"] == "0.10"
+    assert small[FAITHFUL]["hidden units alive, start -> end"] == "3 -> 6 of 12"
+    assert {row["noise"] for row in numbers["noise"]} == set(design.NOISES)
+    assert "45.42, 69.85" in [row["paper, CIFAR-100: plain, ASR (%)"] for row in numbers["noise"]]
+    assert [row["gates at their means, points [95 %]"][:6] for row in numbers["replaced"]] == ["-1.00 ", "-18.00"]
+    assert numbers["finetuned"][0]["above the network with its gates, points [95 %]"] == "-1.50 [-2.00, -1.00]"
+    assert numbers["merging"] == [
+        {"backbone": "VGG", "gates": 2, "merged, float64": "3.0e-16", "folded, float64": "refused"}
+    ]
+    assert len(numbers["backbones"]) == 3 * len(design.BACKBONES) + 1
+    assert {row["backbone"]: row["what h is"][:8] for row in numbers["places"]}["VGG"] == "a factor"
+    undefined = [row for row in numbers["shares"] if row["module"] == "SRM"]
+    assert {row["share, untrained"] for row in undefined} == {"undefined"}
+
+
+def test_marks_stand_where_the_numbers_are():
+    e = evidence("small", **{PLAIN: 90.0, HALF: 92.0})
+    drawing = figures.controls_figure(e, {"small": e.accuracies("small")})
+    dots = [line for line in drawing.axes[0].lines if line.get_marker() == "o"]
+    drawn = sorted(round(float(x), 6) for line in dots for x in line.get_xdata())
+    assert drawn == pytest.approx([-0.1, 0.0, 0.1, 1.9, 2.0, 2.1])
+    drawing = figures.noise_figure(evidence("noise", "none", **{PLAIN: 60.0, HALF: 61.0}))
+    heights = sorted(float(y) for line in drawing.axes[0].lines for y in line.get_ydata())
+    assert heights == pytest.approx([59.9, 60.0, 60.1, 60.9, 61.0, 61.1])
+
+
+def test_a_table_of_arms_that_have_no_seed_says_so():
+    rows = tables.noise_rows(evidence("noise", "none", **{PLAIN: 60.0, HALF: None}))
+    assert rows[0][f"{HALF} (%)"] == "n = 0"
+    assert tables.result_rows(Evidence(), "small") == []
+
+
+def test_psi_stands_beside_what_decay_alone_would_make_of_it(tmp_path):
+    run = next(run for run in plan_of(tmp_path).part("origin") if run.arm == design.DECAYED)
+    found = seeds_of(90.0, 1, recipe=run.job.recipe.as_json(), blocks=[block(psi=[0.03, 0.001, 0.1])])
+    (row,) = tables.psi_rows(Evidence(rows={("origin", ""): {design.DECAYED: found}}))
+    alone = 0.1 * tables.decay_alone(found[0].recipe, found[0].specification)
+    assert (row["start"], row["end"], row["by decay alone"]) == ("0.1000", "0.0300", f"{alone:.4f}")
+    assert alone < 0.1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"seeds": (-1, 2)}, "`--seeds`"), ({"seeds": (0,)}, "`--seeds`"), ({"own": True, "ship": True}, "`--ship`")],
+)
+def test_what_cannot_be_done_is_told(tmp_path, change, words):
+    with pytest.raises(SystemExit, match=words):
+        plan_of(tmp_path, **change)
+
+
+def test_the_report_on_digits_is_made_of_their_networks(tmp_path, capsys):
+    """A part that needs no training, from the command to the verdict."""
+    asr.main(asr.Arguments(part=("spatial",), dataset="digits", own=True, out=tmp_path, depth=8, epochs=1))
+    numbers = json.loads((tmp_path / "record.json").read_text())["numbers"]
+    assert {row["seed"] for row in numbers["spatial"]} == {0, 1}
+    assert len(numbers["findings"]) == len({one["claim"] for one in numbers["findings"]})
+    assert "Spatial and transformer attention" in capsys.readouterr().out
+
+
+# The numbers that were seen before the study was built, and must come out of it.
+
+
+@pytest.fixture(scope="module")
+def cifar():
+    if not (datasets.default_root() / "cifar10").is_dir():
+        pytest.skip("CIFAR-10 is not in the cache of this machine.")
+    return datasets.load("cifar10")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "seed", "log"), [("constant", 0, 9.02), ("constant", 1, 8.96), ("asr-se", 0, 9.76), ("asr-se", 1, 9.55)]
+)
+def test_bounds_of_shipped_networks(cifar, name, seed, log):
+    found = measures.bounds(name, seed, ZOO / "cifar10" / f"resnet20-{name}-seed{seed}.safetensors", cifar)
+    assert found["bound"][-1] == pytest.approx(log, rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", ["se", "srm"])
+def test_shares_and_replacements_of_shipped_networks(cifar, name, seed):
+    path = ZOO / "cifar10" / f"resnet20-{name}-seed{seed}.safetensors"
+    found, after = measures.shares(name, seed, path, cifar, 600, 20)
+    change = measures.replaced(found, after, path, cifar, 2000).change.value
+    if name == "se":
+        assert min(found.untrained) > 0.9
+        assert min(found.origin) > 0.5
+        assert -3.0 < change < 1.0
+    else:
+        assert max(one.value for one in found.share) < 0.5
+        assert change < -10.0
+
+
+@pytest.mark.slow
+def test_class_maps_of_the_shipped_plain_network_look_at_the_centre(cifar):
+    found = measures.maps("plain", 0, ZOO / "cifar10" / "resnet20-constant-seed0.safetensors", cifar, 300)
+    assert found["mass"].low > 0.4
+    assert 0.25 < found["shift"] < found["cells"] == 1.5
