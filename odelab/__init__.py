@@ -9,7 +9,8 @@
 What is here
 ------------
 describe a problem    Problem, Invariant, Reference, maths (functions for right-hand sides), problems (a catalogue)
-choose a step         EULER ... DOP853, RKC2, RADAU, BDF, LSODA; METHODS (explicit ones by name); Method for your own
+choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, RADAU, BDF, LSODA; METHODS (explicit ones by name);
+                      Method and RosenbrockMethod for your own
 decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
 run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
@@ -27,7 +28,9 @@ not stiff, rtol below 1e-8, or a long smooth run         DOP853     order 8
 not stiff, rtol above 1e-3, or a rough right-hand side   BS32       order 3
 stiff, eigenvalues near the negative real axis           RKC2       diffusion; no Jacobian is needed, also if large
 (parabolic problems by the method of lines)
-stiff otherwise, small or with a sparse Jacobian         RADAU      implicit, by SciPy
+stiff otherwise, rtol above 1e-5                         RODAS4     linearly implicit; Jacobians are derived by itself
+stiff otherwise, sharper tolerances                      RODAS5P    the same, of order 5; ROS2 for rough solutions
+stiff, and a fully implicit method is wanted             RADAU      implicit, by SciPy
 stiff, large, moderate accuracy                          BDF        implicit, by SciPy
 stiff at times only                                      LSODA      switches by itself, by SciPy
 a fixed step, for study                                  EULER, HEUN, MIDPOINT, RK4

@@ -75,6 +75,7 @@ def ensemble(
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
+    controller = controller.suited_to(method)
     check_workers(threads, executor)
     starts, sets = batches(problem, u0, params)
     times = checked_times("t_eval", t_eval, problem)

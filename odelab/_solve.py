@@ -9,6 +9,7 @@ from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import ImplicitMethod, solve_implicit
+from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
@@ -44,7 +45,7 @@ class RunFailed(RuntimeError):
 
 def solve(
     problem: Problem,
-    method: Method | StabilisedMethod | ImplicitMethod,
+    method: Method | StabilisedMethod | RosenbrockMethod | ImplicitMethod,
     controller: Controller | None = None,
     *,
     t_eval: Any = None,
@@ -60,13 +61,13 @@ def solve(
 
     problem      the `Problem`: right-hand side, initial state, span, parameters
     method       how a step is taken; see "Which method" in the docstring of `odelab`. `ol.DOPRI5` for most problems,
-                 `ol.DOP853` for sharp tolerances, `ol.RKC2` for parabolic ones, `ol.RADAU` for stiff ones
+                 `ol.DOP853` for sharp tolerances, `ol.RKC2` for parabolic ones, `ol.RODAS4` for stiff ones
     controller   `ol.adaptive(rtol, atol)`, the default, chooses steps by an error estimate; `ol.fixed(h)` keeps h
     t_eval       times at which to report the solution, sorted in the direction of the run; by default every step's end
     events       functions g(t, u, params), or `ol.Event`s, whose zeros are located on the dense output. An event may
                  end the run (`terminal`) or change the state (`change`)
     project      a function u -> u applied last to each new state, for instance to keep it positive; an adaptive run
-                 judges the projected state. None by default; for explicit methods only
+                 judges the projected state. None by default; not for SciPy's methods
     engine       who runs the steps. "python" is plain Python; "compiled" is compiled code, or an error where a function
                  cannot be compiled; "auto", the default, begins in plain Python and goes over to compiled code where
                  there is enough to do, so that repeated calls may differ in their last bits
@@ -98,6 +99,7 @@ def solve(
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
+    controller = controller.suited_to(method)
     check_projection(project, problem)
     times = checked_times("t_eval", t_eval, problem)
     stops = checked_stops(tstops, problem)
@@ -106,9 +108,9 @@ def solve(
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if not dense and implicit:
-        raise ValueError(f"`dense=False` works with explicit methods only; {method.name} is SciPy's.")
+        raise ValueError(f"`dense=False` works with odelab's own methods only; {method.name} is SciPy's.")
     if implicit and project is not None:
-        raise ValueError(f"`project` works with explicit methods only; {method.name} is SciPy's and takes none.")
+        raise ValueError(f"`project` works with odelab's own methods only; {method.name} is SciPy's and takes none.")
 
     def piece(part, times, watched, attempts):
         if isinstance(method, ImplicitMethod):
@@ -168,14 +170,14 @@ def check_arguments(problem, method, controller, engine, max_steps):
         raise TypeError(
             f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem(rhs, u0, t_span)."
         )
-    if not isinstance(method, Method | StabilisedMethod | ImplicitMethod):
+    if not isinstance(method, Method | StabilisedMethod | RosenbrockMethod | ImplicitMethod):
         raise TypeError(
             f"`method` must be a Method like odelab.DOPRI5, got {method!r}; the explicit ones are in odelab.METHODS, "
-            "the others are odelab.RKC2, RADAU, BDF and LSODA."
+            "the others are odelab.RKC2, ROS2, RODAS4, RODAS5P, RADAU, BDF and LSODA."
         )
     if not isinstance(controller, Controller):
         raise TypeError(f"`controller` must come from odelab.fixed or odelab.adaptive, got {controller!r}.")
-    if controller.needs_error and isinstance(method, Method) and not method.embedded:
+    if controller.needs_error and isinstance(method, Method | RosenbrockMethod) and not method.embedded:
         raise ValueError(
             f"`controller` is adaptive, but {method.name} has no embedded method to estimate its error; use "
             "odelab.fixed(h=...), or a method that has one (RKF45, DOPRI5, BS32, HEUN)."

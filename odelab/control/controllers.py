@@ -46,6 +46,7 @@ class Controller:
     needs_error    whether `judge` uses `errors`, so that the method needs an estimate of its error; default False
     rtol, atol     the tolerances of an adaptive controller; default None
     law            its Law; default None
+    law_by_method  whether the method of a run may put its own usual law in the place of `law`; default False
     h              the step size of a fixed controller; default None
     first_step     the first step of an adaptive controller, None where it is found automatically
     max_step       the largest step; default infinity
@@ -71,6 +72,7 @@ class Controller:
     rtol: Any = None
     atol: Any = None
     law: Law | None = None
+    law_by_method: bool = False
     h: float | None = None
     first_step: float | None = None
     max_step: float = math.inf
@@ -83,10 +85,18 @@ class Controller:
     def __reduce__(self):
         """Pickle the arguments it was made of; its functions, which no pickle takes, are made again."""
         if self.law is not None:
-            return adaptive, (self.rtol, self.atol, self.law, self.first_step, self.max_step)
+            law = None if self.law_by_method else self.law
+            return adaptive, (self.rtol, self.atol, law, self.first_step, self.max_step)
         if self.h is not None:
             return fixed, (self.h,)
         return super().__reduce_ex__(2)
+
+    def suited_to(self, method) -> "Controller":
+        """This controller with the usual law of a method, where its user has named none."""
+        usual = getattr(method, "law", None)
+        if not self.law_by_method or usual is None or law_named(usual) is self.law:
+            return self
+        return adaptive(self.rtol, self.atol, usual, self.first_step, self.max_step)
 
 
 def fixed(h: float) -> Controller:
@@ -113,7 +123,7 @@ def fixed(h: float) -> Controller:
 def adaptive(
     rtol: float = 1e-6,
     atol: Any = 1e-9,
-    law: str | Law = "pi",
+    law: str | Law | None = None,
     first_step: float | None = None,
     max_step: float = math.inf,
 ) -> Controller:
@@ -121,8 +131,9 @@ def adaptive(
 
     rtol          tolerance relative to the size of the state, between 2.3e-14 and 1; default 1e-6
     atol          absolute tolerance, one number or one per component; default 1e-9
-    law           how the next step follows from the errors: a name in `ol.LAWS`, "pi" (the default, short for "pi42"),
-                  "pid" (short for "h312pid"), or a Law of your own
+    law           how the next step follows from the errors: a name in `ol.LAWS`, "pi" (short for "pi42"), "pid" (short
+                  for "h312pid"), or a Law of your own. None, the default, is what suits the method: "pi42" for explicit
+                  ones, "pc11" for linearly implicit ones
     first_step    the size of the first step; by default found automatically (Hairer, Nørsett and Wanner)
     max_step      the largest step; default infinity
 
@@ -133,7 +144,7 @@ def adaptive(
     adaptive(rtol=1e-08, atol=1e-09, law='h312pid')
     """
     rtol, atol = checked_tolerances(rtol, atol)
-    chosen = law_named(law)
+    chosen = law_named("pi42" if law is None else law)
     for argument, value in (("first_step", first_step), ("max_step", max_step)):
         if value is not None and not (isinstance(value, int | float | np.number) and value > 0):
             raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
@@ -156,6 +167,7 @@ def adaptive(
         rtol=rtol,
         atol=atol,
         law=chosen,
+        law_by_method=law is None,
         first_step=first_step,
         max_step=float(max_step),
         error=control.error_of_step,

@@ -1,4 +1,4 @@
-"""The driver of every explicit run: chunks from an engine, events and budget between them, a Trajectory at the end."""
+"""The driver of every run but SciPy's: chunks from an engine, events and budget between them, a Trajectory at the end."""
 
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
     points = None if dense else Points(engine, t_eval)
     watch = events.Watch(engine, watched, problem) if watched else None
     status, spent, rejected, evaluations, at_most = Status.ATTEMPTS_SPENT, 0, 0, 0, EVERYTHING
+    linear = [0, 0]
     state = State(problem.t_span[0], np.array(problem.u0), None, False, None)
     with np.errstate(all="ignore"):
         try:
@@ -39,6 +40,7 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
                 spent += chunk.steps + chunk.rejected
                 rejected += chunk.rejected
                 evaluations += chunk.evaluations
+                linear = [linear[0] + chunk.jacobians, linear[1] + chunk.factorisations]
                 if points is not None:
                     chunk = points.look(chunk, state)
                 parts.append(Part(chunk))
@@ -54,7 +56,10 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
             parts.append(Part(no_steps(state, status, str(wrong))))
         if state.memory is not None:
             evaluations += engine.controller.unseen(state.memory)
-        return finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval, points)
+        trajectory = finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval, points)
+        trajectory.jacobians, trajectory.factorisations = linear
+        trajectory.derivatives = engine.stepper.how if hasattr(engine, "stepper") else ""
+        return trajectory
 
 
 def after_error(engine, state: State, attempts: int, error) -> int:

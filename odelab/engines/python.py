@@ -30,6 +30,8 @@ class Chunk(NamedTuple):
     word: str = ""  # what went wrong, where only the engine knows
     sai: np.ndarray | None = None  # of each step, where its states will not be kept
     h_rho: np.ndarray | None = None
+    jacobians: int = 0
+    factorisations: int = 0
 
     @property
     def steps(self) -> int:
@@ -78,6 +80,7 @@ class PythonEngine:
     def __post_init__(self):
         self.keep: Callable = keep_row
         self.rhs = checked_rhs(self.problem)
+        self.stepper = self.method.stepper(self.problem, self.rhs, self.controller.atol)
         self.controller = self.method.steered(self.controller, self.rhs)
 
     def look_at_stages(self):
@@ -91,10 +94,11 @@ class PythonEngine:
     def advance(self, state: State, attempts: int) -> Chunk:
         rows: list = []
         word, rejected, evaluations = "", 0, 0
+        before = self.stepper.work
         try:
             status, state, _, rejected, evaluations = core.integrate(
-                self.method.step,
-                core.slope_alone,
+                self.stepper.step,
+                self.stepper.prepare,
                 self.rhs,
                 self.problem.params,
                 self.controller.propose,
@@ -113,9 +117,10 @@ class PythonEngine:
             if rows:
                 t, dt, u, slope, memory, _ = rows[-1]
                 state = State(t + dt, u, slope, False, memory)
-        return self.chunk(status, state, rows, rejected, evaluations, word)
+        work = [now - then for now, then in zip(self.stepper.work, before, strict=True)]
+        return self.chunk(status, state, rows, rejected, evaluations + work.pop(), word, *work)
 
-    def chunk(self, status, state, rows, rejected, evaluations, word) -> Chunk:
+    def chunk(self, status, state, rows, rejected, evaluations, word, jacobians, factorisations) -> Chunk:
         size = self.problem.size
         t = np.array([row[0] for row in rows])
         h = np.array([row[1] for row in rows])
@@ -123,7 +128,21 @@ class PythonEngine:
         slope = np.array([row[3] for row in rows]).reshape(len(rows), size)
         error = np.array([self.controller.error(row[4]) for row in rows])
         h_rho = None if self.keep is keep_row else np.array([row[5] for row in rows])
-        return Chunk(status, state, t, h, u, slope, error, rejected, evaluations, word, h_rho=h_rho)
+        return Chunk(
+            status,
+            state,
+            t,
+            h,
+            u,
+            slope,
+            error,
+            rejected,
+            evaluations,
+            word,
+            h_rho=h_rho,
+            jacobians=jacobians,
+            factorisations=factorisations,
+        )
 
 
 def begin(problem, method, controller, rhs) -> tuple[State, int]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from odelab import core
 from odelab.methods import order_conditions as trees
+from odelab.methods.stepper import Stepper
 from odelab.methods.tableau import ROUNDING
 
 DENSE_ROUNDING = 1e-11  # the same of an extension, relative to the terms that cancel: its weights are large
@@ -79,6 +80,7 @@ class RosenbrockMethod:
     about: str = ""
 
     fsal = False  # the slope at the new state is not among the stages
+    law = "pc11"  # the law of step size where the user names none; see docs/stiff.md
 
     def __post_init__(self):
         keep = functools.partial(object.__setattr__, self)
@@ -233,6 +235,23 @@ class RosenbrockMethod:
         rows[:-1] += self.dense
         rows[1:] -= self.dense
         return rows
+
+    def stepper(self, problem, rhs, atol=None) -> Stepper:
+        """The step of this method for a problem, its Jacobian and its linear algebra; see `odelab.methods.stepper`."""
+        from odelab.linear.linearisation import Linearisation
+
+        linear = Linearisation(problem, rhs, atol)
+        step = core.rosenbrock_step_of(core.combine, linear.factor, linear.backsub, self.tableau)
+        return Stepper(step, linear.prepare, linear)
+
+    def steered(self, controller, rhs):
+        return controller
+
+    def one_step(self, rhs, params, t, u, h):
+        """The state after a step of size h from u, (n,) or columns (n, m), its Jacobian by differences."""
+        from odelab.linear.side_by_side import step_of_columns
+
+        return step_of_columns(self.tableau, rhs, params, t, u, h)
 
     def stability(self, z):
         """R(z): what one step multiplies the solution of u' = lambda u by, z = h lambda."""

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from odelab import core
 from odelab.control.controllers import Controller, Start
 from odelab.methods import chebyshev
 from odelab.methods import spectral_radius as radius
+from odelab.methods.stepper import Stepper
 
 UNLIMITED = 1e9
 SMALLEST = 1e-9  # rtol: the steps are then held to 1e-11, little above what rounding makes of many stages
@@ -65,6 +67,12 @@ class StabilisedMethod:
         if self.spectral_radius is None:
             return RKC2
         return told_by(self.spectral_radius) if callable(self.spectral_radius) else TOLD
+
+    law = "pi42"  # the law of step size where the user names none
+
+    def stepper(self, problem, rhs, atol=None) -> Stepper:
+        """The step of this method for a problem; see `odelab.methods.stepper`."""
+        return Stepper(self.step, core.slope_alone)
 
     def steered(self, controller: Controller, rhs: Callable) -> Controller:
         """`controller`, extended so that it chooses the number of stages along with the step size."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from odelab import core
 from odelab.methods import order_conditions as trees
+from odelab.methods.stepper import Stepper
 
 ROUNDING = 1e-13  # what an order condition may miss when coefficients are published as decimals
 
@@ -92,6 +93,12 @@ class Method:
     def step(self):
         """One attempt, as `odelab.core.integrate` takes it."""
         return core.rk_step_of(core.combine, self.tableau)
+
+    law = "pi42"  # the law of step size where the user names none
+
+    def stepper(self, problem, rhs, atol=None) -> Stepper:
+        """The step of this method for a problem; see `odelab.methods.stepper`."""
+        return Stepper(self.step, core.slope_alone)
 
     steer = None  # RKC2 has a function here that makes a controller choose the number of stages, too
 

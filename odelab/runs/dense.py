@@ -5,13 +5,16 @@ whenever someone asks, for many steps at once where the right-hand side is in co
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from odelab import core
 from odelab.methods import extension
+from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.tableau import Method
 from odelab.problem import COMPONENT, Problem, array_form
 
@@ -44,18 +47,33 @@ class Interpolant:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dense(Interpolant):
-    """The continuous extension of a run of an explicit method; `h` are the full steps, also of a step cut short."""
+    """The continuous extension of a run; `h` are the full steps, also of a step cut short."""
 
     problem: Problem
-    method: Method
+    method: Any  # an explicit, a stabilised or a linearly implicit one
     t: np.ndarray  # (m+1,) knots
     u: np.ndarray  # (m+1, n)
     h: np.ndarray  # (m,)
     project: Callable | None = None
 
     def __post_init__(self):
-        if not isinstance(self.method, Method):  # a step cut short is not taken again: what is left of it counts
+        # A step cut short is taken again whole, or else what is left of it counts.
+        if not isinstance(self.method, Method) and self.increment_weights is None:
             object.__setattr__(self, "h", np.diff(self.t))
+
+    @property
+    def increment_weights(self) -> np.ndarray | None:
+        """The weights of a linearly implicit method over the increments of its steps, where it has some."""
+        own = isinstance(self.method, RosenbrockMethod) and self.method.dense is not None
+        return self.method.extension_weights if own else None
+
+    @functools.cached_property
+    def stepper(self):
+        """The step of a linearly implicit method, which is taken again."""
+        return self.method.stepper(self.problem, array_form(self.problem))
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "stepper"}
 
     def between(self, index, times):
         steps, position = np.unique(index, return_inverse=True)
@@ -90,6 +108,8 @@ class Dense(Interpolant):
 
         rhs    what `rhs_of_columns` has found before
         """
+        if self.increment_weights is not None:
+            return self.increments(steps, self.increment_weights)
         if not isinstance(self.method, Method):
             return self.hermite(steps)
         h = self.h[steps]
@@ -98,6 +118,17 @@ class Dense(Interpolant):
         weights = extension.weights(self.method).T
         found = (weights @ slopes.reshape(len(slopes), -1)).reshape(len(weights), *slopes.shape[1:]) * h
         return np.moveaxis(found, -1, 0)
+
+    def increments(self, steps, weights):
+        """The same from the increments of linearly implicit steps, taken again one by one."""
+        rhs, params = array_form(self.problem), self.problem.params
+        found = np.empty((len(steps), len(weights), self.u.shape[1]))
+        with np.errstate(all="ignore"):
+            for row, i in enumerate(steps):
+                t, u, h = float(self.t[i]), self.u[i], float(self.h[i])
+                known = self.stepper.prepare(t, u, rhs(t, u, params), params)
+                found[row] = weights @ np.array(self.stepper.step(rhs, params, t, u, known, h, h)[3])
+        return found
 
     def hermite(self, steps):
         """The same of the cubic through both ends of a step with the slopes there."""

@@ -6,7 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from odelab.engines import Status
+from odelab.linear.linearisation import Linearisation
 from odelab.methods import chebyshev
+from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.spectral_radius import leading_eigenvalue, spectral_radius
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
@@ -227,6 +229,10 @@ def chattering(trajectory) -> int | None:
 def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
     """(status, message) of a run whose step was lost or whose judge gave up, found by looking at the last attempt."""
     t, u = state.t, np.asarray(state.u)
+    if isinstance(method, RosenbrockMethod):
+        said = insoluble(problem, t, u, method.gamma * last_step)
+        if said:
+            return Status.NOT_FINITE.word, said
     with np.errstate(all="ignore"):
         for times in (1,) if gave_up else AHEAD:
             failure = first_failures(array_form(problem), method, problem.params, t, u, times * last_step)
@@ -253,6 +259,43 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
             "locate the jump as an event, or end `t_span` before"
         )
     return cause.word, message
+
+
+def insoluble(problem, t, u, hg) -> str:
+    """Why I - hg J leaves no step from (t, u), where the right-hand side itself is finite; empty where it does.
+
+    A derivative may not be finite. Or the matrix is singular: an accident of the step size, which only fixed steps meet
+    again.
+    """
+    rhs = array_form(problem)
+    with np.errstate(all="ignore"):
+        slope = rhs(t, u, problem.params)
+        if not np.isfinite(slope).all():
+            return ""
+        linear = Linearisation(problem, rhs)
+        J, slope_t = linear.derivatives(t, u, slope)
+        regular = linear.factor(J, hg).regular
+    entries = np.asarray(J.toarray() if hasattr(J, "toarray") else J)
+    bad = np.argwhere(~np.isfinite(entries))
+    in_time = np.broadcast_to(slope_t, u.shape)
+    late = np.flatnonzero(~np.isfinite(in_time))
+    if not (len(bad) or len(late)):
+        singular = (
+            f"the matrix I - h gamma J of the step from t = {t:.9g} is singular, as an eigenvalue of the Jacobian is "
+            f"1 / (h gamma) = {1.0 / hg:.6g}: take another step size, or odelab.adaptive"
+        )
+        return "" if regular else singular
+    if len(bad):
+        row, column = bad[0]
+        what = f"the derivative of component {row} with respect to component {column} is {entries[row, column]}"
+    else:
+        what = f"the derivative of component {late[0]} with respect to time is {in_time[late[0]]}"
+    own = "check `jacobian`" if problem.jacobian is not None else "give the problem a `jacobian` that is finite there"
+    return (
+        f"the Jacobian is not finite at t = {t:.9g}: {what}, though the right-hand side is finite there "
+        f"({linear.how}); a linearly implicit method cannot step from such a state: {own}, start beside it, or take an "
+        "explicit method"
+    )
 
 
 def has_blown_up(u0, u):

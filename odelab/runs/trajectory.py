@@ -36,6 +36,9 @@ class Trajectory:
     step_u         (m + 1, n), the states there; None for a run with `dense=False`
     rejected       how many attempted steps were rejected
     evaluations    how often the right-hand side was evaluated
+    jacobians      how many Jacobians were formed, and with them df/dt; 0 for explicit methods
+    factorisations how many matrices were factored, one for each attempt of a linearly implicit step
+    derivatives    in words, how Jacobians were found and how linear systems were solved; empty for explicit methods
     status         "ok", "event" (ended by one), "interrupted", or what went wrong: "max_steps", "step_too_small",
                    "not_finite", "blow_up", "wrong_shape", "solver_failed"
     error          (m,), the estimated error of each step over its tolerance; NaN for fixed steps
@@ -68,6 +71,9 @@ class Trajectory:
     step_u: Any = None
     rejected: int = 0
     evaluations: int = 0
+    jacobians: int = 0
+    factorisations: int = 0
+    derivatives: str = ""
     status: str = "ok"
     error: Any = None
     problem: Any = None
@@ -156,6 +162,9 @@ class Trajectory:
             f"  t       {self.step_t[0]:g} ... {self.step_t[-1]:g} (asked for {self.problem.t_span[1]:g})",
             f"  steps   {self.steps} accepted, {self.rejected} rejected, {self.evaluations} evaluations",
         ]
+        if self.derivatives:
+            lines.append(f"  linear  {self.jacobians} Jacobians, {self.factorisations} factorisations")
+            lines.append(f"          {self.derivatives}")
         if self.steps:
             sizes = np.abs(np.asarray(self.h))
             lines.append(f"  h       {sizes.min():.3g} ... {sizes.max():.3g}, median {np.median(sizes):.3g}")

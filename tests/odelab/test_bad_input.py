@@ -246,7 +246,7 @@ def test_t_eval_follows_the_direction_of_the_run():
 
 
 def test_a_projection_needs_an_explicit_method():
-    words = ["`project` works with explicit methods only", "RADAU"]
+    words = ["`project` works with odelab's own methods only", "RADAU"]
     refused(ValueError, words, ol.solve, ONE, ol.RADAU, project=abs)
 
 

@@ -103,7 +103,7 @@ def test_a_law_of_ones_own_passes_through():
     assert ol.adaptive(law=mine).law is mine
 
 
-@pytest.mark.parametrize("name", ["h211", "", None, 3])
+@pytest.mark.parametrize("name", ["h211", "", 3])
 def test_an_unknown_law_is_refused(name):
     with pytest.raises(ValueError, match=r"`law` must be one of \['h0211', .*'pid'\] or a Law of your own, got"):
         ol.adaptive(law=name)

@@ -1,0 +1,381 @@
+"""Numbers that carry their derivatives: what a right-hand side makes of them are exact derivatives of the right-hand
+side, through branches, loops and tables.
+
+A `Dual` stands for a number or an array. NumPy hands its functions over to it, so that code written for arrays runs on
+it as it is; what is not known here raises `NotDifferentiable`, never a derivative that is silently wrong.
+"""
+
+import math
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+from odelab.linear.rules import FLAT, LINEAR, PARTIALS, PRODUCTS
+
+
+class NotDifferentiable(TypeError):
+    """Code that no dual number can follow."""
+
+
+class Dual:
+    """A number or an array with its derivatives in m directions.
+
+    value   a number, or an array of some shape
+    part    (m, *shape): what the value changes by in each of the directions
+    """
+
+    __slots__ = ("part", "value")
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value, part):
+        self.value, self.part = value, part
+
+    # What NumPy asks
+
+    def __array__(self, *_, **__):
+        raise NotDifferentiable("an array of plain numbers is made of a value whose derivative is needed")
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        inputs = tuple(as_dual(x) for x in inputs)
+        values = tuple(value_of(x) for x in inputs)
+        if method == "reduce" and ufunc.__name__ in ("add", "maximum", "minimum"):
+            return reduced(ufunc, inputs[0], **options)
+        if method != "__call__" or out is not None or options:
+            raise NotDifferentiable(f"numpy.{ufunc.__name__} is called in a way that is not followed")
+        name = ufunc.__name__
+        if name in FLAT:
+            return ufunc(*values)
+        if name in PRODUCTS:
+            return product(ufunc, inputs, {})
+        if name not in PARTIALS:
+            raise NotDifferentiable(f"the derivative of {name} is not known")
+        value = ufunc(*values)
+        return combined(value, inputs, PARTIALS[name](*values, value))
+
+    def __array_function__(self, function, types, arguments, options):
+        name = function.__name__
+        if name in SPECIAL:
+            return SPECIAL[name](*arguments, **options)
+        if name in FLAT:
+            return function(*plain(arguments), **plain(options))
+        if name in LINEAR:
+            return linear(function, arguments, options)
+        if name in PRODUCTS:
+            return product(function, arguments, options)
+        raise NotDifferentiable(f"the derivative of numpy.{name} is not known")
+
+    # What an array or a number is asked
+
+    @property
+    def shape(self):
+        return np.shape(self.value)
+
+    @property
+    def ndim(self):
+        return np.ndim(self.value)
+
+    @property
+    def size(self):
+        return np.size(self.value)
+
+    @property
+    def dtype(self):
+        return np.asarray(self.value).dtype
+
+    @property
+    def T(self):
+        return np.transpose(self)
+
+    def __len__(self):
+        return len(self.value)
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index):
+        if self.ndim == 0:
+            return self
+        return Dual(self.value[index], self.part[behind_directions(index)])
+
+    def __setitem__(self, index, new):
+        new = as_dual(new)
+        self.value[index] = value_of(new)
+        target = self.part[behind_directions(index)]
+        change = aligned(new.part, np.ndim(new.value), target.ndim - 1) if isinstance(new, Dual) else 0.0
+        self.part[behind_directions(index)] = change
+
+    def __bool__(self):
+        return bool(self.value)
+
+    def __int__(self):
+        return int(self.value)
+
+    __index__ = __int__
+
+    def __float__(self):
+        raise NotDifferentiable("a plain number is made of a value whose derivative is needed")
+
+    def __round__(self, digits=None):
+        return round(float(self.value), digits)
+
+    def __floor__(self):
+        return math.floor(self.value)
+
+    def __ceil__(self):
+        return math.ceil(self.value)
+
+    def __trunc__(self):
+        return math.trunc(self.value)
+
+    def copy(self):
+        return np.copy(self)
+
+    def astype(self, dtype, **_):
+        if np.dtype(dtype).kind != "f":
+            raise NotDifferentiable(f"an array of {np.dtype(dtype)} is made of values whose derivatives are needed")
+        return self
+
+    def reshape(self, *shape, **options):
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
+
+    def item(self):
+        return self
+
+    def __getattr__(self, name):
+        """Methods of arrays that are functions of NumPy, too; and the elementary functions, as object arrays ask."""
+        if name in {"sum", "mean", "dot", "ravel", "transpose", "max", "min", "clip", "cumsum", "squeeze", "repeat"} | {
+            *PARTIALS
+        } - {"erf", "expit"}:
+            function = getattr(np, name)
+            return lambda *arguments, **options: function(self, *arguments, **options)
+        raise AttributeError(f"a number with derivatives has no {name!r}")
+
+
+def _operator(ufunc):
+    return (lambda x, y: ufunc(x, y)), (lambda x, y: ufunc(y, x))
+
+
+def _in_place(operation):
+    def assigned(x, y):
+        new = operation(x, y)
+        if x.ndim == 0:
+            return new
+        x[...] = new
+        return x
+
+    return assigned
+
+
+for _name, _ufunc in {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.divide,
+    "pow": np.power,
+    "mod": np.remainder,
+    "floordiv": np.floor_divide,
+    "matmul": np.matmul,
+}.items():
+    _straight, _reflected = _operator(_ufunc)
+    setattr(Dual, f"__{_name}__", _straight)
+    setattr(Dual, f"__r{_name}__", _reflected)
+    setattr(Dual, f"__i{_name}__", _in_place(_straight))
+for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute}.items():
+    setattr(Dual, f"__{_name}__", lambda x, ufunc=_ufunc: ufunc(x))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    _compare = getattr(operator, _name)
+    setattr(Dual, f"__{_name}__", lambda x, y, compare=_compare: compare(x.value, value_of(y)))
+
+
+def value_of(x):
+    return x.value if isinstance(x, Dual) else x
+
+
+def plain(arguments):
+    """The same arguments, their values in place of duals."""
+    return replaced(arguments, value_of)
+
+
+def replaced(arguments, change: Callable):
+    """The same arguments, with `change` applied to every dual in them."""
+    if isinstance(arguments, Dual):
+        return change(arguments)
+    if isinstance(arguments, tuple | list):
+        return type(arguments)(replaced(one, change) for one in arguments)
+    if isinstance(arguments, dict):
+        return {name: replaced(one, change) for name, one in arguments.items()}
+    return arguments
+
+
+def duals_in(arguments) -> list[Dual]:
+    if isinstance(arguments, Dual):
+        return [arguments]
+    if isinstance(arguments, dict):
+        arguments = tuple(arguments.values())
+    if isinstance(arguments, tuple | list):
+        return [one for part in arguments for one in duals_in(part)]
+    return []
+
+
+def behind_directions(index):
+    return (slice(None), *index) if isinstance(index, tuple) else (slice(None), index)
+
+
+def aligned(part, ndim, wanted):
+    """Derivatives of a value with `ndim` axes, shaped so that they broadcast over `wanted` of them."""
+    return part if ndim >= wanted else part.reshape(len(part), *(1,) * (wanted - ndim), *part.shape[1:])
+
+
+def combined(value, inputs, partials) -> Dual:
+    """The chain rule: the sum of partial derivatives times derivatives, over the inputs that have some."""
+    wanted, total = np.ndim(value), np.zeros(())
+    for x, partial in zip(inputs, partials, strict=True):
+        if isinstance(x, Dual):
+            part = aligned(x.part, np.ndim(x.value), wanted)
+            term = partial * part
+            if not np.isfinite(partial).all():  # what does not move is multiplied by no infinite derivative
+                term = np.where(part == 0.0, 0.0, term)
+            total = total + term if total.ndim else term
+    if total.shape[1:] != np.shape(value):
+        total = np.array(np.broadcast_to(total, (len(total), *np.shape(value))))
+    return Dual(value, total)
+
+
+def linear(function, arguments, options) -> Dual:
+    """A function that is linear in its arrays, up to a constant: the constant drops out of what it makes of changes."""
+    arguments, options = as_dual(arguments), as_dual(options)
+    value = function(*plain(arguments), **plain(options))
+    constant = function(
+        *replaced(arguments, lambda x: np.zeros_like(x.value)), **replaced(options, lambda x: np.zeros_like(x.value))
+    )
+    constant_of_plain = constant  # what plain arrays beside the duals contribute is constant, too
+    parts = [
+        function(*replaced(arguments, lambda x, k=k: x.part[k]), **replaced(options, lambda x, k=k: x.part[k]))
+        - constant_of_plain
+        for k in range(directions(arguments, options))
+    ]
+    return Dual(value, np.stack(parts))
+
+
+def product(function, arguments, options) -> Dual:
+    """A function that is linear in each of its arrays: the product rule."""
+    arguments = [as_dual(one) for one in arguments]
+    values = [value_of(one) for one in arguments]
+    value = function(*values, **options)
+    part = np.zeros((directions(arguments, {}), *np.shape(value)))
+    for i, one in enumerate(arguments):
+        if isinstance(one, Dual):
+            for k, change in enumerate(one.part):
+                part[k] += function(*values[:i], change, *values[i + 1 :], **options)
+    return Dual(value, part)
+
+
+def directions(arguments, options) -> int:
+    return len((duals_in(arguments) + duals_in(options))[0].part)
+
+
+def reduced(ufunc, x, axis=0, **options):
+    if ufunc is np.add:
+        return linear(np.sum, (x,), {"axis": axis, **options})
+    return extreme(np.argmax if ufunc is np.maximum else np.argmin, x, axis)
+
+
+def extreme(position, x, axis=None):
+    """The largest or smallest entry, and its derivatives."""
+    if axis is not None and x.ndim != 1:
+        raise NotDifferentiable("the derivative of an extremum along one of several axes is not followed")
+    return np.ravel(x)[int(position(x.value))]
+
+
+def where(condition, *branches):
+    condition = value_of(condition)
+    if not branches:
+        return np.where(condition)
+    x, y = (as_dual(one) for one in branches)
+    value = np.where(condition, value_of(x), value_of(y))
+    value = value[()] if value.ndim == 0 else value
+    if not duals_in((x, y)):
+        return value
+    # Chosen and not multiplied: what is not finite on the other side stays there.
+    m, wanted = directions((x, y), {}), np.ndim(value)
+    parts = [
+        aligned(one.part, np.ndim(one.value), wanted) if isinstance(one, Dual) else np.zeros((m, *(1,) * wanted))
+        for one in (x, y)
+    ]
+    part = np.where(condition, *parts)
+    return Dual(value, np.array(np.broadcast_to(part, (m, *np.shape(value)))))
+
+
+def interp(x, xp, fp, left=None, right=None, **_):
+    """Straight lines through a table, whose places are plain numbers."""
+    if isinstance(xp, Dual):
+        raise NotDifferentiable("the places of the table of numpy.interp have derivatives")
+    fp = np.asarray(fp) if not isinstance(fp, Dual) else fp
+    xp, place = np.asarray(xp), value_of(x)
+    i = np.clip(np.searchsorted(xp, place, side="right") - 1, 0, len(xp) - 2)
+    slope = (fp[i + 1] - fp[i]) / (xp[i + 1] - xp[i])
+    inside = fp[i] + slope * (x - xp[i])
+    first, last = fp[0] if left is None else left, fp[len(xp) - 1] if right is None else right
+    return np.where(place < xp[0], first, np.where(place > xp[-1], last, inside))
+
+
+def clip(x, lowest=None, highest=None, **options):
+    lowest = options.get("a_min", options.get("min", lowest))
+    highest = options.get("a_max", options.get("max", highest))
+    x = x if lowest is None else np.maximum(x, lowest)
+    return x if highest is None else np.minimum(x, highest)
+
+
+def norm(x, ord=None, axis=None, **_):
+    if ord not in (None, 2) or axis is not None or x.ndim > 1:
+        raise NotDifferentiable("of numpy.linalg.norm only the Euclidean norm of a vector is followed")
+    return np.sqrt(np.sum(x * x))
+
+
+SPECIAL: dict[str, Callable] = {
+    "where": where,
+    "interp": interp,
+    "clip": clip,
+    "norm": norm,
+    "max": lambda x, axis=None, **_: extreme(np.argmax, x, axis),
+    "min": lambda x, axis=None, **_: extreme(np.argmin, x, axis),
+    "amax": lambda x, axis=None, **_: extreme(np.argmax, x, axis),
+    "amin": lambda x, axis=None, **_: extreme(np.argmin, x, axis),
+    "zeros_like": lambda x, *_, **__: constant(np.zeros(x.shape), len(x.part)),
+    "ones_like": lambda x, *_, **__: constant(np.ones(x.shape), len(x.part)),
+    "empty_like": lambda x, *_, **__: constant(np.full(x.shape, np.nan), len(x.part)),
+    "full_like": lambda x, value, *_, **__: constant(np.full(x.shape, float(value)), len(x.part)),
+    "iscomplexobj": lambda x: False,
+    "isrealobj": lambda x: True,
+}
+
+
+def constant(value, m) -> Dual:
+    """An array that duals may be written into."""
+    return Dual(value, np.zeros((m, *np.shape(value))))
+
+
+def as_dual(x):
+    """Lists and object arrays that hold duals as one dual; everything else as it is."""
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        return gathered(x.tolist())
+    return x
+
+
+def gathered(answer):
+    """Numbers and duals, in lists or tuples however deep, as one dual; plain numbers as an array."""
+    if isinstance(answer, Dual):
+        return answer
+    if isinstance(answer, np.ndarray):
+        return as_dual(answer)
+    if isinstance(answer, tuple | list):
+        entries = [gathered(one) for one in answer]
+        found = [one for one in entries if isinstance(one, Dual)]
+        if not found:
+            return np.array(entries, dtype=float)
+        m = len(found[0].part)
+        full = [one if isinstance(one, Dual) else constant(np.asarray(one, dtype=float), m) for one in entries]
+        return Dual(np.array([one.value for one in full]), np.stack([one.part for one in full], axis=1))
+    return answer

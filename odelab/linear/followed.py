@@ -1,0 +1,138 @@
+"""A copy of a user's function that dual numbers can run through: `math` and array creation understand them there.
+
+`math.exp` takes nothing but plain numbers, and `numpy.zeros` makes arrays that hold nothing else. In the copy both mean
+functions that take duals as well; so they do in the plain helpers that the function reaches. The user's function stays
+as it is.
+"""
+
+import builtins
+import math
+import types
+from collections.abc import Callable
+
+import numpy as np
+
+from odelab.linear import dual
+from odelab.linear.dual import Dual
+
+LIBRARIES = ("numpy", "scipy", "odelab.maths", "odelab.linear", "torch", "numba", "math")
+SPELLED = {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh",
+    "atanh": "arctanh", "pow": "power", "log": "log",
+}  # fmt: skip
+
+
+def followed(function, m: int) -> Callable:
+    """`function` as duals with m directions can run through it; anything but a plain function comes back as it is."""
+    return copied(function, m, {})
+
+
+def copied(value, m, made):
+    """What stands in the copy in place of a value that the function reaches."""
+    if value is math:
+        return MathOfDuals()
+    if value is np:
+        return NumpyOfDuals(m)
+    if isinstance(value, types.BuiltinFunctionType) and value.__module__ == "math":
+        return getattr(MathOfDuals(), value.__name__)
+    if value in CREATING:
+        return getattr(NumpyOfDuals(m), value.__name__)
+    value = getattr(value, "py_func", value)  # compiled by numba: what it was made of
+    if not isinstance(value, types.FunctionType) or (value.__module__ or "").startswith(LIBRARIES):
+        return value
+    if value not in made:
+        cells = tuple(types.CellType() for _ in value.__code__.co_freevars)
+        names = dict(value.__globals__)
+        other = types.FunctionType(value.__code__, names, value.__name__, value.__defaults__, cells or None)
+        other.__kwdefaults__ = value.__kwdefaults__
+        made[value] = other
+        for name in named(value.__code__):
+            if name in names:
+                names[name] = copied(names[name], m, made)
+        names.setdefault("float", number)
+        for cell, own in zip(cells, value.__closure__ or (), strict=True):
+            if not is_empty(own):
+                cell.cell_contents = copied(own.cell_contents, m, made)
+    return made[value]
+
+
+def is_empty(cell) -> bool:
+    try:
+        return cell.cell_contents is None
+    except ValueError:
+        return True
+
+
+def named(code) -> set[str]:
+    """The names that code and the functions inside it look up."""
+    inside = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return set(code.co_names).union(*(named(one) for one in inside))
+
+
+def number(x=0.0):
+    """`float`, which leaves a dual as it is."""
+    return x if isinstance(x, Dual) else builtins.float(x)
+
+
+class MathOfDuals:
+    """Python's `math`, for duals too."""
+
+    def __getattr__(self, name):
+        own = getattr(math, name)
+        if not callable(own):
+            return own
+
+        def function(*arguments):
+            if not any(isinstance(one, Dual) for one in arguments):
+                return own(*arguments)
+            if name == "log" and len(arguments) == 2:
+                return np.log(arguments[0]) / np.log(arguments[1])
+            if name in ("floor", "ceil", "trunc"):
+                return own(arguments[0])
+            from scipy import special
+
+            other = getattr(np, SPELLED.get(name, name), getattr(special, name, None))
+            if other is None:
+                raise dual.NotDifferentiable(f"the derivative of math.{name} is not known")
+            return other(*arguments)
+
+        return function
+
+
+class NumpyOfDuals:
+    """NumPy, whose new arrays have room for derivatives in m directions."""
+
+    def __init__(self, m):
+        self.m = m
+
+    def __getattr__(self, name):
+        own = getattr(np, name)
+        if not callable(own) or own not in CREATING:
+            return own
+        return lambda *arguments, **options: self.made(own, arguments, options)
+
+    def made(self, own, arguments, options):
+        if own in ROOM:
+            array = own(*arguments, **options)
+            return dual.constant(array, self.m) if array.dtype.kind == "f" else array
+        if not arguments or not dual.duals_in(tuple(arguments)):
+            return own(*arguments, **options)
+        joined = dual.gathered(arguments[0])
+        if own in (np.array, np.asarray, np.ascontiguousarray):
+            return joined.copy() if own is np.array else joined
+        return own(joined, *arguments[1:], **options)
+
+
+ROOM = {np.zeros, np.empty, np.ones, np.full}
+LISTS = {np.array, np.asarray, np.ascontiguousarray, np.stack, np.sum, np.prod, np.max, np.min, np.mean, np.dot}
+CREATING_LIST = [*ROOM, *LISTS]
+
+
+class _Creating:
+    """Whether a value is one of these functions, also for a value that cannot be hashed."""
+
+    def __contains__(self, value):
+        return any(value is one for one in CREATING_LIST)
+
+
+CREATING = _Creating()

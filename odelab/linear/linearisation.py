@@ -1,0 +1,199 @@
+"""A right-hand side linearised along a run: its Jacobian and its derivative with respect to time, and the solver of the
+systems that a linearly implicit step makes of them.
+"""
+
+import dis
+import types
+from typing import Any
+
+import numpy as np
+
+from odelab.arrays import to_numpy
+from odelab.linear import solvers
+from odelab.linear.by_differences import ByDifferences
+from odelab.linear.by_duals import ByDuals
+from odelab.linear.colouring import Colouring, coloured
+from odelab.linear.dual import NotDifferentiable
+from odelab.problem import Problem, unwrapped
+
+FULL = 32  # components up to which a Jacobian is found column by column, and no pattern is looked for
+AT_ONCE = 64  # columns found at once where a pattern is looked for
+AGREE = {"dual numbers": 1e-9, "differences": 1e-3}  # of a product with a random vector, formed in two ways
+
+
+class Linearisation:
+    """The derivatives of a problem's right-hand side at the states of a run, and the solver of its linear systems.
+
+    `prepare`, `factor` and `backsub` are what `odelab.core` asks for.
+
+    problem    the Problem; its own Jacobian is used where it has one
+    rhs        its right-hand side in array form
+    atol       the absolute tolerance of the run, which measures differences; None where there is none
+
+    jacobians, factorisations, evaluations   how many of each were made, the last for derivatives alone
+    how        in words how the derivatives are found
+    """
+
+    def __init__(self, problem: Problem, rhs, atol=None):
+        self.problem, self.own = problem, problem.jacobian
+        self.in_time = reads_time(problem.rhs)
+        self.by_duals = ByDuals(problem)
+        span = abs(problem.t_span[1] - problem.t_span[0])
+        self.by_differences = ByDifferences(rhs, problem.params, atol, span)
+        self.reason = ""  # why dual numbers were given up
+        self.full = problem.size <= FULL  # whether every column is found alone
+        self.colouring: Colouring | None = None
+        self.solver: Any = None
+        self.jacobians = self.factorisations = 0
+        self.at: tuple = (None, None, None)  # (t, u, known): where derivatives were found last
+        self.direction = np.random.default_rng(0).uniform(0.5, 1.5, problem.size)
+
+    @property
+    def evaluations(self) -> int:
+        return self.by_differences.evaluations
+
+    @property
+    def how(self) -> str:
+        if self.own is not None:
+            found = "the problem's own Jacobian"
+        elif self.reason:
+            found = f"Jacobian by differences, as dual numbers cannot follow the right-hand side ({self.reason})"
+        else:
+            found = "Jacobian by dual numbers"
+        colours = f" in {len(self.colouring.seeds)} colours" if self.colouring is not None else ""
+        solver = f", {self.solver.name}" if self.solver is not None else ""
+        return f"{found}{colours}{solver}"
+
+    def prepare(self, t, u, slope, params):
+        """(slope, J, df/dt) at (t, u)."""
+        last_t, last_u, known = self.at
+        if last_u is not u or last_t != t:
+            J, slope_t = self.derivatives(t, u, slope)
+            self.jacobians += 1
+            known = (slope, J, slope_t)
+            self.at = (t, u, known)
+        return known
+
+    def factor(self, J, hg):
+        if self.solver is None:
+            self.solver = solvers.solver_for(J)
+        self.factorisations += 1
+        return self.solver.factor(J, hg)
+
+    def backsub(self, lu, right):
+        return self.solver.backsub(lu, right)
+
+    def derivatives(self, t, u, slope):
+        """(J, df/dt) at a state, exact where that is possible."""
+        with np.errstate(all="ignore"):
+            if not self.reason:
+                try:
+                    return self.exact(t, u)
+                except NotDifferentiable as reason:
+                    self.reason, self.colouring, self.solver = short(reason), None, None
+            J = self.given(t, u) if self.own is not None else self.matrix(t, u, slope)
+            return J, self.by_differences.in_time(t, u, slope) if self.in_time else 0.0
+
+    def exact(self, t, u):
+        if self.own is not None:
+            slope_t = self.by_duals(t, u, None, np.ones(1))[0] if self.in_time else 0.0
+            return self.given(t, u), slope_t
+        if not self.in_time:
+            return self.matrix(t, u, None), 0.0
+        J, slope_t = self.matrix(t, u, None, with_time=True)
+        return J, slope_t
+
+    def given(self, t, u):
+        """The problem's own Jacobian as an array of floats, or in compressed columns."""
+        assert self.own is not None
+        J = self.own(t, u, self.problem.params)
+        n = len(u)
+        if getattr(J, "shape", None) != (n, n):
+            raise ValueError(
+                f"the problem's `jacobian` returned shape {np.shape(J)} for {n} components at t = {t:g}; it must be "
+                "(n, n), an array or a scipy.sparse matrix."
+            )
+        if hasattr(J, "tocsc"):
+            return J.tocsc() if n > solvers.SMALL else np.asarray(J.toarray(), dtype=float)
+        return np.asarray(to_numpy(J), dtype=float)
+
+    def matrix(self, t, u, slope, with_time=False):
+        """J found here, and df/dt beside it where that is asked for."""
+        if self.full:
+            seeds = np.eye(len(u))
+        else:
+            self.colouring = self.colouring or self.pattern(t, u, slope, None)
+            seeds = np.vstack([self.colouring.seeds, self.direction])
+        found, slope_t = self.along(t, u, seeds, slope, with_time)
+        scale = self.scale(u)
+        if self.colouring is None:
+            J = found.T / scale
+        else:
+            J = self.colouring.matrix(found, scale)
+            if not self.confirmed(J, found[-1], scale):
+                known, self.colouring = self.colouring, self.pattern(t, u, slope, self.colouring)
+                self.solver = None
+                self.full = self.colouring.pattern.nnz == known.pattern.nnz  # it is not the pattern that is wrong
+                self.colouring = None if self.full else self.colouring
+                return self.matrix(t, u, slope, with_time)
+        return (J, slope_t) if with_time else J
+
+    def along(self, t, u, seeds, slope, with_time):
+        """Products of J with the seeds, and df/dt."""
+        if self.reason:
+            return self.by_differences(t, u, seeds, slope), 0.0
+        if not with_time:
+            return self.by_duals(t, u, seeds), 0.0
+        m = len(seeds)
+        along_t = np.append(np.zeros(m), 1.0)
+        found = self.by_duals(t, u, np.vstack([seeds, np.zeros(len(u))]), along_t)
+        return found[:m], found[m]
+
+    def scale(self, u):
+        return self.by_differences.size(u) if self.reason else np.ones(len(u))
+
+    def confirmed(self, J, product, scale) -> bool:
+        """Does J, scattered from few products, give the product with a random vector that was found beside them?
+
+        Where it does not, the pattern that was found before lacks an entry.
+        """
+        weights = scale * self.direction
+        size = abs(J) @ np.abs(weights) + np.abs(product)
+        wrong = np.abs(J @ weights - product) > AGREE["differences" if self.reason else "dual numbers"] * size
+        return not (wrong & np.isfinite(size)).any()
+
+    def pattern(self, t, u, slope, known) -> Colouring:
+        """Which entries of J are not zero, found column by column at `u` and beside it; with those known before."""
+        from scipy.sparse import csc_array
+
+        n = len(u)
+        rough = np.random.default_rng(1).uniform(0.5, 1.5, n)
+        found = csc_array((n, n)) if known is None else abs(known.pattern)
+        for state in (u, rough * u + 1e-3 * (rough - 1.0) * np.abs(u).max(initial=0.0)):
+            slope_here = self.by_differences.rhs(t, state, self.problem.params) if self.reason else None
+            columns = [
+                self.along(t, state, np.eye(min(AT_ONCE, n - first), n, first), slope_here, False)[0]
+                for first in range(0, n, AT_ONCE)
+            ]
+            found = found + csc_array((np.concatenate(columns).T != 0.0).astype(float))
+        found.data[:] = 1.0
+        return coloured(found)
+
+
+def short(reason) -> str:
+    text = str(reason)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def reads_time(rhs) -> bool:
+    """May the right-hand side look at the time? Not where its code never loads its first argument."""
+    rhs = unwrapped(rhs)
+    rhs = getattr(rhs, "py_func", rhs)
+    if not isinstance(rhs, types.FunctionType) or rhs.__code__.co_argcount < 2:
+        return True
+    name = rhs.__code__.co_varnames[0]
+    for instruction in dis.get_instructions(rhs):
+        loaded = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+        if name in loaded and not instruction.opname.startswith("STORE"):
+            return True
+    return False

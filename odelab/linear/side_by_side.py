@@ -1,0 +1,38 @@
+"""One linearly implicit step from many states at once, by differences: to look for what goes wrong in it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from odelab import core
+from odelab.linear.by_differences import RELATIVE, SMALLEST_SIZE
+
+
+def step_of_columns(tableau: core.Rosenbrock, rhs: Callable, params, t, u, h):
+    """The state after a step of size h from a state (n,), or from each column of states (n, m)."""
+    slope = rhs(t, u, params)
+    size = RELATIVE * np.maximum(np.abs(u), SMALLEST_SIZE)
+    columns = []
+    for j in range(len(u)):
+        moved = u.copy()
+        moved[j] += size[j]
+        columns.append((rhs(t, moved, params) - slope) / size[j])
+    J = np.stack(columns, axis=1)  # (n, n) or (n, n, m)
+    ahead = RELATIVE * (np.abs(t) + np.abs(h))
+    slope_t = (rhs(t + ahead, u, params) - slope) / ahead
+    step = core.rosenbrock_step_of(core.combine, factor, backsub, tableau)
+    return step(rhs, params, t, u, (slope, J, slope_t), h, h)[0]
+
+
+def factor(J, hg):
+    unit = np.eye(len(J))
+    return unit - hg * J if J.ndim == 2 else np.moveaxis(unit[..., None] - hg * J, -1, 0)
+
+
+def backsub(matrix, right):
+    try:
+        if matrix.ndim == 2:
+            return np.linalg.solve(matrix, right)
+        return np.linalg.solve(matrix, right.T[..., None])[..., 0].T
+    except np.linalg.LinAlgError:
+        return np.full_like(right, np.nan)

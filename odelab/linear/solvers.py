@@ -1,0 +1,120 @@
+"""Solvers of (I - h gamma J) x = b for arrays: dense, banded and sparse, each a pair of `factor` and `backsub`.
+
+A matrix that is singular or not finite is no error: the solution is then NaN, and the attempt is rejected like any
+other that left its domain; another step size has another matrix.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+BANDED = 24  # diagonals at most beside the main one; SuperLU is faster beyond
+SMALL = 32  # components up to which a sparse matrix is treated as a dense one
+
+
+class Factors(NamedTuple):
+    """What `factor` leaves for `backsub`; `regular` is false where there is no solution."""
+
+    lu: Any
+    pivots: Any
+    regular: bool
+
+
+class DenseSolver:
+    """Gaussian elimination with partial pivoting, by LAPACK."""
+
+    name = "dense"
+
+    def factor(self, J, hg) -> Factors:
+        from scipy.linalg import lapack
+
+        matrix = -hg * J
+        matrix.flat[:: len(matrix) + 1] += 1.0
+        if not np.isfinite(matrix).all():
+            return Factors(None, None, False)
+        lu, pivots, info = lapack.dgetrf(matrix)
+        return Factors(lu, pivots, info == 0)
+
+    def backsub(self, factors: Factors, right):
+        from scipy.linalg import lapack
+
+        if not factors.regular:
+            return np.full_like(right, np.nan)
+        return lapack.dgetrs(factors.lu, factors.pivots, right)[0]
+
+
+class BandedSolver:
+    """The same for a matrix that is banded once its unknowns are put in a better order.
+
+    order    the order of the unknowns
+    below    how many diagonals there are below the main one
+    above    the same above it
+    """
+
+    def __init__(self, order, below, above):
+        self.order, self.below, self.above = order, below, above
+        self.place = np.argsort(order)
+        self.indices = self.indptr = np.zeros(0, dtype=int)
+        self.name = f"banded, {below} + 1 + {above} diagonals"
+
+    def factor(self, J, hg) -> Factors:
+        from scipy.linalg import lapack
+
+        if not (np.array_equal(J.indices, self.indices) and np.array_equal(J.indptr, self.indptr)):
+            self.see(J)
+        if not np.isfinite(J.data).all():
+            return Factors(None, None, False)
+        band = np.zeros((2 * self.below + self.above + 1, J.shape[0]), order="F")
+        band[self.row, self.column] = -hg * J.data
+        band[self.below + self.above] += 1.0
+        lu, pivots, info = lapack.dgbtrf(band, self.below, self.above, overwrite_ab=True)
+        return Factors(lu, pivots, info == 0)
+
+    def see(self, J):
+        """Where each entry of J goes in the band."""
+        self.indices, self.indptr = J.indices.copy(), J.indptr.copy()
+        row, column = self.place[J.indices], self.place[np.repeat(np.arange(J.shape[1]), np.diff(J.indptr))]
+        self.row, self.column = self.below + self.above + row - column, column
+
+    def backsub(self, factors: Factors, right):
+        from scipy.linalg import lapack
+
+        if not factors.regular:
+            return np.full_like(right, np.nan)
+        x, _ = lapack.dgbtrs(factors.lu, self.below, self.above, right[self.order], factors.pivots)
+        return x[self.place]
+
+
+class SparseSolver:
+    """Gaussian elimination of a sparse matrix, by SuperLU."""
+
+    name = "sparse"
+
+    def factor(self, J, hg) -> Factors:
+        from scipy.sparse import eye_array
+        from scipy.sparse.linalg import splu
+
+        matrix = eye_array(J.shape[0], format="csc") - hg * J
+        if not np.isfinite(matrix.data).all():
+            return Factors(None, None, False)
+        try:
+            return Factors(splu(matrix), None, True)
+        except RuntimeError:  # exactly singular
+            return Factors(None, None, False)
+
+    def backsub(self, factors: Factors, right):
+        return factors.lu.solve(right) if factors.regular else np.full_like(right, np.nan)
+
+
+def solver_for(J) -> Any:
+    """The solver that suits a Jacobian, a dense array or a scipy.sparse matrix in compressed columns."""
+    if isinstance(J, np.ndarray):
+        return DenseSolver()
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    order = reverse_cuthill_mckee(J.tocsr(), symmetric_mode=False)
+    place = np.argsort(order)
+    columns = np.repeat(np.arange(J.shape[1]), np.diff(J.indptr))
+    apart = place[J.indices] - place[columns]
+    below, above = (int(max(0, apart.max(initial=0))), int(max(0, -apart.min(initial=0))))
+    return BandedSolver(order, below, above) if below + above <= BANDED else SparseSolver()

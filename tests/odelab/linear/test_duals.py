@@ -1,0 +1,219 @@
+"""Dual numbers: exact derivatives of right-hand sides as people write them, or a refusal in words."""
+
+import math
+from math import exp as bare_exp
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import odelab as ol
+from odelab import maths
+from odelab.linear.by_duals import ByDuals
+from odelab.linear.dual import Dual, NotDifferentiable
+
+MATRIX = np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 4.0], [2.0, 1.0, 1.0]])
+TABLE = [1.0, 2.0, 5.0, 9.0]
+
+
+def derivatives(problem, t, u):
+    """(J, df/dt) from one run with n + 1 directions."""
+    u, n = np.array(u, dtype=float), len(u)
+    seeds, times = np.vstack([np.eye(n), np.zeros(n)]), np.append(np.zeros(n), 1.0)
+    found = ByDuals(problem)(t, u, seeds, times)
+    return found[:n].T, found[n]
+
+
+def full(J):
+    return J.toarray() if hasattr(J, "toarray") else np.asarray(J)
+
+
+PROBLEMS = {name: make() for name, make in ol.problems.catalogue().items()}
+WITH_JACOBIAN = [name for name, problem in PROBLEMS.items() if problem.jacobian is not None and problem.size <= 100]
+
+
+@pytest.mark.parametrize("name", WITH_JACOBIAN)
+def test_the_jacobians_of_the_catalogue(name):
+    problem = PROBLEMS[name]
+    rough = np.random.default_rng(3).uniform(0.9, 1.1, problem.size)
+    t, u = problem.t_span[0] + 0.3, problem.u0 * rough + 0.01 * (rough - 1.0)
+    expected = full(problem.jacobian(t, u, problem.params))
+    found, _ = derivatives(problem, t, u)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+def helper(x):
+    return math.exp(-x) * bare_exp(x / 2.0)
+
+
+def branches(t, u, params):
+    x, y = u
+    if x > y:
+        return x * x * y, math.sin(t) * y
+    return -x, helper(y)
+
+
+def loops(t, u, params):
+    x, y = u
+    total = 0.0
+    while total < x:
+        total = total + 0.25 * y
+    return total, sum(k * x for k in range(3)) + TABLE[int(y) % 4] * x
+
+
+def powers(t, u, params):
+    x, y = u
+    return x**2.5 + params[0] ** y + x**y, max(x, y) ** 3 + abs(x - 3.0) + min(x, 2.0 * y)
+
+
+def elementary(t, u, params):
+    x, y = u
+    smooth = maths.where(x > 1.0, x * x, y) + maths.maximum(x, 2.0 * y) + maths.tanh(x * t)
+    return smooth, np.interp(x, [0.0, 1.0, 4.0], [0.0, 3.0, -2.0]) + float(y) * math.atan2(x, y) + math.log(x, 2.0)
+
+
+X, Y, T, P = 1.3, 0.7, 0.4, 2.0
+HELPED = -0.5 * math.exp(-0.5 * Y)
+BY_HAND = [
+    (branches, [[2 * X * Y, X * X], [0.0, math.sin(T)]], [0.0, math.cos(T) * Y]),
+    (loops, [[0.0, 0.25 * 8], [3.0 + TABLE[0], 0.0]], [0.0, 0.0]),
+    (
+        powers,
+        [
+            [2.5 * X**1.5 + Y * X ** (Y - 1), P**Y * math.log(P) + X**Y * math.log(X)],
+            [3 * X * X - 1.0 + 1.0, 0.0],
+        ],
+        [0.0, 0.0],
+    ),
+    (
+        elementary,
+        [
+            [2 * X + T / math.cosh(X * T) ** 2, 2.0],
+            [
+                -5.0 / 3.0 + Y * Y / (X * X + Y * Y) + 1.0 / (X * math.log(2.0)),
+                math.atan2(X, Y) - Y * X / (X * X + Y * Y),
+            ],
+        ],
+        [X / math.cosh(X * T) ** 2, 0.0],
+    ),
+]
+
+
+@pytest.mark.parametrize(("rhs", "J", "slope_t"), BY_HAND, ids=lambda value: getattr(value, "__name__", ""))
+def test_code_as_people_write_it(rhs, J, slope_t):
+    problem = ol.Problem(rhs, [X, Y], (0.0, 1.0), params=(P,))
+    found, found_t = derivatives(problem, T, [X, Y])
+    np.testing.assert_allclose(found, J, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(found_t, slope_t, rtol=1e-13, atol=1e-14)
+
+
+def test_the_other_branch_has_its_own_derivative():
+    found, _ = derivatives(ol.Problem(branches, [X, Y], (0.0, 1.0)), T, [Y, X])
+    np.testing.assert_allclose(found, [[-1.0, 0.0], [0.0, -0.5 * math.exp(-0.5 * X)]], rtol=1e-14)
+
+
+def matrices(t, u, params):
+    return -MATRIX @ u + np.roll(u, 1) * u + np.linalg.norm(u) * np.clip(u, 0.3, 1.5) + np.concatenate((u[1:], [t]))
+
+
+def filled(t, u, params):
+    du = np.zeros(3)
+    du[0] = u[1] * u[2]
+    du[1:] = np.tanh(u[:-1]) * t
+    du[2] += np.sum(u**2)
+    return du
+
+
+def stacked(t, u, params):
+    return np.array([u[1], -np.sin(u[0]) * np.cos(t), u.mean() + np.dot(u, u)])
+
+
+def in_place(t, u, params, out):
+    out[0] = u[0]
+    for i in range(1, u.size):
+        out[i] = u[i] * u[i - 1] + math.cos(t)
+    out[1:] += u[:-1] ** 2
+    inner = out[1:]
+    inner *= 2.0
+
+
+@pytest.mark.parametrize("rhs", [matrices, filled, stacked, in_place])
+def test_arrays_and_loops_over_them(rhs):
+    problem = ol.Problem(rhs, [0.5, 1.0, 2.0], (0.0, 1.0))
+    found, found_t = derivatives(problem, T, problem.u0)
+    np.testing.assert_allclose(found, ol.jacobian(problem, T, problem.u0), atol=1e-8)
+    above, below = (problem.slope(T + s, problem.u0) for s in (1e-5, -1e-5))
+    np.testing.assert_allclose(found_t, (above - below) / 2e-5, atol=1e-8)
+
+
+number = st.floats(0.2, 3.0)
+UNARY = ["exp", "log", "sin", "cos", "tan", "arctan", "sinh", "cosh", "tanh", "sqrt", "abs"]
+
+
+@pytest.mark.parametrize("name", UNARY)
+@given(x=number)
+def test_the_chain_rule_through_every_function_of_maths(name, x):
+    function = getattr(maths, name)
+    found = function(Dual(np.float64(x), np.array([1.0, -2.0])) * 0.5)
+    assert found.value == function(0.5 * x)
+    slope = np.imag(getattr(np, name if name != "abs" else "positive")(0.5 * x + 1e-30j)) / 1e-30
+    np.testing.assert_allclose(found.part, 0.5 * slope * np.array([1.0, -2.0]), rtol=1e-12)
+
+
+@given(x=number, y=number)
+def test_the_rules_of_arithmetic(x, y):
+    a, b = Dual(np.float64(x), np.array([1.0, 0.0])), Dual(np.float64(y), np.array([0.0, 1.0]))
+    expected = {
+        "sum": (a + b, [1, 1]),
+        "difference": (a - b, [1, -1]),
+        "product": (a * b, [y, x]),
+        "quotient": (a / b, [1 / y, -x / y**2]),
+        "power": (a**b, [y * x ** (y - 1), x**y * math.log(x)]),
+        "reflected": (2.0 / a - 3.0 + 1.0**a, [-2 / x**2, 0]),
+        "remainder": (a % 0.3, [1, 0]),
+        "negative": (-a, [-1, 0]),
+    }
+    for name, (found, part) in expected.items():
+        np.testing.assert_allclose(found.part, part, rtol=1e-13, atol=1e-15, err_msg=name)
+
+
+def test_what_is_not_followed_is_refused():
+    def text(t, u, params):
+        return (float(str(u[0])),)
+
+    def unknown(t, u, params):
+        return np.fft.rfft(u).real[: len(u)]
+
+    def into_plain(t, u, params):
+        kept = np.array([1.0, 2.0]).copy()
+        kept += u
+        return kept
+
+    for rhs, u0 in ((text, [1.0]), (unknown, [1.0]), (into_plain, [1.0, 2.0])):
+        with pytest.raises(NotDifferentiable):
+            derivatives(ol.Problem(rhs, u0, (0.0, 1.0)), 0.0, u0)
+
+
+def test_the_function_stays_as_it_is():
+    before = (branches.__globals__["math"], helper.__globals__["np"], branches.__code__)
+    derivatives(ol.Problem(branches, [X, Y], (0.0, 1.0)), T, [X, Y])
+    assert (branches.__globals__["math"], helper.__globals__["np"], branches.__code__) == before
+    assert math.exp(1.0) == math.e
+
+
+def test_a_right_hand_side_cannot_write_to_the_state():
+    def writes(t, u, params):
+        if isinstance(u, Dual):
+            u[0] = 3.0
+        return -u
+
+    with pytest.raises(NotDifferentiable, match="read-only"):
+        derivatives(ol.Problem(writes, [1.0], (0.0, 1.0)), 0.0, [1.0])
+
+
+def test_where_the_function_leaves_its_domain_there_is_no_derivative():
+    problem = ol.Problem(lambda t, u, params: (math.sqrt(u[0]), 1.0 / u[1]), [1.0, 1.0], (0.0, 1.0))
+    with np.errstate(all="ignore"):
+        assert np.isnan(derivatives(problem, 0.0, [-1.0, 1.0])[0]).any()
+        assert not np.isfinite(derivatives(problem, 0.0, [1.0, 0.0])[0]).all()

@@ -1,0 +1,128 @@
+"""Derivatives along a run: whose they are, what they cost, and that a pattern is never trusted too far."""
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from odelab.linear.by_differences import ByDifferences
+from odelab.linear.colouring import coloured
+from odelab.linear.linearisation import Linearisation, reads_time
+from odelab.problem import array_form
+
+
+def linearised(problem, atol=None):
+    return Linearisation(problem, array_form(problem), atol)
+
+
+def derivatives(linear, t, u):
+    """(J, df/dt) as full arrays."""
+    J, slope_t = linear.derivatives(t, u, array_form(linear.problem)(t, u, linear.problem.params))
+    return J.toarray() if hasattr(J, "toarray") else J, np.broadcast_to(slope_t, u.shape)
+
+
+def chain(t, u, params):
+    """Neighbours act on each other; beyond the switch the two ends do, too."""
+    beside = np.concatenate((u[1:] ** 2, [0.0])) - u
+    if u[0] > 5.0:
+        beside = beside + np.concatenate(([u[-1] ** 2], np.zeros(len(u) - 1)))
+    return beside + np.sin(t)
+
+
+def test_a_large_system_takes_few_directions():
+    n = 100
+    problem = ol.Problem(chain, np.linspace(0.1, 1.0, n), (0.0, 1.0))
+    linear = linearised(problem)
+    J, slope_t = derivatives(linear, 0.3, problem.u0)
+    np.testing.assert_array_equal(J, np.diag(2.0 * problem.u0[1:], 1) - np.eye(n))
+    np.testing.assert_allclose(slope_t, np.cos(0.3))
+    assert len(linear.colouring.seeds) == 2
+    assert "in 2 colours" in linear.how
+
+
+def test_an_entry_that_appears_later_is_seen():
+    n = 100
+    problem = ol.Problem(chain, np.linspace(0.1, 1.0, n), (0.0, 1.0))
+    linear = linearised(problem)
+    derivatives(linear, 0.0, problem.u0)
+    elsewhere = problem.u0 + 6.0
+    J, _ = derivatives(linear, 0.0, elsewhere)
+    expected = np.diag(2.0 * elsewhere[1:], 1) - np.eye(n)
+    expected[0, -1] = 2.0 * elsewhere[-1]
+    np.testing.assert_array_equal(J, expected)
+
+
+def text(t, u, params):
+    """Nothing but plain numbers goes through a string."""
+    return np.array([float(str(float(x))) for x in u]) * np.array([-1.0, -2.0]) + t * t
+
+
+def test_differences_are_the_last_resort_and_said():
+    problem = ol.Problem(text, [1.0, 2.0], (0.0, 1.0))
+    linear = linearised(problem)
+    J, slope_t = derivatives(linear, 0.5, problem.u0)
+    np.testing.assert_allclose(J, np.diag([-1.0, -2.0]), atol=1e-7)
+    np.testing.assert_allclose(slope_t, 1.0, atol=1e-6)
+    assert linear.how.startswith("Jacobian by differences, as dual numbers cannot follow")
+    assert linear.evaluations == 3
+    sol = ol.solve(problem, ol.RODAS4)
+    assert "Jacobian by differences" in str(sol)
+    assert sol.evaluations == 6 * sol.steps + 5 * sol.rejected + 2 + 3 * sol.jacobians - 1
+
+
+def chain_of_text(t, u, params):
+    return chain(t, np.array([float(repr(float(x))) for x in u]), params)
+
+
+def test_differences_are_coloured_too():
+    n = 60
+    problem = ol.Problem(chain_of_text, np.linspace(0.1, 1.0, n), (0.0, 1.0))
+    linear = linearised(problem, 1e-9)
+    J, _ = derivatives(linear, 0.3, problem.u0)
+    np.testing.assert_allclose(J, np.diag(2.0 * problem.u0[1:], 1) - np.eye(n), atol=1e-6)
+    before = linear.evaluations
+    derivatives(linear, 0.4, problem.u0)
+    assert linear.evaluations - before == 2 + 1 + 1  # colours, the check of the pattern, time
+
+
+def test_increments_follow_the_tolerance_and_not_one():
+    differences = ByDifferences(None, (), np.array([1e-12, 1e-6]), 1.0)
+    size = differences.size(np.array([1e-9, 0.0]))
+    assert size[0] < 1e-16
+    assert 1e-15 < size[1] < 1e-13
+    assert (ByDifferences(None, (), 0.0, 1.0).size(np.zeros(2)) > 0).all()
+
+
+def test_columns_of_one_colour_share_no_row():
+    from scipy import sparse
+
+    pattern = sparse.random_array((60, 60), density=0.05, rng=0).tocsc()
+    found = coloured(pattern)
+    for seed in found.seeds:
+        assert ((pattern != 0).astype(int) @ seed.astype(int)).max() <= 1
+    np.testing.assert_array_equal(found.seeds.sum(axis=0), 1.0)
+
+
+def test_time_is_differentiated_only_where_it_is_read():
+    assert not reads_time(lambda t, u, params: u)
+    assert reads_time(lambda t, u, params: t * u)
+    assert reads_time(lambda t, u, params: (lambda: t)())
+    assert reads_time(np.sin)
+    assert not reads_time(ol.Problem(lambda t, u: -u, [1.0], (0.0, 1.0)).rhs)
+
+
+def test_the_problems_own_jacobian_has_the_word_and_time_is_found_beside_it():
+    problem = ol.Problem(
+        lambda t, u, params: (-u[0] + np.sin(t),), [1.0], (0.0, 1.0), jacobian=lambda t, u, params: np.array([[-7.0]])
+    )
+    linear = linearised(problem)
+    J, slope_t = derivatives(linear, 0.5, problem.u0)
+    assert (J.item(), linear.how) == (-7.0, "the problem's own Jacobian")
+    np.testing.assert_allclose(slope_t, np.cos(0.5))
+
+
+def test_a_jacobian_of_the_wrong_shape_is_refused_by_name():
+    problem = ol.Problem(
+        lambda t, u, params: -u, [1.0, 2.0], (0.0, 1.0), jacobian=lambda t, u, params: np.zeros((2, 3))
+    )
+    with pytest.raises(ValueError, match=r"`jacobian` returned shape \(2, 3\) for 2 components"):
+        ol.solve(problem, ol.RODAS4)
