@@ -34,6 +34,7 @@ class Engine(Protocol):
     problem, method, controller     what is run; the controller may be another than the user's, steered by the method
     project     the user's projection of states, or None
     name        what `Trajectory.engine` says
+    derivatives what `Trajectory.derivatives` says: how a linearly implicit method came by its Jacobians
     """
 
     problem: Any
@@ -41,6 +42,9 @@ class Engine(Protocol):
     controller: Any
     project: Any
     name: str
+
+    @property
+    def derivatives(self) -> str: ...
 
     def begin(self) -> tuple[Any, int]:
         """The `odelab.core.State` a run starts from, and the evaluations this took."""

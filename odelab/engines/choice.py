@@ -64,8 +64,6 @@ def is_refused(problem, method) -> bool:
 
 def compiled_engine(problem, method, controller, project, dense) -> Engine:
     """The engine of the layout that suits a run; raises `NotCompilable` where there is none."""
-    if isinstance(method, RosenbrockMethod):
-        raise NotCompilable(f"`engine='compiled'` knows explicit methods, not {method.name}; take engine='python'.")
     for name, function in (("rhs", problem.rhs), ("project", project)):
         if (name == "rhs" or function is not None) and not is_plain(function):
             raise NotCompilable(

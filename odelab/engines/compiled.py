@@ -42,6 +42,7 @@ class CompiledEngine:
     """
 
     name = "compiled"
+    derivatives = ""  # explicit methods alone
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         from odelab.engines.numba.kernel_engine import engine_request

@@ -83,6 +83,10 @@ class PythonEngine:
         self.stepper = self.method.stepper(self.problem, self.rhs, self.controller.atol)
         self.controller = self.method.steered(self.controller, self.rhs)
 
+    @property
+    def derivatives(self) -> str:
+        return self.stepper.how
+
     def look_at_stages(self):
         """Find the h rho of every step while its stages are there, as its state is not going to be kept."""
         if stability.twin_stages(self.method) is not None:

@@ -12,6 +12,7 @@ from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import Request, layout_for, numbers, request_for
 from odelab.engines.numba.rows import ERROR, SIZE, TIME, LargeRows, Rows, aligned
 from odelab.engines.python import PythonEngine, Record, begin, checked_rhs
+from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.problem import IN_PLACE
 from odelab.stiffness.h_rho import twin_stages
 
@@ -32,6 +33,11 @@ class KernelEngine:
     """
 
     name = "compiled"
+
+    @property
+    def derivatives(self) -> str:
+        implicit = isinstance(self.method, RosenbrockMethod)
+        return "Jacobian by dual numbers, straight-line elimination in the kernel" if implicit else ""
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
