@@ -58,11 +58,11 @@ class RosenbrockMethod:
 
     >>> import odelab as ol
     >>> euler = ol.RosenbrockMethod("EULER1", order=1, gamma=1.0, a=[[]], C=[[]], m=[1.0])
-    >>> euler.stability(-9.0), euler.real_boundary
+    >>> round(euler.stability(-9.0), 12), euler.real_boundary
     (0.1, inf)
     >>> ol.RosenbrockMethod("WRONG", order=2, gamma=1.0, a=[[]], C=[[]], m=[1.0])
     Traceback (most recent call last):
-    ValueError: `m` of WRONG misses the order-2 condition of tree ((),) by -0.5; it is not of order 2.
+    ValueError: `m` of WRONG misses the order-2 condition of tree ((),) by 0.5; it is not of order 2.
     """
 
     name: str

@@ -36,8 +36,9 @@ class Trajectory:
     step_u         (m + 1, n), the states there; None for a run with `dense=False`
     rejected       how many attempted steps were rejected
     evaluations    how often the right-hand side was evaluated
-    jacobians      how many Jacobians were formed, and with them df/dt; 0 for explicit methods
-    factorisations how many matrices were factored, one for each attempt of a linearly implicit step
+    jacobians, factorisations
+                   how many Jacobians were formed, and with them df/dt, and how many matrices were factored, one for
+                   each attempt of a linearly implicit step; 0 for explicit methods
     derivatives    in words, how Jacobians were found and how linear systems were solved; empty for explicit methods
     status         "ok", "event" (ended by one), "interrupted", or what went wrong: "max_steps", "step_too_small",
                    "not_finite", "blow_up", "wrong_shape", "solver_failed"
