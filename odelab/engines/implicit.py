@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,17 +15,26 @@ from odelab.runs.trajectory import Trajectory
 
 @dataclasses.dataclass(frozen=True)
 class ImplicitMethod:
-    """One of SciPy's solvers; the problem's Jacobian is handed over where it has one."""
+    """One of SciPy's solvers; the problem's Jacobian is handed over where it has one.
+
+    `stability` is its stability function R(z), None for multistep methods, which have none.
+    """
 
     name: str
     order: int
     about: str
+    stability: Callable | None = None
 
     def __repr__(self):
         return f"{self.name}, order {self.order}, implicit (SciPy)"
 
 
-RADAU = ImplicitMethod("RADAU", 5, "Radau IIA, Hairer and Wanner, Solving ODEs II, IV.8")
+def radau_stability(z):
+    """R(z) of Radau IIA with three stages, the (2, 3) Padé approximation of the exponential (IV.3)."""
+    return (1.0 + z * (0.4 + 0.05 * z)) / (1.0 - z * (0.6 - z * (0.15 - z / 60.0)))
+
+
+RADAU = ImplicitMethod("RADAU", 5, "Radau IIA, Hairer and Wanner, Solving ODEs II, IV.8", radau_stability)
 BDF = ImplicitMethod("BDF", 5, "variable-order BDF/NDF of orders 1 to 5, Shampine and Reichelt 1997")
 LSODA = ImplicitMethod("LSODA", 12, "Adams or BDF, switching by itself; Petzold 1983, from ODEPACK")
 

@@ -1,10 +1,13 @@
 """Regions of the complex plane: where a method is stable, and where a Jacobian's eigenvalues can be moved."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from odelab.engines.implicit import ImplicitMethod
+from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.plot import style
@@ -14,14 +17,17 @@ from odelab.runs.trajectory import require_states
 def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
     """Draw where |R(z)| <= 1, the region in which h lambda must lie for a step to be stable.
 
-    method   an explicit method, RKC2, or a list of them
-    sol      a Trajectory of an explicit method whose cloud is added: h times the eigenvalues of the problem's Jacobian,
+    The region of an explicit method is bounded. That of an implicit one is all but a bounded part of the right half
+    plane, where the equation itself is unstable.
+
+    method   an explicit method, RKC2, a linearly implicit method, RADAU, or a list of them
+    sol      a Trajectory whose cloud is added: h times the eigenvalues of the problem's Jacobian,
              coloured by time. A cloud leaning on the boundary is a run held back by stability
     samples  steps of `sol` whose eigenvalues are taken, at most; 200
     size     points of the grid along each axis; 600
     stages   the number of stages that RKC2 is drawn with; 10
 
-    Returns a matplotlib Figure. Raises TypeError for SciPy's implicit methods, whose steps stability does not bound.
+    Returns a matplotlib Figure. Raises TypeError for BDF and LSODA, multistep methods, which have no R(z).
 
     >>> import odelab as ol
     >>> figure = ol.plot.stability_region([ol.EULER, ol.RK4], size=60)
@@ -67,13 +73,14 @@ class _Region(NamedTuple):
         if isinstance(method, StabilisedMethod):
             name = f"{method.name}, {stages} stages"
             return cls(name, lambda z: method.stability(z, stages), method.boundary(stages))
-        if not isinstance(method, Method):
-            raise TypeError(
-                f"`method` must be an explicit method or odelab.RKC2, got {getattr(method, 'name', method)!r}: the "
-                f"implicit methods RADAU and BDF are stable (nearly) wherever the equation is, so there is no region "
-                f"to stay within."
-            )
-        return cls(method.name, method.stability, method.real_boundary)
+        if isinstance(method, Method | RosenbrockMethod):
+            return cls(method.name, method.stability, method.real_boundary)
+        if isinstance(method, ImplicitMethod) and method.stability is not None:
+            return cls(method.name, method.stability, math.inf)
+        raise TypeError(
+            f"`method` must be a method with a stability function, odelab's own or odelab.RADAU, got "
+            f"{getattr(method, 'name', method)!r}; BDF and LSODA, multistep methods, have none."
+        )
 
 
 def step_eigenvalues(sol, samples):
@@ -92,11 +99,20 @@ def step_eigenvalues(sol, samples):
 
 
 def frame(methods, cloud):
-    """Limits that hold every region and, within reason, the cloud."""
-    left = 1.25 * max(one.real_boundary for one in methods)
-    x, y = np.meshgrid(np.linspace(-left, 2.0, 200), np.linspace(0.0, 1.5 * left, 300))
-    height = 1.08 * max(y[np.abs(one.stability(x + 1j * y)) <= 1.0].max() for one in methods)
-    right = 1.0
+    """Limits that hold every bounded region, what unbounded ones leave out, and, within reason, the cloud."""
+    bounded = [one for one in methods if one.real_boundary < math.inf]
+    left, right, height = 1.0, 1.0, 1.0
+    if bounded:
+        left = 1.25 * max(one.real_boundary for one in bounded)
+        x, y = np.meshgrid(np.linspace(-left, 2.0, 200), np.linspace(0.0, 1.5 * left, 300))
+        height = 1.08 * max(y[np.abs(one.stability(x + 1j * y)) <= 1.0].max() for one in bounded)
+    for one in methods:
+        if one not in bounded:
+            size, angle = np.meshgrid(np.logspace(-1.0, 3.0, 400), np.linspace(0.0, 0.5 * np.pi, 91))
+            z = size * np.exp(1j * angle)
+            unstable = z[np.abs(one.stability(z)) > 1.0]
+            right, height = max(right, 1.15 * unstable.real.max()), max(height, 1.25 * unstable.imag.max())
+            left = max(left, 0.4 * right)
     if cloud.size:
         left = max(left, min(1.05 * float(-cloud.real.min()), 2.0 * left))
         right = max(right, min(1.1 * float(cloud.real.max()), 0.5 * left))

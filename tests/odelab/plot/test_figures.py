@@ -61,9 +61,25 @@ def test_stability_regions_of_stabilised_and_implicit_methods(tmp_path):
     left, _ = drawing.axes[0].get_xlim()
     assert left < -ol.RKC2.boundary(6)
     assert [text.get_text() for text in drawing.axes[0].get_legend().get_texts()] == ["RKC2, 6 stages", "RK4"]
-    for method in (ol.RADAU, ol.LSODA, "RK4"):
-        with pytest.raises(TypeError, match="`method` must be an explicit method or odelab"):
+    for method in (ol.BDF, ol.LSODA, "RK4"):
+        with pytest.raises(TypeError, match="`method` must be a method with a stability function"):
             plot.stability_region(method)
+
+
+def test_what_an_implicit_method_leaves_out_is_in_the_frame(tmp_path):
+    """All but a bounded part of the right half plane is stable, and the frame holds that part."""
+    methods = [ol.ROS2, ol.RODAS4, ol.RODAS5P, ol.RADAU]
+    drawing = plot.stability_region(methods, size=100)
+    assert ink(drawing, tmp_path) > 0.05
+    left, right = drawing.axes[0].get_xlim()
+    height = drawing.axes[0].get_ylim()[1]
+    for method in methods:
+        edge = np.concatenate([right + 1j * np.linspace(0, height, 50), np.linspace(left, right, 50) + 1j * height])
+        assert (np.abs(method.stability(edge)) <= 1.0).all()
+        assert np.abs(method.stability(np.array([0.5 + 0j]))) > 1.0
+        assert np.abs(method.stability(-1e9)) < 1e-7
+    both = plot.stability_region([ol.DOPRI5, ol.RODAS4], size=60)
+    assert both.axes[0].get_xlim()[0] < -ol.DOPRI5.real_boundary
 
 
 @pytest.mark.parametrize("J", [[[-1.0, 10.0], [0.0, -2.0]], np.diag([-1.0, -2.0]), [[-3.0]], np.zeros((2, 2))])
