@@ -5,6 +5,12 @@ and attention brings them closer (Section 2.3, Figures 1 and 10); for most input
 large features matter (Section 3.1); the first block of a stage is inflated (Section 2.2); step size and stiffness along
 a trajectory (Figure 9b). Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective,
 2023. Features of two networks share no coordinates; what is compared are indices and which images lie near which (CKA).
+
+Last result (22 ResNet-20 on CIFAR-10, 500 images, 2026-11-19): of nine controllers with attention seven are nearer to
+the best network than plain ones by NSI and two farther, by CKA five and one; the deviation grows with depth by CKA in
+all networks, by NSI in 7 of 21; nearer is not better beyond chance; the first block is inflated nowhere twofold; stiff
+blocks are not the important ones (mean correlation -0.14 [-0.48, +0.19]); of equal norm large features matter no more
+than small ones (more in 10 of 36 blocks, less in 8).
 """
 
 import dataclasses
@@ -76,20 +82,20 @@ def main(arguments: Arguments):
         print(f"{notice}\n", flush=True)
     arguments = settled(arguments, len(data.test_images))
     subjects = chosen(networks.files(arguments.checkpoint) or shipped(data.name), arguments, data)
+    page = Page(
+        STUDY,
+        arguments,
+        f"Trajectories of networks and the best of them, on {data.name}",
+        f"{len(subjects)} networks, {arguments.images} test images. After Huang, Liang et al., Understanding "
+        "Self-attention Mechanism via Dynamical System Perspective (2023).",
+        notice,
+    )
     courses, losses = measured(subjects, data, arguments)
     proxy = courses[best(courses)]
     draws = choices(arguments.images, arguments.resamples, seed=0)
     set_distances(courses, proxy, draws)
     ratios = [first_ratios(one) for one in courses]
 
-    page = Page(
-        STUDY,
-        arguments,
-        f"Trajectories of networks and the best of them, on {data.name}",
-        f"{len(courses)} networks, {arguments.images} test images; blocks dropped in {len(losses)} of them. After "
-        "Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
-        notice,
-    )
     page.heading("What these data say")
     page.words(design.PROXY)
     page.findings(findings(courses, proxy, losses, inflated(ratios, draws), draws))
@@ -121,7 +127,7 @@ def distances(page, courses, proxy):
         figures.course_figure(courses, proxy, "slope"),
         "courses",
         "NSI along depth, mean over images, of the proxy and of all other networks. Hollow: the first block of a "
-        "stage, not counted.",
+        "stage, not counted. The vertical axis is logarithmic, as distances between indices are.",
     )
     page.figure(
         figures.distance_figure(courses, proxy),

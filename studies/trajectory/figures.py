@@ -33,7 +33,9 @@ def course_figure(courses, proxy, of: str):
                     label = None
         stages_of(axis, record)
         axis.set(xlabel="block", ylabel=f"NSI = {SYMBOL[of]}")
-        axis.set_ylim(bottom=0)
+        axis.set_yscale("log")
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("")
         axis.set_title(f"proxy: {proxy.name}, {proxy.found.accuracy:.2f} %", loc="left")
         drawing.legend(loc="outside lower center", ncols=4)
     return drawing
@@ -94,7 +96,7 @@ def nearness_figure(courses, proxy):
                 [-one.distance[measure].value for one in others], [one.found.accuracy for one in others]
             )
             tau = shown_interval(related.kendall, "+.2f")
-            axis.set_title(rf"nearness and accuracy: $\tau$ {tau}", loc="left")
+            axis.set_title(rf"Kendall's $\tau$ {tau}", loc="left")
             axis.set_xlabel(WORDS[measure])
         axes[0, 0].set_ylabel("test accuracy (%)")
         drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)

@@ -23,7 +23,7 @@ from studies.lab.images import images_or_fallback
 from studies.lab.page import Page
 from studies.lab.statistics import choices
 from studies.transformer import design, figures, tables
-from studies.transformer.findings import by_controller, findings
+from studies.transformer.findings import findings
 from studies.transformer.measures import classes_fit, studied
 
 STUDY = "transformer"
@@ -83,17 +83,16 @@ def main(arguments: Arguments):
     arguments = settled(arguments, len(data.test_images))
     folders = (trained(arguments, data),) if arguments.train else arguments.checkpoint
     subjects = chosen(networks.files(folders) or shipped(data.name), arguments, data)
-    found, draws = measured(subjects, data, arguments)
-
     page = Page(
         STUDY,
         arguments,
         f"Transformers as trajectories, on {data.name}",
-        f"{len(subjects)} networks, {len(by_controller(found))} controllers, {arguments.images} test images. After "
-        "Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023), "
-        "Appendix G.",
+        f"{len(subjects)} networks, {len({s.controller for s in subjects})} controllers, {arguments.images} test "
+        "images. After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective "
+        "(2023), Appendix G.",
         notice,
     )
+    found, draws = measured(subjects, data, arguments)
     page.heading("What these data say")
     page.findings(findings(found, data.name, draws))
     accuracy(page, found, data.name)
