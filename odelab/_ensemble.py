@@ -14,7 +14,7 @@ from odelab.engines.lanes import executors as pieces
 from odelab.engines.lanes import threads as threaded
 from odelab.engines.lanes.batches import batches
 from odelab.engines.lanes.causes import diagnose
-from odelab.engines.lanes.plain import one_by_one
+from odelab.engines.lanes.plain import finish_alone, one_by_one
 from odelab.engines.lanes.progress import reporter
 from odelab.engines.lanes.result import Ensemble, collected
 from odelab.engines.numba.load import kernel
@@ -44,7 +44,8 @@ def ensemble(
     A problem in component form runs in compiled lanes, thousands of runs side by side; others run one after the other.
 
     problem       the `Problem`
-    method        an explicit method such as `ol.DOPRI5`; others run one after the other
+    method        an explicit method such as `ol.DOPRI5`, or a linearly implicit one such as `ol.RODAS4` for stiff
+                  problems; others run one after the other
     controller    `ol.adaptive(rtol, atol)`, the default, or `ol.fixed(h)`; each run chooses its own steps
     u0            initial states (N, n), a row per run
     params        parameters (N, k), a row per run
@@ -103,6 +104,7 @@ def ensemble(
                 run = problem.replace(u0=starts[first], params=() if sets is None else tuple(sets[first].tolist()))
                 solve(run, method, controller, engine="python", max_steps=max_steps, throw=False)
                 raise
+            finish_alone(found, problem, method, controller, starts, sets, times, max_steps)
             diagnose(found, starts, sets, problem, method, controller)
             return collected(found, times, "compiled", problem, method, controller)
     found, engine = one_by_one(problem, method, controller, starts, sets, times, maxima, max_steps, engine, report)

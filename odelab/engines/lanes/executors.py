@@ -65,7 +65,8 @@ def spread(executor: Executor, request: Request, task: Task, starts, params, rep
     return found
 
 
-def put(found: Found, place: slice, part: Found):
+def put(found: Found, place, part: Found):
+    """Write the runs of `part` into those rows of `found`."""
     for whole, rows in zip(found, part, strict=True):
         if whole is not None:
             whole[place] = rows

@@ -4,6 +4,7 @@ import numpy as np
 
 from odelab._solve import solve
 from odelab.engines import Status
+from odelab.engines.lanes.executors import put
 from odelab.engines.lanes.result import STATUSES, Found, nothing_found
 
 
@@ -32,3 +33,12 @@ def one_by_one(
             found.maxima[i] = run.sai.max(), np.fmax.reduce(run.h_rho)  # NaN where no step tells it
         report(i + 1, len(starts))
     return found, " and ".join(engines or [engine])
+
+
+def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, max_steps):
+    """Solve anew, one by one, the runs whose factors without pivoting failed in their lanes."""
+    failed = np.flatnonzero(found.statuses == Status.SINGULAR)
+    if failed.size:
+        sets = None if params is None else params[failed]
+        rest = (t_eval, found.maxima is not None, max_steps, "auto", lambda done, total: None)
+        put(found, failed, one_by_one(problem, method, controller, starts[failed], sets, *rest)[0])

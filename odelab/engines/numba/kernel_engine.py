@@ -63,7 +63,7 @@ class KernelEngine:
         room = rows.room(state.t, attempts)
         fixed = controller.law is None
         remembered = np.array([state.t, *(state.memory if fixed else state.memory.history)])
-        counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, 0, 0])
+        counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, *[0] * 4])  # see `rosenbrock.one_run`
         settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
         u, slope = state.u.copy(), state.slope.copy()
         arrays = (*rows.arrays(), *self.work) if self.large else rows.arrays()
@@ -76,24 +76,29 @@ class KernelEngine:
             if isinstance(stop, SystemError) and not interrupted(stop):
                 raise
             stopped = True
-        status, fresh, steps, rejected, evaluations = counts.tolist()
+        status, fresh, steps, *work = counts.tolist()
         t, *history = remembered.tolist()
         memory = Counted(*history) if fixed else Memory(state.memory.settings, History(*history))
         first, rows.steps = rows.steps, steps
         state = State(t, u, slope, bool(fresh), memory)
         if status == Status.SINGULAR and not stopped:
-            left = min(attempts, room) - (steps - first) - rejected
-            return self.with_pivoting(state, min(max(left, 1), PIVOTED), first, rejected, evaluations)
-        return KernelChunk(Status.INTERRUPTED if stopped else status, state, rows, first, steps, rejected, evaluations)
+            left = min(attempts, room) - (steps - first) - work[0]
+            return self.with_pivoting(state, min(max(left, 1), PIVOTED), first, work)
+        return KernelChunk(Status.INTERRUPTED if stopped else status, state, rows, first, steps, *work[:2], "", *work[2:])
 
-    def with_pivoting(self, state: State, attempts: int, first: int, rejected: int, evaluations: int) -> "KernelChunk":
-        """Go on in plain Python, whose factors are pivoted, from where those of the kernel failed."""
+    def with_pivoting(self, state: State, attempts: int, first: int, work: list[int]) -> "KernelChunk":
+        """Go on in plain Python, whose factors are pivoted, from where those of the kernel failed.
+
+        `work` are the counts of the chunk so far.
+        """
         plain = PythonEngine(self.problem, self.method, self.controller, self.project)
         with np.errstate(all="ignore"):
             chunk = plain.advance(state, attempts)
         self.rows.add(chunk, state)
-        counts = (rejected + chunk.rejected, evaluations + chunk.evaluations)
-        return KernelChunk(chunk.status, chunk.state, self.rows, first, self.rows.steps, *counts, chunk.word)
+        more = (chunk.rejected, chunk.evaluations, chunk.jacobians, chunk.factorisations)
+        total = [one + other for one, other in zip(work, more, strict=True)]
+        counts = (first, self.rows.steps, *total[:2], chunk.word, *total[2:])
+        return KernelChunk(chunk.status, chunk.state, self.rows, *counts)
 
     def record(self) -> Record:
         return self.rows.record(twin_stages(self.method) is not None)
@@ -105,9 +110,12 @@ class KernelChunk:
 
     slope = None
 
-    def __init__(self, status, state, rows, first, last, rejected, evaluations, word=""):
+    def __init__(
+        self, status, state, rows, first, last, rejected, evaluations, word="", jacobians=0, factorisations=0
+    ):
         self.word = word
         self.status, self.state, self.rejected, self.evaluations = status, state, rejected, evaluations
+        self.jacobians, self.factorisations = jacobians, factorisations
         self.rows, self.first, self.last = rows, first, last
 
     @property

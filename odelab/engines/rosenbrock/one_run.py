@@ -11,6 +11,7 @@ from odelab.engines.numba.rows import SAI, STATE
 from odelab.engines.numba.stages import components, finite_check, indented, right_hand_side
 from odelab.engines.rosenbrock import attempt
 
+COUNTS = (*single.COUNTS, "jacobians", "factorisations")
 FAILURES = 3  # of the factors, in a row: then it is not the size of the step that makes them fail
 
 
@@ -20,6 +21,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     body = [
         *(single.tolerances(request) if request.law else []),
         *single.start(n, request.parameters),
+        *single.read(COUNTS, "counts")[len(single.COUNTS) :],
         *(f"{name} = 0.0" for name in attempt.derivative_names(plan)),
         "prepared = 0",
         "unsolved = 0",
@@ -27,6 +29,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
             request, right_hand_side(n, 1, "t", "u", ""), step_lines(request, plan), recorded(plan), moved_on(n)
         ),
         *single.finish(n),
+        *single.written(COUNTS, "counts")[len(single.COUNTS) :],
     ]
     definitions = [single.control(request, single.judge_of(request)), attempt.derivative_text(plan)]
     return definitions, single.function(single.ARGUMENTS, request, body)
@@ -37,9 +40,10 @@ def step_lines(request: Request, plan: attempt.Plan) -> list[str]:
     method, n = request.method, plan.n
     lines = [
         "if prepared == 0:",
-        *indented([*attempt.derivative_lines(plan), "prepared = 1"]),
+        *indented([*attempt.derivative_lines(plan), "prepared = 1", "jacobians += 1"]),
         *attempt.stages(method, plan),
         f"evaluations += {method.stages - 1}",
+        "factorisations += 1",
         "unsolved = 0 if sound else unsolved + 1",
         f"if unsolved == {FAILURES if request.law else 1}:",
         "    status = SINGULAR",
