@@ -19,13 +19,14 @@ from odelab.engines.lanes.progress import reporter
 from odelab.engines.lanes.result import Ensemble, collected
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import lanes_unsuited
+from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
 
 
 def ensemble(
     problem: Problem,
-    method: Method,
+    method: Method | RosenbrockMethod,
     controller: Controller | None = None,
     *,
     u0: Any = None,

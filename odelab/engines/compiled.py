@@ -98,7 +98,7 @@ class CompiledEngine:
                 status, word = Status.WRONG_SHAPE, f"{stop}, soon after t = {state.t:g}"
         rows.steps = int(counts[0])
         rows.array[rows.steps, TIME] = state.t
-        return KernelChunk(status, state, rows, first, rows.steps, rejected, evaluations, word)
+        return KernelChunk(status, state, rows, first, rows.steps, rejected, evaluations, word=word)
 
     def run(self, *arguments):
         """Call the kernel; machine code that was damaged on disk is compiled anew."""

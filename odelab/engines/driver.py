@@ -8,7 +8,6 @@ from odelab.core import State
 from odelab.engines import Engine, Status
 from odelab.engines.compiled import NotCompilable
 from odelab.engines.python import Chunk, PythonEngine, Record, RightHandSideError, no_steps
-from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.problem import IN_PLACE
 from odelab.runs import diagnosis, events
 from odelab.runs.dense import Dense
@@ -41,7 +40,7 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
                 spent += chunk.steps + chunk.rejected
                 rejected += chunk.rejected
                 evaluations += chunk.evaluations
-                linear = [sum(counts) for counts in zip(linear, linear_work(engine, chunk), strict=True)]
+                linear = [linear[0] + chunk.jacobians, linear[1] + chunk.factorisations]
                 if points is not None:
                     chunk = points.look(chunk, state)
                 parts.append(Part(chunk))
@@ -61,13 +60,6 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
         trajectory.jacobians, trajectory.factorisations = linear
         trajectory.derivatives = engine.derivatives
         return trajectory
-
-
-def linear_work(engine, chunk) -> tuple[int, int]:
-    """Jacobians and factorisations in a chunk: a kernel finds one Jacobian a step and factors once an attempt."""
-    if engine.name == "python":
-        return chunk.jacobians, chunk.factorisations
-    return (chunk.steps, chunk.steps + chunk.rejected) if isinstance(engine.method, RosenbrockMethod) else (0, 0)
 
 
 def after_error(engine, state: State, attempts: int, error) -> int:

@@ -84,7 +84,8 @@ class KernelEngine:
         if status == Status.SINGULAR and not stopped:
             left = min(attempts, room) - (steps - first) - work[0]
             return self.with_pivoting(state, min(max(left, 1), PIVOTED), first, work)
-        return KernelChunk(Status.INTERRUPTED if stopped else status, state, rows, first, steps, *work[:2], "", *work[2:])
+        status = Status.INTERRUPTED if stopped else status
+        return KernelChunk(status, state, rows, first, steps, *work)
 
     def with_pivoting(self, state: State, attempts: int, first: int, work: list[int]) -> "KernelChunk":
         """Go on in plain Python, whose factors are pivoted, from where those of the kernel failed.
@@ -96,9 +97,11 @@ class KernelEngine:
             chunk = plain.advance(state, attempts)
         self.rows.add(chunk, state)
         more = (chunk.rejected, chunk.evaluations, chunk.jacobians, chunk.factorisations)
-        total = [one + other for one, other in zip(work, more, strict=True)]
-        counts = (first, self.rows.steps, *total[:2], chunk.word, *total[2:])
-        return KernelChunk(chunk.status, chunk.state, self.rows, *counts)
+        found = KernelChunk(
+            chunk.status, chunk.state, self.rows, first, self.rows.steps, *map(sum, zip(work, more, strict=True))
+        )
+        found.word = chunk.word
+        return found
 
     def record(self) -> Record:
         return self.rows.record(twin_stages(self.method) is not None)
@@ -110,9 +113,7 @@ class KernelChunk:
 
     slope = None
 
-    def __init__(
-        self, status, state, rows, first, last, rejected, evaluations, word="", jacobians=0, factorisations=0
-    ):
+    def __init__(self, status, state, rows, first, last, rejected, evaluations, jacobians=0, factorisations=0, word=""):
         self.word = word
         self.status, self.state, self.rejected, self.evaluations = status, state, rejected, evaluations
         self.jacobians, self.factorisations = jacobians, factorisations

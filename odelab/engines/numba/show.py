@@ -20,7 +20,7 @@ def show_kernel(
     """Print the source of the kernel for a problem, method and controller, below that of the right-hand side.
 
     problem      the Problem
-    method       ol.DOPRI5 or another Runge-Kutta method, ol.RKC2
+    method       ol.DOPRI5 or another Runge-Kutta method, ol.RODAS4 or another linearly implicit one, ol.RKC2
     controller   ol.fixed(h) or ol.adaptive(...); adaptive() by default
     layout       "single" (one run), "lanes" (an ensemble), "large" (one run of a system in in-place form) or
                  "stabilised" (the same by ol.RKC2); by default what a single run of the problem takes
@@ -35,6 +35,7 @@ def show_kernel(
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, "compiled", 1)
+    controller = controller.suited_to(method)
     single = layout_for(problem, method, controller)
     chosen = single if layout is None else layout
     if chosen not in LAYOUTS:
