@@ -11,10 +11,12 @@ from pathlib import Path
 
 import torch
 
-from studies.lab import measurements
+from studies.lab import jobs, measurements
 from studies.lab.command import require_at_least, start
 from studies.lab.page import Page
-from studies.tricks import design
+from studies.tricks import design, figures, tables
+from studies.tricks.analysis import Runs
+from studies.tricks.findings import findings
 
 STUDY = "tricks"
 SHIPPED = Path(__file__).parent / "shipped"
@@ -42,6 +44,13 @@ class Arguments:
     """A run of seconds on the digits that only shows that everything works."""
 
 
+UNNAMED = (
+    "The paper's text names no trick: which recipes its Figure 8 shows is not known, and those below are the usual "
+    "ones. After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective "
+    "(2023), Figure 8 and Appendix A."
+)
+
+
 def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "threads")
     wanted, folders = design.queue(arguments.full, seeds=arguments.seeds), (SHIPPED,)
@@ -56,15 +65,118 @@ def main(arguments: Arguments):
     found = [one for job in wanted if (one := measurements.find(job, (work, *folders))) is not None]
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
-    page = Page(STUDY, arguments, "Training tricks and stiffness", f"{len(found)} of {len(wanted)} networks.")
-    page.table("networks", [row(one) for one in found], "Every network")
+    diverged = [job.stem for job in wanted if any(jobs.divergence(job, folder) for folder in (work, *folders))]
+
+    # The claims first, then what they rest on.
+    runs = Runs.of(found)
+    page = Page(STUDY, arguments, "Training tricks and stiffness", UNNAMED, notice_of(found, wanted, arguments))
+    page.heading("What these networks say")
+    page.words(scale(found[0], len(found)))
+    page.words(f"Training diverged and is left out: {', '.join(diverged)}." if diverged else "")
+    page.findings(findings(runs))
+    compare(page, runs)
+    relate(page, runs)
+    along_depth(page, runs)
+    through_training(page, runs)
+    page.table("networks", tables.network_rows(runs), "Every network", printed=False, told=False)
+    page.numbers["recipes"] = {name: design.tricks(arguments.full).get(name) for name in runs.groups}
     page.close()
 
 
-def row(one) -> dict:
-    numbers = one.numbers
-    scores = {name: numbers[name] for name in ("seed", "test_accuracy", "train_loss")}
-    return {"recipe": one.specification["recipe"]["name"]} | scores
+def notice_of(found, wanted, arguments) -> str:
+    if arguments.smoke:
+        return "A smoke run on the digits: it shows that everything works, and its numbers say nothing."
+    if len(found) == len(wanted):
+        return ""
+    return (
+        f"{len(found)} of {len(wanted)} networks are measured, and the verdicts are theirs. `--train` makes the rest."
+    )
+
+
+def scale(one, count: int) -> str:
+    """What no number below can overcome."""
+    job, how = one.specification, one.specification["recipe"]
+    images = f"the first {job['images']:,} training images" if "images" in job else "all training images"
+    size = f" of {job['size']} pixels" if "size" in job else ""
+    words = (
+        f"{count} ResNet-{job.get('depth', 20)} of {job.get('width', 16)} channels in the first stage on "
+        f"{images}{size} of {job['dataset']}, {how['epochs']} epochs of batch {how.get('batch', 128)}, each recipe "
+        "the plain one with one change. Intervals: 95 %; seeds are the units of what is said about a recipe (Tukey "
+        "and Kramer, all differences at once), images those of what is said about these very networks."
+    )
+    if how["epochs"] < design.FULL.epochs:
+        words += (
+            " The paper trains 164 layers on all images for 164 epochs (`--full`). In short trainings tricks that make "
+            "the task harder cost accuracy which they give back later; which tricks are good ones here is said about "
+            "this scale only."
+        )
+    return words
+
+
+def compare(page, runs):
+    page.heading("Recipes side by side (Figure 8)")
+    page.figure(
+        figures.recipes_figure(runs),
+        "recipes",
+        "Every recipe: a bar for the mean over seeds, a dot for each; dashed, the plain recipe. TNS under four "
+        "readings. The axis of the accuracy does not begin at 0.",
+    )
+    page.table("accuracy", tables.trick_rows(runs), "Accuracy by recipe")
+    page.table(
+        "tns",
+        tables.stiffness_rows(runs),
+        "TNS by recipe, under every reading",
+        "Over images: what these networks differ by, whatever other seeds would say.",
+        printed=False,
+    )
+
+
+def relate(page, runs):
+    page.heading("Accuracy and TNS (Figure 7 for recipes)")
+    page.figure(figures.relation_figure(runs), "accuracy_tns", "Accuracy against TNS, one mark per network.")
+
+
+def along_depth(page, runs):
+    page.heading("Where the stiffness is")
+    page.words(
+        "Mixtures of labels and smoothing shrink the logits, and with them the norms of the last stage, by "
+        "themselves: a TNS that differs there need not say anything about features. So here is NSI block by block, "
+        "and TNS stage by stage."
+    )
+    page.figure(
+        figures.blocks_figure(runs),
+        "nsi_blocks",
+        "Mean NSI of every block, over seeds and 1,000 test images. Hollow: the first block of a stage, not "
+        "counted; where it changes the shape there is no increment.",
+    )
+    page.table(
+        "stages",
+        tables.stage_rows(runs),
+        "TNS of every stage alone",
+        "The slope's index, compared with the mean over all images; mean and standard deviation over seeds.",
+    )
+
+
+def through_training(page, runs):
+    rows = tables.hardness_rows(runs)
+    if not rows:
+        return
+    page.heading("Stiffness through training")
+    page.figure(
+        figures.training_figure(runs),
+        "training",
+        "Training loss, and TNS of test images under two readings, after every epoch; means over seeds. Dotted: the "
+        "learning rate is divided by 10. Losses with mixed or smoothed labels are of another kind and lie higher; with "
+        "averaging, TNS is that of the averaged weights.",
+    )
+    page.table(
+        "hardness",
+        rows,
+        "TNS of an epoch and what the training loss gains until the next",
+        "Kendall's tau among epochs of one learning rate, mean over networks with a bootstrap interval; the partial "
+        "tau takes the epoch's number out of both.",
+        printed=False,
+    )
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ PLAIN = "plain"
 NEGLIGIBLE = 0.1  # a share of plain's TNS
 TRACED = 256  # test images on which stiffness is followed through training
 SMOKE_TRACED = 32
-RESAMPLES = 2000
+RESAMPLES, RESAMPLED_RANKS = 2000, 1000  # of images and networks; of pairs for rank correlations
 
 SMALL = dataclasses.replace(
     recipe("paper", epochs=20, batch=64, drops=(10, 15), shift=2, bfloat16=True, evaluate_every=5), name=PLAIN

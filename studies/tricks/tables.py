@@ -1,0 +1,102 @@
+"""The rows of every table of `tricks`."""
+
+import numpy as np
+
+from studies.lab.measure import READINGS, wording
+from studies.lab.statistics import Estimate, shown_interval, spread
+from studies.tricks.analysis import ACCURACY, Runs, hardness, stage_stiffness
+
+
+def shown(values: list[float], form: str) -> str:
+    """Mean and standard deviation over seeds."""
+    if not values:
+        return "undefined"
+    deviation = spread(values)
+    return f"{np.mean(values):{form}} ± {deviation:{form}}" if np.isfinite(deviation) else f"{np.mean(values):{form}}"
+
+
+def difference(beyond: dict[str, Estimate], name: str, form: str) -> str:
+    return shown_interval(beyond[name], form) if name in beyond else ""
+
+
+def trick_rows(runs: Runs) -> list[dict]:
+    """Accuracy of every recipe and the difference to the plain one, over seeds and over images."""
+    accuracy, beyond, paired = runs.values(ACCURACY), runs.beyond(ACCURACY), runs.paired(ACCURACY)
+    losses, norms = runs.values("train_loss"), runs.values("logits_norm")
+    return [
+        {
+            "recipe": name,
+            "seeds": len(group),
+            "accuracy (%)": shown(accuracy[name], ".2f"),
+            "minus plain, over seeds [95 %]": difference(beyond, name, "+.2f"),
+            "minus plain, over images [95 %]": difference(paired, name, "+.2f"),
+            "training loss": shown(losses[name], ".3f"),
+            "norm of the logits": shown(norms[name], ".2f"),
+        }
+        for name, group in runs.groups.items()
+    ]
+
+
+def stiffness_rows(runs: Runs) -> list[dict]:
+    """TNS of every recipe under every reading."""
+    rows = []
+    for reading in READINGS:
+        values, beyond, paired = runs.values(reading), runs.beyond(reading), runs.paired(reading)
+        rows += [
+            {
+                "reading": wording(*reading),
+                "recipe": name,
+                "TNS": shown(values[name], ".3f"),
+                "minus plain, over seeds [95 %]": difference(beyond, name, "+.3f"),
+                "minus plain, over images [95 %]": difference(paired, name, "+.3f"),
+            }
+            for name in runs.groups
+        ]
+    return rows
+
+
+def stage_rows(runs: Runs) -> list[dict]:
+    """TNS of every stage alone, mean over seeds."""
+    rows = []
+    for name, group in runs.groups.items():
+        stages = np.array([stage_stiffness(one) for one in group])
+        rows.append(
+            {"recipe": name} | {f"stage {k + 1}": shown(list(column), ".3f") for k, column in enumerate(stages.T)}
+        )
+    return rows
+
+
+def hardness_rows(runs: Runs) -> list[dict]:
+    """By recipe, the relation of stiffness and what the loss gains next; without those that were not followed."""
+    rows = []
+    for reading in READINGS:
+        for name, group in runs.groups.items():
+            found = hardness(group, reading)
+            if found.plain:
+                rows.append(
+                    {
+                        "reading": wording(*reading),
+                        "recipe": name,
+                        "networks": len(found.plain),
+                        "tau": shown_interval(found.mean("plain"), "+.2f"),
+                        "partial tau": shown_interval(found.mean("partial"), "+.2f"),
+                    }
+                )
+    return rows
+
+
+def network_rows(runs: Runs) -> list[dict]:
+    """Every network."""
+    return [
+        {
+            "recipe": name,
+            "seed": one.numbers["seed"],
+            "accuracy (%)": f"{100 * one.numbers['test_accuracy']:.2f}",
+            "training loss": f"{one.numbers['train_loss']:.3f}",
+            **{f"TNS, {wording(*r)}": "" if one.tns(r) is None else f"{one.tns(r):.3f}" for r in READINGS},
+            "training (s)": one.numbers["made"]["seconds"],
+            "commit": one.numbers["made"]["commit"],
+        }
+        for name, group in runs.groups.items()
+        for one in group
+    ]

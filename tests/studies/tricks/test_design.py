@@ -1,0 +1,65 @@
+"""The queue of tricks: one change at a time, balanced wherever it is stopped, and names that stay valid."""
+
+import dataclasses
+import json
+
+import pytest
+
+from netbridge.train.recipes import Recipe
+from studies.lab import jobs, measurements
+from studies.step_control import results
+from studies.tricks import __main__ as study
+from studies.tricks import design
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_each_trick_changes_one_field_of_the_plain_recipe(full):
+    plain = design.recipe_of(design.PLAIN, full)
+    for trick, changes in design.tricks(full).items():
+        one = design.recipe_of(trick, full)
+        differ = {f.name for f in dataclasses.fields(one) if getattr(one, f.name) != getattr(plain, f.name)}
+        assert differ == {*changes, "name"} - ({"name"} if trick == design.PLAIN else set())
+        assert len(changes) == (trick != design.PLAIN)
+
+
+def test_the_plain_recipe_is_the_papers_but_for_the_scale():
+    full, paper = design.recipe_of(design.PLAIN, True), design.recipe("paper")
+    assert dataclasses.replace(full, name="paper", evaluate_every=1) == paper
+    assert design.job_of(design.PLAIN, 0, True).depth == 164
+    small = design.recipe_of(design.PLAIN)
+    assert [drop / small.epochs for drop in small.drops] == [0.5, 0.75]
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_every_network_once_and_seed_by_seed(full):
+    queue, tricks = design.queue(full), list(design.tricks(full))
+    assert len({job.stem for job in queue}) == len(queue) == len(tricks) * (5 if full else 3)
+    assert [job.recipe.name for job in queue[: len(tricks)]] == tricks
+    assert [job.seed for job in queue] == sorted(job.seed for job in queue)
+
+
+def test_names_stay_valid():
+    assert design.job_of("plain", 0).stem == "resnet20-width8-constant-seed0-0d6afa9f"
+    assert design.job_of("smoothing", 0).stem == "resnet20-width8-constant-seed0-a0f62a33"
+
+
+def test_what_is_shipped_is_found():
+    wanted = {f"{job.stem}.npz" for job in design.queue()}
+    shipped = sorted(path.name for path in study.SHIPPED.glob("*"))
+    assert shipped
+    assert set(shipped) <= wanted
+    for job in design.queue():
+        found = measurements.find(job, (study.SHIPPED,))
+        assert found is None or len(found.numbers["log"]) == job.recipe.epochs
+
+
+def test_results_of_before_these_fields_keep_their_names():
+    """What names a shipped result of step_control is what its recipe was, whatever fields have joined since."""
+    for path in sorted(results.SHIPPED.glob("*.json")):
+        record = json.loads(path.read_text())
+        changed = jobs.changed_fields(Recipe(**{key: frozen(value) for key, value in record["recipe"].items()}))
+        assert json.loads(json.dumps(changed)) == record["specification"]["recipe"]
+
+
+def frozen(value):
+    return tuple(frozen(one) for one in value) if isinstance(value, list) else value
