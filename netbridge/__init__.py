@@ -11,8 +11,8 @@ attention map, is the step size h.
                  insert: step sizes for networks of other people; add_noise, NoisyNorm; altered: a step for a while
                  without some of its slope
     gates        gates (Gates): the step sizes of every block for every image, and what lives in their heads
-    stiffness    trace (Record, Records, Trajectories), block_states; block_spectrum, block_operator, slice_spectrum,
-                 block_survey, step_error, perturbation_bound
+    stiffness    trace (Record, Records, Trajectories), block_states; nsi_with_gradients and stiffness_term: TNS in a
+                 loss; block_spectrum, block_operator, slice_spectrum, block_survey, step_error, perturbation_bound
     trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
                  transformer's attention as a step size
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
@@ -67,6 +67,8 @@ from netbridge.surgery.noise import add_noise as add_noise
 from netbridge.surgery.swap import swap as swap
 from netbridge.tracing.attention import AttentionValues as AttentionValues
 from netbridge.tracing.attention import attention_values as attention_values
+from netbridge.tracing.differentiable import nsi_with_gradients as nsi_with_gradients
+from netbridge.tracing.differentiable import stiffness_term as stiffness_term
 from netbridge.tracing.gates import Gates as Gates
 from netbridge.tracing.gates import gates as gates
 from netbridge.tracing.record import Record as Record

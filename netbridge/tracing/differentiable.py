@@ -1,0 +1,116 @@
+"""Stiffness with gradients: the indices of a forward pass as tensors, and TNS as a term of a loss.
+
+`nb.trace` measures and keeps no gradients; here the same observation of the same steps keeps them, so that the index of
+every block, and with `ol.tns` the total neural stiffness, can be part of what is minimised.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+import odelab as ol
+from netbridge.model.network import Network
+from netbridge.tracing.record import INCREMENT, SLOPE
+
+
+def nsi_with_gradients(net: Network, images: torch.Tensor, of: str = "slope") -> tuple:
+    """A forward pass with the neural stiffness index of every counted block, all with gradients.
+
+    net     a network of netbridge, in training or in evaluation mode; it is used as it stands
+    images  a batch of images (N, channels, height, width), prepared as the network expects them
+    of      "slope": ||f(x_t)|| / ||x_t||, the branch before its step size; "increment": ||x_{t+1} - x_t|| / ||x_t||
+
+    Returns (outputs, nsi, stage): what the network answers; a tensor (N, T) in at least single precision, for the T
+    blocks that `nb.trace` counts (none that opens a stage); the stage of each of them, as `ol.tns` takes it.
+
+    >>> import torch, netbridge as nb, odelab as ol
+    >>> net, images = nb.resnet(20), torch.randn(4, 3, 32, 32)
+    >>> outputs, nsi, stage = nb.nsi_with_gradients(net, images)
+    >>> ol.tns(nsi, stage).mean().backward()
+    >>> nsi.shape, stage.tolist(), net.stages[0].blocks[1].branch.conv1.weight.grad is not None
+    (torch.Size([4, 6]), [0, 0, 1, 1, 2, 2], True)
+    """
+    with collected(net, of) as seen:
+        outputs = net(images)
+    return outputs, *stacked(seen)
+
+
+@contextlib.contextmanager
+def stiffness_term(net: Network, weight: float, of: str = "slope", mu: str = "sample") -> Iterator[Network]:
+    """Within, every backward pass of a training step also descends `weight` times the mean TNS of its batch.
+
+    The network's answers stay what they are, bit for bit; only their gradients carry the term's along. So any training
+    loop whose loss depends on the answers minimises loss + weight * TNS, and logs its loss without the term.
+
+    net     a network of netbridge; in evaluation mode, or without gradients, nothing is added
+    weight  of the mean TNS of the images of a batch: positive to make the network less stiff, negative to make it more
+            so, 0 for no term. Where the gradients of P parts of a batch are added up, give weight / P
+    of      "slope" or "increment", the index
+    mu      "sample" or "dataset", what it is compared with, as `ol.tns` takes it; the data set is here the batch
+
+    >>> import torch, netbridge as nb
+    >>> net, images = nb.resnet(20), torch.randn(4, 3, 32, 32)
+    >>> with nb.stiffness_term(net, 0.1):
+    ...     net(images).square().mean().backward()
+    """
+    with contextlib.ExitStack() as stack:
+        if weight:
+            seen = stack.enter_context(collected(net, of))
+
+            def attach(module, inputs, outputs):
+                indices, seen[:] = list(seen), []
+                if not (net.training and torch.is_grad_enabled() and outputs.requires_grad):
+                    return None
+                return Carried.apply(outputs, weight * ol.tns(*stacked(indices), mu).mean())
+
+            stack.callback(net.register_forward_hook(attach).remove)
+        yield net
+
+
+class Carried(torch.autograd.Function):
+    """Answers unchanged, with a term whose gradient flows whenever theirs does, as if it were added to the loss."""
+
+    @staticmethod
+    def forward(ctx, outputs, term):
+        ctx.like = term
+        return outputs.view_as(outputs)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, torch.ones_like(ctx.like)
+
+
+@contextlib.contextmanager
+def collected(net: Network, of: str):
+    """Within, a list that receives the stage and the index of every counted block of each pass."""
+    if of not in (SLOPE, INCREMENT):
+        raise ValueError(f"`of` must be {SLOPE!r} or {INCREMENT!r}, got {of!r}.")
+    if not isinstance(net, Network):
+        raise TypeError(f"`net` must be a network of netbridge with steps, got {type(net).__name__}.")
+    seen: list[tuple[int, torch.Tensor]] = []
+
+    def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+        if t >= 1:  # the paper leaves out the block that opens a stage
+            u, moved = precise(u), precise(mean_slope) if of == SLOPE else precise(u_new) - precise(u)
+            seen.append((memory.stage, ol.nsi(u, moved)))
+        return carry
+
+    with net.observed(record):
+        yield seen
+
+
+def precise(x: torch.Tensor) -> torch.Tensor:
+    """In at least single precision: norms of half precision lose what distinguishes blocks."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def stacked(seen) -> tuple:
+    """(nsi (N, T), stage (T,)) of the blocks of one pass."""
+    if not seen:
+        raise ValueError(
+            "no counted block was seen: `net` has one block in every stage, and none that opens a stage is counted, or "
+            "another observation has taken the place of this one."
+        )
+    stages, indices = zip(*seen, strict=True)
+    return torch.stack(indices, 1), torch.tensor(stages)
