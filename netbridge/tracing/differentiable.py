@@ -14,7 +14,9 @@ from netbridge.model.network import Network
 from netbridge.tracing.record import INCREMENT, SLOPE
 
 
-def nsi_with_gradients(net: Network, images: torch.Tensor, of: str = "slope") -> tuple:
+def nsi_with_gradients(
+    net: Network, images: torch.Tensor, of: str = "slope"
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """A forward pass with the neural stiffness index of every counted block, all with gradients.
 
     net     a network of netbridge, in training or in evaluation mode; it is used as it stands
@@ -33,7 +35,8 @@ def nsi_with_gradients(net: Network, images: torch.Tensor, of: str = "slope") ->
     """
     with collected(net, of) as seen:
         outputs = net(images)
-    return outputs, *stacked(seen)
+    nsi, stage = stacked(seen)
+    return outputs, nsi, stage
 
 
 @contextlib.contextmanager
@@ -62,7 +65,8 @@ def stiffness_term(net: Network, weight: float, of: str = "slope", mu: str = "sa
                 indices, seen[:] = list(seen), []
                 if not (net.training and torch.is_grad_enabled() and outputs.requires_grad):
                     return None
-                return Carried.apply(outputs, weight * ol.tns(*stacked(indices), mu).mean())
+                nsi, stage = stacked(indices)
+                return Carried.apply(outputs, weight * ol.tns(nsi, stage, mu).mean())
 
             stack.callback(net.register_forward_hook(attach).remove)
         yield net
@@ -105,7 +109,7 @@ def precise(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def stacked(seen) -> tuple:
+def stacked(seen) -> tuple[torch.Tensor, torch.Tensor]:
     """(nsi (N, T), stage (T,)) of the blocks of one pass."""
     if not seen:
         raise ValueError(
