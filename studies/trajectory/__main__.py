@@ -28,7 +28,7 @@ from studies.lab.images import images_or_fallback
 from studies.lab.page import Page
 from studies.lab.statistics import choices, resampled_mean
 from studies.trajectory import design, figures, tables
-from studies.trajectory.findings import findings
+from studies.trajectory.findings import distances_of, findings, nearer_finding
 from studies.trajectory.importance import importance
 from studies.trajectory.measures import best, course, first_ratios, set_distances
 
@@ -91,14 +91,18 @@ def main(arguments: Arguments):
         notice,
     )
     courses, losses = measured(subjects, data, arguments)
-    proxy = courses[best(courses)]
     draws = choices(arguments.images, arguments.resamples, seed=0)
-    set_distances(courses, proxy, draws)
+    proxy, *rivals = best(courses, design.PROXIES)
+    nearer = []
+    for one in (*rivals, proxy):  # the distances that stay are those from the proxy
+        set_distances(courses, one, draws)
+        if one is not proxy:
+            nearer.append((one.name, nearer_finding(distances_of(courses, one), one.subject.name)))
     ratios = [first_ratios(one) for one in courses]
 
     page.heading("What these data say")
     page.words(design.PROXY)
-    page.findings(findings(courses, proxy, losses, inflated(ratios, draws), draws))
+    page.findings(findings(courses, proxy, nearer, losses, inflated(ratios, draws), draws))
     distances(page, courses, proxy)
     matters(page, losses)
     along(page, courses)

@@ -12,16 +12,17 @@ DROPPED = ("constant", "SE", "StepNet")  # the networks whose blocks are dropped
 NSI, CKA = "NSI", "CKA"
 MEASURES = (NSI, CKA)
 WORDS = {NSI: "|log NSI - log NSI of the proxy|", CKA: "1 - CKA with the proxy"}
+PROXIES = 3  # of the best networks that stand in for a ground truth in turn
 PROXY = (
     "The stand-in for a ground truth trajectory (Definition 3) is that of the network with the highest test accuracy. "
     "The paper says that such trajectories are not unique: how far other seeds of the same controller are from it is "
-    "the floor that any distance must be seen against."
+    "the floor that any distance must be seen against, and the next best networks take its place in turn."
 )
 RULES = {
     "nearer": "a controller with attention counts as nearer than constant step sizes where the paired interval over "
     "images of the difference lies below zero and all of its seeds lie below all plain ones; supported where all do; "
     "the proxy and the other seeds of its controller are left out; undecided without such a seed, and where the proxy "
-    "itself is a plain network",
+    f"itself is a plain network; one verdict from both measures and from the {PROXIES} best networks as proxy",
     "accumulates": "Kendall's correlation of distance and depth within each network; supported where a sign test over "
     "networks says beyond chance that it is positive, contradicted where negative",
     "better": "Kendall and Spearman over networks, the proxy left out, of accuracy and nearness; both, their intervals "

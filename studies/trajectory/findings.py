@@ -30,10 +30,11 @@ from studies.lab.statistics import (
 from studies.trajectory.design import DEGREES, FEWEST_BLOCKS, LARGE, MEASURES, WORDS
 
 
-def nearer_finding(distances: dict[str, dict[str, list[Estimate]]], proxy: str) -> Finding:
+def nearer_finding(distances: dict[str, dict[str, list[Estimate]]], proxy: str, others: tuple = ()) -> Finding:
     """Section 2.3; `distances` are per measure and controller, of every network but the proxy.
 
-    `proxy` names the controller of that; its other seeds are the floor.
+    `proxy` names the controller of that; its other seeds are the floor. `others` are the findings with other proxies,
+    (name, finding) each.
     """
     verdicts, words = [], []
     for measure in MEASURES:
@@ -53,8 +54,11 @@ def nearer_finding(distances: dict[str, dict[str, list[Estimate]]], proxy: str) 
         text += " The proxy is itself a network without attention, and the other plain ones share its kind."
     elif not any(distances[measure].get(proxy) for measure in MEASURES):
         text += " There is one seed of the proxy's controller only, so the floor is not known."
+    for name, finding in others:
+        text += f" With {name} as proxy: {finding.verdict}."
     claim = "Networks with attention are closer to the ground truth trajectory."
-    return Finding(claim, "Section 2.3, Figure 1", together(verdicts), text)
+    verdict = together([together(verdicts), *(finding.verdict for _, finding in others)])
+    return Finding(claim, "Section 2.3, Figure 1", verdict, text)
 
 
 def accumulates_finding(blocks: dict[str, list[np.ndarray]]) -> Finding:
@@ -192,14 +196,19 @@ def along_finding(along: list[np.ndarray], blocks: int, chosen: np.ndarray) -> F
     )
 
 
-def findings(courses, proxy, losses, ratios, chosen) -> list[Finding]:
-    """All findings, in the order of the paper; `losses` are what was measured by `importance`."""
+def distances_of(courses, proxy) -> dict[str, dict[str, list[Estimate]]]:
+    """The distances from the proxy that were set, per measure and controller."""
     others = [one for one in courses if one is not proxy]
     names = groups([one.subject for one in others])
-    distances = {
+    return {
         measure: {name: [others[place].distance[measure] for place in places] for name, places in names.items()}
         for measure in MEASURES
     }
+
+
+def findings(courses, proxy, nearer, losses, ratios, chosen) -> list[Finding]:
+    """All findings, in the order of the paper; `nearer` are those of other proxies, `losses` is from `importance`."""
+    others = [one for one in courses if one is not proxy]
     records = [one.found.records for one in courses]
     shares = {
         (of, mu): np.array([[float(record[of].delta(degree, 0.0, mu)) for degree in DEGREES] for record in records])
@@ -207,7 +216,7 @@ def findings(courses, proxy, losses, ratios, chosen) -> list[Finding]:
     }
     stage = records[0]["slope"].counted().stage
     found = [
-        nearer_finding(distances, proxy.subject.name),
+        nearer_finding(distances_of(courses, proxy), proxy.subject.name, nearer),
         accumulates_finding({measure: [one.blocks[measure] for one in others] for measure in MEASURES}),
         better_finding(
             {measure: [one.distance[measure].value for one in others] for measure in MEASURES},

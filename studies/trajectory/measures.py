@@ -52,14 +52,15 @@ def course(subject: Subject, data, images: int, device, progress=lambda n: None)
     return Course(found, grams, norms, along if np.isfinite(along).all() else np.empty(0))
 
 
-def best(courses: list[Course]) -> int:
-    """The place of the proxy: the network with the highest test accuracy."""
-    return max(range(len(courses)), key=lambda place: courses[place].found.accuracy)
+def best(courses: list[Course], count: int = 1) -> list[Course]:
+    """The networks with the highest test accuracy, the proxy first; of equal ones the first of the list."""
+    return sorted(courses, key=lambda one: -one.found.accuracy)[:count]
 
 
 def set_distances(courses: list[Course], proxy: Course, chosen: np.ndarray) -> None:
     """Both distances of every network but the proxy; `chosen` are the resamples of the images."""
     for one in courses:
+        one.distance, one.blocks = {}, {}
         if one is proxy:
             continue
         record, other = (course.found.records["slope"] for course in (one, proxy))

@@ -142,7 +142,8 @@ def depth(page, found):
         figures.depth_figure(found, "increment"),
         "nsi_depth_increment",
         "The same by the other index, the change of the state over the state. Without a gate the two are one: a "
-        "transformer's step has no final ReLU.",
+        "transformer's step has no final ReLU. A gate below 1 (StepNet's starts at 0.27 on every step) leaves the "
+        "branch free to be larger: what only the slope shows may be no more than that.",
     )
     page.figure(
         figures.tns_figure(found),

@@ -38,6 +38,35 @@ def test_names():
     assert jobs.Job("cifar10", "constant", 0, recipe, depth=14, width=8).stem == "resnet14-width8-constant-seed0"
 
 
+def test_transformers_have_names_shapes_and_recipes_of_their_own():
+    assert jobs.recipe_of("short", "digits", network="vit").name == "vit-digits"
+    recipe = jobs.recipe_of("short", "cifar10", network="vit-conv")
+    assert recipe.name == "vit-short"
+    assert [recipe.size(epoch, 32) for epoch in range(recipe.epochs)] == [16, 16, 16, 24, 24, 32]
+    job = jobs.Job("cifar10", "stepnet", 1, recipe, depth=6, width=96, network="vit-conv")
+    assert job.stem == "vit-conv6-width96-stepnet-seed1"
+    net = job.untrained(10)
+    assert (net.config["family"], net.config["stem"], net.config["blocks"], net.config["heads"]) == (
+        "vit",
+        "conv",
+        [12],
+        3,
+    )
+    small = dataclasses.replace(job, depth=4, width=32, network="vit").untrained(10, size=16)
+    assert (small.config["stem"], small.config["size"], small.config["heads"]) == ("patch", 16, 2)
+    assert "network" not in dataclasses.replace(job, network="resnet").specification  # old digests stay
+
+
+def test_the_queue_of_transformers(tmp_path, monkeypatch):
+    monkeypatch.setattr(study, "VITS", (("se", 0),))
+    monkeypatch.setattr(study, "SHAPES", {"digits-vit": {"network": "vit", "depth": 1, "width": 16}})
+    study.main(arguments(tmp_path, queue="shipped", network="vit", depth=None))
+    net = nb.load(tmp_path / "digits-vit" / "vit1-se-seed0.safetensors")
+    assert (net.about["network"], net.about["depth"], net.about["recipe"]) == ("vit", 6, "vit-digits")
+    with pytest.raises(SystemExit, match="`--network` knows resnet, vit, vit-conv, got 'vgg'"):
+        study.main(arguments(tmp_path, network="vgg"))
+
+
 def test_no_data_and_no_network_names_three_remedies(tmp_path, monkeypatch):
     origin = datasets.ORIGINS["cifar100"]
     nowhere = dataclasses.replace(origin.archive, url="http://127.0.0.1:9/cifar-100-binary.tar.gz")

@@ -16,6 +16,7 @@ from studies.lab.statistics import (
     PARTLY,
     SUPPORTED,
     UNDECIDED,
+    Finding,
     choices,
     estimate,
     halves,
@@ -51,6 +52,14 @@ class TestVerdicts:
         found = findings.nearer_finding(both(without_floor), "StepNet")
         assert (found.verdict, "one seed" in found.words) == (UNDECIDED, True)
         assert findings.nearer_finding(both(groups), "constant").verdict == UNDECIDED  # the proxy is plain itself
+
+    def test_nearer_with_another_proxy(self):
+        groups = {"SE": estimates(0.2, 0.25), "constant": estimates(0.5, 0.51), "StepNet": estimates(0.1)}
+        for verdict, wanted in ((SUPPORTED, SUPPORTED), (CONTRADICTED, MIXED), (UNDECIDED, MIXED)):
+            other = Finding("", "", verdict, "")
+            found = findings.nearer_finding(both(groups), "StepNet", (("SE, seed 1", other),))
+            assert found.verdict == wanted
+            assert f"With SE, seed 1 as proxy: {verdict}" in found.words
 
     def test_nearer_by_one_measure_only(self):
         rest = {"constant": estimates(0.5, 0.51), "StepNet": estimates(0.1)}
@@ -148,12 +157,13 @@ def courses(networks):
 class TestMeasures:
     def test_the_proxy_is_the_best_and_its_distance_from_itself_is_zero(self, courses):
         found, _ = courses
-        assert best(found) == 3  # recorded accuracies rise with the place
+        assert best(found, 2) == [found[3], found[2]]  # recorded accuracies rise with the place
         everything = np.arange(24)[None]
         np.testing.assert_allclose(dissimilarity(found[3], found[3], everything), 0, atol=1e-12)
 
     def test_distances_are_of_every_other_network(self, courses):
         found, _ = courses
+        set_distances(found, found[0], choices(24, 20, seed=0))
         set_distances(found, found[3], choices(24, 20, seed=0))
         assert not found[3].distance
         for one in found[:3]:
