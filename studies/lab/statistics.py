@@ -287,3 +287,24 @@ def shown_interval(e: Estimate, form: str = ".3f") -> str:
 def shown_chance(p: float) -> str:
     """A p-value with its sign: "< 0.001" or "= 0.012"."""
     return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
+def area_under_curve(values, positive, weights=None) -> float:
+    """The chance that a positive case has a larger value than a negative one, ties counting half.
+
+    values     a number per case
+    positive   a truth per case
+    weights    how much each case counts; all alike by default
+
+    Returns a number from 0 to 1; NaN where all cases are of one kind.
+    """
+    values, positive = np.asarray(values, dtype=float), np.asarray(positive, dtype=bool)
+    weights = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=float)
+    if positive.all() or not positive.any():
+        return float("nan")
+    order = np.argsort(values[~positive], kind="stable")
+    others = values[~positive][order]
+    below = np.concatenate(([0.0], np.cumsum(weights[~positive][order])))
+    lower, upper = (below[np.searchsorted(others, values[positive], side)] for side in ("left", "right"))
+    total = weights[positive].sum() * below[-1]
+    return float(0.5 * (lower + upper) @ weights[positive] / total)

@@ -1,0 +1,223 @@
+"""What a method costs on a stretch of a solution: windows, exact states, and the least cost of an error.
+
+Stiffness in practice is a ratio of costs: of an explicit method over an implicit one, on a window [a, b] of a solution,
+at an error. A run starts one window earlier, from the exact state and with the first step of its neighbour on a ladder
+of tolerances, so that it comes into the window with the steps it would take in a long run.
+"""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from odelab._solve import solve
+from odelab.control.controllers import adaptive
+from odelab.problem import Problem
+
+__all__ = ["Run", "Window", "cut_into_windows", "least_cost", "scale_of", "warm_run"]
+
+SMALL = 1e-3  # a component is measured by its size plus this share of the largest size it ever has
+FLOOR = 1e-6  # and a component that is always zero by this share of the largest component
+POINTS = 8  # Chebyshev points of a window at which the exact solution is known
+SHARPEST, FALLBACK = 1e-11, 1e-9  # relative tolerances of the run that exact states come from
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Window:
+    """A stretch of a solution, [start, end], with the exact states that a measurement needs.
+
+    before, start, end   times; `before` is where a run begins that is to enter the window warm
+    at_before, at_start, at_end   the exact states there, (n,)
+    times, states        Chebyshev points of the window in order, (8,), and the exact states there, (8, n)
+    """
+
+    before: float
+    start: float
+    end: float
+    at_before: np.ndarray
+    at_start: np.ndarray
+    at_end: np.ndarray
+    times: np.ndarray
+    states: np.ndarray
+
+
+class Run(NamedTuple):
+    """What one run cost on a window.
+
+    attempts     attempted steps within the window; steps that reach beyond it count with the part inside
+    error        the scaled root mean square error at the end of the window; NaN where the run did not get there
+    first_step   the first step it took, for the next run on the ladder
+    rejected     the share of its attempts that were rejected
+    flagged      the share of its steps with h rho above the method's real stability boundary; NaN where h rho is not
+                 known for free
+    censored     whether it was given up; `attempts` then extends the rate of its last half over the window
+    """
+
+    attempts: float
+    error: float
+    first_step: float
+    rejected: float
+    flagged: float
+    censored: bool
+
+
+def scale_of(u) -> np.ndarray:
+    """What each component of a solution is measured by: a thousandth of the largest size that it reaches.
+
+    u   states along the solution, (m, n)
+
+    Returns the scale, (n,), positive.
+
+    >>> from odelab.experiments import windows
+    >>> windows.scale_of([[1.0, 0.0], [-2.0, 0.0]])
+    array([2.e-03, 2.e-09])
+    """
+    largest = np.abs(np.asarray(u, dtype=float)).max(axis=0)
+    return SMALL * np.maximum(largest, max(FLOOR * largest.max(), 1e-300))
+
+
+def cut_into_windows(problem: Problem, method, sharp, count: int = 24, rtol: float = 1e-4, steps: int = 6):
+    """Cut a solution into windows of a few steps of an implicit method, and find exact states on some of them.
+
+    The steps of the implicit method follow the solution and not its stability, so that windows are never chosen by a
+    measure of stiffness.
+
+    problem  the Problem
+    method   whose accepted steps at `rtol` measure out the windows, such as odelab.RODAS4
+    sharp    the method of the exact states, such as odelab.RODAS5P
+    count    at most so many windows, evenly spread over the run; the first is never one, for nothing is before it
+    rtol     relative tolerance of the run that is cut
+    steps    steps to a window; fewer where the run has less than eight windows of them
+
+    Returns (scale, windows): what components are measured by, (n,), and a list of `Window`s.
+
+    >>> import odelab as ol
+    >>> from odelab.experiments import windows
+    >>> scale, found = windows.cut_into_windows(ol.problems.van_der_pol(), ol.RADAU, ol.RADAU, count=2)
+    >>> len(found), found[0].before < found[0].start < found[0].end
+    (2, True)
+    """
+    size = np.abs(problem.u0).max() or 1.0
+    first = solve(problem, method, adaptive(1e-5, 1e-8 * size))
+    scale = scale_of(first.step_u)
+    guide = solve(problem, method, adaptive(rtol, rtol * scale))
+    pace = max(2, min(steps, guide.steps // 8))
+    ends = np.append(guide.step_t[: guide.steps - pace + 1 : pace], guide.step_t[-1])
+    if len(ends) < 3:
+        raise ValueError(f"`rtol` = {rtol:g} leaves only {guide.steps} steps of {problem.name}, too few for windows.")
+    numbers = np.unique(np.linspace(1, len(ends) - 2, min(count, len(ends) - 2)).astype(int))
+    angles = np.pi * (np.arange(POINTS) + 0.5) / POINTS
+    inside = {i: ends[i] + 0.5 * (ends[i + 1] - ends[i]) * (1.0 - np.cos(angles)) for i in numbers}
+    stops = np.unique(np.concatenate([*inside.values(), *(ends[i - 1 : i + 2] for i in numbers)]))
+    exact = exact_states(problem, sharp, scale, stops)
+    return scale, [
+        Window(
+            *(float(t) for t in ends[i - 1 : i + 2]),
+            *(exact[t] for t in ends[i - 1 : i + 2]),
+            inside[i],
+            np.array([exact[t] for t in inside[i]]),
+        )
+        for i in numbers
+    ]
+
+
+def exact_states(problem: Problem, method, scale, times) -> dict:
+    """The solution at these times by a run at a sharp tolerance that steps on each of them: {time: state}."""
+    t0, t1 = problem.t_span
+    if problem.exact is not None:
+        return dict(zip(times, np.asarray(problem.exact(times, problem.params)), strict=True))
+    stops = times[(times > t0) & (times < t1)]
+    for rtol in (SHARPEST, FALLBACK):
+        found = solve(problem, method, adaptive(rtol, rtol * scale), tstops=stops, throw=rtol == FALLBACK)
+        if found.ok:
+            break
+    places = np.searchsorted(found.step_t, times)
+    return {t: np.array(found.step_u[i]) for t, i in zip(times, places, strict=True)}
+
+
+def warm_run(
+    problem: Problem, method, window: Window, rtol: float, scale, first_step: float | None = None, most: int = 3000
+) -> Run:
+    """Run a method into a window and through it, and count what the window cost.
+
+    problem      the Problem
+    method       any method with an error estimate
+    window       a `Window` of the problem's solution
+    rtol         the relative tolerance; the absolute one of each component is rtol times its scale
+    scale        (n,), see `scale_of`
+    first_step   where the run begins to look for its step; a quarter of the stretch before the window by default
+    most         attempts after which the run is given up and its cost extended
+
+    Returns a `Run`.
+
+    >>> import odelab as ol
+    >>> from odelab.experiments import windows
+    >>> problem = ol.problems.van_der_pol()
+    >>> scale, found = windows.cut_into_windows(problem, ol.RADAU, ol.RADAU, count=1)
+    >>> run = windows.warm_run(problem, ol.DOPRI5, found[0], 1e-6, scale)
+    >>> run.attempts > 1.0, run.error < 1e-4, run.censored
+    (True, True, False)
+    """
+    if first_step is None:
+        first_step = 0.25 * (window.start - window.before)
+    piece = problem.piece(window.before, window.end, window.at_before)
+    step = min(first_step, window.end - window.before)
+    run = solve(piece, method, adaptive(rtol, rtol * scale, first_step=step), max_steps=most, throw=False)
+    if not run.steps:
+        return Run(math.inf, math.nan, first_step, 1.0, math.nan, True)
+    t, h = np.asarray(run.step_t), np.asarray(run.h).copy()
+    tried = 1.0 + run.rejected / run.steps  # attempts to an accepted step
+    flags = run.h_rho
+    known = flags[np.isfinite(flags)]
+    boundary = getattr(method, "real_boundary", math.inf)
+    told = (
+        float(h[0]),
+        run.rejected / (run.rejected + run.steps),
+        float(np.mean(known > boundary)) if len(known) else math.nan,
+    )
+    if not run.ok:
+        late = run.steps // 2
+        pace = (run.steps - late) / (t[-1] - t[late])
+        return Run(tried * pace * (window.end - window.start), math.nan, *told, True)
+    if run.steps > 1:  # the last step was cut to land on the end: it counts by what it would have been
+        h[-1] = max(h[-1], h[-2])
+    inside = np.clip(np.minimum(t[1:], window.end) - np.maximum(t[:-1], window.start), 0.0, None)
+    error = np.sqrt(np.mean(((run.end_u - window.at_end) / (scale + np.abs(window.at_end))) ** 2))
+    return Run(tried * float(np.sum(inside / h)), float(error), *told, False)
+
+
+def least_cost(errors, costs, at: float) -> float:
+    """The least cost of an error on a ladder of tolerances, loosest first.
+
+    It is read off at the loosest tolerance from which on every sharper one is exact enough, between that run and the
+    one before it, with both axes logarithmic. A method whose loosest run is more exact than asked for is charged that
+    run: a run that stability holds back does not become cheaper by asking for less.
+
+    errors   the error of each run, loosest tolerance first; NaN where the run was given up, which is never exact enough
+    costs    what each run cost, positive
+    at       the error asked about
+
+    Returns the cost; NaN where the sharpest run is not exact enough.
+
+    >>> from odelab.experiments import least_cost
+    >>> round(least_cost([1e-2, 1e-4, 1e-6], [10, 100, 1000], at=1e-3), 2)
+    31.62
+    >>> least_cost([1e-5, 1e-6], [50, 60], at=1e-3)
+    50.0
+    """
+    errors, costs = np.asarray(errors, dtype=float), np.asarray(costs, dtype=float)
+    if errors.shape != costs.shape or errors.ndim != 1 or not at > 0.0:
+        raise ValueError(
+            f"`costs` must hold one number per error and `at` be positive, got shapes {errors.shape} and "
+            f"{costs.shape} and at = {at!r}."
+        )
+    enough = np.where(np.isfinite(errors), errors, np.inf) <= at
+    first = len(enough) - int(np.argmin(enough[::-1])) if not enough.all() else 0
+    if first == len(enough):
+        return float("nan")
+    if first == 0 or not np.isfinite(errors[first - 1]):
+        return float(costs[first])
+    loose, sharp = (math.log(max(errors[i], 1e-300)) for i in (first - 1, first))
+    share = float(np.clip((loose - math.log(at)) / (loose - sharp), 0.0, 1.0))
+    return float(math.exp((1.0 - share) * math.log(costs[first - 1]) + share * math.log(costs[first])))

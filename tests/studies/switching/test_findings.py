@@ -1,0 +1,113 @@
+"""Verdicts on made-up truths: every branch of every rule."""
+
+import numpy as np
+import pytest
+
+from studies.lab.statistics import CONTRADICTED, SUPPORTED, UNDECIDED, estimate
+from studies.switching import findings
+from studies.switching.analysis import INDICES, Ranking
+
+EPS = (1e-3, 1e-4)
+
+
+def ranking(value, spread=0.01, within=0.0):
+    draws = value + spread * np.linspace(-1.0, 1.0, 41)
+    return Ranking(estimate(value, draws), within, 9)
+
+
+def rankings(spread=0.01, within=0.0, **changed):
+    values = dict.fromkeys(INDICES, 0.6) | changed
+    return {eps: {name: ranking(value, spread, within) for name, value in values.items()} for eps in EPS}
+
+
+@pytest.mark.parametrize(
+    ("auc", "within", "verdict"),
+    [(0.9, 0.7, SUPPORTED), (0.9, 0.2, UNDECIDED), (0.7, 0.7, UNDECIDED), (0.6, 0.7, CONTRADICTED)],
+)
+def test_sai_tells(auc, within, verdict):
+    assert findings.sai_tells(rankings(within=within, SAI=auc)).verdict == verdict
+
+
+def test_sai_that_points_the_other_way_is_said_to():
+    assert "other way" in findings.sai_tells(rankings(SAI=0.3)).words
+    assert "other way" not in findings.sai_tells(rankings(SAI=0.55)).words
+
+
+def test_errors_that_disagree_are_told():
+    found = rankings(within=0.7, SAI=0.9)
+    found[EPS[1]]["SAI"] = ranking(0.3)
+    assert findings.sai_tells(found).verdict == findings.BY_TOLERANCE
+
+
+@pytest.mark.parametrize(("sai", "simplified", "verdict"), [(0.9, 0.88, SUPPORTED), (0.9, 0.7, UNDECIDED)])
+def test_simplified_sai(sai, simplified, verdict):
+    found = rankings(within=0.7, SAI=sai, **{"simplified SAI": simplified})
+    assert findings.simplified_suffices(found, findings.sai_tells(found)).verdict == verdict
+
+
+def test_what_ranks_the_wrong_way_does_not_suffice():
+    found = rankings(SAI=0.3, **{"simplified SAI": 0.3})
+    assert findings.simplified_suffices(found, findings.sai_tells(found)).verdict == CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    ("b", "spread", "verdict"), [(1.0, 0.1, SUPPORTED), (-0.8, 0.1, CONTRADICTED), (0.3, 0.1, UNDECIDED)]
+)
+def test_powers(b, spread, verdict):
+    made = {name: ranking(value, spread).auc for name, value in (("rho_ng", 1.0), ("SAI", b), ("eps", 0.25))}
+    assert findings.stands_for_si(made).verdict == verdict
+    assert findings.stands_for_si(None).verdict == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.01, SUPPORTED), (0.1, UNDECIDED), (0.3, CONTRADICTED), (float("nan"), UNDECIDED)]
+)
+def test_of_the_problem(share, verdict):
+    assert findings.of_the_problem(share, 100).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("chi", "radius", "verdict"),
+    [(0.95, 0.8, SUPPORTED), (0.95, 0.95, UNDECIDED), (0.7, 0.6, CONTRADICTED), (0.8, 0.6, UNDECIDED)],
+)
+def test_theory(chi, radius, verdict):
+    assert findings.theory_tells(rankings(**{"h_acc/h_stab": chi, "rho_ng": radius})).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("ratio", "radius", "sai", "verdict"),
+    [(0.9, 0.8, 0.3, SUPPORTED), (0.7, 0.8, 0.3, CONTRADICTED), (0.8, 0.8, 0.3, UNDECIDED)],
+)
+def test_ratio(ratio, radius, sai, verdict):
+    found = rankings(SAI=sai, **{"rho_ng/SAI": ratio, "rho_ng": radius})
+    for table in found.values():  # the same resamples, but not the same draws
+        table["rho_ng"] = ranking(radius, spread=0.03)
+    assert findings.ratio_tells(found).verdict == verdict
+
+
+def test_damping():
+    assert findings.damping_alone({e: (0, 0, []) for e in EPS}).verdict == SUPPORTED
+    assert findings.damping_alone({e: (3, 0, []) for e in EPS}).verdict == UNDECIDED
+    found = findings.damping_alone({e: (9, 5, ["forced"]) for e in EPS})
+    assert found.verdict == CONTRADICTED
+    assert "forced" in found.words
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(0.1, SUPPORTED), (-0.1, CONTRADICTED)])
+def test_powers_against_eigenvalues(gap, verdict):
+    found = rankings(**{"h_acc/h_power": 0.8 + gap, "h_acc/h_stab": 0.8})
+    assert findings.powers_tell(found).verdict == verdict
+
+
+def test_powers_without_problems_are_undecided():
+    nothing = {e: dict.fromkeys(INDICES, Ranking(estimate(np.nan, []), np.nan, 0)) for e in EPS}
+    assert findings.powers_tell(nothing).verdict == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("free", "fitted", "verdict"),
+    [(1.2, 1.18, SUPPORTED), (1.2, 1.05, UNDECIDED), (1.4, 1.39, UNDECIDED), (1.6, 1.3, CONTRADICTED)],
+)
+def test_switches(free, fitted, verdict):
+    one = {name: {"mean": mean, "threshold": 0.5} for name, mean in (("h_R/h_stab > 1", free), ("h_R/h_stab", fitted))}
+    assert findings.switches(dict.fromkeys(EPS, one)).verdict == verdict
