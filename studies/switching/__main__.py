@@ -80,19 +80,18 @@ def main(arguments: Arguments):
         "window than on another. Intervals, 95 %, come from resampling families of problems."
     )
     first = findings.sai_tells(rankings)
-    page.findings(
-        [
-            first,
-            findings.simplified_suffices(rankings, first),
-            findings.stands_for_si(powers),
-            findings.of_the_problem(change, len(lab.windows)),
-            findings.theory_tells(rankings),
-            findings.ratio_tells(rankings),
-            findings.damping_alone({eps: analysis.bound_without_damping(lab, eps) for eps in preset.eps}),
-            findings.powers_tell(on_sheared),
-            findings.switches(policies),
-        ]
-    )
+    found = [
+        first,
+        findings.simplified_suffices(rankings, first),
+        findings.stands_for_si(powers),
+        findings.of_the_problem(change, len(lab.windows)),
+        findings.theory_tells(rankings),
+        findings.ratio_tells(rankings),
+        findings.damping_alone({eps: analysis.bound_without_damping(lab, eps) for eps in preset.eps}),
+        findings.powers_tell(on_sheared),
+        findings.switches(policies),
+    ]
+    page.findings(findings.guarded(found, len(set(lab.family))))
     tell(page, lab, preset, rankings, policies, middle, (loose, sharp))
     page.close()
 

@@ -77,7 +77,7 @@ class Lab:
     def attempt(self, role: str) -> np.ndarray:
         """Evaluations of an attempt: of the stages, and of the Jacobian, one per colour."""
         colours = np.where(self.column("by_lines"), LINES, self.column("n"))
-        return EXPLICIT_STAGES + (np.minimum(colours, self.column("n")) if role == "implicit" else 0)
+        return EXPLICIT_STAGES + np.minimum(colours, self.column("n")) * (role == "implicit")
 
     def cost(self, role: str, eps: float, unit: str = "evaluations") -> np.ndarray:
         """The least cost of an error on each window, in evaluations or attempts."""

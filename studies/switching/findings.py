@@ -3,11 +3,13 @@
 Each function takes numbers by error {eps: ...} and returns a Finding, so that made-up numbers reach every verdict.
 """
 
+import dataclasses
+
 import numpy as np
 
 from studies.lab.statistics import CONTRADICTED, SUPPORTED, UNDECIDED, Estimate, Finding, shown_interval
 from studies.switching.analysis import OF_THE_PROBLEM, Ranking
-from studies.switching.design import RULES, SWITCH, THEORY
+from studies.switching.design import FEWEST_FAMILIES, RULES, SWITCH, THEORY
 
 BY_TOLERANCE = "depends on the tolerance"
 PAPER = "first paper, Sections 2.1.2 and 2.4"
@@ -17,6 +19,14 @@ def agreed(verdicts) -> str:
     """The verdict of all errors, or that it depends on them."""
     said = set(verdicts)
     return said.pop() if len(said) == 1 else BY_TOLERANCE if said else UNDECIDED
+
+
+def guarded(found: list[Finding], families: int) -> list[Finding]:
+    """Too few families decide nothing, whatever their numbers say."""
+    if families >= FEWEST_FAMILIES:
+        return found
+    few = f"Only {families} families, {FEWEST_FAMILIES} are asked for. "
+    return [dataclasses.replace(one, verdict=UNDECIDED, words=few + one.words) for one in found]
 
 
 def at_each(found: dict, form=".2f") -> str:

@@ -33,6 +33,14 @@ def test_sai_that_points_the_other_way_is_said_to():
     assert "other way" not in findings.sai_tells(rankings(SAI=0.55)).words
 
 
+def test_few_families_decide_nothing():
+    found = [findings.sai_tells(rankings(SAI=0.3))]
+    assert findings.guarded(found, 10) == found
+    (one,) = findings.guarded(found, 9)
+    assert (found[0].verdict, one.verdict) == (CONTRADICTED, UNDECIDED)
+    assert "Only 9 families" in one.words
+
+
 def test_errors_that_disagree_are_told():
     found = rankings(within=0.7, SAI=0.9)
     found[EPS[1]]["SAI"] = ranking(0.3)
