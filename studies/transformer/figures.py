@@ -116,6 +116,8 @@ def along_figure(studied):
 
 def attention_figure(studied):
     """What attention keeps of a token, its largest weights, and Eq. 33: condition of the values and error of Q."""
+    from matplotlib.ticker import LogLocator
+
     colours = looks([one.subject for one in studied])
     with style.figure(2, 2, height=5.0, sharex=True) as (drawing, axes):
         (diagonal, largest), (condition, error) = axes
@@ -140,5 +142,7 @@ def attention_figure(studied):
             axis.set_xlabel("attention step")
             axis.set_xticks(steps)
             axis.yaxis.set_minor_formatter("")
+        condition.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        condition.yaxis.set_major_formatter("{x:g}")
         drawing.legend(*diagonal.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return drawing

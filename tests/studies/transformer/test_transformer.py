@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import netbridge as nb
+from netbridge import data as datasets
 from netbridge.tracing.attention import AttentionValues
 from studies.lab.statistics import (
     CONTRADICTED,
@@ -189,6 +190,28 @@ def test_what_cannot_be_done_is_said(out, tmp_path, change, words):
     with pytest.raises(SystemExit) as stopped:
         transformer.main(transformer.Arguments(**given))
     assert words in str(stopped.value)
+
+
+def test_full_training_is_of_every_data_set_that_can_be_had(tmp_path, monkeypatch, capsys):
+    """Table 7: two rows on three data sets, five seeds."""
+    few, done = runs.few(), []
+
+    def load(name, root=None):
+        if name == "stl10":
+            raise datasets.DataUnavailable("no network")
+        return dataclasses.replace(few, name=name)
+
+    def train_all(wanted, data, folder, study, device):
+        done.append((data.name, folder.name, len(wanted), {job.recipe.epochs for job in wanted}))
+
+    monkeypatch.setattr(nb, "tune_allocator", lambda: True)
+    monkeypatch.setattr(datasets, "load", load)
+    monkeypatch.setattr(transformer.jobs, "train_all", train_all)
+    given = transformer.Arguments(preset="full", train=True, out=tmp_path)
+    folder = transformer.trained(transformer.settled(given, 32), load("cifar10"))
+    assert folder == tmp_path / "networks" / "cifar10"
+    assert done == [("cifar10", "cifar10", 10, {40}), ("cifar100", "cifar100", 10, {40})]
+    assert "stl10 cannot be had here" in capsys.readouterr().out
 
 
 def test_other_networks_are_refused(tmp_path):
