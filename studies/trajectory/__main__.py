@@ -149,7 +149,8 @@ def distances(page, courses, proxy):
         "distances",
         tables.distance_rows(courses, proxy),
         "Distances from the proxy with 95 % intervals over images",
-        "NSI: mean over the counted blocks; CKA: over all. tau: Kendall's correlation with depth within the network.",
+        "NSI: mean over the counted blocks; CKA: over all. The floor is the distance of the proxy's other seeds. tau: "
+        "Kendall's correlation with depth within the network.",
     )
 
 

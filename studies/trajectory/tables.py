@@ -9,21 +9,32 @@ from studies.cifar_tns.figures import wording
 from studies.cifar_tns.tables import signed
 from studies.lab.measure import READINGS
 from studies.lab.statistics import ranked, resampled_mean, shown_interval
-from studies.trajectory.design import CKA, DEGREES, MEASURES, NSI, RULES
+from studies.trajectory.design import DEGREES, MEASURES, RULES
 from studies.trajectory.findings import block_correlation
 from studies.trajectory.measures import first_ratios
 
+ABOUT_A_DISTANCE = (" distance", ", above the floor", ", tau")
+
 
 def distance_rows(courses, proxy) -> Iterator[dict]:
-    """Every network, the best first: accuracy, distances from the proxy, and whether they grow with depth."""
+    """Every network, the best first: accuracy, distances from the proxy, and whether they grow with depth.
+
+    What is above the floor is the distance without that of the proxy's other seeds, where there are any.
+    """
+    seeds = [one for one in courses if one is not proxy and one.subject.name == proxy.subject.name]
+    floor = {measure: np.mean([one.distance[measure].value for one in seeds]) for measure in MEASURES if seeds}
     for one in sorted(courses, key=lambda one: -one.found.accuracy):
         row = {"network": one.name, "accuracy (%)": f"{one.found.accuracy:.2f}"}
         if one is proxy:
-            row |= dict.fromkeys((f"{NSI} distance", f"{CKA} distance", f"{NSI}, tau", f"{CKA}, tau"), "")
-            row[f"{NSI} distance"] = "the proxy"
-        else:
-            row |= {f"{measure} distance": shown_interval(one.distance[measure]) for measure in MEASURES}
-            row |= {f"{measure}, tau": f"{with_depth(one.blocks[measure]):+.2f}" for measure in MEASURES}
+            row |= dict.fromkeys((f"{measure}{what}" for measure in MEASURES for what in ABOUT_A_DISTANCE), "")
+            row[f"{MEASURES[0]}{ABOUT_A_DISTANCE[0]}"] = "the proxy"
+            yield row
+            continue
+        for measure in MEASURES:
+            e = one.distance[measure]
+            above = f"{e.value - floor[measure]:+.3f}" if floor else ""
+            cells = shown_interval(e), above, f"{with_depth(one.blocks[measure]):+.2f}"
+            row |= {f"{measure}{what}": cell for what, cell in zip(ABOUT_A_DISTANCE, cells, strict=True)}
         yield row
 
 
