@@ -159,7 +159,7 @@ def recipe_of(name: str, dataset: str, precision: str = "auto", network: str = "
     """
     if precision not in ("auto", "float32"):
         raise ValueError(f"`--precision` must be auto or float32, got {precision!r}.")
-    if name == "short" and network != "resnet":
+    if name == "short" and network in ("vit", "vit-conv"):
         name = "vit-digits" if dataset == "digits" else "vit-short"
     elif name == "short" and dataset == "digits":
         name = "digits"

@@ -40,6 +40,7 @@ def test_names():
 
 def test_transformers_have_names_shapes_and_recipes_of_their_own():
     assert jobs.recipe_of("short", "digits", network="vit").name == "vit-digits"
+    assert jobs.recipe_of("short", "cifar10", network="one of mine").name == "short"
     recipe = jobs.recipe_of("short", "cifar10", network="vit-conv")
     assert recipe.name == "vit-short"
     assert [recipe.size(epoch, 32) for epoch in range(recipe.epochs)] == [16, 16, 16, 24, 24, 32]
