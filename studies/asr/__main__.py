@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 
 import netbridge as nb
-from studies.asr import design, finetuning, measures, results, told
+from studies.asr import design, finetuning, measures, results, style, told
 from studies.asr.design import TIERS, Plan, Run
 from studies.asr.findings import Evidence, findings
 from studies.lab import jobs, networks
@@ -33,7 +33,7 @@ TRAINED = {  # parts that look at trainings, and those parts of the design that 
     "beside": ("beside", "controls"),
     "ablation": ("uses", "fixed", "starts", "bare", "controls"),
 }
-PARTS = (*TRAINED, "stripes", "gradcam", "spatial", "speed", "merging")
+PARTS = (*TRAINED, "stripes", "gradcam", "spatial", "style", "speed", "merging")
 PRESETS = {
     "quick": {"images": 1000, "tested": 2000, "resamples": 200, "speed_depth": 56, "seconds": 40.0},
     "full": {"images": 1500, "tested": 10_000, "resamples": 1000, "speed_depth": 164, "seconds": 300.0},
@@ -46,7 +46,7 @@ MAP_IMAGES, SPATIAL_IMAGES = 500, 600
 
 Part = Literal[
     "all", "controls", "noise", "theorem", "replace", "dynamics", "backbones", "beside", "ablation", "stripes",
-    "gradcam", "spatial", "speed", "merging",
+    "gradcam", "spatial", "style", "speed", "merging",
 ]  # fmt: skip
 
 
@@ -118,6 +118,8 @@ def main(arguments: Arguments):
     )
     if arguments.train:
         train(plan, data)
+        if "style" in parts and 2 in arguments.tier:
+            paint(arguments, data)
     if arguments.smoke:
         smoke_training(plan, data)
 
@@ -150,6 +152,20 @@ def train(plan: Plan, data):
         return how(run, data, own, place, arguments.device, arguments.keep)
 
     jobs.work_off(plan.queue, lambda run: results.find(run, folders(arguments)), carry_out, own)
+
+
+def paint(arguments, data):
+    """Train what is missing of the networks that repaint pictures."""
+    own = arguments.out / "runs"
+    place = results.SHIPPED if arguments.ship else own
+
+    def carry_out(painting):
+        found = style.paint(painting, data)
+        style.write(found, place / f"{painting.stem}.json")
+        return found
+
+    wanted = style.planned(arguments.seeds[: design.FEW])
+    jobs.work_off(lambda: wanted, lambda one: style.find(one, folders(arguments)), carry_out, own)
 
 
 def smoke_training(plan: Plan, data):
@@ -204,6 +220,9 @@ def gathered(parts, arguments, data, sizes, smoke: bool) -> Evidence:
     if "spatial" in parts:
         for seed, path in measures.shipped(dataset, "cbam", seeds):
             evidence.spatial.append(measures.positions(seed, path, data, min(SPATIAL_IMAGES, sizes["tested"])))
+    if "style" in parts:
+        wanted = style.planned(arguments.seeds[: design.FEW])
+        evidence.painted = [found for one in wanted if (found := style.find(one, folders(arguments)))]
     if "merging" in parts:
         evidence.merging = measures.merging()
     if "backbones" in parts:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from odelab.plot import style
-from studies.asr import design
+from odelab.plot import style as stylesheet
+from studies.asr import design, style
 from studies.asr.design import PLAIN
 from studies.asr.findings import Evidence, by_name, over_seeds
 from studies.lab.figures import MARKS, filled, panels
@@ -15,7 +15,7 @@ WHAT = ("input, trained", "gate, trained", "gate, untrained")
 def stripes_figure(shares):
     """20 images by 60 channels: what a module sees, its gates, and its gates before training."""
     first = [networks[0] for networks in by_name(shares).values()]
-    with style.figure(len(first), 3, height=1.15 * len(first) + 0.5) as (drawing, axes):
+    with stylesheet.figure(len(first), 3, height=1.15 * len(first) + 0.5) as (drawing, axes):
         for number, (one, row) in enumerate(zip(first, axes, strict=True)):
             for what, axis in zip(WHAT, row, strict=True):
                 values = one.values[what]
@@ -39,7 +39,7 @@ def shares_figure(shares):
     with panels(len(grouped), height=1.9, sharey=True) as (drawing, axes):
         used = filled(axes, len(grouped))
         for axis, (name, networks) in zip(used, grouped.items(), strict=True):
-            for colour, mark, one in zip(style.COLOURS, MARKS, networks, strict=False):
+            for colour, mark, one in zip(stylesheet.COLOURS, MARKS, networks, strict=False):
                 blocks = np.arange(len(one.share))
                 value = np.array([part.value for part in one.share])
                 low = np.array([part.low for part in one.share])
@@ -70,11 +70,11 @@ def origin_figure(shares):
     with panels(len(grouped), height=2.0) as (drawing, axes):
         used = filled(axes, len(grouped))
         for axis, (name, networks) in zip(used, grouped.items(), strict=True):
-            for colour, one in zip(style.COLOURS, networks, strict=False):
+            for colour, one in zip(stylesheet.COLOURS, networks, strict=False):
                 start, end = np.concatenate(one.start), np.concatenate(one.end)
                 axis.plot(start, end, ".", color=colour, markersize=2.5, label=f"seed {one.seed}")
             ends = [*axis.get_xlim(), *axis.get_ylim()]
-            axis.plot([min(ends), max(ends)], [min(ends), max(ends)], color=style.GREY, linewidth=0.8)
+            axis.plot([min(ends), max(ends)], [min(ends), max(ends)], color=stylesheet.GREY, linewidth=0.8)
             axis.set(title=name, xlabel="mean gate, untrained")
         used[0].set_ylabel("mean gate, trained")
         used[0].legend(loc="lower right", fontsize=7, handletextpad=0.1, markerscale=2)
@@ -83,17 +83,17 @@ def origin_figure(shares):
 
 def replacement_figure(replaced):
     """What constants cost, by how constant the gates are."""
-    with style.figure(height=2.8) as (drawing, axes):
+    with stylesheet.figure(height=2.8) as (drawing, axes):
         axis = axes[0, 0]
         grouped = by_name(replaced)
-        for colour, mark, (name, networks) in zip(style.COLOURS, MARKS, grouped.items(), strict=False):
+        for colour, mark, (name, networks) in zip(stylesheet.COLOURS, MARKS, grouped.items(), strict=False):
             share = [one.share for one in networks]
             for what, filling, label in (("change", "full", name), ("anew", "none", None)):
                 found = [getattr(one, what) for one in networks]
                 value = np.array([part.value for part in found])
                 error = np.array([(part.value - part.low, part.high - part.value) for part in found]).T
                 axis.errorbar(share, value, error, fmt=mark, color=colour, fillstyle=filling, markersize=5, label=label)
-        axis.axhline(-28, color=style.GREY, linestyle="--", linewidth=1)
+        axis.axhline(-28, color=stylesheet.GREY, linestyle="--", linewidth=1)
         axis.annotate("paper: 28 %", (0.99, -27.5), xycoords=("axes fraction", "data"), ha="right", fontsize=7)
         axis.set(xlabel="mean share of the gates' variance that is the channel's", ylabel="points gained")
         axis.legend(loc="center right", ncols=2)
@@ -102,9 +102,11 @@ def replacement_figure(replaced):
 
 def bounds_figure(bounds):
     """The bound and what was measured, from block to block."""
-    with style.figure(1, 2, height=2.6) as (drawing, axes):
+    with stylesheet.figure(1, 2, height=2.6) as (drawing, axes):
         bound, growth = axes[0]
-        colours = {name: style.COLOURS[number] for number, name in enumerate(dict.fromkeys(b["name"] for b in bounds))}
+        colours = {
+            name: stylesheet.COLOURS[number] for number, name in enumerate(dict.fromkeys(b["name"] for b in bounds))
+        }
         for one in bounds:
             look = {"color": colours[one["name"]], "linestyle": "-" if one["seed"] % 2 == 0 else "--"}
             label = f"{one['name']}, seed {one['seed']}"
@@ -120,7 +122,7 @@ def maps_figure(maps):
     """Mean class maps, the pictures straight and rolled."""
     first = list({one["name"]: one for one in reversed(maps)}.values())[::-1]
     top = max(one[what].max() for one in first for what in ("straight", "rolled"))
-    with style.figure(2, len(first), height=3.4) as (drawing, axes):
+    with stylesheet.figure(2, len(first), height=3.4) as (drawing, axes):
         for column, one in enumerate(first):
             for row, what in enumerate(("straight", "rolled")):
                 axis = axes[row, column]
@@ -138,7 +140,7 @@ def maps_figure(maps):
 def spatial_figure(spatial):
     """The mean spatial gate of every block, and how much of it is the position's."""
     one = spatial[0]
-    with style.figure(1, len(one["maps"]), height=1.1) as (drawing, axes):
+    with stylesheet.figure(1, len(one["maps"]), height=1.1) as (drawing, axes):
         for number, (axis, picture, share) in enumerate(zip(axes[0], one["maps"], one["share"], strict=True)):
             axis.imshow(picture, cmap="viridis")
             axis.set_title(f"block {number}\n{share:.2f}", fontsize=7)
@@ -148,15 +150,36 @@ def spatial_figure(spatial):
     return drawing
 
 
+def style_figure(painted):
+    """What the networks of the first seed paint: a row per arm of the first style, the style itself in front."""
+    first = painted[0].painting
+    chosen = [one for one in painted if (one.painting.style, one.painting.seed) == (first.style, first.seed)]
+    columns = 1 + len(chosen[0].pictures)
+    with stylesheet.figure(len(chosen), columns, height=0.95 * len(chosen) + 0.2) as (drawing, axes):
+        for number, (one, row) in enumerate(zip(chosen, axes, strict=True)):
+            size = one.pictures.shape[-1]
+            shown = [style.style_picture(first.style, size).numpy() if number == 0 else None, *one.pictures]
+            for picture, axis in zip(shown, row, strict=True):
+                axis.grid(False)
+                axis.set_xticks([])
+                axis.set_yticks([])
+                axis.spines[:].set_visible(False)
+                if picture is not None:
+                    axis.imshow(picture.transpose(1, 2, 0))
+            row[1].set_ylabel(one.painting.arm, fontsize=7)
+        axes[0, 0].set_title("style", fontsize=8)
+    return drawing
+
+
 def speed_figure(speeds):
-    with style.figure(height=0.24 * len(speeds) + 0.8) as (drawing, axes):
+    with stylesheet.figure(height=0.24 * len(speeds) + 0.8) as (drawing, axes):
         axis = axes[0, 0]
         names = list(speeds)[::-1]
         values = np.array([speeds[name][0] for name in names])
         quarters = [speeds[name][1] or (speeds[name][0],) * 2 for name in names]
         error = np.array([(v - q[0], q[1] - v) for v, q in zip(values, quarters, strict=True)]).T.clip(0)
-        axis.barh(names, values, xerr=error, color=style.COLOURS[0], height=0.6)
-        axis.axvline(1 - 0.36, color=style.GREY, linestyle="--", linewidth=1)
+        axis.barh(names, values, xerr=error, color=stylesheet.COLOURS[0], height=0.6)
+        axis.axvline(1 - 0.36, color=stylesheet.GREY, linestyle="--", linewidth=1)
         axis.axvline(1, color="black", linewidth=0.8)
         axis.set_xlabel("speed over the plain network's")
     return drawing
@@ -166,22 +189,22 @@ def controls_figure(e: Evidence, scales: dict):
     """Every control against the plain network: single seeds, means and intervals, one panel per scale."""
     arms = [name for name in (*design.CONTROLS, *design.ORIGIN) if any(groups.get(name) for groups in scales.values())]
     arms = arms[::-1]
-    with style.figure(1, len(scales), height=0.3 * len(arms) + 1.0, sharey=True) as (drawing, axes):
+    with stylesheet.figure(1, len(scales), height=0.3 * len(arms) + 1.0, sharey=True) as (drawing, axes):
         for axis, (part, groups) in zip(axes[0], scales.items(), strict=True):
             plain = float(np.mean(groups[PLAIN])) if groups.get(PLAIN) else np.nan
             beyond = over_seeds(PLAIN, groups, [name for name in arms if name != PLAIN])
             for place, name in enumerate(arms):
                 values = np.array(groups.get(name, []))
-                colour = style.COLOURS[place % 6] if name != PLAIN else "#000000"
+                colour = stylesheet.COLOURS[place % 6] if name != PLAIN else "#000000"
                 axis.plot(values - plain, [place - 0.12] * len(values), "o", color=colour, markersize=3, alpha=0.5)
                 axis.annotate(f"n = {len(values)}", (1.0, place), xycoords=("axes fraction", "data"), fontsize=6.5,
-                              ha="right", va="bottom", color=style.GREY)  # fmt: skip
+                              ha="right", va="bottom", color=stylesheet.GREY)  # fmt: skip
                 if name in beyond and np.isfinite(beyond[name].low):
                     one = beyond[name]
                     error = [[one.value - one.low], [one.high - one.value]]
                     axis.errorbar(one.value, place + 0.16, xerr=error, fmt="s", color=colour, markersize=3.5)
             axis.set_yticks(range(len(arms)), arms)
-            axis.axvline(0, color=style.GREY, linewidth=0.8)
+            axis.axvline(0, color=stylesheet.GREY, linewidth=0.8)
             axis.set_ylim(-0.6, len(arms) - 0.3)
             axis.set(title=SCALE_TITLES[part], xlabel="points above the plain networks' mean")
     return drawing
@@ -190,9 +213,9 @@ def controls_figure(e: Evidence, scales: dict):
 def noise_figure(e: Evidence):
     """Accuracy by noise and arm, every seed a mark."""
     columns = [name for name in design.NOISES if any(e.accuracies("noise", name).values())]
-    with style.figure(height=2.8) as (drawing, axes):
+    with stylesheet.figure(height=2.8) as (drawing, axes):
         axis = axes[0, 0]
-        for number, (colour, mark, arm) in enumerate(zip(style.COLOURS, MARKS, design.NOISY, strict=False)):
+        for number, (colour, mark, arm) in enumerate(zip(stylesheet.COLOURS, MARKS, design.NOISY, strict=False)):
             points = [
                 (place + 0.17 * (number - 1.5), value)
                 for place, column in enumerate(columns)

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 from scipy import stats
 
-from studies.asr import design
+from studies.asr import design, style
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LAYER_SCALE, LITERAL, PLAIN
 from studies.lab.statistics import (
     LEVEL,
@@ -32,6 +32,7 @@ COSTS_LITTLE = 2.0  # points: constants that lose less stand for the gates
 PAPERS_LOSS = -28.0  # points or per cent, Section 6
 PAPERS_REST = -15.0  # the same after fine-tuning
 PAPERS_SLOWDOWN = 0.36
+ALIKE = 0.1  # of a loss: differences below that are no difference
 REMEMBERED = 0.5  # a correlation with the initial gates above which they are half remembered
 
 
@@ -42,6 +43,7 @@ class Evidence:
     rows     results by part of the study, column and arm: {(part, column): {arm: [Result]}}
     shares, replaced  of live modules, one entry per network
     bounds, maps, spatial  records of `measures`
+    painted  what networks that repaint pictures score, see `style.Painted`
     speeds   {name: (ratio to plain, quartiles)}
     merging, shapes  rows about backbones: errors of merging, and what is a step in them
     """
@@ -52,6 +54,7 @@ class Evidence:
     bounds: list = dataclasses.field(default_factory=list)
     maps: list = dataclasses.field(default_factory=list)
     spatial: list = dataclasses.field(default_factory=list)
+    painted: list = dataclasses.field(default_factory=list)
     speeds: dict = dataclasses.field(default_factory=dict)
     merging: list = dataclasses.field(default_factory=list)
     shapes: list = dataclasses.field(default_factory=list)
@@ -128,7 +131,7 @@ def findings(e: Evidence) -> list[Finding]:
         reparameterised(e),
         transformers(e),
         slower(e),
-        not_run("With ASR, batch normalisation transfers style as instance normalisation does.", "Figure 5", "not run"),
+        paints_alike(e),
         centre(e),
         spatial(e),
     ]
@@ -454,6 +457,32 @@ def slower(e: Evidence) -> Finding:
         f"the plain network's: merged {e.speeds['ASR(SE) merged'][0]:.2f}, folded {e.speeds['ASR(SE) folded'][0]:.2f}."
     )
     return Finding("Attention slows inference by more than 36 %.", "Table 1", verdict, words)
+
+
+def paints_alike(e: Evidence) -> Finding:
+    """Content and Gram losses against instance normalisation's, in evaluation: within a tenth of it, whole intervals.
+
+    A score agrees where its interval lies within a tenth of the mean of instance normalisation around 0, and disagrees
+    where it lies outside.
+    """
+    names = (style.WITH_ASR, style.BATCH, style.HALVED)
+    alike, apart, total, words = 0, 0, 0, []
+    for picture in style.STYLES:
+        for place, score in enumerate(style.SCORES[:2]):
+            own = [one for one in e.painted if one.painting.style == picture]
+            groups = {arm: [one.evaluation[place] for one in own if one.painting.arm == arm] for arm in style.ARMS}
+            beyond = over_seeds(style.INSTANCE, groups, names)
+            counts = seeds_of(groups, (style.INSTANCE, *names))
+            words.append(f"{picture}, {score}: {told(beyond, '+.3f')} ({counts})" if beyond else f"{picture}: n = 0")
+            if fewest(groups, (style.INSTANCE, style.WITH_ASR)) >= FEWEST_SEEDS:
+                one, margin = beyond[style.WITH_ASR], ALIKE * np.mean(groups[style.INSTANCE])
+                total += 1
+                alike += -margin < one.low and one.high < margin
+                apart += margin < one.low or one.high < -margin
+    verdict = counted(alike, apart, total) if total else UNDECIDED
+    shown = f"Losses above instance normalisation's, in evaluation mode, {'; '.join(dict.fromkeys(words))}."
+    claim = "With ASR, batch normalisation transfers style as instance normalisation does."
+    return Finding(claim, "Figure 5", verdict, shown)
 
 
 def centre(e: Evidence) -> Finding:

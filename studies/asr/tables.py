@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from studies.asr import design
+from studies.asr import design, style
 from studies.asr.design import FAITHFUL, HALF, PLAIN
 from studies.asr.findings import Evidence, over_seeds
 from studies.lab.statistics import Estimate, shown_interval, spread
@@ -197,6 +197,19 @@ def map_rows(maps) -> list[dict]:
         }
         for one in maps
     ]
+
+
+def style_rows(painted) -> list[dict]:
+    """Every style and arm: losses and gradients, with running statistics and with those of the batch."""
+    rows = []
+    for picture, arm in dict.fromkeys((one.painting.style, one.painting.arm) for one in painted):
+        found = [one for one in painted if (one.painting.style, one.painting.arm) == (picture, arm)]
+        line = {"style": picture, "arm": arm, "n": len(found)}
+        for place, score in enumerate(style.SCORES):
+            modes = [np.mean([getattr(one, mode)[place] for one in found]) for mode in ("evaluation", "batch")]
+            line[f"{score}: running, batch"] = f"{modes[0]:.3f}, {modes[1]:.3f}"
+        rows.append(line)
+    return rows
 
 
 def spatial_rows(spatial) -> list[dict]:

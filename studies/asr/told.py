@@ -98,6 +98,20 @@ def tell(page, e: Evidence, sizes):
             "its variance that is the position's.",
         )
         page.table("spatial", tables.spatial_rows(e.spatial), "CBAM's spatial gates", printed=False)
+    if e.painted:
+        page.heading("Style transfer (Figures 5 and 19 to 21)")
+        page.words(
+            "Networks with three residual steps repaint CIFAR-10 in a made-up style; a shipped ResNet-20 gives content "
+            "and Gram losses. In training mode batch normalisation of one picture alone is instance normalisation; so "
+            "scores are of running statistics, and beside them of those of 200 pictures at once. Gradients are a mean "
+            "squared difference of neighbouring pixels, which blur takes away."
+        )
+        page.figure(
+            figures.style_figure(e.painted),
+            "style",
+            "The style, and six held-out pictures as each network repaints them, first seed.",
+        )
+        page.table("style", tables.style_rows(e.painted), "Losses on held-out pictures, mean over seeds")
     if e.speeds:
         page.heading("Speed and merging (Table 1, Figure 3)")
         page.figure(

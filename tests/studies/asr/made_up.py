@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from studies.asr import __main__ as asr
-from studies.asr import measures, results
+from studies.asr import measures, results, style
 from studies.asr.design import Plan
 from studies.asr.findings import Evidence
 from studies.lab.statistics import Estimate
@@ -95,3 +95,11 @@ def maps(name, seed, mass, spread=0.01):
         "name": name, "seed": seed, "draws": draws, "mass": Estimate(mass, mass - spread, mass + spread),
         "shift": 0.5, "cells": 1.5, "straight": picture, "rolled": picture,
     }  # fmt: skip
+
+
+def painted(arm, loss, seeds=3):
+    pictures = np.zeros((2, 3, 8, 8), np.uint8)
+    scored = [(loss + 0.001 * seed,) * 3 for seed in range(seeds)]
+    return [
+        style.Painted(style.Painting(arm, "glass", seed), one, one, pictures, 1.0) for seed, one in enumerate(scored)
+    ]

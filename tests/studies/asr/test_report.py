@@ -9,7 +9,7 @@ from matplotlib.image import imread
 
 from netbridge import data as datasets
 from studies.asr import __main__ as asr
-from studies.asr import design, figures, measures, tables, told
+from studies.asr import design, figures, measures, style, tables, told
 from studies.asr.design import FAITHFUL, HALF, PLAIN
 from studies.asr.findings import Evidence
 from studies.lab.networks import ZOO
@@ -55,6 +55,7 @@ def everything() -> Evidence:
     e.bounds = [bounds(name, seed, 9.0 + seed) for name in ("plain", "ASR(SE)") for seed in (0, 1)]
     e.maps = [maps("plain", 0, 0.5), maps("SE", 0, 0.4)]
     e.spatial = [{"seed": 0, "share": [0.2, 0.8], "maps": [np.eye(8), np.eye(4)]}]
+    e.painted = painted(style.INSTANCE, 1.0) + painted(style.WITH_ASR, 1.5)
     e.speeds = dict.fromkeys(("plain", *measures.SPEEDS, "ASR(SE) merged", "ASR(SE) folded"), (0.9, (0.8, 1.0)))
     e.merging = [
         {"backbone": "VGG", "gate": gate, "merged, float64": x, "folded, float64": fold}
@@ -80,7 +81,7 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
     pictures = {path.stem for path in out.glob("*.png")}
     assert pictures == {
         "controls", "noise", "stripes", "shares", "origin", "replacement", "bounds", "gradcam", "spatial", "speed",
-        "dynamics",
+        "dynamics", "style",
     }  # fmt: skip
     for name in pictures:
         assert f"]({name}.png)" in report
@@ -99,6 +100,9 @@ def test_the_tables_hold_the_known_numbers(shown):
     assert {row["noise"] for row in numbers["noise"]} == set(design.NOISES)
     assert "45.42, 69.85" in [row["paper, CIFAR-100: plain, ASR (%)"] for row in numbers["noise"]]
     assert [row["gates at their means, points [95 %]"][:6] for row in numbers["replaced"]] == ["-1.00 ", "-18.00"]
+    assert [(row["arm"], row["content: running, batch"]) for row in numbers["style"]] == [
+        (style.INSTANCE, "1.001, 1.001"), (style.WITH_ASR, "1.501, 1.501")
+    ]  # fmt: skip
     assert numbers["finetuned"][0]["above the network with its gates, points [95 %]"] == "-1.50 [-2.00, -1.00]"
     assert numbers["merging"] == [
         {"backbone": "VGG", "gates": 2, "merged, float64": "3.0e-16", "folded, float64": "refused"}
