@@ -19,6 +19,7 @@ from tests.studies.asr.made_up import (
     bounds,
     evidence,
     maps,
+    painted,
     plan_of,
     replaced,
     result,
