@@ -22,10 +22,11 @@ def verdict(rule, e):
         (89.0, 89.0, CONTRADICTED),
         (91.0, 89.0, PARTLY),
         (91.0, 90.0, UNDECIDED),
-        (91.0, None, UNDECIDED),
+        (91.0, None, SUPPORTED),
+        (None, 91.0, UNDECIDED),
     ],
 )
-def test_a_gain_needs_both_readings_above_plain(part, asr, literal, wanted):
+def test_a_gain_is_the_faithful_arms_and_the_literal_ones_where_it_is_known(part, asr, literal, wanted):
     e = evidence(part, **{PLAIN: 90.0, FAITHFUL: asr, LITERAL: literal})
     assert verdict(findings.gain, e) == wanted
 
