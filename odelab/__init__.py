@@ -9,8 +9,8 @@
 What is here
 ------------
 describe a problem    Problem, Invariant, Reference, maths (functions for right-hand sides), problems (a catalogue)
-choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, RADAU, BDF, LSODA; METHODS (explicit ones by name);
-                      Method and RosenbrockMethod for your own
+choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, AUTO, RADAU, BDF, LSODA; auto, rkc2; METHODS
+                      (explicit ones by name); Method and RosenbrockMethod for your own
 decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
 run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
@@ -32,7 +32,7 @@ stiff otherwise, rtol above 1e-5                         RODAS4     linearly imp
 stiff otherwise, sharper tolerances                      RODAS5P    the same, of order 5; ROS2 for rough solutions
 stiff, and a fully implicit method is wanted             RADAU      implicit, by SciPy
 stiff, large, moderate accuracy                          BDF        implicit, by SciPy
-stiff at times only                                      LSODA      switches by itself, by SciPy
+stiff at times only, or nobody knows                     AUTO       switches by itself; LSODA by SciPy
 a fixed step, for study                                  EULER, HEUN, MIDPOINT, RK4
 
 Where stability and not accuracy chose the steps of a run, `print(sol)` says so and names what would do better.
@@ -75,6 +75,8 @@ from odelab.methods.linearly_implicit import ROS2 as ROS2
 from odelab.methods.rosenbrock import RosenbrockMethod as RosenbrockMethod
 from odelab.methods.stabilised import RKC2 as RKC2
 from odelab.methods.stabilised import rkc2 as rkc2
+from odelab.methods.switching import AUTO as AUTO
+from odelab.methods.switching import auto as auto
 from odelab.methods.tableau import Method as Method
 from odelab.problem import Invariant as Invariant
 from odelab.problem import Problem as Problem

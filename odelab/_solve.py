@@ -11,6 +11,7 @@ from odelab.engines.driver import run
 from odelab.engines.implicit import ImplicitMethod, solve_implicit
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
+from odelab.methods.switching import SwitchingMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events
@@ -45,7 +46,7 @@ class RunFailed(RuntimeError):
 
 def solve(
     problem: Problem,
-    method: Method | StabilisedMethod | RosenbrockMethod | ImplicitMethod,
+    method: Method | StabilisedMethod | RosenbrockMethod | SwitchingMethod | ImplicitMethod,
     controller: Controller | None = None,
     *,
     t_eval: Any = None,
@@ -170,10 +171,10 @@ def check_arguments(problem, method, controller, engine, max_steps):
         raise TypeError(
             f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem(rhs, u0, t_span)."
         )
-    if not isinstance(method, Method | StabilisedMethod | RosenbrockMethod | ImplicitMethod):
+    if not isinstance(method, Method | StabilisedMethod | RosenbrockMethod | SwitchingMethod | ImplicitMethod):
         raise TypeError(
             f"`method` must be a Method like odelab.DOPRI5, got {method!r}; the explicit ones are in odelab.METHODS, "
-            "the others are odelab.RKC2, ROS2, RODAS4, RODAS5P, RADAU, BDF and LSODA."
+            "the others are odelab.RKC2, ROS2, RODAS4, RODAS5P, AUTO, RADAU, BDF and LSODA."
         )
     if not isinstance(controller, Controller):
         raise TypeError(f"`controller` must come from odelab.fixed or odelab.adaptive, got {controller!r}.")
@@ -182,6 +183,8 @@ def check_arguments(problem, method, controller, engine, max_steps):
             f"`controller` is adaptive, but {method.name} has no embedded method to estimate its error; use "
             "odelab.fixed(h=...), or a method that has one (RKF45, DOPRI5, BS32, HEUN)."
         )
+    if isinstance(method, SwitchingMethod) and controller.law is None:
+        raise ValueError(f"`controller` must be odelab.adaptive for {method.name}, got {controller!r}.")
     if np.ndim(controller.atol) and len(controller.atol) != problem.size:
         raise ValueError(f"`atol` has {len(controller.atol)} entries for a state of {problem.size} components.")
     if engine not in ENGINES:

@@ -18,7 +18,10 @@ from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine, engine_request
 from odelab.engines.numba.request import Request, is_plain, unsuited
 from odelab.engines.python import PythonEngine
+from odelab.engines.switching import SwitchingEngine
 from odelab.methods.rosenbrock import RosenbrockMethod
+from odelab.methods.switching import SwitchingMethod
+from odelab.problem import COMPONENT
 
 # Attempts times components (32 at least) in plain Python before code is compiled: about 0.05 s of it, where a kernel
 # takes a second or two to compile; about 1.5 s for the generic kernel, which takes five to ten.
@@ -37,6 +40,9 @@ def choose(
     not to be compilable raises `NotCompilable`, when it is made or on its way: with `name` "auto" the next one takes
     its place.
     """
+    if isinstance(method, SwitchingMethod):
+        yield from two_methods(name, problem, method, controller, project, max_steps)
+        return
     plain = functools.partial(PythonEngine, problem, method, controller, project)
     compiled = functools.partial(compiled_engine, problem, method, controller, project, dense)
     if name == "compiled":
@@ -52,6 +58,32 @@ def choose(
             yield plain, left
     yield compiled, max_steps
     yield plain, max_steps
+
+
+def two_methods(name, problem, method, controller, project, max_steps):
+    """The same for a method that is two: in plain Python, or as one kernel for each."""
+
+    def plain(one, suited):
+        return PythonEngine(problem, one, suited, project)
+
+    def compiled(one, suited):
+        if problem.form != COMPONENT:
+            raise NotCompilable(f"kernels of {method.name} need component form, not {problem.form} form.")
+        return compiled_engine(problem, one, suited, project, True)
+
+    def both(make):
+        return functools.partial(SwitchingEngine, problem, method, controller, project, make)
+
+    parts = [(one, controller.suited_to(one)) for one in (method.explicit, method.implicit)]
+    kept_plain = problem.form != COMPONENT or any(stays_plain(problem, *part, project) for part in parts)
+    if name == "compiled":
+        yield both(compiled), max_steps
+        return
+    if name == "auto" and not (kept_plain or is_refused(problem, method)):
+        if any(load.at_hand(engine_request(problem, *part, project)) is None for part in parts):
+            yield both(plain), min(WORK // max(problem.size, 32), max_steps)
+        yield both(compiled), max_steps
+    yield both(plain), max_steps
 
 
 def stays_plain(problem, method, controller, project) -> bool:

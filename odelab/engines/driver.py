@@ -118,7 +118,7 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
         record = record._replace(u=None, slope=None)
         points = sparse.points(record.t[-1], state.u)
     else:
-        interpolant = Dense(problem, method, record.t, record.u, record.h, engine.project)
+        interpolant = Dense(problem, method, record.t, record.u, record.h, engine.project, record.took)
         points = (record.t, record.u)
     if t_eval is not None and interpolant is not None:
         reached = t_eval[(t_eval - record.t[-1]) * np.sign(problem.t_span[1] - problem.t_span[0]) <= 0]
@@ -140,6 +140,7 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
         engine=engine.name,
         events=watch.records() if watch is not None else (),
         interpolant=interpolant,
+        took=names_of(method, record.took),
         known={
             "slope": record.slope if status != Status.EVENT else with_cut_slope(record, h),
             "sai": record.sai,
@@ -148,6 +149,11 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
     )
     name_the_end(trajectory, engine, last, state, status, max_steps, watch)
     return trajectory
+
+
+def names_of(method, took):
+    """Who took each step of a run of two methods."""
+    return None if took is None else np.where(took.astype(bool), method.implicit.name, method.explicit.name)
 
 
 def joined(problem, parts) -> Record:
@@ -166,7 +172,8 @@ def joined(problem, parts) -> Record:
     slope = None
     if all(chunk.slope is not None for chunk in chunks):
         slope = np.concatenate([u[:0], *(chunk.slope for chunk in chunks)])[:steps]
-    return Record(t, u, column("h"), column("error"), slope, column_if_known("sai"), column_if_known("h_rho"))
+    known = (column_if_known(name) for name in ("sai", "h_rho", "took"))
+    return Record(t, u, column("h"), column("error"), slope, *known)
 
 
 def with_cut_slope(record: Record, h):

@@ -32,6 +32,7 @@ class Chunk(NamedTuple):
     h_rho: np.ndarray | None = None
     jacobians: int = 0
     factorisations: int = 0
+    took: np.ndarray | None = None  # of each step, whether the second of two methods took it
 
     @property
     def steps(self) -> int:
@@ -60,6 +61,7 @@ class Record(NamedTuple):
     slope: np.ndarray | None = None
     sai: np.ndarray | None = None
     h_rho: np.ndarray | None = None
+    took: np.ndarray | None = None
 
 
 class RightHandSideError(ValueError):

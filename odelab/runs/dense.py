@@ -15,6 +15,7 @@ import numpy as np
 from odelab import core
 from odelab.methods import extension
 from odelab.methods.rosenbrock import RosenbrockMethod
+from odelab.methods.switching import SwitchingMethod
 from odelab.methods.tableau import Method
 from odelab.problem import COMPONENT, Problem, array_form
 
@@ -55,8 +56,11 @@ class Dense(Interpolant):
     u: np.ndarray  # (m+1, n)
     h: np.ndarray  # (m,)
     project: Callable | None = None
+    took: np.ndarray | None = None  # (m,), of a run of two methods: which of them took each step
 
     def __post_init__(self):
+        if isinstance(self.method, SwitchingMethod):
+            return
         # A step cut short is taken again whole, or else what is left of it counts.
         if not isinstance(self.method, Method) and self.increment_weights is None:
             object.__setattr__(self, "h", np.diff(self.t))
@@ -108,6 +112,8 @@ class Dense(Interpolant):
 
         rhs    what `rhs_of_columns` has found before
         """
+        if isinstance(self.method, SwitchingMethod):
+            return self.of_two_methods(steps, self.method, rhs)
         if self.increment_weights is not None:
             return self.increments(steps, self.increment_weights)
         if not isinstance(self.method, Method):
@@ -118,6 +124,19 @@ class Dense(Interpolant):
         weights = extension.weights(self.method).T
         found = (weights @ slopes.reshape(len(slopes), -1)).reshape(len(weights), *slopes.shape[1:]) * h
         return np.moveaxis(found, -1, 0)
+
+    def of_two_methods(self, steps, methods, rhs):
+        """The same where two methods have taken turns; the lower degree is filled up with zeros."""
+        assert self.took is not None
+        turns = self.took[steps].astype(bool)
+        polynomials = []
+        for implicit, method in ((False, methods.explicit), (True, methods.implicit)):
+            one = Dense(self.problem, method, self.t, self.u, self.h, self.project)
+            polynomials.append(one.polynomials(steps[turns == implicit], rhs))
+        both = np.zeros((len(steps), max(some.shape[1] for some in polynomials), self.u.shape[1]))
+        for implicit, some in zip((False, True), polynomials, strict=True):
+            both[np.flatnonzero(turns == implicit), : some.shape[1]] = some
+        return both
 
     def increments(self, steps, weights):
         """The same from the increments of linearly implicit steps, taken again one by one."""

@@ -136,6 +136,7 @@ def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
         end_u=np.asarray(u),
         rejected=sum(piece.rejected for piece in pieces),
         evaluations=sum(piece.evaluations for piece in pieces),
+        took=None if pieces[0].took is None else column("took"),
         jacobians=sum(piece.jacobians for piece in pieces),
         factorisations=sum(piece.factorisations for piece in pieces),
         derivatives=pieces[-1].derivatives,

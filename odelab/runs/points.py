@@ -29,7 +29,7 @@ class Points:
         """Find the points that lie within a chunk which began at `state`; what is left of it without its states."""
         if chunk.steps:
             t, u, h = chunk.at_hand(state)
-            self.visit(t, u, h)
+            self.visit(t, u, h, getattr(chunk, "took", None))
             if chunk.slope is not None:  # else the engine has measured the steps itself
                 chunk = self.measured(chunk, t, u, h)
         return chunk.without_states()
@@ -40,12 +40,12 @@ class Points:
             h_rho = stability.h_rho(self.problem, self.engine.method, t[:-1], u[:-1], h)
         return chunk._replace(sai=stiffness.relative_slope(u[:-1], chunk.slope), h_rho=h_rho)
 
-    def visit(self, t, u, h):
+    def visit(self, t, u, h, took=None):
         """Find the points up to the end of some consecutive steps, all of them on those steps."""
         ahead = self.times[self.met :]
         wanted = ahead[(ahead - t[-1]) * self.direction <= 0]
         if wanted.size:
-            dense = Dense(self.problem, self.engine.method, t, u, h, self.engine.project)
+            dense = Dense(self.problem, self.engine.method, t, u, h, self.engine.project, took)
             self.found.append(dense(wanted))
             self.met += wanted.size
         if hasattr(self.engine, "until"):  # an engine that keeps a step at a time must stop behind each point

@@ -40,6 +40,7 @@ class Trajectory:
                    how many Jacobians were formed, and with them df/dt, and how many matrices were factored, one for
                    each attempt of a linearly implicit step; 0 for explicit methods
     derivatives    in words, how Jacobians were found and how linear systems were solved; empty for explicit methods
+    took           (m,), the name of the method that took each step, of a run of two methods (`odelab.auto`); else None
     status         "ok", "event" (ended by one), "interrupted", or what went wrong: "max_steps", "step_too_small",
                    "not_finite", "blow_up", "wrong_shape", "solver_failed"
     error          (m,), the estimated error of each step over its tolerance; NaN for fixed steps
@@ -75,6 +76,7 @@ class Trajectory:
     jacobians: int = 0
     factorisations: int = 0
     derivatives: str = ""
+    took: Any = None
     status: str = "ok"
     error: Any = None
     problem: Any = None
@@ -163,6 +165,9 @@ class Trajectory:
             f"  t       {self.step_t[0]:g} ... {self.step_t[-1]:g} (asked for {self.problem.t_span[1]:g})",
             f"  steps   {self.steps} accepted, {self.rejected} rejected, {self.evaluations} evaluations",
         ]
+        if self.took is not None:
+            turns = [f"{(self.took == name).sum()} by {name}" for name in sorted(set(self.took))]
+            lines.append(f"          {', '.join(turns)}")
         if self.derivatives:
             lines.append(f"  linear  {self.jacobians} Jacobians, {self.factorisations} factorisations")
             lines.append(f"          {self.derivatives}")

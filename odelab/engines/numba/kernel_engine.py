@@ -10,7 +10,7 @@ from odelab.engines import Status
 from odelab.engines.compiled import interrupted
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import Request, layout_for, numbers, request_for
-from odelab.engines.numba.rows import ERROR, SIZE, TIME, LargeRows, Rows, aligned
+from odelab.engines.numba.rows import ERROR, RHO, SIZE, TIME, LargeRows, Rows, aligned
 from odelab.engines.python import PythonEngine, Record, begin, checked_rhs
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.problem import IN_PLACE
@@ -138,6 +138,11 @@ class KernelChunk:
     @property
     def h(self):
         return self.rows.array[self.first + 1 : self.last + 1, SIZE]
+
+    @property
+    def stage_h_rho(self):
+        """A copy of h rho by the stages of each step, for a method whose stages tell it."""
+        return self.rows.array[self.first + 1 : self.last + 1, RHO].copy()
 
     @property
     def error(self):

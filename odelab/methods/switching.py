@@ -1,0 +1,106 @@
+"""Explicit and linearly implicit steps in one run: which two methods, and what tells when to change."""
+
+import dataclasses
+from collections.abc import Callable
+
+from odelab.methods.explicit import DOPRI5
+from odelab.methods.linearly_implicit import RODAS4
+from odelab.methods.rosenbrock import RosenbrockMethod
+from odelab.methods.stepper import Stepper
+from odelab.methods.tableau import Method
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SwitchingMethod:
+    """Two methods that take turns, as `odelab.auto` makes it.
+
+    explicit   the explicit Method
+    implicit   the RosenbrockMethod
+    index      the user's index of stiffness, or None
+    """
+
+    explicit: Method
+    implicit: RosenbrockMethod
+    index: Callable | None = None
+
+    embedded = True
+    law = None  # each of the two has its own
+
+    @property
+    def name(self) -> str:
+        return f"AUTO({self.explicit.name}, {self.implicit.name})"
+
+    @property
+    def order(self) -> int:
+        return min(self.explicit.order, self.implicit.order)
+
+    @property
+    def stages(self) -> int:
+        return max(self.explicit.stages, self.implicit.stages)
+
+    # What is asked of a method where a failure is looked into: there the explicit one stands for both.
+
+    def stepper(self, problem, rhs, atol=None) -> Stepper:
+        return self.explicit.stepper(problem, rhs, atol)
+
+    def steered(self, controller, rhs):
+        return controller
+
+    def one_step(self, rhs, params, t, u, h):
+        return self.explicit.one_step(rhs, params, t, u, h)
+
+    def __reduce__(self):
+        return auto, (self.explicit, self.implicit, self.index)
+
+    def __repr__(self):
+        return f"{self.name}, order {self.explicit.order} or {self.implicit.order}, switching by itself"
+
+
+def auto(
+    explicit: Method = DOPRI5, implicit: RosenbrockMethod = RODAS4, index: Callable | None = None
+) -> SwitchingMethod:
+    """A method that takes explicit steps where they are cheap and linearly implicit ones where the problem is stiff.
+
+    A run begins explicitly. Where the stages tell of many steps that h times the spectral radius is near the stability
+    boundary, one implicit step is tried on the spot, and its error tells what a run by such steps would cost; the
+    cheaper method goes on. Back it goes where implicit steps are no longer than explicit ones would stably be.
+
+    explicit   an explicit Method whose stages tell h rho: `ol.DOPRI5`, the default, or `ol.DOP853`; any that estimates
+               its error where `index` is given
+    implicit   a RosenbrockMethod, `ol.RODAS4` by default
+    index      your own index of stiffness, index(problem, t, u, h) with the step size h at hand: above 1 the run goes
+               on implicitly, below 1/2 explicitly, and in between as it was. None, the default, is the rule above
+
+    Returns a method for `odelab.solve` with an adaptive controller. The trajectory's `took` names who took each step,
+    and `print(sol)` sums it up. `ol.AUTO` is `ol.auto()`.
+
+    >>> import odelab as ol
+    >>> problem = ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 150.0))
+    >>> sol = ol.solve(problem, ol.AUTO, engine="python")
+    >>> sol.ok, sorted(set(sol.took)), sol.steps < 2000
+    (True, ['DOPRI5', 'RODAS4'], True)
+    >>> always = ol.auto(index=lambda problem, t, u, h: 2.0)
+    >>> set(ol.solve(problem, always, engine="python").took[20:])
+    {'RODAS4'}
+    """
+    from odelab.stiffness.h_rho import twin_stages
+
+    if not (isinstance(explicit, Method) and explicit.embedded):
+        raise TypeError(
+            f"`explicit` must be an explicit Method that estimates its error, like odelab.DOPRI5, got {explicit!r}."
+        )
+    if not (isinstance(implicit, RosenbrockMethod) and implicit.embedded):
+        raise TypeError(
+            f"`implicit` must be a RosenbrockMethod that estimates its error, like odelab.RODAS4, got {implicit!r}."
+        )
+    if index is None and twin_stages(explicit) is None:
+        raise ValueError(
+            f"`explicit` = {explicit.name} has no two stages that tell h rho; take odelab.DOPRI5 or DOP853, or give an "
+            "`index`."
+        )
+    if index is not None and not callable(index):
+        raise TypeError(f"`index` must be a function index(problem, t, u, h) that returns a number, got {index!r}.")
+    return SwitchingMethod(explicit, implicit, index)
+
+
+AUTO = SwitchingMethod(DOPRI5, RODAS4)

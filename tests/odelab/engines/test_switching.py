@@ -1,0 +1,172 @@
+"""`ol.AUTO`: explicit where that is cheap, linearly implicit where the problem is stiff, and it says who took what."""
+
+import concurrent.futures
+import pickle
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from odelab.methods.switching import SwitchingMethod
+
+RELAXATION = ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 200.0))
+
+
+def auto(problem, method=ol.AUTO, rtol=1e-5, atol=1e-8, **options):
+    return ol.solve(problem, method, ol.adaptive(rtol, atol), engine="python", **options)
+
+
+def work(sol):
+    """Evaluations, a Jacobian counted as one per component."""
+    return sol.evaluations + sol.jacobians * sol.problem.size
+
+
+@pytest.fixture(scope="module")
+def relaxed():
+    return auto(RELAXATION)
+
+
+def test_both_methods_take_part_in_turns_and_it_is_said(relaxed):
+    assert set(relaxed.took) == {"DOPRI5", "RODAS4"}
+    assert len(relaxed.took) == relaxed.steps
+    assert np.count_nonzero(relaxed.took[1:] != relaxed.took[:-1]) >= 4  # there and back, in each period
+    text = str(relaxed)
+    for name in ("DOPRI5", "RODAS4"):
+        assert f"{(relaxed.took == name).sum()} by {name}" in text
+    assert "changes, beginning with DOPRI5" in text
+    assert relaxed.jacobians < relaxed.steps
+
+
+def test_the_slow_parts_of_a_relaxation_are_implicit_and_the_jumps_explicit(relaxed):
+    slow = np.abs(relaxed.slope[:, 0]) < 0.05
+    assert relaxed.h[slow & (relaxed.took == "RODAS4")].sum() > 0.95 * relaxed.h[slow].sum()
+    fast = np.abs(relaxed.slope[:, 0]) > 10.0
+    assert (relaxed.took[fast] == "DOPRI5").mean() > 0.6
+
+
+def test_the_answer_is_right(relaxed):
+    truth = ol.solve(RELAXATION, ol.RODAS5P, ol.adaptive(1e-9, 1e-11), engine="python")
+    np.testing.assert_allclose(relaxed.end_u, truth.end_u, rtol=2e-3)
+    inside = np.linspace(0.0, 75.0, 200)  # before the first jump
+    np.testing.assert_allclose(relaxed(inside)[:, 0], truth(inside)[:, 0], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["lorenz", "arenstorf", "rigid_body"])
+def test_where_nothing_is_stiff_it_is_the_explicit_run_to_the_bit(name):
+    problem = getattr(ol.problems, name)()
+    found, explicit = auto(problem), auto(problem, ol.DOPRI5)
+    np.testing.assert_array_equal(found.step_u, explicit.step_u)
+    assert set(found.took) == {"DOPRI5"}
+    assert work(found) <= 1.05 * work(explicit)
+
+
+@pytest.mark.parametrize(("name", "atol"), [("robertson", 1e-11), ("oregonator", 1e-8), ("hires", 1e-8)])
+def test_where_everything_is_stiff_it_costs_no_more_than_the_implicit_run(name, atol):
+    problem = getattr(ol.problems, name)()
+    found, implicit = auto(problem, atol=atol), auto(problem, ol.RODAS4, atol=atol)
+    assert work(found) <= 1.15 * work(implicit)
+    np.testing.assert_allclose(found.end_u, implicit.end_u, rtol=1e-3)
+
+
+def test_dense_output_goes_through_every_change(relaxed):
+    np.testing.assert_array_equal(relaxed(relaxed.step_t), relaxed.step_u)
+    ends = relaxed.step_t[1:] - 1e-9 * np.diff(relaxed.step_t)
+    np.testing.assert_allclose(relaxed(ends), relaxed.step_u[1:], rtol=1e-5, atol=1e-5)
+    again = pickle.loads(pickle.dumps(relaxed))
+    np.testing.assert_array_equal(again(10.0), relaxed(10.0))
+    assert again.method.name == "AUTO(DOPRI5, RODAS4)"
+
+
+def test_events_points_and_stops_are_as_ever(relaxed):
+    crossing = ol.Event(lambda t, u, params: u[0], direction=-1, terminal=True)
+    ended = auto(RELAXATION, events=crossing)
+    assert ended.status == "event"
+    assert abs(ended.end_u[0]) < 1e-6
+    times = np.linspace(1.0, 199.0, 50)
+    few = auto(RELAXATION, t_eval=times, dense=False)
+    assert few.step_u is None
+    np.testing.assert_allclose(few.u, relaxed(times), rtol=1e-9, atol=1e-9)
+    stopped = auto(RELAXATION, tstops=[50.0, 100.0])
+    assert np.isin([50.0, 100.0], stopped.step_t).all()
+    assert len(stopped.took) == stopped.steps
+    cut = auto(RELAXATION, max_steps=100, throw=False)
+    assert (cut.status, cut.steps + cut.rejected) == ("max_steps", 100)
+
+
+def test_any_number_of_the_users_may_decide():
+    asked = []
+
+    def late(problem, t, u, h):
+        asked.append((t, h))
+        return 2.0 if 0.5 < t < 1.0 else 0.1
+
+    problem = ol.problems.lorenz().replace(t_span=(0.0, 2.0))
+    sol = auto(problem, ol.auto(index=late))
+    middle = 0.5 * (sol.step_t[1:] + sol.step_t[:-1])
+    assert set(sol.took[(middle > 0.8) & (middle < 1.0)]) == {"RODAS4"}
+    assert set(sol.took[middle < 0.5]) == set(sol.took[middle > 1.5]) == {"DOPRI5"}
+    assert all(h > 0.0 for _, h in asked)
+    bound = auto(
+        RELAXATION, ol.auto(ol.RKF45, ol.RODAS5P, index=lambda problem, t, u, h: h * ol.si(ol.jacobian(problem, t, u)))
+    )
+    assert set(bound.took) == {"RKF45", "RODAS5P"}
+
+
+def test_each_method_has_its_own_usual_law(relaxed):
+    assert "each method's own law" in str(relaxed)
+    named = ol.solve(RELAXATION, ol.AUTO, ol.adaptive(1e-5, 1e-8, law="i"), engine="python")
+    assert "law='i'" in str(named)
+    assert named.steps != relaxed.steps
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "words"),
+    [
+        (lambda: ol.auto(explicit=ol.RODAS4), TypeError, "`explicit` must be an explicit Method"),
+        (lambda: ol.auto(explicit=ol.RK4), TypeError, "`explicit` must be an explicit Method that estimates"),
+        (lambda: ol.auto(implicit=ol.RADAU), TypeError, "`implicit` must be a RosenbrockMethod"),
+        (lambda: ol.auto(explicit=ol.BS32), ValueError, "`explicit` = BS32 has no two stages that tell h rho"),
+        (lambda: ol.auto(index=3.0), TypeError, "`index` must be a function"),
+        (lambda: ol.solve(RELAXATION, ol.AUTO, ol.fixed(0.1)), ValueError, "must be odelab.adaptive for AUTO"),
+    ],
+)
+def test_wrong_input_is_named(build, error, words):
+    with pytest.raises(error, match="`") as refusal:
+        build()
+    assert words in str(refusal.value)
+
+
+def test_ensembles_take_one_run_after_the_other_and_lanes_say_why():
+    problem = ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 1.0))
+    runs = ol.ensemble(problem, ol.AUTO, u0=[[2.0, 0.0], [1.5, 0.0]], engine="python")
+    alone = ol.solve(problem, ol.AUTO, engine="python")
+    np.testing.assert_array_equal(runs.u[0], alone.end_u)
+    with (
+        concurrent.futures.ThreadPoolExecutor(1) as executor,
+        pytest.raises(ValueError, match=r"not AUTO\(DOPRI5, RODAS4\)"),
+    ):
+        ol.ensemble(problem, ol.AUTO, u0=[[2.0, 0.0]], executor=executor)
+
+
+def test_a_jacobian_that_fails_leaves_the_run_to_the_explicit_method():
+    problem = RELAXATION.replace(t_span=(0.0, 0.5), jacobian=lambda t, u, params: np.full((2, 2), np.nan))
+    sol = auto(problem)
+    assert set(sol.took) == {"DOPRI5"}
+    assert "tried" in sol.derivatives
+    assert "refused" in sol.derivatives
+
+
+def test_only_odelabs_own_pair_is_of_this_kind():
+    assert isinstance(ol.AUTO, SwitchingMethod)
+    assert pickle.loads(pickle.dumps(ol.auto(ol.DOP853, ol.RODAS5P))).name == "AUTO(DOP853, RODAS5P)"
+
+
+@pytest.mark.slow
+def test_kernels_take_the_same_steps():
+    plain = auto(RELAXATION)
+    compiled = ol.solve(RELAXATION, ol.AUTO, ol.adaptive(1e-5, 1e-8), engine="compiled")
+    early = plain.step_t < 75.0
+    np.testing.assert_array_equal(plain.took[early[:-1]], compiled.took[: len(plain.took)][early[:-1]])
+    np.testing.assert_allclose(compiled.step_t[: early.sum()], plain.step_t[early], rtol=1e-6)
+    with pytest.raises(ol.NotCompilable, match="component form"):
+        ol.solve(ol.problems.heat_1d(n=20), ol.AUTO, engine="compiled")
