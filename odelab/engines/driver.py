@@ -8,6 +8,7 @@ from odelab.core import State
 from odelab.engines import Engine, Status
 from odelab.engines.compiled import NotCompilable
 from odelab.engines.python import Chunk, PythonEngine, Record, RightHandSideError, no_steps
+from odelab.methods.switching import SwitchingMethod
 from odelab.problem import IN_PLACE
 from odelab.runs import diagnosis, events
 from odelab.runs.dense import Dense
@@ -153,7 +154,11 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
 
 def names_of(method, took):
     """Who took each step of a run of two methods."""
-    return None if took is None else np.where(took.astype(bool), method.implicit.name, method.explicit.name)
+    return (
+        None
+        if not isinstance(method, SwitchingMethod)
+        else np.where(took.astype(bool), method.implicit.name, method.explicit.name)
+    )
 
 
 def joined(problem, parts) -> Record:

@@ -183,8 +183,8 @@ def as_chunk(found, start: State, implicit: bool) -> Chunk:
         found.evaluations,
         found.word,
         h_rho=np.full(steps, np.nan) if implicit else found.stage_h_rho,
-        jacobians=steps if implicit else 0,
-        factorisations=steps + found.rejected if implicit else 0,
+        jacobians=found.jacobians,
+        factorisations=found.factorisations,
         took=np.full(steps, implicit),
     )
 

@@ -77,10 +77,10 @@ def auto(
     >>> import odelab as ol
     >>> problem = ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 150.0))
     >>> sol = ol.solve(problem, ol.AUTO, engine="python")
-    >>> sol.ok, sorted(set(sol.took)), sol.steps < 2000
+    >>> sol.ok, sorted(set(sol.took.tolist())), sol.steps < 2000
     (True, ['DOPRI5', 'RODAS4'], True)
     >>> always = ol.auto(index=lambda problem, t, u, h: 2.0)
-    >>> set(ol.solve(problem, always, engine="python").took[20:])
+    >>> set(ol.solve(problem, always, engine="python").took[20:].tolist())
     {'RODAS4'}
     """
     from odelab.stiffness.h_rho import twin_stages
