@@ -42,7 +42,7 @@ class Pauses:
             yield
         finally:
             for number, handler in before.items():
-                signal.signal(number, handler)
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not set from Python
 
     def hear(self, number, frame) -> None:
         self.signal = number

@@ -1,4 +1,4 @@
-"""torchrun: a killed worker, another number of processes and a signal end with the network of an undisturbed run."""
+"""torchrun, with every trick on: a killed worker, other processes and a signal end with the undisturbed network."""
 
 import os
 import subprocess
@@ -9,8 +9,10 @@ import pytest
 import torch
 
 import netbridge as nb
+from netbridge import checkpoint
 from netbridge.train import distributed
 from tests.netbridge.train import runs
+from tests.netbridge.train.test_tricks import ALL
 
 ROOT = Path(__file__).parents[3]
 PARTS = 4
@@ -19,9 +21,11 @@ import os, pathlib, signal, sys, torch
 sys.path.insert(0, {str(ROOT)!r})
 torch.set_num_threads(1)
 from netbridge import train
-from netbridge.train import distributed
+from netbridge.train import distributed, pausing
 from tests.netbridge.train import runs
+from tests.netbridge.train.test_tricks import ALL
 
+pausing.AGREE_EVERY = 2  # an epoch has six steps, the ninth is within the second
 path, how, parts = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]) or None
 marker, steps, plain = path.with_suffix(".marker"), [], torch.optim.SGD.step
 
@@ -36,7 +40,7 @@ if how in ("kill", "stop"):
     torch.optim.SGD.step = disturbed
 with distributed.join():
     try:
-        runs.run(path, dtype=torch.float64, parts=parts, checkpoint_minutes=0, changes={{"mixup": 1.0, "sam": 0.05}},
+        runs.run(path, dtype=torch.float64, parts=parts, checkpoint_minutes=0, changes=ALL,
                  stop_after=1 if how == "first" else None)
     except train.Interrupted as stop:
         raise SystemExit(stop.code)
@@ -75,6 +79,7 @@ def distance(one, other) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_killed_worker_changes_no_bit(folder, undisturbed):
     path = torchrun(folder, "killed", 2, "kill")
     assert path.with_suffix(".marker").exists()
@@ -82,22 +87,24 @@ def test_a_killed_worker_changes_no_bit(folder, undisturbed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_signal_to_one_process_stops_all_and_changes_no_bit(folder, undisturbed):
     path = torchrun(folder, "stopped", 2, "stop")
-    assert path.with_suffix(".resume").exists()
     assert not path.exists()
+    record, _ = checkpoint.load_training(path.with_suffix(".resume"))
+    assert (record["epoch"], record["within"]["step"]) == (1, 4)
     assert runs.same(nb.load(torchrun(folder, "stopped", 2, "whole")), undisturbed)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_another_number_of_processes_changes_rounding_only(folder, undisturbed):
     """Two processes begin; three, with unequal numbers of parts, go on, and one finishes what they would have."""
     path = torchrun(folder, "changing", 2, "first")
     assert distance(nb.load(torchrun(folder, "changing", 3, "whole", parts=0)), undisturbed) < 1e-10
     assert not path.with_suffix(".resume").exists()
-    changes = {"mixup": 1.0, "sam": 0.05}
-    assert distance(runs.run(dtype=torch.float64, parts=PARTS, changes=changes), undisturbed) < 1e-10
-    assert distance(runs.run(dtype=torch.float64, parts=2, changes=changes), undisturbed) > 1e-6
+    assert distance(runs.run(dtype=torch.float64, parts=PARTS, changes=ALL), undisturbed) < 1e-10
+    assert distance(runs.run(dtype=torch.float64, parts=2, changes=ALL), undisturbed) > 1e-6
 
 
 class TestOneProcess:
