@@ -96,7 +96,13 @@ class Controller:
         usual = getattr(method, "law", None)
         if not self.law_by_method or usual is None or law_named(usual) is self.law:
             return self
-        return adaptive(self.rtol, self.atol, usual, self.first_step, self.max_step)
+        return with_law(self, usual)
+
+
+@functools.lru_cache(maxsize=64)
+def with_law(controller: Controller, law: str) -> Controller:
+    """The same adaptive controller with another law; kept, for runs of microseconds ask for it again and again."""
+    return adaptive(controller.rtol, controller.atol, law, controller.first_step, controller.max_step)
 
 
 def fixed(h: float) -> Controller:

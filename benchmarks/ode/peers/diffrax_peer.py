@@ -1,4 +1,4 @@
-"""diffrax: Dopri5 with its default controller, jitted; ensembles by vmap."""
+"""diffrax: Dopri5, or another of its methods, with its default controller, jitted; ensembles by vmap."""
 
 import numpy as np
 
@@ -6,8 +6,8 @@ NAME = "diffrax Dopri5"
 MOST = 2**22  # attempts
 
 
-def single(problem, rtol, atol):
-    jax, solve = solver(problem, rtol, atol, first_step=None)
+def single(problem, rtol, atol, method="Dopri5"):
+    jax, solve = solver(problem, rtol, atol, None, method)
     return compiled(jax, jax.jit(solve), problem.u0, np.asarray(problem.params))
 
 
@@ -16,7 +16,7 @@ def ensemble(problem, u0, params, rtol, atol, first_step):
     return compiled(jax, jax.jit(jax.vmap(solve)), u0, params)
 
 
-def solver(problem, rtol, atol, first_step):
+def solver(problem, rtol, atol, first_step, method="Dopri5"):
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -28,7 +28,7 @@ def solver(problem, rtol, atol, first_step):
 
     def solve(u0, params):
         solution = diffrax.diffeqsolve(
-            term, diffrax.Dopri5(), *problem.t_span, first_step, u0, params,
+            term, getattr(diffrax, method)(), *problem.t_span, first_step, u0, params,
             saveat=diffrax.SaveAt(t1=True), stepsize_controller=controller, max_steps=MOST,
         )  # fmt: skip
         return solution.ys[0]

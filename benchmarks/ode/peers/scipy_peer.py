@@ -1,12 +1,15 @@
-"""SciPy's solve_ivp: RK45 for single runs and, one after another, for ensembles; BDF for large systems."""
+"""SciPy's solve_ivp: RK45 for single runs and, one after another, for ensembles; implicit methods for stiff and large
+systems."""
 
 import numpy as np
 
 NAME = "scipy RK45"
 
 
-def single(problem, rtol, atol):
-    return solver(problem.rhs, problem, rtol, atol, method="RK45")
+def single(problem, rtol, atol, method="RK45"):
+    """Implicit methods are told the problem's own Jacobian."""
+    known = {} if method == "RK45" else {"jac": problem.jacobian}
+    return solver(problem.rhs, problem, rtol, atol, method=method, **known)
 
 
 def sparse_bdf(problem, rtol, atol, told):

@@ -1,0 +1,201 @@
+"""The rows of the page on stiff problems, section by section: who is set against whom, and the goal."""
+
+import functools
+import statistics
+import time
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+import odelab as ol
+from benchmarks.harness.rows import Row, at_least, at_most, below
+from benchmarks.harness.timing import Contestant, check
+from benchmarks.ode import cases, contestants, stiff_c, stiff_cases, works
+from benchmarks.ode.peers import peer
+from benchmarks.ode.reference_c import NoCompiler
+
+METHODS = ("RODAS4", "RODAS5P")
+TOLERANCES = tuple(10.0 ** np.arange(-2.0, -11.01, -0.5))
+
+
+def ours(case: stiff_cases.Stiff, method: str, rtol: float, law: str | None = None, first_step=None) -> Contestant:
+    """One run through `ol.solve`; `fixed` is what a call costs whatever it solves."""
+    control = ol.adaptive(rtol, rtol * case.atol, law=law, first_step=first_step)
+
+    def solve(problem):
+        return ol.solve(problem, getattr(ol, method), control, engine="compiled", max_steps=contestants.MANY).u[-1]
+
+    nothing = case.problem.replace(t_span=(0.0, contestants.NEXT_TO_NOTHING))
+    start = functools.partial(solve, nothing)
+    return Contestant(f"odelab {method}", lambda: solve(case.problem), case.error, warm=start, fixed=start)
+
+
+def through_the_door(contestant: Contestant) -> Contestant:
+    """The whole call, with what it costs before it solves anything."""
+    return contestant._replace(fixed=None)
+
+
+def in_c(case: stiff_cases.Stiff, method: str, rtol: float, cvode: bool = False) -> Contestant:
+    """The same method in C, or CVODE."""
+    label = "CVODE in C" if cvode else f"scalar C {method}"
+    problem = case.problem
+    try:
+        run = stiff_c.runs(
+            case.key, problem, getattr(ol, method), problem.u0, problem.params, rtol, rtol * case.atol,
+            stiff_cases.FIRST_STEP, cvode,
+        )  # fmt: skip
+    except (NoCompiler, OSError) as reason:
+        return contestants.absent(label, str(reason))
+    return Contestant(label, lambda: run().u[0], case.error)
+
+
+def library(case: stiff_cases.Stiff, name: str, method: str, rtol: float) -> Contestant:
+    """A library's own stiff method."""
+    label = f"{name} {method}"
+    try:
+        run = peer(name).single(case.problem, rtol, rtol * case.atol, method=method)
+    except ImportError:
+        return contestants.absent(label, "not installed")
+    return Contestant(label, run, case.error)
+
+
+def coarsest(build: Callable[[float], Contestant], wanted: float) -> Contestant:
+    """With the largest tolerance whose error is as small as is wanted."""
+    contestant = contestants.absent("", "")
+    for rtol in TOLERANCES:
+        contestant = build(rtol)
+        if contestant.run is None:
+            return contestant
+        if check(contestant).within(wanted):
+            return contestant._replace(name=f"{contestant.name} rtol {rtol:.0e}")
+    return contestants.absent(contestant.name, f"reaches an error of {wanted:.0e} at none of the tolerances tried")
+
+
+def best(case: stiff_cases.Stiff, wanted: float) -> Contestant:
+    """The cheaper of our two methods for an error."""
+    found = [coarsest(functools.partial(ours, case, method), wanted) for method in METHODS]
+    return min((one for one in found if one.run is not None), key=seconds, default=found[0])
+
+
+def seconds(contestant: Contestant) -> float:
+    assert contestant.run is not None
+    times = []
+    for _ in range(20):
+        began = time.perf_counter()
+        contestant.run()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def compare(size: works.Size, *arguments, **options) -> list[Row]:
+    return size.compare(*arguments, **{"seconds": 0.25 * size.seconds, **options})
+
+
+def kernels(size: works.Size) -> Iterable[Row]:
+    """One run against scalar C of the same method, law and tolerance; the fixed cost of a call is taken off."""
+    for case in stiff_cases.singles(size.quick):
+        for method in METHODS:
+            mine = ours(case, method, 1e-6, "i", stiff_cases.FIRST_STEP)
+            goal = at_most(1.15 if case.problem.size <= 8 else 1.25)
+            theirs = {in_c(case, method, 1e-6): goal}
+            yield from compare(size, f"{case.label}, {method}", mine, theirs, allowed=1e-2, equal=float("inf"))
+
+
+def fixed(size: works.Size) -> Iterable[Row]:
+    """What a call of `ol.solve` costs before it solves anything."""
+    for case in stiff_cases.singles(size.quick)[:2]:
+        start = Contestant("odelab", ours(case, "RODAS4", 1e-6).fixed, warm=ours(case, "RODAS4", 1e-6).fixed)
+        yield from compare(size, f"fixed cost of a call, {case.key}", start, {works.NOBODY: below(45.0)}, unit="us")
+
+
+def cvode(size: works.Size) -> Iterable[Row]:
+    """Against CVODE in C (BDF, dense, exact Jacobian) at equal error: through `ol.solve`, and the kernel's time."""
+    for case in stiff_cases.singles(size.quick):
+        for wanted, goal in ((1e-4, 7.0),) if size.quick else ((1e-4, 7.0), (1e-6, 10.0)):
+            mine = best(case, wanted)
+            theirs = coarsest(lambda rtol, case=case: in_c(case, "RODAS4", rtol, cvode=True), wanted)
+            label = f"{case.label}, error {wanted:.0e}"
+            both = ((label, through_the_door(mine), goal), (f"{label}, kernel time", mine, 20.0))
+            for title, one, limit in both:
+                options = {"allowed": wanted, "equal": float("inf"), "unit": "us"}
+                yield from compare(size, title, one, {theirs: at_least(limit)}, **options)
+
+
+LIBRARIES = (
+    ("scipy", "Radau", 200.0),
+    ("scipy", "BDF", None),
+    ("scipy", "LSODA", None),
+    ("sundae", "BDF", 80.0),
+    ("diffrax", "Kvaerno5", 20.0),
+    ("numbalsoda", "lsoda", 2.0),
+)
+
+
+def libraries(size: works.Size) -> Iterable[Row]:
+    """Against other libraries at an error of 1e-5, every call with its fixed cost; the goals are for the medians."""
+    ratios: dict[int, list[float]] = {}
+    for case in stiff_cases.singles(size.quick):
+        mine = through_the_door(best(case, 1e-5))
+        for number, (name, method, _) in enumerate(LIBRARIES):
+            theirs = coarsest(functools.partial(library, case, name, method), 1e-5)
+            for row in compare(
+                size, f"{case.label}, error 1e-05", mine, {theirs: None}, allowed=1e-5, equal=float("inf"), rounds=5
+            ):
+                if row.ratio is not None:
+                    ratios.setdefault(number, []).append(row.ratio)
+                yield row
+    for number, found in ratios.items():
+        name, method, goal = LIBRARIES[number]
+        middle = statistics.median(found)
+        limit = at_least(goal) if goal else None
+        yield Row("median of the above", "odelab", f"{name} {method}", middle, 1.0, middle, goal=limit, unit="")
+
+
+def ensembles(size: works.Size) -> Iterable[Row]:
+    """Many runs in lanes on one thread, against scalar C of the same method, and against CVODE in a C loop."""
+    for case, goal in stiff_cases.ensembles(size.runs):
+        for method in METHODS[:1]:
+            control = ol.adaptive(case.rtol, case.atol, law="i", first_step=case.first_step)
+
+            def run(rows=slice(None), case=case, method=method, control=control):
+                options = {"u0": case.u0[rows], "params": case.params[rows], "threads": 1, "engine": "compiled"}
+                return ol.ensemble(case.problem, getattr(ol, method), control, **options).u
+
+            mine = Contestant(f"odelab {method}", run, case.error, warm=lambda run=run: run(slice(64)))
+            others = {ensemble_in_c(case, method): at_least(goal)}
+            limit = at_least(150.0) if case.key == "robertson" else None
+            others[ensemble_in_c(case, method, cvode=True)] = limit
+            yield from compare(size, case.label, mine, others, allowed=case.allowed, equal=float("inf"))
+
+
+def ensemble_in_c(case: cases.Ensemble, method: str, cvode: bool = False) -> Contestant:
+    """One run after the other in C; of CVODE a twentieth of them, scaled up."""
+    some = case.part(20 if cvode else 1)
+    label = f"CVODE in a C loop ({len(some.u0)} runs, scaled)" if cvode else f"scalar C {method}"
+    try:
+        run = stiff_c.runs(
+            some.key, some.problem, getattr(ol, method), some.u0, some.params, some.rtol, some.atol, some.first_step,
+            cvode,
+        )  # fmt: skip
+    except (NoCompiler, OSError) as reason:
+        return contestants.absent(label, str(reason))
+    return Contestant(label, lambda: run().u, some.error, per=len(some.u0) / len(case.u0))
+
+
+def lines(size: works.Size) -> Iterable[Row]:
+    """The Brusselator by lines at an error of 1e-4: against SciPy's BDF with the exact sparse Jacobian, and RKC2."""
+    for points, end in ((100, 1.0),) if size.quick else ((2000, 1.0), (2000, 10.0)):
+        case, wanted = cases.brusselator(points, end), 1e-4
+        mine = contestants.coarsest(
+            lambda rtol, case=case: contestants.our_grid(case, "RODAS4", rtol, law="pc11"), wanted
+        )
+        others = {works.coarsest_bdf(case, "jac", wanted): at_least(6), works.our_coarsest(case, "RKC2", wanted): None}
+        if end > 1.0:
+            others = dict(zip(others, (at_least(6), at_least(3)), strict=True))
+        title = f"{works.grid_label(case)} to 1e-4"
+        yield from compare(size, title, mine, others, allowed=wanted, equal=float("inf"), rounds=5)
+
+
+SECTIONS: dict[str, Callable[[works.Size], Iterable[Row]]] = {
+    section.__name__: section for section in (kernels, fixed, cvode, libraries, ensembles, lines)
+}
