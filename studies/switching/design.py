@@ -135,7 +135,7 @@ def subjects() -> list[Subject]:
     add("lorenz", "lorenz", over(problems.lorenz, 10.0), 1)
     add("rigid_body", "rigid_body", problems.rigid_body, 1)
     add("arenstorf", "arenstorf", problems.arenstorf, 2)
-    for e, knob in ((0.0, 2), (0.6, 0), (0.95, 1)):
+    for e, knob in ((0.0, 2), (0.6, 1), (0.95, 1)):
         add("kepler", f"kepler {e:g}", over(problems.kepler, eccentricity=e), knob)
     for rate, knob in ((-1.0, 2), (-30.0, 1), (-1e3, 1), (-1e5, 2)):
         add("prothero", f"prothero {-rate:g}", over(problems.prothero_robinson, 10.0, rate=rate), knob)
@@ -161,7 +161,7 @@ def subjects() -> list[Subject]:
         add("oscillators", f"oscillators {amplitude:g}", oscillators(amplitude, 100.0, span=3.0), knob)
     add("oscillators damped", "oscillators damped", oscillators(1.0, 300.0, 3.0, 10.0), 2)
     add("oscillators gone", "oscillators gone", oscillators(1.0, 300.0, 300.0, 10.0), 1)
-    add("linear", "linear -1000 -1", linear(np.diag([-1000.0, -1.0]), [1.0, 1.0], 10.0), 0)
+    add("linear", "linear -1000 -1", linear(np.diag([-1000.0, -1.0]), [1.0, 1.0], 10.0), 1)
     add("linear", "linear -10 -1", linear(np.diag([-10.0, -1.0]), [1.0, 1.0], 10.0), 2)
     add("non_normal 2", "non_normal 1e3", linear(((-1.0, 1e3), (0.0, -2.0)), [0.0, 1.0], 10.0), 1)
     add("non_normal 2", "non_normal 1e5", linear(((-1.0, 1e5), (0.0, -2.0)), [0.0, 1.0], 10.0), 2)
