@@ -27,7 +27,7 @@ class Arguments:
     """Judge every index of stiffness by what explicit and implicit methods cost."""
 
     preset: Literal["quick", "full"] = "quick"
-    """quick: 45 problems, 10 windows each; full: 65 problems, 24 windows each and 2,000 resamples."""
+    """quick: 37 problems, up to 10 windows each; full: 58 problems, up to 24 windows each, and 2,000 resamples."""
     explicit: str = "DOPRI5"
     """The explicit method, DOPRI5 or RKF45: six evaluations an attempt, order 5."""
     implicit: str = "RODAS4"
@@ -110,7 +110,8 @@ def tell(page: Page, lab, preset: Preset, rankings, policies, middle: float, end
     page.figure(
         figures.ratio_against_indices(lab, middle, rankings[middle]),
         "indices",
-        f"R against six indices at an error of {middle:.0e}; a point is a window, a colour a family. Dashed: theory.",
+        f"R against six indices at an error of {middle:.0e}; a point is a window, a colour a family. Dashed: theory. "
+        f"What is below {figures.LEAST:g} is drawn there.",
     )
     page.figure(figures.forest(rankings), "forest", "How well each index ranks windows, with intervals over families.")
     page.table("rankings", ranking_rows(rankings), "Area under the curve, and median rank correlation within problems")

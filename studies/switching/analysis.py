@@ -12,6 +12,7 @@ from studies.lab.statistics import Estimate, area_under_curve, estimate
 from studies.switching.design import LINES
 
 EXPLICIT_STAGES = 6  # evaluations of an attempt of DOPRI5 and RKF45, and those of an implicit attempt of RODAS4
+EXTENDED = 0.1  # of its tolerance: the error that a run is taken to end with that was given up and its cost extended
 REACHED = 0.3  # the share of its relative tolerance that a run's error at a window's end typically is
 INDICES = {  # name in figures: the group it belongs to
     "SI": "problem",
@@ -74,6 +75,11 @@ class Lab:
     def length(self) -> np.ndarray:
         return np.array([window["end"] - window["start"] for window in self.windows])
 
+    @functools.cached_property
+    def ladders(self) -> list[np.ndarray]:
+        """The tolerances that each window was run at."""
+        return [np.array(problem["tolerances"]) for problem in self.problems for _ in problem["windows"]]
+
     def attempt(self, role: str) -> np.ndarray:
         """Evaluations of an attempt: of the stages, and of the Jacobian, one per colour."""
         colours = np.where(self.column("by_lines"), LINES, self.column("n"))
@@ -81,24 +87,20 @@ class Lab:
 
     def cost(self, role: str, eps: float, unit: str = "evaluations") -> np.ndarray:
         """The least cost of an error on each window, in evaluations or attempts."""
-        found = [least_cost(w[role]["error"], w[role]["attempts"], eps) for w in self.windows]
+        found = [
+            least_cost(np.where(w[role]["censored"], EXTENDED * ladder, w[role]["error"]), w[role]["attempts"], eps)
+            for ladder, w in zip(self.ladders, self.windows, strict=True)
+        ]
         return np.array(found) * (self.attempt(role) if unit == "evaluations" else 1)
 
     def truth(self, eps: float, unit: str = "evaluations") -> np.ndarray:
         """R: what the explicit method costs over what the implicit one does, at an error of at most eps."""
-        return self.explicit_cost(eps, unit) / self.cost("implicit", eps, unit)
-
-    def explicit_cost(self, eps: float, unit: str) -> np.ndarray:
-        """That of the explicit method; of one that was given up at every tolerance, its extended rate."""
-        found = self.cost("explicit", eps, unit)
-        given_up = np.array([all(window["explicit"]["censored"]) for window in self.windows])
-        rate = np.array([min(window["explicit"]["attempts"]) for window in self.windows])
-        return np.where(given_up, rate * (self.attempt("explicit") if unit == "evaluations" else 1), found)
+        return self.cost("explicit", eps, unit) / self.cost("implicit", eps, unit)
 
     def at_tolerance(self, role: str, key: str, eps: float) -> np.ndarray:
         """What the run did whose tolerance typically gives this error."""
         wanted = np.log(eps / REACHED)
-        place = [int(np.argmin(np.abs(np.log(p["tolerances"]) - wanted))) for p in self.problems for _ in p["windows"]]
+        place = [int(np.argmin(np.abs(np.log(ladder) - wanted))) for ladder in self.ladders]
         return np.array([w[role][key][i] for w, i in zip(self.windows, place, strict=True)], dtype=float)
 
     def values(self, eps: float) -> dict[str, np.ndarray]:
@@ -234,7 +236,7 @@ def switching(lab: Lab, eps: float) -> dict[str, dict]:
     Every change of the method costs one attempt of the new one. For each index: the cost with the threshold that is
     best in hindsight, and with 1 where theory names one.
     """
-    explicit, implicit = lab.explicit_cost(eps, "evaluations"), lab.cost("implicit", eps)
+    explicit, implicit = lab.cost("explicit", eps), lab.cost("implicit", eps)
     usable = np.isfinite(explicit) & np.isfinite(implicit)
     problems = [np.flatnonzero((lab.name == name) & usable) for name in dict.fromkeys(lab.name)]
     problems = [some for some in problems if len(some)]

@@ -7,6 +7,7 @@ from studies.switching.analysis import INDICES, Lab
 
 RANGE = 3.0  # decades of R on either side of 1 that the colours span
 SHOWN = ("SAI", "SI", "SI/SAI", "rho_ng/SAI", "rho_ng |f|/|f'|", "h_acc/h_stab")
+LEAST = 1e-8  # smaller values of an index are drawn here
 GROUPS = {"problem": 0, "solution": 1, "ratio": 2, "with tolerance": 3, "of the run": 4}
 
 
@@ -46,9 +47,11 @@ def ratio_against_indices(lab: Lab, eps: float, rankings):
     with style.figure(2, 3, height=4.2, sharey=True) as (drawing, axes):
         for axis, name in zip(axes.flat, SHOWN, strict=True):
             for i, family in enumerate(families):
-                mask = (lab.family == family) & (values[name] > 0.0)
+                mask = (lab.family == family) & (values[name] >= 0.0)
                 colour = style.COLOURS[i % len(style.COLOURS)]
-                axis.loglog(values[name][mask], ratio[mask], ".", color=colour, markersize=3, alpha=0.7)
+                axis.loglog(
+                    np.maximum(values[name][mask], LEAST), ratio[mask], ".", color=colour, markersize=3, alpha=0.7
+                )
             axis.axhline(1.0, color="black", linewidth=0.8)
             if name == "h_acc/h_stab":
                 x = np.logspace(0.0, max(0.5, np.log10(np.nanmax(values[name]))), 20)
@@ -79,7 +82,7 @@ def forest(rankings: dict):
         plane.set_ylim(len(names) - 0.4, -0.6)
         plane.set_xlim(0.0, 1.0)
         plane.set_xlabel("area under the curve; 0.5 is a coin")
-        plane.legend(loc="lower left")
+        plane.legend(loc="upper left")
     return drawing
 
 
@@ -95,7 +98,7 @@ def arrows(sai: dict[str, float], ratio: dict[str, float]):
         plane.set_ylim(-1.05, 1.05)
         plane.set_xlabel("rank correlation of SAI with R")
         plane.set_ylabel("rank correlation of rho_ng/SAI with R")
-        plane.text(-1.0, 0.9, "the ratio tells,\nSAI points the other way", fontsize=7, va="top")
+        plane.text(-1.0, 0.03, "the ratio tells,\nSAI points the other way", fontsize=7, va="bottom")
         plane.text(1.0, -0.98, "SAI tells, the ratio does not", fontsize=7, ha="right", va="bottom")
     return drawing
 
@@ -104,17 +107,17 @@ def tolerances(lab: Lab, eps_values, count: int = 12):
     """R against the error, for windows spread over the range of R; theory's slopes beside them."""
     table = np.array([lab.truth(eps, "attempts") for eps in eps_values])
     known = np.flatnonzero(np.isfinite(table).all(axis=0))
-    order = known[np.argsort(table[len(eps_values) // 2][known])]
-    chosen = order[np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).astype(int))]
+    place = np.log(table[len(eps_values) // 2][known])
+    chosen = np.unique([known[np.argmin(np.abs(place - x))] for x in np.log(np.geomspace(0.1, 1e3, count))])
     with style.figure(height=3.0, width=4.4) as (drawing, axes):
         plane = axes[0, 0]
         for k, i in enumerate(chosen):
             colour = style.COLOURS[k % len(style.COLOURS)]
             plane.loglog(eps_values, table[:, i], "o-", color=colour, markersize=3, linewidth=0.9)
         x = np.array([min(eps_values), max(eps_values)])
-        for power, height in ((0.25, 30.0), (0.05, 0.05)):
+        for power, height in ((0.25, 3e4), (0.05, 0.03)):
             plane.loglog(x, height * (x / x[1]) ** power, "--", color="black", linewidth=1.0)
-            plane.annotate(f"slope {power:g}", (x[0], height * (x[0] / x[1]) ** power), fontsize=7, va="bottom")
+            plane.annotate(f"slope {power:g}", (x[1], 1.2 * height), fontsize=7, va="bottom")
         plane.axhline(1.0, color=style.GREY, linewidth=0.8)
         plane.invert_xaxis()
         plane.set_xlabel("error asked for")
@@ -131,7 +134,11 @@ def policies(table: dict[str, dict]):
             cost = np.sort(table[name]["cost"])
             colour = style.GREY if name == "best of both" else style.COLOURS[k % len(style.COLOURS)]
             label = f"{name}: {table[name]['mean']:.2f}"
-            plane.semilogy(np.linspace(0.0, 1.0, len(cost)), np.minimum(cost, 100.0), color=colour, label=label)
+            dashes = "--" if name == "SAI" else "-"  # it often ends as one method throughout
+            share = np.linspace(0.0, 1.0, len(cost))
+            plane.semilogy(
+                share, np.minimum(cost, 100.0), dashes, color=colour, label=label, zorder=3 + (dashes == "--")
+            )
         plane.set_xlabel("share of problems")
         plane.set_ylabel("cost over the oracle's")
         plane.set_ylim(0.95, 100.0)
