@@ -15,6 +15,8 @@ BINS = np.linspace(-1, 1, 21)
 
 def course_figure(courses, proxy, of: str):
     """Figure 1 with what stands for a ground truth: NSI along depth, the proxy in black over all the others."""
+    from matplotlib.ticker import LogLocator
+
     with style.figure(height=3.2) as (drawing, axes):
         axis = axes[0, 0]
         record = proxy.found.records[of]
@@ -34,6 +36,7 @@ def course_figure(courses, proxy, of: str):
         stages_of(axis, record)
         axis.set(xlabel="block", ylabel=f"NSI = {SYMBOL[of]}")
         axis.set_yscale("log")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter("")
         axis.set_title(f"proxy: {proxy.name}, {proxy.found.accuracy:.2f} %", loc="left")
@@ -98,6 +101,7 @@ def nearness_figure(courses, proxy):
             tau = shown_interval(related.kendall, "+.2f")
             axis.set_title(rf"Kendall's $\tau$ {tau}", loc="left")
             axis.set_xlabel(WORDS[measure])
+            axis.locator_params(axis="x", nbins=5)
         axes[0, 0].set_ylabel("test accuracy (%)")
         drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return drawing
@@ -184,7 +188,7 @@ def first_figure(courses, ratios):
                 name = one.subject.name
                 label = None if name in labelled else name
                 labelled.add(name)
-                axis.plot(at, means, ".", color=seen[name][0], markersize=5, label=label)
+                axis.plot(at, means, seen[name][1], color=seen[name][0], markersize=2.8, label=label)
             axis.axhline(1, color=style.GREY, linewidth=0.8, linestyle="--")
             axis.set_xticks(range(1, len(means) + 1))
             axis.set_xlabel("stage")
