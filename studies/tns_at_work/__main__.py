@@ -1,0 +1,236 @@
+"""First paper, Section 3.1: TNS in the loss, for choosing architectures and for pruning (about 1 min).
+
+The paper proposes TNS for architecture search and pruning and tries none of it; a loss that aims at TNS follows from
+its central claim. All three are tried on small networks, with rules fixed in `design.py` before any was trained: on the
+digits with measurements that are shipped, on CIFAR-10 with `--dataset cifar10 --train`.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+
+import netbridge as nb
+from studies.lab import jobs, measurements, networks
+from studies.lab.command import require_at_least, start
+from studies.lab.images import load_images
+from studies.lab.measure import READINGS, wording
+from studies.lab.page import Page
+from studies.lab.statistics import shown_interval, spread
+from studies.population.cited import SHIPPED as POPULATION
+from studies.tns_at_work import design, figures
+from studies.tns_at_work.findings import (
+    RIVALS,
+    better_finding,
+    moves_finding,
+    pruning_findings,
+    ranked,
+    reward_finding,
+    search_finding,
+)
+from studies.tns_at_work.measures import ORDERS, Pruned, before_training, carry_out, pruned
+
+STUDY = "tns_at_work"
+SHIPPED = Path(__file__).parent / "shipped"
+
+
+@dataclasses.dataclass
+class Arguments:
+    """TNS as a term of the loss, as a measure of untrained architectures, and as a guide to pruning."""
+
+    dataset: Literal["digits", "cifar10"] = "digits"
+    """What the networks see."""
+    train: bool = False
+    """Train and measure what is missing; killed and started again, it goes on. Processes with one --out share it."""
+    seeds: int = design.SEEDS
+    """How many seeds of every weight of TNS in the loss."""
+    pruned: int | None = None
+    """Prune only so many of the networks that come with the repository; all by default."""
+    device: str | None = None
+    """cpu, cuda, mps; the fastest there is by default."""
+    threads: int | None = None
+    """Threads of the processor to use; all by default. Several processes of one thread each are the fastest."""
+    data_root: Path | None = None
+    """Where data sets live; the shared cache by default."""
+    out: Path = Path("results/tns_at_work")
+    """Where measurements (in runs/), figures, tables, report.html and record.json go."""
+    smoke: bool = False
+    """A run of seconds that only shows that everything works."""
+
+
+def main(arguments: Arguments):
+    require_at_least(1, arguments, "seeds", "pruned", "threads")
+    first, second, folders = design.weighted(arguments.dataset, arguments.seeds), [], (SHIPPED, POPULATION)
+    second = design.architectures(arguments.dataset)
+    if arguments.smoke:
+        arguments = dataclasses.replace(arguments, dataset="digits", train=True, pruned=2)
+        (first, second), folders = design.smoke(), ()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    nb.tune_allocator()
+    work = arguments.out / "runs"
+    images = load_images(STUDY, arguments)
+    wanted = [*first, *second]
+    if arguments.train:
+        jobs.work_off(
+            lambda: wanted,
+            lambda run: measurements.find(run, (work, *folders)),
+            lambda run: told(carry_out(run, work, arguments.data_root, arguments.device)),
+            work,
+        )
+    diverged = [run.stem for run in wanted if any(jobs.divergence(run, folder) for folder in (work, *folders))]
+
+    page = Page(
+        STUDY,
+        arguments,
+        f"TNS at work on {images.name}: in the loss, before training, for pruning",
+        "After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023), "
+        "which proposes such uses and tries none. What is trained and the rules of the verdicts were fixed beforehand.",
+        "A smoke run: it shows that everything works, and its numbers say nothing." if arguments.smoke else "",
+    )
+    tns, accuracies = in_loss(first, (work, *folders))
+    before, accuracy = untrained(second, (work, *folders), arguments)
+    shown = prunings(images, arguments)
+    page.heading("What these data say")
+    page.findings(
+        [
+            moves_finding(tns),
+            reward_finding(accuracies),
+            search_finding(before, accuracy),
+            better_finding(before, accuracy),
+            *pruning_findings(shown),
+        ]
+    )
+    page.words(f"Training diverged and is left out: {', '.join(diverged)}." if diverged else "")
+    loss_part(page, tns, accuracies)
+    search_part(page, before, accuracy)
+    pruning_part(page, shown)
+    page.close()
+
+
+def told(found: measurements.Measurement) -> str:
+    return (
+        f"{100 * found.numbers['test_accuracy']:.2f} % on the test set, {found.numbers['seconds']:.0f} s of training."
+    )
+
+
+def in_loss(runs, folders) -> tuple[dict[float, list[float]], dict[float, list[float]]]:
+    """TNS (the first reading) and accuracy by weight."""
+    tns: dict[float, list[float]] = {weight: [] for weight in design.WEIGHTS}
+    accuracies: dict[float, list[float]] = {weight: [] for weight in design.WEIGHTS}
+    for run in runs:
+        found = measurements.find(run, folders)
+        if found is not None:
+            tns[run.weight].append(found.numbers["tns"][0])
+            accuracies[run.weight].append(100 * found.numbers["test_accuracy"])
+    return tns, accuracies
+
+
+def untrained(runs, folders, arguments) -> tuple[dict, np.ndarray]:
+    """What every architecture was before training, by reading and rival, and its accuracy after it."""
+    rows, accuracy = [], []
+    for run in runs:
+        found = measurements.find(run, folders)
+        if found is None:
+            continue
+        known = found.numbers.get("before")
+        if known is None:  # measured by the study of the population, which looks at trained networks alone
+            data = measurements.images_of(run.job.dataset, run.job.size, arguments.data_root)
+            known = before_training(run, data, arguments.device)
+        rows.append([*(np.nan if value is None else value for value in known["tns"]), *(known[key] for key in RIVALS)])
+        accuracy.append(100 * found.numbers["test_accuracy"])
+    table = np.array(rows, dtype=float).reshape(-1, len(READINGS) + len(RIVALS))
+    return dict(zip((*READINGS, *RIVALS), table.T, strict=True)), np.array(accuracy)
+
+
+def prunings(images, arguments) -> list[Pruned]:
+    paths = sorted((networks.ZOO / arguments.dataset).glob("*.safetensors"))
+    subjects = networks.named([networks.subject(path) for path in paths])[: arguments.pruned]
+    return [pruned(subject, images, arguments.device or "cpu") for subject in subjects]
+
+
+def loss_part(page, tns, accuracies):
+    page.heading("TNS as a term of the loss")
+    page.words(
+        "The loss is the cross-entropy plus a weight times the mean TNS of the batch (slope NSI, sample mean): "
+        "negative weights reward stiffness, positive ones punish it. `nb.stiffness_term` does it in any training loop."
+    )
+    if not all(accuracies.values()):
+        page.words("Of some weight no network is there.")
+        return
+    page.figure(
+        figures.weight_figure(tns, accuracies),
+        "weight",
+        "TNS and accuracy on test images against the weight. Grey: single seeds. The line joins their means.",
+    )
+    page.table(
+        "weights",
+        [
+            {
+                "weight": f"{weight:g}",
+                "seeds": len(tns[weight]),
+                "TNS": f"{np.mean(tns[weight]):.3f}",
+                "its standard deviation": f"{spread(tns[weight]):.3f}",
+                "accuracy (%)": f"{np.mean(accuracies[weight]):.2f}",
+                "standard deviation": f"{spread(accuracies[weight]):.2f}",
+            }
+            for weight in sorted(tns)
+        ],
+        "TNS and accuracy over seeds",
+    )
+
+
+def search_part(page, before, accuracy):
+    page.heading("TNS before training")
+    if len(accuracy) < 2:
+        page.words("Fewer than two architectures are there.")
+        return
+    page.figure(
+        figures.search_figure(before, accuracy),
+        "before_training",
+        "Accuracy after training against TNS before it, one mark per architecture, under all four readings.",
+    )
+    names = {reading: f"TNS, {wording(*reading)}" for reading in READINGS} | RIVALS
+    rows = []
+    for key, name in names.items():
+        n, tau = ranked(before[key], accuracy)
+        rows.append({"before training": name, "networks": n, "Kendall's tau-b": shown_interval(tau, "+.2f")})
+    page.table("before_training", rows, "Rank correlation with the accuracy after training, over architectures")
+
+
+def pruning_part(page, found):
+    page.heading("Pruning steps")
+    if not found:
+        page.words("No trained network of this data set comes with the repository.")
+        return
+    page.figure(
+        figures.pruning_figure(found),
+        "pruning",
+        "Accuracy without some of the counted blocks, dropped without training again: mean over the networks.",
+    )
+    rows = [
+        {
+            "dropped": k,
+            **{order: f"{np.mean([one.accuracy[order][k] for one in found]):.2f}" for order in ORDERS},
+        }
+        for k in found[0].accuracy[ORDERS[0]]
+    ]
+    whole = f"{np.mean([one.whole for one in found]):.2f} %"
+    page.table("pruning", rows, f"Accuracy in per cent; of the {len(found)} whole networks {whole}")
+    page.table(
+        "networks",
+        [
+            {"network": one.name, "whole": f"{one.whole:.2f}"}
+            | {f"{order}, {k}": f"{value:.2f}" for order in ORDERS for k, value in one.accuracy[order].items()}
+            for one in found
+        ],
+        "Every network, without so many blocks",
+        printed=False,
+        told=False,
+    )
+
+
+if __name__ == "__main__":
+    start(main, Arguments, STUDY, __doc__)

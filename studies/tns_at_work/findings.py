@@ -1,0 +1,147 @@
+"""What the three uses of TNS are worth here, by the rules of `design.py`."""
+
+import numpy as np
+
+from studies.lab.measure import READINGS, wording
+from studies.lab.statistics import (
+    CONTRADICTED,
+    PARTLY,
+    SUPPORTED,
+    UNDECIDED,
+    Estimate,
+    Finding,
+    dunnett,
+    mean_from_sums,
+    shown_interval,
+    together,
+    told,
+)
+from studies.population.analysis import kendall_within
+from studies.population.findings import of_sign, outcome
+from studies.tns_at_work import design
+from studies.tns_at_work.measures import BY_LOSS, RANDOM, SMALLEST, Pruned
+
+IN_LOSS = "Section 3.1: a measure that training could aim at"
+SEARCH = "Section 3.1: architecture search"
+PRUNING = "Section 3.1: network pruning"
+RIVALS = {"parameters": "number of parameters", "gradient": "norm of the first gradient"}
+RESAMPLES = 2000
+
+
+def by_weight(groups: dict[float, list[float]]) -> dict[str, Estimate]:
+    """How far the mean at every weight lies above that without the term: Dunnett, over seeds."""
+    return dunnett("0", {f"{weight:g}": values for weight, values in groups.items()})
+
+
+def lacking(groups: dict[float, list[float]]) -> str:
+    few = min((len(groups.get(weight, ())) for weight in design.WEIGHTS), default=0)
+    if few >= design.FEWEST_SEEDS:
+        return ""
+    return f"n = {few} seeds of some weight, and the design judges from {design.FEWEST_SEEDS} on. "
+
+
+def moves_finding(tns: dict[float, list[float]]) -> Finding:
+    """Claim 1: the term does what it should."""
+    beyond = by_weight(tns)
+    signed = [(e.low, e.high) if float(name) < 0 else (-e.high, -e.low) for name, e in beyond.items()]
+    verdict = UNDECIDED
+    if not lacking(tns) and signed:
+        right, wrong = sum(low > 0 for low, _ in signed), sum(high < 0 for _, high in signed)
+        verdict = CONTRADICTED if wrong else SUPPORTED if right == len(signed) else UNDECIDED
+    return Finding(
+        "TNS as a term of the loss moves TNS: rewarded it grows, punished it shrinks.",
+        IN_LOSS,
+        verdict,
+        f"{lacking(tns)}TNS (slope NSI, sample mean) above that without the term, by weight: {told(beyond, '+.3f')}.",
+    )
+
+
+def reward_finding(accuracies: dict[float, list[float]]) -> Finding:
+    """Claim 2: networks whose TNS is rewarded are better."""
+    beyond = by_weight(accuracies)
+    rewards = [e for name, e in beyond.items() if float(name) < 0]
+    above, below = any(e.low > 0 for e in rewards), any(e.high < 0 for e in rewards)
+    verdict = PARTLY if above and below else SUPPORTED if above else CONTRADICTED if below else UNDECIDED
+    return Finding(
+        "Rewarding TNS in the loss raises the accuracy.",
+        IN_LOSS,
+        UNDECIDED if lacking(accuracies) else verdict,
+        f"{lacking(accuracies)}Points above training without the term, by weight (negative weights reward TNS), "
+        f"intervals of Dunnett over seeds: {told(beyond)}.",
+    )
+
+
+def ranked(values, accuracy) -> tuple[int, Estimate]:
+    """Kendall's tau-b of the networks for which a measure is defined."""
+    there = np.isfinite(values)
+    return int(there.sum()), kendall_within(values[there], accuracy[there], np.zeros(there.sum()), RESAMPLES)
+
+
+def search_finding(before: dict, accuracy: np.ndarray) -> Finding:
+    """Claim 3; `before` has a row of numbers per network for every reading and every rival."""
+    found = {reading: ranked(before[reading], accuracy) for reading in READINGS}
+    parts = [f"{wording(*reading)}: {outcome(n, tau)}" for reading, (n, tau) in found.items()]
+    return Finding(
+        "TNS before training ranks architectures as their accuracy does.",
+        SEARCH,
+        together(of_sign(n, tau) for n, tau in found.values()),
+        f"{few(len(accuracy))}Kendall's tau-b over {len(accuracy)} networks. {'; '.join(parts)}.",
+    )
+
+
+def better_finding(before: dict, accuracy: np.ndarray) -> Finding:
+    """Claim 4: the differences of tau-b are resampled on the same networks."""
+    verdicts, parts = [], []
+    for reading in READINGS:
+        there = np.isfinite(before[reading])
+        ours, theirs = (ranked(before[key][there], accuracy[there])[1] for key in (reading, "parameters"))
+        difference = ours.minus(theirs)
+        enough = there.sum() >= design.FEWEST_ARCHITECTURES
+        sign = SUPPORTED if difference.low > 0 else CONTRADICTED if difference.high < 0 else UNDECIDED
+        verdicts.append(sign if enough else UNDECIDED)
+        parts.append(f"{wording(*reading)}: {shown_interval(difference, '+.2f')}")
+    rivals = [f"{name} {shown_interval(ranked(before[key], accuracy)[1], '+.2f')}" for key, name in RIVALS.items()]
+    return Finding(
+        "TNS before training ranks architectures better than the number of parameters does.",
+        SEARCH,
+        together(verdicts),
+        f"{few(len(accuracy))}Tau-b of TNS minus that of the number of parameters. {'; '.join(parts)}. By themselves: "
+        f"{'; '.join(rivals)}.",
+    )
+
+
+def few(n: int) -> str:
+    fewest = design.FEWEST_ARCHITECTURES
+    return f"n = {n} networks, and the design judges from {fewest} on. " if n < fewest else ""
+
+
+def over_networks(values: list[float]) -> Estimate:
+    """The mean with Student's interval over networks."""
+    numbers = np.asarray(values, dtype=float)
+    return mean_from_sums(len(numbers), float(numbers.sum()), float(np.square(numbers).sum()))
+
+
+def pruning_findings(found: list[Pruned]) -> list[Finding]:
+    """Claims 5 and 6."""
+    enough = len(found) >= design.FEWEST_PRUNED
+    short = "" if enough else f"n = {len(found)} networks, and the design judges from {design.FEWEST_PRUNED} on. "
+    random, loss = (over_networks([one.advantage(SMALLEST, other) for one in found]) for other in (RANDOM, BY_LOSS))
+    against_random = SUPPORTED if random.low > 0 else CONTRADICTED if random.high < 0 else UNDECIDED
+    margin = -design.MARGIN
+    against_loss = SUPPORTED if loss.low > margin else CONTRADICTED if loss.high < margin else UNDECIDED
+    return [
+        Finding(
+            "Blocks of small NSI can be pruned.",
+            PRUNING,
+            against_random if enough else UNDECIDED,
+            f"{short}Points of accuracy that dropping the blocks of smallest NSI keeps above random ones, mean over "
+            f"the number dropped and {len(found)} networks: {shown_interval(random, '+.2f')}.",
+        ),
+        Finding(
+            "NSI prunes as well as the loss does.",
+            PRUNING,
+            against_loss if enough else UNDECIDED,
+            f"{short}Points above dropping the blocks whose dropping alone raises the loss least: "
+            f"{shown_interval(loss, '+.2f')}; {design.MARGIN:g} point less would be as well.",
+        ),
+    ]
