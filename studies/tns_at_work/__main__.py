@@ -6,6 +6,7 @@ digits with measurements that are shipped, on CIFAR-10 with `--dataset cifar10 -
 """
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Literal
 
@@ -72,7 +73,7 @@ def main(arguments: Arguments):
     nb.tune_allocator()
     work = arguments.out / "runs"
     images = load_images(STUDY, arguments)
-    wanted = [*first, *second]
+    wanted = [run for turn in itertools.zip_longest(first, second) for run in turn if run is not None]
     if arguments.train:
         jobs.work_off(
             lambda: wanted,
