@@ -40,6 +40,11 @@ class Scale:
         return f"{self.name}, {self.recipe.name}"
 
     @property
+    def family(self) -> str:
+        """resnet or vit: gains are compared within it."""
+        return self.network.split("-")[0]
+
+    @property
     def name(self) -> str:
         """The network in a word or two."""
         if self.network == "resnet":

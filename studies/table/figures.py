@@ -23,7 +23,9 @@ def gain_figure(table: Table, found: list[Trained]):
                 label = f"paper, {USUAL.get(dataset, dataset)}" + (f", {scale.name}" if several else "")
                 axis.plot(places, gains, MARKS[number], color=style.GREY, markerfacecolor="white", label=label)
         shown = 0
-        for dataset, scale in sorted({(one.dataset, one.scale) for one in found}, key=lambda pair: pair[1].label):
+        family = table.columns[0][1].family
+        alike = {(one.dataset, one.scale) for one in found if one.scale.family == family}
+        for dataset, scale in sorted(alike, key=lambda pair: pair[1].label):
             here = [one for one in found if (one.dataset, one.scale) == (dataset, scale)]
             groups = {name: [one.accuracy for one in here if one.controller == name] for name in ("constant", *names)}
             if groups["constant"] and any(groups[name] for name in names):
