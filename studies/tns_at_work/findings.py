@@ -122,7 +122,9 @@ def over_networks(values: list[float]) -> Estimate:
 
 
 def pruning_findings(found: list[Pruned]) -> list[Finding]:
-    """Claims 5 and 6."""
+    """Claims 5 and 6; none without a network."""
+    if not found:
+        return []
     enough = len(found) >= design.FEWEST_PRUNED
     short = "" if enough else f"n = {len(found)} networks, and the design judges from {design.FEWEST_PRUNED} on. "
     random, loss = (over_networks([one.advantage(SMALLEST, other) for one in found]) for other in (RANDOM, BY_LOSS))

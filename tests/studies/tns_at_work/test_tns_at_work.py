@@ -225,6 +225,7 @@ def prunings(above_random, above_loss, n=6):
 )
 def test_is_pruning_by_nsi_worth_it(above_random, above_loss, verdicts):
     assert tuple(one.verdict for one in pruning_findings(prunings(above_random, above_loss))) == verdicts
+    assert pruning_findings([]) == []
     few = pruning_findings(prunings(above_random, above_loss, n=4))
     assert {one.verdict for one in few} == {UNDECIDED}
     assert all(one.words.startswith("n = 4 networks") for one in few)
