@@ -39,26 +39,30 @@ def raising(beyond: dict[str, Estimate], plain: float) -> str:
 
 
 def raising_finding(runs: Runs) -> Finding:
-    good, verdicts, parts = good_ones(runs), [], []
-    accuracy = runs.beyond(ACCURACY)
+    good, accuracy = good_ones(runs), runs.beyond(ACCURACY)
+    worse = [name for name, e in accuracy.items() if e.high < 0.0]
+    verdicts, parts = [], []
     for reading in READINGS:
         values, beyond = runs.values(reading), runs.beyond(reading)
         plain = float(np.mean(values[design.PLAIN])) if values.get(design.PLAIN) else float("nan")
         verdicts.append(raising({name: beyond[name] for name in good if name in beyond}, plain))
-        shown = {name: beyond[name] for name in good or beyond if name in beyond}
-        parts.append(f"{wording(*reading)} (plain {plain:.3f}): {told(shown, '+.3f')}, {verdicts[-1]}")
+        if shown := {name: beyond[name] for name in (*good, *worse) if name in beyond}:
+            parts.append(f"{wording(*reading)} (plain {plain:.3f}): {told(shown, '+.3f')} ({verdicts[-1]})")
     which = (
-        f"Better than the plain recipe beyond what seeds do: {', '.join(good)}. "
+        f"Better than the plain recipe beyond what seeds do, in points: {chosen(accuracy, good)}. "
         if good
-        else "No trick is better than the plain recipe beyond what seeds do, so nothing can be said of better "
-        f"networks; points above it: {told(accuracy)}. "
+        else "No trick is better than the plain recipe beyond what seeds do, so nothing is known of better networks. "
     )
-    return Finding(
-        "What raises the accuracy, raises TNS.",
-        "Figure 8, Appendix A",
-        together(verdicts),
-        f"{few_seeds(runs)}{which}TNS minus that of plain: {'; '.join(parts)}.",
-    )
+    if worse:
+        which += f"Worse beyond what seeds do: {chosen(accuracy, worse)}. "
+    if parts:
+        which += f"TNS of these minus that of plain, only the better ones being judged: {'; '.join(parts)}."
+    where, claim = "Figure 8, Appendix A", "What raises the accuracy, raises TNS."
+    return Finding(claim, where, together(verdicts), f"{few_seeds(runs)}{which}".strip())
+
+
+def chosen(beyond: dict[str, Estimate], names: list[str]) -> str:
+    return told({name: beyond[name] for name in names}, "+.2f")
 
 
 def relation_finding(runs: Runs) -> Finding:

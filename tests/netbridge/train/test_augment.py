@@ -80,6 +80,19 @@ class TestBatches:
         for one, *halves in zip(whole, *parts, strict=True):
             assert torch.equal(one, torch.cat(halves))
 
+    @pytest.mark.parametrize("policy", recipes.POLICIES)
+    def test_processes_take_turns_with_the_parts(self, policy):
+        """Two processes and three parts: the first process has the first and the last."""
+        _, _, batches = self.batches(count=24, flip="random", policy=policy)
+        batches.recipe = dataclasses.replace(batches.recipe, batch=6)
+        whole = list(batches.epoch(0, 1, start=1))
+        for rank, places in ((0, [0, 1, 4, 5]), (1, [2, 3])):
+            shown = list(batches.epoch(0, 1, rank, 2, start=1, parts=3))
+            assert len(shown) == len(whole) == 3
+            for (images, labels), (all_images, all_labels) in zip(shown, whole, strict=True):
+                assert torch.equal(images, all_images[places])
+                assert torch.equal(labels, all_labels[places])
+
     def test_pictures_are_channels_last_without_a_copy(self):
         _, _, batches = self.batches(dtype=torch.float32)
         shown, _ = next(batches.epoch(0, 0))
