@@ -5,6 +5,7 @@ blocks and not of images.
 """
 
 import dataclasses
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -90,6 +91,54 @@ def relations(found: Measured, targets: dict[str, np.ndarray], measures, reading
     return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
 
 
+def relations_held(found: Measured, targets: dict[str, np.ndarray], measures, readings, blocks) -> list[Relation]:
+    """The same correlations with something held: within labels, and beside the share of live outputs and NSI.
+
+    Ranks less their label's mean, and what of the ranks is left of a linear fit to the ranks of `alive` and `nsi`; the
+    target's name says which. Holm over all.
+    """
+    made = []
+    for block in blocks:
+        others = rows_of(found, block, "error")
+        for reading in readings:
+            rows = rows_of(found, block, reading)
+            labels = of_images(found, found.labels, rows)
+            place = np.searchsorted(others["image"], rows["image"]).clip(max=max(0, len(others) - 1))
+            known = len(others) > 0 and bool((others["image"][place] == rows["image"]).all())
+            held = {"within labels": (labels[:, None] == np.unique(labels)).astype(float)}
+            if known:
+                beside = np.stack([stats.rankdata(others[name][place]) for name in ("alive", "nsi")], 1)
+                held["beside activity and NSI"] = np.column_stack([np.ones(len(rows)), beside])
+            for (target, values), (how, known_part) in itertools.product(targets.items(), held.items()):
+                wanted = of_images(found, values, rows)
+                for measure in measures:
+                    one = partial(block, reading, measure, f"{target}, {how}", rows[measure], wanted, known_part)
+                    if one is not None:
+                        made.append(one)
+    adjusted = holm([one.p for one in made])
+    return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
+
+
+def partial(block, reading, measure, target, x, y, held: np.ndarray) -> Relation | None:
+    """The correlation of what is left of two ranks after a linear fit to the columns of `held`."""
+    n, lost = held.shape
+    if not (np.isfinite(x).all() and np.isfinite(y).all()) or n - lost < 8:
+        return None
+    ranks = np.column_stack([stats.rankdata(x), stats.rankdata(y)])
+    left = ranks - held @ np.linalg.lstsq(held, ranks, rcond=None)[0]
+    sizes = np.linalg.norm(left, axis=0)
+    if (sizes <= 1e-9 * np.linalg.norm(ranks, axis=0)).any():
+        return None
+    r = float(left[:, 0] @ left[:, 1] / sizes.prod())
+    freedom = n - lost - 1
+    p = float(2.0 * stats.t.sf(abs(r) * np.sqrt(freedom / max(1e-12, 1.0 - r * r)), freedom))
+    half = stats.norm.ppf(0.975) / np.sqrt(max(1.0, freedom - 1.0))  # Fisher's z
+    z = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
+    return Relation(
+        block, reading, measure, target, Estimate(r, float(np.tanh(z - half)), float(np.tanh(z + half))), p, n
+    )
+
+
 def relation(block, reading, measure, target, x, y) -> Relation | None:
     """None where fewer than eight images have both, or nothing varies."""
     usable = np.isfinite(x) & np.isfinite(y)
@@ -111,8 +160,8 @@ def holm(chances) -> list[float]:
     return [float(p) for p in corrected]
 
 
-def error_relations(found: Measured, measures, blocks) -> list[Relation]:
-    """The measures of the branch against Euler's error at the same images, within each block."""
+def error_relations(found: Measured, measures, blocks, target: str = "step_error") -> list[Relation]:
+    """The measures of the branch against Euler's error (or "nsi") at the same images, within each block; Holm."""
     errors = {block: rows_of(found, block, "error") for block in blocks}
     made = []
     for block in blocks:
@@ -121,9 +170,9 @@ def error_relations(found: Measured, measures, blocks) -> list[Relation]:
         x, e = (table[np.searchsorted(table["image"], shared)] for table in (rows, errors[block]))
         columns = {measure: x[measure] for measure in measures} | {"nsi": e["nsi"], "alive": e["alive"]}
         for measure, values in columns.items():
-            one = relation(block, "residual", measure, "error", values, e["step_error"])
-            if one is not None:
-                made.append(one)
+            if measure != target:
+                one = relation(block, "residual", measure, target, values, e[target])
+                made += [] if one is None else [one]
     adjusted = holm([one.p for one in made])
     return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
 

@@ -1,10 +1,13 @@
 """The figures of the block study."""
 
+import itertools
+
 import numpy as np
+from scipy import stats
 
 from odelab.plot import style
 from studies.block_stiffness import paper
-from studies.block_stiffness.measures import READINGS, Measured, rows_of
+from studies.block_stiffness.measures import READINGS, Measured, of_images, rows_of
 
 SHARE_OF_WINDOW = {16: (0.085, 0.160), 8: (0.293, 0.500), 4: (0.781, 1.000), 2: (1.000, 1.000)}
 
@@ -55,8 +58,8 @@ def percentages(untrained: list[dict]):
 
 def along_depth(found: Measured):
     """Index, percentage and smallest real part of every block, in the three readings; the bars hold the images."""
-    panels = (("stiffness_index", "S = max Re / min Re"), ("negative", "negative, share"), ("min_re", "min Re"))
-    with style.figure(1, 3, height=2.6) as (drawing, axes):
+    panels = (("stiffness_index", "S = max Re / min Re"), ("negative", "share with Re < 0"), ("min_re", "min Re"))
+    with style.figure(1, 3, height=2.8) as (drawing, axes):
         for axis, (measure, label) in zip(axes[0], panels, strict=True):
             for reading, look in zip(READINGS, ("o-", "s-", "^-"), strict=True):
                 places, middle, low, high = [], [], [], []
@@ -71,17 +74,19 @@ def along_depth(found: Measured):
                 axis.errorbar(
                     places, middle, (low, high), fmt=look, markersize=3, linewidth=1, capsize=2, label=reading
                 )
-            axis.set(xlabel="block", title=label, xticks=range(1, len(found.blocks) + 1))
+            axis.set(xlabel="block", xticks=range(1, len(found.blocks) + 1, 1 + len(found.blocks) // 10))
+            axis.set_title(label, loc="left")
         axes[0, 0].set_yscale("symlog", linthresh=1.0)
+        axes[0, 0].yaxis.set_major_formatter("{x:g}")
         axes[0, 2].axhline(-2.0, color="black", linewidth=0.8, linestyle=":")
-        axes[0, 1].legend()
+        handles, names = axes[0, 0].get_legend_handles_labels()
+        words = {"slices": "slices", "block": "whole block", "residual": "branch"}
+        drawing.legend(handles, [words[name] for name in names], loc="outside lower center", ncols=3)
     return drawing
 
 
 def error_against(found: Measured, blocks, measures=("max_re", "min_re", "stiffness_index", "nsi")):
     """Euler's error of a block against measures of its branch; a point is an image, a colour a block."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     with style.figure(1, len(measures), height=2.8, sharey=True) as (drawing, axes):
         for axis, measure in zip(axes[0], measures, strict=True):
             for number, block in enumerate(blocks):
@@ -93,14 +98,165 @@ def error_against(found: Measured, blocks, measures=("max_re", "min_re", "stiffn
                 label = str(found.blocks.index(block) + 1) if axis is axes[0, -1] else None
                 look = {"markersize": 2.5, "alpha": 0.6, "color": colour, "label": label}
                 axis.plot(np.abs(x[measure]), y["step_error"], "o", **look)
-            axis.set(xscale="log", yscale="log", xlabel=f"|{measure}|")
-            for side in (axis.xaxis, axis.yaxis):
-                side.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-                side.set_major_formatter("{x:g}")
-                side.set_minor_formatter(NullFormatter())
+            negated = measure in ("min_re", "stiffness_index")
+            axis.set(xscale="log", yscale="log", xlabel=f"{'-' if negated else ''}{LABELS[measure]}")
+            plain_ticks(axis.xaxis, axis.yaxis)
         axes[0, 0].set_ylabel("Euler's error of the step")
         drawing.legend(title="block", loc="outside right center", markerscale=2)
     return drawing
+
+
+LABELS = {
+    "stiffness_index": "index S", "negative": "negative share", "max_re": "max Re", "min_re": "min Re",
+    "spectral_radius": "spectral radius", "zero": "zero share", "positive": "positive share", "si": "SI",
+    "non_normality": "non-normality", "amplified": "amplified share", "stiff": "stiff share",
+    "stable_step": "largest stable step", "nsi": "NSI", "alive": "live outputs", "step_error": "Euler's error",
+}  # fmt: skip
+
+
+def correlation_map(related, found: Measured, blocks: list[str], titles: dict[str, str]):
+    """Rank correlations within blocks, a panel per target; cells that hold after Holm's correction are framed."""
+    targets = [target for target in titles if any(one.target == target for one in related)]
+    measures = [measure for measure in LABELS if any(one.measure == measure for one in related)]
+    with style.figure(1, len(targets), height=0.7 + 0.24 * len(measures), sharey=True) as (drawing, axes):
+        for axis, target in zip(axes[0], targets, strict=True):
+            values = np.full((len(measures), len(blocks)), np.nan)
+            for one in related:
+                if one.target == target and one.reading == "residual":
+                    place = measures.index(one.measure), blocks.index(one.block)
+                    values[place] = one.r.value
+                    if one.holm < 0.05:
+                        axis.add_patch(frame(*place))
+            image = axis.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+            axis.set_facecolor("#EFEFEF")  # shows where nothing could be correlated
+            axis.set_title(titles[target], loc="left")
+            numbers = [found.blocks.index(block) + 1 for block in blocks]
+            axis.set_xticks(range(len(blocks)), numbers, fontsize=8 if len(blocks) < 9 else 6)
+            axis.set_yticks(range(len(measures)), [LABELS[measure] for measure in measures])
+            axis.set_xlabel("block")
+            axis.grid(False)
+        drawing.colorbar(image, ax=list(axes[0]), label="Spearman", shrink=0.9, pad=0.01)
+    return drawing
+
+
+def frame(row: int, column: int):
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=1.3)
+
+
+def label_means(found: Measured, blocks: list[str], names, measures=("max_re", "min_re", "negative")):
+    """Means by label with 95 % intervals over images, a panel per measure and a line per block of the last stage."""
+    labels = np.unique(found.labels)
+    with style.figure(len(measures), 1, height=1.35 * len(measures) + 0.7, sharex=True) as (drawing, axes):
+        for axis, measure in zip(axes[:, 0], measures, strict=True):
+            for number, (block, mark) in enumerate(zip(blocks, "osD^v", strict=False)):
+                rows = rows_of(found, block, "residual")
+                by_label = [rows[measure][of_images(found, found.labels, rows) == label] for label in labels]
+                usable = [k for k, values in enumerate(by_label) if len(values) > 1]
+                if not usable:
+                    continue
+                middle = [by_label[k].mean() for k in usable]
+                half = [
+                    stats.t.ppf(0.975, len(v) - 1) * v.std(ddof=1) / np.sqrt(len(v))
+                    for v in (by_label[k] for k in usable)
+                ]
+                places = np.array(usable) + 0.12 * (number - (len(blocks) - 1) / 2)
+                look = {
+                    "markersize": 4,
+                    "capsize": 2,
+                    "linewidth": 1,
+                    "label": f"block {found.blocks.index(block) + 1}",
+                }
+                axis.errorbar(places, middle, half, fmt=mark, **look)
+            axis.set_ylabel(LABELS[measure])
+        axes[-1, 0].set_xticks(range(len(labels)), [names[label] for label in labels], rotation=30, ha="right")
+        axes[0, 0].legend(ncols=len(blocks), loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1)
+    return drawing
+
+
+def through_training(rows: list[dict], measures=("max_re", "min_re", "step_error")):
+    """Each branch's measures against the epochs of its network's training; the first point is before training."""
+    with style.figure(1, len(measures), height=2.5) as (drawing, axes):
+        for axis, measure in zip(axes[0], measures, strict=True):
+            for number, block in enumerate(dict.fromkeys(row["block"] for row in rows)):
+                some = [row for row in rows if row["block"] == block]
+                x, y = [row["epoch"] for row in some], [row[measure] for row in some]
+                look = {"color": style.COLOURS[number], "markersize": 3, "label": f"{block}"}
+                axis.plot(x, y, "o-", **look)
+            axis.set_xscale("symlog", base=2, linthresh=1.0)
+            ticks = sorted({row["epoch"] for row in rows})
+            axis.set_xticks(ticks, [str(tick) for tick in ticks])
+            axis.set(xlabel="epoch", title=LABELS[measure])
+        axes[0, 1].axhline(-2.0, color="black", linewidth=0.8, linestyle=":")
+        axes[0, -1].set_yscale("log")
+        plain_ticks(axes[0, -1].yaxis)
+        handles, names = axes[0, 0].get_legend_handles_labels()
+        drawing.legend(handles, names, title="block", loc="outside right center")
+    return drawing
+
+
+def most_negative(rows: list[dict]):
+    """The most negative real part of h lambda of every block of every network, against Euler's limit; our headline."""
+    with style.figure(height=2.9) as (drawing, axes):
+        axis = axes[0, 0]
+        blocks = sorted({row["block"] for row in rows})
+        places = {block: place for place, block in enumerate(blocks)}
+        named = [name for name in networks(rows) if "/resnet20-constant" in name or "medium" in name]
+        named = named or [name for name in networks(rows) if "constant" in name]
+        others = {"color": "#9A9A9A", "linewidth": 0.7, "markersize": 2.5, "alpha": 0.8}
+        first = True
+        for name in networks(rows):
+            some = [row for row in rows if row["network"] == name]
+            x, y = [places[row["block"]] for row in some], [row["min_re"][2] for row in some]
+            if name not in named:
+                axis.plot(x, y, "o-", label="learnt step sizes" if first else None, **others)
+                first = False
+        for name, colour in zip(named, style.COLOURS, strict=False):
+            some = [row for row in rows if row["network"] == name]
+            x, y = [places[row["block"]] for row in some], [row["min_re"][2] for row in some]
+            label = f"constant, {100 * some[0]['accuracy']:.1f} %, seed {some[0]['seed']}"
+            axis.plot(x, y, "s-", color=colour, markersize=4, label=label, zorder=3)
+        axis.axhline(-2.0, color="black", linewidth=0.9, linestyle=":")
+        axis.text(places[blocks[-1]], -2.0, "Euler's limit on the real axis", ha="right", va="bottom", fontsize=8)
+        for place, (one, next_one) in enumerate(itertools.pairwise(blocks)):
+            if next_one - one > 1:
+                axis.axvline(place + 0.5, color="#CCCCCC", linewidth=0.8)
+        axis.set_xticks(range(len(blocks)), blocks)
+        axis.set(xlabel="block (those that change the shape have no eigenvalues)", ylabel="most negative Re h lambda")
+        drawing.legend(loc="outside right center")
+    return drawing
+
+
+def networks(rows: list[dict]) -> list[str]:
+    return list(dict.fromkeys(row["network"] for row in rows))
+
+
+def error_of_every_block(rows: list[dict], measures=("max_re", "min_re", "nsi")):
+    """Euler's error against measures of the step, a point a block of a network, coloured by stage."""
+    with style.figure(1, len(measures), height=2.5, sharey=True) as (drawing, axes):
+        for axis, measure in zip(axes[0], measures, strict=True):
+            for stage in sorted({row["stage"] for row in rows}):
+                some = [row for row in rows if row["stage"] == stage and row[measure] and row["step_error"]]
+                x, y = ([abs(row[name][0]) for row in some] for name in (measure, "step_error"))
+                look = {"color": style.COLOURS[stage], "markersize": 3, "alpha": 0.7, "label": f"stage {stage + 1}"}
+                axis.plot(x, y, "o", **look)
+            axis.set(xscale="log", yscale="log", xlabel=f"{'-' if measure == 'min_re' else ''}{LABELS[measure]}")
+            plain_ticks(axis.xaxis, axis.yaxis)
+        axes[0, 0].set_ylabel("Euler's error of the step")
+        handles, names = axes[0, 0].get_legend_handles_labels()
+        drawing.legend(handles, names, loc="outside right center")
+    return drawing
+
+
+def plain_ticks(*sides):
+    """1, 3, 10, 30 on logarithmic axes, as they are and not as powers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    for side in sides:
+        side.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        side.set_major_formatter("{x:g}")
+        side.set_minor_formatter(NullFormatter())
 
 
 def ode_net(fits):
@@ -111,5 +267,6 @@ def ode_net(fits):
             axes[0, 0].plot(x, y, "o-", markersize=3, label=f"seed {fit.seed}")
         axes[0, 0].axvline(2.0, color="black", linewidth=0.8, linestyle=":")
         axes[0, 0].set(xscale="log", yscale="log", xlabel="h rho", ylabel="ResNet to the flow of its own field")
+        plain_ticks(axes[0, 0].xaxis, axes[0, 0].yaxis)
         axes[0, 0].legend()
     return drawing

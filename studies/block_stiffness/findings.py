@@ -6,8 +6,17 @@ Each function takes numbers and returns a Finding, so that made-up numbers can r
 import numpy as np
 from scipy import stats
 
-from studies.block_stiffness import paper
-from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED, Finding, shown_chance, shown_interval
+from studies.block_stiffness import every_network, paper
+from studies.lab.statistics import (
+    CONTRADICTED,
+    PARTLY,
+    SUPPORTED,
+    UNDECIDED,
+    Estimate,
+    Finding,
+    shown_chance,
+    shown_interval,
+)
 
 CHANCE = 0.05
 
@@ -27,24 +36,35 @@ def printed_numbers(agreeing: int, total: int, pearson: float, spearman: float) 
     )
 
 
-def late_blocks(depth_relation: dict[str, tuple[float, float]], slices: tuple[float, float]) -> Finding:
-    """Supported if -min Re rises with depth in branch and whole block alike (p < 0.05), contradicted if it only "
-    "falls."""
+def late_blocks(
+    depth_relation: dict[str, tuple[float, float]], slices: tuple[float, float], across: dict[str, Estimate]
+) -> Finding:
+    """Supported if -min Re rises with depth in branch and whole block (p < 0.05), contradicted if it only falls.
+
+    `across` has differences over all networks, between late and early stages and, at one size of map, within stages;
+    their intervals must agree, too.
+    """
     said = {reading: sign_of(*depth_relation[reading]) for reading in depth_relation}
+    said |= {name: int(one.low > 0) - int(one.high < 0) for name, one in across.items() if np.isfinite(one.low)}
     if set(said.values()) == {1}:
         verdict = SUPPORTED
     elif -1 in said.values() and 1 not in said.values():
         verdict = CONTRADICTED
     else:
         verdict = PARTLY if 1 in said.values() else UNDECIDED
-    numbers = ", ".join(f"{name} {r:+.2f} (p {shown_chance(p)})" for name, (r, p) in depth_relation.items())
+    numbers = ", ".join(
+        f"{name} {r:+.2f} (p {shown_chance(p)})" if np.isfinite(r) else f"{name} not defined, its min Re being 0"
+        for name, (r, p) in depth_relation.items()
+    )
+    differences = "; ".join(f"{name} {shown_interval(one, '+.2f')}" for name, one in across.items())
     return Finding(
         "late blocks are stiffer",
         "Tables 2, 5",
         verdict,
-        f"Spearman of depth and -min Re, over blocks that keep the shape: {numbers}. The slices' percentage rises with "
-        f"depth all the same ({slices[0]:+.2f}, p {shown_chance(slices[1])}), because smaller maps leave a slice fewer "
-        "rows that must be zero.",
+        f"Spearman of depth and -min Re, over blocks that keep the shape: {numbers}. "
+        + (f"Differences of -min Re over all shipped networks: {differences}. " if differences else "")
+        + f"The slices' percentage rises with depth all the same ({slices[0]:+.2f}, p {shown_chance(slices[1])}), "
+        "because smaller maps leave a slice fewer rows that must be zero.",
     )
 
 
@@ -104,10 +124,14 @@ def correlates(target: str, where: str, claimed: dict[str, int], found: list) ->
     return Finding(f"stiffness of a block goes with {target}", where, verdict, words)
 
 
-def anything_stiff(smallest: dict[str, float], shares: dict[str, float]) -> Finding:
-    """Supported if every block has a stiff mode at some image, contradicted if none has."""
+def anything_stiff(smallest: dict[str, float], shares: dict[str, float], across: list[dict] = ()) -> Finding:
+    """Supported if every block has a stiff mode at some image, contradicted if none has.
+
+    `across` are rows of `every_network`; a network of them with a stiff mode anywhere makes a "none" true of some only.
+    """
     stiff = [block for block, share in shares.items() if share > 0]
-    verdict = SUPPORTED if len(stiff) == len(shares) else CONTRADICTED if not stiff else PARTLY
+    beyond = {name: blocks for name, blocks in every_network.by_network(across).items() if stiff_blocks(blocks)}
+    verdict = SUPPORTED if len(stiff) == len(shares) else PARTLY if stiff or beyond else CONTRADICTED
     lowest = min(smallest, key=smallest.__getitem__)
     return Finding(
         "ResNets are stiff, numerically unstable equations",
@@ -116,7 +140,24 @@ def anything_stiff(smallest: dict[str, float], shares: dict[str, float]) -> Find
         f"A mode is stiff for Euler's step if it decays, faster than it turns, and the step of size 1 makes it grow: "
         f"|Re| > |Im| and |1 + lambda| > 1. {len(stiff)} of {len(shares)} "
         f"blocks have such modes at some image, at most {100 * max(shares.values()):.2g} % of the eigenvalues of a "
-        f"block. The most negative real part is {smallest[lowest]:.2f}, in {lowest}; the limit on the real axis is -2.",
+        f"block. The most negative real part is {smallest[lowest]:.2f}, in {lowest}; the limit on the real axis is -2."
+        + stiff_elsewhere(across, beyond),
+    )
+
+
+def stiff_blocks(blocks: list[dict]) -> list[dict]:
+    return [row for row in blocks if every_network.lowest(row) < every_network.LIMIT]
+
+
+def stiff_elsewhere(across: list[dict], beyond: dict[str, list[dict]]) -> str:
+    """The sentence about all shipped networks, with the stages in which their stiff modes are."""
+    if not across:
+        return ""
+    stages = [row["stage"] + 1 for blocks in beyond.values() for row in stiff_blocks(blocks)]
+    where = ", ".join(f"{stages.count(stage)} in stage {stage}" for stage in sorted(set(stages)))
+    total = len(every_network.by_network(across))
+    return f" Of the {total} shipped networks, {len(beyond)} have modes with Re h lambda < -2 at some image" + (
+        f", in {len(stages)} blocks: {where}." if stages else "."
     )
 
 
@@ -136,7 +177,7 @@ def same_as_ode_net(fits: list) -> Finding:
     )
 
 
-def predicts_error(within: list, between: dict[str, tuple[float, float]]) -> Finding:
+def predicts_error(within: list, between: dict[str, tuple[float, float]], across: dict[str, Estimate]) -> Finding:
     """Which measure goes with Euler's error: the index supported if it does in most blocks beyond Holm's correction."""
 
     def held(measure):
@@ -150,19 +191,21 @@ def predicts_error(within: list, between: dict[str, tuple[float, float]]) -> Fin
     means = ", ".join(
         f"{measure} {r:+.2f}" for measure, (r, _) in sorted(between.items(), key=lambda kv: -abs(kv[1][0]))
     )
+    everywhere = ", ".join(f"{measure} {shown_interval(one, '+.2f')}" for measure, one in across.items())
     return Finding(
         "the stiffness index tells where a block's step is wrong",
         "Section 4",
         verdict,
         f"Euler's error of a block against the exact flow of its branch, over images within {blocks} blocks: the index "
         f"goes with it in {len(index)}; most often do {listed or 'none, for want of images'}. Between blocks: "
-        f"{means or 'too few blocks'}.",
+        f"{means or 'too few blocks'}."
+        + (f" The same, averaged over all shipped networks: {everywhere}." if everywhere else ""),
     )
 
 
-def generalises(two_halves: dict[str, float]) -> Finding:
-    """Supported if blocks keep their order from one half of the images to the other, Spearman above 0.9, throughout."""
-    usable = {name: r for name, r in two_halves.items() if np.isfinite(r)}
+def generalises(orders: dict[str, float]) -> Finding:
+    """Supported if blocks keep their order from some inputs to others, Spearman above 0.9, in every comparison."""
+    usable = {name: r for name, r in orders.items() if np.isfinite(r)}
     lowest = min(usable.values(), default=float("nan"))
     verdict = UNDECIDED if not usable else SUPPORTED if lowest > 0.9 else CONTRADICTED if lowest < 0.5 else PARTLY
     listed = ", ".join(f"{name} {r:+.2f}" for name, r in usable.items())
@@ -170,5 +213,6 @@ def generalises(two_halves: dict[str, float]) -> Finding:
         "the result generalises to other inputs",
         "Section 5",
         verdict,
-        f"Rank correlation of block means over the first and the second half of the images: {listed}.",
+        f"Rank correlation of block means, between two halves of the test images and between test images and other "
+        f"inputs: {listed}.",
     )

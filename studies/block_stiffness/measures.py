@@ -30,13 +30,15 @@ class Size(NamedTuple):
     rows: int  # output units that slices look at
     answers: int  # images per label on which accuracy by label is taken
     labels: int = 10  # how many labels are looked at
+    inputs: int = 10  # inputs of each other kind: training images, noise, adversarial images
+    flows: int = 100  # images on which one block at a time is replaced by its exact flow
 
 
 SIZES = {
-    "smoke": Size((0, 1, 1), 1, 1, 10, 5, 2),
-    "quick": Size((2, 3, 6), 2, 20, 300, 200),
-    "full": Size((10, 10, 40), 10, 40, 300, 1000),
-    "paper": Size((10, 10, 40, 40), 40, 40, 10**9, 1000),
+    "smoke": Size((0, 1, 1), 1, 1, 10, 5, 2, 1, 5),
+    "quick": Size((2, 3, 6), 2, 20, 300, 200, 10, 5, 100),
+    "full": Size((10, 10, 40), 10, 40, 300, 1000, 10, 20, 1000),
+    "paper": Size((10, 10, 40, 40), 40, 40, 10**9, 1000, 10, 20, 1000),
 }
 
 
@@ -59,8 +61,11 @@ def nested_images(labels: np.ndarray, each: int, count: int = 10) -> np.ndarray:
     return np.stack([place[:shortest] for place in places], 1).ravel()
 
 
-def measure(net, name: str, data, size: Size, workers: int, cache, on_progress=None) -> Measured:
-    """All kinds at all blocks of a network, each at as many images as its cost allows."""
+def measure(net, name: str, data, size: Size, work: dict, on_progress=None) -> Measured:
+    """All kinds at all blocks of a network, each at as many images as its cost allows.
+
+    work  who computes and where it is kept: `workers`, `executor` and `cache` of `nb.block_survey`
+    """
     labels = data.test_labels.numpy()
     asked = [
         *((part, stage, each) for stage, each in stages(net, size.spectra) if each for part in ("residual", "block")),
@@ -74,7 +79,7 @@ def measure(net, name: str, data, size: Size, workers: int, cache, on_progress=N
         blocks = None if stage is None else inner_blocks(net, stage)
         table = nb.block_survey(
             net, images, kind, blocks, values="extremes" if stage == 0 and images.shape[-1] > 16 else "full",
-            rows=size.rows, workers=workers, cache=cache,
+            rows=size.rows, **work,
         )  # fmt: skip
         table["image"] = chosen[table["image"]]
         tables.append(table)
@@ -112,14 +117,62 @@ def answers(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def flipped(net, data, chosen: np.ndarray, size: float) -> np.ndarray:
     """Whether one step of `size` along the sign of the loss's gradient changes the answer (FGSM), per image."""
-    images = prepared(net, data, data.test_images[chosen]).requires_grad_()
-    logits = net(images)
-    loss = F.cross_entropy(logits, data.test_labels[chosen], reduction="sum")
-    (gradient,) = torch.autograd.grad(loss, images)
-    std = torch.tensor(net.normalisation["std"]).view(-1, 1, 1)
+    images, logits = moved(net, prepared(net, data, data.test_images[chosen]), data.test_labels[chosen], size)
     with torch.inference_mode():
-        moved = net(images.detach() + size / std * gradient.sign())
-    return (moved.argmax(1) != logits.argmax(1)).numpy()
+        return (net(images).argmax(1) != logits.argmax(1)).numpy()
+
+
+def moved(net, images, labels, size: float):
+    """Images moved by `size` along the sign of the loss's gradient, and the answers to those they were."""
+    images = images.clone().requires_grad_()
+    logits = net(images)
+    (gradient,) = torch.autograd.grad(F.cross_entropy(logits, labels, reduction="sum"), images)
+    std = torch.tensor(net.normalisation["std"]).view(-1, 1, 1)
+    return images.detach() + size / std * gradient.sign(), logits.detach()
+
+
+def other_inputs(net, data, blocks: list[str], count: int, work: dict) -> dict[str, np.ndarray]:
+    """Spectra of these blocks' branches at inputs that are no test images: a table of `nb.block_survey` each.
+
+    Training images, Gaussian noise with the mean and deviation of the data, and test images moved by 8/255 along the
+    sign of the loss's gradient (FGSM).
+    """
+    chosen = nested_images(data.test_labels.numpy(), -(-count // len(data.names)))[:count]
+    images = prepared(net, data, data.test_images[chosen])
+    trained = nested_images(data.train_labels.numpy(), -(-count // len(data.names)))[:count]
+    kinds = {
+        "test images": images,
+        "training images": prepared(net, data, data.train_images[trained]),
+        "noise": torch.randn(images.shape, generator=torch.Generator().manual_seed(0)),
+        "FGSM, 8/255": moved(net, images, data.test_labels[chosen], 8 / 255)[0],
+    }
+    values = "extremes" if images.shape[-1] > 16 else "full"  # whichever is the cheaper one
+    return {name: nb.block_survey(net, inputs, "residual", blocks, values, **work) for name, inputs in kinds.items()}
+
+
+def accuracy_by_flow(net, data, count: int, substeps: int = 16) -> dict[str, float]:
+    """The share of right answers when one block at a time is its exact flow instead of its step; "" is the network."""
+    images = prepared(net, data, data.test_images[:count])
+    wanted = data.test_labels[:count]
+
+    def score():
+        with torch.inference_mode():
+            return float((net(images).argmax(1) == wanted).double().mean())
+
+    result = {"": score()}
+    for stage in range(len(net.stages)):
+        for name in inner_blocks(net, stage):
+            block = net.get_submodule(name)
+
+            def flow(block, inputs, output):
+                return block.project(torch.nan_to_num(nb.exact_flow(block, inputs[0], substeps)))
+
+            handle = block.register_forward_hook(flow)
+            try:
+                result[name] = score()
+            finally:
+                handle.remove()
+    return result
 
 
 def rows_of(found: Measured, block: str, kind: str) -> np.ndarray:

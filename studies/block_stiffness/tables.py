@@ -63,6 +63,94 @@ def block_rows(found: Measured) -> list[dict]:
     return rows
 
 
+def reading_rows(found: Measured) -> list[dict]:
+    """What each reading of "the Jacobian of a block" gives: of how many blocks, and in how many images S is defined."""
+    rows = []
+    for reading, words in READINGS.items():
+        tables = [table for block in found.blocks if len(table := rows_of(found, block, reading))]
+        if not tables:
+            continue
+        rows.append(reading_row(reading, words, len(tables), np.concatenate(tables)))
+        if reading == "residual":
+            shifted = np.concatenate(tables)
+            top, bottom = 1.0 + shifted["max_re"], 1.0 + shifted["min_re"]
+            shifted["max_re"], shifted["min_re"] = top, bottom
+            shifted["stiffness_index"] = np.where(bottom == 0.0, np.nan, top / np.where(bottom == 0.0, 1.0, bottom))
+            rows.append(reading_row("step map", "I + f', the block without its final ReLU", len(tables), shifted))
+    return rows
+
+
+def reading_row(reading: str, words: str, blocks: int, table) -> dict:
+    index = table["stiffness_index"]
+    defined = np.isfinite(index)
+    return {
+        "reading": reading,
+        "matrix": words,
+        "blocks": blocks,
+        "S defined, % of images": 100 * float(defined.mean()),
+        "S below 0, %": 100 * float((index[defined] < 0).mean()) if defined.any() else float("nan"),
+        "S, median": float(np.median(index[defined])) if defined.any() else float("nan"),
+        "min Re, lowest": float(table["min_re"].min()),
+        "max Re, highest": float(table["max_re"].max()),
+    }
+
+
+def input_rows(tables: dict) -> list[dict]:
+    """Ends of branches' spectra at inputs of several kinds, and whether the blocks keep their order of test images."""
+    usual = block_means(tables["test images"])
+    rows = []
+    for name, table in tables.items():
+        means = block_means(table)
+        rows.append(
+            {
+                "input": name,
+                "inputs": len(np.unique(table["image"])),
+                "max Re, mean": float(table["max_re"].mean()),
+                "min Re, mean": float(table["min_re"].mean()),
+                "min Re, lowest": float(table["min_re"].min()),
+                **{f"order of {measure}": rank_correlation(means[measure], usual[measure]) for measure in ENDS},
+            }
+        )
+    return rows
+
+
+ENDS = ("max_re", "min_re", "spectral_radius")
+
+
+def block_means(table) -> dict[str, list[float]]:
+    names = list(dict.fromkeys(table["block"]))
+    return {measure: [float(table[table["block"] == name][measure].mean()) for name in names] for measure in ENDS}
+
+
+def rank_correlation(x, y) -> float:
+    """Spearman's; NaN for fewer than three pairs, or where nothing varies."""
+    if len(x) < 3 or np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
+        return float("nan")
+    return float(stats.spearmanr(x, y).statistic)
+
+
+def flow_rows(found: Measured, accuracies: dict[str, float]) -> list[dict]:
+    """A row per block: Euler's error, and the accuracy when the exact flow stands in the block's place."""
+    rows = []
+    for number, block in enumerate(found.blocks, 1):
+        if block not in accuracies:
+            continue
+        errors = rows_of(found, block, "error")["step_error"]
+        branch = rows_of(found, block, "residual")
+        rows.append(
+            {
+                "block": number,
+                "error of the step, median": float(np.median(errors)),
+                "largest": float(errors.max()),
+                "accuracy, %": 100 * accuracies[block],
+                "less than the network's": 100 * (accuracies[""] - accuracies[block]),
+                "max Re": float(branch["max_re"].mean()) if len(branch) else float("nan"),
+                "min Re": float(branch["min_re"].mean()) if len(branch) else float("nan"),
+            }
+        )
+    return rows
+
+
 def untrained_rows(table) -> list[dict]:
     """Slices of an untrained ResNet-18 of the paper's geometry beside Table 2."""
     rows = []
@@ -175,7 +263,7 @@ def depth_relation(found: Measured, reading: str) -> tuple[float, float]:
         if len(table):
             numbers.append(number)
             values.append(-float(table["min_re"].mean()))
-    if len(values) < 3:
+    if len(values) < 3 or np.ptp(values) == 0.0:
         return float("nan"), float("nan")
     one = stats.spearmanr(numbers, values)
     return float(one.statistic), float(one.pvalue)

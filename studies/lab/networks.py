@@ -31,11 +31,11 @@ class Subject:
     name: str = ""
 
 
-def subject(path: Path) -> Subject:
-    """From a checkpoint of this repository, or published weights of a known ResNet."""
+def subject(path: Path, stem: str | None = None) -> Subject:
+    """From a checkpoint of this repository, or published weights of a known ResNet, whose stem may have to be told."""
     path = Path(path)
     ours = path.suffix == ".safetensors"
-    net = nb.load(path) if ours else nb.load_foreign(path)
+    net = nb.load(path) if ours else nb.load_foreign(path, stem=stem)
     about, accuracy = net.about, net.about.get("test_accuracy")
     return Subject(
         net,

@@ -113,6 +113,18 @@ class TestStepError:
         expected = abs(np.exp(rate) - 1 - rate) / abs(rate)
         assert errors.numpy() == pytest.approx([expected] * 4, rel=1e-5)
 
+    @pytest.mark.parametrize("rate", [-3.0, -0.5, 0.1, 2.0])
+    def test_the_flow_of_a_linear_block_is_the_exponential(self, rate):
+        x = torch.randn(4, 3, dtype=torch.float64)
+        assert nb.exact_flow(Linear(rate), x).numpy() == pytest.approx(np.exp(rate) * x.numpy(), rel=1e-5)
+
+    @pytest.mark.parametrize("flow", [nb.exact_flow, nb.step_error])
+    def test_a_flow_has_a_step_and_a_gate(self, flow):
+        with pytest.raises(ValueError, match="`substeps` must be at least 1, got 0"):
+            flow(Linear(1.0), torch.ones(1, 2), substeps=0)
+        with pytest.raises(ValueError, match=r"`gate` must be .* got 'open'"):
+            flow(Linear(1.0), torch.ones(1, 2), gate="open")
+
     def test_a_constant_branch_has_none(self):
         class Constant(nn.Module):
             def forward(self, u):

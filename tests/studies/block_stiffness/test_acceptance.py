@@ -11,7 +11,15 @@ BRANCH = {  # block: max Re, min Re, S, nonzero eigenvalues, negative, zero, pos
     "stages.2.blocks.2": (2.5992, -0.3497, -7.434, 1527, 0.1616, 0.6272, 0.2112, 0.6733),
     "stages.2.blocks.1": (1.0048, -0.5993, -1.677, 1221, 0.1411, 0.7019, 0.1570, 0.6135),
     "stages.1.blocks.2": (0.9182, -0.8654, -1.061, 2212, 0.1494, 0.7300, 0.1206, 0.4497),
+    "stages.1.blocks.1": (0.7195, -0.7866, -0.9147, 2246, 0.1339, 0.7258, 0.1403, 0.4109),
 }
+FIRST_STAGE = {  # ends of the branch and of the whole block, of 16,384 eigenvalues each
+    "stages.0.blocks.0": ((4.9688, -1.2459), (5.8205, -0.0135)),
+    "stages.0.blocks.1": ((1.3587, -1.3964), (1.9836, -0.1701)),
+    "stages.0.blocks.2": ((0.3041, -1.4844), (1.2785, -0.3603)),
+}
+SLICES = (0.88, 0.89, 1.04, 1.45, 2.36, 2.26, 3.37, 5.33, 5.57)  # per cent negative, 600 output units
+ERRORS = {1: 1.66, 2: 0.42, 3: 0.40, 5: 0.54, 6: 1.67, 8: 2.09, 9: 2.88}  # means over 81 images
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +45,29 @@ def test_spectra_of_branch_and_whole_block(states, block):
     assert whole.min_re == 0.0
     assert np.isnan(whole.stiffness_index)
     assert whole.zero == pytest.approx(dead, abs=6e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", FIRST_STAGE)
+def test_ends_of_the_first_stage(states, block):
+    net, known = states
+    for part, ends in zip(("residual", "block"), FIRST_STAGE[block], strict=True):
+        found = nb.block_spectrum(net.get_submodule(block), known[block], part, "extremes")
+        np.testing.assert_allclose((found.max_re, found.min_re), ends, rtol=2e-4, atol=6e-5)
+
+
+@pytest.mark.slow
+def test_shares_of_slices(states):
+    net, known = states
+    found = [100 * nb.slice_spectrum(net.get_submodule(name), known[name], 600).negative for name in net.block_names]
+    np.testing.assert_allclose(found, SLICES, atol=0.6)  # two samples of units: 0.35 either
+
+
+@pytest.mark.slow
+def test_errors_of_the_steps(states):
+    """Of other images than the pilot's, so that the means agree to a tenth only."""
+    images, (net, _) = datasets.load("cifar10"), states
+    some = nb.block_states(net, prepared(net, images, images.test_images[:40]))
+    for number, wanted in ERRORS.items():
+        name = net.block_names[number - 1]
+        assert float(nb.step_error(net.get_submodule(name), some[name]).mean()) == pytest.approx(wanted, rel=0.15)

@@ -47,3 +47,39 @@ def test_a_relation_needs_eight_images_and_something_that_varies():
     found = analysis.relation("b", "residual", "max_re", "loss", x, -x)
     assert found.r.value == pytest.approx(-1.0)
     assert found.n == 10
+
+
+@given(st.integers(0, 1000))
+@settings(deadline=None, max_examples=30)
+def test_what_comes_from_something_held_is_gone(seed):
+    """Two measures that only follow a third are related, and not beside the third."""
+    random = np.random.default_rng(seed)
+    third = random.standard_normal(200)
+    x, y = (third + 0.1 * random.standard_normal(200) for _ in range(2))
+    held = np.column_stack([np.ones(200), np.argsort(np.argsort(third))])
+    plain = analysis.relation("b", "residual", "max_re", "loss", x, y)
+    beside = analysis.partial("b", "residual", "max_re", "loss", x, y, held)
+    assert plain.r.value > 0.9
+    assert abs(beside.r.value) < 0.35
+    assert beside.r.low < beside.r.value < beside.r.high
+
+
+def test_nothing_held_but_the_mean_is_the_plain_correlation():
+    random = np.random.default_rng(1)
+    x = random.standard_normal(50)
+    y = x + random.standard_normal(50)
+    plain = analysis.relation("b", "residual", "max_re", "loss", x, y)
+    held = analysis.partial("b", "residual", "max_re", "loss", x, y, np.ones((50, 1)))
+    assert held.r.value == pytest.approx(plain.r.value)
+    assert held.p == pytest.approx(plain.p, rel=1e-6)
+    assert (held.r.low, held.r.high) == pytest.approx((plain.r.low, plain.r.high), rel=1e-6)
+
+
+def test_within_labels_a_difference_of_labels_says_nothing():
+    labels = np.repeat(np.arange(4), 10)
+    held = (labels[:, None] == np.unique(labels)).astype(float)
+    random = np.random.default_rng(0)
+    x, y = (10.0 * labels + random.standard_normal(40) for _ in range(2))
+    assert analysis.relation("b", "residual", "max_re", "loss", x, y).r.value > 0.9
+    assert abs(analysis.partial("b", "residual", "max_re", "loss", x, y, held).r.value) < 0.4
+    assert analysis.partial("b", "residual", "max_re", "loss", x, labels.astype(float), held) is None

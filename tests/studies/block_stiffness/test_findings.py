@@ -25,7 +25,7 @@ def test_printed_numbers(agreeing, pearson, verdict):
     ],
 )
 def test_late_blocks(branch, whole, verdict):
-    assert findings.late_blocks({"residual": branch, "block": whole}, (0.9, 0.001)).verdict == verdict
+    assert findings.late_blocks({"residual": branch, "block": whole}, (0.9, 0.001), {}).verdict == verdict
 
 
 def share(low, high):
@@ -94,7 +94,7 @@ def test_generalises(halves, verdict):
 
 def test_predicts_error():
     index = [relation(0.6, 0.001, "stiffness_index", f"b{i}") for i in range(3)]
-    assert findings.predicts_error(index, {"nsi": (0.5, 0.1)}).verdict == SUPPORTED
+    assert findings.predicts_error(index, {"nsi": (0.5, 0.1)}, {}).verdict == SUPPORTED
     other = [relation(0.6, 0.001, "max_re", "b1"), relation(0.1, 0.9, "stiffness_index", "b1")]
-    assert findings.predicts_error(other, {}).verdict == CONTRADICTED
-    assert findings.predicts_error([], {}).verdict == UNDECIDED
+    assert findings.predicts_error(other, {}, {}).verdict == CONTRADICTED
+    assert findings.predicts_error([], {}, {}).verdict == UNDECIDED

@@ -1,0 +1,255 @@
+"""Every shipped network of a data set at the same few images: ends of the spectra of its steps, and the steps' errors.
+
+One network has seven blocks or so, too few for a correlation of blocks. All shipped networks together show whether what
+one of them says holds for other seeds and other step-size controllers. What is kept of each block is a summary over
+images, a line of JSON; `shipped/every_network.jsonl` is what the last large run found, marked by date and commit.
+"""
+
+import datetime
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+import netbridge as nb
+from netbridge.files import replacing
+from netbridge.shipped import Pretrained
+from studies.block_stiffness.measures import inner_blocks, nested_images
+from studies.lab.measure import prepared
+from studies.lab.results import commit
+from studies.lab.statistics import Estimate
+
+SHIPPED = Path(__file__).parent / "shipped" / "every_network.jsonl"
+STATISTICS = ("median", "mean", "smallest", "largest")  # over images, in this order in the file
+FROZEN = ("max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step")
+LIVE = ("max_re", "min_re")
+ERROR = ("step_error", "nsi", "alive")
+LIVE_IMAGES = 2  # at most, and a fifth of the images at most, have their gates differentiated too: five times as dear
+LIMIT = -2.0  # below it a decaying mode grows under Euler's step of size 1
+
+
+class Everything(NamedTuple):
+    """What was found: about the run (date, commit, data set, images a network), and a row per network and block."""
+
+    about: dict
+    rows: list[dict]
+
+
+def networks_of(dataset: str) -> list[Pretrained]:
+    """The shipped ResNets trained on a data set, those with constant step sizes first."""
+    return sorted(
+        (one for one in nb.pretrained() if one.dataset == dataset and "/resnet" in one.name),
+        key=lambda one: (one.controller != "constant", one.seed, one.name),
+    )
+
+
+def look_at_all(data, images: int, work: dict, on_network=None) -> Everything:
+    """Every shipped network of the data set at the same `images` test images, balanced over labels."""
+    rows = []
+    for one in networks_of(data.name):
+        rows += look_at(one, data, images, work)
+        if on_network:
+            on_network(one.name)
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return Everything({"date": date, "commit": commit(), "dataset": data.name, "images": images}, rows)
+
+
+def look_at(about: Pretrained, data, count: int, work: dict) -> list[dict]:
+    """A summary of every block that keeps the shape, over `count` test images.
+
+    The gates of step sizes computed from the state are held, so that eigenvalues are those of h f'; at a few images
+    they are differentiated too, and the difference is what the controller itself adds. A controller that changes the
+    branch (IEBN) leaves no chain of convolutions and is differentiated automatically, at LIVE_IMAGES images.
+    """
+    net = nb.pretrained(about.name).eval()
+    dear = any(block.controller.modifies_branch for block in net.blocks)
+    labels = data.test_labels.numpy()
+    chosen = nested_images(labels, -(-count // len(data.names)))[: min(count, LIVE_IMAGES) if dear else count]
+    images = prepared(net, data, data.test_images[chosen])
+    by_stage = [inner_blocks(net, stage) for stage in range(len(net.stages))]
+    inner = [name for blocks in by_stage for name in blocks]
+    frozen = []
+    for stage, blocks in enumerate(by_stage):
+        values = "full" if stage == len(net.stages) - 1 and not dear else "extremes"  # whichever is the cheaper one
+        frozen.append(nb.block_survey(net, images, "increment", blocks, values, "frozen", **work))
+    errors = nb.block_survey(net, images, "error", inner, **work)
+    live, few = None, min(LIVE_IMAGES, count // 5)
+    if about.controller != "constant" and few and not dear:
+        live = nb.block_survey(net, images[:few], "increment", inner, "extremes", "live", **work)
+    return summaries(about, net, np.concatenate(frozen), live, errors, nb.trace(net, images))
+
+
+def summaries(about: Pretrained, net, frozen, live, errors, steps) -> list[dict]:
+    """A row per block: medians and so on of each measure, and both ends with gates held and gates differentiated."""
+    result = []
+    for number, name in enumerate(net.block_names, 1):
+        rows, wrong = (table[table["block"] == name] for table in (frozen, errors))
+        if not len(rows):
+            continue
+        line = {
+            "network": about.name, "controller": about.controller, "seed": about.seed,
+            "accuracy": about.test_accuracy, "block": number, "stage": int(name.split(".")[1]), "images": len(rows),
+            "step_size": rounded(steps.step_sizes[:, steps.names.index(name)].mean()),
+        }  # fmt: skip
+        line |= {measure: summary(rows[measure]) for measure in FROZEN}
+        line |= {measure: summary(wrong[measure]) for measure in ERROR}
+        if live is not None:
+            both = rows[np.isin(rows["image"], live["image"])], live[live["block"] == name]
+            line |= {f"{measure}_held_and_live": [rounded(t[measure].mean()) for t in both] for measure in LIVE}
+        result.append(line)
+    return result
+
+
+def summary(values: np.ndarray) -> list[float]:
+    """The STATISTICS of the values that are numbers; nothing where none is."""
+    known = values[np.isfinite(values)]
+    return [rounded(one(known)) for one in (np.median, np.mean, np.min, np.max)] if len(known) else []
+
+
+def rounded(value) -> float:
+    return float(f"{float(value):.5g}")
+
+
+def write(found: Everything, path: Path = SHIPPED) -> None:
+    """One line about the run, then one a row; lines of other data sets that the file holds stay."""
+    others = [one for one in read_all(path) if one.about["dataset"] != found.about["dataset"]]
+    with replacing(path) as unfinished, unfinished.open("w") as file:
+        for one in sorted([*others, found], key=lambda one: one.about["dataset"]):
+            for line in (one.about, *one.rows):
+                file.write(json.dumps(line, allow_nan=False) + "\n")
+
+
+def read_all(path: Path = SHIPPED) -> list[Everything]:
+    """Every run that the file holds, one a data set."""
+    found: list[Everything] = []
+    for line in path.read_text().splitlines() if path.is_file() else ():
+        row = json.loads(line)
+        if "commit" in row:
+            found.append(Everything(row, []))
+        else:
+            found[-1].rows.append(row)
+    return found
+
+
+def shipped(dataset: str, path: Path = SHIPPED) -> Everything | None:
+    """The last large run for a data set; None where there was none."""
+    return next((one for one in read_all(path) if one.about["dataset"] == dataset), None)
+
+
+# what the rows say
+
+
+def value(row: dict, measure: str, statistic: str = "median") -> float:
+    return row[measure][STATISTICS.index(statistic)] if row[measure] else float("nan")
+
+
+def by_network(rows: list[dict]) -> dict[str, list[dict]]:
+    """The rows of each network in the order of its blocks."""
+    found: dict[str, list[dict]] = {}
+    for row in rows:
+        found.setdefault(row["network"], []).append(row)
+    return found
+
+
+def lowest(row: dict) -> float:
+    """The most negative real part of h lambda at any image, with gates held."""
+    return value(row, "min_re", "smallest")
+
+
+def late_minus_early(rows: list[dict]) -> Estimate:
+    """Mean -min Re of the last stage less that of the first, over networks, with a 95 % interval of Student's t."""
+    differences = []
+    for blocks in by_network(rows).values():
+        ends = [
+            np.mean([-value(row, "min_re") for row in blocks if row["stage"] == stage])
+            for stage in (blocks[-1]["stage"], blocks[0]["stage"])
+        ]
+        differences.append(ends[0] - ends[1])
+    return mean_with_interval(differences)
+
+
+def within_stages(rows: list[dict]) -> Estimate:
+    """The same between the last and the first block of every stage, at one size of map and so without its influence."""
+    differences = []
+    for blocks in by_network(rows).values():
+        for stage in sorted({row["stage"] for row in blocks}):
+            same = [-value(row, "min_re") for row in blocks if row["stage"] == stage]
+            if len(same) > 1:
+                differences.append(same[-1] - same[0])
+    return mean_with_interval(differences)
+
+
+def error_relations(rows: list[dict], measures=("max_re", "min_re", "stiffness_index", "spectral_radius", "nsi")):
+    """{measure: Spearman's correlation with Euler's error over the blocks of a network, averaged over networks}."""
+    result = {}
+    for measure in measures:
+        found = []
+        for blocks in by_network(rows).values():
+            x, y = ([value(row, name) for row in blocks] for name in (measure, "step_error"))
+            if len(blocks) > 3 and np.isfinite([*x, *y]).all() and np.ptp(x) > 0.0:
+                found.append(stats.spearmanr(x, y).statistic)
+        if len(found) > 1:
+            result[measure] = mean_with_interval(found)
+    return result
+
+
+def mean_with_interval(values) -> Estimate:
+    """A mean over networks and its 95 % interval by Student's t; no interval for fewer than two."""
+    values = np.asarray(values, dtype=float)
+    mean = float(values.mean()) if len(values) else float("nan")
+    if len(values) < 2:
+        return Estimate(mean, float("nan"), float("nan"))
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return Estimate(mean, float(mean - half), float(mean + half))
+
+
+def network_rows(rows: list[dict]) -> list[dict]:
+    """A row per network: how good it is, where it is stiffest, where its step is most wrong."""
+    result = []
+    for name, blocks in by_network(rows).items():
+        stiffest = min(blocks, key=lowest)
+        worst = max(blocks, key=lambda row: value(row, "step_error"))
+        result.append(
+            {
+                "network": name,
+                "accuracy, %": 100 * blocks[0]["accuracy"],
+                "images": blocks[0]["images"],
+                "min Re h lambda": lowest(stiffest),
+                "in block": stiffest["block"],
+                "blocks beyond -2": sum(lowest(row) < LIMIT for row in blocks),
+                "max Re h lambda": max(value(row, "max_re", "largest") for row in blocks),
+                "largest error": value(worst, "step_error"),
+                "of block": worst["block"],
+            }
+        )
+    return result
+
+
+def controller_rows(rows: list[dict]) -> list[dict]:
+    """A row per controller: its step sizes, and what is added where they are differentiated and not held."""
+    result = []
+    for controller in dict.fromkeys(row["controller"] for row in rows):
+        blocks = [row for row in rows if row["controller"] == controller]
+        ends = {}
+        for measure, name in zip(LIVE, ("max Re", "min Re"), strict=True):
+            if not any(f"{measure}_held_and_live" in row for row in rows):
+                continue
+            pairs = [row[f"{measure}_held_and_live"] for row in blocks if f"{measure}_held_and_live" in row]
+            changes = [live - held for held, live in pairs]
+            ends[f"{name}, live less held"] = float(np.mean(changes)) if changes else float("nan")
+            ends[f"{name}, largest change"] = float(np.max(np.abs(changes))) if changes else float("nan")
+        result.append(
+            {
+                "controller": controller,
+                "networks": len({row["network"] for row in blocks}),
+                "step size, mean": float(np.mean([row["step_size"] for row in blocks])),
+                "smallest": min(row["step_size"] for row in blocks),
+                "largest": max(row["step_size"] for row in blocks),
+                "h rho, median": float(np.median([value(row, "spectral_radius") for row in blocks])),
+                **ends,
+                "error, median": float(np.median([value(row, "step_error") for row in blocks])),
+            }
+        )
+    return result

@@ -1,0 +1,125 @@
+"""All shipped networks together: what is kept of them is found again, and what the rows say is what was put in."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import netbridge as nb
+from netbridge.data import datasets
+from studies.block_stiffness import every_network, findings
+from studies.lab.statistics import CONTRADICTED, PARTLY
+
+
+def row(network="a", block=1, stage=0, lowest=-1.0, error=0.5, max_re=1.0, **more):
+    four = [lowest / 2, lowest / 2, lowest, lowest / 4]
+    made = {name: [1.0] * 4 for name in (*every_network.FROZEN, *every_network.ERROR)}
+    made |= {"min_re": four, "max_re": [max_re] * 4, "step_error": [error] * 4}
+    about = {"network": network, "controller": "constant", "seed": 0, "accuracy": 0.9, "images": 4, "step_size": 1.0}
+    return about | {"block": block, "stage": stage} | made | more
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
+@settings(deadline=None, max_examples=50)
+def test_a_summary_holds_middle_mean_and_ends(values):
+    middle, mean, low, high = every_network.summary(np.array([*values, np.nan]))
+    assert (middle, mean) == pytest.approx(
+        (np.median(values), np.mean(values)), rel=1e-4, abs=1e-4 * max(map(abs, values))
+    )
+    assert low <= high
+    assert every_network.summary(np.array([np.nan])) == []
+
+
+def test_what_is_written_is_read_again_and_other_data_sets_stay(tmp_path):
+    path = tmp_path / "kept.jsonl"
+    about = {"date": "2026-11-19", "commit": "abc", "images": 4}
+    first = every_network.Everything(about | {"dataset": "digits"}, [row(), row(block=2)])
+    second = every_network.Everything(about | {"dataset": "cifar10"}, [row("b")])
+    for one in (first, second, first):
+        every_network.write(one, path)
+    assert every_network.shipped("digits", path) == first
+    assert every_network.shipped("cifar10", path) == second
+    assert every_network.shipped("stl10", path) is None
+    assert every_network.shipped("digits", tmp_path / "nothing") is None
+
+
+def test_what_comes_with_the_study_is_small_and_of_shipped_networks():
+    assert every_network.SHIPPED.stat().st_size <= 400_000
+    names = {one.name for one in nb.pretrained()}
+    for found in every_network.read_all():
+        assert {"date", "commit", "dataset", "images"} <= set(found.about)
+        assert {one["network"] for one in found.rows} <= names
+        assert all(every_network.lowest(one) <= every_network.value(one, "min_re") for one in found.rows)
+    for line in every_network.SHIPPED.read_text().splitlines():
+        assert json.loads(line)
+
+
+def test_differences_of_stages_are_those_that_were_put_in():
+    rows = [
+        row(name, block, stage, lowest)
+        for name in "abc"
+        for block, stage, lowest in ((1, 0, -2.0), (2, 0, -1.6), (3, 1, -1.0), (4, 1, -0.6))
+    ]
+    between, within = every_network.late_minus_early(rows), every_network.within_stages(rows)
+    assert between.value == pytest.approx(-0.5)  # medians are half of the lowest
+    assert within.value == pytest.approx(-0.2)
+    assert between.high < 0
+    assert every_network.mean_with_interval([1.0]).low != every_network.mean_with_interval([1.0]).low  # NaN
+
+
+def test_errors_are_ranked_within_a_network():
+    """Between networks the errors fall with max Re, within each they rise: no correlation of networks is reported."""
+    rows = [
+        row(name, block, 0, error=10.0**-place + 0.01 * block, max_re=place + 0.01 * block)
+        for place, name in enumerate("abc")
+        for block in range(1, 6)
+    ]
+    assert every_network.error_relations(rows)["max_re"].value == pytest.approx(1.0)
+    assert every_network.error_relations([]) == {}
+
+
+def test_what_a_live_gate_adds_is_told_by_controller():
+    rows = [
+        row(
+            block=number,
+            controller="se",
+            step_size=0.5 * number,
+            **{f"{name}_held_and_live": [1.0, 1.5] for name in every_network.LIVE},
+        )
+        for number in (1, 2)
+    ]
+    (se,) = every_network.controller_rows(rows)
+    assert se["max Re, live less held"] == se["min Re, largest change"] == 0.5
+    assert (se["smallest"], se["largest"], se["networks"]) == (0.5, 1.0, 1)
+    constant = every_network.controller_rows(
+        [row(), row(**{f"{name}_held_and_live": [1.0, 1.5] for name in every_network.LIVE}, controller="se")]
+    )[0]
+    assert np.isnan(constant["max Re, live less held"])
+    assert "max Re, live less held" not in every_network.controller_rows([row()])[0]
+
+
+def test_a_stiff_mode_in_another_network_makes_none_true_of_some():
+    calm = [row("a", 1, 0, -1.5), row("a", 2, 1, -0.5)]
+    assert findings.anything_stiff({"x": -1.0}, {"x": 0.0}, calm).verdict == CONTRADICTED
+    found = findings.anything_stiff({"x": -1.0}, {"x": 0.0}, [*calm, row("b", 1, 0, -2.5), row("b", 2, 1, -0.5)])
+    assert found.verdict == PARTLY
+    assert "Of the 2 shipped networks, 1 have" in found.words
+    assert "in 1 blocks: 1 in stage 1" in found.words
+
+
+def test_a_network_is_looked_at(tmp_path):
+    data = datasets.load("digits")
+    about = next(one for one in every_network.networks_of("digits") if one.controller == "eca")
+    rows = every_network.look_at(about, data, 5, {"workers": 1, "cache": tmp_path})
+    net = nb.pretrained(about.name)
+    assert len(rows) == sum(not block.opens for block in net.blocks)
+    for one in rows:
+        assert one["images"] == 5
+        assert 0 < one["step_size"] < 1
+        held, live = one["min_re_held_and_live"]
+        assert every_network.lowest(one) <= held <= every_network.value(one, "min_re", "largest")
+        assert abs(live - held) < 1.0
+    again = every_network.look_at(about, data, 5, {"workers": 1, "cache": tmp_path})
+    assert again == rows
