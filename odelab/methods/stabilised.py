@@ -79,7 +79,7 @@ class StabilisedMethod:
         if controller.needs_error and controller.rtol < SMALLEST:
             raise ValueError(
                 f"`rtol` = {controller.rtol:g} is out of reach of {self.name}, of order two, in double precision; "
-                f"the smallest is {SMALLEST:g}: use odelab.DOP853, or odelab.RADAU where the problem is stiff."
+                f"the smallest is {SMALLEST:g}: use odelab.DOP853, or odelab.RODAS5P where the problem is stiff."
             )
         propose, judge = self.steer(controller.propose, controller.judge, rhs)
 

@@ -15,7 +15,7 @@ from odelab.methods.tableau import Method
 from odelab.problem import IN_PLACE, array_form, read_only, spelled_for_arrays
 from odelab.stiffness import h_rho as stability
 
-IMPLICIT = "an implicit method (odelab.RADAU)"
+IMPLICIT = "an implicit method (odelab.RODAS4)"
 STABILISED = f"odelab.RKC2, as the leading eigenvalues are real, or {IMPLICIT}"
 HELD_BACK = 0.3  # of the sampled steps, from which on it is said
 BEYOND = 1.2  # times the boundary: no run stays there, the estimate is looked at again

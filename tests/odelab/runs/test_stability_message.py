@@ -44,7 +44,7 @@ def test_a_stiff_run_gets_through_and_says_what_held_it_back(method, name):
     assert run.message.startswith(f"reached t = {run.t[-1]:g} in {run.steps} steps; ")
     assert "% of them were held back by stability, not by accuracy: h*rho = " in run.message
     assert f"where the boundary is {method.real_boundary:.2f}" in run.message
-    assert "an implicit method (odelab.RADAU)" in run.message
+    assert "an implicit method (odelab.RODAS4)" in run.message
     assert "would need far fewer steps" in run.message
     said = float(run.message.split("h*rho = ")[1].split()[0])
     assert said == pytest.approx(method.real_boundary, rel=0.12)
@@ -74,7 +74,7 @@ def test_a_spent_budget_names_itself_stability_and_the_remedy(method):
         f"max_steps = 900 spent at t = {run.t[-1]:g}; the step is limited by stability, h*rho = "
     )
     assert f"where the boundary is {method.real_boundary:.2f}: use odelab.RKC2" in run.message
-    assert run.message.endswith("or an implicit method (odelab.RADAU), or raise max_steps")
+    assert run.message.endswith("or an implicit method (odelab.RODAS4), or raise max_steps")
 
 
 def test_a_spent_budget_without_stiffness_does_not_blame_stability():
