@@ -39,7 +39,7 @@ PRESETS = {
     "full": {"images": 1500, "tested": 10_000, "resamples": 1000, "speed_depth": 164, "seconds": 300.0},
 }
 SMOKE = {"dataset": "digits", "own": True}
-SMOKE_SIZES = {"images": 64, "tested": 64, "resamples": 20, "speed_depth": 8, "seconds": 1.0}
+SMOKE_SIZES = {"images": 64, "tested": 64, "resamples": 20, "speed_depth": 8, "seconds": 0.5}
 REPLACED = ("SE", "ECA", "IE", "SRM", "FCA")
 MAP_IMAGES, SPATIAL_IMAGES = 500, 600
 

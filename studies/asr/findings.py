@@ -33,6 +33,7 @@ PAPERS_LOSS = -28.0  # points or per cent, Section 6
 PAPERS_REST = -15.0  # the same after fine-tuning
 PAPERS_SLOWDOWN = 0.36
 ALIKE = 0.1  # of a loss: differences below that are no difference
+NOT_LOOKED_AT = "these networks were not looked at in this run"
 REMEMBERED = 0.5  # a correlation with the initial gates above which they are half remembered
 
 
@@ -189,11 +190,13 @@ def approach(e: Evidence) -> Finding:
                     draws.append(after.draws - before)
         if values:
             differences[name] = estimate(np.mean(values), np.mean(draws, axis=0))
+    if not differences:
+        return not_run("Attention values approach constants in training.", "Section 3, Figure 2", NOT_LOOKED_AT)
     undefined = [name for name in by_name(e.shares) if name not in differences]
     words = f"Share of the gates' variance that is the channel's, after training minus before: {told(differences)}."
     if undefined:
         words += f" The untrained gates of {', '.join(undefined)} are exactly constant: nothing to compare with."
-    verdict = ruled(differences, differences) if differences else UNDECIDED
+    verdict = ruled(differences, differences)
     return Finding("Attention values approach constants in training.", "Section 3, Figure 2", verdict, words)
 
 
@@ -207,14 +210,12 @@ def stripes(e: Evidence) -> Finding:
         above += smallest.low > CONSTANT
         below += smallest.high < CONSTANT
         words.append(f"{name} {smallest.value:.2f} to {max(one.value for one in all_of_them):.2f}")
-    total = len(words)
-    verdict = counted(above, below, total) if total else UNDECIDED
-    return Finding(
-        f"Trained attention values are constants (a share of at least {CONSTANT} in every block).",
-        "Section 3, Figures 22 to 28",
-        verdict,
-        f"Share from block to block: {'; '.join(words)}.",
-    )
+    claim = f"Trained attention values are constants (a share of at least {CONSTANT} in every block)."
+    where = "Section 3, Figures 22 to 28"
+    if not words:
+        return not_run(claim, where, NOT_LOOKED_AT)
+    shown = f"Share from block to block: {'; '.join(words)}."
+    return Finding(claim, where, counted(above, below, len(words)), shown)
 
 
 def embody(e: Evidence) -> Finding:
@@ -265,21 +266,24 @@ def losses(e: Evidence) -> dict[str, Estimate]:
 
 def stand_in(e: Evidence) -> Finding:
     found = losses(e)
+    claim = f"Constants can stand for the attention values (at a loss of less than {COSTS_LITTLE:g} points)."
+    if not found:
+        return not_run(claim, "Section 3", NOT_LOOKED_AT)
     above = sum(one.low > -COSTS_LITTLE for one in found.values())
     below = sum(one.high < -COSTS_LITTLE for one in found.values())
     words = f"Points gained when every gate becomes its mean over training images: {told(found)}."
     if len(e.replaced) > 2:
         rank = stats.spearmanr([one.share for one in e.replaced], [one.change.value for one in e.replaced])
         words += f" Loss follows the share that is constant: Spearman's rho {rank.statistic:.2f}, n = {len(found)}."
-    verdict = counted(above, below, len(found)) if found else UNDECIDED
-    claim = f"Constants can stand for the attention values (at a loss of less than {COSTS_LITTLE:g} points)."
-    return Finding(claim, "Section 3", verdict, words)
+    return Finding(claim, "Section 3", counted(above, below, len(found)), words)
 
 
 def papers_loss(e: Evidence) -> Finding:
     found = losses(e)
+    if not found:
+        return not_run("Attention values replaced by constants cost 28 %.", "Section 6 (1)", NOT_LOOKED_AT)
     inside = sum(one.low <= PAPERS_LOSS <= one.high for one in found.values())
-    verdict = counted(inside, len(found) - inside, len(found)) if found else UNDECIDED
+    verdict = counted(inside, len(found) - inside, len(found))
     words = f"The interval of the loss holds {-PAPERS_LOSS:g} points for {inside} of {len(found)} networks."
     return Finding("Attention values replaced by constants cost 28 %.", "Section 6 (1)", verdict, words)
 
@@ -489,7 +493,9 @@ def paints_alike(e: Evidence) -> Finding:
 
 
 def centre(e: Evidence) -> Finding:
-    """Central mass of a module's maps minus the plain network's, per seed, paired over images."""
+    """Central mass of a module's maps minus the plain network's, per seed."""
+    if not e.maps:
+        return not_run("A bias to the centre is attention's.", "Figure 4", NOT_LOOKED_AT)
     plain = {one["seed"]: one for one in e.maps if one["name"] == "plain"}
     beyond = {
         f"{one['name']} (seed {one['seed']})": difference(one, plain[one["seed"]])
