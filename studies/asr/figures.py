@@ -95,7 +95,8 @@ def replacement_figure(replaced):
                 axis.errorbar(share, value, error, fmt=mark, color=colour, fillstyle=filling, markersize=5, label=label)
         axis.axhline(-28, color=stylesheet.GREY, linestyle="--", linewidth=1)
         axis.annotate("paper: 28 %", (0.99, -27.5), xycoords=("axes fraction", "data"), ha="right", fontsize=7)
-        axis.set(xlabel="mean share of the gates' variance that is the channel's", ylabel="points gained", xlim=(-0.03, 1.03))
+        axis.set(xlabel="mean share of the gates' variance that is the channel's", xlim=(-0.03, 1.03))
+        axis.set_ylabel("points gained")
         drawing.legend(loc="outside upper center", ncols=len(grouped))
     return drawing
 
