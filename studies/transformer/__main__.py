@@ -4,6 +4,11 @@ Claims examined: StepNet raises the accuracy of a ViT (Table 7); a transformer's
 below 1 (Eq. 32) that knows the stiffness because its queries are a function of its values (Eq. 33); and what the paper
 says of residual networks of convolutions, asked of transformers (Figures 2, 6, 9). Huang, Liang et al., Understanding
 Self-attention Mechanism via Dynamical System Perspective, 2023.
+
+Last result (ViTs of 0.5 million parameters, CIFAR-10, six epochs, constant and StepNet, one seed each, 1,000 images,
+2026-11-19): 69.01 and 69.33 %, which decides nothing; rows of the attention sum to 1; Eq. 33 holds for all heads
+together (value maps of condition 416 to 18,846) and for no head alone; StepNet's step sizes stay where they start, at
+0.27, and rise with NSI where the paper has them fall (mean correlation along a trajectory +0.38 [+0.36, +0.40]).
 """
 
 import dataclasses

@@ -139,8 +139,8 @@ def step_finding(claim: str, where: str, pairs) -> Finding | None:
     if not total:
         return None
     words = (
-        f"Of {total} correlations over images, one per network and step, {negative} are negative and {positive} "
-        f"positive beyond chance (Bonferroni, {100 * LEVEL:.0f} %); they lie between {min(values):+.2f} and "
+        f"Correlations over images, one per network and step: {total}, beyond chance {negative} of them negative and "
+        f"{positive} positive (Bonferroni, {100 * LEVEL:.0f} %). They lie between {min(values):+.2f} and "
         f"{max(values):+.2f}."
     )
     return Finding(claim, where, counted(negative, positive, total), words)
