@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import signal
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import netbridge as nb
 from netbridge.data import datasets
 from studies import train as study
 from studies.lab import defined, jobs
+from studies.lab.command import start
 from studies.lab.figures import learning_curve
 from tests.netbridge.train import runs
 
@@ -217,6 +219,27 @@ def test_any_field_of_the_recipe(tmp_path):
         study.main(arguments(tmp_path, set=("mixup",)))
     with pytest.raises(SystemExit, match="did you mean `mixup`"):
         study.main(arguments(tmp_path, set=("mixups=1",)))
+
+
+def test_a_signal_ends_the_command_with_code_0_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    step, told = torch.optim.SGD.step, []
+
+    def signalled(*given):
+        told.append(0)
+        if len(told) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return step(*given)
+
+    monkeypatch.setattr(torch.optim.SGD, "step", signalled)
+    words = ["--dataset", "digits", "--depth", "8", "--epochs", "2", "--batch", "16", "--device", "cpu", "--no-curve"]
+    monkeypatch.setattr("sys.argv", ["train", *words, "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        start(study.main, study.Arguments, "train", "")
+    assert end.value.code == 0
+    assert "step 2 of 6 of this epoch is kept" in (said := capsys.readouterr().err)
+    assert f"Start again with: python -m studies.train --depth 8 --dataset digits --out {tmp_path}" in said
+    start(study.main, study.Arguments, "train", "")
+    assert "% on the test set" in capsys.readouterr().out
 
 
 def test_curve(tmp_path):
