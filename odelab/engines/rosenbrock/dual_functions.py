@@ -1,6 +1,7 @@
 """Elementary functions of dual numbers: what `math`, NumPy and `odelab.maths` offer, with their derivatives.
 
-At a kink (`abs` at zero, `max` of two equal numbers) the derivative is the one of the branch that the value takes.
+At a kink they say what `odelab.linear.rules` says in plain Python: the derivative of `abs` is 0 at zero, that of `max` of
+two equal numbers is the first one's.
 """
 
 import functools
@@ -32,7 +33,7 @@ ELEMENTARY = {
     "arctanh": ("atanh(x)", "1.0 / (1.0 - x * x)"),
     "erf": ("erf(x)", "1.1283791670955126 * math.exp(-x * x)"),
     "erfc": ("erfc(x)", "-1.1283791670955126 * math.exp(-x * x)"),
-    "fabs": ("fabs(x)", "1.0 if x >= 0.0 else -1.0"),
+    "fabs": ("fabs(x)", "math.copysign(1.0, x) if x != 0.0 else 0.0"),
 }
 IN_MATH = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh"}
 IN_MATH["arctanh"] = "atanh"

@@ -29,7 +29,7 @@ def branches(t, u, params):
         slope = 0.25
     else:
         slope = -y
-    return slope, x - y * t
+    return slope, x - y * t + abs(y - 0.6)
 
 
 def powers(t, u, params):
