@@ -1,7 +1,7 @@
 """Elementary functions of dual numbers: what `math`, NumPy and `odelab.maths` offer, with their derivatives.
 
-At a kink they say what `odelab.linear.rules` says in plain Python: the derivative of `abs` is 0 at zero, that of `max` of
-two equal numbers is the first one's.
+At a kink they say what `odelab.linear.rules` says in plain Python: the derivative of `abs` is 0 at zero, that of `max`
+of two equal numbers is the first one's.
 """
 
 import functools
