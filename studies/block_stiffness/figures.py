@@ -97,7 +97,8 @@ def error_against(found: Measured, blocks, measures=("max_re", "min_re", "stiffn
                 colour = style.COLOURS[number % len(style.COLOURS)]
                 label = str(found.blocks.index(block) + 1) if axis is axes[0, -1] else None
                 look = {"markersize": 2.5, "alpha": 0.6, "color": colour, "label": label}
-                axis.plot(np.abs(x[measure]), y["step_error"], "o", **look)
+                mark = "o^s"[number // len(style.COLOURS) % 3]
+                axis.plot(np.abs(x[measure]), y["step_error"], mark, **look)
             negated = measure in ("min_re", "stiffness_index")
             axis.set(xscale="log", yscale="log", xlabel=f"{'-' if negated else ''}{LABELS[measure]}")
             plain_ticks(axis.xaxis, axis.yaxis)
@@ -130,8 +131,9 @@ def correlation_map(related, found: Measured, blocks: list[str], titles: dict[st
             image = axis.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
             axis.set_facecolor("#EFEFEF")  # shows where nothing could be correlated
             axis.set_title(titles[target], loc="left")
-            numbers = [found.blocks.index(block) + 1 for block in blocks]
-            axis.set_xticks(range(len(blocks)), numbers, fontsize=8 if len(blocks) < 9 else 6)
+            every = 1 + len(blocks) // 9
+            numbers = [found.blocks.index(block) + 1 for block in blocks[::every]]
+            axis.set_xticks(range(0, len(blocks), every), numbers)
             axis.set_yticks(range(len(measures)), [LABELS[measure] for measure in measures])
             axis.set_xlabel("block")
             axis.grid(False)

@@ -117,10 +117,13 @@ def correlates(target: str, where: str, claimed: dict[str, int], found: list) ->
             f"{len(found)} correlations within blocks, of which {len(holding)} hold with the claimed sign after Holm's "
             f"correction and {len(against)} with the other. The strongest is {strongest.measure} of "
             f"{strongest.block} ({strongest.reading}): {shown_interval(strongest.r, '+.2f')}, n = {strongest.n}, "
-            f"corrected p {shown_chance(strongest.holm)}. The index is negative and a stiffer block has a more "
-            f"negative one, so the paper's own significant correlations of index and accuracy say the stiffer, the "
-            f"better."
+            f"corrected p {shown_chance(strongest.holm)}."
         )
+        if where.startswith("Tables"):
+            words += (
+                " The index is negative and a stiffer block has a more negative one, so the paper's own significant "
+                "correlations of index and accuracy say the stiffer, the better."
+            )
     return Finding(f"stiffness of a block goes with {target}", where, verdict, words)
 
 
