@@ -14,6 +14,7 @@ from netbridge.model.block import Block
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
 from netbridge.spectrum.symbolic import NotTraceable, symbolic
 from netbridge.step_sizes.base import Shared
+from netbridge.surgery.absorb import has_hooks
 from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.graph import Place, described
 
@@ -60,6 +61,9 @@ def of_ours(block: Block, x: torch.Tensor) -> Anatomy:
         shortcut=block.shortcut,
     )
     parts.size_at = lambda u: parts.size_of(block.shortcut(u), block.branch(u))
+    if has_hooks(block):  # what they make of the output is no step any more
+        parts.reason, parts.shortcut = "it has hooks", None
+        return parts
     try:
         parts.layers = chain_of(block.branch, x.dtype)
     except NotAChain as error:

@@ -11,6 +11,8 @@ import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
+from netbridge.surgery.absorb import has_hooks, is_plain
+
 
 class Convolution(NamedTuple):
     weight: torch.Tensor  # (O, C / groups, kh, kw), the normalisation's scale inside
@@ -65,6 +67,8 @@ PASSING = (nn.Identity, nn.Dropout, nn.Dropout2d)  # in evaluation mode
 
 def chain_of(branch: nn.Module, dtype: torch.dtype) -> list:
     """The layers of a module that is such a chain, in `dtype`."""
+    if has_hooks(branch):
+        raise NotAChain("it has hooks")
     try:
         program = fx.symbolic_trace(branch)
     except Exception as error:  # code that fx cannot follow may raise anything
@@ -95,6 +99,8 @@ def layer_of(program, node: fx.Node, dtype):
 
 
 def layer_of_module(module: nn.Module, dtype):
+    if not is_plain(module):
+        raise NotAChain(f"a {type(module).__name__} has hooks, a forward of its own or a parametrisation")
     if isinstance(module, PASSING):
         return None
     if type(module) is nn.ReLU:

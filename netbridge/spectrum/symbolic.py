@@ -4,6 +4,7 @@ Tracing itself never does this (`netbridge.tracing.foreign` watches): fx runs a 
 place of tensors, which a network that caches something would keep.
 """
 
+import copy
 import inspect
 from typing import Any
 
@@ -24,8 +25,8 @@ class NotTraceable(Exception):
 def symbolic(net: nn.Module, sample: torch.Tensor) -> tuple[fx.GraphModule, Graph, list[fx.Node]]:
     """The network as an fx program, as a graph of operations, and the fx node of each operation."""
     try:
-        tracer = fx.Tracer()
-        program = fx.GraphModule(net, tracer.trace(net, concrete_args=defaults(net)))
+        traced = copy.deepcopy(net)  # which may keep placeholders from now on
+        program = fx.GraphModule(traced, fx.Tracer().trace(traced, concrete_args=defaults(traced)))
     except Exception as error:  # code that fx cannot follow may raise anything
         raise NotTraceable(str(error)) from error
     for module in program.modules():
@@ -34,7 +35,7 @@ def symbolic(net: nn.Module, sample: torch.Tensor) -> tuple[fx.GraphModule, Grap
     shapes = Shapes(program)
     try:
         seen = shapes.run(sample)
-        expected = net(sample)
+        expected = copy.deepcopy(net)(sample)
     except Exception as error:
         raise NotTraceable(str(error)) from error
     if not same(seen, expected):

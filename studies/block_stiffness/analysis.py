@@ -183,7 +183,8 @@ def between_blocks(found: Measured, measures, blocks) -> dict[str, tuple[float, 
     result = {}
     for measure in measures:
         kind = "error" if measure in ("nsi", "alive") else "residual"
-        means = [np.nanmean(rows_of(found, block, kind)[measure]) for block in blocks]
+        columns = [rows_of(found, block, kind)[measure] for block in blocks]
+        means = [np.nanmean(column) if np.isfinite(column).any() else np.nan for column in columns]
         if len(blocks) > 2 and np.isfinite(means).all() and np.ptp(means) > 0.0:
             one = stats.spearmanr(means, error)
             result[measure] = float(one.statistic), float(one.pvalue)

@@ -362,6 +362,57 @@ class TestFactorsOfOthers:
             measure(block, torch.rand(1, 4, 4, 5), gate="frozen")
 
 
+class KeepsAMean(foreign.HandBlock):
+    """Keeps a running mean of what it sees in a buffer that its first pass makes."""
+
+    def forward(self, x):
+        if not hasattr(self, "mean"):
+            self.register_buffer("mean", torch.ones(4, 1, 1, dtype=x.dtype))
+        self.mean.mul_(0.9).add_(x.mean((0, 2, 3))[:, None, None], alpha=0.1)
+        return super().forward(x)
+
+
+class TestHooks:
+    """A hook that returns another tensor is a part of the function whose Jacobian is asked for."""
+
+    @pytest.mark.parametrize("where", ["", "branch", "branch.bn1", "branch.bn2"])
+    @pytest.mark.parametrize("before", [False, True])
+    def test_on_a_block_of_ours(self, where, before):
+        block = block_of()
+        x = state_of(block)
+        module = block.get_submodule(where)
+        if before:
+            module.register_forward_pre_hook(lambda module, inputs: (1.5 * inputs[0], *inputs[1:]))
+        else:
+            module.register_forward_hook(lambda module, inputs, output: 2 * output)
+        agrees(nb.block_spectrum(block, x, "block"), dense(block, x))
+        if where:
+            agrees(nb.block_spectrum(block, x), dense(block.branch, x))
+
+    @pytest.mark.parametrize("where", ["", "bn2", "conv1"])
+    def test_on_somebody_elses_block(self, where):
+        torch.manual_seed(0)
+        block = foreign.shaken(foreign.HandBlock(4, 4)).double()
+        x = torch.rand(1, 4, 4, 5, dtype=torch.float64)
+        block.get_submodule(where).register_forward_hook(lambda module, inputs, output: 2 * output)
+        agrees(nb.block_spectrum(block, x, "block"), dense(block, x))
+
+    def test_a_layer_with_a_forward_of_its_own_is_no_layer_of_torchs(self):
+        block = block_of()
+        x = state_of(block)
+        norm = block.branch.bn1
+        norm.forward = lambda u: 2 * nn.BatchNorm2d.forward(norm, u)
+        agrees(nb.block_spectrum(block, x), dense(block.branch, x))
+
+    def test_a_block_that_keeps_something_is_differentiated_as_a_whole(self):
+        torch.manual_seed(0)
+        block = foreign.shaken(KeepsAMean(4, 4)).double()
+        x = torch.rand(1, 4, 4, 5, dtype=torch.float64)
+        found = nb.block_spectrum(block, x, "block")
+        assert not hasattr(block, "mean")
+        agrees(found, dense(block, x))
+
+
 class TestDownSampling:
     @pytest.mark.parametrize("part", ["residual", "block"])
     @pytest.mark.parametrize("ours", [True, False])
