@@ -3,6 +3,7 @@ systems that a linearly implicit step makes of them.
 """
 
 import dis
+import functools
 import types
 from typing import Any
 
@@ -185,6 +186,7 @@ def short(reason) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
+@functools.lru_cache(maxsize=256)
 def reads_time(rhs) -> bool:
     """May the right-hand side look at the time? Not where its code never loads its first argument."""
     rhs = unwrapped(rhs)

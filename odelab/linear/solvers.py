@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 BANDED = 24  # diagonals at most beside the main one; SuperLU is faster beyond
+NARROW, LARGE = 8, 512  # diagonals at most and components at least for which kernels of their own are compiled,
+MANY = 200  # but not before so many banded matrices have been factored in this process: compiling takes a second
 SMALL = 32  # components up to which a sparse matrix is treated as a dense one
+
+
+done = [0]  # banded matrices factored so far
 
 
 class Factors(NamedTuple):
@@ -18,6 +23,15 @@ class Factors(NamedTuple):
     lu: Any
     pivots: Any
     regular: bool
+
+
+class Places(NamedTuple):
+    """Rows and columns of the entries of a sparse matrix in another order of its unknowns, and its own pattern."""
+
+    row: np.ndarray
+    column: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
 
 
 class DenseSolver:
@@ -54,27 +68,28 @@ class BandedSolver:
     def __init__(self, order, below, above):
         self.order, self.below, self.above = order, below, above
         self.place = np.argsort(order)
-        self.indices = self.indptr = np.zeros(0, dtype=int)
+        self.seen = Places(*(np.zeros(0, dtype=int),) * 4)
         self.name = f"banded, {below} + 1 + {above} diagonals"
 
     def factor(self, J, hg) -> Factors:
         from scipy.linalg import lapack
 
-        if not (np.array_equal(J.indices, self.indices) and np.array_equal(J.indptr, self.indptr)):
-            self.see(J)
+        place = self.places(J)
         if not np.isfinite(J.data).all():
             return Factors(None, None, False)
         band = np.zeros((2 * self.below + self.above + 1, J.shape[0]), order="F")
-        band[self.row, self.column] = -hg * J.data
+        band[self.below + self.above + place.row - place.column, place.column] = -hg * J.data
         band[self.below + self.above] += 1.0
+        done[0] += 1
         lu, pivots, info = lapack.dgbtrf(band, self.below, self.above, overwrite_ab=True)
         return Factors(lu, pivots, info == 0)
 
-    def see(self, J):
-        """Where each entry of J goes in the band."""
-        self.indices, self.indptr = J.indices.copy(), J.indptr.copy()
-        row, column = self.place[J.indices], self.place[np.repeat(np.arange(J.shape[1]), np.diff(J.indptr))]
-        self.row, self.column = self.below + self.above + row - column, column
+    def places(self, J) -> "Places":
+        """Where each entry of J stands once its unknowns are in order; found anew where its pattern has changed."""
+        if not (np.array_equal(J.indices, self.seen.indices) and np.array_equal(J.indptr, self.seen.indptr)):
+            columns = np.repeat(np.arange(J.shape[1]), np.diff(J.indptr))
+            self.seen = Places(self.place[J.indices], self.place[columns], J.indices.copy(), J.indptr.copy())
+        return self.seen
 
     def backsub(self, factors: Factors, right):
         from scipy.linalg import lapack
@@ -117,4 +132,11 @@ def solver_for(J) -> Any:
     columns = np.repeat(np.arange(J.shape[1]), np.diff(J.indptr))
     apart = place[J.indices] - place[columns]
     below, above = (int(max(0, apart.max(initial=0))), int(max(0, -apart.min(initial=0))))
-    return BandedSolver(order, below, above) if below + above <= BANDED else SparseSolver()
+    if below + above > BANDED:
+        return SparseSolver()
+    banded = BandedSolver(order, below, above)
+    if below + above > NARROW or J.shape[0] < LARGE or done[0] < MANY:
+        return banded
+    from odelab.linear.band_kernels import CompiledBandSolver
+
+    return CompiledBandSolver(banded)

@@ -274,7 +274,7 @@ def insoluble(problem, t, u, hg) -> str:
             return ""
         linear = Linearisation(problem, rhs)
         J, slope_t = linear.derivatives(t, u, slope)
-        regular = linear.factor(J, hg).regular
+        regular = np.isfinite(linear.backsub(linear.factor(J, hg), np.ones_like(slope))).all()
     entries = np.asarray(J.toarray() if hasattr(J, "toarray") else J)
     bad = np.argwhere(~np.isfinite(entries))
     in_time = np.broadcast_to(slope_t, u.shape)
