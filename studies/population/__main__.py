@@ -14,6 +14,7 @@ import torch
 from studies.lab import jobs, measurements
 from studies.lab.command import require_at_least, start
 from studies.lab.page import Page
+from studies.lab.statistics import FEWEST
 from studies.population import design, figures, tables
 from studies.population.analysis import Networks, comparisons, explained, relations
 from studies.population.cited import SHIPPED, measured
@@ -155,6 +156,9 @@ def controllers(page, compared):
 
 def explanation(page, networks, explanations):
     page.heading("What explains accuracy")
+    if max(one.n for one in explanations.values()) < FEWEST:
+        page.words(f"Fewer than {FEWEST} networks: no regression of ranks.")
+        return
     page.figure(
         figures.shares_figure(explanations),
         "shares",

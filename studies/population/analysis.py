@@ -12,7 +12,7 @@ from scipy import stats
 
 from studies.lab.measure import READINGS
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import Estimate, choices, dunnett, estimate
+from studies.lab.statistics import FEWEST, Estimate, choices, dunnett, estimate
 from studies.population import design
 
 CONSTANT, STEPNET = "constant", "StepNet"  # as measurements name them
@@ -116,7 +116,7 @@ def kendall_within(x, y, groups, resamples: int) -> Estimate:
     """Kendall's tau-b counting only pairs of one group, pooled over the groups, with its bootstrap interval.
 
     A resample draws from all networks; each keeps its group, and a network drawn twice is tied with itself. NaN where
-    no pair of a group differs in both values.
+    no pair of a group differs in both values; no interval for fewer than FEWEST networks.
     """
     x, y, groups = np.asarray(x, dtype=float), np.asarray(y, dtype=float), np.asarray(groups)
     together = groups[:, None] == groups
@@ -128,13 +128,12 @@ def kendall_within(x, y, groups, resamples: int) -> Estimate:
         untied = np.sqrt(untied_x * untied_y)
         return np.divide(agree, untied, out=np.full(len(times), np.nan), where=untied > 0)
 
-    return estimate(tau(np.ones((1, len(x))))[0], tau(drawn(len(x), resamples)))
+    draws = tau(drawn(len(x), resamples)) if len(x) >= FEWEST else []
+    return estimate(tau(np.ones((1, len(x))))[0], draws)
 
 
 def drawn(n: int, resamples: int) -> np.ndarray:
     """How many times each of n networks is in each resample, (resamples, n)."""
-    if n == 0:
-        return np.zeros((resamples, 0))
     rows = np.arange(resamples)[:, None] * n + choices(n, resamples, seed=0)
     return np.bincount(rows.ravel(), minlength=resamples * n).reshape(resamples, n).astype(float)
 
@@ -190,12 +189,12 @@ class Explained:
 
 
 def explained(networks: Networks, reading, resamples: int = design.RESAMPLES) -> Explained:
-    """What TNS says about accuracy beside its rivals, with bootstrap intervals over networks."""
+    """What TNS says about accuracy beside its rivals, with bootstrap intervals over networks; of few nothing."""
     there = np.isfinite(networks.tns[reading])
     columns = {TNS: networks.tns[reading]} | networks.rivals()
     values = np.stack([networks.accuracy, *columns.values()])[:, there].astype(float)
     n = values.shape[1]
-    if n < 3:
+    if n < FEWEST:
         return Explained(n, estimate(math.nan, []), dict.fromkeys(columns, estimate(math.nan, [])))
     rows = np.vstack([np.arange(n), choices(n, resamples, seed=0)])  # the networks themselves, then the resamples
     related = rank_correlations(values[:, rows].transpose(1, 0, 2))

@@ -5,7 +5,7 @@ import numpy as np
 from odelab.plot import style
 from studies.lab.figures import MARKS, heat_map
 from studies.lab.measure import READINGS, wording
-from studies.lab.statistics import Estimate
+from studies.lab.statistics import FEWEST, Estimate
 from studies.population import design
 from studies.population.analysis import ACCURACY, CONSTANT, TNS, WAYS, Explained, Networks, rank_correlations
 
@@ -95,7 +95,7 @@ def ranks_figure(networks: Networks):
     columns |= {f"TNS, {wording(*reading)}": tns for reading, tns in networks.tns.items()}
     there = np.isfinite(np.stack(list(columns.values())).astype(float)).all(0)
     values = np.stack(list(columns.values())).astype(float)[:, there]
-    table = rank_correlations(values) if there.sum() > 1 else np.full((len(columns), len(columns)), np.nan)
+    table = rank_correlations(values) if there.sum() >= FEWEST else np.full((len(columns), len(columns)), np.nan)
     numbers = [str(place + 1) for place in range(len(columns))]
     rows = [f"{name}  {number}" for name, number in zip(columns, numbers, strict=True)]
     return heat_map(table, rows, numbers, "Spearman's correlation")

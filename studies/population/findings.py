@@ -88,12 +88,13 @@ def beyond_zero(beyond: dict[str, Estimate]) -> tuple[int, int]:
 def lacking(found: Comparison) -> str:
     """What comes first where controllers cannot be compared yet, or ""."""
     if not found.beyond:
-        return f"n = 0: no networks of the core to compare with {found.control}. "
+        return f"n = 0: no networks of the core to compare with {found.control}."
     few = min(map(len, found.groups.values()))
     if few >= design.FEWEST_SEEDS:
         return ""
     names = [name for name, values in found.groups.items() if len(values) == few]
-    of = names[0] if len(names) == 1 else f"{len(names)} of {len(found.groups)} controllers"
+    several = "every controller" if len(names) == len(found.groups) else f"{len(names)} controllers"
+    of = names[0] if len(names) == 1 else several
     seeds = "seed" if few == 1 else "seeds"
     return f"n = {few} {seeds} of {of}, and the design judges from {design.FEWEST_SEEDS} on. So far: "
 
@@ -107,13 +108,14 @@ def larger_finding(found: dict[tuple[str, str], Comparison]) -> Finding:
     """Claim 2."""
     verdicts = [UNDECIDED if lacking(one) else of_each(one.beyond) for one in found.values()]
     parts = "; ".join(f"{wording(*reading)}: {counts(one)}" for reading, one in found.items())
-    return Finding(
-        LARGER,
-        "Figure 2, Section 2.3",
-        together(verdicts),
-        f"{lacking(next(iter(found.values())))}Controllers whose interval of TNS minus that of constant step sizes "
-        f"leaves out 0 (Dunnett, over seeds). {parts}.",
-    )
+    first = next(iter(found.values()))
+    words = lacking(first)
+    if first.beyond:
+        words += (
+            "Controllers whose interval of TNS minus that of constant step sizes leaves out 0 (Dunnett, over seeds). "
+            f"{parts}."
+        )
+    return Finding(LARGER, "Figure 2, Section 2.3", together(verdicts), words)
 
 
 def higher_finding(found: Comparison) -> Finding:
@@ -129,8 +131,10 @@ def most_finding(found: Comparison) -> Finding:
 
 
 def points(found: Comparison) -> str:
-    each = f" ({told(found.beyond)})" if found.beyond else ""
-    return f"{lacking(found)}Points above {found.control}, intervals of Dunnett over seeds: {counts(found)}{each}."
+    if not found.beyond:
+        return lacking(found)
+    words = f"{counts(found)} ({told(found.beyond)})"
+    return f"{lacking(found)}Points above {found.control}, intervals of Dunnett over seeds: {words}."
 
 
 def beyond_finding(explanations: dict[tuple[str, str], Explained]) -> Finding:

@@ -19,6 +19,7 @@ def weight_figure(tns: dict[float, list[float]], accuracies: dict[float, list[fl
             axis.set_xticks(range(len(weights)), [f"{weight:g}" for weight in weights])
             axis.set_xlabel("weight of TNS in the loss")
             axis.set_ylabel(label)
+        axes[0, 0].set_yscale("log")
     return drawing
 
 

@@ -75,6 +75,15 @@ def test_a_resample_is_tau_of_the_networks_drawn():
         assert draw == pytest.approx(stats.kendalltau(x[rows], y[rows]).statistic)
 
 
+def test_four_networks_have_no_interval():
+    ranks = np.arange(4.0)
+    found = kendall_within(ranks, ranks, np.zeros(4), 50)
+    assert found.value == 1.0
+    assert np.isnan(found.low)
+    networks = planted.population(plain, planted.QUEUE[:4])
+    assert np.isnan(explained(networks, READINGS[1], 50).coefficient.value)
+
+
 def test_neighbours_are_twelve_in_order():
     values = np.random.default_rng(0).permutation(30).astype(float)
     groups = neighbours(values)
