@@ -34,7 +34,7 @@ def relation_figure(networks: Networks):
 def tau_figure(relations: dict):
     """Kendall's tau of every way under every reading; the band is "no relation to speak of"."""
     ends = [abs(end) for found in relations.values() for end in (found.tau.low, found.tau.high, found.tau.value)]
-    reach = min(1.0, 1.1 * max([2 * design.NEGLIGIBLE, *(end for end in ends if np.isfinite(end))]))
+    reach = min(1.05, 1.1 * max([2 * design.NEGLIGIBLE, *(end for end in ends if np.isfinite(end))]))
     with style.figure(1, 4, height=2.3, sharey=True) as (drawing, axes):
         for axis, reading in zip(axes.flat, READINGS, strict=True):
             negligible_band(axis)
