@@ -1,6 +1,5 @@
 """A residual block taken apart, ours or anybody's: branch, shortcut, step size, final ReLU."""
 
-import copy
 import dataclasses
 import itertools
 import math
@@ -17,6 +16,7 @@ from netbridge.step_sizes.base import Shared
 from netbridge.surgery.absorb import has_hooks
 from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.graph import Place, described
+from netbridge.tracing.untouched import independent_copy
 
 
 @dataclasses.dataclass
@@ -41,7 +41,7 @@ class Anatomy:
 
 def anatomy(block: nn.Module, x: torch.Tensor) -> Anatomy:
     """Of a copy of `block` in evaluation mode, in the precision of `x` and where `x` lives."""
-    block = copy.deepcopy(block)
+    block = independent_copy(block)
     owned = [module.target for module in block.modules() if isinstance(module, Shared)]  # the stage's, so no submodules
     for module in (block, *owned):
         module.to(x.device, x.dtype).eval().requires_grad_(False)

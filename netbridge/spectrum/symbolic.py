@@ -4,7 +4,6 @@ Tracing itself never does this (`netbridge.tracing.foreign` watches): fx runs a 
 place of tensors, which a network that caches something would keep.
 """
 
-import copy
 import inspect
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import fx, nn
 
 from netbridge.tracing.foreign import first_tensor, tensors
 from netbridge.tracing.graph import Graph, Operation, described, is_number
+from netbridge.tracing.untouched import independent_copy
 
 OPAQUE: tuple[type, ...] = (nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer)
 OPAQUE += (nn.TransformerDecoderLayer,)
@@ -25,7 +25,7 @@ class NotTraceable(Exception):
 def symbolic(net: nn.Module, sample: torch.Tensor) -> tuple[fx.GraphModule, Graph, list[fx.Node]]:
     """The network as an fx program, as a graph of operations, and the fx node of each operation."""
     try:
-        traced = copy.deepcopy(net)  # which may keep placeholders from now on
+        traced = independent_copy(net)  # which may keep placeholders from now on
         program = fx.GraphModule(traced, fx.Tracer().trace(traced, concrete_args=defaults(traced)))
     except Exception as error:  # code that fx cannot follow may raise anything
         raise NotTraceable(str(error)) from error
@@ -35,7 +35,7 @@ def symbolic(net: nn.Module, sample: torch.Tensor) -> tuple[fx.GraphModule, Grap
     shapes = Shapes(program)
     try:
         seen = shapes.run(sample)
-        expected = copy.deepcopy(net)(sample)
+        expected = independent_copy(net)(sample)
     except Exception as error:
         raise NotTraceable(str(error)) from error
     if not same(seen, expected):

@@ -17,7 +17,7 @@ from netbridge.surgery.insert import first_pass
 from netbridge.surgery.merge import count_owners
 from netbridge.surgery.noise import NoisyNorm
 from netbridge.tracing.batches import run
-from netbridge.tracing.untouched import untouched, unwrapped
+from netbridge.tracing.untouched import independent_copy, untouched, unwrapped
 
 
 def fold(net: nn.Module, images=None, call=None) -> nn.Module:
@@ -43,7 +43,7 @@ def fold(net: nn.Module, images=None, call=None) -> nn.Module:
     if not isinstance(net, nn.Module):
         raise TypeError(f"`net` must be a network, got {type(net).__name__}.")
     net = unwrapped(net)
-    new = copy.deepcopy(net).eval()
+    new = independent_copy(net).eval()
     with torch.no_grad():
         if isinstance(new, Configured):
             fold_ours(new)

@@ -1,6 +1,5 @@
 """Step sizes put into anybody's network: behind the layer in which each residual branch ends."""
 
-import copy
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +12,7 @@ from netbridge.surgery.absorb import absorb
 from netbridge.tracing.batches import run, sample_of
 from netbridge.tracing.foreign import named_blocks, watched
 from netbridge.tracing.graph import ACTIVATIONS, LAYOUTS, TRANSPARENT, Graph
-from netbridge.tracing.untouched import untouched, unwrapped
+from netbridge.tracing.untouched import independent_copy, untouched, unwrapped
 
 SIZES = (32, 64, 224)  # of images tried where none are given
 WORK = ("batch_norm", "layer_norm", "group_norm", "instance_norm", "linear", "conv1d", "conv2d", "conv3d")
@@ -122,7 +121,7 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
     """
     net = unwrapped(net)
     chosen = choose(places(net, images, at, call), on, type(net).__name__)
-    new = copy.deepcopy(net)
+    new = independent_copy(net)
     like = next((tensor for tensor in new.parameters() if tensor.is_floating_point()), None)
     for place in chosen:
         gated = gate(new.get_submodule(place.layer), controller, place.channels, like)

@@ -1,6 +1,5 @@
 """Constant controllers folded into the layers before them: after training they cost nothing (the ASR paper, Eq. 5)."""
 
-import copy
 import logging
 from collections import Counter
 
@@ -14,6 +13,7 @@ from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.gated import Gated
 from netbridge.step_sizes.placement import in_use, place, present
 from netbridge.surgery.absorb import absorb
+from netbridge.tracing.untouched import independent_copy
 
 log = logging.getLogger("netbridge")
 
@@ -38,7 +38,7 @@ def merge(net: nn.Module, keep_live: bool = False) -> nn.Module:
     """
     if not isinstance(net, nn.Module):
         raise TypeError(f"`net` must be a network, got {type(net).__name__}.")
-    new = copy.deepcopy(net)
+    new = independent_copy(net)
     merger = Merger(new, keep_live)
     with torch.no_grad():
         if isinstance(new, Network):

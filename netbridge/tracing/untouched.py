@@ -1,11 +1,12 @@
 """Measuring never changes what is measured: after a trace a network is put back bit for bit, whatever it did."""
 
 import contextlib
+import copy
 import random
 import sys
 import types
 from collections import deque
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 
 import numpy as np
 import torch
@@ -52,6 +53,29 @@ def untouched(net: nn.Module):
             yield
     finally:
         saved.restore()
+
+
+def independent_copy(net: nn.Module) -> nn.Module:
+    """A deep copy that shares nothing with `net`; what a module has computed and kept is copied by its numbers.
+
+    torch copies no tensor that has a history of gradients, such as a cache filled by a pass with gradients.
+    """
+    memo: dict[int, torch.Tensor] = {}
+    waiting: list = [vars(module) for module in net.modules()]
+    seen: set[int] = set()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, torch.Tensor):
+            if value.grad_fn is not None:
+                memo[id(value)] = value.detach().clone()
+        elif isinstance(value, Mapping):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple | set | deque):
+            waiting.extend(value)
+    return copy.deepcopy(net, memo)
 
 
 def refuse(net: nn.Module):
@@ -130,12 +154,12 @@ class Saved:
                 container.clear()
                 (container.extend if isinstance(container, list | deque) else container.update)(members)
         with torch.no_grad():
-            for tensor, data, copy in self.tensors:
+            for tensor, data, kept in self.tensors:
                 if tensor.data_ptr() != data.data_ptr() or tensor.shape != data.shape or tensor.dtype != data.dtype:
                     tensor.data = data
-                if not torch.equal(data, copy):
+                if not torch.equal(data, kept):
                     with torch.inference_mode(data.is_inference()):
-                        data.copy_(copy)
+                        data.copy_(kept)
         random.setstate(self.generators[0])
         np.random.set_state(self.generators[1])  # noqa: NPY002
         torch.set_rng_state(self.generators[2])

@@ -183,3 +183,37 @@ def test_what_cannot_be_inserted_is_told():
     with pytest.raises(ValueError, match="`images` must be given"):
         nb.insert(nn.Sequential(Attention(8)), "se")
     assert len(nb.places(net)) == 3
+
+
+class Remembering(nn.Module):
+    """Computes a factor once and keeps it, with its history of gradients, also in a list and a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.seq = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4))
+        self.raw, self.kept = nn.Parameter(torch.rand(4, 1, 1)), {}
+
+    def forward(self, x):
+        if "factor" not in self.kept:
+            self.kept["factor"] = [self.raw.exp()]
+        return torch.relu(x + self.kept["factor"][0] * self.seq(x))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda net, x: nb.insert(net, "constant(1.0)", x),
+        lambda net, x: nb.merge(nb.insert(net, "constant(1.0)", x)),
+        nb.fold,
+    ],
+)
+def test_a_network_that_keeps_what_it_computed_can_be_copied(change):
+    """torch refuses to copy a tensor that has a history of gradients."""
+    torch.manual_seed(0)
+    net, x = nn.Sequential(Remembering(), Remembering()).eval(), torch.rand(2, 4, 6, 6)
+    wanted = net(x)  # with gradients
+    kept = net[0].kept["factor"][0]
+    assert kept.grad_fn is not None
+    assert torch.allclose(change(net, x)(x), wanted, atol=1e-6)
+    assert nb.block_spectrum(net[0], x[:1], "block").max_re > 0
+    assert net[0].kept["factor"][0] is kept
