@@ -113,7 +113,9 @@ def ensemble(
 
 
 def check_workers(threads, executor):
-    if threads is not None and not (isinstance(threads, int | np.integer) and threads > 0):
+    if threads is not None and (
+        isinstance(threads, bool) or not (isinstance(threads, int | np.integer) and threads > 0)
+    ):
         raise ValueError(f"`threads` must be a positive whole number, got {threads!r}.")
     if executor is not None and not hasattr(executor, "submit"):
         raise TypeError(f"`executor` must be a concurrent.futures.Executor, got {executor!r}.")

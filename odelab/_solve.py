@@ -68,7 +68,7 @@ def solve(
     events       functions g(t, u, params), or `ol.Event`s, whose zeros are located on the dense output. An event may
                  end the run (`terminal`) or change the state (`change`)
     project      a function u -> u applied last to each new state, for instance to keep it positive; an adaptive run
-                 judges the projected state. None by default; not for SciPy's methods
+                 judges the projected state. It gets a copy, which it may change. None by default; not for SciPy's methods
     engine       who runs the steps. "python" is plain Python; "compiled" is compiled code, or an error where a function
                  cannot be compiled; "auto", the default, begins in plain Python and goes over to compiled code where
                  there is enough to do, so that repeated calls may differ in their last bits
@@ -205,9 +205,13 @@ def check_projection(project, problem: Problem):
         return
     if not callable(project):
         raise TypeError(f"`project` must be a function u -> u, got {project!r}.")
-    shape = np.shape(project(np.array(problem.u0)))
-    if shape != problem.u0.shape:
-        raise ValueError(f"`project` returned shape {shape} for a state of shape {problem.u0.shape}; it must keep it.")
+    answer = np.asarray(project(np.array(problem.u0)))
+    if answer.shape != problem.u0.shape:
+        raise ValueError(
+            f"`project` returned shape {answer.shape} for a state of shape {problem.u0.shape}; it must keep it."
+        )
+    if answer.dtype.kind not in "fiub":
+        raise TypeError(f"`project` must return real numbers, got dtype {answer.dtype}.")
 
 
 def checked_times(name, given, problem: Problem):

@@ -7,6 +7,7 @@ Nothing here imports torch: a tensor can exist only where torch has been importe
 Every check names the argument that was refused, the value that was given, and what would do instead.
 """
 
+import numbers
 import sys
 from typing import Any
 
@@ -37,6 +38,7 @@ def floating(name: str, value, like=None):
 
 
 def _floating_array(name: str, value) -> np.ndarray:
+    reject_masked(name, value)
     try:
         array = np.asarray(value)
     except ValueError as error:  # a ragged list
@@ -104,6 +106,15 @@ def is_symmetric(J) -> bool:
     return all(bool((library_of(x).swapaxes(x, -1, -2) == x).all()) for x in (corner, J))
 
 
+def reject_masked(name: str, values):
+    """Refuse an array of which NumPy would silently use the entries that its mask hides."""
+    if np.ma.is_masked(values):
+        raise TypeError(
+            f"`{name}` is a masked array with hidden entries, which have no value to compute with; leave them out "
+            f"(`.compressed()`), or give them one (`.filled(...)`)."
+        )
+
+
 def reject_nonfinite(name: str, values):
     finite = library_of(values).isfinite(values)
     if not bool(finite.all()):
@@ -126,5 +137,29 @@ def place(where: tuple[int, ...]) -> str:
 
 
 def own_floats(values) -> np.ndarray:
-    """A writable C copy: kernels take no other arrays, and what was given may change while a run is in use."""
-    return np.array(values, dtype=np.float64, order="C")
+    """A writable C copy: kernels take no other arrays, and what was given may change while a run is in use.
+
+    Raises TypeError for what NumPy would make numbers of, but nobody meant as such: text, truth values, hidden entries.
+    """
+    array = np.asarray(values)
+    reals = array.dtype.kind in "fiu" or (array.dtype.kind == "O" and all(map(is_real_number, array.flat)))
+    if not reals or np.ma.is_masked(values):
+        raise TypeError(f"no real numbers: {values!r}")
+    return np.array(array, dtype=np.float64, order="C")
+
+
+def is_real_number(value) -> bool:
+    """Is it one real number? Truth values are none, although Python counts with them."""
+    return isinstance(value, numbers.Real | np.integer | np.floating) and not isinstance(value, bool | np.bool)
+
+
+def read_only(u):
+    """The same array, which cannot be written to: a function that changes the state it was given fails at once.
+
+    The state belongs to the run: what is written to it would be another solution. A tensor is passed on as it is.
+    """
+    if library_of(u) is not np:
+        return u
+    view = np.asarray(u).view()
+    view.setflags(write=False)
+    return view

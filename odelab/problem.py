@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.arrays import library_of, to_numpy
+from odelab.arrays import library_of, read_only, reject_masked, to_numpy
 
 COMPONENT, ARRAY, IN_PLACE = "component", "array", "in-place"
 DOMAIN_ERRORS = ("math domain error", "expected a positive input", "expected a nonnegative input")  # Python's `math`
@@ -64,7 +64,8 @@ class Problem:
     - array form, `rhs(t, u, params) -> array`, as in `return -A @ u`;
     - in-place form, `rhs(t, u, params, out)`, which sets every `out[i]` and returns nothing: for large systems.
 
-    A right-hand side must not change `u`. `rhs(t, u)`, without parameters, is accepted in the first two forms.
+    A right-hand side must not change `u`, which cannot be written to. `rhs(t, u)`, without parameters, is accepted in
+    the first two forms.
 
     rhs           the right-hand side
     u0            the initial state: one number or a row of n numbers
@@ -195,7 +196,7 @@ def array_form(problem: Problem) -> Callable:
 def spelled_for_arrays(problem: Problem) -> Callable:
     rhs = problem.rhs
     if problem.form == COMPONENT:
-        return lambda t, u, params: np.array(rhs(t, u, params))
+        return lambda t, u, params: np.array(rhs(t, read_only(u), params))
     if problem.form == IN_PLACE:
         twin = getattr(rhs, "array_form", None)  # the same with array operations, where loops are slow in plain Python
         if twin is not None:
@@ -207,14 +208,7 @@ def spelled_for_arrays(problem: Problem) -> Callable:
             return out
 
         return filled
-    return rhs
-
-
-def read_only(u):
-    """The same array, which cannot be written to: a right-hand side that changes its state fails at once."""
-    view = u.view()
-    view.setflags(write=False)
-    return view
+    return lambda t, u, params: rhs(t, read_only(u), params)
 
 
 def checked_rhs(rhs) -> Callable:
@@ -294,6 +288,7 @@ def unwrapped(function) -> Callable:
 
 
 def as_array(name: str, values) -> np.ndarray:
+    reject_masked(name, values)
     try:
         return np.array(values)
     except ValueError:
@@ -307,7 +302,7 @@ def checked_state(u0) -> np.ndarray:
         )
     state = as_array("u0", u0)
     if state.dtype.kind not in "fiub":
-        raise TypeError(f"`u0` must hold real numbers, got {u0!r}; split complex states into real and imaginary parts.")
+        raise TypeError(f"`u0` must hold real numbers, got {u0!r}{split_complex(state.dtype)}.")
     state = np.atleast_1d(state.astype(np.float64))
     if state.ndim != 1 or state.size == 0:
         raise ValueError(
@@ -324,10 +319,15 @@ def checked_state(u0) -> np.ndarray:
 def checked_span(t_span) -> tuple[float, float]:
     try:
         t0, t1 = (float(t) for t in t_span)
+        numeric = not isinstance(t_span, str | set | frozenset) and not any(isinstance(t, str | bool) for t in t_span)
     except (TypeError, ValueError):
-        raise ValueError(f"`t_span` must be two numbers (t0, t1), got {t_span!r}.") from None
+        numeric = False
+    if not numeric:
+        raise ValueError(f"`t_span` must be two numbers (t0, t1), got {t_span!r}.")
     if not (np.isfinite(t0) and np.isfinite(t1)):
         raise ValueError(f"`t_span` must be finite, got ({t0}, {t1}).")
+    if not np.isfinite(t1 - t0):
+        raise ValueError(f"`t_span` is longer than floating-point numbers go, got ({t0}, {t1}).")
     if t0 == t1:
         raise ValueError(
             f"`t_span` has no length, got ({t0}, {t1}); give two different times (t1 < t0 runs backwards)."
@@ -349,6 +349,7 @@ def form_of(rhs, t0, u0, params) -> tuple[str, bool]:
         check_dtype(slopes.dtype)
         return COMPONENT, False
     tensors = library_of(answer) is not np
+    reject_masked("rhs", answer)
     answer = to_numpy(answer)
     check_dtype(answer.dtype)
     check_shape(answer.shape, u0)
@@ -364,8 +365,12 @@ def takes_out(rhs) -> bool:
 def check_dtype(dtype):
     if dtype.kind not in "fiub":
         raise TypeError(
-            f"`rhs` must return real numbers, got dtype {dtype}; split complex slopes into real and imaginary parts."
+            f"`rhs` must return real numbers, a tuple of them or an array, got dtype {dtype}{split_complex(dtype)}."
         )
+
+
+def split_complex(dtype) -> str:
+    return "; split complex numbers into real and imaginary parts" if dtype.kind == "c" else ""
 
 
 def check_shape(shape, u0):

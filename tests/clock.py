@@ -2,6 +2,8 @@
 
 import time
 
+HANGS = 1500.0  # seconds after which a child process counts as one that never ends; says nothing about speed
+
 
 def processor_seconds(call) -> float:
     """Of one call, over all threads of this process."""

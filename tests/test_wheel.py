@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.clock import HANGS
+
 ROOT = Path(__file__).parent.parent
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
@@ -20,7 +22,9 @@ def wheel(tmp_path_factory) -> list[str]:
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    done = subprocess.run([sys.executable, "-c", BUILD, "dist"], cwd=copy, capture_output=True, text=True, timeout=250)
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, "dist"], cwd=copy, capture_output=True, text=True, timeout=HANGS
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     (built,) = (copy / "dist").glob("*.whl")
     with zipfile.ZipFile(built) as archive:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.arrays import own_floats
+from odelab.arrays import is_real_number, own_floats
 from odelab.control import feedback as control
 from odelab.control import powers
 from odelab.control.laws import Law, law_named
@@ -116,7 +116,7 @@ def fixed(h: float) -> Controller:
     >>> ol.solve(ol.problems.van_der_pol(), ol.RK4, ol.fixed(0.01)).status
     'ok'
     """
-    if not (isinstance(h, int | float | np.number) and math.isfinite(h) and h > 0):
+    if not (is_real_number(h) and math.isfinite(h) and h > 0):
         raise ValueError(f"`h` must be a positive, finite step size, got {h!r}; the direction comes from `t_span`.")
     size = float(h)
 
@@ -151,8 +151,8 @@ def adaptive(
     """
     rtol, atol = checked_tolerances(rtol, atol)
     chosen = law_named("pi42" if law is None else law)
-    for argument, value in (("first_step", first_step), ("max_step", max_step)):
-        if value is not None and not (isinstance(value, int | float | np.number) and value > 0):
+    for argument, value in (("first_step", 1.0 if first_step is None else first_step), ("max_step", max_step)):
+        if not (is_real_number(value) and value > 0):
             raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
     judge = error_judge(chosen.smooth)
 
@@ -228,7 +228,7 @@ def initial_step(run: Start, rtol, atol) -> tuple[float, int]:
 
 
 def checked_tolerances(rtol, atol):
-    if not (isinstance(rtol, int | float | np.number) and 0 < rtol < 1):
+    if not (is_real_number(rtol) and 0 < rtol < 1):
         raise ValueError(f"`rtol` must be a number between 0 and 1, got {rtol!r}; try 1e-6.")
     if rtol < 100 * np.finfo(float).eps:
         raise ValueError(

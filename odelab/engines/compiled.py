@@ -4,12 +4,16 @@ Any form of right-hand side, every law, stabilised methods, projections: `odelab
 kernel. What kernels with a loop of their own know runs faster in `odelab.engines.numba.kernel_engine`.
 """
 
+import itertools
+import textwrap
 import warnings
 
 import numpy as np
 
+from odelab.arrays import is_real_number
 from odelab.core import State
 from odelab.engines import Status
+from odelab.engines.numba.request import changed_as_float, numbers
 from odelab.engines.python import Record, RightHandSideError, begin, checked_rhs
 from odelab.stiffness.h_rho import twin_stages
 
@@ -115,11 +119,21 @@ class CompiledEngine:
 
     def refusal(self, reason) -> str:
         """Which function numba cannot compile, and why."""
-        from odelab.engines.numba.load import blame
-        from odelab.engines.numba.request import numbers
+        from numba import typeof
 
-        known = numbers(self.problem.params) is not None
-        return blame(self.request, reason) if known else explained(self.problem.rhs, reason)
+        from odelab.engines.numba.load import blame
+
+        params = self.problem.params
+        if numbers(params) is not None:
+            return blame(self.request, reason)
+        try:
+            typeof(self.params)
+        except ValueError:
+            return (
+                f"`engine='compiled'` cannot hand `params` = {textwrap.shorten(repr(params), 80)} to compiled code, "
+                "which knows numbers, NumPy arrays and tuples of them: write it as such, or take engine='python'."
+            )
+        return explained(self.problem.rhs, reason)
 
     def record(self) -> Record:
         return self.rows.record(self.has_h_rho)
@@ -135,7 +149,7 @@ def interrupted(error: BaseException | None) -> bool:
 def compiled_params(params):
     """Numbers as floats, so that (10, 8/3) and (10.0, 28.0) share one compilation."""
     if isinstance(params, tuple):
-        return tuple(float(p) if isinstance(p, int | np.number) and not isinstance(p, bool) else p for p in params)
+        return tuple(float(p) if is_real_number(p) and not changed_as_float(p) else p for p in params)
     return params
 
 
@@ -144,16 +158,24 @@ def explained(function, reason) -> str:
     lines = [line.strip() for line in str(reason).splitlines() if line.strip()] or [type(reason).__name__]
     lines = [line for line in lines if not line.startswith("Failed in nopython mode pipeline")] or lines
     lines.sort(key=lambda line: not line.startswith("Untyped global"))  # the culprit's name first
-    where = next((line for line in lines if line.startswith("File ")), "")
+    places = [line.rstrip(":") for line in lines if line.startswith("File ")]
+    where = f"{places[0]}." if places else ""
     if not where and hasattr(function, "__code__"):
-        where = f'File "{function.__code__.co_filename}", line {function.__code__.co_firstlineno}'
+        where = f'File "{function.__code__.co_filename}", line {function.__code__.co_firstlineno}.'
+    # What follows a place are the lines of source that numba takes to be there.
+    lines = list(itertools.takewhile(lambda line: not line.startswith("File "), lines)) or lines[:1]
     name = getattr(function, "__name__", function)
+    if "Signature mismatch" in str(reason) and hasattr(function, "__code__"):
+        return (
+            f"`engine='compiled'` cannot compile {name}: compiled code knows no arguments by keyword alone, and "
+            f"default values only where they are numbers or tuples of numbers. Hand others over by `params`. {where}"
+        )
     if "setitem(readonly array" in str(reason):
         return (
             f"`engine='compiled'` cannot compile {name}: it writes to the state or to an array it captured. `u` cannot "
             f"be written to, and what was captured is the same in every call; write to a copy, `u.copy()`. {where}"
         )
     return (
-        f"`engine='compiled'` cannot compile {name}: {' '.join(lines[:3])} {where}. "
+        f"`engine='compiled'` cannot compile {name}: {' '.join(lines[:3]).rstrip('.')}. {where} "
         "Use only numbers, tuples, NumPy and odelab.maths in it, or engine='python'."
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from odelab.arrays import read_only
 from odelab.control.controllers import Controller
 from odelab.engines.python import RightHandSideError, checked_rhs
 from odelab.problem import Problem
@@ -198,9 +199,9 @@ def made_solver(problem, method, controller, slope):
     if problem.jacobian is not None:
         jacobian = problem.jacobian
         if method.name == "LSODA":
-            options["jac"] = lambda t, u: as_array(jacobian(t, u, problem.params))
+            options["jac"] = lambda t, u: as_array(jacobian(t, read_only(u), problem.params))
         else:
-            options["jac"] = lambda t, u: jacobian(t, u, problem.params)
+            options["jac"] = lambda t, u: jacobian(t, read_only(u), problem.params)
     return getattr(integrate, SOLVERS[method.name])(slope, t0, np.array(problem.u0), t1, **options)
 
 

@@ -83,6 +83,7 @@ class PythonEngine:
         self.keep: Callable = keep_row
         self.rhs = checked_rhs(self.problem)
         self.stepper = self.method.stepper(self.problem, self.rhs, self.controller.atol)
+        self.after = core.unprojected if self.project is None else on_a_copy(self.project)
         self.controller = self.method.steered(self.controller, self.rhs)
 
     @property
@@ -109,7 +110,7 @@ class PythonEngine:
                 self.problem.params,
                 self.controller.propose,
                 self.controller.judge,
-                self.project or core.unprojected,
+                self.after,
                 self.keep,
                 rows,
                 state,
@@ -202,3 +203,19 @@ def checked_rhs(problem: Problem) -> Callable:
         return slope
 
     return checked
+
+
+def on_a_copy(project: Callable) -> Callable:
+    """The user's projection of a copy of the state, with its answer checked; compiled code uses it, too.
+
+    A projection may write into what it is given, as in `u[u < 0.0] = 0.0`. Were that the new state itself, the slope
+    known there would be the slope at another state.
+    """
+
+    def projected(u):
+        answer = np.asarray(project(u.copy()))
+        if answer.shape != u.shape or not np.isrealobj(answer):
+            raise ValueError("`project` returned something else than one real number per component of the state.")
+        return answer.astype(np.float64)
+
+    return projected

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from odelab.arrays import read_only
 from odelab.methods.chebyshev import Gain
 from odelab.problem import array_form
 
@@ -95,7 +96,7 @@ def given_radius(radius):
     """The same, from a function radius(t, u, params) that knows."""
 
     def estimate(rhs, params, t, u, slope, direction, fewest):
-        return float(radius(t, u, params)), direction, 0
+        return float(radius(t, read_only(u), params)), direction, 0
 
     return estimate
 

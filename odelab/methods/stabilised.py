@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from odelab import core
+from odelab.arrays import is_real_number
 from odelab.control.controllers import Controller, Start
 from odelab.methods import chebyshev
 from odelab.methods import spectral_radius as radius
@@ -181,7 +182,7 @@ def rkc2(spectral_radius: float | Callable | None = None) -> StabilisedMethod:
     if spectral_radius is None:
         return RKC2
     if not callable(spectral_radius):
-        if not (isinstance(spectral_radius, int | float | np.number) and 0 <= spectral_radius < math.inf):
+        if not (is_real_number(spectral_radius) and 0 <= spectral_radius < math.inf):
             raise ValueError(
                 f"`spectral_radius` must be a number from 0 up or a function of (t, u, params), got "
                 f"{spectral_radius!r}; leave it out to have it estimated."

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from odelab import core
+from odelab.arrays import read_only
 from odelab.methods import extension
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.switching import SwitchingMethod
@@ -216,7 +217,7 @@ def rhs_of_columns(problem: Problem, t, u, params=None) -> Callable:
 
     def together(t, u, own):
         out = np.empty_like(u)
-        for i, slope in enumerate(problem.rhs(t, u, own)):
+        for i, slope in enumerate(problem.rhs(t, read_only(u), own)):
             out[i] = slope
         return out
 

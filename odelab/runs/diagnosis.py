@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab.arrays import read_only
 from odelab.engines import Status
 from odelab.linear.linearisation import Linearisation
 from odelab.methods import chebyshev
@@ -12,7 +13,7 @@ from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.spectral_radius import leading_eigenvalue, spectral_radius
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
-from odelab.problem import IN_PLACE, array_form, read_only, spelled_for_arrays
+from odelab.problem import IN_PLACE, array_form, spelled_for_arrays
 from odelab.stiffness import h_rho as stability
 
 IMPLICIT = "an implicit method (odelab.RODAS4)"
@@ -254,9 +255,10 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
         message = not_finite(problem, *place, int(failure.component[0]), float(failure.value[0]))
     else:
         message = (
-            f"the step fell below the spacing of t at t = {t:.17g}: the solution has a singularity or the right-hand "
-            "side a jump there, or the tolerance asks for more than double precision gives; loosen `rtol` and `atol`, "
-            "locate the jump as an event, or end `t_span` before"
+            f"the step fell below the spacing of t, {np.spacing(abs(t)):.2g}, at t = {t:.17g}: the solution has a "
+            "singularity or the right-hand side a jump there, or the tolerance asks for more than double precision "
+            "gives; loosen `rtol` and `atol`, locate the jump as an event, end `t_span` before, or count time from "
+            "another origin where |t| is large"
         )
     return cause.word, message
 

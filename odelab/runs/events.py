@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from odelab.arrays import read_only
 from odelab.methods.tableau import Method
 from odelab.problem import accepted_counts, ignoring_params, signature_of
 from odelab.runs import roots
@@ -264,7 +265,7 @@ class Watch:
         event, params = self.watched[number], self.problem.params
         if self.takes_arrays[number] is not False and t.size > 1:
             try:
-                many = np.broadcast_to(np.asarray(event.function(t, u, params), dtype=float), t.shape)
+                many = np.broadcast_to(np.asarray(event.function(t, read_only(u), params), dtype=float), t.shape)
             except Exception:  # it takes numbers only; if it is wrong, it will say so alone
                 self.takes_arrays[number] = False
             else:
@@ -327,7 +328,7 @@ def one_by_one(event: Event, params, steps, i, before, after) -> list[tuple]:
 
 
 def value(event: Event, params, t, u) -> float:
-    answer = event.function(t, u, params)
+    answer = event.function(t, read_only(u), params)
     if np.ndim(answer) != 0 and np.size(answer) != 1:
         raise ValueError(f"`events` functions must return one number, got shape {np.shape(answer)} at t = {t:g}.")
     return float(np.reshape(answer, ()))

@@ -27,7 +27,8 @@ def require_states(trajectory, purpose: str):
 class Trajectory:
     """What `odelab.solve` returns: one run, its steps, and in words how it went.
 
-    Calling it, `sol(t)`, evaluates its dense output at one time or an array of times within the run.
+    Calling it, `sol(t)`, evaluates its dense output at one time or an array of times within the run. Its times and
+    states cannot be written to: take a copy, `sol.u.copy()`, to change it.
 
     t              (k,), the reported times: `t_eval` as far as the run got, or the ends of all steps
     u              (k, n), the states at `t`
@@ -94,6 +95,10 @@ class Trajectory:
         self.step_u = self.u if self.step_u is None and self.dense else self.step_u
         self.end_u = self.step_u[-1] if self.end_u is None and self.step_u is not None else self.end_u
         self.__dict__.update((name, value) for name, value in known.items() if value is not None)
+        if self.interpolant is not None:  # which reads these arrays for as long as the run is in use
+            for values in (self.t, self.u, self.step_t, self.step_u):
+                if isinstance(values, np.ndarray):
+                    values.setflags(write=False)
 
     @property
     def ok(self) -> bool:

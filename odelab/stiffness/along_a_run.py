@@ -65,7 +65,14 @@ class Indicators:
 
     def __str__(self):
         at = self.sampled
-        lines = [f"{len(self.t)} steps, {100 * self.share_limited:.0f} % limited by stability, {len(at)} spectra"]
+        limits = f"{100 * self.share_limited:.0f} % limited by stability"
+        if len(self.limited_by) and (self.limited_by == "fixed").all():
+            limits = "of one size"
+            known = self.h_rho[np.isfinite(self.h_rho)]
+            if known.size and np.isfinite(self.boundary):
+                beyond = 100 * np.mean(known > self.boundary)
+                limits += f", {beyond:.0f} % of them with h rho beyond the stability boundary {self.boundary:.2f}"
+        lines = [f"{len(self.t)} steps, {limits}, {len(at)} spectra"]
         for name in ("sai", "si", "spectral_radius", "soderlind", "non_normality", "h_rho"):
             values = getattr(self, name)
             values = values[np.isfinite(values)]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.arrays import library_of, to_numpy
+from odelab.arrays import library_of, read_only, to_numpy
 from odelab.problem import Problem, takes_out
 from odelab.stiffness import differences
 
@@ -34,9 +34,9 @@ class Point(NamedTuple):
         """The right-hand side as an array of the state's own kind: real, complex, or a tensor."""
         if takes_out(self.rhs):
             out = library_of(u).zeros_like(u)
-            self.rhs(self.t, u, self.params, out)
+            self.rhs(self.t, read_only(u), self.params, out)
             return out
-        answer = self.rhs(self.t, u, self.params)
+        answer = self.rhs(self.t, read_only(u), self.params)
         library = library_of(u)
         if library is np:
             return np.asarray(answer)
@@ -131,7 +131,7 @@ def _point(problem, t, u, params, how) -> Point:
 
 def _own(point: Point):
     assert point.given is not None  # `_point` saw to it
-    J = point.given(point.t, point.u, point.params)
+    J = point.given(point.t, read_only(point.u), point.params)
     n = len(point.u)
     if getattr(J, "shape", None) != (n, n):
         raise ValueError(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import netbridge as nb
+from tests.clock import HANGS
 
 LATER = ("netbridge.data", "netbridge.train", "rich", "matplotlib", "PIL", "sklearn")
 
@@ -20,7 +21,7 @@ def test_data_and_training_come_when_they_are_asked_for():
         "assert nb.data is data and train.recipe is recipes.recipe and callable(train.train)\n"
     )
     root = str(Path(__file__).parents[2])
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr
 
 

@@ -35,6 +35,7 @@ def refused(error, words, call, *arguments, **options):
         ([[1.0], [2.0, 3.0]], ValueError, ["`u0`", "differ in length"]),
         ([1j], TypeError, ["`u0`", "[1j]", "real and imaginary parts"]),
         ("a", TypeError, ["`u0`", "'a'"]),
+        (np.ma.array([1.0, 2.0], mask=[False, True]), TypeError, ["`u0` is a masked array", ".compressed()"]),
         (None, TypeError, ["`u0`", "None"]),
     ],
 )
@@ -52,6 +53,10 @@ def test_an_initial_state_that_is_none(u0, error, words):
         (("a", 1.0), ["`t_span` must be two numbers", "'a'"]),
         (3.0, ["`t_span` must be two numbers", "3.0"]),
         (None, ["`t_span` must be two numbers", "None"]),
+        ("01", ["`t_span` must be two numbers", "'01'"]),
+        ({1.0, 0.0}, ["`t_span` must be two numbers"]),
+        ((False, True), ["`t_span` must be two numbers"]),
+        ((-1e308, 1e308), ["`t_span` is longer than floating-point numbers go"]),
     ],
 )
 def test_a_span_that_is_none(span, words):
@@ -158,7 +163,7 @@ def test_replacing_a_field_that_does_not_exist():
     refused(TypeError, ["`replace` got 'tspan'", "t_span"], ONE.replace, tspan=(0.0, 1.0))
 
 
-@pytest.mark.parametrize("h", [0, 0.0, -1e-3, np.nan, np.inf, "a", None, [0.1]])
+@pytest.mark.parametrize("h", [0, 0.0, -1e-3, np.nan, np.inf, "a", None, [0.1], True, np.complex128(0.1)])
 def test_a_step_size_that_is_none(h):
     refused(ValueError, ["`h` must be a positive, finite step size", f"got {h!r}", "`t_span`"], ol.fixed, h)
 
@@ -173,7 +178,7 @@ def test_a_relative_tolerance_below_rounding():
     assert ol.adaptive(2.3e-14).rtol == 2.3e-14
 
 
-@pytest.mark.parametrize("atol", [-1e-9, np.nan, np.inf, [1e-3, -1e-3], None, "a", [1.0, [2.0]]])
+@pytest.mark.parametrize("atol", [-1e-9, np.nan, np.inf, [1e-3, -1e-3], None, "1e-9", True, [1, [2]]])
 def test_an_absolute_tolerance_that_is_none(atol):
     refused(ValueError, ["`atol` must be"], ol.adaptive, 1e-6, atol)
 
@@ -192,9 +197,13 @@ def test_no_absolute_tolerance_where_a_component_starts_at_zero():
 
 
 @pytest.mark.parametrize("name", ["first_step", "max_step"])
-@pytest.mark.parametrize("value", [0, -1.0, np.nan, "a"])
+@pytest.mark.parametrize("value", [0, -1.0, np.nan, "a", True])
 def test_step_limits_that_are_none(name, value):
     refused(ValueError, [f"`{name}` must be positive", f"got {value!r}"], ol.adaptive, **{name: value})
+
+
+def test_a_largest_step_of_none_is_refused_in_words():
+    refused(ValueError, ["`max_step` must be positive", "got None"], ol.adaptive, max_step=None)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +240,10 @@ def test_what_solve_takes(arguments, error, words):
         ({"t_eval": [0.5, 0.5]}, ValueError, ["`t_eval` must be sorted", "without repetitions"]),
         ({"t_eval": [[0.5]]}, ValueError, ["`t_eval` must be one-dimensional", "(1, 1)"]),
         ({"t_eval": "a"}, ValueError, ["`t_eval` must be a row of times", "'a'"]),
+        ({"t_eval": ["0.5"]}, ValueError, ["`t_eval` must be a row of times", "['0.5']"]),
+        ({"t_eval": [True]}, ValueError, ["`t_eval` must be a row of times", "[True]"]),
+        ({"t_eval": np.ma.array([0.5, 0.7], mask=[False, True])}, ValueError, ["`t_eval` must be a row of times"]),
+        ({"project": lambda u: u + 0j}, TypeError, ["`project` must return real numbers", "complex128"]),
     ],
 )
 def test_the_options_of_solve(options, error, words):
@@ -250,14 +263,26 @@ def test_a_projection_needs_an_explicit_method():
     refused(ValueError, words, ol.solve, ONE, ol.RADAU, project=abs)
 
 
-def branching(t, u, params):
-    return {"slope": (-u[0],)}["slope"] if isinstance(params, tuple) else (0.0,)
+def spelled_out(t, u, params):
+    return (-float(str(u[0])),)
 
 
-def test_what_cannot_be_compiled_says_so():
-    with pytest.raises(
-        TypeError, match=r"(?s)`engine='compiled'` cannot compile branching: .*engine='python'"
-    ) as raised:
-        ol.solve(ol.Problem(branching, [1.0], (0.0, 1.0), ({},)), ol.RK4, ol.fixed(0.1), engine="compiled")
+def by_keyword(t, u, params, *, rate=1.0):
+    return (-rate * u[0],)
+
+
+@pytest.mark.parametrize(
+    ("rhs", "params", "words"),
+    [
+        (spelled_out, (), ["cannot compile spelled_out: ", "engine='python'"]),
+        (by_keyword, (), ["cannot compile by_keyword: ", "no arguments by keyword alone", "test_bad_input.py"]),
+        (decay, {"rate": 1.0}, ["cannot hand `params` = {'rate': 1.0} to compiled code", "tuples", "engine='python'"]),
+    ],
+)
+def test_what_cannot_be_compiled_says_so(rhs, params, words):
+    with pytest.raises(ol.NotCompilable) as raised:
+        ol.solve(ol.Problem(rhs, [1.0], (0.0, 1.0), params), ol.RK4, ol.fixed(0.1), engine="compiled")
+    for word in ["`engine='compiled'`", *words]:
+        assert word in str(raised.value)
     assert len(str(raised.value)) < 1500
     assert not re.search("site-packages", str(raised.value))

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 import odelab
-from tests.clock import cost
+from tests.clock import HANGS, cost
 
 HEAVY = ("torch", "matplotlib", "numba", "scipy.integrate", "scipy.optimize", "torchdiffeq")
 
 
 def fresh(*program, env=None):
     """What a new process prints."""
-    answer = subprocess.run([sys.executable, *program], capture_output=True, text=True, timeout=120, env=env)
+    answer = subprocess.run([sys.executable, *program], capture_output=True, text=True, timeout=HANGS, env=env)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout.split()
 

@@ -15,6 +15,7 @@ import pytest
 
 from studies.__main__ import headline, names, source_of
 from studies.lab.command import flag_of, start
+from tests.clock import HANGS
 
 
 def module_of(name):
@@ -37,7 +38,7 @@ def get_field_docstrings(name):
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=HANGS)
 
 
 def test_the_list_names_every_study_with_its_headline():
@@ -146,7 +147,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     while not any(tmp_path.glob("*.resume")) and child.poll() is None:
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=HANGS)
     assert child.returncode == 130
     assert "Traceback" not in said
     assert "end of epoch" in said
@@ -157,5 +158,5 @@ def test_waiting_threads_sleep_and_what_the_user_set_is_kept(monkeypatch):
     look = "import os, studies; print(os.environ['OMP_WAIT_POLICY'], os.environ['KMP_BLOCKTIME'])"
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     monkeypatch.setenv("KMP_BLOCKTIME", "7")
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=HANGS)
     assert done.stdout.split() == ["PASSIVE", "7"]

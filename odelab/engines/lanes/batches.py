@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from odelab.arrays import reject_masked
 from odelab.engines.numba.request import numbers
 from odelab.problem import Problem
 
@@ -29,10 +30,14 @@ def batches(problem: Problem, u0, params) -> tuple[np.ndarray, np.ndarray | None
 
 def batch(name: str, values, width: int) -> np.ndarray:
     """`values` as an array (N, width) of floats."""
+    reject_masked(name, values)
     try:
-        array = np.require(values, np.float64, ("C", "A", "W"))  # the signature of the lanes: a read-only one is copied
-    except (TypeError, ValueError):
-        raise TypeError(f"`{name}` must hold real numbers, got {type(values).__name__}.") from None
+        given = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"`{name}` must have shape (N, {width}), got rows that differ in length.") from None
+    if given.dtype.kind not in "fiub":
+        raise TypeError(f"`{name}` must hold real numbers, got {type(values).__name__} of dtype {given.dtype}.")
+    array = np.require(given, np.float64, ("C", "A", "W"))  # the signature of the lanes: a read-only one is copied
     if array.ndim != 2 or array.shape[1] != width:
         raise ValueError(f"`{name}` must have shape (N, {width}), a row per run, got {array.shape}.")
     if len(array) == 0:

@@ -32,7 +32,10 @@ NOTHING = object()  # stands for a name that has no value
 
 
 class Unseen(TypeError):
-    """A captured object whose changes cannot be seen; the message says which."""
+    """A captured object that compiled code cannot stand for: its changes cannot be seen, or it counts differently.
+
+    The message says which object, and what to capture instead.
+    """
 
 
 class Watch:
@@ -103,6 +106,11 @@ class Walk:
     def describe(self, value, name: str):
         """Take a value into the fingerprint; `name` is what the user calls it."""
         kind = type(value)
+        if isinstance(value, np.generic | np.ndarray) and wraps_around(value.dtype):
+            raise Unseen(
+                f"it captured `{name}`, numbers of dtype {value.dtype}, which numba calculates with otherwise than "
+                "NumPy, where 200 + 100 is 44: convert them first, `.astype(np.int64)`"
+            )
         if kind in PLAIN:
             self.say(kind.__name__, repr(value))
         elif isinstance(value, np.generic) and value.dtype.kind in "fiubc":
@@ -207,6 +215,15 @@ class Walk:
                 f"it captured `{name}`, a {type(value).__name__}, and whether such an object has changed cannot be "
                 "seen; pass its numbers by `params`, or capture numbers, tuples or NumPy arrays instead"
             )
+
+
+def wraps_around(dtype: np.dtype) -> bool:
+    """Is it a type of whole numbers with a range so small that sums and differences leave it in everyday use?
+
+    NumPy wraps around at its ends, numba widens to 64 bits. Types of 32 bits, as sparse matrices have for their
+    indices, are let through.
+    """
+    return dtype.kind == "u" or (dtype.kind == "i" and dtype.itemsize < 4)
 
 
 def line_of(code, name: str) -> str:

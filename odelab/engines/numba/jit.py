@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from odelab.arrays import read_only
 from odelab.engines.numba import overloads
 from odelab.engines.numba.fingerprint import NOTHING, frozen, is_dispatcher, is_library, reached
 
@@ -84,19 +85,8 @@ def with_tuples(code):
 
 def protecting(function, arguments: int):
     """`function` (a numba function of t, u, ...) handed a `u` it cannot write to: the state is the engine's."""
-    from numba import njit, types
-    from numba.extending import intrinsic
-
-    @intrinsic
-    def read_only(context, array):
-        def same(context, builder, signature, values):
-            context.nrt.incref(builder, signature.args[0], values[0])
-            return values[0]
-
-        return (array.copy(readonly=True) if isinstance(array, types.Array) else array)(array), same
+    from numba import njit
 
     if arguments == 3:
-        return njit(**OPTIONS)(lambda t, u, params: function(t, read_only(u), params))  # type: ignore[call-arg]
-    return njit(**OPTIONS)(
-        lambda t, u, params, out: function(t, read_only(u), params, out)  # type: ignore[call-arg]
-    )
+        return njit(**OPTIONS)(lambda t, u, params: function(t, read_only(u), params))
+    return njit(**OPTIONS)(lambda t, u, params, out: function(t, read_only(u), params, out))

@@ -103,9 +103,8 @@ def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) 
         # With dual numbers it is always inlined: hundreds of derivatives are not handed over by memory.
         how: tuple = ({}, inlined) if name == "dual_rhs" else (twins, options)
         compiled[name] = jit(function, *how, returns_tuple=tuples, recompile=True)
-        if form != COMPONENT and name in ("rhs", "spectral_radius_of"):
-            fills = form == IN_PLACE and name == "rhs"
-            compiled[name] = protecting(compiled[name], 4 if fills else 3)
+        if form != COMPONENT and name == "rhs":
+            compiled[name] = protecting(compiled[name], 4 if form == IN_PLACE else 3)
     return compiled
 
 

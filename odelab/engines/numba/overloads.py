@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from odelab import maths
+from odelab.arrays import read_only
 from odelab.engines.numba import sink as blending
 
 ELEMENTARY = {
@@ -27,7 +28,7 @@ ELEMENTARY = {
 def register() -> frozenset:
     """Register the overloads once; returns the functions numba now knows."""
     from numba.core import types
-    from numba.extending import overload
+    from numba.extending import intrinsic, overload
 
     def teach(function, numpy_function):
         @overload(function)
@@ -58,5 +59,17 @@ def register() -> frozenset:
             return lambda condition, x, y: x if condition else y
         return lambda condition, x, y: np.where(condition, x, y)
 
+    @intrinsic
+    def locked(context, array):
+        def same(context, builder, signature, values):
+            context.nrt.incref(builder, signature.args[0], values[0])
+            return values[0]
+
+        return array.copy(readonly=True)(array), same
+
+    @overload(read_only)
+    def unwritable(u):
+        return lambda u: locked(u)  # type: ignore[call-arg]
+
     stages = blending.register()
-    return frozenset([*ELEMENTARY, maths.maximum, maths.minimum, maths.where, *stages])
+    return frozenset([*ELEMENTARY, maths.maximum, maths.minimum, maths.where, read_only, *stages])

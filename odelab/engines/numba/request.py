@@ -125,13 +125,18 @@ def lanes_unsuited(problem: Problem, method, controller: Controller) -> str | No
 
 def numbers(params) -> np.ndarray | None:
     """Parameters as floats, or None where they are not all numbers."""
-    if not isinstance(params, tuple):
+    if not isinstance(params, tuple) or any(map(changed_as_float, params)):
         return None
     try:
         found = np.array(params, dtype=np.float64)
     except (TypeError, ValueError):
         return None
     return found if found.ndim == 1 else None
+
+
+def changed_as_float(parameter) -> bool:
+    """Would it be something else as a float: text, or a whole number too large for one?"""
+    return isinstance(parameter, str | bytes) or (isinstance(parameter, int) and abs(parameter) > 1 << 53)
 
 
 def layout_for(problem: Problem, method, controller: Controller, project=None) -> str:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from netbridge.data import datasets as data
 from netbridge.data import decoding, sources
+from tests.clock import HANGS
 from tests.netbridge.data import archives
 
 
@@ -216,5 +217,5 @@ class TestDownload:
                 f"print(len(data.load('cifar10', {str(tmp_path)!r}).train_images))"
             )
             both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-            assert [one.communicate(timeout=120)[0].strip() for one in both] == ["500", "500"]
+            assert [one.communicate(timeout=HANGS)[0].strip() for one in both] == ["500", "500"]
             assert len(server.asked) == 1

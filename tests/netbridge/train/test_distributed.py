@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import netbridge as nb
+from tests.clock import HANGS
 from tests.netbridge.train import runs
 
 WORKER = """
@@ -41,7 +42,7 @@ def test_two_gloo_processes_equal_one_in_two_halves(tmp_path):
         )
         for rank in range(2)
     ]
-    errors = [worker.communicate(timeout=200)[1] for worker in workers]
+    errors = [worker.communicate(timeout=HANGS)[1] for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0], "\n".join(errors)
     two = nb.load(path).state_dict()
     one = runs.run(dtype=torch.float64, parts=2).state_dict()

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from netbridge import checkpoint
+from tests.clock import HANGS
 from tests.netbridge.train import runs
 
 ROOT = Path(__file__).parents[3]
@@ -41,7 +42,7 @@ def test_kill_and_resume_give_the_same_bits(tmp_path, moment, kept):
         "die = lambda: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"{KILLED[moment]}runs.run(pathlib.Path({str(path)!r}))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert not path.exists()
     assert checkpoint.load_training(path.with_suffix(".resume"))[0]["epoch"] == kept

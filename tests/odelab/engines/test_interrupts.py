@@ -3,12 +3,12 @@
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
 import odelab as ol
+from tests.clock import HANGS
 from tests.odelab.solver_cases import CIRCLE, NAMED
 
 TOLERANCE = ol.adaptive(1e-6, 1e-9)
@@ -23,17 +23,16 @@ def interrupted_after(calls):
             signal.raise_signal(signal.SIGINT)
         return (u[1], -u[0])
 
-    return ol.Problem(rhs, [1.0, 0.0], (0.0, 1e4))
+    return ol.Problem(rhs, [1.0, 0.0], (0.0, 1e4)), count
 
 
 @pytest.mark.parametrize("method", [ol.DOPRI5, ol.RADAU], **NAMED)
 @pytest.mark.parametrize("calls", [2, 3, 50, 3000])
 def test_ctrl_c_keeps_what_was_computed(method, calls):
-    began = time.process_time()  # of this process alone: the machine has other things to do
-    run = ol.solve(interrupted_after(calls), method, TOLERANCE, engine="python")
+    problem, count = interrupted_after(calls)
+    run = ol.solve(problem, method, TOLERANCE, engine="python")
     message = run.message
-    assert time.process_time() - began < 1.0
-    assert run.message == message
+    assert count[0] < calls + 100  # nothing more is computed, not even for the message
     assert run.status == "interrupted"
     assert message == f"interrupted at t = {run.t[-1]:g}; what was computed until then is kept"
     assert len(run.t) == len(run.u) == run.steps + 1
@@ -42,7 +41,7 @@ def test_ctrl_c_keeps_what_was_computed(method, calls):
 
 
 def test_ctrl_c_does_not_raise():
-    assert ol.solve(interrupted_after(100), ol.DOPRI5, TOLERANCE, engine="python").status == "interrupted"
+    assert ol.solve(interrupted_after(100)[0], ol.DOPRI5, TOLERANCE, engine="python").status == "interrupted"
 
 
 LONG_RUN = """
@@ -61,5 +60,5 @@ print("kept", run.steps)
 @pytest.mark.parametrize("engine", ["python", "compiled"])
 def test_ctrl_c_in_a_long_run(engine):
     code = LONG_RUN.replace("ENGINE", repr(engine))
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert answer.stdout.startswith("kept "), answer.stderr

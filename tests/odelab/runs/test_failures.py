@@ -2,7 +2,6 @@
 
 import math
 import re
-import time
 
 import numpy as np
 import pytest
@@ -15,13 +14,11 @@ TOLERANCE = ol.adaptive(1e-6, 1e-9)
 every_method = pytest.mark.parametrize("method", METHODS, **NAMED)
 
 
-def within_a_second(problem, method=ol.DOPRI5, controller=TOLERANCE, **options):
-    """A run that may fail, and its words; its time is of processor, as the machine has other things to do."""
-    start = time.process_time()
+def soon_over(problem, method=ol.DOPRI5, controller=TOLERANCE, **options):
+    """A run that may fail, and its words; it notices soon, long before its million attempts are spent."""
     run = ol.solve(problem, method, controller, throw=False, **{"engine": "python", **options})
-    message = run.message
-    assert time.process_time() - start < 1.0
-    assert message == run.message
+    assert run.evaluations < 20_000
+    assert run.message == run.message
     return run
 
 
@@ -56,7 +53,7 @@ def start(rhs, span=(0.0, 2.0)):
 
 @every_method
 def test_nan_at_once(method):
-    run = within_a_second(start(nan_at_once), method)
+    run = soon_over(start(nan_at_once), method)
     assert run.status == "not_finite"
     assert "returned nan in component 1 at t = 0;" in run.message
     assert "keep the state in its domain" in run.message
@@ -67,7 +64,7 @@ def test_nan_at_once(method):
 @pytest.mark.parametrize(("rhs", "what"), [(nan_from_one_half, "nan"), (infinite_from_one_half, "inf")])
 @pytest.mark.parametrize("span", [(0.0, 2.0), (-1.0, 2.0)])
 def test_nan_or_infinity_on_the_way(method, rhs, what, span):
-    run = within_a_second(start(rhs, span), method)
+    run = soon_over(start(rhs, span), method)
     assert run.status == "not_finite"
     latest = "[5-7]" if method is ol.LSODA else "5"
     assert re.match(rf"the right-hand side returned {what} in component 1 at t = 0\.{latest}", run.message)
@@ -86,7 +83,7 @@ def test_nan_or_infinity_on_the_way(method, rhs, what, span):
     ],
 )
 def test_the_end_of_the_domain(method, rhs, did):
-    run = within_a_second(start(rhs), method)
+    run = soon_over(start(rhs), method)
     assert run.status == "not_finite"
     assert re.match(rf"the right-hand side {did} at t = 0\.[45]", run.message)
     assert run.t[-1] == pytest.approx(0.5, abs=0.1)
@@ -100,14 +97,14 @@ def test_a_step_out_of_the_domain_may_be_tried_smaller(method):
     def towards_one(t, u, params):
         return (-20.0 * math.log(u[0]) * u[0] + 0.0 * math.sqrt(u[0]),)
 
-    run = within_a_second(ol.Problem(towards_one, [5.0], (0.0, 2.0)), method, ol.adaptive(1e-4, 1e-6, first_step=1.0))
+    run = soon_over(ol.Problem(towards_one, [5.0], (0.0, 2.0)), method, ol.adaptive(1e-4, 1e-6, first_step=1.0))
     assert run.ok
     assert run.u[-1, 0] == pytest.approx(1.0, abs=1e-3)
 
 
 @every_method
 def test_blow_up_in_finite_time(method):
-    run = within_a_second(start(blow_up), method)
+    run = soon_over(start(blow_up), method)
     assert run.status == "blow_up"
     assert "the solution blows up near t = 1.0000" in run.message or "near t = 0.9999" in run.message
     assert "component 1 has reached" in run.message
@@ -126,7 +123,7 @@ def test_blow_up_in_finite_time(method):
     ],
 )
 def test_fixed_steps_fail_alike(rhs, status):
-    run = within_a_second(start(rhs), ol.RK4, ol.fixed(0.01))
+    run = soon_over(start(rhs), ol.RK4, ol.fixed(0.01))
     assert run.status == status
     assert "component 1" in run.message or "raised ValueError" in run.message
     assert np.isfinite(run.u).all()
@@ -135,16 +132,16 @@ def test_fixed_steps_fail_alike(rhs, status):
 
 
 def test_a_division_by_zero_is_named_where_it_happens():
-    run = within_a_second(ol.Problem(lambda t, u, p: (1.0 / (t - 0.5),), [0.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.125))
+    run = soon_over(ol.Problem(lambda t, u, p: (1.0 / (t - 0.5),), [0.0], (0.0, 1.0)), ol.RK4, ol.fixed(0.125))
     assert run.status == "not_finite"
     assert "the right-hand side raised ZeroDivisionError (float division by zero) at t = 0.5;" in run.message
     assert run.t[-1] == 0.375
 
 
 def test_an_unstable_fixed_step_overflows():
-    run = within_a_second(ol.problems.stiff_linear(), ol.EULER, ol.fixed(0.0025))
+    run = soon_over(ol.problems.stiff_linear(), ol.EULER, ol.fixed(0.0025))
     assert run.ok
-    run = within_a_second(ol.problems.stiff_linear().replace(t_span=(0.0, 10.0)), ol.EULER, ol.fixed(0.0025))
+    run = soon_over(ol.problems.stiff_linear().replace(t_span=(0.0, 10.0)), ol.EULER, ol.fixed(0.0025))
     assert run.status == "blow_up"
     assert "the fixed step is" in run.message
     assert "beyond the stability limit" in run.message
@@ -154,8 +151,8 @@ def test_an_unstable_fixed_step_overflows():
 @pytest.mark.parametrize("rhs", [nan_from_one_half, blow_up])
 def test_compiled_runs_fail_alike(rhs):
     ol.solve(start(rhs), ol.DOPRI5, TOLERANCE, engine="compiled", throw=False)  # compiles
-    compiled = within_a_second(start(rhs), engine="compiled")
-    plain = within_a_second(start(rhs))
+    compiled = soon_over(start(rhs), engine="compiled")
+    plain = soon_over(start(rhs))
     assert compiled.engine == "compiled"
     assert compiled.status == plain.status
     assert compiled.message[:40] == plain.message[:40]
@@ -183,7 +180,7 @@ def later(answer):
 )
 @every_method
 def test_a_wrong_answer_from_the_right_hand_side(method, answer, word):
-    run = within_a_second(ol.Problem(later(answer), [1.0, 2.0], (0.0, 1.0)), method)
+    run = soon_over(ol.Problem(later(answer), [1.0, 2.0], (0.0, 1.0)), method)
     assert run.status == "wrong_shape"
     assert f"the right-hand side returned {word} at t = 0.5" in run.message
     assert "one real slope per component" in run.message
@@ -192,7 +189,7 @@ def test_a_wrong_answer_from_the_right_hand_side(method, answer, word):
 
 def test_a_wrong_answer_before_the_first_step():
     problem = ol.Problem(lambda t, u, params: np.ones(1) if t > 0.0 else -u, [1.0, 2.0], (0.0, 1.0))
-    run = within_a_second(problem)
+    run = soon_over(problem)
     assert run.status == "wrong_shape"
     assert (run.steps, run.t.tolist()) == (0, [0.0])
     assert run.slope.shape == (0, 2)
@@ -207,28 +204,28 @@ def test_a_wrong_answer_in_compiled_code():
     problem = ol.Problem(shrinking, [1.0, 2.0], (0.0, 1.0))
     steps = ol.fixed(0.125)
     ol.solve(problem, ol.EULER, steps, engine="compiled", throw=False)
-    run = within_a_second(problem, ol.EULER, steps, engine="compiled")
+    run = soon_over(problem, ol.EULER, steps, engine="compiled")
     assert run.status == "wrong_shape"
     assert "another number of slopes than the state has components, soon after t = 0.625" in run.message
     assert run.t[-1] == 0.625
 
 
 def test_the_step_budget():
-    run = within_a_second(CIRCLE, max_steps=7)
+    run = soon_over(CIRCLE, max_steps=7)
     assert run.status == "max_steps"
     assert run.message.startswith("max_steps = 7 spent at t = ")
     assert "raise max_steps, loosen the tolerance, or shorten `t_span`" in run.message
     assert run.steps + run.rejected == 7
-    run = within_a_second(CIRCLE, ol.RK4, ol.fixed(0.01), max_steps=7)
+    run = soon_over(CIRCLE, ol.RK4, ol.fixed(0.01), max_steps=7)
     assert run.message == "max_steps = 7 spent at t = 0.07; raise max_steps, take larger steps, or shorten `t_span`"
-    run = within_a_second(CIRCLE, ol.RADAU, max_steps=7)
+    run = soon_over(CIRCLE, ol.RADAU, max_steps=7)
     assert (run.status, run.steps) == ("max_steps", 7)
 
 
 @pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853], **NAMED)
 def test_chattering_is_named(method):
     sliding = ol.Problem(lambda t, u, params: (0.0 * u[0] + 1.0, -ol.maths.sign(u[1])), [0.0, 1.05], (0.0, 3.0))
-    run = within_a_second(sliding, method, ol.adaptive(1e-6, 1e-8), max_steps=1500)
+    run = soon_over(sliding, method, ol.adaptive(1e-6, 1e-8), max_steps=1500)
     assert run.status == "max_steps"
     assert "the slope of component 1 changes its sign from step to step" in run.message
     assert "Replace the jump by a steep smooth function" in run.message
@@ -237,16 +234,16 @@ def test_chattering_is_named(method):
 def test_a_budget_that_is_just_enough():
     needed = ol.solve(PENDULUM, ol.DOPRI5, TOLERANCE, engine="python")
     attempts = needed.steps + needed.rejected
-    assert within_a_second(PENDULUM, max_steps=attempts).ok
-    assert not within_a_second(PENDULUM, max_steps=attempts - 1).ok
+    assert soon_over(PENDULUM, max_steps=attempts).ok
+    assert not soon_over(PENDULUM, max_steps=attempts - 1).ok
 
 
 def test_a_step_below_the_spacing_of_time():
-    run = within_a_second(CIRCLE.replace(t_span=(1e16, 1e16 + 100.0)), ol.RK4, ol.fixed(0.5))
+    run = soon_over(CIRCLE.replace(t_span=(1e16, 1e16 + 100.0)), ol.RK4, ol.fixed(0.5))
     assert run.status == "step_too_small"
-    assert "the step fell below the spacing of t at t = 10000000000000000" in run.message
+    assert "the step fell below the spacing of t, 2, at t = 10000000000000000" in run.message
     singular = ol.Problem(lambda t, u, params: (1.0 / ol.maths.abs(t - 0.7),), [0.0], (0.0, 1.0))
-    run = within_a_second(singular)
+    run = soon_over(singular)
     assert run.status == "step_too_small"
     assert "at t = 0.69999" in run.message
     for remedy in ("`rtol` and `atol`", "as an event", "end `t_span` before"):
@@ -267,13 +264,13 @@ def test_a_failed_run_raises_and_keeps_what_it_has():
 
 
 def test_t_eval_of_a_failed_run_is_cut():
-    run = within_a_second(start(blow_up), t_eval=np.linspace(0.0, 2.0, 21))
+    run = soon_over(start(blow_up), t_eval=np.linspace(0.0, 2.0, 21))
     np.testing.assert_allclose(run.t, np.linspace(0.0, 0.9, 10) if len(run.t) == 10 else np.linspace(0.0, 1.0, 11))
 
 
 @pytest.mark.parametrize("method", [ol.RADAU, ol.BDF, ol.LSODA], **NAMED)
 def test_an_implicit_method_that_gives_up(method):
-    run = within_a_second(ol.Problem(lambda t, u, p: (1.0 / abs(t - 0.5),), [0.0], (0.0, 1.0)), method)
+    run = soon_over(ol.Problem(lambda t, u, p: (1.0 / abs(t - 0.5),), [0.0], (0.0, 1.0)), method)
     assert run.status == "solver_failed"
     assert f"{method.name} gave up at t = 0.5: " in run.message or f"{method.name} gave up at t = 0.4999" in run.message
     assert "loosen the tolerance, check the Jacobian, or end `t_span` before" in run.message

@@ -67,7 +67,6 @@ def test_an_implicit_controller_passes_its_options_on():
 
 def test_the_state_of_a_problem_is_not_shared_with_its_runs():
     run = ol.solve(PENDULUM, ol.RK4, ol.fixed(1.0))
-    run.u[0] = 99.0
-    assert PENDULUM.u0.tolist() == [1.0, 0.5]
+    assert not np.shares_memory(run.u, PENDULUM.u0)
     with pytest.raises(ValueError, match="read-only"):
         PENDULUM.u0[0] = 99.0

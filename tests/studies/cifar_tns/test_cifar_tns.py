@@ -25,6 +25,7 @@ from studies.lab.measure import KINDS, READINGS
 from studies.lab.page import Page
 from studies.lab.results import as_json
 from studies.lab.statistics import SUPPORTED, Finding
+from tests.clock import HANGS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr")
@@ -204,7 +205,7 @@ def test_the_report_opens_in_a_browser_and_shows_every_figure(run, tmp_path):
         [browser, *SWITCHES, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS,
     )
     assert ":CONSOLE" not in done.stderr
     title = done.stdout.split("<title>")[1].split("</title>")[0]

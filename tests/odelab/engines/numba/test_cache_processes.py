@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.clock import HANGS
+
 RHS = """
 import math
 import odelab as ol
@@ -62,7 +64,7 @@ def start(tmp_path, script=SCRIPT, model=RHS, cache=None):
 
 def answer(process):
     """What it printed; it has to have ended well, without a word of complaint."""
-    out, complaint = process.communicate(timeout=200)
+    out, complaint = process.communicate(timeout=HANGS)
     assert (process.returncode, complaint) == (0, "")
     return json.loads(out)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import odelab as ol
 from odelab.engines.numba.fingerprint import Unseen, fingerprint
+from odelab.engines.numba.request import numbers
 from tests.odelab.engines.right_hand_sides import OBJECTS, PARTS, right_hand_sides, slope
 
 QUICK = tuple(part for part in PARTS if "compiled" not in part.name)  # by plain Python alone
@@ -81,6 +82,30 @@ def test_an_object_that_cannot_be_seen_is_named():
 
     with pytest.raises(Unseen, match=r"captured `law`, a Law.*`params`.*test_fingerprint\.py"):
         fingerprint(decay)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int16])
+def test_whole_numbers_that_numba_counts_otherwise_than_numpy_are_refused(dtype):
+    """Differences of unsigned numbers wrap around at another place, sums of short ones not at all."""
+    levels = (np.array([100, 200], dtype=dtype), 1.0)
+
+    def difference(t, u, params):
+        return (-(levels[0][0] - levels[0][1]) * u[0],)
+
+    with pytest.raises(Unseen, match=rf"`levels`, numbers of dtype {np.dtype(dtype)}.*astype"):
+        fingerprint(difference)
+
+
+def test_parameters_that_are_no_floats_reach_every_engine_as_they_are():
+    """2**60 + 1 as a float is 2**60, and "1" would be a number."""
+
+    def last_digit(t, u, params):
+        return (-(params[0] % 10) * u[0],)
+
+    problem = ol.Problem(last_digit, [1.0], (0.0, 0.1), (2**60 + 1,))
+    plain, compiled = (ol.solve(problem, ol.EULER, ol.fixed(0.01), engine=name) for name in ("python", "compiled"))
+    assert compiled.end_u == pytest.approx(plain.end_u, rel=1e-12)
+    assert numbers(("1",)) is None
 
 
 def test_what_has_an_address_is_not_kept_for_other_processes():
