@@ -68,7 +68,7 @@ def solve(
     events       functions g(t, u, params), or `ol.Event`s, whose zeros are located on the dense output. An event may
                  end the run (`terminal`) or change the state (`change`)
     project      a function u -> u applied last to each new state, for instance to keep it positive; an adaptive run
-                 judges the projected state. It gets a copy, which it may change. None by default; not for SciPy's methods
+                 judges the projected state. It gets a copy to work on. None by default; not for SciPy's methods
     engine       who runs the steps. "python" is plain Python; "compiled" is compiled code, or an error where a function
                  cannot be compiled; "auto", the default, begins in plain Python and goes over to compiled code where
                  there is enough to do, so that repeated calls may differ in their last bits

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.arrays import to_numpy
+from odelab.arrays import read_only, to_numpy
 from odelab.linear import solvers
 from odelab.linear.by_differences import ByDifferences
 from odelab.linear.by_duals import ByDuals
@@ -107,7 +107,7 @@ class Linearisation:
     def given(self, t, u):
         """The problem's own Jacobian as an array of floats, or in compressed columns."""
         assert self.own is not None
-        J = self.own(t, u, self.problem.params)
+        J = self.own(t, read_only(u), self.problem.params)
         n = len(u)
         if getattr(J, "shape", None) != (n, n):
             raise ValueError(

@@ -11,6 +11,7 @@ from odelab.engines.numba import cache
 from odelab.engines.numba.fingerprint import Unseen, Watch
 from odelab.engines.numba.module import Module, functions_of, module_for
 from odelab.engines.numba.request import Request
+from odelab.engines.python import on_a_copy
 from odelab.problem import COMPONENT, IN_PLACE
 
 IN_PROCESS = 64  # kernels that serve other functions with the same fingerprint: closures made anew, values put back
@@ -105,6 +106,8 @@ def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) 
         compiled[name] = jit(function, *how, returns_tuple=tuples, recompile=True)
         if form != COMPONENT and name == "rhs":
             compiled[name] = protecting(compiled[name], 4 if form == IN_PLACE else 3)
+        if name == "project":
+            compiled[name] = jit(on_a_copy(compiled[name]))
     return compiled
 
 

@@ -21,7 +21,7 @@ from odelab.control import controllers
 from odelab.engines.numba import sink as blending
 from odelab.engines.numba.jit import jit
 from odelab.engines.numba.one_source import error_of_steered, no_h_rho, row_keeper, twin_h_rho
-from odelab.engines.python import RightHandSideError, on_a_copy
+from odelab.engines.python import RightHandSideError
 from odelab.methods import chebyshev, spectral_radius as radius, stabilised
 
 INLINED = {**EXACT, "forceinline": True}  # a function that is really handed on has an address, and is not cached
@@ -30,7 +30,7 @@ INLINED = {**EXACT, "forceinline": True}  # a function that is really handed on 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`; the user's own functions have the names of `Request.functions`."""
-    project = "jit(on_a_copy(project))" if request.project else "jit(core.unprojected)"
+    project = "project" if request.project else "jit(core.unprojected)"
     parts = [
         f"steps = {control(request)}",
         *step_lines(request),

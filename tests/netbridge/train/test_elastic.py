@@ -11,6 +11,7 @@ import torch
 import netbridge as nb
 from netbridge import checkpoint
 from netbridge.train import distributed
+from tests.clock import HANGS
 from tests.netbridge.train import runs
 from tests.netbridge.train.test_tricks import ALL
 
@@ -57,7 +58,7 @@ def torchrun(folder: Path, name: str, processes: int, how: str, parts: int = PAR
         env=os.environ | {distributed.SHARED_STORE: "1", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=HANGS,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return path
