@@ -77,7 +77,8 @@ def relation_finding(runs: Runs) -> Finding:
         "The better the network, the larger its TNS, whatever it was trained with.",
         "Figures 7 and 8",
         together([one.verdict for one in found.values()]),
-        f"Over {len(runs.all)} networks; pairs within recipes judge nothing. {'; '.join(parts)}.",
+        f"Over {len(runs.all)} networks of {len(runs.groups)} recipes; networks of one recipe are alike, so that "
+        f"intervals are narrower than they should be. Pairs within recipes judge nothing. {'; '.join(parts)}.",
     )
 
 
