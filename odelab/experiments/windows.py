@@ -45,13 +45,14 @@ class Window:
 class Run(NamedTuple):
     """What one run cost on a window.
 
-    attempts     attempted steps within the window; steps that reach beyond it count with the part inside
+    attempts     attempted steps within the window; steps that reach beyond it count with the part inside. Infinite for
+                 a run that failed, such as one that blew up at a loose tolerance
     error        the scaled root mean square error at the end of the window; NaN where the run did not get there
     first_step   the first step it took, for the next run on the ladder
     rejected     the share of its attempts that were rejected
     flagged      the share of its steps with h rho above the method's real stability boundary; NaN where h rho is not
                  known for free
-    censored     whether it was given up; `attempts` then extends the rate of its last half over the window
+    censored     whether it ran out of attempts; `attempts` then extends the rate of its last half over the window
     """
 
     attempts: float
@@ -163,8 +164,8 @@ def warm_run(
     piece = problem.piece(window.before, window.end, window.at_before)
     step = min(first_step, window.end - window.before)
     run = solve(piece, method, adaptive(rtol, rtol * scale, first_step=step), max_steps=most, throw=False)
-    if not run.steps:
-        return Run(math.inf, math.nan, first_step, 1.0, math.nan, True)
+    if not run.steps or (not run.ok and run.status != "max_steps"):  # it blew up, say: no tolerance to run at
+        return Run(math.inf, math.nan, first_step, 1.0, math.nan, False)
     t, h = np.asarray(run.step_t), np.asarray(run.h).copy()
     tried = 1.0 + run.rejected / run.steps  # attempts to an accepted step
     flags = run.h_rho

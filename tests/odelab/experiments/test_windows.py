@@ -75,6 +75,15 @@ def test_a_run_that_is_given_up_is_extended():
     assert run.attempts == pytest.approx((window.end - window.start) * 1e6 / ol.DOPRI5.real_boundary, rel=0.5)
 
 
+def test_a_run_that_blows_up_has_no_cost():
+    """A few steps before an explosion tell nothing of what a window costs."""
+    problem = ol.Problem(lambda t, u, params: (u[0] * u[0],), [1.0], (0.0, 10.0))
+    window = windows.Window(0.0, 5.0, 10.0, *(np.array([1.0]),) * 3, np.zeros(8), np.zeros((8, 1)))
+    failed = windows.warm_run(problem, ol.DOPRI5, window, 0.1, np.array([1e-3]))
+    assert (failed.attempts, failed.censored) == (np.inf, False)
+    assert np.isnan(failed.error)
+
+
 def test_indices_of_a_state_are_those_of_the_measures():
     problem = ol.problems.forced_linear(((-2.0, -30.0), (30.0, -2.0)))
     t, u = 0.4, np.array([1.0, 2.0])
