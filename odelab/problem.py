@@ -264,7 +264,7 @@ def returning_arrays(function) -> Callable:
     def as_arrays(t, u, params):
         return to_numpy(function(t, u, params))
 
-    vars(as_arrays)["original"] = function
+    vars(as_arrays)["original"] = vars(as_arrays)["of_tensors"] = function
     return as_arrays
 
 

@@ -13,6 +13,7 @@ from odelab.arrays import read_only, to_numpy
 from odelab.linear import solvers
 from odelab.linear.by_differences import ByDifferences
 from odelab.linear.by_duals import ByDuals
+from odelab.linear.by_torch import ByTorch
 from odelab.linear.colouring import Colouring, coloured
 from odelab.linear.dual import NotDifferentiable
 from odelab.problem import Problem, unwrapped
@@ -41,6 +42,8 @@ class Linearisation:
         self.by_duals = ByDuals(problem)
         span = abs(problem.t_span[1] - problem.t_span[0])
         self.by_differences = ByDifferences(rhs, problem.params, atol, span)
+        of_tensors = getattr(problem.rhs, "of_tensors", None)
+        self.by_torch = None if of_tensors is None else ByTorch(of_tensors, problem.params)
         self.reason = ""  # why dual numbers were given up
         self.full = problem.size <= FULL  # whether every column is found alone
         self.colouring: Colouring | None = None
@@ -58,9 +61,9 @@ class Linearisation:
         if self.own is not None:
             found = "the problem's own Jacobian"
         elif self.reason:
-            found = f"Jacobian by differences, as dual numbers cannot follow the right-hand side ({self.reason})"
+            found = f"Jacobian by differences, as nothing else can follow the right-hand side ({self.reason})"
         else:
-            found = "Jacobian by dual numbers"
+            found = "Jacobian by dual numbers" if self.by_torch is None else "Jacobian by torch"
         colours = f" in {len(self.colouring.seeds)} colours" if self.colouring is not None else ""
         solver = f", {self.solver.name}" if self.solver is not None else ""
         return f"{found}{colours}{solver}"
@@ -96,6 +99,9 @@ class Linearisation:
             return J, self.by_differences.in_time(t, u, slope) if self.in_time else 0.0
 
     def exact(self, t, u):
+        if self.by_torch is not None:
+            J, late = self.by_torch(t, u)
+            return J if self.own is None else self.given(t, u), late
         if self.own is not None:
             slope_t = self.by_duals(t, u, None, np.ones(1))[0] if self.in_time else 0.0
             return self.given(t, u), slope_t

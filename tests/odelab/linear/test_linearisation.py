@@ -1,5 +1,7 @@
 """Derivatives along a run: whose they are, what they cost, and that a pattern is never trusted too far."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -62,11 +64,38 @@ def test_differences_are_the_last_resort_and_said():
     J, slope_t = derivatives(linear, 0.5, problem.u0)
     np.testing.assert_allclose(J, np.diag([-1.0, -2.0]), atol=1e-7)
     np.testing.assert_allclose(slope_t, 1.0, atol=1e-6)
-    assert linear.how.startswith("Jacobian by differences, as dual numbers cannot follow")
+    assert linear.how.startswith("Jacobian by differences, as nothing else can follow")
     assert linear.evaluations == 3
     sol = ol.solve(problem, ol.RODAS4)
     assert "Jacobian by differences" in str(sol)
     assert sol.evaluations == 6 * sol.steps + 5 * sol.rejected + 2 + 3 * sol.jacobians - 1
+
+
+def test_tensors_are_differentiated_by_torch():
+    torch = pytest.importorskip("torch")
+    weights = torch.tensor([[-2.0, 1.0], [0.5, -3.0]], dtype=torch.float64)
+
+    def network(t, u, params):
+        return torch.tanh(weights @ (u if isinstance(u, torch.Tensor) else torch.tensor(u))) * t
+
+    def forgetful(t, u, params):
+        return torch.tanh(weights @ torch.tensor(np.asarray(u)))
+
+    problem = ol.Problem(network, [0.3, -0.4], (0.0, 1.0))
+    linear = linearised(problem)
+    J, slope_t = derivatives(linear, 0.5, problem.u0)
+    inner = weights.numpy() @ problem.u0
+    np.testing.assert_allclose(J, 0.5 * weights.numpy() / np.cosh(inner)[:, None] ** 2, rtol=1e-13)
+    np.testing.assert_allclose(slope_t, np.tanh(inner), rtol=1e-13)
+    sol = ol.solve(problem, ol.RODAS4, ol.adaptive(1e-6, 1e-8))
+    assert sol.derivatives == "Jacobian by torch, dense"
+    np.testing.assert_allclose(sol.end_u, ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-9, 1e-11)).end_u, rtol=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lost = linearised(ol.Problem(forgetful, [0.3, -0.4], (0.0, 1.0)))
+        found, _ = derivatives(lost, 0.5, problem.u0)
+    np.testing.assert_allclose(found, weights.numpy() / np.cosh(inner)[:, None] ** 2, atol=1e-6)
+    assert "differences" in lost.how
 
 
 def chain_of_text(t, u, params):
