@@ -257,9 +257,10 @@ def _extremes(operator, known, shift, zero_tolerance, k, tol, conditions) -> Spe
     noise = max(n * eps, found.residual) * max(radius, abs(shift))
     tolerance = noise if zero_tolerance is None else float(zero_tolerance)
     one_sided = found.converged and (max_re < -tolerance or min_re > tolerance)  # then the ends speak for the rest
-    word = "converged" if found.converged else "NOT converged: the true ends may lie further out; raise `k`"
+    more = "raise `k` of `odelab.spectrum`"
+    word = "converged" if found.converged else f"NOT converged: the true ends may lie further out; {more}"
     if found.moved:
-        word = "NOT converged: another start found an end further out, and there may be more; raise `k`"
+        word = f"NOT converged: another start found an end further out, and there may be more; {more}"
     size = float(np.abs(found.values).max())  # the residual, relative to it, is a backward error
     quality: dict[str, Any] = _certainty(
         operator.matrix, found.values, symmetric, size, max(eps, found.residual), conditions
