@@ -285,4 +285,4 @@ def halves(found: Measured, reading: str, measure: str) -> float:
             means.append((values[: len(values) // 2].mean(), values[len(values) // 2 :].mean()))
     if len(means) < 3 or not np.isfinite(means).all():
         return float("nan")
-    return float(stats.spearmanr(*np.transpose(means)).statistic)
+    return rank_correlation(*np.transpose(means))
