@@ -206,7 +206,8 @@ def controls_figure(e: Evidence, scales: dict):
                     axis.errorbar(one.value, place + 0.16, xerr=error, fmt="s", color=colour, markersize=3.5)
             axis.set_yticks(range(len(arms)), arms)
             axis.axvline(0, color=stylesheet.GREY, linewidth=0.8)
-            axis.set_ylim(-0.6, len(arms) - 0.3)
+            low, high = axis.get_xlim()
+            axis.set(xlim=(low, high + 0.15 * (high - low)), ylim=(-0.6, len(arms) - 0.3))  # room for the counts
             axis.set(title=SCALE_TITLES[part], xlabel="points above the plain networks' mean")
     return drawing
 

@@ -6,7 +6,8 @@ from studies.asr.findings import Evidence
 
 def tell(page, e: Evidence, sizes):
     """The evidence, part by part."""
-    scales = {part: groups for part in ("small", "controls") if any((groups := e.accuracies(part)).values())}
+    known = {part: e.accuracies(part) for part in ("small", "controls")}
+    scales = {part: groups for part, groups in known.items() if sum(map(bool, groups.values())) > 1}
     if scales:
         page.heading("ASR and its controls")
         page.words(
