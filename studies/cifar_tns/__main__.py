@@ -26,6 +26,7 @@ from studies.lab.images import images_or_fallback
 from studies.lab.measure import KINDS, READINGS, measure, total_stiffness, wording
 from studies.lab.page import Page
 from studies.lab.statistics import choices
+from studies.population import design
 from studies.population.cited import shipped_findings
 from studies.train import CONTROLLERS
 
@@ -128,8 +129,10 @@ def population(page, said, networks):
             "population",
             tables.beside_rows(said, cited, networks, count),
             "The same claims beside a population of small networks",
-            f"{count} networks of 14 to 32 layers, trained for 3 or 6 epochs at 16 pixels and judged by rules that "
-            "were fixed before; `python -m studies.population` shows their numbers and intervals.",
+            f"{count} of {len(design.queue())} networks of 14 to 32 layers, trained for 3 or 6 epochs at "
+            f"{design.PIXELS} pixels and judged by rules that were fixed before, which leave every claim undecided with "
+            f"fewer than {design.FEWEST_NETWORKS} networks. `python -m studies.population` shows numbers and intervals, "
+            "and with `--train` trains the rest.",
         )
 
 

@@ -40,6 +40,10 @@ def lacking(groups: dict[float, list[float]]) -> str:
     return f"n = {few} seeds of some weight, and the design judges from {design.FEWEST_SEEDS} on. "
 
 
+def counts(groups: dict[float, list[float]]) -> str:
+    return ", ".join(f"{weight:g}: {len(groups[weight])}" for weight in sorted(groups))
+
+
 def moves_finding(tns: dict[float, list[float]]) -> Finding:
     """Claim 1: the term does what it should."""
     beyond = by_weight(tns)
@@ -52,7 +56,8 @@ def moves_finding(tns: dict[float, list[float]]) -> Finding:
         "TNS as a term of the loss moves TNS: rewarded it grows, punished it shrinks.",
         IN_LOSS,
         verdict,
-        f"{lacking(tns)}TNS (slope NSI, sample mean) above that without the term, by weight: {told(beyond, '+.3f')}.",
+        f"{lacking(tns)}TNS (slope NSI, sample mean) above that without the term, by weight: {told(beyond, '+.3f')}. "
+        f"Networks by weight: {counts(tns)}; a training whose TNS became undefined on the way is left out.",
     )
 
 
