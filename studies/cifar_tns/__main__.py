@@ -130,9 +130,9 @@ def population(page, said, networks):
             tables.beside_rows(said, cited, networks, count),
             "The same claims beside a population of small networks",
             f"{count} of {len(design.queue())} networks of 14 to 32 layers, trained for 3 or 6 epochs at "
-            f"{design.PIXELS} pixels and judged by rules that were fixed before, which leave every claim undecided with "
-            f"fewer than {design.FEWEST_NETWORKS} networks. `python -m studies.population` shows numbers and intervals, "
-            "and with `--train` trains the rest.",
+            f"{design.PIXELS} pixels and judged by rules that were fixed before. They leave every claim undecided "
+            f"with fewer than {design.FEWEST_NETWORKS} networks. `python -m studies.population` shows numbers and "
+            "intervals, and with `--train` trains the rest.",
         )
 
 
