@@ -63,8 +63,8 @@ class Arguments:
 
 def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "pruned", "threads")
-    first, second, folders = design.weighted(arguments.dataset, arguments.seeds), [], (SHIPPED, POPULATION)
-    second = design.architectures(arguments.dataset)
+    first, second = design.weighted(arguments.dataset, arguments.seeds), design.architectures(arguments.dataset)
+    folders = (SHIPPED, POPULATION)
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", train=True, pruned=2)
         (first, second), folders = design.smoke(), ()
