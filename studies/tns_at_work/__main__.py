@@ -3,6 +3,9 @@
 The paper proposes TNS for architecture search and pruning and tries none of it; a loss that aims at TNS follows from
 its central claim. All three are tried on small networks, with rules fixed in `design.py` before any was trained: on the
 digits with measurements that are shipped, on CIFAR-10 with `--dataset cifar10 --train`.
+
+Last result (digits, 2026-11-19): blocks of small NSI can be pruned, 17 points better than random ones; rewarding TNS
+costs accuracy or does nothing that ten seeds show; TNS before training ranks 36 architectures no better than chance.
 """
 
 import dataclasses
