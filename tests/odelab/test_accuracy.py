@@ -119,7 +119,8 @@ def test_e5_keeps_its_invariant_where_the_published_value_breaks_it(method):
 def test_radau_exercises_every_jacobian(name):
     """With the analytic Jacobian as with differences: the same solution in as many steps, for fewer evaluations."""
     problem = problems.catalogue()[name]()
-    span = min(problem.t_span[1], 3.0)
+    # the nerve's first three units of time are one smooth rise, for which hardly a Jacobian is made
+    span = min(problem.t_span[1], 10.0 if name == "fitzhugh_nagumo" else 3.0)
     problem = problem.replace(t_span=(0.0, span))
     tolerance = ol.adaptive(1e-6, 1e-26 if name == "e5" else 1e-9)
     given = ol.solve(problem, ol.RADAU, tolerance)

@@ -521,7 +521,7 @@ def test_the_block_itself_is_left_alone(images):
 def test_what_cannot_be_asked_is_refused():
     block, x = block_of(), state_of(block_of())
     for arguments, match in (
-        ((block, x, "branch"), r"`part` must be one of \('residual', 'block'\), got 'branch'"),
+        ((block, x, "branch"), r"`part` must be one of \('residual', 'increment', 'block'\), got 'branch'"),
         ((block, x, "block", "some"), r"`values` must be one of .* got 'some'"),
         ((block, torch.cat([x, x])), r"`x` must be one state, \(1, ...\), got shape \(2, 4, 4, 5\)"),
         ((block, x * torch.nan), r"`x` must be finite"),
