@@ -58,13 +58,13 @@ class Branch(nn.Module):
 
     @property
     def layers(self) -> list[tuple[nn.Module, nn.Module]]:
-        """[(conv1, bn1), (conv2, bn2), ...]; which of a pair comes first, `post_activation` tells."""
+        """[(conv1, bn1), (conv2, bn2), ...]; the convolution acts first if `post_activation` is True, else the bn."""
         return [(getattr(self, f"conv{i}"), getattr(self, f"bn{i}")) for i in range(1, self.depth + 1)]
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """The convolutions, each with the normalisation behind it, as `nb.fold` joins them."""
-        behind = 0 if self.post_activation else 1  # bn_i follows conv_i, or stands before it
+        behind = 0 if self.post_activation else 1  # bn_i follows conv_i in post-activation branches, and precedes it in pre-activation ones
         return [(f"conv{i}", f"bn{i + behind}") for i in range(1, self.depth + 1 - behind)]
 
     @property
@@ -85,7 +85,10 @@ class Branch(nn.Module):
 
 
 class Padding(nn.Module):
-    """He et al. 2016, Section 3.3, option A: every `stride`-th position, new channels of zeros on both sides."""
+    """A shortcut without weights: keeps every `stride`-th position and adds channels of zeros on both sides.
+
+    He et al. 2016, Section 3.3, option A.
+    """
 
     def __init__(self, channels_in: int, channels_out: int, stride: int):
         super().__init__()
@@ -124,12 +127,12 @@ class Block(nn.Module):
         self.branch = branch
         self.shortcut = nn.Identity() if shortcut is None else shortcut
         self.controller = Constant(0)
-        # In place: nobody else holds the state that a step has just formed.
+        # In place: the step has just formed this state, so no caller keeps a reference to it.
         self.project = torch.relu_ if post_activation else core.unprojected
 
     @property
     def opens(self) -> bool:
-        """A block that changes the shape: a plain Euler step that starts from its shortcut's output."""
+        """Does the block change the shape? It is then a plain Euler step that starts from its shortcut's output."""
         return not isinstance(self.shortcut, nn.Identity)
 
     def forward(self, x: torch.Tensor, layer: Layer | None = None) -> torch.Tensor:

@@ -6,18 +6,18 @@ Queiruga et al., Continuous-in-Depth Neural Networks, 2020; Chen et al., Neural 
 import torch
 from torch.func import functional_call
 
-NEAR = 1e-6  # of a layer: a time this close to a block is that block's
+NEAR = 1e-6  # layers: a time this close to the number of a block counts as that number, against rounding
 
 
 def block_at(blocks, t):
-    """The block in force at time t."""
+    """The block whose step contains the time t."""
     return blocks[min(int(t + NEAR), len(blocks) - 1)]
 
 
 def slope_between(blocks, t, u):
-    """f(u; theta(t)). At a whole layer the block's branch answers, and updates its running statistics in training.
+    """f(u; theta(t)). At a whole number t the branch of that block is called, and in training updates its statistics.
 
-    Between two blocks their parameters and statistics are mixed; after the last one its own stay in force.
+    Between two blocks their parameters and statistics are interpolated; after the last block its own are used.
     """
     left = min(int(t + NEAR), len(blocks) - 1)
     share = t - left
@@ -43,8 +43,8 @@ def mixed(before, after, share):
 def run_ode_net(stage, memory, start, u):
     """u' = h(u, f) f(u; theta(t)) from layer `start` to the last, by torchdiffeq, then the projection.
 
-    Watched, the state is also asked for at every layer, and each layer is recorded as one step of size 1 whose slope is
-    the increment over it.
+    While the network is observed, the state is also asked for at every layer, and each layer is recorded as one step of
+    size 1 whose slope is the increment of the state over that layer.
     """
     from torchdiffeq import odeint
 

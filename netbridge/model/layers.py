@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 CONVOLUTIONS = ("plain", "asymmetric")
-GROUPS = 8  # of a group normalisation, or as many as divide the channels
+GROUPS = 8  # of a group normalisation; where 8 does not divide the channels, the number of groups is smaller
 
 
 def normalisation(kind: str, channels: int) -> nn.Module:
@@ -49,10 +49,11 @@ class ConvNorm(nn.Module):
 
 
 class Sum(nn.Module):
-    """The sum of what several layers make of the same input.
+    """Applies several layers to the same input and adds their outputs.
 
-    A step size behind it multiplies all of them, and `nb.merge` folds it into every one. `nb.fold` makes one
-    convolution of convolutions, their batch normalisations and batch normalisations alone, as RepVGG and ACNet do.
+    A step size after the sum multiplies all outputs, so `nb.merge` folds it into every layer. Where the layers are
+    convolutions, with or without a batch normalisation, or batch normalisations alone, `nb.fold` replaces the sum by
+    one convolution, as RepVGG and ACNet do.
 
     parts  the layers
 
@@ -70,7 +71,7 @@ class Sum(nn.Module):
 
     @property
     def in_channels(self) -> Any:
-        """Channels of the input, where a layer says, else None."""
+        """Channels of the input, taken from the first layer that has such an attribute; None if no layer has."""
         return next((part.in_channels for part in self.parts if hasattr(part, "in_channels")), None)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

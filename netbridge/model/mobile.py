@@ -17,7 +17,7 @@ from netbridge.model.resnet import initialise, method_of, method_record, one_of,
 from netbridge.step_sizes import placement, spec
 
 MOBILE1 = ((64, 128, 256, 512, 1024), (1, 2, 2, 6, 2))  # Howard et al., Table 1: channels and layers of a resolution
-MOBILE2 = (  # Sandler et al., Table 2: expansion, channels, repetitions, stride; the stride for CIFAR
+MOBILE2 = (  # Sandler et al., Table 2: expansion, channels, repetitions, stride; last, the stride for CIFAR
     (1, 16, 1, 1, 1), (6, 24, 2, 2, 1), (6, 32, 3, 2, 2), (6, 64, 4, 2, 2), (6, 96, 3, 1, 1), (6, 160, 3, 2, 2),
     (6, 320, 1, 1, 1),
 )  # fmt: skip
@@ -144,7 +144,7 @@ def build_second(config: dict) -> Network:
     """MobileNetV2 with h = 1 everywhere: steps where the shape stays, before each stage layers that change it."""
     width, large = config["width"], config["stem"] == "imagenet"
     channels = first = rounded(32, width)
-    groups: list[tuple[list, list]] = [([], [])]  # of layers that are no steps, and the steps behind them
+    groups: list[tuple[list, list]] = [([], [])]  # pairs: layers that are no steps, and the steps that follow them
     for (expansion, out, _, *strides), count in zip(MOBILE2, config["repeats"], strict=True):
         for position in range(count):
             stride, out_channels = (1 if position else strides[0 if large else 1]), rounded(out, width)

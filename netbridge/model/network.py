@@ -101,7 +101,7 @@ class Stage(nn.Module):
 
     @property
     def between_blocks(self) -> bool:
-        """Are slopes evaluated with parameters that belong to no single block?"""
+        """Are slopes evaluated with parameters that are interpolated between two blocks?"""
         on_blocks_only = self.method.stages == 1 and self.depth_factor == 1 and self.solver is None
         return self.weights == "interpolated" and not on_blocks_only
 
@@ -195,12 +195,14 @@ class Network(Configured):
 
     @contextlib.contextmanager
     def observed(self, record, carry=None, step=None):
-        """Within, every step of a forward pass calls `record` as `odelab.core.integrate` does; yields what it carries.
+        """A context manager: within it, every step of a forward pass calls `record` as `odelab.core.integrate` does.
+
+        It yields an `Observation`, whose `carry` is what `record` has returned so far.
 
         record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new) -> carry, where memory.stage is the stage's number
-        and t the layer within it. A block that opens a stage is a step from its shortcut's output, u. Nothing is
-        overwritten while a pass is observed, unless by a `step` of one's own (`solve.Observation`). An ODE-net's step
-        is the increment over one layer.
+        and t the layer within it. For a block that opens a stage, u is the output of its
+        shortcut. No tensor is overwritten while a pass is observed, unless a given `step` does so (see
+        `solve.Observation`). A step of an ODE-net is the increment of the state over one layer.
         """
         before = [stage.observation for stage in self.stages]
         observation = Observation(record, carry, step)

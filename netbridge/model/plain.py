@@ -55,7 +55,7 @@ class Plain(Configured):
 
     @property
     def no_step(self) -> str:
-        """Why a step size here is none of a residual step, in words; "" where it stands at none of these places."""
+        """Why these step sizes do not belong to residual steps, as text for an error; "" if the network has none."""
         family = self.config["family"]
         return "" if family == "repvgg" and set(self.specs) == {spec.Spec("constant")} else NO_STEP[family]
 
@@ -92,7 +92,7 @@ def chosen(net: Plain, controller, on=None) -> list[spec.Spec]:
 
 
 def furnish(net: Plain, anew: bool = False) -> Plain:
-    """The network with the step sizes of its configuration in place of those that differ, or of all (`anew`)."""
+    """Puts in the step sizes that the configuration names: where others stand, or everywhere if `anew` is True."""
     specs, before, names = placement.present(net), net.specs, net.places
     if len(specs) != len(names):
         raise ValueError(f"{len(specs)} controllers for {len(names)} places.")

@@ -20,7 +20,7 @@ IMAGENET = {  # He et al. 2016, Table 1: blocks per stage, bottleneck
     101: ([3, 4, 23, 3], True),
     152: ([3, 8, 36, 3], True),
 }
-CIFAR_BOTTLENECKS = (29, 83, 164, 1001)  # of those depths that are also 6n+2, the ones the literature means as 9n+2
+CIFAR_BOTTLENECKS = (29, 83, 164, 1001)  # depths that are both 6n+2 and 9n+2, and are bottlenecks in the literature
 LAYERS = {"norm": "batch", "convolution": "plain"}
 CIFAR_WIDTHS, IMAGENET_WIDTHS = [16, 32, 64], [64, 128, 256, 512]
 

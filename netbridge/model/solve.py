@@ -30,7 +30,8 @@ UNIT = One(1.0)
 def fixed_tableau(method, frozen: bool):
     """The method's numbers for a step whose size is given: no error to form, no slope handed on to the next block.
 
-    `frozen` asks every stage of the method for the slope at the step's own time, that is of the step's own block.
+    `frozen` sets the nodes c of the method to 0: every stage then evaluates the slope at the time at which the step starts,
+    that is with the parameters of the step's own block.
     """
     c = method.tableau.c
     return method.tableau._replace(c=(0.0,) * len(c) if frozen else c, embedded=False, fsal=False)
@@ -55,7 +56,7 @@ START = Memory(0, None)
 
 @dataclasses.dataclass
 class Observation:
-    """Somebody who watches the steps of a forward pass (`Network.observed`).
+    """An observer of the steps of a forward pass; `Network.observed` installs it.
 
     record   called at every step as `odelab.core.integrate` calls it
     carry    what `record` has returned so far
@@ -76,7 +77,7 @@ class Layer:
     tableau       the numbers of the Runge-Kutta method
     refine        steps per layer
     slope_at      slope_at(t, u), where weights run from block to block; None: the block's own branch
-    observation   who watches, or None
+    observation   the observer of this forward pass, or None
     after         the memory for the next block, set by the block
     """
 
@@ -90,9 +91,10 @@ class Layer:
 
 
 def run_layer(block, layer: Layer, u, slope=None):
-    """The state one layer later: project(u + h f) by Euler's method.
+    """Runs the solver over one layer and returns the state after it; by Euler's method this is project(u + h f).
 
-    With `slope`, which a block that opens a stage knows already, the step is a plain Euler step whatever the method.
+    A block that opens a stage has computed its slope already and passes it as `slope`; its step is then a plain Euler
+    step, whatever the method.
     """
     tableau, refine = (layer.tableau, layer.refine) if slope is None else (EULER, 1)
     step = plain = core.rk_step_of(core.combine, tableau)
@@ -112,7 +114,7 @@ def run_layer(block, layer: Layer, u, slope=None):
     def propose(memory, t, t1, u, slope):
         h, hidden = block.controller.propose(memory.hidden, u, slope)
         if h is UNIT and step is not plain and holds_output(block):
-            h = 1.0  # h * slope is then another tensor, and what a hook has kept is not overwritten
+            h = 1.0  # h * slope is then a new tensor, so a slope that a hook keeps is not overwritten
         elif h is not UNIT:
             check_step_size(h, slope, block.controller)
         memory = memory._replace(hidden=hidden)
@@ -134,7 +136,7 @@ def run_layer(block, layer: Layer, u, slope=None):
 def euler_in_place(rhs, params, t, u, slope, dt, h):
     """`odelab.core.rk_step` for Euler's method, bit for bit, with the sum in the memory of h * slope.
 
-    For inference: where h is `UNIT` that is the slope's own memory, so a slope somebody keeps must be cloned first.
+    For inference: where h is `UNIT` that is the memory of the slope itself, so a caller who keeps the slope must clone it first.
     """
     term = h * slope
     fits = term.shape == u.shape and term.dtype == u.dtype
@@ -142,18 +144,18 @@ def euler_in_place(rhs, params, t, u, slope, dt, h):
 
 
 def accept(memory, dt, error, u, u_new):
-    """A network's controllers look forward only: every step is accepted, without a look at its numbers."""
+    """Accepts every step: the controllers of a network decide before the step and estimate no error."""
     return 1, memory
 
 
 def holds_output(block) -> bool:
-    """Has a forward hook seen the branch's output, and perhaps kept it?"""
+    """Does a forward hook receive the output of the branch? It may keep that tensor, so it must not be overwritten."""
     last = getattr(block.branch, "last", None)
     return bool(hooks._has_any_global_hook() or block.branch._forward_hooks or last is None or last._forward_hooks)
 
 
 def check_step_size(h, slope, controller) -> None:
-    """Refuses a step size that is no number and would not multiply the slope sample by sample."""
+    """Raises where h is neither a number nor a tensor whose first axis matches the samples of the slope."""
     if isinstance(h, float | int):
         return
     name = controller.name or type(controller).__name__
@@ -171,6 +173,6 @@ def check_step_size(h, slope, controller) -> None:
 
 
 def next_time(t, refine):
-    """The next point of the refined grid, counted and not added up; whole layers are integers again."""
+    """The next time of the refined grid: (k + 1) / refine, so that no rounding adds up and layers are integers."""
     count = round(t * refine) + 1
     return count // refine if count % refine == 0 else count / refine

@@ -52,7 +52,7 @@ def repainter(controller="constant", width: int = 16, blocks: int = 3, norm: str
 
 
 def maps_of(net: Network, pictures: torch.Tensor) -> list[torch.Tensor]:
-    """What a network that recognises pictures makes of them: the map behind its stem and behind every stage."""
+    """The feature maps of a classifier for these pictures: after its stem and after every stage."""
     found = [net.stem(pictures)]
     for stage in net.stages:
         found.append(stage(found[-1].clone()))  # blocks may work in place
@@ -78,7 +78,7 @@ def content_loss(maps: list[torch.Tensor], wanted: list[torch.Tensor]) -> torch.
 
 
 def style_loss(maps: list[torch.Tensor], grams: list[torch.Tensor]) -> torch.Tensor:
-    """Over all maps the mean squared difference of Gram matrices, over the mean square of the wanted ones."""
+    """Over all maps the mean squared difference of Gram matrices, divided by the mean square of the wanted ones."""
     pairs = [(gram(one), wanted) for one, wanted in zip(maps, grams, strict=True)]
     return torch.stack([(found - wanted).square().mean() / wanted.square().mean() for found, wanted in pairs]).mean()
 

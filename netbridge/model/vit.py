@@ -17,7 +17,7 @@ from netbridge.model.resnet import method_of, method_record, one_of, positive
 from netbridge.step_sizes import placement, spec
 
 STEMS = ("patch", "conv")
-DEVIATION = 0.02  # of the first weights and positions
+DEVIATION = 0.02  # standard deviation of the initial weights and positions
 
 
 def tokens_of(maps: torch.Tensor) -> torch.Tensor:
@@ -73,7 +73,7 @@ class Patches(nn.Module):
 
 
 class TokenBranch(nn.Module):
-    """The slope of a transformer's step; a subclass says what becomes of the normalised tokens (`change`)."""
+    """The slope of a transformer's step; a subclass defines `change`, which maps normalised tokens to the slope."""
 
     def __init__(self, features: int, width: int, layer_scale: float | None = None):
         super().__init__()

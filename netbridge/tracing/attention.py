@@ -1,4 +1,4 @@
-"""What the attention of a transformer is as a step size: rows, diagonals, and what its values tell of its queries.
+"""The attention of a transformer as a step size: its row sums, its diagonal, and queries computed from its values.
 
 "Understanding Self-attention Mechanism via Dynamical System Perspective", Appendix G, Eqs. 32 and 33: the attention of
 a transformer is read as a factor of V = f3(x), and Q = f1(x) as a function of V, because f3 is invertible "with
@@ -79,7 +79,7 @@ def values_of(name: str, branch: Attention, tokens: torch.Tensor) -> AttentionVa
     queries, values = (x.transpose(1, 2).flatten(2) for x in (q, v))
     back = torch.linalg.solve(wv, (values - bv).transpose(1, 2)).transpose(1, 2)
     head_wq, head_wv = (w.unflatten(0, (branch.heads, -1)).double() for w in (wq, wv))
-    # what of a query of a head lies in the directions that the head's values do not see
+    # The part of a head's query that lies in directions which do not reach the values of that head.
     guessed = (v - bv.unflatten(0, (branch.heads, -1))[:, None]).double() @ torch.linalg.pinv(head_wv).transpose(1, 2)
     head_bias = bq.unflatten(0, (branch.heads, -1))[:, None].double()
     head_back = guessed @ head_wq.transpose(1, 2) + head_bias

@@ -15,8 +15,8 @@ from netbridge.tracing.foreign import first_tensor, tensors
 
 BATCH = 128
 TRIED = (16, 32, 64, 128, 256)  # batch sizes tried on the way when tuning
-SAMPLE = 5  # images to find blocks with: a number no other axis is likely to begin with
-LABELS = {"label", "labels", "target", "targets", "y"}  # what a dictionary calls what is no input
+SAMPLE = 5  # images of the first pass, which finds the blocks: few other axes have length 5, so that the axis of the images is recognised
+LABELS = {"label", "labels", "target", "targets", "y"}  # entries of a batch's dictionary that are not inputs
 
 
 def batches_of(images, net: nn.Module, call) -> tuple[Iterator, int | None]:
@@ -107,7 +107,7 @@ def part_of(batch, indices):
 
 
 def sample_of(batch):
-    """A few images to find the blocks with."""
+    """The first images of a batch, for the pass that finds the blocks."""
     return part_of(batch, torch.arange(SAMPLE) % length(batch))
 
 
@@ -152,7 +152,7 @@ class Feeder:
         self.warm = False
 
     def size(self) -> int | None:
-        """How many images next; None for a batch as it comes."""
+        """How many images the next pass takes; None: the whole batch."""
         if self.fixed is not None or not (self.trials or self.seconds):
             return self.fixed
         if self.trials:
@@ -171,7 +171,7 @@ class Feeder:
             start += size
 
     def learn(self, size: int, images: int, seconds: float):
-        """What a batch of this size took, from its delivery to the request for the next one."""
+        """Notes the time from the delivery of a batch of this size to the request for the next batch."""
         if not self.warm:
             self.warm = True  # the first pass of a process builds its kernels
         elif self.trials and size == self.trials[0] and images == size:
@@ -186,7 +186,7 @@ def convolutional(net: nn.Module) -> bool:
 
 
 class Tuned:
-    """Within, glibc's allocator keeps its memory and convolution weights lie channels-last; the latter is undone."""
+    """A context manager that tunes glibc's allocator (for good) and the layout of weights (channels-last, undone)."""
 
     def __init__(self, net: nn.Module):
         self.net = net

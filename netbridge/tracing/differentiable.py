@@ -41,10 +41,11 @@ def nsi_with_gradients(
 
 @contextlib.contextmanager
 def stiffness_term(net: Network, weight: float, of: str = "slope", mu: str = "sample") -> Iterator[Network]:
-    """Within, every backward pass of a training step also descends `weight` times the mean TNS of its batch.
+    """A context manager: within it, training also minimises `weight` times the mean TNS of each batch.
 
-    The network's answers stay what they are, bit for bit; only their gradients carry the term's along. So any training
-    loop whose loss depends on the answers minimises loss + weight * TNS, and logs its loss without the term.
+    The outputs of the network do not change by a bit; their backward pass adds the gradient of the term. So any training
+    loop whose loss depends on the outputs minimises loss + weight * TNS, while the loss that it logs is without the
+    term.
 
     net     a network of netbridge; in evaluation mode, or without gradients, nothing is added
     weight  of the mean TNS of the images of a batch: positive to make the network less stiff, negative to make it more
@@ -73,7 +74,7 @@ def stiffness_term(net: Network, weight: float, of: str = "slope", mu: str = "sa
 
 
 class Carried(torch.autograd.Function):
-    """Answers unchanged, with a term whose gradient flows whenever theirs does, as if it were added to the loss."""
+    """Returns outputs unchanged; their backward pass also differentiates a term, as if it were added to the loss."""
 
     @staticmethod
     def forward(ctx, outputs, term):
@@ -87,7 +88,7 @@ class Carried(torch.autograd.Function):
 
 @contextlib.contextmanager
 def collected(net: Network, of: str):
-    """Within, a list that receives the stage and the index of every counted block of each pass."""
+    """A context manager that yields a list; each pass appends the stage and the index of every counted block."""
     if of not in (SLOPE, INCREMENT):
         raise ValueError(f"`of` must be {SLOPE!r} or {INCREMENT!r}, got {of!r}.")
     if not isinstance(net, Network):
@@ -105,7 +106,7 @@ def collected(net: Network, of: str):
 
 
 def precise(x: torch.Tensor) -> torch.Tensor:
-    """In at least single precision: norms of half precision lose what distinguishes blocks."""
+    """The tensor in at least single precision: in half precision the norms of different blocks round to one number."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 

@@ -21,7 +21,7 @@ from netbridge.tracing.graph import UNSEEN, Factor, Graph, Operation, Place, Ste
 from netbridge.tracing.norms import Recorder
 from netbridge.tracing.record import INCREMENT, SLOPE, Places
 
-ATTEMPTS = 4  # passes of one batch until one goes the way the one before it went
+ATTEMPTS = 4  # passes of one batch; if no two in a row run the same operations, the network is refused
 OTHER_WAY = (
     "`net` did something else with these images than with the first ones: {}. Name its blocks in `blocks`, and use "
     "of='increment', so that only their ends are watched."
@@ -290,12 +290,12 @@ def at(arguments, place: Place):
 
 
 class StepTracer:
-    """Observes the steps that were found in a network's sums.
+    """Observes the residual steps of somebody else's network, which were found among its sums.
 
     net         the network
     call        call(net, batch) runs it
     first       its first pass, written down
-    named       blocks to choose the steps of; None for all
+    named       the blocks whose steps are observed; None: all steps
     """
 
     sees = (SLOPE, INCREMENT)
@@ -314,7 +314,7 @@ class StepTracer:
             self.rename()
 
     def read(self, seen: Pass):
-        """Take the steps of a pass for those of the passes to come."""
+        """Finds the steps of this pass; the passes that follow are expected to take the same ones."""
         steps = seen.graph().steps()
         chosen, self.hidden = choose(steps, self.named)
         steps = [steps[i] for i in chosen]
@@ -341,7 +341,7 @@ class StepTracer:
         raise ValueError(OTHER_WAY.format(f"{ATTEMPTS} passes of one batch went different ways"))
 
     def rename(self):
-        """A block with one step gives it its name."""
+        """Names a step after its block where the block has only this step."""
         for name in self.named:
             inside = [k for k, step in enumerate(self.steps) if within(step.module, name)]
             if len(inside) == 1:
@@ -396,7 +396,7 @@ class BlockTracer:
 
 
 def tracer_of(net: nn.Module, call, sample, kinds: tuple[str, ...] | None, blocks):
-    """The way to observe somebody else's network that sees most."""
+    """The tracer for somebody else's network: by its steps where sums are found, else by the ends of its blocks."""
     named = None if blocks is None else named_blocks(net, blocks)
     first = watched(net, call, sample)
     tracer = StepTracer(net, call, first, named)
@@ -426,7 +426,7 @@ def tracer_of(net: nn.Module, call, sample, kinds: tuple[str, ...] | None, block
 
 
 def warn_of_unseen(net: nn.Module, first: Pass, steps: list[Step]):
-    """Name the blocks, and the branches, of the classes of those found in which, or behind which, no sum was seen."""
+    """Warns of blocks without an observed sum whose class has one elsewhere, and of such branches."""
     modules = dict(net.named_modules())
     warn_of_unadded(modules, first, steps)
     partial = [step.name for step in steps if first.graph().is_partial(step)]
@@ -451,7 +451,7 @@ def warn_of_unseen(net: nn.Module, first: Pass, steps: list[Step]):
 
 
 def warn_of_unadded(modules: dict[str, nn.Module], first: Pass, steps: list[Step]):
-    """A user's own class of branch that other modules have, too, whose results no residual sum adds to its state."""
+    """Warns of modules that have the class of an observed branch, but whose output no residual sum adds to a state."""
     graph = first.graph()
     seen = {operation.module for operation in map(graph.operations.__getitem__, graph.in_branches(steps))}
     kinds = set()

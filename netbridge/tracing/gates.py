@@ -1,4 +1,4 @@
-"""What the step sizes of a network do: their values, how much of them is constant, which hidden units of them live."""
+"""The step sizes of a network: their values, how constant they are, and which hidden units are ever active."""
 
 import contextlib
 import copy
@@ -106,7 +106,7 @@ def noted(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
 
 @contextlib.contextmanager
 def living_units(net: Network):
-    """Within, notes which units behind the ReLUs of every block's controller are ever above zero: lists of bools."""
+    """A context manager that yields, for the ReLUs of every block's controller, which units are ever above zero."""
     living: list[list[torch.Tensor]] = [[] for _ in net.blocks]
     with contextlib.ExitStack() as stack:
         for block, units in zip(net.blocks, living, strict=True):
@@ -140,7 +140,8 @@ def watch(units: list[torch.Tensor]):
 def with_constant_gates(net: Network, values: list[torch.Tensor]) -> Network:
     """A copy of a network whose step sizes are these constants, one vector (C,) per block; its branches stay.
 
-    With the means over images in them, the difference to `net` is what the images' own step sizes are worth.
+    With the mean step sizes over images as constants, the accuracy lost against `net` is what the variation of the step
+    sizes from image to image is worth.
 
     net     a network of ours
     values  one vector per block
@@ -164,7 +165,8 @@ def with_constant_gates(net: Network, values: list[torch.Tensor]) -> Network:
 def with_fresh_statistics(net: nn.Module, images: torch.Tensor, batch: int = 128) -> nn.Module:
     """A copy of a network whose batch normalisations have the statistics of these images, each batch counting as much.
 
-    An untrained network has none worth the name, and one whose step sizes were replaced has those of another network.
+    An untrained network has only the initial statistics, and a network whose step sizes were replaced still has the
+    statistics of the network before the replacement.
 
     net     any network; it is not changed
     images  images as the network is shown them; what does not fill a batch is left out, unless it is all there is

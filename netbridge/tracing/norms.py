@@ -20,9 +20,9 @@ log = logging.getLogger("netbridge")
 
 LARGE = 1 << 20  # numbers in a map from which the compiled loop is worth its compiler
 THREADS = 2  # of torch; more of them are faster than one loop
-PIECE, SHORTEST = 1024, 32  # numbers added up before their sum is added to another, at most and at least
+PIECE, SHORTEST = 1024, 32  # longest and shortest piece: each piece is summed alone, which keeps rounding small
 SLAB = 1 << 22  # bytes of a map added and measured at a time
-PORTION = 1 << 18  # numbers converted at a time from half precision: what fits a core's cache
+PORTION = 1 << 18  # numbers converted at a time from half precision; they fit into the cache of a core
 
 
 def plain_norms(x: torch.Tensor) -> torch.Tensor:
@@ -52,12 +52,12 @@ def as_real(x: torch.Tensor) -> torch.Tensor:
 
 
 def numbers(x: torch.Tensor) -> int:
-    """In one sample."""
+    """How many numbers one sample of the batch holds."""
     return x.numel() // x.shape[0]
 
 
 def careful_norms(x: torch.Tensor) -> torch.Tensor:
-    """The same by odelab's norm, which rescales where squares would over- or underflow; costs a look at the numbers."""
+    """The same by odelab's norm, which is slower but rescales numbers whose squares would over- or underflow."""
     x = as_real(x) if x.is_complex() else x
     return norm(x.double() if x.device.type != "mps" else x.float(), tuple(range(1, x.ndim)))[:, None]
 
@@ -90,7 +90,7 @@ def mean_size(h, images: int, dimensions: int) -> torch.Tensor | float:
 
 
 class Recorder:
-    """The norms of one pass: of every block k what stands above and below the line of its indices, and its step size.
+    """Collects the norms of one pass: for every block k numerator and denominator of its indices, and its step size.
 
     kinds       "slope" and "increment", one of them or both
     """
@@ -160,7 +160,7 @@ class Recorder:
             self.above[INCREMENT][k] = differences(before, new, self.norms)
 
     def collect(self) -> bool:
-        """Puts the norms of this pass in order, (N, T); could no square have left the range of its precision?"""
+        """Arranges the norms of this pass as (N, T); returns whether no square can have over- or underflowed."""
         columns = sorted(self.below)
         places = [(self.below, k) for k in columns]
         places += [(above, k) for above in self.above.values() for k in sorted(above)]
@@ -183,10 +183,10 @@ class Recorder:
             self.step_sizes[:, columns.index(k)] = size.double().cpu() if isinstance(size, torch.Tensor) else size
         limits = torch.finfo(found[0].dtype)
         low = (limits.tiny / limits.eps) ** 0.5 * PIECE  # squares underflow unseen, one by one; overflow shows
-        return not ((whole <= low) | np.isinf(whole)).any()  # NaN is none of this function's business
+        return not ((whole <= low) | np.isinf(whole)).any()  # a NaN passes: `trace` reports it
 
     def indices(self, kind: str) -> np.ndarray:
-        """NSI of this pass, (N, T), NaN where there is no increment: odelab's formula; the norm of a norm is itself."""
+        """NSI of this pass, (N, T), NaN where there is no increment: odelab's formula, which takes the norms for maps of one number."""
         shape = self.state_norms.shape
         above = self.slope_norms[kind].reshape(-1, 1)
         return relative_slope(self.state_norms.reshape(-1, 1), above).reshape(shape)

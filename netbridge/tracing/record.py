@@ -1,4 +1,4 @@
-"""What a trace leaves behind: one stiffness index per image and block, and where each block stands."""
+"""What a trace returns: one stiffness index per image and block, with the name and stage of every block."""
 
 import contextlib
 import dataclasses
@@ -172,7 +172,7 @@ class Record:
         return dataclasses.replace(head, **joined)
 
     def save(self, path) -> Path:
-        """Write an .npz file: beside its place first, then renamed."""
+        """Write an .npz file atomically: to a temporary file in the same folder, which is then renamed."""
         path = Path(path)
         with replacing(path) as unfinished, unfinished.open("wb") as file:
             fields = {name: value for name, value in vars(self).items() if value is not None}
@@ -251,7 +251,7 @@ class Trajectories(list):
 
 
 def trajectories(kept: list, record: Record | Records) -> Trajectories:
-    """From what was kept of every batch."""
+    """Joins the states, slopes and step sizes of all batches into one trajectory per stage."""
     runs = Trajectories()
     runs.record = record
     for stage in np.unique(record.stage):

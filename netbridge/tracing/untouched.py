@@ -14,13 +14,13 @@ from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-NESTED = 3  # objects within objects of a module whose attributes are put back too
-PARAMETER_BYTES = 1 << 30  # networks with more are not copied, and a forward that writes into its weights shows
+NESTED = 3  # attributes of objects in a module are put back too, down to this depth of objects within objects
+PARAMETER_BYTES = 1 << 30  # the weights of a larger network are not copied: if a forward writes into them, they stay changed
 PLAIN: tuple[type, ...] = (
     *(str, bytes, int, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType),
     *(types.ModuleType, types.MethodType, torch.dtype, torch.device, torch.Size),
 )
-HOUSES = {"torch", "netbridge"}  # whose layers never write into their own parameters
+HOUSES = {"torch", "netbridge"}  # packages whose layers never write into their own parameters
 
 
 def unwrapped(net: nn.Module) -> nn.Module:
@@ -36,7 +36,7 @@ def unwrapped(net: nn.Module) -> nn.Module:
 
 @contextlib.contextmanager
 def untouched(net: nn.Module):
-    """Within, the network is in evaluation mode and runs uncompiled; afterwards it is as it was, also after an error.
+    """A context manager: within it a network is in evaluation mode and uncompiled; afterwards it is as it was before.
 
     Put back are attributes of modules, lists, dictionaries and sets in them, the contents of buffers and other tensors,
     modes, hooks, and the states of the random generators of Python, NumPy and torch. A cache that a forward pass fills
