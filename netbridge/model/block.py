@@ -64,7 +64,7 @@ class Branch(nn.Module):
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """The convolutions, each with the normalisation behind it, as `nb.fold` joins them."""
-        behind = 0 if self.post_activation else 1  # bn_i follows conv_i in post-activation branches, and precedes it in pre-activation ones
+        behind = 0 if self.post_activation else 1  # bn_i follows conv_i; in pre-activation branches it precedes it
         return [(f"conv{i}", f"bn{i + behind}") for i in range(1, self.depth + 1 - behind)]
 
     @property

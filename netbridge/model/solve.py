@@ -30,8 +30,8 @@ UNIT = One(1.0)
 def fixed_tableau(method, frozen: bool):
     """The method's numbers for a step whose size is given: no error to form, no slope handed on to the next block.
 
-    `frozen` sets the nodes c of the method to 0: every stage then evaluates the slope at the time at which the step starts,
-    that is with the parameters of the step's own block.
+    `frozen` sets the nodes c of the method to 0: every stage then evaluates the slope at the time at which the step
+    starts, that is with the parameters of the step's own block.
     """
     c = method.tableau.c
     return method.tableau._replace(c=(0.0,) * len(c) if frozen else c, embedded=False, fsal=False)
@@ -136,7 +136,7 @@ def run_layer(block, layer: Layer, u, slope=None):
 def euler_in_place(rhs, params, t, u, slope, dt, h):
     """`odelab.core.rk_step` for Euler's method, bit for bit, with the sum in the memory of h * slope.
 
-    For inference: where h is `UNIT` that is the memory of the slope itself, so a caller who keeps the slope must clone it first.
+    For inference: where h is `UNIT` that is the slope's own memory: a caller who keeps the slope must clone it.
     """
     term = h * slope
     fits = term.shape == u.shape and term.dtype == u.dtype

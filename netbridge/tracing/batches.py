@@ -15,7 +15,7 @@ from netbridge.tracing.foreign import first_tensor, tensors
 
 BATCH = 128
 TRIED = (16, 32, 64, 128, 256)  # batch sizes tried on the way when tuning
-SAMPLE = 5  # images of the first pass, which finds the blocks: few other axes have length 5, so that the axis of the images is recognised
+SAMPLE = 5  # images of the first pass, which finds the blocks: hardly any other axis has this length
 LABELS = {"label", "labels", "target", "targets", "y"}  # entries of a batch's dictionary that are not inputs
 
 

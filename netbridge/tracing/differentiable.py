@@ -43,9 +43,9 @@ def nsi_with_gradients(
 def stiffness_term(net: Network, weight: float, of: str = "slope", mu: str = "sample") -> Iterator[Network]:
     """A context manager: within it, training also minimises `weight` times the mean TNS of each batch.
 
-    The outputs of the network do not change by a bit; their backward pass adds the gradient of the term. So any training
-    loop whose loss depends on the outputs minimises loss + weight * TNS, while the loss that it logs is without the
-    term.
+    The outputs of the network do not change by a bit; their backward pass adds the gradient of the term. So any
+    training loop whose loss depends on the outputs minimises loss + weight * TNS, while the loss that it logs is
+    without the term.
 
     net     a network of netbridge; in evaluation mode, or without gradients, nothing is added
     weight  of the mean TNS of the images of a batch: positive to make the network less stiff, negative to make it more

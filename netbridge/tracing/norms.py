@@ -186,7 +186,7 @@ class Recorder:
         return not ((whole <= low) | np.isinf(whole)).any()  # a NaN passes: `trace` reports it
 
     def indices(self, kind: str) -> np.ndarray:
-        """NSI of this pass, (N, T), NaN where there is no increment: odelab's formula, which takes the norms for maps of one number."""
+        """NSI of this pass, (N, T), NaN where there is no increment: odelab's formula applied to the norms."""
         shape = self.state_norms.shape
         above = self.slope_norms[kind].reshape(-1, 1)
         return relative_slope(self.state_norms.reshape(-1, 1), above).reshape(shape)

@@ -39,7 +39,7 @@ class SolverTracer:
         places, blocks, measured = Places(), self.network.blocks, set()
 
         def step(rhs, params, t, u, slope, dt, h):
-            """`odelab.core.rk_step` for Euler; where h is 1, norms and sum are formed together, in one pass over the maps."""
+            """`odelab.core.rk_step` for Euler; where h is 1, norms and sum are formed in one pass over the maps."""
             k = len(places.names)
             if h is not solve.UNIT or u.shape != slope.shape or u.dtype != slope.dtype:
                 new, *rest = EULER.step(rhs, params, t, u, slope, dt, h)

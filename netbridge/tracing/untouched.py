@@ -15,7 +15,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 NESTED = 3  # attributes of objects in a module are put back too, down to this depth of objects within objects
-PARAMETER_BYTES = 1 << 30  # the weights of a larger network are not copied: if a forward writes into them, they stay changed
+PARAMETER_BYTES = 1 << 30  # larger networks' weights are not copied; a forward that writes into them is not undone
 PLAIN: tuple[type, ...] = (
     *(str, bytes, int, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType),
     *(types.ModuleType, types.MethodType, torch.dtype, torch.device, torch.Size),
