@@ -86,15 +86,15 @@ def accuracy_step(derivative: float, tolerance: float, order: int) -> float:
     Returns the step; infinity where the derivative is 0.
 
     >>> import odelab as ol
-    >>> ol.accuracy_step(derivative=1.0, tolerance=1e-5, order=5)
-    0.1
+    >>> ol.accuracy_step(derivative=1.0, tolerance=1e-6, order=2)
+    0.001
     """
     if not (derivative >= 0.0 and tolerance > 0.0 and order >= 1):
         raise ValueError(
             "`derivative` must be at least 0, `tolerance` positive and `order` at least 1, got "
             f"{derivative!r}, {tolerance!r} and {order!r}."
         )
-    return float("inf") if derivative == 0.0 else round((tolerance / derivative) ** (1.0 / order), 15)
+    return float("inf") if derivative == 0.0 else (tolerance / derivative) ** (1.0 / order)
 
 
 def chi(values, derivative: float, tolerance: float, method: Method) -> float:

@@ -80,6 +80,12 @@ def test_powers_see_what_eigenvalues_do_not():
     assert ol.power_bounded_step(np.zeros((2, 2)), ol.DOPRI5) == np.inf
 
 
+@pytest.mark.parametrize("size", [1e-17, 1e-200, 1e12])
+def test_no_step_is_too_small_or_too_large_for_its_number(size):
+    assert ol.accuracy_step(derivative=1.0 / size, tolerance=1.0, order=1) == pytest.approx(size, rel=1e-14)
+    assert ol.accuracy_step(derivative=size**-1.5, tolerance=1.0, order=2) == pytest.approx(size**0.75, rel=1e-14)
+
+
 def test_what_is_refused():
     with pytest.raises(ValueError, match="`derivative` must be at least 0"):
         ol.accuracy_step(-1.0, 1e-3, 5)
