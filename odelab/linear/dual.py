@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odelab.linear.rules import FLAT, LINEAR, PARTIALS, PRODUCTS
+from odelab.linear.rules import AXES_ADDED, CHOICES, FIRST_ALONE, FLAT, LINEAR, PARTIALS, PRODUCTS, UNEVEN_PADS
 
 
 class NotDifferentiable(TypeError):
@@ -52,7 +52,7 @@ class Dual:
         if name not in PARTIALS:
             raise NotDifferentiable(f"the derivative of {name} is not known")
         value = ufunc(*values)
-        return combined(value, inputs, PARTIALS[name](*values, value))
+        return combined(value, inputs, PARTIALS[name](*values, value), name in CHOICES)
 
     def __array_function__(self, function, types, arguments, options):
         name = function.__name__
@@ -228,8 +228,11 @@ def aligned(part, ndim, wanted):
     return part if ndim >= wanted else part.reshape(len(part), *(1,) * (wanted - ndim), *part.shape[1:])
 
 
-def combined(value, inputs, partials) -> Dual:
-    """The chain rule: the sum of partial derivatives times derivatives, over the inputs that have some."""
+def combined(value, inputs, partials, choice=False) -> Dual:
+    """The chain rule: the sum of partial derivatives times derivatives, over the inputs that have some.
+
+    choice    is one of the inputs chosen? Then an infinite derivative of another does not matter.
+    """
     wanted, total = np.ndim(value), np.zeros(())
     for x, partial in zip(inputs, partials, strict=True):
         if isinstance(x, Dual):
@@ -237,6 +240,8 @@ def combined(value, inputs, partials) -> Dual:
             term = partial * part
             if not np.isfinite(partial).all():  # what does not move is multiplied by no infinite derivative
                 term = np.where(part == 0.0, 0.0, term)
+            if choice:
+                term = np.where(partial == 0.0, 0.0, term)
             total = total + term if total.ndim else term
     if total.shape[1:] != np.shape(value):
         total = np.array(np.broadcast_to(total, (len(total), *np.shape(value))))
@@ -246,7 +251,10 @@ def combined(value, inputs, partials) -> Dual:
 def linear(function, arguments, options) -> Dual:
     """A function that is linear in its arrays, up to a constant: the constant drops out of what it makes of changes."""
     arguments, options = as_dual(arguments), as_dual(options)
+    reject_nonlinear(function.__name__, arguments, options)
     value = function(*plain(arguments), **plain(options))
+    if function.__name__ in AXES_ADDED and isinstance(arguments[0], Dual) and "order" not in options:
+        return seen_otherwise(arguments[0], value)
     constant = function(
         *replaced(arguments, lambda x: np.zeros_like(x.value)), **replaced(options, lambda x: np.zeros_like(x.value))
     )
@@ -256,7 +264,37 @@ def linear(function, arguments, options) -> Dual:
         - constant_of_plain
         for k in range(directions(arguments, options))
     ]
-    return Dual(value, np.stack(parts))
+    made = Dual(value, np.stack(parts))
+    if any(np.may_share_memory(value, one.value) for one in duals_in(arguments)):
+        value.flags.writeable = made.part.flags.writeable = False  # what is written into it would not reach the first
+    return made
+
+
+def reject_nonlinear(name, arguments, options):
+    """Refuse what makes one of the `LINEAR` functions another one."""
+    if name in FIRST_ALONE and duals_in((*arguments[1:], options)):
+        raise NotDifferentiable(f"the derivative of numpy.{name} by its places or steps is not followed")
+    if name == "pad":
+        mode = options.get("mode", arguments[2] if len(arguments) > 2 else "constant")
+        if callable(mode) or mode in UNEVEN_PADS:
+            raise NotDifferentiable(f"the derivative of numpy.pad with mode={mode!r} is not known")
+
+
+def seen_otherwise(x, value) -> Dual:
+    """`x` in another shape, the entries in their order: where `value` is a view, so are its derivatives.
+
+    A right-hand side may fill one array through another shape of it.
+    """
+    part = np.reshape(x.part, (len(x.part), *np.shape(value)))
+    if np.may_share_memory(value, x.value) != np.may_share_memory(part, x.part):
+        value.flags.writeable = False
+    return Dual(value, part)
+
+
+def reject_options(name, options):
+    """Refuse what would be left out of account."""
+    if options:
+        raise NotDifferentiable(f"numpy.{name} with {', '.join(f'`{option}`' for option in options)} is not followed")
 
 
 def product(function, arguments, options) -> Dual:
@@ -279,11 +317,12 @@ def directions(arguments, options) -> int:
 def reduced(ufunc, x, axis=0, **options):
     if ufunc is np.add:
         return linear(np.sum, (x,), {"axis": axis, **options})
-    return extreme(np.argmax if ufunc is np.maximum else np.argmin, x, axis)
+    return extreme(np.argmax if ufunc is np.maximum else np.argmin, x, axis, **options)
 
 
-def extreme(position, x, axis=None):
+def extreme(position, x, axis=None, **options):
     """The largest or smallest entry, and its derivatives."""
+    reject_options("max" if position is np.argmax else "min", options)
     if axis is not None and x.ndim != 1:
         raise NotDifferentiable("the derivative of an extremum along one of several axes is not followed")
     return np.ravel(x)[int(position(x.value))]
@@ -308,8 +347,9 @@ def where(condition, *branches):
     return Dual(value, np.array(np.broadcast_to(part, (m, *np.shape(value)))))
 
 
-def interp(x, xp, fp, left=None, right=None, **_):
+def interp(x, xp, fp, left=None, right=None, **options):
     """Straight lines through a table, whose places are plain numbers."""
+    reject_options("interp", {name: value for name, value in options.items() if value is not None})
     if isinstance(xp, Dual):
         raise NotDifferentiable("the places of the table of numpy.interp have derivatives")
     fp = np.asarray(fp) if not isinstance(fp, Dual) else fp
@@ -339,17 +379,24 @@ SPECIAL: dict[str, Callable] = {
     "interp": interp,
     "clip": clip,
     "norm": norm,
-    "max": lambda x, axis=None, **_: extreme(np.argmax, x, axis),
-    "min": lambda x, axis=None, **_: extreme(np.argmin, x, axis),
-    "amax": lambda x, axis=None, **_: extreme(np.argmax, x, axis),
-    "amin": lambda x, axis=None, **_: extreme(np.argmin, x, axis),
-    "zeros_like": lambda x, *_, **__: constant(np.zeros(x.shape), len(x.part)),
-    "ones_like": lambda x, *_, **__: constant(np.ones(x.shape), len(x.part)),
-    "empty_like": lambda x, *_, **__: constant(np.full(x.shape, np.nan), len(x.part)),
-    "full_like": lambda x, value, *_, **__: constant(np.full(x.shape, float(value)), len(x.part)),
+    "max": lambda x, axis=None, **options: extreme(np.argmax, x, axis, **options),
+    "min": lambda x, axis=None, **options: extreme(np.argmin, x, axis, **options),
+    "amax": lambda x, axis=None, **options: extreme(np.argmax, x, axis, **options),
+    "amin": lambda x, axis=None, **options: extreme(np.argmin, x, axis, **options),
+    "zeros_like": lambda x, dtype=float, **_: room(x, 0.0, dtype),
+    "ones_like": lambda x, dtype=float, **_: room(x, 1.0, dtype),
+    "empty_like": lambda x, dtype=float, **_: room(x, np.nan, dtype),
+    "full_like": lambda x, value, dtype=float, **_: room(x, float(value), dtype),
     "iscomplexobj": lambda x: False,
     "isrealobj": lambda x: True,
 }
+
+
+def room(x, value, dtype):
+    """A new array like `x`: with room for derivatives, unless it is to hold something else than such numbers."""
+    if np.dtype(dtype).kind == "f":
+        return constant(np.full(x.shape, value), len(x.part))
+    return np.full(x.shape, 0.0 if np.isnan(value) else value).astype(dtype)
 
 
 def constant(value, m) -> Dual:

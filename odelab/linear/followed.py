@@ -21,6 +21,8 @@ SPELLED = {
     "atanh": "arctanh", "pow": "power", "log": "log",
 }  # fmt: skip
 
+OTHERS_IN_NUMPY = ("remainder", "isclose")  # NumPy's of the same name round, or compare, in another way
+
 
 def followed(function, m: int) -> Callable:
     """`function` as duals with m directions can run through it; anything but a plain function comes back as it is."""
@@ -89,6 +91,8 @@ class MathOfDuals:
                 return np.log(arguments[0]) / np.log(arguments[1])
             if name in ("floor", "ceil", "trunc"):
                 return own(arguments[0])
+            if name in OTHERS_IN_NUMPY:
+                raise dual.NotDifferentiable(f"math.{name} is not followed")
             from scipy import special
 
             other = getattr(np, SPELLED.get(name, name), getattr(special, name, None))
@@ -118,13 +122,17 @@ class NumpyOfDuals:
         if not arguments or not dual.duals_in(tuple(arguments)):
             return own(*arguments, **options)
         joined = dual.gathered(arguments[0])
-        if own in (np.array, np.asarray, np.ascontiguousarray):
+        if own in ARRAYS:
+            kind = np.dtype(options.get("dtype", arguments[1] if len(arguments) > 1 else float)).kind
+            if kind != "f" or len(arguments) > 2 or options.keys() - {"dtype"}:
+                raise dual.NotDifferentiable(f"numpy.{own.__name__} is called in a way that is not followed")
             return joined.copy() if own is np.array else joined
         return own(joined, *arguments[1:], **options)
 
 
 ROOM = {np.zeros, np.empty, np.ones, np.full}
-LISTS = {np.array, np.asarray, np.ascontiguousarray, np.stack, np.sum, np.prod, np.max, np.min, np.mean, np.dot}
+ARRAYS = {np.array, np.asarray, np.ascontiguousarray}
+LISTS = {*ARRAYS, np.stack, np.sum, np.prod, np.max, np.min, np.mean, np.dot}
 CREATING_LIST = [*ROOM, *LISTS]
 
 

@@ -68,5 +68,14 @@ LINEAR |= {"squeeze", "expand_dims", "moveaxis", "swapaxes", "tile", "repeat", "
 LINEAR |= {"append", "flipud", "fliplr", "diag", "diagonal", "trace", "take", "copy", "broadcast_to", "gradient"}
 LINEAR |= {"atleast_1d", "atleast_2d", "trapezoid", "insert", "delete"}
 
+# Of these, what gives the entries another shape in the same order; what is linear in its first array alone; and the
+# ways to pad that are not linear.
+AXES_ADDED = {"reshape", "ravel", "squeeze", "expand_dims", "atleast_1d", "atleast_2d"}
+FIRST_ALONE = {"gradient", "trapezoid"}
+UNEVEN_PADS = {"maximum", "minimum", "median", "empty"}
+
+# Of the functions with partial derivatives, those that choose one of their arguments.
+CHOICES = {"maximum", "minimum", "fmax", "fmin"}
+
 # Linear in each of their arrays alone.
 PRODUCTS = {"matmul", "dot", "inner", "outer", "vdot", "tensordot", "einsum", "convolve", "correlate", "cross", "kron"}

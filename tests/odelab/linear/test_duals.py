@@ -12,6 +12,7 @@ import odelab as ol
 from odelab import maths
 from odelab.linear.by_duals import ByDuals
 from odelab.linear.dual import Dual, NotDifferentiable
+from odelab.linear.linearisation import Linearisation
 
 MATRIX = np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 4.0], [2.0, 1.0, 1.0]])
 TABLE = [1.0, 2.0, 5.0, 9.0]
@@ -217,3 +218,92 @@ def test_where_the_function_leaves_its_domain_there_is_no_derivative():
     with np.errstate(all="ignore"):
         assert np.isnan(derivatives(problem, 0.0, [-1.0, 1.0])[0]).any()
         assert not np.isfinite(derivatives(problem, 0.0, [1.0, 0.0])[0]).all()
+
+
+def filled_in_another_shape(t, u, params):
+    du = np.zeros(9)
+    du.reshape(3, 3)[1:, :] = u.reshape(3, 3)[:-1, :] ** 2
+    return du
+
+
+def filled_through_ravel(t, u, params):
+    du = np.zeros((3, 3))
+    np.ravel(du)[2:] = u[:-2] ** 2
+    return du.reshape(-1)
+
+
+def filled_transposed(t, u, params):
+    du = np.zeros((3, 3))
+    du.T[1:, :] = u.reshape(3, 3)[:-1, :] ** 2
+    return du.ravel()
+
+
+def filled_backwards(t, u, params):
+    du = np.zeros(9)
+    np.flip(du)[:] = u**2
+    return du
+
+
+def periodic_table(t, u, params):
+    return -u * np.interp(u + 3.0, [0.0, 1.0, 2.0], [1.0, 2.0, 1.0], period=2.0)
+
+
+def never_below(t, u, params):
+    return -u * np.max(-u, initial=0.5) * np.maximum.reduce(-u, initial=0.25)
+
+
+def nearest_turn(t, u, params):
+    return u * math.remainder(u[0] + 5.0, 2.0 * math.pi) ** 2
+
+
+def whole_numbers(t, u, params):
+    return -u * np.array(3.0 * u, dtype=int) * np.asarray(3.0 * u, int)
+
+
+def between_its_own_places(t, u, params):
+    return u * np.trapezoid(u, u**2) + np.gradient(u**2, u)
+
+
+def with_its_own_step(t, u, params):
+    return u * np.trapezoid(u, dx=u[0])
+
+
+def largest_beside(t, u, params):
+    return np.pad(u**2, 1, mode="maximum")[2:]
+
+
+def marked(t, u, params):
+    high = np.zeros_like(u, dtype=bool)
+    high[u > 1.0] = True
+    return np.where(high, u**2, np.array(u) ** 3)
+
+
+OTHER_SHAPES = [filled_in_another_shape, filled_through_ravel, filled_transposed, filled_backwards]
+OPTIONS = [periodic_table, never_below, whole_numbers, with_its_own_step, largest_beside, marked]
+
+
+@pytest.mark.parametrize("rhs", [*OTHER_SHAPES, *OPTIONS, nearest_turn, between_its_own_places])
+def test_no_derivative_is_silently_wrong(rhs):
+    """Views that are written through, and options that make of a function another one."""
+    u, size = np.linspace(0.31, 1.73, 9), 1e-6
+    problem = ol.Problem(rhs, u, (0.0, 1.0))
+    J, _ = Linearisation(problem, rhs).derivatives(0.0, u, rhs(0.0, u, ()))
+    moved = size * np.eye(9)
+    expected = [(rhs(0.0, u + one, ()) - rhs(0.0, u - one, ())) / (2.0 * size) for one in moved]
+    np.testing.assert_allclose(J, np.transpose(expected), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("rhs", "before"), [(filled_in_another_shape, 3), (filled_through_ravel, 2)])
+def test_an_array_is_filled_through_another_shape_of_it(rhs, before):
+    u = np.linspace(0.31, 1.73, 9)
+    found, _ = derivatives(ol.Problem(rhs, u, (0.0, 1.0)), 0.0, u)
+    np.testing.assert_array_equal(found, np.diag(2.0 * u[:-before], -before))
+
+
+def test_what_is_not_chosen_may_have_an_infinite_derivative():
+    def rhs(t, u, params):
+        return 1.0 - np.maximum(np.sqrt(u), 1e-3)
+
+    with np.errstate(divide="ignore", invalid="ignore"):  # as a run does
+        found, _ = derivatives(ol.Problem(rhs, [0.0, 4.0], (0.0, 1.0)), 0.0, [0.0, 4.0])
+    np.testing.assert_array_equal(found, [[0.0, 0.0], [0.0, -0.25]])
