@@ -21,6 +21,9 @@ class CompiledBandSolver:
         self.order, self.width = pivoted.order, pivoted.below + 1 + pivoted.above
         self.eliminate, self.substitute, self.residual = kernels(pivoted.below, pivoted.above)
 
+    def suits(self, J) -> bool:
+        return self.pivoted.suits(J)
+
     def factor(self, J, hg) -> "Band":
         place = self.pivoted.places(J)
         matrix = np.zeros((J.shape[0], self.width))

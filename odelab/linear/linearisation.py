@@ -79,7 +79,7 @@ class Linearisation:
         return known
 
     def factor(self, J, hg):
-        if self.solver is None:
+        if self.solver is None or not self.solver.suits(J):
             self.solver = solvers.solver_for(J)
         self.factorisations += 1
         return self.solver.factor(J, hg)
@@ -121,7 +121,7 @@ class Linearisation:
                 "(n, n), an array or a scipy.sparse matrix."
             )
         if hasattr(J, "tocsc"):
-            return J.tocsc() if n > solvers.SMALL else np.asarray(J.toarray(), dtype=float)
+            return columns_of(J) if n > solvers.SMALL else np.asarray(J.toarray(), dtype=float)
         return np.asarray(to_numpy(J), dtype=float)
 
     def matrix(self, t, u, slope, with_time=False):
@@ -185,6 +185,15 @@ class Linearisation:
             found = found + csc_array((np.concatenate(columns).T != 0.0).astype(float))
         found.data[:] = 1.0
         return coloured(found)
+
+
+def columns_of(J):
+    """A sparse matrix in compressed columns, with one number for each entry: two in the same place are added."""
+    J = J.tocsc()
+    if not J.has_canonical_format:
+        J = J.copy()  # the matrix is the user's
+        J.sum_duplicates()
+    return J
 
 
 def short(reason) -> str:

@@ -39,6 +39,9 @@ class DenseSolver:
 
     name = "dense"
 
+    def suits(self, J) -> bool:
+        return isinstance(J, np.ndarray)
+
     def factor(self, J, hg) -> Factors:
         from scipy.linalg import lapack
 
@@ -68,8 +71,18 @@ class BandedSolver:
     def __init__(self, order, below, above):
         self.order, self.below, self.above = order, below, above
         self.place = np.argsort(order)
-        self.seen = Places(*(np.zeros(0, dtype=int),) * 4)
+        self.seen, self.inside = Places(*(np.zeros(0, dtype=int),) * 4), True
         self.name = f"banded, {below} + 1 + {above} diagonals"
+
+    def suits(self, J) -> bool:
+        """Do all entries lie in the band? A problem's own Jacobian may have others than before."""
+        if isinstance(J, np.ndarray):
+            return False
+        known, place = self.seen, self.places(J)
+        if place is not known:
+            apart = place.row - place.column
+            self.inside = bool(apart.max(initial=0) <= self.below and -apart.min(initial=0) <= self.above)
+        return self.inside
 
     def factor(self, J, hg) -> Factors:
         from scipy.linalg import lapack
@@ -104,6 +117,9 @@ class SparseSolver:
     """Gaussian elimination of a sparse matrix, by SuperLU."""
 
     name = "sparse"
+
+    def suits(self, J) -> bool:
+        return not isinstance(J, np.ndarray)
 
     def factor(self, J, hg) -> Factors:
         from scipy.sparse import eye_array

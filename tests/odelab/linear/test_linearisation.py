@@ -151,3 +151,38 @@ def test_a_jacobian_of_the_wrong_shape_is_refused_by_name():
     )
     with pytest.raises(ValueError, match=r"`jacobian` returned shape \(2, 3\) for 2 components"):
         ol.solve(problem, ol.RODAS4)
+
+
+@pytest.mark.parametrize("n", [40, 300])
+def test_the_problems_own_sparse_jacobian_may_have_other_entries_at_another_state(n):
+    """What is zero at first may be left out there: the band that is seen then is too narrow later."""
+    sparse = pytest.importorskip("scipy.sparse")
+
+    def rhs(t, u, params):
+        return -u + 0.5 * np.roll(u, 3) * u
+
+    def jacobian(t, u, params):
+        near = np.diag(-1.0 + 0.5 * np.roll(u, 3))
+        near[np.arange(n), np.arange(n) - 3] += 0.5 * u
+        return sparse.csc_array(near)
+
+    problem = ol.Problem(rhs, np.zeros(n), (0.0, 1.0), jacobian=jacobian)
+    linear = linearised(problem)
+    for u in (np.zeros(n), np.linspace(0.1, 1.0, n), np.zeros(n)):
+        J, _ = linear.derivatives(0.0, u, rhs(0.0, u, ()))
+        x = linear.backsub(linear.factor(J, 0.3), np.ones(n))
+        np.testing.assert_allclose(x - 0.3 * (jacobian(0.0, u, ()) @ x), 1.0, rtol=1e-12)
+
+
+def test_entries_of_a_sparse_jacobian_in_one_place_are_added():
+    sparse = pytest.importorskip("scipy.sparse")
+    n = 40
+
+    def jacobian(t, u, params):
+        """-1 everywhere on the diagonal, in two halves."""
+        return sparse.csc_array((np.full(2 * n, -0.5), np.repeat(np.arange(n), 2), 2 * np.arange(n + 1)), shape=(n, n))
+
+    problem = ol.Problem(lambda t, u, params: -u, np.ones(n), (0.0, 1.0), jacobian=jacobian)
+    linear = linearised(problem)
+    J, _ = linear.derivatives(0.0, problem.u0, -problem.u0)
+    np.testing.assert_allclose(linear.backsub(linear.factor(J, 0.5), np.ones(n)), 1.0 / 1.5)
