@@ -9,7 +9,7 @@ import odelab as ol
 from benchmarks.ode import cases, contestants
 from benchmarks.ode.peers import PEERS, peer
 
-LIBRARIES = {"scipy": "scipy", "torchdiffeq": "torchdiffeq"} | {n: n for n in ("diffrax", "torchode", "numbalsoda")}
+LIBRARIES = {n: n for n in ("scipy", "torchdiffeq", "diffrax", "torchode", "numbalsoda")} | {"sundae": "sksundae"}
 FOREIGN = pytest.mark.filterwarnings("ignore")  # what other libraries warn of is theirs
 
 
