@@ -1,7 +1,6 @@
-"""Who runs a problem: plain Python, compiled kernels, SciPy's implicit solvers, and the driver that is the same for
-all.
+"""The engines that run a problem (plain Python, compiled kernels, SciPy's solvers), and their driver.
 
-Text of kernels is written in `numba/`, ensembles run in `lanes/`; what comes out of a run is in `odelab.runs`."""
+Text of kernels is written in `numba/`, ensembles run in `lanes/`; the results of a run are in `odelab.runs`."""
 
 import enum
 from typing import Any, Protocol
@@ -17,8 +16,8 @@ class Status(enum.IntEnum):
     INTERRUPTED = 4  # by Ctrl-C
     WRONG_SHAPE = 5  # the right-hand side returned something that is not one real slope per component
     EVENT = 6  # a terminal event ended the run
-    BLOW_UP = 7  # what a lost step or a state that is not finite turned out to be, looked at by `odelab.runs.diagnosis`
-    SINGULAR = 8  # factors without pivoting fail: never the end of a run, for other factors go on from there
+    BLOW_UP = 7  # `odelab.runs.diagnosis` found that a lost step, or a state that is not finite, was due to a blow-up
+    SINGULAR = 8  # factors without pivoting have failed; never the end of a run, which goes on with pivoting
 
     @property
     def word(self) -> str:
@@ -34,7 +33,7 @@ class Engine(Protocol):
     problem, method, controller     what is run; the controller may be another than the user's, steered by the method
     project     the user's projection of states, or None
     name        what `Trajectory.engine` says
-    derivatives what `Trajectory.derivatives` says: how a linearly implicit method came by its Jacobians
+    derivatives what `Trajectory.derivatives` says: how the Jacobians of a linearly implicit method were found
     """
 
     problem: Any
@@ -51,5 +50,6 @@ class Engine(Protocol):
         ...
 
     def advance(self, state: Any, attempts: int) -> Any:
-        """Go on from `state` for at most so many attempts; returns a `Chunk`, what was accepted and where it ended."""
+        """Go on from `state` for at most `attempts` attempts; returns a `Chunk` with the accepted steps and the state
+        they led to."""
         ...

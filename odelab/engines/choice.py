@@ -1,10 +1,10 @@
 """Which engine runs a problem: plain Python for a start, compiled code as soon as there is enough to do.
 
 A kernel takes 0.3 s to load and one to several seconds to compile; a short run takes 0.05 s in plain Python.
-`engine="auto"` therefore runs plainly until some work has been spent on a right-hand side with this method and law in
-this process, and then switches. A run that crosses the limit half-way is started anew in the kernel, so that no
-trajectory mixes two roundings. The choice ignores what is on disk on purpose: a script takes the same steps whether or
-not a kernel is kept there.
+`engine="auto"` therefore starts in plain Python. It switches to compiled code once this process has spent a certain
+number of attempts on a right-hand side with this method and law. A run that crosses the limit half-way is restarted in
+the kernel from its beginning, so that no trajectory mixes the rounding errors of two engines. The choice ignores the
+kernels on disk on purpose: a script takes the same steps whether or not a kernel is stored there.
 """
 
 import functools
@@ -23,22 +23,24 @@ from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.switching import SwitchingMethod
 from odelab.problem import COMPONENT
 
-# Attempts times components (32 at least) in plain Python before code is compiled: about 0.05 s of it, where a kernel
-# takes a second or two to compile; about 1.5 s for the generic kernel, which takes five to ten.
+# The work in plain Python before code is compiled, in attempts times components (counted as 32 at least). The first
+# number stands for about 0.05 s, as most kernels compile in a second or two; the second for about 1.5 s, as the generic
+# kernel takes five to ten seconds.
 WORK, GENERIC_WORK = 16_000, 1_000_000
 
 done: weakref.WeakKeyDictionary[Callable, dict[tuple, int]] = weakref.WeakKeyDictionary()
-refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDictionary()  # for these kinds of methods
+# For each right-hand side that numba could not compile, the types of the methods concerned.
+refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDictionary()
 
 
 def choose(
     name: str, problem, method, controller, project, dense, max_steps
 ) -> Iterator[tuple[Callable[[], Engine], int]]:
-    """The engines to try in turn: what makes each, and the attempts it may make.
+    """The engines to try one after the other: pairs of a function that makes the engine, and the attempts it may make.
 
-    The first run that does not end by spending fewer attempts than `max_steps` is the answer. An engine that turns out
-    not to be compilable raises `NotCompilable`, when it is made or on its way: with `name` "auto" the next one takes
-    its place.
+    If a run uses up the attempts it may make, and they are fewer than `max_steps`, the next engine starts anew;
+    otherwise that run is the result. An engine raises `NotCompilable`, when it is made or while it runs, if numba
+    cannot compile it: with `name` "auto" the next one takes its place.
     """
     if isinstance(method, SwitchingMethod):
         yield from two_methods(name, problem, method, controller, project, max_steps)
@@ -61,7 +63,7 @@ def choose(
 
 
 def two_methods(name, problem, method, controller, project, max_steps):
-    """The same for a method that is two: in plain Python, or as one kernel for each."""
+    """The same for a method that switches between two: both run in plain Python, or each as a kernel of its own."""
 
     def plain(one, suited):
         return PythonEngine(problem, one, suited, project)
@@ -113,7 +115,7 @@ def compiled_engine(problem, method, controller, project, dense) -> Engine:
 
 
 def refuse(problem, method, reason):
-    """Say once that a right-hand side cannot be compiled for such methods, and try no more."""
+    """Warn once that a right-hand side cannot be compiled for methods of this type, and do not try it again."""
     if not is_refused(problem, method):
         refused.setdefault(problem.rhs, set()).add(type(method))
         warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=5)

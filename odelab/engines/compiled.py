@@ -1,7 +1,8 @@
 """The compiled engine: `odelab.core.integrate` and all it needs as machine code, a chunk of attempts at a time.
 
-Any form of right-hand side, every law, stabilised methods, projections: `odelab.engines.numba.one_source` writes the
-kernel. What kernels with a loop of their own know runs faster in `odelab.engines.numba.kernel_engine`.
+It runs any form of right-hand side, every law, stabilised methods and projections; `odelab.engines.numba.one_source`
+writes the kernel. Simpler runs, for which there are kernels with a loop of their own, are faster by
+`odelab.engines.numba.kernel_engine`.
 """
 
 import itertools
@@ -17,7 +18,7 @@ from odelab.engines.numba.request import changed_as_float, numbers
 from odelab.engines.python import Record, RightHandSideError, begin, checked_rhs
 from odelab.stiffness.h_rho import twin_stages
 
-AT_ONCE = 1 << 20  # attempts times components in one call, which Ctrl-C waits for
+AT_ONCE = 1 << 20  # attempts times components in one call of a kernel; Ctrl-C takes effect after the call
 
 
 class NotCompilable(TypeError):
@@ -38,7 +39,7 @@ class NotCompilable(TypeError):
 
 
 class CompiledEngine:
-    """Runs a problem by the one source, compiled.
+    """Runs a problem by `odelab.core.integrate`, compiled.
 
     request     what kernel is wanted (`odelab.engines.numba.request.Request`)
     dense       whether the states of all steps are kept; otherwise the engine takes one step at a time while there is
@@ -66,7 +67,7 @@ class CompiledEngine:
 
         state, evaluations = begin(self.problem, self.method, self.controller, self.rhs)
         self.rows = LargeRows(state.t, self.problem.t_span[1], state.u, self.dense)
-        if hasattr(state.memory, "steering"):  # its parameters are what the kernel gets
+        if hasattr(state.memory, "steering"):  # the kernel evaluates the right-hand side with these parameters
             steering = state.memory.steering._replace(params=self.params)
             state = state._replace(memory=state.memory._replace(steering=steering))
         return state, evaluations
@@ -86,7 +87,7 @@ class CompiledEngine:
         rejected, evaluations, word = 0, 0, ""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NumbaWarning)  # a slow product of matrices is no fault of the run
+                warnings.simplefilter("ignore", NumbaWarning)  # numba warns of slow matrix products, which are no error
                 status, state, _, rejected, evaluations = self.run(
                     counts, *rows.arrays(), self.params, state, t1, attempts
                 )

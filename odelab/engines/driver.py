@@ -1,4 +1,4 @@
-"""The driver of every run but SciPy's: chunks from an engine, events and budget between them, then a Trajectory."""
+"""The driver of runs (but SciPy's): takes chunks from an engine, looks for events, makes a Trajectory."""
 
 from typing import NamedTuple
 
@@ -15,8 +15,8 @@ from odelab.runs.dense import Dense
 from odelab.runs.points import Points
 from odelab.runs.trajectory import Trajectory
 
-EVERYTHING = 1 << 62  # attempts: the engine chooses its own chunks
-MANY = 1 << 20  # attempts: where one of more than these fails, only so many are tried again
+EVERYTHING = 1 << 62  # attempts, more than any run makes: the engine itself limits the chunk
+MANY = 1 << 20  # attempts: after an error in a larger chunk, half of this many are tried next
 
 
 def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajectory:
@@ -64,10 +64,11 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> 
 
 
 def after_error(engine, state: State, attempts: int, error) -> int:
-    """How many attempts to make instead of those in which the user's function raised `error`: half, or it is raised.
+    """How many attempts to make next, after the user's function raised `error` in a chunk of `attempts`.
 
-    An event may end the run before the attempt that fails, which one attempt at a time would never have been made.
-    Compiled code says of an index only that there is no such entry: plain Python repeats the attempt for its words.
+    Half as many are tried, because an event may end the run before the attempt that fails: with one attempt at a time
+    it would never have been made. A single attempt that fails raises the error. Compiled code says of a wrong index
+    only that it is out of bounds, so plain Python repeats that attempt, for its more precise message.
     """
     if engine.name == "python" or isinstance(error, NotCompilable | RightHandSideError):
         raise error
@@ -81,7 +82,7 @@ def after_error(engine, state: State, attempts: int, error) -> int:
 
 
 class Part(NamedTuple):
-    """A chunk; `cut` are the ends of its steps up to the terminal event in it."""
+    """A chunk; where a terminal event lies in it, `cut` holds the times and states of its step ends up to the event."""
 
     chunk: Chunk
     cut: tuple[np.ndarray, np.ndarray] | None = None
@@ -96,7 +97,10 @@ class Part(NamedTuple):
 
 
 def engine_chunk(engine, watch, spent) -> int:
-    """Attempts at once: one at a time where an event may end the run, so that no evaluation is wasted beyond it."""
+    """The number of attempts in the next chunk.
+
+    In plain Python it is one where an event may end the run, so that nothing is evaluated beyond the event.
+    """
     if watch is not None and watch.may_end and engine.name == "python":
         return 1
     if watch is None and hasattr(engine, "record"):
@@ -109,7 +113,7 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
     problem, method = engine.problem, engine.method
     last = parts[-1].chunk if parts else None
     if hasattr(engine, "record") and status != Status.EVENT:
-        parts.clear()  # which look into the record
+        parts.clear()  # they are views of the engine's arrays, which `record` is about to shrink
         record = engine.record()
     else:
         record = joined(problem, parts)
@@ -153,7 +157,7 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
 
 
 def names_of(method, took):
-    """Who took each step of a run of two methods."""
+    """The name of the method that took each step, of a run of two methods; else None."""
     return (
         None
         if not isinstance(method, SwitchingMethod)
@@ -182,7 +186,7 @@ def joined(problem, parts) -> Record:
 
 
 def with_cut_slope(record: Record, h):
-    """The slopes an engine kept, that of the step cut short by an event put right; None where it kept none."""
+    """The slopes of all steps, where a step cut short by an event gets a new one; None if the engine kept none."""
     if record.slope is not None and record.u is not None and len(h):
         record.slope[-1] = (record.u[-1] - record.u[-2]) / h[-1]
     return record.slope
@@ -212,7 +216,7 @@ def name_the_end(trajectory, engine, chunk, state, status, max_steps, watch):
 
 
 def last_attempt(engine, state: State) -> float:
-    """The size of the step that failed, or the smallest that time can still tell, to look for the cause."""
+    """The size of the step that failed, with which the cause is looked for; at least four spacings of t."""
     dt = engine.controller.propose(state.memory, state.t, engine.problem.t_span[1], state.u, state.slope)[0]
     spacing = float(np.spacing(max(abs(state.t), 1e-300)))
     direction = np.sign(engine.problem.t_span[1] - engine.problem.t_span[0])

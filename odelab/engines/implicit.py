@@ -1,4 +1,4 @@
-"""SciPy's implicit solvers behind the same door, for reference and comparison on what explicit methods cannot reach."""
+"""SciPy's implicit solvers as methods of `odelab.solve`, for comparison on stiff problems."""
 
 import dataclasses
 import warnings
@@ -40,7 +40,8 @@ BDF = ImplicitMethod("BDF", 5, "variable-order BDF/NDF of orders 1 to 5, Shampin
 LSODA = ImplicitMethod("LSODA", 12, "Adams or BDF, switching by itself; Petzold 1983, from ODEPACK")
 
 SOLVERS = {"RADAU": "Radau", "BDF": "BDF", "LSODA": "LSODA"}
-# Answers in a row that are not finite: RADAU and BDF halve the step on each, LSODA takes NaN for a number.
+# How many results in a row may be not finite before the run is ended: RADAU and BDF halve the step after each of them,
+# whereas LSODA goes on with NaN as if it were a number.
 PATIENCE = {"RADAU": 100, "BDF": 100, "LSODA": 1}
 
 
@@ -65,7 +66,7 @@ def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Control
         )
     run = Run(problem, method, controller, watched)
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # LSODA's, whose cause the message gives
+        warnings.simplefilter("ignore", UserWarning)  # a warning of LSODA, whose cause is in the message of the run
         try:
             run.drive(max_steps)
         except KeyboardInterrupt:
@@ -73,18 +74,22 @@ def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Control
         except RightHandSideError as wrong:
             run.end("wrong_shape", f"{wrong}; it must return one real slope per component of `u0`, at every t")
         except (NotFinite, ValueError, np.linalg.LinAlgError):
-            if not run.slope.refused:  # not of our making: SciPy refuses a Jacobian that is not finite
+            if not run.slope.refused:  # the right-hand side was finite; SciPy has, for example, refused a Jacobian
                 raise
             run.end("not_finite", run.slope.word)
     return run.trajectory(t_eval)
 
 
 class NotFinite(ArithmeticError):
-    """The right-hand side has answered with NaN or infinity too often in a row."""
+    """The right-hand side has returned NaN or infinity too often in a row."""
 
 
 class Slope:
-    """The right-hand side for SciPy, which is told of an answer that is not finite and may try a smaller step."""
+    """The right-hand side as SciPy calls it.
+
+    A result that is not finite is passed on, so that SciPy may try a smaller step; after `patience` of them in a row
+    the run is ended by `NotFinite`.
+    """
 
     def __init__(self, problem: Problem, patience: int):
         self.problem, self.rhs, self.patience = problem, checked_rhs(problem), patience
@@ -106,7 +111,7 @@ class Slope:
 
 
 class Run:
-    """One of SciPy's solvers on its way, and what it leaves behind."""
+    """A run of one of SciPy's solvers: its state while it goes on, and the Trajectory at its end."""
 
     def __init__(self, problem: Problem, method: ImplicitMethod, controller: Controller, watched):
         self.problem, self.method, self.controller = problem, method, controller

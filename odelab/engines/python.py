@@ -1,4 +1,4 @@
-"""The plain engine: the one source run by Python on NumPy arrays, a chunk of attempts at a time."""
+"""The plain engine: `odelab.core.integrate` run by Python on NumPy arrays, a chunk of attempts at a time."""
 
 import dataclasses
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Chunk(NamedTuple):
     error: np.ndarray
     rejected: int
     evaluations: int
-    word: str = ""  # what went wrong, where only the engine knows
+    word: str = ""  # the message of an error in the right-hand side
     sai: np.ndarray | None = None  # of each step, where its states will not be kept
     h_rho: np.ndarray | None = None
     jacobians: int = 0
@@ -65,12 +65,12 @@ class Record(NamedTuple):
 
 
 class RightHandSideError(ValueError):
-    """The right-hand side answered in a way that cannot be a slope."""
+    """The right-hand side returned something that cannot be a slope: a wrong shape, or no real numbers."""
 
 
 @dataclasses.dataclass
 class PythonEngine:
-    """Any right-hand side, any controller."""
+    """Runs a problem with any right-hand side and any controller in plain Python."""
 
     problem: Problem
     method: Method
@@ -91,7 +91,7 @@ class PythonEngine:
         return self.stepper.how
 
     def look_at_stages(self):
-        """Find the h rho of every step while its stages are there, as its state is not going to be kept."""
+        """Compute h rho during the run, from the stages of each step; later they are gone, as states are not kept."""
         if stability.twin_stages(self.method) is not None:
             self.keep = rows_with_h_rho(self.method)
 
@@ -162,7 +162,7 @@ def begin(problem, method, controller, rhs) -> tuple[State, int]:
 
 
 def no_steps(state: State, status: int, word: str) -> Chunk:
-    """What is left to say of a run that could not begin."""
+    """A chunk without steps, which carries the status and the message of a run that could not begin."""
     none = np.zeros(0)
     rows = np.zeros((0, len(state.u)))
     return Chunk(status, state, none, none, rows, rows, none, 0, 0, word)
@@ -174,7 +174,7 @@ def keep_row(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):
 
 
 def rows_with_h_rho(method: Method) -> Callable:
-    """`keep_row` that looks at the stages of the step, too."""
+    """A function like `keep_row` that also computes h rho from the stages of the step."""
 
     def keep(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):
         rows.append((t, dt, u_new, mean_slope, memory, stability.from_stages(method, u, dt, slopes)))
@@ -184,7 +184,7 @@ def rows_with_h_rho(method: Method) -> Callable:
 
 
 def checked_rhs(problem: Problem) -> Callable:
-    """The right-hand side in array form, its answers copied (it may reuse a buffer) and their shape checked."""
+    """The right-hand side in array form; its result is copied, as it may reuse a buffer, and its shape is checked."""
     rhs = array_form(problem)
     shape = problem.u0.shape
 
@@ -206,10 +206,10 @@ def checked_rhs(problem: Problem) -> Callable:
 
 
 def on_a_copy(project: Callable) -> Callable:
-    """The user's projection of a copy of the state, with its answer checked; compiled code uses it, too.
+    """The user's projection, applied to a copy of the state, with its result checked; compiled code uses it, too.
 
-    A projection may write into what it is given, as in `u[u < 0.0] = 0.0`. Were that the new state itself, the slope
-    known there would be the slope at another state.
+    A projection may write into its argument, as in `u[u < 0.0] = 0.0`. Without the copy it would change the new state
+    itself, and the slope that is already known would belong to another state.
     """
 
     def projected(u):

@@ -1,4 +1,4 @@
-"""The other way round: a method of odelab as a solver class for `scipy.integrate.solve_ivp(method=...)`."""
+"""A method of odelab as a solver class for SciPy, for `scipy.integrate.solve_ivp(method=...)`."""
 
 import functools
 

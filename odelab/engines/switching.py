@@ -1,9 +1,11 @@
 """The engine of `odelab.auto`: an engine for each of two methods, and the decision which of them goes on.
 
-In explicit mode a step that stability limits has an error near the tolerance whatever the solution does, so that the
-step accuracy would allow cannot be read from it: h rho is counted instead, and then one implicit step is tried. Its
-error tells the step such a method would take, and with the work of both the ratio of their costs. In implicit mode the
-step is known and so is the Jacobian: h rho against the explicit method's boundary.
+From explicit to implicit: a step that stability limits has an error near the tolerance, whatever the solution does, so
+the error does not tell which step accuracy would allow. Instead, the steps with h rho near the stability boundary are
+counted. After enough of them one implicit step is tried. Its error tells how long implicit steps could be, and with the
+work of an attempt of each method this gives the ratio of their costs.
+
+From implicit to explicit: step size and Jacobian are known, so h rho is compared with the explicit method's boundary.
 """
 
 import dataclasses
@@ -22,12 +24,12 @@ from odelab.linear.linearisation import Linearisation
 from odelab.stiffness.stable_step import nongrowing_radius
 
 AT_BOUNDARY = 0.4  # of the real boundary: the mean step of a run that stability limits lies well below the boundary
-COUNT = 10  # such steps, others subtracted, before an implicit step is tried
-TRIED = 4.0  # times the explicit step: the size of the step that is tried
-FARTHEST = 10.0  # times its size: how far its error is believed
-LOOK_AFTER = 8  # attempts between two looks, more where nothing was seen
-CALM = 128  # of them at most
-BACK = 0.5  # of the explicit boundary: an implicit step below it, twice in a row, is left to the explicit method
+COUNT = 10  # an implicit step is tried when the steps near the boundary outnumber the others by so many
+TRIED = 4.0  # the implicit step that is tried is so many times as long as the mean explicit step
+FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
+LOOK_AFTER = 8  # attempts between two decisions; the number doubles while no step is near the boundary
+CALM = 128  # attempts between two decisions at most
+BACK = 0.5  # of the explicit boundary: with h rho below it twice in a row the explicit method takes over
 SPECTRUM = 64  # components up to which eigenvalues are found; beyond, the norm of J bounds them
 
 
@@ -61,11 +63,11 @@ class SwitchingEngine:
 
     def begin(self) -> tuple[State, int]:
         if self.name == "compiled":
-            self.engines[1].begin()  # for the room it writes into
+            self.engines[1].begin()  # which makes the arrays that it writes its steps into
         return self.engines[0].begin()
 
     def advance(self, state: State, attempts: int) -> Chunk:
-        """Go on with the method of the moment, and decide who goes on after that."""
+        """Go on with the present method, and decide which method goes on after that."""
         engine = self.engines[self.implicit]
         chunk = as_chunk(engine.advance(state, min(attempts, self.length)), state, self.implicit)
         if chunk.status != Status.ATTEMPTS_SPENT or not chunk.steps:
@@ -75,7 +77,7 @@ class SwitchingEngine:
         return self.back(chunk) if self.implicit else self.forth(chunk, attempts)
 
     def by_index(self, chunk: Chunk) -> Chunk:
-        """The user's own index decides."""
+        """Let the user's own index decide which method goes on."""
         state, size = chunk.state, float(np.abs(chunk.h[-1]))
         value = float(self.method.index(self.problem, state.t, np.array(state.u), size))
         if (value > 1.0 and not self.implicit) or (value < 0.5 and self.implicit):
@@ -110,7 +112,8 @@ class SwitchingEngine:
             return chunk
         self.changes += 1
         self.implicit, self.length, self.patience = True, LOOK_AFTER, COUNT
-        if not trial.steps or attempts <= chunk.steps + chunk.rejected:  # no more were asked for: it is taken again
+        # The tried step is taken again if it was rejected, or if the chunk has used up the attempts asked for.
+        if not trial.steps or attempts <= chunk.steps + chunk.rejected:
             return chunk._replace(
                 state=self.remembering(chunk.state, True, min(reach, tried) if trial.steps else reach)
             )
@@ -166,7 +169,7 @@ class SwitchingEngine:
 
 
 def as_chunk(found, start: State, implicit: bool) -> Chunk:
-    """What an engine returned with arrays of its own, and who took the steps."""
+    """An engine's chunk with arrays of its own (no views), and a column `took` that tells which method took a step."""
     steps = found.steps
     if isinstance(found, Chunk):
         h_rho = np.full(steps, np.nan) if found.h_rho is None else found.h_rho

@@ -1,7 +1,7 @@
-"""Dense output: a run evaluated anywhere, by taking the steps in question again.
+"""Dense output: the state of a run at any time, found by repeating the step around that time.
 
-Nothing is stored for it while solving. A step starts from a known time, state and size, so its stages can be had again
-whenever someone asks, for many steps at once where the right-hand side is in component form.
+Nothing is stored for it while solving. Time, state and size at the start of each step are known, so its stages can be
+computed again when they are needed, for many steps at once if the right-hand side is in component form.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ from odelab.methods.tableau import Method
 from odelab.problem import COMPONENT, Problem, array_form
 
 BATCH = 4096  # steps taken again at once; bounds the memory
-COMPARED = 8  # columns evaluated alone too, before a right-hand side is trusted with many at once
+COMPARED = 8  # states that are also evaluated one by one, to check that a right-hand side handles many at once
 
 
 class Interpolant:
-    """A run evaluated anywhere in its span: at its knots `t` it is `u` to the bit, between them what `between` says."""
+    """The state of a run at any time of its span: exactly `u` at the knots `t`, and between them that of `between`."""
 
     t: np.ndarray  # (m+1,) knots
     u: np.ndarray  # (m+1, n)
@@ -49,7 +49,10 @@ class Interpolant:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dense(Interpolant):
-    """The continuous extension of a run; `h` are the full steps, also of a step cut short."""
+    """The continuous extension of a run.
+
+    Where an event has cut a step short, `h` still holds its full size.
+    """
 
     problem: Problem
     method: Any  # an explicit, a stabilised or a linearly implicit one
@@ -62,7 +65,7 @@ class Dense(Interpolant):
     def __post_init__(self):
         if isinstance(self.method, SwitchingMethod):
             return
-        # A step cut short is taken again whole, or else what is left of it counts.
+        # An extension made of stages repeats a step of full size. The cubic needs the size of the part that is left.
         if not isinstance(self.method, Method) and self.increment_weights is None:
             object.__setattr__(self, "h", np.diff(self.t))
 
@@ -74,7 +77,7 @@ class Dense(Interpolant):
 
     @functools.cached_property
     def stepper(self):
-        """The step of a linearly implicit method, which is taken again."""
+        """The step of a linearly implicit method, to repeat its steps."""
         return self.method.stepper(self.problem, array_form(self.problem))
 
     def __getstate__(self):
@@ -111,7 +114,7 @@ class Dense(Interpolant):
     def polynomials(self, steps, rhs=None) -> np.ndarray:
         """(len(steps), degree, n): coefficients of theta, theta^2, ... of u(theta) - u on each of the steps.
 
-        rhs    what `rhs_of_columns` has found before
+        rhs    the right-hand side of many states, if `rhs_of_columns` has been called before
         """
         if isinstance(self.method, SwitchingMethod):
             return self.of_two_methods(steps, self.method, rhs)
@@ -166,7 +169,7 @@ def slopes_at(problem: Problem, t, u) -> np.ndarray:
 
 
 def effective_slopes(trajectory) -> np.ndarray:
-    """S of every step: sum b_i k_i, or what the step moved by where its stages are not to be had again."""
+    """S of every step: sum b_i k_i of an explicit Runge-Kutta method, else the change of state over step size."""
     t, u, h, method = trajectory.step_t, trajectory.step_u, trajectory.h, trajectory.method
     if not isinstance(method, Method):
         return np.diff(u, axis=0) / np.asarray(h)[:, None]
@@ -182,7 +185,7 @@ def stage_slopes(problem: Problem, method: Method, t, u, h, end=True, rhs=None) 
 
 
 def _slopes(rhs, params, method, t, u, h, end):
-    """(stages, n, k): written into one array as they come, so that each sum of them is one product of matrices."""
+    """(stages, n, k): all slopes are stored in one array, so that a weighted sum of them is one matrix product."""
     extra = (not method.fsal) + len(method.extra) if end else 0
     stages = np.empty((method.stages + extra, *u.shape))
     rows, free = stages.reshape(len(stages), -1), iter(stages)
@@ -205,7 +208,9 @@ def _slopes(rhs, params, method, t, u, h, end):
 
 
 def rhs_of_columns(problem: Problem, t, u, params=None) -> Callable:
-    """The right-hand side of the columns u (n, m), each with its own time: all at once where it takes batches.
+    """The right-hand side as a function of the columns u (n, m), each with its own time.
+
+    It is called with all columns at once where that gives the same as calling it with one after the other.
 
     `params` are the parameters of the columns, a row (m,) for each of them; None where all have the problem's own.
     """
@@ -229,14 +234,14 @@ def rhs_of_columns(problem: Problem, t, u, params=None) -> Callable:
         try:
             many = together(t, u, own)[:, some]
         except (TypeError, ValueError, AttributeError, ArithmeticError):
-            return one_by_one  # it takes numbers only (math.exp, if)
+            return one_by_one  # it takes only numbers, because of math.exp or an `if`
         expected = one_by_one(t[some], u[:, some], own if params is None else tuple(row[some] for row in own))
         same = np.allclose(many, expected, 1e-9, 1e-9 * np.abs(expected).max(), equal_nan=True)
-    return together if same else one_by_one  # else it mixes states, as a mean over u does
+    return together if same else one_by_one  # a function that mixes states, such as a mean over u, differs
 
 
 def check_inside(times, t0, t1):
-    """Every time lies in the span, or the first that does not is named."""
+    """Raise ValueError if a time lies outside the span; the message names the first one."""
     outside = ~((times >= min(t0, t1)) & (times <= max(t0, t1)))
     if outside.any():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The words a run ends with: what happened, when, to which component, and what would help."""
+"""The message of a run: what happened, when, to which component, and what would help."""
 
 import contextlib
 from typing import NamedTuple
@@ -18,21 +18,26 @@ from odelab.stiffness import h_rho as stability
 
 IMPLICIT = "an implicit method (odelab.RODAS4)"
 STABILISED = f"odelab.RKC2, as the leading eigenvalues are real, or {IMPLICIT}"
-HELD_BACK = 0.3  # of the sampled steps, from which on it is said
-BEYOND = 1.2  # times the boundary: no run stays there, the estimate is looked at again
-AHEAD = 4 ** np.arange(6)  # times a lost step: the state may be too coarse to feel the edge of its domain nearer by
-GROWTH = 1.003  # |R(h lambda)| per step, beyond that of the solution, from which on a fixed step is called unstable
-MOST_UNSTABLE_STEPS = 3  # a run of no more steps is not looked at: the last one is cut to land on t1
-LAST_STEPS = 100  # of a run whose budget is spent, looked at for a slope that jumps back and forth
-BLOWN_UP = 1e8  # times the size of the initial state
+HELD_BACK = 0.3  # a message mentions stability if it limited at least this share of the sampled steps
+# No run stays at an h rho of more than 1.2 times the boundary: where the stages give such a value, it is estimated
+# anew.
+BEYOND = 1.2
+# A lost step is so small that the rounded states it visits may all lie inside the domain, although the solution is
+# about to leave it. To find the cause, steps of up to 1,024 times that size are tried.
+AHEAD = 4 ** np.arange(6)
+GROWTH = 1.003  # a fixed step is called unstable if |R(h lambda)| exceeds the growth of the solution by this factor
+MOST_UNSTABLE_STEPS = 3  # a run must have more steps to be judged unstable, as the last one is cut to land on t1
+LAST_STEPS = 100  # how many of the last steps are examined for a slope that jumps back and forth
+BLOWN_UP = 1e8  # a solution has blown up if it has reached this many times the size of the initial state
 
-EDGE = 0.95  # |R| beyond it: the extrema of a damped Chebyshev polynomial inside the region are lower
-RESOLVED = 0.1  # |h lambda| below it is followed, not damped: |R| near 1 is right there
-COMPLEX = 0.15  # |Im| / |lambda|, a little under 9 degrees: nearer to the axis the strip holds it
+# The next three are for stabilised methods, whose stability region is a narrow strip along the negative real axis.
+EDGE = 0.95  # |R| above this means the edge of the region: inside, a damped Chebyshev polynomial stays below it
+RESOLVED = 0.1  # a mode with |h lambda| below this is resolved and not damped, so that |R| near 1 is right for it
+COMPLEX = 0.15  # |Im lambda| / |lambda| up to this (just under 9 degrees) lies inside the strip
 
 
 def success(trajectory) -> str:
-    """The message of a run that got through, saying so where stability and not accuracy chose the steps."""
+    """The message of a successful run; it says so if stability, and not accuracy, chose the steps."""
     done = f"reached t = {trajectory.step_t[-1]:g} in {trajectory.steps} steps{undefined_events(trajectory)}"
     if trajectory.controller is not None and not trajectory.controller.needs_error:
         return done + explosion(trajectory)
@@ -57,7 +62,7 @@ def undefined_events(trajectory) -> str:
 
 
 def explosion(trajectory) -> str:
-    """That a run of fixed steps was unstable or has grown beyond all measure, as an addition to a message."""
+    """An addition to the message of a run of fixed steps that was unstable or has grown very large; empty otherwise."""
     said = ""
     if isinstance(trajectory.method, Method) and trajectory.steps > MOST_UNSTABLE_STEPS:
         said = beyond_the_limit(trajectory)
@@ -69,7 +74,10 @@ def explosion(trajectory) -> str:
 
 
 def beyond_the_limit(trajectory) -> str:
-    """Which share of fixed steps multiplies errors along the leading eigenvector by more than the solution grows."""
+    """An addition to the message that names the share of unstable fixed steps; empty if it is below 30 %.
+
+    A step is unstable if it multiplies an error along the leading eigenvector by more than the solution itself grows.
+    """
     method, problem = trajectory.method, trajectory.problem
     _, t, u, h = stability.samples(trajectory)
     with np.errstate(all="ignore"):
@@ -94,15 +102,15 @@ def beyond_the_limit(trajectory) -> str:
 
 
 class Limit(NamedTuple):
-    """That stability chose the steps of a run: the share of them, how that shows, and what would do better."""
+    """How stability limited a run: the share of its steps that were limited, the evidence, and a better method."""
 
     share: float
     cause: str
-    remedy: str = ""  # empty where the cause names it
+    remedy: str = ""  # empty if `cause` names it already
 
 
 def stability_limit(trajectory) -> Limit | None:
-    """What held an adaptive explicit run back, if at least 30 % of its steps were chosen by stability."""
+    """How stability limited an adaptive explicit run; None if it chose less than 30 % of the steps."""
     method, controller = trajectory.method, trajectory.controller
     if trajectory.steps < 10 or controller is None or not controller.needs_error:
         return None
@@ -113,7 +121,7 @@ def stability_limit(trajectory) -> Limit | None:
         return None
     t, u, h, values = looked_at_steps(trajectory)
     boundary = method.real_boundary
-    for i in np.flatnonzero(~(values <= BEYOND * boundary)):  # or the stages told nothing: NaN
+    for i in np.flatnonzero(~(values <= BEYOND * boundary)):  # NaN: the stages did not determine it
         values[i] = abs(h[i]) * spectral_radius(trajectory.problem, t[i], u[i])
     near = np.flatnonzero(values >= stability.NEAR * boundary)
     if near.size < max(1, HELD_BACK * values.size):
@@ -125,7 +133,10 @@ def stability_limit(trajectory) -> Limit | None:
 
 
 class Beside(NamedTuple):
-    """The share of sampled steps held back, a leading eigenvalue of theirs, and whether a given radius is to blame."""
+    """The share of sampled steps that stability limited, a leading eigenvalue there, and the radius the user gave.
+
+    The radius is 0 unless it was too small, which is then the cause.
+    """
 
     share: float
     eigenvalue: complex
@@ -136,10 +147,11 @@ NOTHING = Beside(0.0, 0j)
 
 
 def beside_the_strip(trajectory) -> Beside:
-    """Why a stabilised run took small steps, from the Jacobian at up to 24 of them.
+    """Why a run of a stabilised method took small steps, found from the Jacobian at up to 24 of them.
 
-    The stages of such a method follow the spectral radius, so that h*rho says nothing. The value |R_s(h lambda)| of the
-    leading eigenvalue does: it is near 1 or above for steps at the edge of the narrow region, below 0.95 inside.
+    Such a method adapts its number of stages to the spectral radius, so that h*rho does not show whether stability
+    limits a step. |R_s(h lambda)| of the leading eigenvalue does: it is near 1 or above for a step at the edge of the
+    narrow stability region, and below 0.95 inside.
     """
     problem, method = trajectory.problem, trajectory.method
     steps, t, u, h = stability.samples(trajectory)
@@ -186,8 +198,8 @@ def reason_beside(beside: Beside) -> str:
 def looked_at_steps(trajectory):
     """(t, u, h, h rho) of steps spread over a run.
 
-    A run that kept no states has recorded its h rho, whatever its engine; its last state stands in where a spectrum is
-    asked for.
+    A run that kept no states has recorded its h rho, whatever its engine; where a spectrum is needed, it is taken at
+    the last state.
     """
     chosen, t, u, h = stability.samples(trajectory)
     if trajectory.step_u is None:
@@ -217,7 +229,7 @@ def budget_spent(trajectory, max_steps) -> str:
 
 
 def chattering(trajectory) -> int | None:
-    """The component whose slope has changed its sign on most of the last steps, at full size; None where none has."""
+    """The component whose slope changed its sign on most of the last steps and did not shrink; None if none did."""
     if trajectory.step_u is None or trajectory.steps < LAST_STEPS:
         return None
     slopes = np.asarray(trajectory.slope)[-LAST_STEPS:]
@@ -228,7 +240,10 @@ def chattering(trajectory) -> int | None:
 
 
 def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
-    """(status, message) of a run whose step was lost or whose judge gave up, found by looking at the last attempt."""
+    """(status, message) of a run whose step became too small or whose judge gave up.
+
+    The cause is found by repeating the last attempt.
+    """
     t, u = state.t, np.asarray(state.u)
     if isinstance(method, RosenbrockMethod):
         said = insoluble(problem, t, u, method.gamma * last_step)
@@ -251,7 +266,7 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
             "the stability limit or the solution blows up; take smaller steps or an adaptive controller"
         )
     elif cause is Status.NOT_FINITE:
-        place = float(failure.t[0]), failure.u[:, 0]  # a float of Python, where 1 / 0 raises as it did in the run
+        place = float(failure.t[0]), failure.u[:, 0]  # a Python float, for which 1 / 0 raises, as in the run
         message = not_finite(problem, *place, int(failure.component[0]), float(failure.value[0]))
     else:
         message = (
@@ -264,10 +279,10 @@ def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
 
 
 def insoluble(problem, t, u, hg) -> str:
-    """Why I - hg J leaves no step from (t, u), where the right-hand side itself is finite; empty where it does.
+    """The message if the matrix I - hg J makes a step from (t, u) impossible; empty if the cause is another one.
 
-    A derivative may not be finite. Or the matrix is singular: an accident of the step size, which only fixed steps meet
-    again.
+    Either a derivative is not finite there, although the right-hand side is. Or the matrix is singular, which is an
+    accident of the step size: an adaptive run takes another size, a run with fixed steps cannot.
     """
     rhs = array_form(problem)
     with np.errstate(all="ignore"):
@@ -301,7 +316,7 @@ def insoluble(problem, t, u, hg) -> str:
 
 
 def has_blown_up(u0, u):
-    """Is a state, or each column of (n, m), so much larger than its start that the solution must have a pole?"""
+    """Is a state, or each column of (n, m), so much larger than the initial one that the solution must have a pole?"""
     return np.abs(u).max(axis=0) > BLOWN_UP * np.maximum(1.0, np.abs(u0).max(axis=0))
 
 
@@ -314,7 +329,10 @@ def blown_up(t, u) -> str:
 
 
 def not_finite(problem, t, u, component, value) -> str:
-    """What the right-hand side did at (t, u); where plain numbers have no answer it raised, and says so itself."""
+    """The message about a right-hand side that has no finite value at (t, u).
+
+    With plain numbers a division by zero raises an error; then the message quotes it.
+    """
     if problem.form == IN_PLACE and np.isnan(value):
         fault = unset(problem, t, u, component)
         if fault:
@@ -334,7 +352,10 @@ def not_finite(problem, t, u, component, value) -> str:
 
 
 def unset(problem, t, u, component) -> str:
-    """What an in-place right-hand side did not do to a component of `out`, found by filling `out` with two numbers."""
+    """What an in-place right-hand side did wrong with a component of `out`; empty if nothing.
+
+    It is called twice, with `out` filled by different numbers: a component that keeps them was never set.
+    """
     found = []
     for before in (0.7310585786300049, -2.718281828459045):
         out = np.full(len(u), before)
@@ -347,9 +368,9 @@ def unset(problem, t, u, component) -> str:
 
 
 class Failures(NamedTuple):
-    """The first number that is not finite in a step from each column: where it was met, in which component, its value.
+    """For a step from each column, the first number that was not finite: time and state, component, and its value.
 
-    `found` (m,) tells which columns have one, `in_state` whether it was part of a state or of a slope.
+    `found` (m,) tells which columns have such a number, `in_state` whether it was part of a state or of a slope.
     """
 
     found: np.ndarray
@@ -361,7 +382,7 @@ class Failures(NamedTuple):
 
     @property
     def overflowed(self) -> np.ndarray:
-        """In which columns an infinite state was what failed."""
+        """For each column: was an infinite state the first number that was not finite?"""
         return self.found & self.in_state & np.isinf(self.value)
 
 
@@ -370,7 +391,7 @@ class AllFound(Exception):
 
 
 def first_failures(rhs, method, params, t, u, h) -> Failures:
-    """What fails first in a step of size h from the columns of u (n, m), or from a single state (n,)."""
+    """The first number that is not finite in a step of size h from each column of u (n, m), or from one state (n,)."""
     u = np.asarray(u)
     m = 1 if u.ndim == 1 else u.shape[1]
     first = Failures(
@@ -401,7 +422,13 @@ def first_failures(rhs, method, params, t, u, h) -> Failures:
 
 
 def causes(grown, found, overflowed, gave_up) -> np.ndarray:
-    """Why each of some runs was lost, from what its size and its last step tell; `gave_up` where steps are fixed."""
+    """The status of each of some failed runs.
+
+    grown        whether the state is so large that the solution must have a pole
+    found        whether the last step met a number that is not finite
+    overflowed   whether that number was an infinite state
+    gave_up      whether steps are fixed, so that the judge gave up instead of making the step smaller
+    """
     return np.where(
         grown | (overflowed & gave_up), Status.BLOW_UP, np.where(found, Status.NOT_FINITE, Status.STEP_LOST)
     )

@@ -1,7 +1,7 @@
 """Events: zeros of g(t, u, params) along a run, located on its dense output.
 
-All steps at hand are looked at together: g is evaluated at twelve places of every step in one call where it takes
-arrays, and most steps are seen at once to hold no zero, or exactly one. Only the others are looked at one by one.
+Many steps are examined together. If g accepts arrays, it is evaluated at twelve places of every step in one call; for
+most steps this shows that they hold no zero, or exactly one. Only the other steps are examined one by one.
 """
 
 import dataclasses
@@ -17,10 +17,10 @@ from odelab.problem import accepted_counts, ignoring_params, signature_of
 from odelab.runs import roots
 from odelab.runs.dense import Dense, rhs_of_columns
 
-AT_ONCE = 16_384  # steps looked at together
-TRIED = 5  # values of g on a batch that are compared with g alone, before it is trusted with batches
-SIMULTANEOUS = 8  # spacings of t: events nearer to each other than this happen together
-PLACES = np.concatenate([roots.NODES[1:-1], roots.PROBES])  # of a step, beside its ends
+AT_ONCE = 16_384  # steps examined together
+TRIED = 5  # values of g that are also computed one by one, to check that g handles many states at once
+SIMULTANEOUS = 8  # spacings of t: events no further apart than this count as simultaneous
+PLACES = np.concatenate([roots.NODES[1:-1], roots.PROBES])  # where g is evaluated on a step, besides its ends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +111,7 @@ def with_three_arguments(name, function) -> Callable:
 
 
 class Steps:
-    """Consecutive steps of a run, whose states can be had anywhere on them."""
+    """Consecutive steps of a run, with the state at any time on them."""
 
     def __init__(self, dense: Dense, first: int, last: int, rhs=None):
         self.t, self.u = dense.t[first : last + 1], dense.u[first : last + 1]
@@ -147,7 +147,7 @@ class Steps:
 
 
 class GivenSteps:
-    """Steps whose states are had one at a time, from a function inside(i, theta)."""
+    """Steps whose states are given by a function inside(i, theta), for one time at once."""
 
     batched = False
 
@@ -266,7 +266,7 @@ class Watch:
         if self.takes_arrays[number] is not False and t.size > 1:
             try:
                 many = np.broadcast_to(np.asarray(event.function(t, read_only(u), params), dtype=float), t.shape)
-            except Exception:  # it takes numbers only; if it is wrong, it will say so alone
+            except Exception:  # g takes only numbers; an error of another kind is raised again below
                 self.takes_arrays[number] = False
             else:
                 if self.takes_arrays[number] is None:
@@ -309,9 +309,9 @@ def ended_by(event: Event, number, direction, t) -> str:
 
 
 def one_by_one(event: Event, params, steps, i, before, after) -> list[tuple]:
-    """The zeros on one step, which is looked at as closely as it needs."""
+    """The zeros on one step, found by `roots.sign_changes`."""
     t, span = steps.t[i], steps.t[i + 1] - steps.t[i]
-    ends = {0.0: before, 1.0: after}  # the steps themselves, not what the dense output makes of them
+    ends = {0.0: before, 1.0: after}  # exact values at the ends, not those of the dense output
 
     def g(theta):
         return ends[theta] if theta in ends else value(event, params, t + theta * span, steps.inside(i, theta))
@@ -335,7 +335,7 @@ def value(event: Event, params, t, u) -> float:
 
 
 def rounding(event: Event, params, t, u) -> float:
-    """What rounding of time and state can do to g: its change under a relative change of 1e-8, scaled down."""
+    """The rounding error of g: its change when time and state are changed by a relative 1e-8, times 1e-6."""
     uneven = 1.0 + 1e-8 * (1.0 + 0.5 * np.sin(np.arange(1, u.size + 1)))  # so that nothing cancels
     here = value(event, params, t, u)
     change = abs(value(event, params, t, u * uneven) - here) + abs(value(event, params, t * (1.0 + 1e-8), u) - here)

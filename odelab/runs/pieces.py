@@ -1,4 +1,4 @@
-"""A run in pieces: one ends where a step has to end, or where an event changes the state, and the next begins there."""
+"""A run in pieces, which meet at required times (`stops`) and at events that change the state."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from odelab.runs import diagnosis, events
 from odelab.runs.dense import Interpolant
 from odelab.runs.trajectory import Trajectory
 
-SHORTEST = 16  # spacings of t: changes of one event nearer to each other than this never come to an end
+SHORTEST = 16  # spacings of t: if an event changes the state again within this time, it would do so for ever
 
 
 def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) -> Trajectory:
@@ -16,8 +16,8 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) ->
     t, u = problem.t_span[0], problem.u0
     bounds = [*(float(stop) for stop in stops), problem.t_span[1]]
     pieces: list[Trajectory] = []
-    resting: set[int] = set()  # events whose zero is where the piece begins
-    changed: dict[int, float] = {}  # when each event has changed the state last
+    resting: set[int] = set()  # the numbers of events that have a zero where the piece begins
+    changed: dict[int, float] = {}  # the time of the last change by each event
     attempts, status, message = max_steps, "ok", None
     while bounds:
         part = problem.piece(t, bounds[0], u)
@@ -56,7 +56,7 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) ->
 
 
 def watch(watched, counts, resting) -> tuple[events.Event, ...]:
-    """The events as one piece has to look for them: a change ends it, and a count goes on from the pieces before."""
+    """The events for one piece. One that changes the state ends the piece; counts include those of earlier pieces."""
     found = []
     for number, event in enumerate(watched):
         left = int(event.terminal) - counts[number] if event.terminal else 0
@@ -164,7 +164,7 @@ def merged(records) -> events.EventRecord:
 
 
 class Joined(Interpolant):
-    """The dense output of several pieces, whose knots are where they begin; there it is what a change has made."""
+    """The dense output of several pieces. Its knots are the starts of the pieces, with the states after a change."""
 
     def __init__(self, pieces, end, end_u):
         self.pieces = [piece for piece in pieces if len(piece.t) > 1]

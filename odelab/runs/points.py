@@ -1,6 +1,6 @@
-"""A run that keeps no states but those asked for: what large systems have memory for.
+"""Runs that keep only the states at requested times, to save memory with large systems.
 
-The states at the requested times, and what the others tell of stiffness, are found while they are still at hand.
+The states at these times, and SAI and h rho of every step, are computed during the run, while the states exist.
 """
 
 import numpy as np
@@ -26,11 +26,11 @@ class Points:
         self.visit(np.array(self.problem.t_span[:1]), self.start[None], np.zeros(0))
 
     def look(self, chunk, state):
-        """Find the points that lie within a chunk which began at `state`; what is left of it without its states."""
+        """Find the requested points within a chunk that began at `state`; returns the chunk without its states."""
         if chunk.steps:
             t, u, h = chunk.at_hand(state)
             self.visit(t, u, h, getattr(chunk, "took", None))
-            if chunk.slope is not None:  # else the engine has measured the steps itself
+            if chunk.slope is not None:  # without slopes, the engine has computed SAI itself
                 chunk = self.measured(chunk, t, u, h)
         return chunk.without_states()
 
@@ -41,14 +41,14 @@ class Points:
         return chunk._replace(sai=stiffness.relative_slope(u[:-1], chunk.slope), h_rho=h_rho)
 
     def visit(self, t, u, h, took=None):
-        """Find the points up to the end of some consecutive steps, all of them on those steps."""
+        """Find the states at the requested times that lie on some consecutive steps."""
         ahead = self.times[self.met :]
         wanted = ahead[(ahead - t[-1]) * self.direction <= 0]
         if wanted.size:
             dense = Dense(self.problem, self.engine.method, t, u, h, self.engine.project, took)
             self.found.append(dense(wanted))
             self.met += wanted.size
-        if hasattr(self.engine, "until"):  # an engine that keeps a step at a time must stop behind each point
+        if hasattr(self.engine, "until"):  # an engine that stores only one step must stop after each point
             self.engine.until = float(self.times[self.met]) if self.met < self.times.size else self.problem.t_span[1]
 
     def points(self, t, u):

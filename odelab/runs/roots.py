@@ -1,7 +1,8 @@
-"""Sign changes of a function over one step, none missed: it is looked at as closely as it turns out to need.
+"""All sign changes of a function over one step; the interval is divided until none can be missed.
 
-On each interval the function is interpolated by a polynomial and compared with it elsewhere. An interval is done with
-when, by that margin, the function has no zero there or is monotone; else it is halved.
+On each interval the function is interpolated by a polynomial, and both are compared at other places. Their difference
+there, times a safety factor, bounds the error of the polynomial. If within this bound the function has no zero, or is
+monotone, the interval is finished; otherwise it is halved.
 """
 
 import math
@@ -13,11 +14,11 @@ from numpy.polynomial import polynomial
 DEGREE = 8
 NODES = np.linspace(0.0, 1.0, DEGREE + 1)
 PROBES = np.array([0.0714, 0.4031, 0.8527])  # where function and interpolant are compared, off the nodes
-MARGIN = 4.0  # times the worst difference seen there is what the interpolant is trusted to
-NARROWEST = 1e-9  # of the step: a minimum is flat to the root of rounding
-LOOKS = 20_000  # evaluations per step, for a function that is noise beyond its rounding error
-ROUNDING = 1e-11  # of the largest value: what becomes of rounding errors in Bernstein coefficients
-AHEAD = 1e-6  # of the step: where to look what comes after a zero that was met exactly
+MARGIN = 4.0  # the error of the interpolant is taken to be at most so many times the largest difference at the probes
+NARROWEST = 1e-9  # of the step: near a minimum, rounding hides differences within the square root of rounding
+LOOKS = 20_000  # evaluations per step at most, for a function whose noise is larger than its rounding error
+ROUNDING = 1e-11  # the effect of rounding errors on Bernstein coefficients, relative to the largest value
+AHEAD = 1e-6  # of the step: how far after an exact zero the function is evaluated, to see which sign follows
 
 _BASIS = np.linalg.inv(polynomial.polyvander(NODES, DEGREE))
 AT_PROBES = polynomial.polyvander(PROBES, DEGREE) @ _BASIS
@@ -31,8 +32,9 @@ AT_FINE = polynomial.polyvander(np.linspace(0.0, 1.0, 8 * DEGREE + 1), DEGREE) @
 def sign_changes(g: Callable, at_start: float, at_end: float, noise: Callable) -> Iterator[tuple[float, int]]:
     """(theta, +1 rising or -1 falling) of the zeros of g in (0, 1], given its values at both ends.
 
-    A zero is counted where g passes through it or arrives to stay; a touch is none. A zero at theta = 0 belongs to the
-    step before. `noise()` is the rounding error of g, asked for only where g is not resolved at first sight.
+    A zero counts if g changes its sign there, or if g becomes zero and stays zero; it does not count if g touches zero
+    and turns back. A zero at theta = 0 belongs to the step before. `noise()` is the rounding error of g, which is
+    needed only where the interpolant alone does not decide.
     """
     left, last = 0.0, at_start
     for theta, value in points(g, 0.0, 1.0, {0.0: at_start, 1.0: at_end}, noise):
@@ -55,7 +57,7 @@ def points(g, left, right, known, noise) -> Iterator[tuple[float, float]]:
         if theta not in known:
             known[theta] = g(theta)
     values = np.array([known[theta] for theta in thetas])
-    if not np.isfinite(values).all():  # out of the domain somewhere: nothing to interpolate
+    if not np.isfinite(values).all():  # g is not defined everywhere, so it cannot be interpolated
         yield from zip(thetas[1:].tolist(), values[1:].tolist(), strict=True)
     elif right - left < NARROWEST or len(known) > LOOKS or resolved(g, left, right, values, noise):
         yield right, known[right]
@@ -81,13 +83,13 @@ def resolved(g, left, right, values, noise) -> bool:
 
 
 def sorted_out(ends, values) -> tuple[np.ndarray, ...]:
-    """Steps that hold exactly one sign change, and steps that have to be looked at; the rest hold none.
+    """The steps with exactly one sign change, and the steps that have to be examined one by one; the others have none.
 
-    After them (left, right, g there): where on each step of the first kind the sign changes.
+    Returned with them is (left, right, g at left, g at right) of the steps of the first kind: there the sign changes.
 
     `ends` (k + 1,) are the values of g at the ends of k steps, `values` (places, k) those at the inner nodes and at the
     probes. A polynomial lies between the smallest and the largest of its Bernstein coefficients, and is monotone
-    where they are: of 65 points as in `resolved` that needs none.
+    if they are. This replaces the evaluation at 65 points in `resolved`.
     """
     inner = DEGREE - 1
     nodes = np.concatenate([ends[None, :-1], values[:inner], ends[None, 1:]])
@@ -137,7 +139,7 @@ def between(g: Callable, left, right, at_left, at_right) -> np.ndarray:
             quadratic = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
             fraction = np.where(inverse, quadratic, 0.5)
             fraction = np.where(done, 0.0, np.clip(fraction, width, 1.0 - width))
-            # A zero that has been found stays where it is.
+            # Where a zero has been found already, its place is not changed any more.
             a, fa = np.where(done, best, a), np.where(done, least, fa)
     return best
 

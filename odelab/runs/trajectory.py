@@ -1,4 +1,4 @@
-"""What a run leaves behind: its states, its steps, and in words how it went."""
+"""The result of a run: its states, its steps, and a message about how it went."""
 
 import dataclasses
 import functools
@@ -48,14 +48,14 @@ class Trajectory:
     problem        the `Problem`
     method         the method
     controller     the controller
-    engine         who ran it: "python", "compiled" or "scipy"
+    engine         the engine that ran it: "python", "compiled" or "scipy"
     events         for each event a record of times `t`, states `u` and `direction`s, in the order given
     interpolant    the function behind `sol(t)`; None for a run with `dense=False`
     dense          whether all states were kept
     end_u          (n,), the state the run came to
-    known          what is known already of `slope`, `message`, `sai` and `h_rho`, by name; the rest is found later
+    known          those of `slope`, `message`, `sai` and `h_rho` that were computed during the run, by name
 
-    Found when first asked for: `message` (how it went and what would help), `slope` (m, n), the effective slope S of
+    Computed when first asked for: `message` (how it went and what would help), `slope` (m, n), the effective slope S of
     each step with u_new = u + h S, `sai` (m,), ||S|| / ||u||, `h_rho` (m,), the step size times the spectral radius,
     and `held_back`, whether stability chose the steps of an adaptive run.
 
@@ -95,7 +95,7 @@ class Trajectory:
         self.step_u = self.u if self.step_u is None and self.dense else self.step_u
         self.end_u = self.step_u[-1] if self.end_u is None and self.step_u is not None else self.end_u
         self.__dict__.update((name, value) for name, value in known.items() if value is not None)
-        if self.interpolant is not None:  # which reads these arrays for as long as the run is in use
+        if self.interpolant is not None:  # dense output reads these arrays later, so they must not change
             for values in (self.t, self.u, self.step_t, self.step_u):
                 if isinstance(values, np.ndarray):
                     values.setflags(write=False)
@@ -126,14 +126,14 @@ class Trajectory:
 
     @functools.cached_property
     def h_rho(self):
-        """|h| times the spectral radius along the solution, per step, where the stages tell it for free; else NaN."""
+        """|h| times the spectral radius along the solution, per step, where the stages determine it; else NaN."""
         if stability.twin_stages(self.method) is None or self.step_u is None:
             return np.full(self.steps, np.nan)
         return stability.h_rho(self.problem, self.method, self.step_t[:-1], self.step_u[:-1], self.h)
 
     @functools.cached_property
     def limit(self) -> "diagnosis.Limit | None":
-        """How stability chose the steps of an adaptive explicit run (share, cause, remedy); None where accuracy did."""
+        """How stability limited the steps of an adaptive explicit run (share, cause, remedy); None if accuracy did."""
         return diagnosis.stability_limit(self)
 
     @property

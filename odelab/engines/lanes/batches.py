@@ -1,4 +1,4 @@
-"""Initial states and parameters of many runs, checked at the door."""
+"""Checks of the initial states and parameters that a caller hands to `odelab.ensemble`."""
 
 import numpy as np
 
@@ -8,7 +8,10 @@ from odelab.problem import Problem
 
 
 def batches(problem: Problem, u0, params) -> tuple[np.ndarray, np.ndarray | None]:
-    """Initial states (N, n) and parameters (N, k), one row per run; None where the problem's own are not numbers."""
+    """Initial states (N, n) and parameters (N, k), one row per run.
+
+    In place of the parameters stands None where those of the problem are not numbers.
+    """
     if u0 is None and params is None:
         raise TypeError("`ensemble` needs `u0` (N, n) or `params` (N, k), a row per run; for one run use odelab.solve.")
     own = numbers(problem.params)
@@ -37,7 +40,7 @@ def batch(name: str, values, width: int) -> np.ndarray:
         raise ValueError(f"`{name}` must have shape (N, {width}), got rows that differ in length.") from None
     if given.dtype.kind not in "fiub":
         raise TypeError(f"`{name}` must hold real numbers, got {type(values).__name__} of dtype {given.dtype}.")
-    array = np.require(given, np.float64, ("C", "A", "W"))  # the signature of the lanes: a read-only one is copied
+    array = np.require(given, np.float64, ("C", "A", "W"))  # what a kernel accepts: a read-only array is copied
     if array.ndim != 2 or array.shape[1] != width:
         raise ValueError(f"`{name}` must have shape (N, {width}), a row per run, got {array.shape}.")
     if len(array) == 0:

@@ -1,6 +1,6 @@
-"""Why runs of an ensemble were lost: the criterion of `odelab.runs.diagnosis`, for all of them at once.
+"""Why runs of an ensemble failed: the criterion of `odelab.runs.diagnosis`, applied to all of them at once.
 
-Each is judged by its own numbers alone, so that how many others failed changes nothing.
+The verdict on a run depends on its own numbers alone, not on how many other runs failed.
 """
 
 import contextlib
@@ -12,15 +12,18 @@ from odelab.engines.lanes.result import Found
 from odelab.runs import diagnosis
 from odelab.runs.dense import rhs_of_columns
 
-BATCH = 4096  # runs looked at together; bounds the memory
+BATCH = 4096  # runs examined together; bounds the memory
 
 
 def diagnose(found: Found, starts, sets, problem, method, controller):
-    """Put the causes of lost runs in the place of what their lanes could tell."""
+    """Replace the status that a lane gave to a failed run by the cause that is found by repeating its last step.
+
+    A lane knows only that the step became too small or that the state was not finite.
+    """
     lost = np.flatnonzero((found.statuses == Status.STEP_LOST) | (found.statuses == Status.NOT_FINITE))
     lost = lost[np.isfinite(starts[lost]).all(axis=1) & np.isfinite(sets[lost]).all(axis=1)]
     direction = np.sign(problem.t_span[1] - problem.t_span[0])
-    with np.errstate(all="ignore"), contextlib.suppress(KeyboardInterrupt):  # what lanes tell is an answer, too
+    with np.errstate(all="ignore"), contextlib.suppress(KeyboardInterrupt):  # after Ctrl-C the lanes' own statuses stay
         for first in range(0, len(lost), BATCH):
             some = two_at_least(lost[first : first + BATCH])
             t, u, params = found.times[some], found.ends[some].T, tuple(sets[some].T)
@@ -32,12 +35,19 @@ def diagnose(found: Found, starts, sets, problem, method, controller):
 
 
 def two_at_least(places):
-    """A single run twice: alone its right-hand side could branch, and would be evaluated otherwise than among many."""
+    """The same places; a single one is doubled.
+
+    A right-hand side evaluated at a single state may branch (`if`), so that its result could differ from the one among
+    many states. Two copies are evaluated as many states are.
+    """
     return np.repeat(places, 2) if len(places) == 1 else places
 
 
 def failures(problem, method, t, u, params, step, ahead):
-    """(m,) twice: did a step of any of the sizes meet what is not finite, and was that an infinite state?"""
+    """Two arrays (m,): did a step of one of these sizes meet a value that is not finite, and was it an infinite state?
+
+    ahead    the sizes to try, as multiples of `step`; once a run has failed, larger sizes are not tried
+    """
     rhs = rhs_of_columns(problem, t, u, params)
     failed, overflowed = np.zeros(len(t), bool), np.zeros(len(t), bool)
     for times in ahead:

@@ -22,8 +22,8 @@ from odelab.engines.numba.jit import twin
 from odelab.engines.numba.module import Module, module_for
 from odelab.engines.numba.request import Request
 
-PER_WORKER = 4  # pieces, so that a slow one is made up for
-WORKERS = 8  # assumed where an executor does not say
+PER_WORKER = 4  # pieces of the ensemble for each worker, so that a worker with a slow piece does not delay the end
+WORKERS = 8  # assumed where an executor does not say how many workers it has
 
 
 class Source(NamedTuple):
@@ -42,7 +42,7 @@ class Source(NamedTuple):
 
 
 def spread(executor: Executor, request: Request, task: Task, starts, params, report) -> Found:
-    """All runs, a piece at a time wherever the executor takes it; Ctrl-C keeps the pieces that are finished."""
+    """Run the ensemble in pieces, each on a worker of the executor; Ctrl-C keeps the pieces that are finished."""
     source = packed(module_for(request))
     found = nothing_found(starts, float(task.settings[0]), task.t_eval, task.maxima)
     workers = getattr(executor, "_max_workers", None) or WORKERS
@@ -73,7 +73,7 @@ def put(found: Found, place, part: Found):
 
 
 def piece(source: Source, task: Task, starts, params) -> Found:
-    """What a worker does, on one thread: the executor decides how many workers there are."""
+    """Run one piece of the ensemble on one thread of a worker; the executor decides how many workers there are."""
     return threaded.run(compiled(source), task, starts, params, 1, progress.nothing)
 
 
@@ -90,7 +90,10 @@ def compiled(source: Source):
 
 
 def packed(module: Module) -> Source:
-    """A module to be sent; twins are pickled by value, so that nothing of the user's has to be importable elsewhere."""
+    """A module ready to be sent to a worker.
+
+    The user's functions are pickled by value, as their twins, so that the worker need not be able to import them.
+    """
     from numba import cloudpickle
 
     twins: dict = {}

@@ -1,6 +1,7 @@
 """States between the steps of a lane: the continuous extension of `odelab.methods.extension`, as source text.
 
-A linearly implicit method has weights of its own for its increments, or the cubic through both ends of a step.
+A linearly implicit method either has weights of its own, which apply to its increments, or uses the cubic through both
+ends of a step.
 """
 
 from odelab.engines.numba.request import Request
@@ -9,7 +10,7 @@ from odelab.methods import extension
 
 
 def slopes_kept(request: Request) -> int:
-    """Stages whose slopes, or increments, every sweep leaves behind for the states inside its steps."""
+    """How many slopes (or increments) of an attempt are stored, to find the states inside its step."""
     return 1 if is_cubic(request) else request.method.stages
 
 
@@ -19,7 +20,7 @@ def is_cubic(request: Request) -> bool:
 
 
 def keep_step_lines(request: Request, tag: str, place: str) -> list[str]:
-    """What the states inside an accepted step need, left behind by every attempt."""
+    """Lines by which every attempt stores what the states inside its step need: time, size, old state and slopes."""
     n = request.n
     lines = [
         f"began[{place}] = t{tag}",
@@ -38,7 +39,7 @@ def rows_kept(request: Request) -> int:
 
 
 def row_lines(request: Request, first: int) -> list[str]:
-    """The rows that `keep_step_lines` fills, from row `first` of the block on."""
+    """Lines that name the rows which `keep_step_lines` fills; they begin at row `first` of the block."""
     old = first + 2
     kept = old + request.n
     return [
@@ -49,7 +50,7 @@ def row_lines(request: Request, first: int) -> list[str]:
 
 
 def fill_points_lines(request: Request) -> list[str]:
-    """Fill in the points that lane `l` has come past, and note when the next one is due."""
+    """Lines that compute the states at the requested times lane `l` has passed, and note when the next one is due."""
     n = request.n
     return [
         "while index[l] >= 0 and (due[l] - t[l]) * direction <= 0.0:",
@@ -65,7 +66,7 @@ def fill_points_lines(request: Request) -> list[str]:
 
 
 def first_points_lines(request: Request) -> list[str]:
-    """A new trajectory: points at its very start are known."""
+    """Lines for a new run: a requested time at its very start has the initial state as its answer."""
     return [
         "point[l] = 0",
         "while point[l] < at.size and at[point[l]] == t0:",
@@ -76,7 +77,7 @@ def first_points_lines(request: Request) -> list[str]:
 
 
 def definition_texts(request: Request) -> list[str]:
-    """WEIGHTS, the coefficients of the extension, and `inside`."""
+    """The definitions of WEIGHTS, the coefficients of the extension, and of `inside`, which evaluates it."""
     n, method = request.n, request.method
     if request.implicit:
         return implicit_texts(request)
@@ -108,7 +109,10 @@ def inside_texts(weights, body: list[str]) -> list[str]:
 
 
 def implicit_texts(request: Request) -> list[str]:
-    """The same of a linearly implicit method, whose increments have weights; rows of WEIGHTS belong to powers."""
+    """The same definitions for a linearly implicit method, whose weights apply to its increments.
+
+    Row p of WEIGHTS belongs to the power p + 1 of theta; those of the cubic are the rows of `extension.HERMITE`.
+    """
     n = request.n
     if is_cubic(request):
         names = arguments(f"slope{i}" for i in range(n))
@@ -141,7 +145,10 @@ def implicit_texts(request: Request) -> list[str]:
 
 
 def further_stage_lines(request: Request) -> list[str]:
-    """The slope at the new state, unless the last stage is that, and the stages of the extension alone."""
+    """Lines for the slopes that only the extension needs.
+
+    These are its additional stages and, unless the last stage is evaluated there anyway, the slope at the new state.
+    """
     n, method = request.n, request.method
     lines: list[str] = []
     count = method.stages

@@ -1,4 +1,4 @@
-"""One run after the other through `odelab.solve`: for what lanes do not know."""
+"""One run after the other through `odelab.solve`, for ensembles that cannot run in lanes."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from odelab.engines.lanes.result import STATUSES, Found, nothing_found
 def one_by_one(
     problem, method, controller, starts, params, t_eval, maxima, max_steps, engine, report
 ) -> tuple[Found, str]:
-    """What the runs leave, and which engines took them, in the order of their first turn."""
+    """The results of all runs, and the names of the engines that made them, in the order of their first use."""
     engines: list[str] = []
     found = nothing_found(starts, problem.t_span[0], t_eval, maxima)
     for i in range(len(starts)):
@@ -30,7 +30,7 @@ def one_by_one(
         if found.points is not None:
             found.points[i, : len(run.t)] = run.u
         if found.maxima is not None and run.steps:
-            found.maxima[i] = run.sai.max(), np.fmax.reduce(run.h_rho)  # NaN where no step tells it
+            found.maxima[i] = run.sai.max(), np.fmax.reduce(run.h_rho)  # NaN where no step has an h rho
         report(i + 1, len(starts))
     return found, " and ".join(engines or [engine])
 

@@ -1,4 +1,4 @@
-"""A line on the terminal for ensembles that take seconds."""
+"""The progress line on the terminal, shown for ensembles that take more than two seconds."""
 
 import sys
 import time
@@ -31,7 +31,7 @@ def nothing(done: int, total: int):
 
 
 def reporter(progress) -> Callable[[int, int], None]:
-    """What is told how far an ensemble has come, from the argument `progress`."""
+    """The function that is called with (runs done, runs in all), as the argument `progress` asks for it."""
     if progress is None:
         return Line(always=False) if sys.stderr.isatty() else nothing
     if callable(progress):

@@ -1,4 +1,4 @@
-"""What many runs leave behind."""
+"""The result of an ensemble, and the arrays that its runs write into."""
 
 import dataclasses
 import functools
@@ -26,10 +26,10 @@ class Ensemble:
     problem       the `Problem` of all runs
     method        the method
     controller    the controller
-    engine        who ran them: "compiled" or "python"
+    engine        the engine that ran them: "compiled" or "python"
     t_eval        the times that were asked for; None where only the ends were
     sai_max       (N,), the largest SAI of each run; None unless asked for with `maxima`
-    h_rho_max     (N,), the largest h rho of each run, NaN where no step told it; None unless asked for with `maxima`
+    h_rho_max     (N,), the largest h rho of each run, NaN where no step has one; None unless asked for with `maxima`
 
     `ok` tells whether all runs got through, `failed` which did not, `message` how many ended how.
 
@@ -108,7 +108,7 @@ class Found(NamedTuple):
 def nothing_found(starts, t0: float, t_eval, maxima: bool) -> Found:
     """The arrays before any run is finished: each run stands at its start with the status "interrupted".
 
-    Finished runs overwrite their rows, so that after Ctrl-C the others are told as they are.
+    A finished run overwrites its row. After Ctrl-C the rows of the other runs therefore still say "interrupted".
     """
     count, n = starts.shape
     return Found(

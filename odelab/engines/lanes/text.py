@@ -1,15 +1,17 @@
 """The layout of an ensemble: 16 or 32 trajectories in flight, each with its own time, step and parameters.
 
-Every sweep makes one attempt in every lane, in a loop over lanes that LLVM turns into vector instructions; accepting is
-a choice between two values, not a branch. A lane that is done hands in its result and takes the next trajectory of its
-thread's share, a few neighbours from the queue of all threads: one by one, two threads would wait for the same cache
-lines more than they work (1.6 times one thread's speed instead of 1.9). Each lane runs the same instructions, so a
-run's result does not depend, in any bit, on the lane it is in or on which other runs are in flight.
+A sweep makes one attempt in every lane. It is a loop over lanes, which LLVM turns into vector instructions; the loop
+has no branches, so accepting an attempt means choosing between the old and the new value. When the run in a lane is
+finished, its result is written out and the lane takes the next run of its thread's share. A thread's share is a few
+neighbouring runs of the queue of all threads. If a thread took runs one by one, two threads would wait for the same
+cache lines so often that together they reach 1.6 times the speed of one thread instead of 1.9. Each lane executes the
+same instructions, so a run's result does not depend, in any bit, on its lane or on which other runs are in flight.
 
-Where few components leave the processor waiting for one attempt's chain of operations, two groups of lanes stand side
-by side in the text, operation by operation: `_a` are the lanes of the lower half, `_b` those of the upper. On van der
-Pol an attempt takes 3.8 ns that way, and 5.3 ns with one group of 32 lanes. LLVM's -force-vector-interleave=2 makes 3.9
-to 4.2 ns of one group, but it would hold for all compiled code of the process, the user's own included.
+A system of few components has too few independent operations in one attempt to keep the processor busy. The text then
+interleaves two groups of lanes, operation by operation: `_a` marks the lanes of the lower half, `_b` those of the
+upper. On van der Pol an attempt takes 3.8 ns that way, and 5.3 ns with one group of 32 lanes. LLVM's option
+-force-vector-interleave=2 brings one group to 3.9 to 4.2 ns, but the option holds for all compiled code of the process,
+the user's own included.
 """
 
 import math
@@ -25,7 +27,7 @@ from odelab.engines.rosenbrock import attempt
 from odelab.engines.rosenbrock.one_run import FAILURES
 from odelab.stiffness.h_rho import twin_stages
 
-NOBODY, RETIRED = -1, -2  # in place of a run's index: the lane waits for a run; the queue was empty when it asked
+NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
 # A lane without work keeps sweeping, so it must not move. A fixed controller proposes t0 + (n + 1) h - t, cut at t1:
 # with n this large the cut always applies, and since a retired lane has t = t1 its step is 0.
 RETIRED_COUNT = 1 << 52
@@ -47,7 +49,10 @@ def done(index, t, t1, attempts, max_attempts, dt):
 
 
 def shape(request: Request) -> tuple[int, tuple[str, ...]]:
-    """(lanes, tags of the groups that stand side by side); an elimination keeps the processor busy by itself."""
+    """(number of lanes, tags of the interleaved groups of lanes).
+
+    A linearly implicit method has one group at any size, because its elimination keeps the processor busy by itself.
+    """
     two = request.n < MANY_COMPONENTS and not request.implicit
     return (32, ("_a", "_b")) if two else (16, ("_a",))
 
@@ -76,7 +81,10 @@ def places_kept(request: Request) -> list[str]:
 
 
 def lanes(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `lanes`: as many sweeps as asked for; True when queue and lanes are empty."""
+    """(definitions, lines) of the function `lanes`, which makes as many sweeps as it is asked for.
+
+    The function returns True when the queue and all lanes are empty.
+    """
     width, tags = shape(request)
     plan = attempt.plan_for(request) if request.implicit else None
     rows, places = numbers_kept(request), places_kept(request)
@@ -122,12 +130,12 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
 
 
 def block_lines(request: Request, rows: list[str], places: list[str], width: int) -> list[str]:
-    """Every row that a sweep reads or writes, whole numbers too, as a part of one local array.
+    """Lines that make every row a sweep reads or writes, whole numbers too, a part of one local array.
 
     LLVM must know that no two rows overlap before it makes vector code of a sweep. Rows of one array lie at known
-    distances; for arrays of their own it would compare their addresses at run time, and it gives up when there are
-    more than 128 comparisons to make (DOPRI5 with 8 components: 72 ns an attempt instead of 13). The arguments
-    `numbers` and `places` would be such arrays, which is why they are copied in and out.
+    distances. If each row were an array of its own, LLVM would compare their addresses at run time, and it gives up
+    when more than 128 comparisons are needed (DOPRI5 with 8 components: 72 ns an attempt instead of 13). The arguments
+    `numbers` and `places` are such separate arrays, so they are copied into the local array and back.
     """
     real, count = len(rows), len(rows) + len(places)
     between = inside.rows_kept(request) if request.points else 0
@@ -149,14 +157,14 @@ def settings_lines(request: Request) -> list[str]:
 
 
 def hand_in_lines(request: Request) -> list[str]:
-    """The result of a lane that is done."""
+    """Lines that write the result of a finished run into the arrays of the ensemble."""
     outcome = [
         "counts[j, 0] = accepted[l]",
         "counts[j, 1] = attempts[l] - accepted[l]",
         "status = REACHED",
         "if t[l] != t1:",
         "    status = ATTEMPTS_SPENT",
-        "    if dt[l] != dt[l]:  # NaN: the last attempt came to nothing",
+        "    if dt[l] != dt[l]:  # NaN: the last attempt was lost, or its state was not finite",
         "        status = STEP_LOST if last_error[l] < math.inf else NOT_FINITE",
         "        counts[j, 1] -= 1",
         *([f"    if unsolved[l] >= {FAILURES}.0:", "        status = SINGULAR"] if request.implicit else []),
@@ -171,7 +179,7 @@ def hand_in_lines(request: Request) -> list[str]:
 
 
 def take_next_lines(request: Request) -> list[str]:
-    """The next trajectory of the queue, or retirement."""
+    """Lines that start the next run of the queue in a lane, or retire the lane where the queue is empty."""
     n, k = request.n, request.parameters
     state = arguments(f"starts[j, {i}]" for i in range(n))
     params = arguments(f"params_in[j, {i}]" for i in range(k))
@@ -279,13 +287,16 @@ def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
 
 
 def goes_on(request: Request, tag: str, place: str) -> str:
-    """May the lane make another attempt, even after one that was rejected?"""
+    """The condition, as text, under which the lane may make another attempt (also after a rejected one)."""
     moves = f"moves{tag}" if request.law else f"accept{tag}"
     return f"{moves} and unsolved[{place}] < {FAILURES}.0" if request.implicit else moves
 
 
 def failure_lines(request: Request, tag: str, place: str) -> list[str]:
-    """How often in a row the factors have not solved the first stage; with fixed steps once is enough."""
+    """Lines that count how often in a row the factors have not solved the first stage.
+
+    An adaptive run may fail FAILURES times before it is given up; a run with fixed steps is given up the first time.
+    """
     once = "1.0" if request.law else f"{FAILURES}.0"
     lines = [f"unsolved[{place}] = 0.0 if sound{tag} else unsolved[{place}] + {once}"]
     return lines if request.law else [*lines, f"fine{tag} = fine{tag} and sound{tag}"]
@@ -300,7 +311,8 @@ def proposal(request: Request, place: str, tag: str) -> str:
 
 
 def accept_finite_lines(n: int, tag: str, place: str) -> list[str]:
-    """Fixed steps: every step is accepted whose state is finite, and the next is as long."""
+    """The judge of fixed steps, as lines: a step with a finite state is accepted, and the next step has the same
+    size."""
     return [
         f"last_error[{place}] = {stages.finite_check(n, tag)}",
         f"fine{tag} = last_error[{place}] == 0.0",
@@ -309,7 +321,7 @@ def accept_finite_lines(n: int, tag: str, place: str) -> list[str]:
 
 
 def history_rows(law: Law) -> list[str]:
-    """What a law remembers of the steps before, as `odelab.control.feedback.History` names it; only what it uses."""
+    """The fields of `odelab.control.feedback.History` that this law uses; a lane keeps a row for each of them."""
     _, b2, b3 = law.b
     a2, a3 = law.a
     needed = {"log_e1": b2 or b3, "log_e2": b3, "last_step": a2 or a3, "log_r1": a3}
@@ -317,12 +329,12 @@ def history_rows(law: Law) -> list[str]:
 
 
 def judge_lines(request: Request, errors: list[str], tag: str, place: str) -> list[str]:
-    """Is the attempt accepted, and how long is the next? By `odelab.control.feedback.law_of_sizes`.
+    """Lines that decide whether the attempt is accepted and which size the next one has.
 
-    `errors` finds n times the square of the error ratio.
-
-    The logarithm of the error comes from its square, which saves a root. The history is read into local numbers first:
-    of `a[l] if fine else b[l]` LLVM makes a load from a chosen address, and no vector code of the sweep.
+    They call `odelab.control.feedback.law_of_sizes`. `errors` are the lines that compute q, n times the square of the
+    error ratio; its logarithm is taken of the square, which saves a square root. The history is read into local
+    numbers first, because LLVM turns `a[l] if fine else b[l]` into a load from a chosen address, and then makes no
+    vector code of the sweep.
     """
     law, n, order = request.law, request.n, request.method.error_order
     assert law is not None
@@ -361,9 +373,10 @@ def judge_lines(request: Request, errors: list[str], tag: str, place: str) -> li
 
 
 def law_lines(request: Request) -> list[str]:
-    """The law, compiled to be a part of the sweep: a call would keep LLVM from making vector code of it.
+    """Definitions of the law's functions, inlined into the sweep: with a call LLVM would make no vector code of it.
 
-    Dividing by the order may be multiplying by its reciprocal here (arcp), and 0.0 * x + y is y (nsz).
+    Two liberties are taken with the arithmetic: dividing by the order may become multiplying by its reciprocal (the
+    flag arcp), and 0.0 * x + y may become y (nsz).
     """
     if request.law is None:
         return []

@@ -1,4 +1,4 @@
-"""Lanes on threads: every thread runs a kernel of its own, all take their runs from one queue."""
+"""Lanes on threads: every thread has lanes of its own, and all threads share one queue of runs."""
 
 import math
 import os
@@ -17,20 +17,20 @@ from odelab.engines.lanes import text as lanes
 from odelab.engines.lanes.result import Found, nothing_found
 from odelab.engines.numba.request import Request, request_for
 
-SLICE = 0.05  # seconds a kernel runs before it looks up, for Ctrl-C and the progress line
+SLICE = 0.05  # seconds a kernel runs before it returns, so that Ctrl-C is noticed and the progress line is updated
 
-# A thread takes several runs from the queue at a time, but never more than a quarter of what it has for each lane: at
-# the end no thread works long while the others have nothing left to do.
+# A thread takes several runs from the queue at a time, at most a quarter of the runs there are for each of its lanes.
+# Larger portions would let one thread work long at the end, while the others have nothing left to do.
 PORTIONS = 4
 LARGEST_PORTION = 64  # runs: a few cache lines of every array
 
 
 class Task(NamedTuple):
-    """Everything about an ensemble but its kernel and its runs; goes over to other processes."""
+    """The settings of an ensemble, without its kernel and its runs; it can be pickled and sent to other processes."""
 
     width: int  # lanes
     numbers: int  # rows of real numbers a lane keeps
-    places: int  # and of whole ones
+    places: int  # rows of whole numbers a lane keeps
     settings: np.ndarray
     tolerance: np.ndarray
     max_attempts: int
@@ -39,7 +39,7 @@ class Task(NamedTuple):
 
 
 def prepared(problem, method, controller, t_eval, maxima: bool, max_steps: int) -> tuple[Request, Task]:
-    """The kernel that an ensemble needs, and the rest of what it needs."""
+    """The request for the kernel of an ensemble, and its `Task`."""
     request = request_for("lanes", problem, method, controller, points=t_eval is not None, maxima=maxima)
     t0, t1 = problem.t_span
     given = math.copysign(controller.h, t1 - t0) if controller.law is None else controller.first_step or 0.0
@@ -100,13 +100,16 @@ def first_refused(compiled: Callable, task: Task, starts, params) -> int:
 
 
 def work_through(compiled, task: Task, queue, portion, starts, params, found: Found, stop, told):
-    """One thread's share: sweeps over its lanes until the queue is empty, with a look around every now and then."""
+    """What one thread does: it sweeps over its lanes until the queue is empty.
+
+    About every SLICE seconds the kernel returns; then `told()` is called and `stop` is checked.
+    """
     numbers = np.zeros((task.numbers, task.width))
     places = np.full((task.places, task.width), lanes.NOBODY, np.int64)
     extra = ([] if found.maxima is None else [found.maxima]) + (
         [] if found.points is None else [task.t_eval, found.points]
     )
-    share = np.array([0, 0, portion])  # the next of this thread's own, the end of them, how many to take at once
+    share = np.array([0, 0, portion])  # the thread's next run, the end of its portion, the size of a portion
     sweeps = 256
     while not stop.is_set():
         began = time.perf_counter()

@@ -1,9 +1,9 @@
-"""Kernels on disk: a folder per kernel with its text, and numba's machine code beside it.
+"""Kernels on disk: a folder for each kernel, with its source text and numba's machine code.
 
-A folder's name covers everything the machine code depends on, so nothing in it is ever out of date. Machine code is
-executed: it is loaded only from folders that belong to this user, that nobody else can write to, and that nobody else
-can put another folder in the place of. Nothing here can make a run fail: where a folder cannot be written, read or
-trusted, the kernel is compiled in memory.
+A folder's name contains a digest of everything the machine code depends on, so nothing in the folder is ever out of
+date. Loading machine code means executing it. It is therefore loaded only from a folder that belongs to this user, that
+nobody else can write to, and that nobody else can replace by another folder. Nothing here can make a run fail: where a
+folder cannot be written, read or trusted, the kernel is compiled in memory.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 MODULE, LOCK = "kernel.py", "lock"
-KEPT = 400  # kernels on disk; those not used for longest go first
+KEPT = 400  # kernels on disk at most; the least recently used ones are removed first
 
 
 def folder() -> Path:
@@ -36,7 +36,9 @@ def folder() -> Path:
 
 
 def load(text: str, name: str, given: dict[str, Callable] | None = None) -> dict:
-    """The names of a kernel's module, from disk where possible; what does not compile raises numba's own error.
+    """Run a kernel's module and return its names; machine code is read from disk where possible.
+
+    A kernel that does not compile raises numba's own error.
 
     text    the source, which is compiled as it is run
     name    under which its machine code is kept; it must differ where the machine code may
@@ -45,9 +47,9 @@ def load(text: str, name: str, given: dict[str, Callable] | None = None) -> dict
     from numba.core.errors import NumbaError, NumbaWarning
 
     given = given or {}
-    place = (folder() / "kernels").resolve() / name  # a link is followed once, before anything is looked at
+    place = (folder() / "kernels").resolve() / name  # a link is resolved once, before any check
     with warnings.catch_warnings():
-        # A large captured array is used where it is, not copied, and its address cannot be kept on disk.
+        # Machine code refers to a large captured array by its address, so that it cannot be stored on disk.
         warnings.filterwarnings("ignore", "Cannot cache compiled function", NumbaWarning)
         try:
             make_folder(place)
@@ -58,7 +60,7 @@ def load(text: str, name: str, given: dict[str, Callable] | None = None) -> dict
                     return from_disk(place, text, name, given)
                 except NumbaError:
                     raise
-                except Exception:  # machine code that was cut short, say: numba does not look
+                except Exception:  # damaged machine code, for example: numba does not check it
                     shutil.rmtree(place / "__pycache__")
                     return from_disk(place, text, name, given)
         except NumbaError:
@@ -91,7 +93,7 @@ def from_disk(place: Path, text: str, name: str, given: dict[str, Callable]) -> 
 
 
 def forget(function) -> bool:
-    """Remove the machine code that a function of a kernel was to be loaded from; was there any?"""
+    """Remove the stored machine code of a kernel's function; returns whether there was any."""
     kept = Path(function.py_func.__globals__.get("__file__", "")).parent / "__pycache__"
     found = kept.parent.parent.name == "kernels" and kept.is_dir()
     if found:
@@ -100,7 +102,7 @@ def forget(function) -> bool:
 
 
 def make_folder(place: Path):
-    """The folder of one kernel; a new one is for its owner alone."""
+    """Make the folder of one kernel where it is missing; only its owner has access to it."""
     if not place.is_dir():
         prune(place.parent)
         for path in (*reversed(place.parents), place):
@@ -123,8 +125,8 @@ def is_private(place: Path) -> bool:
 def why_unsafe(path: Path, above: bool) -> str:
     """Who else may change a file or folder, in words; "" for nobody.
 
-    above    it leads to the folder of kernels: the administrator may own it, and where everybody may write, as in /tmp,
-             nobody can move what is another's
+    above    whether `path` is a folder above the folder of kernels. Such a folder may belong to the administrator, and
+             everybody may write to it if its sticky bit is set, as that of /tmp: then nobody can move another's folder
     """
     status = path.lstat()
     if stat.S_ISLNK(status.st_mode):
@@ -161,7 +163,7 @@ def warn_once(path: Path, reason: str):
 
 
 def replace(path: Path, text: str):
-    """Write beside, then rename: a half-written file is never read."""
+    """Write a file atomically: into a new file that is then renamed, so that a half-written file is never read."""
     descriptor, beside = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -175,7 +177,10 @@ def replace(path: Path, text: str):
 
 @contextlib.contextmanager
 def locked(path: Path):
-    """One process at a time compiles a kernel, the others wait and load it; without locks each compiles."""
+    """A lock: one process compiles a kernel while the others wait, and then load it.
+
+    On a file system without locks each process compiles it.
+    """
     try:
         import fcntl
     except ImportError:  # Windows
@@ -188,7 +193,7 @@ def locked(path: Path):
 
 
 def prune(kernels: Path):
-    """Keep the folder from growing for ever."""
+    """Remove the least recently used kernels, so that fewer than KEPT are left."""
     try:
         places = sorted((p for p in kernels.iterdir() if p.is_dir()), key=last_used)
     except OSError:

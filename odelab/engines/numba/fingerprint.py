@@ -1,9 +1,9 @@
 """A fingerprint of a function: everything its machine code depends on, as one digest.
 
-numba freezes what a function reaches into the machine code it makes: its helpers, the numbers and arrays it captured,
-the globals of its helpers. `fingerprint` follows all of them by value, so that equal digests mean equal machine code,
-in this process and in the next. Its `Watch` tells whether the values are still what they were; that takes a few
-microseconds and is asked before every run.
+When numba compiles a function, the machine code contains fixed copies of everything the function uses: its helpers, the
+numbers and arrays it captured, the globals of its helpers. `fingerprint` visits all of them and adds their values to
+the digest, so that equal digests mean equal machine code, in this process and in the next. A `Watch` checks before
+every run whether the values have changed since; the check takes a few microseconds.
 
 A helper that the user compiled with numba keeps the values it was compiled with, in plain Python too. Its fingerprint
 therefore holds those frozen values, not the present ones.
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-VERSIONED = ("math", "cmath", "numpy", "numba", "builtins", "operator")  # these change with their version only
+VERSIONED = ("math", "cmath", "numpy", "numba", "builtins", "operator")  # modules that change with their version only
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 CODE = ("argcount", "posonlyargcount", "kwonlyargcount", "flags", "names", "varnames", "freevars", "cellvars")
 PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # of a function
@@ -32,14 +32,16 @@ NOTHING = object()  # stands for a name that has no value
 
 
 class Unseen(TypeError):
-    """A captured object that compiled code cannot stand for: its changes cannot be seen, or it counts differently.
+    """A captured object for which compiled code cannot be trusted.
+
+    Either changes of the object cannot be noticed, or its numbers behave differently in compiled code.
 
     The message says which object, and what to capture instead.
     """
 
 
 class Watch:
-    """What functions reached when their fingerprint was taken, to tell whether any of it has changed since."""
+    """Everything that functions used when their fingerprint was taken, to check whether any of it has changed since."""
 
     def __init__(self):
         self.places: list[tuple[Callable, Any, Any]] = []  # (read, where, the object that was there)
@@ -64,7 +66,7 @@ class Fingerprint(NamedTuple):
     """What functions depend on.
 
     digest    equal for functions that make the same machine code
-    watch     tells whether they still do
+    watch     checks whether anything the digest covers has changed since
     lasting   may another process use machine code of this digest? Not where an address is part of it.
     """
 
@@ -82,7 +84,7 @@ def fingerprint(*functions) -> Fingerprint:
 
 
 class Walk:
-    """One pass over everything that functions reach."""
+    """Visits everything that functions use, and adds it to one digest."""
 
     def __init__(self):
         self.sum = hashlib.sha256()
@@ -96,7 +98,10 @@ class Walk:
             self.sum.update(b"%d:" % len(text) + text)
 
     def first(self, value) -> bool:
-        """Is this object met for the first time? If not its number is said: objects may contain themselves."""
+        """Is this object met for the first time?
+
+        If not, its number is added to the digest instead of its content, because objects may contain themselves.
+        """
         if id(value) in self.numbers:
             self.say("again", self.numbers[id(value)][0])
             return False
@@ -207,7 +212,7 @@ class Walk:
             self.say("named tuple", value.__qualname__, value._fields)
         elif comes_from(type(value), ("numba",)) and "types" in type(value).__module__:
             self.say("type", value)
-        elif callable(value):  # a ctypes function, a class of numba's: it does not change, but it is of this process
+        elif callable(value):  # a ctypes function, a class of numba's: fixed, but only in this process
             self.lasting = False
             self.say("here", id(value))
         else:
@@ -237,15 +242,15 @@ def line_of(code, name: str) -> str:
 
 
 class Reached(NamedTuple):
-    """Something a function finds outside itself: `RATE`, or `rate` of a module of the user's own."""
+    """A value that a function uses and that is defined outside of it: a global, or an attribute of a user's module."""
 
     names: tuple[str, ...]
-    links: list[tuple[Callable, Any, Any]]  # (read, where, what was there): the way to it
+    links: list[tuple[Callable, Any, Any]]  # (read, where, what was there), for each name on the way to the value
     value: Any
 
 
 def reached(function) -> list[Reached]:
-    """What a function finds outside itself, each thing once."""
+    """All values that a function uses and that are defined outside of it, each once."""
     found = {}
     for names in names_outside(function.__code__):
         for one in follow(function, names):
@@ -254,7 +259,10 @@ def reached(function) -> list[Reached]:
 
 
 def follow(function, names: tuple[str, ...]) -> list[Reached]:
-    """What `names`, one after the other, lead to; an attribute matters only if it is one of the user's own module."""
+    """The values that a chain of names, such as `module.rate`, leads to.
+
+    The chain is followed only through modules of the user's own; attributes of anything else do not count.
+    """
     code, root = function.__code__, names[0]
     if root in code.co_freevars:
         read, where = read_cell, function.__closure__[code.co_freevars.index(root)]
@@ -269,7 +277,7 @@ def follow(function, names: tuple[str, ...]) -> list[Reached]:
         links.append((read_attribute, (module, name), value))
     if not is_users_module(value):
         return [Reached(names, links, value)]
-    # The module itself is handed about: any name of the function's may be looked up in it.
+    # The function uses the module itself as a value, so any name in the function may be an attribute read from it.
     parts = [(name, read_attribute((value, name))) for name in all_names(code)]
     return [
         Reached((*names, name), [*links, (read_attribute, (value, name), part)], part)
@@ -280,7 +288,7 @@ def follow(function, names: tuple[str, ...]) -> list[Reached]:
 
 @functools.lru_cache(maxsize=512)
 def names_outside(code) -> tuple[tuple[str, ...], ...]:
-    """Names that a code object and those inside it look up outside, each with the attributes taken from it."""
+    """The outside names that a code object and those inside it use, each with the attributes read from it."""
     found: dict[tuple[str, ...], None] = {}
 
     def look(inner):
@@ -318,10 +326,10 @@ frozen_before: weakref.WeakKeyDictionary[Any, tuple] = weakref.WeakKeyDictionary
 
 
 def frozen(dispatcher) -> dict[tuple[str, ...], Any] | None:
-    """What a function of numba's reaches, as it was when numba compiled it; None where nobody can tell.
+    """The values that a function compiled by numba uses, as they were when numba compiled it; None if unknown.
 
-    The numbers stand in the intermediate code numba keeps. Of an array numba kept the content, and of a module it does
-    not say which attribute it read: these are copied the first time the function is met.
+    Numbers are found in the intermediate code that numba stores. That code does not hold the contents of arrays, nor
+    the attributes that were read from modules: these are copied when the function is met for the first time.
     """
     overloads = overloads_of(dispatcher)
     known, values = frozen_before.get(dispatcher, (None, None))
@@ -364,7 +372,7 @@ def is_dispatcher(value) -> bool:
 
 
 def is_library(function) -> bool:
-    """Does numba know this function by where it is from?"""
+    """Does this function belong to a library that numba knows, so that it need not be compiled or looked into?"""
     return comes_from(function, VERSIONED) or function.__module__ == "odelab.maths"
 
 

@@ -1,4 +1,4 @@
-"""numba for people's functions: what a function calls or closes over is compiled with it."""
+"""Compiles a user's function with numba, together with the plain Python helpers that it calls or captures."""
 
 import dis
 import itertools
@@ -11,16 +11,16 @@ from odelab.engines.numba import overloads
 from odelab.engines.numba.fingerprint import NOTHING, frozen, is_dispatcher, is_library, reached
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-# For people's functions. An index outside an array is refused, as in Python, instead of reading what lies behind it. It
-# costs 4 % in a loop over the inside of a grid (16.1 us to 16.7 us for 100,000
-# components); a right-hand side that only unpacks `u` has no index to check.
+# Options for users' functions. An index outside an array raises IndexError, as in Python, instead of reading memory
+# behind the array. The check costs 4 % in a loop over the inside of a grid (16.7 us instead of 16.1 us for 100,000
+# components), and nothing in a right-hand side that only unpacks `u`.
 CHECKED: dict[str, Any] = {**OPTIONS, "fastmath": {"contract"}, "boundscheck": True}
 
 
 def jit(function, compiled=None, options=OPTIONS, **how):
     """`function` as a numba function; plain helpers that it reaches are compiled too, recursively.
 
-    compiled   collects the numba functions by what they were made of
+    compiled   collects the numba functions, each under the plain function that it was made of
     how        as for `twin`
     """
     from numba import njit
@@ -29,9 +29,9 @@ def jit(function, compiled=None, options=OPTIONS, **how):
 
 
 def twin(function, make: Callable, made: dict, returns_tuple: bool = False, recompile: bool = False):
-    """What `make` makes of a function with the same code, whose globals hold nothing but what it reaches.
+    """Copy a function and apply `make` to the copy, whose globals hold only the values that the function uses.
 
-    The user's function stays as it is. What it calls is replaced in the same way.
+    The user's function stays as it is. The functions it calls are replaced in the same way.
 
     made            collects the results by function
     returns_tuple   make a tuple of a list that `function` returns
@@ -52,8 +52,8 @@ def twin(function, make: Callable, made: dict, returns_tuple: bool = False, reco
     names: dict[str, Any] = {}
     other = types.FunctionType(code, names, plain.__name__, plain.__defaults__, cells)
     other.__kwdefaults__ = plain.__kwdefaults__
-    # numba imports the module that a function names when it loads its machine code, perhaps in a program that has none
-    # of that name, or another one.
+    # When numba loads machine code it imports the module named in `__module__`. The user's module may not exist in the
+    # program that loads it, or be another one of the same name; this module exists always.
     other.__module__ = __name__
     made[function] = make(other)
     for (name, *attributes), value in outside.items():
@@ -84,7 +84,7 @@ def with_tuples(code):
 
 
 def protecting(function, arguments: int):
-    """`function` (a numba function of t, u, ...) handed a `u` it cannot write to: the state is the engine's."""
+    """`function` (a numba function of t, u, ...) called with a read-only `u`, for the state is the engine's."""
     from numba import njit
 
     if arguments == 3:

@@ -23,13 +23,14 @@ def engine_request(problem, method, controller, project=None) -> Request:
     return request_for(layout, problem, method, controller, project)
 
 
-PIVOTED = 16  # attempts in plain Python where the factors of a kernel fail, before it tries again
+PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factors fail; then the kernel tries again
 
 
 class KernelEngine:
-    """Numbers as parameters, fixed steps or any law: see `request.layout_for`.
+    """Runs a problem by a kernel with a loop of its own; `request.layout_for` says which problems have one.
 
-    `dense` tells whether the states of all steps are to be kept; a large system that keeps none stops behind `until`.
+    It needs numbers as parameters, and fixed steps or a law of odelab. `dense` tells whether the states of all steps
+    are to be kept; a large system that keeps none stops after the first step that passes the time `until`.
     """
 
     name = "compiled"
@@ -53,7 +54,7 @@ class KernelEngine:
         span = (state.t, self.problem.t_span[1])
         self.rows = LargeRows(*span, state.u, self.dense) if self.large else Rows(*span, state.u)
         if self.large:
-            n, partial_errors = state.u.size, 2  # at most
+            n, partial_errors = state.u.size, 2  # a method has at most a pair of error estimates
             self.work = (aligned(self.method.stages + partial_errors, n), aligned(1, n)[0])
         return state, evaluations
 
@@ -63,7 +64,7 @@ class KernelEngine:
         room = rows.room(state.t, attempts)
         fixed = controller.law is None
         remembered = np.array([state.t, *(state.memory if fixed else state.memory.history)])
-        counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, *[0] * 4])  # see `rosenbrock.one_run`
+        counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, *[0] * 4])  # `rosenbrock.one_run.COUNTS`
         settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
         u, slope = state.u.copy(), state.slope.copy()
         arrays = (*rows.arrays(), *self.work) if self.large else rows.arrays()
@@ -88,9 +89,9 @@ class KernelEngine:
         return KernelChunk(status, state, rows, first, steps, *work)
 
     def with_pivoting(self, state: State, attempts: int, first: int, work: list[int]) -> "KernelChunk":
-        """Go on in plain Python, whose factors are pivoted, from where those of the kernel failed.
+        """Go on in plain Python, which factors with pivoting, from the state where the kernel's factors failed.
 
-        `work` are the counts of the chunk so far.
+        work    the counts of the chunk so far: rejected attempts, evaluations, Jacobians, factorisations
         """
         plain = PythonEngine(self.problem, self.method, self.controller, self.project)
         with np.errstate(all="ignore"):
@@ -108,8 +109,10 @@ class KernelEngine:
 
 
 class KernelChunk:
-    """What one call of a kernel achieved, like `odelab.engines.python.Chunk`; its arrays are looked up when somebody
-    asks."""
+    """What one call of a kernel achieved, like `odelab.engines.python.Chunk`.
+
+    Its arrays are views of the engine's `Rows`, made when they are asked for.
+    """
 
     slope = None
 

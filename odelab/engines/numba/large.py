@@ -1,7 +1,8 @@
-"""The layout of one trajectory of any size: states are arrays, the right-hand side fills one, loops run over them.
+"""The layout of one run of a large system: states are arrays, and the text has loops over components.
 
-A step's new state is written straight into its row of the record, so that keeping it costs nothing but memory; where
-the record is short, its rows serve in turn. Slopes are rows of `slopes`, which change places instead of being copied.
+A step's new state is written directly into its row of the recorded states, so that keeping it costs nothing but memory;
+where states are not kept, there are two rows that are used in turn. Slopes are rows of the array `slopes`; where a
+slope serves as another one later, the names of the rows are exchanged and nothing is copied.
 """
 
 from odelab.engines.numba import single
@@ -15,12 +16,12 @@ ARGUMENTS = (
     *("remembered", "counts", "settings", "tolerance", "params_in", "u_end", "slope", "attempts"),
     *("record", "states", "slopes", "inner"),
 )
-TERMS = 6  # slopes in one loop: beyond, LLVM no longer proves that the arrays do not overlap
+TERMS = 6  # slopes in one loop; with more of them LLVM cannot prove any longer that the arrays do not overlap
 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `advance`; arguments as in `odelab.engines.numba.single`, and settings[3] a time behind
-    which to stop."""
+    """(definitions, lines) of `advance`; arguments as in `odelab.engines.numba.single`, and settings[3] a time: the
+    first step that passes it is the last."""
     attempt = [*stages(request), f"q, sai, rho = judged({', '.join(judged_arguments(request))})"]
     if request.law:
         judge = f"judge_of_squares({request.law.smooth})"
@@ -84,7 +85,10 @@ def advance_state(row, target: str) -> list[str]:
 
 
 def last_state(request: Request) -> str:
-    """v, and the error as far as the stages before the last tell it; a component the last then leaves out is seen."""
+    """The definition of `last_state`: it computes v and the part of the error that the stages before the last make up.
+
+    It also fills the last slope with NaN, so that a component which the right-hand side does not set is noticed.
+    """
     method = request.method
     names = [f"k{j + 1}[i]" for j in range(method.stages)]
     loop = new_state(names, method)
@@ -95,7 +99,10 @@ def last_state(request: Request) -> str:
 
 
 def new_state(names, method) -> list[str]:
-    """v = u + dt S, and the square of S for SAI; v - u would have lost the digits that u has before it."""
+    """Lines for v = u + dt S and for the square of S, which SAI needs.
+
+    S is not computed as (v - u) / dt, because v - u has lost digits to cancellation.
+    """
     mean_slope = f"mean_slope = {combination(method.tableau.b, names)}"
     return [mean_slope, "v[i] = u[i] + dt * mean_slope", "moved += mean_slope * mean_slope"]
 
@@ -107,9 +114,9 @@ def last_state_arguments(request: Request) -> list[str]:
 
 
 def judged(request: Request) -> str:
-    """The last look at a step in one pass over the components: n times the squared error ratio, SAI^2 and (h rho)^2.
+    """The definition of `judged`: n times the squared error ratio, SAI^2 and (h rho)^2 in one loop over the components.
 
-    A method whose last stage is at the new state has made a pass before, `last_state`. Arrays are told not to overlap.
+    Where the last stage is evaluated at the new state, `last_state` has already gone through the components once.
     """
     method = request.method
     twins = twin_stages(method)
@@ -157,7 +164,7 @@ def partials(request: Request) -> list[str]:
 
 
 def slopes_in(rows) -> list[str]:
-    """The slopes that at least one of the rows weighs."""
+    """The names of the slopes that have a weight other than zero in at least one of the rows."""
     return [f"k{j + 1}" for j in range(max(map(len, rows))) if any(j < len(row) and row[j] for row in rows)]
 
 

@@ -1,4 +1,4 @@
-"""The judges of single runs: `odelab.control.feedback.error_control` with helpers that suit compiled code."""
+"""The judges of single runs: `odelab.control.feedback.error_control` with helpers made for compiled code."""
 
 import math
 
@@ -14,20 +14,21 @@ EXPONENT_OF_ONE = 1023
 
 
 def power_by_table(gain: float, order: float, n: int):
-    """The power of `odelab.control.feedback.law_of_sizes` for a single run, whose next step waits for the answer.
+    """The power of `odelab.control.feedback.law_of_sizes` for a single run, whose next step waits for the result.
 
-    `errors` is n times the squared ratio, q = m 2^E with m in [1, 2). Its power is a polynomial in m, and 2^(p E) from
-    a table: half the time of a logarithm and an exponential. Rejected attempts, whose exponent is another, are rare.
-    Relative errors below 2e-15 (where long doubles are longer than doubles).
+    The argument `errors` is n times the squared error ratio, q = m 2^E with m in [1, 2). Its power q^p is a polynomial
+    in m times 2^(p E), which is read from a table: this takes half the time of a logarithm and an exponential. The
+    table holds one exponent p, that of accepted attempts; rejected ones are rare and take the general way. Relative
+    errors are below 2e-15 (on machines whose long doubles have more digits than doubles).
     """
     usual = gain / order
     p = -0.5 * usual
     factor = SET_POINT**gain * n ** (0.5 * usual)
     of_mantissa = chebyshev.chebinterpolate(lambda y: factor * (0.5 * (y + 3.0)) ** p, 19)
     weights = chebyshev.cheb2poly(of_mantissa).tolist()
-    c = (*weights, *[0.0] * (20 - len(weights)))  # which leaves out a last weight of zero
+    c = (*weights, *[0.0] * (20 - len(weights)))  # `cheb2poly` leaves out trailing weights that are zero
     with np.errstate(over="ignore", under="ignore"):
-        # the product p E rounded to double would cost up to 25 last places
+        # in double precision, rounding the product p E would cause errors of up to 25 units in the last place
         table = (np.longdouble(2.0) ** (np.longdouble(p) * np.arange(-90.0, 1024.0))).astype(np.float64)
     least, first = n * feedback.LEAST_ERROR**2, EXPONENT_OF_ONE - 90
     general, exp2 = feedback.power_of_logarithm(powers.exp2), powers.exp2

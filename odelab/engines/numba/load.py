@@ -1,4 +1,4 @@
-"""From a request to a compiled kernel, kept for the life of the process and on disk between processes."""
+"""Compiles the kernel of a request, and keeps it: in memory for this process, and on disk for later ones."""
 
 import textwrap
 import weakref
@@ -14,7 +14,9 @@ from odelab.engines.numba.request import Request
 from odelab.engines.python import on_a_copy
 from odelab.problem import COMPONENT, IN_PLACE
 
-IN_PROCESS = 64  # kernels that serve other functions with the same fingerprint: closures made anew, values put back
+# How many compiled modules are kept under their names. One of them also serves another function with the same
+# fingerprint, such as a closure that was made again, or a function whose captured value was changed and changed back.
+IN_PROCESS = 64
 
 kept: weakref.WeakKeyDictionary[Callable, dict[tuple, "Kernel"]] = weakref.WeakKeyDictionary()
 by_name: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -24,7 +26,7 @@ class Kernel(NamedTuple):
     """What is known of a request: the names of its compiled module, or why there is none.
 
     functions   the names of the module; empty where it cannot be compiled
-    watch       tells whether the user's functions still reach the values they were compiled with
+    watch       checks whether the values that the user's functions use are still those they were compiled with
     made_for    the method and the law, kept alive because kernels are found by their identity
     refusal     the message where it cannot be compiled
     """
@@ -46,13 +48,16 @@ def kernel(request: Request) -> Kernel:
 
 
 def at_hand(request: Request) -> Kernel | None:
-    """What is known of a request, and still true, without compiling or loading anything."""
+    """The kernel of a request if it is in memory and still valid, else None; nothing is compiled or loaded."""
     known = kept.get(request.rhs, {}).get(key(request))
     return known if known is not None and known.watch.unchanged() else None
 
 
 def key(request: Request) -> tuple:
-    """The request without its right-hand side; method and law by identity, for a law's Fractions are slow to hash."""
+    """The request without its right-hand side, to look a kernel up by.
+
+    Method and law are replaced by their identities, because a law's Fractions are slow to hash.
+    """
     layout, _, form, n, parameters, method, law, *options = request
     return layout, form, n, parameters, id(method), id(law), *options
 
@@ -67,7 +72,7 @@ def compile_kernel(request: Request) -> Kernel:
     try:
         known = known._replace(functions=loaded(module))
     except Exception as reason:  # numba's own errors, and whatever else escapes its compiler
-        # The message alone is kept, for the exception holds the compiler's frames.
+        # Only the message is stored, because the exception would keep the compiler's frames in memory.
         kernels[key(request)] = known._replace(refusal=blame(request, reason))
         raise NotCompilable(kernels[key(request)].refusal) from reason
     kernels[key(request)] = known
@@ -101,7 +106,7 @@ def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) 
     compiled = {}
     for name, function in functions.items():
         tuples = form == COMPONENT and name in ("rhs", "dual_rhs")
-        # With dual numbers it is always inlined: hundreds of derivatives are not handed over by memory.
+        # The right-hand side for dual numbers is always inlined; a call would pass hundreds of derivatives by memory.
         how: tuple = ({}, inlined) if name == "dual_rhs" else (twins, options)
         compiled[name] = jit(function, *how, returns_tuple=tuples, recompile=True)
         if form != COMPONENT and name == "rhs":

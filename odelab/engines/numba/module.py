@@ -1,4 +1,4 @@
-"""The text of a kernel's module, and the name it is kept under."""
+"""The source text of a kernel's module, and the name under which its machine code is stored."""
 
 import functools
 import hashlib
@@ -25,7 +25,7 @@ from odelab.control import feedback as control, powers
 from odelab.engines.numba import overloads
 
 overloads.register()
-CACHE = "__file__" in globals()  # a module in memory has no file to keep its machine code beside
+CACHE = "__file__" in globals()  # machine code is stored beside the module's file; a module in memory has none
 EXACT = {"nogil": True, "error_model": "numpy", "fastmath": False}
 OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened
 LOOSE = {**EXACT, "fastmath": {"contract", "reassoc"}}  # sums over many components in any order
@@ -62,7 +62,7 @@ class Module(NamedTuple):
 
 
 def module_for(request: Request) -> Module:
-    """The module of a kernel; raises `Unseen` where the user's functions have no fingerprint."""
+    """The module of a kernel; raises `Unseen` where no fingerprint of the user's functions can be taken."""
     given = functions_of(request)
     taken = fingerprint(*given.values())
     text = text_for(request)
@@ -96,7 +96,7 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
         return one_source.advance(request)
     codes = "\n".join(f"{status.name} = {status.value}" for status in Status)
     if request.layout == "lanes":
-        # Times are to be the same in every engine: no contraction in the one source's proposal.
+        # Times must be equal in all engines: the proposal does not contract a * b + c.
         propose = f"propose = njit(**EXACT)(control.{'landing_size' if request.law else 'counted_size'})"
         definitions, function = lanes.lanes(request)
         counter = "from odelab.engines.lanes.atomic import fetch_add"
@@ -109,7 +109,7 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
 def decorator(request: Request, definition: str) -> str:
     """The eager signature, from the names of the arguments."""
     types = LANES_TYPES if request.layout == "lanes" else SINGLE_TYPES
-    if request.layout in one_source.LAYOUTS:  # compiled when it is called: the state has many types
+    if request.layout in one_source.LAYOUTS:  # compiled at the first call, which shows the type of the state
         return "@njit(cache=CACHE, **OPTIONS)"
     names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
     return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"

@@ -1,9 +1,9 @@
-"""The layout that serves everything: the one source's loop, step and control compiled around the right-hand side.
+"""The layout for every problem: `odelab.core.integrate`, its step and its control compiled with the right-hand side.
 
-Nothing is spelled anew here: `odelab.core.integrate` is compiled with `odelab.core.rk_step` or the Chebyshev step, with
-the controller's own propose and judge, and with a recorder of steps. A Chebyshev step has a hundred stages and more, so
-what counts there is the pass over the state in each of them: `odelab.engines.numba.sink` makes it one loop with the
-right-hand side's own.
+No formula is written again here: `odelab.core.integrate` is compiled with `odelab.core.rk_step` or the Chebyshev step,
+with the controller's own propose and judge, and with a function that records steps. A Chebyshev step can have more than
+a hundred stages, and most of its time goes into the loop over the state in each of them: `odelab.engines.numba.sink`
+merges this loop with that of the right-hand side.
 """
 
 import math
@@ -24,7 +24,7 @@ from odelab.engines.numba.one_source import error_of_steered, no_h_rho, row_keep
 from odelab.engines.python import RightHandSideError
 from odelab.methods import chebyshev, spectral_radius as radius, stabilised
 
-INLINED = {**EXACT, "forceinline": True}  # a function that is really handed on has an address, and is not cached
+INLINED = {**EXACT, "forceinline": True}  # a function passed on as an argument has an address, and is not cached
 """.strip()
 
 
@@ -79,7 +79,7 @@ def slope_lines(request: Request) -> list[str]:
 
 
 def step_lines(request: Request) -> list[str]:
-    """The step, and the recorder that knows what its memory and slopes tell."""
+    """Lines for the step, and for the function that records the error ratio and h rho of each accepted step."""
     error_of = f"jit(control.{'error_of_step' if request.judged else 'no_error'})"
     if not hasattr(request.method, "spectral_radius"):
         tableau, twins = request.method.tableau, twin_stages(request.method)
@@ -106,7 +106,7 @@ def step_lines(request: Request) -> list[str]:
 
 
 def control(request: Request) -> str:
-    """The two halves of the controller."""
+    """The names of the controller's two functions, propose and judge."""
     if request.own is not None:
         return "own_propose, own_judge"
     if request.law is None:
@@ -115,7 +115,10 @@ def control(request: Request) -> str:
 
 
 def row_keeper(error_of, h_rho_of):
-    """A `record` for `core.integrate`: carry = (counts, record, states), and counts[0] the steps so far."""
+    """A function `record` for `core.integrate`, which writes each accepted step into a row of an array.
+
+    Its `carry` is (counts, record, states), where counts[0] is the number of steps so far.
+    """
 
     def keep_row(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
         counts, record, states = carry
@@ -147,7 +150,7 @@ def error_of_steered(error_of):
 
 
 def no_h_rho(u, dt, slopes):
-    """For methods without stages that tell it."""
+    """The h rho of methods whose stages do not determine it: NaN."""
     return math.nan
 
 

@@ -1,4 +1,4 @@
-"""Teach numba the names of `odelab.maths`, so that a right-hand side spelled with them compiles as it stands."""
+"""Teaches numba the functions of `odelab.maths`, which a right-hand side may call."""
 
 import functools
 

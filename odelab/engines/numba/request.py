@@ -1,4 +1,4 @@
-"""What a kernel is written for."""
+"""The request for a kernel: everything its text depends on, and which runs can be compiled at all."""
 
 import types
 import weakref
@@ -14,8 +14,8 @@ from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import COMPONENT, IN_PLACE, Problem
 
-UNROLLED = 32  # components at most: beyond, source and compile time grow out of hand
-ENTRIES = 300  # of the factors of I - h gamma J at most, for the same reason
+UNROLLED = 32  # at most so many components: with more, the text and the time to compile it become too long
+ENTRIES = 300  # at most so many entries in the factors of I - h gamma J, for the same reason
 
 
 class Request(NamedTuple):
@@ -29,11 +29,11 @@ class Request(NamedTuple):
     method: Any  # a Method or a RosenbrockMethod; a StabilisedMethod in the layout of that name
     law: Law | None  # None: fixed steps
     vector_tolerance: bool = False
-    limited: bool = False  # lanes: a largest step
-    points: bool = False  # lanes: states at shared times
-    maxima: bool = False  # lanes: running maxima of SAI and h rho
+    limited: bool = False  # lanes: is there a largest step?
+    points: bool = False  # lanes: are states at the times `t_eval` asked for?
+    maxima: bool = False  # lanes: are the largest SAI and h rho of each run asked for?
     project: Callable | None = None  # the user's projection of states
-    own: tuple[Callable, Callable] | None = None  # propose and judge of a controller that is none of odelab's
+    own: tuple[Callable, Callable] | None = None  # propose and judge of a controller that the user has written
     judged: bool = False  # does the controller estimate errors?
 
     @property
@@ -79,7 +79,10 @@ def unsuited(problem: Problem, method, controller: Controller, project=None) -> 
 
 
 def implicit_unsuited(problem: Problem, method) -> str | None:
-    """Why a system cannot be eliminated by straight-line text, which linearly implicit methods need."""
+    """Why a kernel of a linearly implicit method cannot be written for a system; None where it can.
+
+    Such a kernel solves its linear systems by text without loops, a line for each entry.
+    """
     if not isinstance(method, RosenbrockMethod):
         return None
     if problem.form != COMPONENT:
@@ -94,7 +97,7 @@ def implicit_unsuited(problem: Problem, method) -> str | None:
 
 
 def entries(rhs: Callable, n: int, parameters: int) -> int:
-    """How many entries the factors of I - h gamma J have, for a right-hand side; found once for each."""
+    """How many entries the factors of I - h gamma J have, for a right-hand side; the answer is remembered."""
     from odelab.engines.rosenbrock.elimination import elimination
     from odelab.engines.rosenbrock.pattern import pattern_of
 
@@ -135,12 +138,15 @@ def numbers(params) -> np.ndarray | None:
 
 
 def changed_as_float(parameter) -> bool:
-    """Would it be something else as a float: text, or a whole number too large for one?"""
+    """Would conversion to a float change its meaning: is it text, or a whole number that no float can hold?"""
     return isinstance(parameter, str | bytes) or (isinstance(parameter, int) and abs(parameter) > 1 << 53)
 
 
 def layout_for(problem: Problem, method, controller: Controller, project=None) -> str:
-    """The layout a single run takes: a loop of its own where there is one, else the one source's."""
+    """The layout of a single run: one with a loop of its own where the run suits it, else "generic".
+
+    "generic" and "stabilised" compile the loop of `odelab.core.integrate` itself.
+    """
     if isinstance(method, StabilisedMethod):
         return "stabilised"
     if isinstance(method, RosenbrockMethod):

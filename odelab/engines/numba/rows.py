@@ -1,8 +1,9 @@
-"""Where a kernel writes its accepted steps: arrays that grow, so that nothing is put together at the end.
+"""The arrays into which a kernel writes its accepted steps; they grow during a run.
 
-A row per step end: time, step size, error ratio, SAI, h rho, and of small systems the state; row 0 is the start. One
-array, because a run that has to ask the system for fresh pages is a fifth slower, and the C library keeps a freed block
-for the next run. States of large systems have an array of their own, or two rows in turn where none are to be kept.
+Row 0 is the start. Every further row describes the end of a step: time, step size, error ratio, SAI, h rho and, for
+a small system, the state. All columns are in one array, because the C library reuses a freed block for the next run; a
+run that has to ask the system for new memory pages is a fifth slower. The states of a large system are in a second
+array; where states are not to be kept, this array has two rows, which are used in turn.
 """
 
 import contextlib
@@ -13,13 +14,16 @@ import numpy as np
 from odelab.engines.python import Record
 
 TIME, SIZE, ERROR, SAI, RHO, STATE = range(6)  # columns
-FIRST_NUMBERS, FIRST_ROWS = 1 << 14, 1024  # of a short run
-LARGEST_GROWTH = 64  # times
+FIRST_NUMBERS, FIRST_ROWS = 1 << 14, 1024  # the size of the array at the start of a run, at most
+LARGEST_GROWTH = 64  # the array becomes at most so many times larger at once
 
 
 @functools.cache
 def keep_freed_blocks():
-    """glibc returns blocks larger than the largest it has seen freed to the system at once: show it one of 16 MB."""
+    """Free one block of 16 MB, so that the C library (glibc) keeps smaller blocks for later use.
+
+    glibc returns a freed block to the system at once if it is larger than every block that was freed before.
+    """
     np.empty(1 << 21)
 
 
@@ -47,13 +51,13 @@ class Rows:
         return (self.array,)
 
     def room(self, t: float, attempts: int) -> int:
-        """Free rows; where they are few, with as many more as the rest of the way from `t` seems to need."""
+        """The number of free rows; if they are few, the array first grows by what the rest of the run seems to need."""
         if self.are_few(self.array, attempts):
             self.grow(self.wanted(t))
         return len(self.array) - self.steps - 1
 
     def are_few(self, rows, attempts: int) -> bool:
-        """Is the room left in `rows` short of the attempts, and small beside what has been filled?"""
+        """Are there fewer free rows than attempts, and fewer than rows already filled?"""
         return len(rows) - self.steps - 1 < max(1, min(attempts, self.steps))
 
     def wanted(self, t: float) -> int:
@@ -68,7 +72,7 @@ class Rows:
         self.array = larger
 
     def add(self, chunk, state):
-        """The steps of another engine from `state` on, for which there is room."""
+        """Append the steps that another engine has taken from `state`; the caller has made sure that there is room."""
         if chunk.steps:
             rows = self.array[self.steps + 1 : self.steps + 1 + chunk.steps]
             before = np.concatenate([state.u[None], chunk.u[:-1]])
@@ -82,7 +86,7 @@ class Rows:
         return self.array[first:last, STATE:]
 
     def trim(self):
-        """Give back what was not used, unless somebody still looks at it."""
+        """Shrink the array to the rows in use, unless a view of it still exists."""
         with contextlib.suppress(ValueError):
             self.array.resize((self.steps + 1, self.width))
 
@@ -99,7 +103,7 @@ class Rows:
 
 
 class LargeRows(Rows):
-    """The same with an array for the states: a row per step, or two in turn."""
+    """The same with a second array for the states: one row per step, or two rows that are used in turn."""
 
     def __init__(self, t0: float, t1: float, u0, keeps_states: bool):
         super().__init__(t0, t1, u0[:0])
@@ -124,7 +128,7 @@ class LargeRows(Rows):
     def states(self, first: int, last: int) -> np.ndarray:
         if self.keeps_states:
             return self.state_rows[first:last]
-        return self.state_rows[np.arange(first, last) % 2]  # at most the last two mean anything
+        return self.state_rows[np.arange(first, last) % 2]  # only the last two states still exist
 
     def trim(self):
         super().trim()

@@ -1,4 +1,4 @@
-"""The source a kernel is made of, to read."""
+"""Prints the source text that a kernel is compiled from."""
 
 import inspect
 import textwrap

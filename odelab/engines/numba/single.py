@@ -1,4 +1,4 @@
-"""The layout of one trajectory: components unrolled into numbers, accepted steps recorded into arrays."""
+"""The layout of one run of a small system: the text has a variable for each component."""
 
 from odelab.control.controllers import settings_of
 from odelab.control.feedback import Counted, History
@@ -15,8 +15,9 @@ COUNTS = ("status", "fresh", "steps", "rejected", "evaluations")
 def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`.
 
-    remembered = t and the controller's history; settings = (t1, rtol, largest step). `remembered`, `counts`, `u` and
-    `slope` are updated in place; the accepted steps are added behind those in `counts`.
+    In the text `remembered` is t and the controller's history, `settings` is (t1, rtol, largest step). `remembered`,
+    `counts`, `u` and `slope` are updated in place. `counts` holds the number of steps recorded so far; further accepted
+    steps are written into the rows behind them.
     """
     method, n = request.method, request.n
     attempt = [*stages.stages(method, n), f"evaluations += {method.stages - 1}"]
@@ -41,7 +42,7 @@ def tolerances(request: Request) -> list[str]:
 
 
 def judge_of(request: Request) -> str:
-    """The judge of steps whose n times squared error ratio is known, or whose components are finite."""
+    """The judge, as text: by n times the squared error ratio or, with fixed steps, by whether the state is finite."""
     if not request.law:
         return "control.accept_by(given)"
     gain, order = float(request.law.b[0]), request.method.error_order
@@ -49,7 +50,10 @@ def judge_of(request: Request) -> str:
 
 
 def control(request: Request, judge: str) -> str:
-    """The one source's control, compiled; the step proposed without contraction: times are the same in every engine."""
+    """Definitions of `propose` and `judge`, compiled from `odelab.control.feedback`.
+
+    `propose` is compiled without contraction of a * b + c, so that times are the same in every engine.
+    """
     propose = "propose_next" if request.law else "propose_counted"
     return "\n".join(
         [
@@ -64,7 +68,12 @@ def control(request: Request, judge: str) -> str:
 
 
 def loop(request: Request, slope: str, attempt: list[str], record: list[str], move: list[str]) -> list[str]:
-    """The loop of `odelab.core.integrate` round an attempt of one's own, from its memory to its status."""
+    """Lines with the loop of `odelab.core.integrate`, in which the lines of `attempt` make one attempt.
+
+    slope     lines that compute the slope at the state
+    record    lines that fill the row of an accepted step
+    move      lines that make the new state the state
+    """
     refused = ["if accept == 0:", "    rejected += 1", "    continue"]
     if not request.law:
         refused = ["if accept < 0:", "    status = NOT_FINITE", "    break"]
@@ -130,7 +139,7 @@ def written(names, array: str) -> list[str]:
 
 
 def start(n: int, parameters: int) -> list[str]:
-    """State, slope and parameters as numbers."""
+    """Lines that read state, slope and parameters from their arrays into variables."""
     return [
         f"params = ({arguments(f'params_in[{i}]' for i in range(parameters))})",
         *read(components("u", n, ""), "u"),
@@ -141,7 +150,7 @@ def start(n: int, parameters: int) -> list[str]:
 
 
 def recorded(method, n: int) -> list[str]:
-    """What a row holds besides: the state, SAI and, where it costs nothing, h rho."""
+    """Lines that fill the rest of a row: the state, SAI and, where the stages determine it, h rho."""
     lines = [f"record[steps, {STATE + i}] = v{i}" for i in range(n)]
     lines += [*stages.sai(method, n), f"record[steps, {SAI}] = math.sqrt(sai)"]
     if twin_stages(method) is not None:
@@ -158,7 +167,7 @@ def moved_on(method, n: int) -> list[str]:
 
 
 def finish(n: int) -> list[str]:
-    """State, slope and counts go back into their arrays."""
+    """Lines that write state, slope and counts back into their arrays."""
     return [
         *written(components("u", n, ""), "u"),
         *written((f"k1_{i}" for i in range(n)), "slope"),

@@ -1,9 +1,11 @@
-"""A stage of a stabilised method in compiled code: the right-hand side's own loop makes the next state as it goes.
+"""A stage of a stabilised method, where the compiled right-hand side's own loop computes the next state.
 
-A stage of RKC2 is a right-hand side and a blend of five arrays. Run one after the other, they pass over seven arrays
-and write two, and large systems wait for memory. Here the right-hand side is given a `Sink` for its `out`, which blends
-whatever is stored into it: six arrays, one written. A right-hand side that also reads `out`, or fills it by NumPy, has
-a slope of its own first. Storing a component twice does no harm, for the next state has an array of its own.
+A stage of RKC2 evaluates the right-hand side and then forms a weighted sum of five arrays. Two loops for this go
+through seven arrays and write two of them, and a large system spends its time waiting for memory. Here the right-hand
+side gets a `Sink` as its argument `out`: an object that takes each stored slope and writes the weighted sum instead.
+One loop then goes through six arrays and writes one. A right-hand side that also reads `out`, or fills it by a NumPy
+function, cannot use a `Sink`; its slope is stored in an array first. A component may be stored twice, because the next
+state has an array of its own, which the sum does not read.
 """
 
 import functools
@@ -13,7 +15,7 @@ from typing import Any
 from odelab.methods import chebyshev
 
 ARRAYS, WEIGHTS = ("newer", "u", "inner", "older", "slope"), ("a", "b", "c", "d", "e")
-LINE = 8  # numbers
+LINE = 8  # numbers in a cache line of 64 bytes
 INLINED: Any = {"forceinline": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
@@ -25,7 +27,7 @@ def register() -> tuple:
     from numba.extending import intrinsic, overload
 
     @intrinsic
-    def address(context, array):  # `array.ctypes.data` keeps numba from caching
+    def address(context, array):  # numba does not cache code that uses `array.ctypes.data`
         def found(context, builder, signature, values):
             data = context.make_array(array)(context, builder, values[0]).data
             return builder.ptrtoint(data, context.get_value_type(types.intp))
@@ -37,7 +39,8 @@ def register() -> tuple:
         def made(u, weight, slope):
             older, inner, spare = beside_lines(u.size), beside_lines(u.size), beside_lines(u.size)
             for i in range(u.size):
-                # NaN where the slope is: a component that is left out, stage after stage, shows in whichever is last.
+                # 0.0 * slope is NaN where the right-hand side has not set a component. Every array in use then holds
+                # this NaN, so that the last stage shows it, however many stages there are.
                 older[i] = spare[i] = u[i] + 0.0 * slope[i]
                 inner[i] = u[i] + weight * slope[i]
             return older, inner, spare
@@ -67,13 +70,13 @@ def register() -> tuple:
 
 
 def beside_lines(n):
-    """An empty array whose second number begins a cache line, as loops over the inside of a grid do."""
+    """An empty array whose second number begins a cache line, because loops over the inside of a grid begin there."""
     raise NotImplementedError("compiled code only")
 
 
 @functools.cache
 def sink():
-    """(numba type, function that makes one): an `out` that blends what is stored into it."""
+    """(numba type, function that makes one) of an `out` that writes a weighted sum in place of each stored slope."""
     from numba import types
     from numba.core import cgutils
     from numba.extending import intrinsic, make_attribute_wrapper, models, overload, overload_attribute, register_model
@@ -126,7 +129,7 @@ def sink():
 
     @overload(operator.getitem, jit_options=INLINED)
     def part(out, i):
-        if isinstance(out, Sink) and isinstance(i, types.SliceType) and not i.has_step:  # its arrays have none
+        if isinstance(out, Sink) and isinstance(i, types.SliceType) and not i.has_step:  # its arrays are contiguous
 
             def sliced(out, i):
                 return make(  # type: ignore[call-arg]
@@ -179,7 +182,7 @@ def register_fused():
 
         try:
             rhs.dispatcher.compile((types.float64, inner, params, kind))
-        except Exception:  # it does more with `out` than to store into it; numba has no one word for that
+        except Exception:  # it does not only store into `out`; numba raises several types of errors for that
             return two_passes
         return one_pass
 

@@ -1,9 +1,10 @@
-"""One attempt of a step on unrolled components as source text, of which every layout of small systems is made.
+"""One attempt of a step as source text, with a variable for each component, for kernels of small systems.
 
-Names: `t`, `dt`, `u0`, `u1`, ... are the state and `k1_0`, `k1_1`, ... its slope; `k3_1` is the slope of stage 3 in
-component 1, `v0`, `v1`, ... the new state. Lanes put a `tag` behind every name, so that two attempts can stand side by
-side, and take as few operations as they can. A single run waits for one number after the other: there the term that
-arrives last is added last, u + dt (a1 k1 + a2 k2 + a3 k3) as (u + dt (a1 k1 + a2 k2)) + (dt a3) k3.
+Names in the text: `u0`, `u1`, ... are the state, `k1_0`, `k1_1`, ... its slope, `k3_1` is the slope of stage 3 in
+component 1, and `v0`, `v1`, ... are the new state. Lanes append a `tag` to every name, so that two attempts can be
+interleaved, and their text has as few operations as possible. In a single run every operation waits for the result of
+the one before. Its text therefore adds the term that is computed last at the end: u + dt (a1 k1 + a2 k2 + a3 k3) is
+written as (u + dt (a1 k1 + a2 k2)) + (dt a3) k3.
 """
 
 from odelab.stiffness.h_rho import APART, twin_stages
@@ -19,7 +20,10 @@ def product(weight, name) -> str:
 
 
 def combination(weights, names) -> str:
-    """`0.3 * k1 - 0.9 * k2`: zeros vanish, ones do not multiply; empty without any term."""
+    """A weighted sum as text, `0.3 * k1 - 0.9 * k2`.
+
+    Terms of weight zero are left out, a weight of one is not written; without any term the text is empty.
+    """
     text = ""
     for weight, name in zip(weights, names, strict=False):
         if weight == 0:
@@ -36,7 +40,7 @@ def last_weight(weights) -> int:
 
 
 def total(terms) -> str:
-    """A sum in pairs, whose chain of additions is short."""
+    """A sum as text, added in pairs, so that few additions have to wait for one another."""
     terms = list(terms)
     if len(terms) == 1:
         return terms[0]
@@ -47,12 +51,12 @@ def total(terms) -> str:
 
 
 def arguments(names) -> str:
-    """The inside of a tuple display, `a, b,`; also of one element."""
+    """The names with a comma behind each, `a, b,`: in parentheses they are a tuple, also where there is only one."""
     return "".join(f"{name}, " for name in names).rstrip()
 
 
 def remark(text: str, tag: str = "") -> list[str]:
-    """A comment, once for all groups of lanes that stand side by side."""
+    """A comment line; where two groups of lanes are interleaved, only the first group gets it."""
     return [f"# {text}" if tag in ("", "_a") else ""]
 
 
@@ -87,13 +91,16 @@ def advance_state(row, target: str, n: int, tag: str) -> list[str]:
 
 
 def spread(row, component: int, tag: str) -> str:
-    """The fewest operations."""
+    """u + dt * (weighted slopes), the form with the fewest operations."""
     weighted = combination(row, stage_names(len(row), component, tag))
     return f"u{component}{tag} + dt{tag} * ({weighted})"
 
 
 def chained(row, component: int) -> str:
-    """The shortest wait for the last slope; `w` is dt times its weight."""
+    """The same value in the form that waits least for the last slope, which is added at the end.
+
+    The name `w` in the text is dt times the weight of the last slope.
+    """
     last = last_weight(row)
     names = stage_names(last + 1, component, "")
     head = combination(row[:last], names)
@@ -102,7 +109,7 @@ def chained(row, component: int) -> str:
 
 
 def stages(method, n: int, tag: str = "") -> list[str]:
-    """Stages 2, 3, ... and the new state."""
+    """Lines for stages 2, 3, ... and for the new state."""
     rows, b, _, times, _, fsal = method.tableau
     lines: list[str] = []
     for j in range(1, method.stages):
@@ -117,7 +124,7 @@ def stages(method, n: int, tag: str = "") -> list[str]:
 
 
 def stage_state(method, j: int) -> str:
-    """The name of stage j's state: kept apart only where the estimate of h rho needs it."""
+    """The name of stage j's state: "twin" where the estimate of h rho needs it later, else "g", which is reused."""
     twins = twin_stages(method)
     return "g" if twins is None or j != twins[0] else "twin"
 
@@ -143,7 +150,7 @@ def scaled_errors(method, n: int, tag: str, vector_tolerance: bool) -> list[str]
 
 
 def scaled_error(row, component: int, tag: str) -> str:
-    """The error in one component over its tolerance: few operations in lanes, a short chain elsewhere."""
+    """The error in one component over its tolerance: few operations in lanes, a short chain of operations elsewhere."""
     unit, names = f"unit{component}{tag}", stage_names(len(row), component, tag)
     last = last_weight(row)
     head = combination(row[:last], names)
@@ -176,7 +183,10 @@ def sai(method, n: int, tag: str = "") -> list[str]:
 
 
 def h_rho(method, n: int, tag: str = "") -> list[str]:
-    """(h rho)^2 by Hairer and Wanner, from the two stages at the new time, NaN where they tell nothing."""
+    """(h rho)^2 by Hairer and Wanner, from the two stages at the new time.
+
+    NaN where the states of these stages lie too close together.
+    """
     twins = twin_stages(method)
     if twins is None:
         return []

@@ -1,7 +1,8 @@
-"""One attempt of a linearly implicit step on unrolled components as source text, for single runs and for lanes.
+"""One attempt of a linearly implicit step as source text, with a variable for each component.
 
-Names are those of `odelab.engines.numba.stages`, and besides: `j0_1` the derivative of component 0 by u1, `s0` that by
-time, `x3_1` the increment of stage 3 in component 1. M = I - h gamma J is factored once; every stage solves with it.
+Single runs and lanes use it. Names in the text are those of `odelab.engines.numba.stages`; in addition, `j0_1` is the
+derivative of component 0 with respect to u1, `s0` its derivative with respect to time, and `x3_1` the increment of
+stage 3 in component 1. M = I - h gamma J is factored once, and every stage solves with these factors.
 """
 
 from typing import NamedTuple
@@ -23,11 +24,11 @@ from odelab.engines.rosenbrock.pattern import Pattern, pattern_of
 
 
 class Plan(NamedTuple):
-    """What the text of an attempt is written from, besides the method.
+    """What the text of an attempt depends on, besides the method.
 
-    n              components
-    pattern        which of them depend on which
-    elimination    the order in which they are eliminated
+    n              the number of components
+    pattern        on which components each component of the right-hand side depends
+    elimination    the order in which the components are eliminated
     """
 
     n: int
@@ -47,9 +48,10 @@ def derivative_names(plan: Plan, tag: str = "") -> list[str]:
 
 
 def derivative_text(plan: Plan) -> str:
-    """`derivatives`, which carries dual numbers through the right-hand side.
+    """The definition of `derivatives`, which calls the right-hand side with dual numbers.
 
-    `no_other` is 0.0 where a component depends on nothing but what the pattern says, and NaN where it does.
+    In the text `no_other` is 0.0 if a component depends only on the variables in its row of the pattern, else NaN. It
+    is added to every entry, so that a wrong pattern cannot give a wrong Jacobian.
     """
     n, rows = plan.n, plan.pattern.rows
     time, clock = ("t", "") if plan.pattern.autonomous else (f"variable(t, {n})", f" {n}")
@@ -78,7 +80,7 @@ def derivative_text(plan: Plan) -> str:
 
 
 def derivative_lines(plan: Plan, tag: str = "") -> list[str]:
-    """The Jacobian at (t, u), and the derivative by time."""
+    """The line that computes the Jacobian at (t, u) and the derivative with respect to time."""
     names = derivative_names(plan, tag)
     if not names:
         return []
@@ -87,7 +89,7 @@ def derivative_lines(plan: Plan, tag: str = "") -> list[str]:
 
 
 def stages(method, plan: Plan, tag: str = "") -> list[str]:
-    """From slope and Jacobian to the new state `v`, with the change that leads there and the estimate of its error."""
+    """Lines that compute the new state `v` from slope and Jacobian, with the change and the estimate of its error."""
     a, C, m, e, times, d, gamma, filtered = method.tableau
     n, rows = plan.n, plan.pattern.rows
     factors = (rows, plan.elimination)
@@ -127,14 +129,17 @@ def increments(count: int, component: int, tag: str) -> list[str]:
 
 
 def moved(row, before, count: int, plan: Plan, tag: str) -> list[str]:
-    """moved_i = the sum of the first `count` increments, weighted; one addition where the row before goes on."""
+    """Lines for moved_i, the weighted sum of the first `count` increments.
+
+    Where the row is that of the stage before with a one behind it, this takes one addition to the sum before.
+    """
     if count > 1 and row[count - 1] == 1.0 and tuple(row[: count - 1]) == tuple(before[: count - 1]):
         return [f"moved{i}{tag} = moved{i}{tag} + x{count}_{i}{tag}" for i in range(plan.n)]
     return [f"moved{i}{tag} = {combination(row[:count], increments(count, i, tag))}" for i in range(plan.n)]
 
 
 def right_side(plan: Plan, row, by_time: float, stage: int, tag: str) -> list[str]:
-    """b_i = h gamma (f + d h f_t) + the increments before, weighted."""
+    """Lines for the right side of a stage: b_i = h gamma (f + d h f_t) + the weighted sum of the increments before."""
     lines = []
     in_time = by_time and not plan.pattern.autonomous
     if in_time:

@@ -1,9 +1,9 @@
-"""Dual numbers in compiled code: a number with its derivatives, which a right-hand side carries through all it does.
+"""Dual numbers in compiled code: a number together with its derivatives, updated in every operation.
 
-A type `Dual` knows at compile time which variables a number depends on, and holds one derivative for each of those and
-no others: what is structurally zero is never computed. Where branches meet, the two types become one that knows the
-variables of both. Comparisons look at the number alone, so that branches and loops run as they do for numbers.
-`odelab.engines.rosenbrock.dual_functions` teaches the elementary functions.
+The numba type `Dual` states at compile time which variables a number depends on. It holds one derivative for each of
+them and no others, so that a derivative that is always zero is never computed. Where two branches meet, both types are
+converted to one that has the variables of both. Comparisons use the number alone, so that branches and loops run as
+they do for numbers. `odelab.engines.rosenbrock.dual_functions` adds the elementary functions.
 """
 
 import functools
@@ -59,7 +59,7 @@ def places_of(*kinds) -> tuple[int, ...]:
 
 
 def taken_apart(context, builder, kind, number):
-    """(value, {place: derivative}) of a dual number, or of one that depends on nothing."""
+    """(value, {place: derivative}) of a dual number, or of a plain number, which depends on no variable."""
     from numba.core import types
 
     if not isinstance(kind, dual_type()):
@@ -69,7 +69,7 @@ def taken_apart(context, builder, kind, number):
 
 
 def put_together(context, builder, kind, value, derivatives):
-    """A dual number of a type; it does not change with the places that `derivatives` leaves out."""
+    """A dual number of the type `kind`; its derivatives at the places that `derivatives` leaves out are zero."""
     from numba.core import cgutils, types
 
     made = cgutils.create_struct_proxy(kind)(context, builder)
@@ -125,7 +125,7 @@ def register():
     number = types.float64
 
     def of_two(function, answer):
-        """Say what type a function of two numbers returns, where at least one of them is dual."""
+        """Tell numba which type a function of two numbers returns, if at least one of them is dual."""
 
         @infer_global(function)
         class OfTwo(AbstractTemplate):
@@ -206,9 +206,9 @@ def register():
 
     @overload(rows_of)
     def rows(rhs, time, state, params):
-        try:  # every component knows the variables it depends on, and no others
+        try:  # first with a type of its own for each component, so that no derivative is computed in vain
             rhs.dispatcher.compile((time, state, params))
-        except Exception:  # a loop over the components, say, which all have to be of one type there
+        except Exception:  # for example a loop over the components, which needs them all to be of one type
             return lambda rhs, time, state, params: rhs(time, alike(state), params)
         return lambda rhs, time, state, params: rhs(time, state, params)
 
@@ -216,13 +216,13 @@ def register():
 
 
 def rows_of(rhs, time, state, params):
-    """The right-hand side of dual numbers."""
+    """Evaluate the right-hand side with dual numbers."""
     raise NotImplementedError("compiled code only")
 
 
 @functools.cache
 def of_one_type():
-    """A function that makes the dual numbers of a tuple depend on the variables of all of them, by zeros."""
+    """A function that converts the dual numbers of a tuple to one type, by adding derivatives that are zero."""
     from numba.core import types
     from numba.extending import intrinsic
 
@@ -241,7 +241,7 @@ def of_one_type():
 
 @functools.cache
 def variable():
-    """variable(x, place): the number x as the variable of that place."""
+    """variable(x, place): the number x as the variable of that number, with the derivative 1 with respect to itself."""
     from numba.core import types
     from numba.extending import intrinsic
 
@@ -260,7 +260,7 @@ def variable():
 
 @functools.cache
 def derivative():
-    """derivative(x, place): how x changes with the variable of that place."""
+    """derivative(x, place): the derivative of x with respect to the variable of that number."""
     from numba.core import types
     from numba.extending import intrinsic
 
@@ -277,7 +277,7 @@ def derivative():
 
 @functools.cache
 def no_other():
-    """no_other(x, "0 2"): 0.0 where x changes with none but these variables, else NaN."""
+    """no_other(x, "0 2"): 0.0 if the derivatives of x with respect to all other variables are zero, else NaN."""
     from numba.core import types
     from numba.extending import intrinsic
 
@@ -302,7 +302,7 @@ def no_other():
 
 @functools.cache
 def value():
-    """value(x): the number alone."""
+    """value(x): the number without its derivatives."""
     from numba.core import types
     from numba.extending import intrinsic
 
@@ -318,7 +318,10 @@ def value():
 
 @functools.cache
 def chain():
-    """chain(x, y, found, by_x, by_y): the number `found`, which changes with x by `by_x` and with y by `by_y`."""
+    """chain(x, y, found, by_x, by_y): the chain rule, for a function of x and y.
+
+    `found` is the function's value, `by_x` and `by_y` are its partial derivatives.
+    """
     from numba.core import types
     from numba.extending import intrinsic
 

@@ -1,9 +1,10 @@
-"""Linear systems whose pattern is known beforehand, solved by straight-line text: no loops, no indices, no zeros.
+"""Text that solves linear systems of a known pattern, with a line for each entry and no loops.
 
-M = I - h gamma J is factored without pivoting, in an order found once that makes little fill. Pivots are kept as their
-reciprocals, so that a solve does not divide. With pivoting by columns an attempt on eight components takes 2.6 to 2.9
-times as long. Instead, the first solve of every attempt is checked (`residual_lines`): its backward error is compared
-with rounding, row by row, and an attempt that fails is rejected. Another step size has other pivots.
+M = I - h gamma J is factored without pivoting. The order of elimination is found once; it is chosen so that few entries
+beyond those of M become other than zero (little fill). Reciprocals of the pivots are stored, so that solving needs no
+division. Pivoting by columns would make an attempt on eight components 2.6 to 2.9 times as long. Instead, the first
+solution of every attempt is checked (`residual_lines`): its backward error, row by row, must be near rounding, else
+the attempt is rejected. This helps because another step size has other pivots.
 """
 
 from collections.abc import Sequence
@@ -11,14 +12,15 @@ from typing import NamedTuple
 
 from odelab.engines.numba.stages import total
 
-LARGEST_RESIDUAL = 1e-10  # of the terms of its row; without growth of the factors it is a few times 1e-16
+LARGEST_RESIDUAL = 1e-10  # relative to the terms of its row; a few times 1e-16 where the factors have not grown
 
 
 class Elimination(NamedTuple):
-    """An order of elimination and what it fills.
+    """An order of elimination, and the entries that the factors then have.
 
     order       the components in the order in which they are eliminated
-    entries     per place in that order the places whose entries the factors hold in this row, the diagonal left out
+    entries     for each row in that order, the columns (in the same order) in which the factors have an entry; the
+                diagonal is left out
     """
 
     order: tuple[int, ...]
@@ -41,8 +43,10 @@ class Elimination(NamedTuple):
 
 
 def elimination(rows: Sequence[Sequence[int]]) -> Elimination:
-    """The order of least fill for a pattern, found greedily: next comes what adds the fewest entries, then the
-    cheapest."""
+    """An order of little fill for a pattern, found greedily.
+
+    The next component is the one that adds the fewest entries; among those, the one with the fewest multiplications.
+    """
     n = len(rows)
     filled = [{*row, i} for i, row in enumerate(rows)]
     left, order = set(range(n)), []
@@ -112,9 +116,10 @@ def upper_name(rows, found: Elimination, i: int, j: int, tag: str) -> str:
 
 
 def solve_lines(rows, found: Elimination, right: str, target: str, tag: str = "") -> list[str]:
-    """M target = right, both names to which the number of a component is added.
+    """Lines that solve M target = right; both are names, to which the number of a component is added.
 
-    What arrives last is subtracted last, for a single run waits for one number after the other.
+    The unknown that is computed last is subtracted last, because in a single run every operation waits for the one
+    before.
     """
     order = found.order
     lines = []
@@ -135,10 +140,10 @@ def solve_lines(rows, found: Elimination, right: str, target: str, tag: str = ""
 
 
 def residual_lines(rows, right: str, solution: str, tag: str = "") -> list[str]:
-    """`sound`: does the solution satisfy every row of M x = right as nearly as rounding allows?
+    """Lines for `sound`: does the solution satisfy every row of M x = right as nearly as rounding allows?
 
     |M x - right| is compared with the sum of the terms that cancel in it (Oettli and Prager's backward error), row by
-    row, so that it does not matter in which units components are counted. NaN is not sound.
+    row, so that the units of the components do not matter. A residual that is NaN makes `sound` false.
     """
     lines, checks = [], []
     for i, row in enumerate(rows):

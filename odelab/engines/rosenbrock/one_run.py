@@ -1,8 +1,8 @@
-"""The layout of one trajectory of a linearly implicit method: `odelab.engines.numba.single` with another attempt.
+"""The layout of one run of a linearly implicit method: `odelab.engines.numba.single` with another attempt.
 
-The Jacobian is found once at each state and outlives a rejection. Where the factors fail three attempts in a row, or
-one of fixed size, the kernel stops as SINGULAR, and `odelab.engines.numba.kernel_engine` takes some steps in plain
-Python, with pivoting.
+The Jacobian is computed once at each state and used again after a rejection. If the factors fail in three attempts in a
+row, or in one attempt of a run with fixed steps, the kernel stops with the status SINGULAR; then
+`odelab.engines.numba.kernel_engine` takes some steps in plain Python, with pivoting.
 """
 
 from odelab.engines.numba import single
@@ -12,7 +12,7 @@ from odelab.engines.numba.stages import components, finite_check, indented, righ
 from odelab.engines.rosenbrock import attempt
 
 COUNTS = (*single.COUNTS, "jacobians", "factorisations")
-FAILURES = 3  # of the factors, in a row: then it is not the size of the step that makes them fail
+FAILURES = 3  # after so many failures of the factors in a row, the step size is not to blame for them
 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
@@ -62,7 +62,7 @@ def step_lines(request: Request, plan: attempt.Plan) -> list[str]:
 
 
 def recorded(plan: attempt.Plan) -> list[str]:
-    """What a row holds besides: the state and SAI; stages at one time that would tell h rho there are none."""
+    """Lines that fill the rest of a row: the state and SAI. No stages of such a method determine h rho."""
     states = [f"record[steps, {STATE + i}] = v{i}" for i in range(plan.n)]
     return [*states, *attempt.sai(plan), f"record[steps, {SAI}] = math.sqrt(sai)"]
 

@@ -1,9 +1,9 @@
-"""Which components of a right-hand side depend on which of the state's: found by running it on marks in place of
-numbers.
+"""The sparsity pattern of a right-hand side, found by evaluating it with marks in place of numbers.
 
-A `Mark` knows the variables that went into it and has no value. Arithmetic unites marks; whoever asks one for its
-value, for a branch or a table, ends the run, for then other values could take another way. The pattern of such a
-right-hand side counts as full. What the run does find therefore holds for all states, times and parameters.
+A `Mark` stands for a number that depends on certain variables; it holds these variables and no value. The result of an
+operation depends on the variables of all its operands. Code that needs the value of a mark, for a branch or a table,
+stops the evaluation, because other values could lead to other results; the pattern then counts as full. A pattern that
+is found therefore holds for all states, times and parameters.
 """
 
 import builtins
@@ -21,8 +21,8 @@ from odelab import maths
 class Pattern(NamedTuple):
     """What a right-hand side depends on.
 
-    rows          per component the places of the state's that it depends on, in order
-    autonomous    does it not depend on time?
+    rows          for each component of the right-hand side, the numbers of the state's components it depends on
+    autonomous    whether it does not depend on time
     """
 
     rows: tuple[tuple[int, ...], ...]
@@ -35,14 +35,14 @@ class Pattern(NamedTuple):
 
 
 class ValueWanted(Exception):
-    """A mark was asked for its value, and has none."""
+    """Code has asked for the value of a mark, which has none."""
 
 
 class Mark:
     """The variables that a number depends on."""
 
     __slots__ = ("places",)
-    __array_ufunc__ = None  # NumPy's numbers leave arithmetic with a mark to the mark
+    __array_ufunc__ = None  # makes NumPy's numbers call the mark's own operators
 
     def __init__(self, places=()):
         self.places = frozenset(places)
@@ -70,7 +70,7 @@ class Mark:
 
 
 def united(*numbers) -> Mark:
-    """What depends on all of some numbers and marks."""
+    """A mark that depends on the variables of all given marks; plain numbers add none."""
     found: set = set()
     for number in numbers:
         if isinstance(number, Mark):
@@ -81,7 +81,7 @@ def united(*numbers) -> Mark:
 
 
 def united_or(function) -> Callable:
-    """`function` for numbers, and for marks what they depend on together."""
+    """`function` extended to marks, for which it returns a mark that depends on the variables of all of them."""
 
     @functools.wraps(function, assigned=("__name__",), updated=())
     def either(*numbers):
@@ -91,7 +91,7 @@ def united_or(function) -> Callable:
 
 
 def where(condition, x, y):
-    """Whatever the condition, which has no derivative."""
+    """Like `odelab.maths.where`; the mark depends on both branches, not on the condition, which has no derivative."""
     if any(isinstance(value, Mark) for value in (condition, x, y)):
         return united(x, y)
     return maths.where(condition, x, y)
@@ -109,7 +109,7 @@ SMOOTH = (
 
 
 def replacements() -> dict:
-    """What stands in for modules and functions while marks go through a right-hand side."""
+    """The modules and functions that replace `math`, NumPy and `odelab.maths` while marks are evaluated."""
     found: dict = {}
     for module in (math, np, maths):
         smooth = {name: united_or(getattr(module, name)) for name in SMOOTH if hasattr(module, name)}
@@ -121,7 +121,7 @@ def replacements() -> dict:
 
 
 def pattern_of(rhs, n: int, parameters: int) -> Pattern:
-    """The pattern of a right-hand side in component form; full where its run on marks does not come to an end."""
+    """The pattern of a right-hand side in component form; full where the evaluation with marks fails."""
     from odelab.engines.numba.jit import twin
 
     stand_ins = replacements()
@@ -141,7 +141,7 @@ def pattern_of(rhs, n: int, parameters: int) -> Pattern:
 
 
 def replace_names(function, stand_ins: dict):
-    """Put what stands in for modules and functions in the place of what a function of `twin`'s reaches."""
+    """In a function made by `twin`, replace the modules and functions that it uses by their stand-ins."""
     names = function.__globals__
     for name in ("abs", "max", "min", "pow"):
         names.setdefault(name, united_or(getattr(builtins, name)))
