@@ -1,8 +1,8 @@
 """Arrays of NumPy or torch: which library a value belongs to, the one norm, and the checks of what a caller passes.
 
-A measure computes in torch as soon as one of its arguments is a tensor, and in NumPy otherwise. It writes
-`library.sqrt`, `library.linalg.eigh` and other names that both libraries share; what they spell differently is here.
-Nothing here imports torch: a tensor can exist only where torch has been imported already.
+A measure uses torch if one of its arguments is a tensor, and NumPy otherwise. Its code calls functions that have the
+same name in both libraries, such as `library.sqrt` and `library.linalg.eigh`; functions whose names differ are here.
+Nothing here imports torch, because a tensor can exist only if torch has been imported already.
 
 Every check names the argument that was refused, the value that was given, and what would do instead.
 """
@@ -28,7 +28,7 @@ def floating(name: str, value, like=None):
     if library is np:
         return _floating_array(name, value)
     if not isinstance(value, library.Tensor):
-        array = np.array(_floating_array(name, value))  # a copy: torch warns of arrays that are locked
+        array = np.array(_floating_array(name, value))  # a copy, because torch warns of read-only arrays
         return library.as_tensor(array, dtype=like.dtype, device=like.device)
     if value.is_complex():
         raise TypeError(f"`{name}` must hold real numbers, got {value.dtype}.")
@@ -66,7 +66,7 @@ def epsilon(value) -> float:
 
 
 def norm(value, axes=-1):
-    """The 2-norm over `axes`: the one norm of every measure in this laboratory, without over- or underflow."""
+    """The 2-norm over `axes`, without overflow or underflow; every measure of odelab uses this norm."""
     library = library_of(value)
     with np.errstate(over="ignore", under="ignore"):
         plain = _plain_norm(library, value, axes)
@@ -102,7 +102,7 @@ def checked_square(name: str, J):
 
 def is_symmetric(J) -> bool:
     """Is every matrix of (..., n, n) its own transpose, to the bit?"""
-    corner = J[..., :64, :64]  # most matrices are dismissed here
+    corner = J[..., :64, :64]  # most matrices that are not symmetric are recognised by this corner
     return all(bool((library_of(x).swapaxes(x, -1, -2) == x).all()) for x in (corner, J))
 
 
@@ -137,9 +137,10 @@ def place(where: tuple[int, ...]) -> str:
 
 
 def own_floats(values) -> np.ndarray:
-    """A writable C copy: kernels take no other arrays, and what was given may change while a run is in use.
+    """A writable copy in C order, of floats.
 
-    Raises TypeError for what NumPy would make numbers of, but nobody meant as such: text, truth values, hidden entries.
+    Kernels accept no other arrays, and the caller may change the original during a run. Raises TypeError for values
+    that NumPy would convert to numbers although they are none: text, truth values, masked entries.
     """
     array = np.asarray(values)
     reals = array.dtype.kind in "fiu" or (array.dtype.kind == "O" and all(map(is_real_number, array.flat)))
@@ -149,14 +150,14 @@ def own_floats(values) -> np.ndarray:
 
 
 def is_real_number(value) -> bool:
-    """Is it one real number? Truth values are none, although Python counts with them."""
+    """Is it one real number? Truth values are not, although Python can calculate with them."""
     return isinstance(value, numbers.Real | np.integer | np.floating) and not isinstance(value, bool | np.bool)
 
 
 def read_only(u):
     """The same array, which cannot be written to: a function that changes the state it was given fails at once.
 
-    The state belongs to the run: what is written to it would be another solution. A tensor is passed on as it is.
+    The state belongs to the run; writing to it would change the solution. A tensor is passed on as it is.
     """
     if library_of(u) is not np:
         return u

@@ -1,11 +1,12 @@
-"""The one source: explicit and linearly implicit steps, and the loop that proposes, steps, judges and records.
+"""The one source of all engines: explicit and linearly implicit steps, and the loop that repeats them.
 
-Every function here is closed: it uses no other package, and its helpers arrive as arguments. A state needs only `+`
-and multiplication by a number, so NumPy arrays and torch tensors (with gradients) run these functions as they are,
-and `odelab.engines.numba` compiles the same functions unchanged.
+The loop proposes a step size, takes the step, judges it and records it. Every function here is closed: it uses no
+other package, and its helpers are passed as arguments. A state needs only `+` and multiplication by a number. NumPy
+arrays and torch tensors (with gradients) can therefore be used directly, and `odelab.engines.numba` compiles the same
+functions unchanged.
 
-The clock and the gain are two things: `dt` moves time, `h` multiplies the slope. For an ODE they are equal; a layer
-of a residual network has dt = 1, and h is whatever broadcasts over its features.
+A step has two sizes: `dt` is added to the time, and `h` multiplies the slope. For an ODE they are equal. A layer of a
+residual network has dt = 1, and its h is a number or a tensor that broadcasts over its features.
 """
 
 from typing import Any, NamedTuple
@@ -71,7 +72,10 @@ class State(NamedTuple):
 
 
 def combine(weights, slopes, count):
-    """sum_j weights[j] * slopes[j] over j < count; skips zeros and does not multiply by one, so worlds stay equal."""
+    """sum_j weights[j] * slopes[j] over j < count.
+
+    Weights of zero are skipped, and nothing is multiplied by one, so that all engines make the same rounding errors.
+    """
     total = slopes[0]
     empty = True
     for j in range(count):
@@ -214,7 +218,7 @@ def integrate(step, prepare, rhs, params, propose, judge, project, record, carry
 
 
 def slope_alone(t, u, slope, params):
-    """What an explicit step has to know of (t, u)."""
+    """The function `prepare` of explicit steps, which need only the slope at (t, u)."""
     return slope
 
 

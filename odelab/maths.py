@@ -1,8 +1,8 @@
-"""Elementary functions that one right-hand side can use everywhere it may run.
+"""Elementary functions for right-hand sides, which work on numbers, arrays and tensors and in compiled code.
 
-A right-hand side in component form is one source for Python floats, rows of an (n, N) batch, torch tensors and
-compiled code. Arithmetic needs no help. For everything else call the functions here, which mean NumPy's function for
-numbers and arrays, torch's for tensors, and the processor's or LLVM's in a compiled kernel.
+The same right-hand side in component form can be called with Python floats, with rows of an (n, N) batch and with torch
+tensors, and it can be compiled. The operators + - * / work in all these cases. For other functions use those of this
+module: they call NumPy for numbers and arrays, torch for tensors, and machine code in a compiled kernel.
 
 >>> from odelab import maths
 >>> def pendulum(t, u, params):

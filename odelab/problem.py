@@ -64,7 +64,7 @@ class Problem:
     - array form, `rhs(t, u, params) -> array`, as in `return -A @ u`;
     - in-place form, `rhs(t, u, params, out)`, which sets every `out[i]` and returns nothing: for large systems.
 
-    A right-hand side must not change `u`, which cannot be written to. `rhs(t, u)`, without parameters, is accepted in
+    A right-hand side must not change `u`, which is read-only. `rhs(t, u)`, without parameters, is accepted in
     the first two forms.
 
     rhs           the right-hand side
@@ -143,14 +143,14 @@ class Problem:
         return dataclasses.replace(self, form="", **{**self._outdated(changes), **changes})
 
     def piece(self, t0: float, t1: float, u0) -> "Problem":
-        """The same from another state over another span, whose right-hand side is known and not called again."""
+        """The same problem from another state over another span, without calling the right-hand side to check it."""
         part = object.__new__(Problem)
         changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0)}
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
         return part
 
     def _outdated(self, changes) -> dict:
-        """What is known of the old problem and does not hold for the changed one: reset, not carried over."""
+        """The fields that hold for the old problem but not for the changed one, with the values that reset them."""
         start = "u0" in changes or ("t_span" in changes and checked_span(changes["t_span"])[0] != self.t_span[0])
         rhs = "rhs" in changes
         return {
@@ -164,7 +164,7 @@ class Problem:
         return array_form(self)(t, u, self.params)
 
     def __reduce__(self):
-        """Pickle the right-hand side as its user wrote it; what is wrapped around it is made again."""
+        """Pickle the right-hand side as its user wrote it; unpickling makes the wrappers around it again."""
         fields = [getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "form"]
         return Problem, (Pickled(unwrapped(self.rhs)), *fields[1:])
 
@@ -176,7 +176,8 @@ class Problem:
 def array_form(problem: Problem) -> Callable:
     """`rhs(t, u, params) -> array`, from any of the three forms.
 
-    NumPy gives 1/0 and sqrt(-1) a value, plain numbers raise; here both say NaN: the step left the domain.
+    For 1/0 or sqrt(-1) NumPy returns infinity or NaN, whereas plain numbers raise an error. Here such an error becomes
+    NaN, too: it means that the step has left the domain of the right-hand side.
     """
     plain = spelled_for_arrays(problem)
 
@@ -198,7 +199,7 @@ def spelled_for_arrays(problem: Problem) -> Callable:
     if problem.form == COMPONENT:
         return lambda t, u, params: np.array(rhs(t, read_only(u), params))
     if problem.form == IN_PLACE:
-        twin = getattr(rhs, "array_form", None)  # the same with array operations, where loops are slow in plain Python
+        twin = getattr(rhs, "array_form", None)  # a faster version without Python loops, if there is one
         if twin is not None:
             return twin
 
@@ -251,14 +252,14 @@ def ignoring_params(function) -> Callable:
     def with_params(t, u, params):
         return function(t, u)
 
-    del with_params.__wrapped__  # which would give the wrapper the old signature
+    del with_params.__wrapped__  # because `inspect.signature` would report the two arguments of `function`
     vars(with_params)["original"] = function
     return with_params
 
 
 @functools.lru_cache(maxsize=256)
 def returning_arrays(function) -> Callable:
-    """A right-hand side that answers with tensors, as one that answers with arrays."""
+    """Wrap a right-hand side that returns tensors, so that it returns arrays."""
 
     @functools.wraps(function)
     def as_arrays(t, u, params):
@@ -269,7 +270,7 @@ def returning_arrays(function) -> Callable:
 
 
 class Pickled:
-    """A function as it goes into a pickle: by its name, or as the call `pickled_as` that makes it."""
+    """A function to be pickled: by its name or, if it has an attribute `pickled_as`, as the call that makes it."""
 
     def __new__(cls, function):
         return super().__new__(cls) if hasattr(function, "pickled_as") else function
@@ -336,7 +337,7 @@ def checked_span(t_span) -> tuple[float, float]:
 
 
 def form_of(rhs, t0, u0, params) -> tuple[str, bool]:
-    """Which of the three forms `rhs` has, and whether it answers with a tensor, found by calling it once."""
+    """Which of the three forms `rhs` has, and whether it returns a tensor; found by calling it once."""
     if takes_out(rhs):
         return IN_PLACE, False
     with np.errstate(all="ignore"):
@@ -357,7 +358,7 @@ def form_of(rhs, t0, u0, params) -> tuple[str, bool]:
 
 
 def takes_out(rhs) -> bool:
-    """Has `rhs` a fourth positional argument to fill?"""
+    """Does `rhs` take a fourth positional argument, `out`, that it fills?"""
     counts = accepted_counts(rhs)
     return counts is not None and counts.start == 4
 

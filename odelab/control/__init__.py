@@ -1,4 +1,4 @@
-"""What decides a step: controllers, the laws of step size and the closed functions that propose and judge a step.
+"""Step-size control: controllers, the laws of step size, and the functions that propose and judge a step.
 
-The measures that a step size may react to are in `odelab.stiffness`; who calls propose and judge is in
+The measures that a step size may depend on are in `odelab.stiffness`; the engines that call propose and judge are in
 `odelab.engines`."""

@@ -1,4 +1,4 @@
-"""Step-size controllers: `fixed` steps, and `adaptive` ones led by an error estimate."""
+"""Step-size controllers: `fixed` for steps of one size, and `adaptive` for steps chosen by an error estimate."""
 
 import dataclasses
 import functools
@@ -14,7 +14,7 @@ from odelab.control import powers
 from odelab.control.laws import Law, law_named
 from odelab.methods.tableau import Method
 
-SET_POINT = 0.9  # theta: without it the elementary law rejects every second step of a smooth problem
+SET_POINT = 0.9  # theta: the law aims at an error of theta^k times the tolerance; with 1 it would reject many steps
 
 
 class Start(NamedTuple):
@@ -31,11 +31,11 @@ class Start(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Controller:
-    """The two halves of step-size control, and how they begin.
+    """A step-size controller: a function that proposes a step, one that judges it, and one that makes their memory.
 
-    `ol.fixed` and `ol.adaptive` make the usual ones. For one of your own, write two functions; nothing else in a run
-    decides a step. A gate of a network is a `propose` with a judge that accepts everything. Where the functions can be
-    compiled by numba, so can the run.
+    `ol.fixed` and `ol.adaptive` make the usual ones. For a controller of your own, write the functions `propose` and
+    `judge`; nothing else in a run decides on its steps. A gate of a network is a `propose` together with a judge that
+    accepts everything. If numba can compile the functions, a run with them can be compiled.
 
     propose        propose(memory, t, t1, u, slope) -> (dt, h, memory), before a step: time moves by `dt`, the slope is
                    multiplied by `h` (for an ODE they are equal); it must land on t1
@@ -50,7 +50,8 @@ class Controller:
     h              the step size of a fixed controller; default None
     first_step     the first step of an adaptive controller, None where it is found automatically
     max_step       the largest step; default infinity
-    unseen         unseen(memory): the evaluations in proposing and stepping that the driver does not see; default 0
+    unseen         unseen(memory): how many evaluations were made that the driver cannot count, in `propose` and in
+                   stages whose slopes a step does not return; default 0
     error          error(memory): the error over its tolerance of the last attempt, recorded with each step; default NaN
 
     >>> import odelab as ol
@@ -83,7 +84,7 @@ class Controller:
         return self.name
 
     def __reduce__(self):
-        """Pickle the arguments it was made of; its functions, which no pickle takes, are made again."""
+        """Pickle the arguments it was made from; its functions cannot be pickled and are made again."""
         if self.law is not None:
             law = None if self.law_by_method else self.law
             return adaptive, (self.rtol, self.atol, law, self.first_step, self.max_step)
@@ -101,7 +102,7 @@ class Controller:
 
 @functools.lru_cache(maxsize=64)
 def with_law(controller: Controller, law: str) -> Controller:
-    """The same adaptive controller with another law; kept, for runs of microseconds ask for it again and again."""
+    """The same adaptive controller with another law; cached, because many short runs ask for the same one."""
     return adaptive(controller.rtol, controller.atol, law, controller.first_step, controller.max_step)
 
 
@@ -181,14 +182,17 @@ def adaptive(
 
 
 def settings_of(law: Law, order: int, rtol=math.nan, atol=math.nan, max_step=math.inf) -> control.Settings:
-    """What the judge of a law is to know, for an error estimate of that order."""
+    """The settings for the judge of a law, with an error estimate of the given order."""
     b1, b2, b3, a2, a3 = (float(gain) for gain in (*law.b, *law.a))
     return control.Settings(rtol, atol, float(order), order * math.log2(SET_POINT), b1, b2, b3, a2, a3, max_step)
 
 
 @functools.cache
 def error_judge(smooth: bool) -> Callable:
-    """One judge for all filters and one for the clipped laws, so that code compiled with it serves every tolerance."""
+    """The judge of a law: one for all filters, another for the laws whose change of step size is clipped.
+
+    Gains and tolerances are in the memory, so that code compiled with a judge serves all of them.
+    """
     limit = control.smooth_limiter(np.arctan) if smooth else control.clip
     power = control.power_of_logarithm(powers.exp2)
     return control.error_control(error_ratio, powers.log2, power, limit, not smooth)

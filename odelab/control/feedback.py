@@ -1,8 +1,9 @@
-"""What decides a step: `propose` before it, `judge` after it, each carrying its memory.
+"""The functions that decide on a step: `propose` before it and `judge` after it.
 
-Closed like `odelab.core`: these functions run in NumPy and in compiled code; what they need arrives as an argument or
-is bound by the function that makes them. A `Memory` is what an adaptive controller carries from step to step; the
-errors in its history change on acceptance only, so a rejected step leaves no trace but a smaller step.
+They are closed like those of `odelab.core`: they run in NumPy and in compiled code, and their helpers are arguments, or
+are bound by the function that makes them. Each receives the controller's memory and returns a new one. The errors in
+the history of an adaptive controller change only when a step is accepted, so that after a rejected step nothing but the
+proposed size is different.
 """
 
 import math
@@ -18,13 +19,13 @@ class Counted(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What does not change in the course of an adaptive run.
+    """The numbers of an adaptive controller that do not change during a run.
 
     rtol, atol          the tolerance of a step; atol may be an array with one number per component
-    order               k, the power of the step size that the error estimate falls with
+    order               k: the error estimate is proportional to the k-th power of the step size
     set_point           log2 theta^k, the error over its tolerance that the law aims at
     b1, b2, b3, a2, a3  the law's exponents, as in `odelab.control.laws`
-    largest_step        steps are not to be larger, in size
+    largest_step        the largest size of a step, without its sign
     """
 
     rtol: float
@@ -78,7 +79,7 @@ def no_error(memory):
 
 
 def propose_counted(memory, t, t1, u, slope):
-    """Fixed steps by counting: t0 + n h, never t += h, whose rounding would drift."""
+    """Propose a fixed step to t0 + (n + 1) h; adding h to t again and again would let rounding errors grow."""
     dt = counted_size(memory.t0, memory.h, memory.n, t, t1)
     return dt, dt, memory
 
@@ -87,14 +88,17 @@ def counted_size(t0, h, n, t, t1):
     """The size of the step from t to t0 + (n + 1) h, or to t1."""
     target = t0 + (n + 1.0) * h
     dt = target - t
-    # A millionth of a step left over is rounding of (t1 - t0)/h, not a step of its own.
+    # If less than a millionth of a step were left after this one, it would come from rounding of (t1 - t0)/h.
     if (t1 - target) / h <= 1e-6:
         dt = t1 - t
     return dt
 
 
 def accept_by(left_over):
-    """A judge that accepts every step of a finite state: `left_over(u_new)` is zero for one, NaN for another."""
+    """A judge that accepts every step to a finite state, and gives up at the first other one.
+
+    left_over    left_over(u_new) must be zero for a finite state and NaN for any other
+    """
 
     def judge(memory, dt, errors, u, u_new):
         if left_over(u_new) != 0.0:
@@ -106,7 +110,7 @@ def accept_by(left_over):
 
 
 def sum_of_differences(u_new):
-    """Zero, unless NaN or infinity leave NaN."""
+    """Zero for a finite state, NaN for any other, because infinity minus infinity is NaN."""
     return (u_new - u_new).sum()
 
 
@@ -120,7 +124,7 @@ def propose_next(memory, t, t1, u, slope):
 
 
 def landing_size(dt, largest, t, t1):
-    """`dt`, stretched by up to 1 % to land on t1 rather than leave a sliver."""
+    """The size of the next step: `dt`, or what remains to t1 if that is at most 1 % more, to avoid a tiny last step."""
     remaining = t1 - t
     if abs(remaining) <= 1.01 * abs(dt):
         dt = remaining
@@ -129,24 +133,28 @@ def landing_size(dt, largest, t, t1):
     return dt
 
 
-LEAST_ERROR = 1e-12  # of the tolerance; a smaller error is as good as none
-OUT_OF_DOMAIN = 0.1  # the factor after an attempt whose error is not a number, or overflows: it left the domain
+LEAST_ERROR = 1e-12  # relative to the tolerance; smaller errors are replaced by this one, whose logarithm is finite
+OUT_OF_DOMAIN = 0.1  # the factor of the step size after an attempt whose error is NaN or infinite
 
 
 def law_of_sizes(power, limit):
-    """Söderlind's law, for every row of his table; made of a power and the limiter that it is to use.
+    """Söderlind's law of step sizes, for every row of his table, with a given power function and limiter.
 
-    The function that is returned gives the next step size over the last, without a branch: compiled for many runs at
-    once it has to be. It takes the law's order and exponents; `accepted`, was the attempt accepted; `may_grow`, may the
-    step grow; `errors`, of which a `power` may make better use than of log_e; and what is known as logarithms to base
-    two, log_e, log_e1, log_e2 of the last three errors against the set-point, the attempt's own first, and log_r,
-    log_r1 of the last two ratios of step sizes. A rejected attempt rolls the history back: there the elementary
-    controller decides, whose factor is below theta.
+    Returns a function that computes the ratio of the next step size to the last. It has no branches, because it is
+    compiled for many runs at once. After a rejected attempt it ignores the history: there the elementary controller
+    decides, whose factor is below theta. Its arguments:
+
+    order, b1 ... a3        the order of the error estimate and the exponents of the law
+    accepted                whether the attempt was accepted
+    may_grow                whether the next step may be larger than the last
+    errors                  the estimated errors, for a `power` that computes the result from them and not from log_e
+    log_e, log_e1, log_e2   log2 of the last three errors relative to the set-point, that of this attempt first
+    log_r, log_r1           log2 of the last two ratios of step sizes
     """
 
     def size_factor(order, b1, b2, b3, a2, a3, accepted, may_grow, errors, log_e, log_e1, log_e2, log_r, log_r1):
-        # Known before the attempt ends. Then the error is all that the next step waits for.
-        # A weight of zero is asked for, because compiled code would still multiply by it.
+        # These two terms are known before the attempt ends, so that afterwards only the error is waited for.
+        # Weights are compared with zero because compiled code would otherwise multiply by them.
         errors_before = (b2 * log_e1 if b2 != 0.0 else 0.0) + (b3 * log_e2 if b3 != 0.0 else 0.0)
         ratios = (a2 * log_r if a2 != 0.0 else 0.0) + (a3 * log_r1 if a3 != 0.0 else 0.0)
         earlier = -errors_before / order - ratios
@@ -158,7 +166,7 @@ def law_of_sizes(power, limit):
 
 
 def power_of_logarithm(exp2):
-    """The power that needs nothing but logarithms: e^-exponent 2^earlier, with e the error against the set-point."""
+    """A `power` computed from logarithms: e^-exponent 2^earlier, where e is the error relative to the set-point."""
 
     def power(errors, log_e, exponent, earlier):
         return exp2(min(max(earlier - exponent * log_e, -100.0), 100.0))
@@ -167,7 +175,7 @@ def power_of_logarithm(exp2):
 
 
 def error_control(error_ratio, log2, power, limit, cautious):
-    """The feedback half of every adaptive law, Söderlind (2003): a judge made of its helpers.
+    """The judge of an adaptive controller (Söderlind 2003), made from its helper functions.
 
     A cautious judge does not let the step grow right after a rejection; the filters are not cautious.
     """
@@ -182,7 +190,7 @@ def error_control(error_ratio, log2, power, limit, cautious):
             return 0, Memory(settings, History(OUT_OF_DOMAIN * dt, last, log_e1, log_e2, log_r1, 1.0, ratio))
         log_e = log2(max(ratio, LEAST_ERROR)) - set_point
         log_r = 0.0
-        if last != 0.0 and (a2 != 0.0 or a3 != 0.0):  # what a law does not use stays zero in its history
+        if last != 0.0 and (a2 != 0.0 or a3 != 0.0):  # a field of the history that the law does not use stays zero
             log_r = log2(dt / last)
         accepted = ratio <= 1.0
         may_grow = not cautious or rejected == 0.0
@@ -214,7 +222,7 @@ def smooth_limiter(arctan):
 
 
 def trial_step(state, slope, span):
-    """A step that changes the state by a hundredth of itself, to look at how the slope bends."""
+    """A step that changes the state by about one hundredth, to find out how fast the slope changes."""
     trial = 1e-6
     if state > 1e-5 and slope > 1e-5:
         trial = 0.01 * state / slope

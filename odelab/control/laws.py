@@ -72,7 +72,7 @@ FILTERS = ("h211b", "h211pi", "h0211", "h312b", "h312pid", "h0312", "h0321", "h3
 
 
 def law_named(name) -> Law:
-    """The law of that name; a `Law` passes through, so that one's own gains can be tried."""
+    """The law of that name; a `Law` is returned as it is, so that a user can try gains of their own."""
     if isinstance(name, Law):
         return name
     key = str(name).lower()

@@ -1,8 +1,9 @@
-"""Logarithm and power to base two without `pow`, and the arctangent: one source for every executor.
+"""Logarithm and power to base two without `pow`, and the arctangent, with equal results in all engines.
 
-`pow` keeps LLVM from turning a loop over lanes into vector code, and two libraries' `pow` differ in the last bit, which
-is enough to part two adaptive runs. These are bit tricks and polynomials (minimax, found with mpmath.chebyfit): worst
-relative error 5e-16, the same bits in plain Python, in compiled code and in its vector lanes.
+With `pow` LLVM does not turn a loop over lanes into vector code. The `pow` of two libraries can also differ in the last
+bit, which is enough to make two adaptive runs take different steps. The functions here use the bits of a number and
+minimax polynomials (found with mpmath.chebyfit). Their relative error is at most 5e-16, and their results are the same,
+to the bit, in plain Python, in compiled code and in its vector instructions.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
-"""Elimination in a band as machine code, without pivoting, for systems whose steps wait for nothing else.
+"""Gaussian elimination of narrow band matrices in compiled code, without pivoting.
 
-LAPACK's banded solver takes several times as long on a narrow band. Without pivoting a solution may be wrong, so that
-the first one with each matrix is checked by its residual; where that is too large, LAPACK and its pivots take over.
+LAPACK's banded solver takes several times as long on a narrow band, where elimination is most of the work of a step.
+Without pivoting a solution may be wrong. The first solution with each matrix is therefore checked by its residual; if
+that is too large, LAPACK solves the system with pivoting.
 """
 
 import functools
@@ -10,11 +11,11 @@ import numpy as np
 
 from odelab.linear.solvers import BandedSolver, Factors
 
-RESIDUAL = 1e-10  # of |M| |x| + |b|: what a solution may miss
+RESIDUAL = 1e-10  # the largest residual accepted, relative to |M| |x| + |b|
 
 
 class CompiledBandSolver:
-    """A `BandedSolver` whose work is done by kernels for its number of diagonals."""
+    """Solves the systems of a `BandedSolver` by kernels that are compiled for its number of diagonals."""
 
     def __init__(self, pivoted: BandedSolver):
         self.pivoted, self.name = pivoted, pivoted.name

@@ -1,8 +1,8 @@
-"""Derivatives of a right-hand side by differences of its values: the last resort, where dual numbers cannot follow it.
+"""Derivatives of a right-hand side by differences of its values, for code that dual numbers cannot follow.
 
-Increments are relative to the size of each component, and never below what its absolute tolerance tells apart: one that
-is larger, such as the customary increment relative to one, multiplies the attempts of a Rosenbrock method on problems
-with tiny components.
+The increment of a component is relative to its size, or to its absolute tolerance if that is larger. A larger
+increment, such as the customary one relative to 1, makes a Rosenbrock method need many times as many attempts on
+problems with tiny components.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,8 @@ class ByDifferences:
     atol    the absolute tolerance, a number or one per component; None where there is none
     span    the length of the time span, by which a step in time is measured where t = 0
 
-    What a call returns is divided by nothing: the step along each direction is `size` times it, component by component.
+    A call returns differences that are not divided by the increment: along each direction the state is moved by `size`
+    times the direction, component by component.
     """
 
     def __init__(self, rhs: Callable, params, atol, span):

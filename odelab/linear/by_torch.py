@@ -6,7 +6,7 @@ import numpy as np
 
 from odelab.linear.dual import NotDifferentiable
 
-AGREES = 1e-4  # of a product with a vector: what a difference may miss
+AGREES = 1e-4  # relative to a product with a vector: the largest difference that is accepted in this comparison
 
 
 class ByTorch:
@@ -14,8 +14,8 @@ class ByTorch:
 
     rhs    the function as its user wrote it, which takes tensors as well as arrays
 
-    What it finds first is compared with one difference: a function that copies its state into a new tensor has no
-    derivative for torch, and torch says nothing.
+    The first Jacobian is compared with a difference quotient, because torch gives wrong derivatives without an error if
+    the function copies its state into a new tensor.
     """
 
     def __init__(self, rhs: Callable, params):

@@ -1,8 +1,8 @@
-"""Numbers that carry their derivatives: what a right-hand side makes of them are exact derivatives of the right-hand
-side, through branches, loops and tables.
+"""Dual numbers: numbers and arrays together with their derivatives, which every operation updates.
 
-A `Dual` stands for a number or an array. NumPy hands its functions over to it, so that code written for arrays runs on
-it as it is; what is not known here raises `NotDifferentiable`, never a derivative that is silently wrong.
+A right-hand side called with them returns its exact derivatives, also through branches, loops and tables. A `Dual`
+stands for a number or an array; NumPy passes calls of its functions to it, so that code written for arrays runs
+unchanged. A function that is not known here raises `NotDifferentiable`, so that no derivative is silently wrong.
 """
 
 import math
@@ -32,7 +32,7 @@ class Dual:
     def __init__(self, value, part):
         self.value, self.part = value, part
 
-    # What NumPy asks
+    # The methods by which NumPy passes calls of its functions to a Dual
 
     def __array__(self, *_, **__):
         raise NotDifferentiable("an array of plain numbers is made of a value whose derivative is needed")
@@ -66,7 +66,7 @@ class Dual:
             return product(function, arguments, options)
         raise NotDifferentiable(f"the derivative of numpy.{name} is not known")
 
-    # What an array or a number is asked
+    # The methods that an array or a number has
 
     @property
     def shape(self):
@@ -238,7 +238,7 @@ def combined(value, inputs, partials, choice=False) -> Dual:
         if isinstance(x, Dual):
             part = aligned(x.part, np.ndim(x.value), wanted)
             term = partial * part
-            if not np.isfinite(partial).all():  # what does not move is multiplied by no infinite derivative
+            if not np.isfinite(partial).all():  # a part of zero gives zero, even if the partial derivative is infinite
                 term = np.where(part == 0.0, 0.0, term)
             if choice:
                 term = np.where(partial == 0.0, 0.0, term)
@@ -249,7 +249,7 @@ def combined(value, inputs, partials, choice=False) -> Dual:
 
 
 def linear(function, arguments, options) -> Dual:
-    """A function that is linear in its arrays, up to a constant: the constant drops out of what it makes of changes."""
+    """A function that is linear in its arrays, up to a constant, which is subtracted from its values for the parts."""
     arguments, options = as_dual(arguments), as_dual(options)
     reject_nonlinear(function.__name__, arguments, options)
     value = function(*plain(arguments), **plain(options))
@@ -337,7 +337,7 @@ def where(condition, *branches):
     value = value[()] if value.ndim == 0 else value
     if not duals_in((x, y)):
         return value
-    # Chosen and not multiplied: what is not finite on the other side stays there.
+    # Parts are selected, not multiplied by 0 and 1, so that a value that is not finite has no effect on the other side.
     m, wanted = directions((x, y), {}), np.ndim(value)
     parts = [
         aligned(one.part, np.ndim(one.value), wanted) if isinstance(one, Dual) else np.zeros((m, *(1,) * wanted))

@@ -1,8 +1,8 @@
-"""A copy of a user's function that dual numbers can run through: `math` and array creation understand them there.
+"""A copy of a user's function that can be called with dual numbers, also where it uses `math` or creates arrays.
 
-`math.exp` takes nothing but plain numbers, and `numpy.zeros` makes arrays that hold nothing else. In the copy both mean
-functions that take duals as well; so they do in the plain helpers that the function reaches. The user's function stays
-as it is.
+`math.exp` accepts only plain numbers, and `numpy.zeros` makes arrays that can hold nothing else. In the copy, and in
+copies of the plain helpers that the function calls, such names stand for functions that accept duals as well. The
+user's function stays as it is.
 """
 
 import builtins
@@ -25,12 +25,12 @@ OTHERS_IN_NUMPY = ("remainder", "isclose")  # NumPy's of the same name round, or
 
 
 def followed(function, m: int) -> Callable:
-    """`function` as duals with m directions can run through it; anything but a plain function comes back as it is."""
+    """A copy of `function` for duals with m directions; anything but a plain function is returned as it is."""
     return copied(function, m, {})
 
 
 def copied(value, m, made):
-    """What stands in the copy in place of a value that the function reaches."""
+    """The value that replaces, in the copy, a value that the function uses."""
     if value is math:
         return MathOfDuals()
     if value is np:

@@ -1,5 +1,7 @@
-"""A right-hand side linearised along a run: its Jacobian and its derivative with respect to time, and the solver of the
-systems that a linearly implicit step makes of them.
+"""The linearisation of a right-hand side along a run: its derivatives, and the solver of the systems made of them.
+
+The derivatives are the Jacobian and the derivative with respect to time; the systems are those of linearly implicit
+steps.
 """
 
 import dis
@@ -20,13 +22,13 @@ from odelab.problem import Problem, unwrapped
 
 FULL = 32  # components up to which a Jacobian is found column by column, and no pattern is looked for
 AT_ONCE = 64  # columns found at once where a pattern is looked for
-AGREE = {"dual numbers": 1e-9, "differences": 1e-3}  # of a product with a random vector, formed in two ways
+AGREE = {"dual numbers": 1e-9, "differences": 1e-3}  # relative: by how much two ways to a product J v may differ
 
 
 class Linearisation:
     """The derivatives of a problem's right-hand side at the states of a run, and the solver of its linear systems.
 
-    `prepare`, `factor` and `backsub` are what `odelab.core` asks for.
+    `prepare`, `factor` and `backsub` are the functions that `odelab.core.rosenbrock_step_of` and `integrate` call.
 
     problem    the Problem; its own Jacobian is used where it has one
     rhs        its right-hand side in array form
@@ -44,7 +46,7 @@ class Linearisation:
         self.by_differences = ByDifferences(rhs, problem.params, atol, span)
         of_tensors = getattr(problem.rhs, "of_tensors", None)
         self.by_torch = None if of_tensors is None else ByTorch(of_tensors, problem.params)
-        self.reason = ""  # why dual numbers were given up
+        self.reason = ""  # why dual numbers could not be used
         self.full = problem.size <= FULL  # whether every column is found alone
         self.colouring: Colouring | None = None
         self.solver: Any = None
@@ -140,7 +142,8 @@ class Linearisation:
             if not self.confirmed(J, found[-1], scale):
                 known, self.colouring = self.colouring, self.pattern(t, u, slope, self.colouring)
                 self.solver = None
-                self.full = self.colouring.pattern.nnz == known.pattern.nnz  # it is not the pattern that is wrong
+                # If the pattern found anew is no larger, it is not the cause: then every column is found by itself.
+                self.full = self.colouring.pattern.nnz == known.pattern.nnz
                 self.colouring = None if self.full else self.colouring
                 return self.matrix(t, u, slope, with_time)
         return (J, slope_t) if with_time else J
@@ -160,9 +163,9 @@ class Linearisation:
         return self.by_differences.size(u) if self.reason else np.ones(len(u))
 
     def confirmed(self, J, product, scale) -> bool:
-        """Does J, scattered from few products, give the product with a random vector that was found beside them?
+        """Does J, put together from few products, give the right product with a random vector?
 
-        Where it does not, the pattern that was found before lacks an entry.
+        That product was computed together with the others. If it differs, the pattern lacks an entry.
         """
         weights = scale * self.direction
         size = abs(J) @ np.abs(weights) + np.abs(product)
@@ -203,7 +206,7 @@ def short(reason) -> str:
 
 @functools.lru_cache(maxsize=256)
 def reads_time(rhs) -> bool:
-    """May the right-hand side look at the time? Not where its code never loads its first argument."""
+    """May the right-hand side depend on time? It does not if its code never loads its first argument."""
     rhs = unwrapped(rhs)
     rhs = getattr(rhs, "py_func", rhs)
     if not isinstance(rhs, types.FunctionType) or rhs.__code__.co_argcount < 2:

@@ -1,11 +1,11 @@
-"""The derivatives of NumPy's functions, by their names: what dual numbers know."""
+"""The derivatives of NumPy's functions, by their names, as dual numbers use them."""
 
 import math
 from collections.abc import Callable
 
 import numpy as np
 
-# Per function of NumPy, or of scipy.special, the partial derivatives, from its arguments and its value.
+# For each function of NumPy or scipy.special: its partial derivatives, computed from its arguments and its value.
 PARTIALS: dict[str, Callable] = {
     "add": lambda x, y, f: (1.0, 1.0),
     "subtract": lambda x, y, f: (1.0, -1.0),
@@ -56,13 +56,13 @@ PARTIALS: dict[str, Callable] = {
 }
 PARTIALS["true_divide"], PARTIALS["mod"] = PARTIALS["divide"], PARTIALS["remainder"]
 
-# Their values are piecewise constant, or no numbers at all.
+# Functions whose values are piecewise constant, or are no real numbers: they have no derivative to follow.
 FLAT = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_not", "logical_and", "isnan"}
 FLAT |= {"logical_or", "isfinite", "isinf", "signbit", "sign", "floor", "ceil", "rint", "trunc", "floor_divide"}
 FLAT |= {"heaviside", "searchsorted", "digitize", "shape", "ndim", "size", "any", "all", "isclose", "argmax", "argmin"}
 FLAT |= {"zeros_like", "ones_like", "full_like", "round", "around", "count_nonzero", "argsort", "nonzero"}
 
-# Linear in all of their arrays together, up to a constant.
+# Functions that are linear in all of their arrays together, up to a constant.
 LINEAR = {"concatenate", "stack", "vstack", "hstack", "column_stack", "roll", "flip", "reshape", "ravel", "transpose"}
 LINEAR |= {"squeeze", "expand_dims", "moveaxis", "swapaxes", "tile", "repeat", "pad", "diff", "sum", "mean", "cumsum"}
 LINEAR |= {"append", "flipud", "fliplr", "diag", "diagonal", "trace", "take", "copy", "broadcast_to", "gradient"}
@@ -77,5 +77,5 @@ UNEVEN_PADS = {"maximum", "minimum", "median", "empty"}
 # Of the functions with partial derivatives, those that choose one of their arguments.
 CHOICES = {"maximum", "minimum", "fmax", "fmin"}
 
-# Linear in each of their arrays alone.
+# Functions that are linear in each of their arrays alone.
 PRODUCTS = {"matmul", "dot", "inner", "outer", "vdot", "tensordot", "einsum", "convolve", "correlate", "cross", "kron"}

@@ -1,4 +1,4 @@
-"""One linearly implicit step from many states at once, by differences: to look for what goes wrong in it."""
+"""One linearly implicit step from many states at once, by differences, to find the cause of failures."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
 """Solvers of (I - h gamma J) x = b for arrays: dense, banded and sparse, each a pair of `factor` and `backsub`.
 
-A matrix that is singular or not finite is no error: the solution is then NaN, and the attempt is rejected like any
-other that left its domain; another step size has another matrix.
+A matrix that is singular or not finite raises no error. The solution is then NaN, and the attempt is rejected like any
+attempt with a state that is not finite; with the next step size the matrix is another one.
 """
 
 from typing import Any, NamedTuple
@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 BANDED = 24  # diagonals at most beside the main one; SuperLU is faster beyond
-NARROW, LARGE = 8, 512  # diagonals at most and components at least for which kernels of their own are compiled,
-MANY = 200  # but not before so many banded matrices have been factored in this process: compiling takes a second
+# Kernels of their own are compiled for matrices with at most NARROW diagonals beside the main one and at least LARGE
+# components. Compiling takes a second, so this process must have factored MANY banded matrices before.
+NARROW, LARGE = 8, 512
+MANY = 200
 SMALL = 32  # components up to which a sparse matrix is treated as a dense one
 
 
@@ -18,7 +20,7 @@ done = [0]  # banded matrices factored so far
 
 
 class Factors(NamedTuple):
-    """What `factor` leaves for `backsub`; `regular` is false where there is no solution."""
+    """The result of `factor`, which `backsub` uses; `regular` is false if there is no solution."""
 
     lu: Any
     pivots: Any
