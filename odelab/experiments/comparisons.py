@@ -1,4 +1,4 @@
-"""Numbers by which runs are compared: the cost of an error, the unrest of step sizes, the drift of an invariant."""
+"""Numbers to compare runs by: the cost of an error, the variation of step sizes, the drift of an invariant."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ __all__ = ["cost_at_error", "invariant_drift", "step_jitter"]
 
 
 def cost_at_error(errors, costs, at):
-    """What an error costs, read off a work-precision curve between its runs, with both axes logarithmic.
+    """The cost of reaching an error, interpolated between the runs of a work-precision curve on logarithmic axes.
 
     errors  the error of each run, in any order; runs whose error is not positive and finite are left out
     costs   what each run cost, evaluations or seconds, positive

@@ -17,7 +17,7 @@ from odelab.problem import Problem
 
 __all__ = ["Run", "Window", "cut_into_windows", "least_cost", "scale_of", "warm_run"]
 
-SMALL = 1e-3  # a component is measured by its size plus this share of the largest size it ever has
+SMALL = 1e-3  # the scale of a component is its size plus this share of the largest size it ever has
 FLOOR = 1e-6  # and a component that is always zero by this share of the largest component
 POINTS = 8  # Chebyshev points of a window at which the exact solution is known
 SHARPEST, FALLBACK = 1e-11, 1e-9  # relative tolerances of the run that exact states come from
@@ -164,7 +164,7 @@ def warm_run(
     piece = problem.piece(window.before, window.end, window.at_before)
     step = min(first_step, window.end - window.before)
     run = solve(piece, method, adaptive(rtol, rtol * scale, first_step=step), max_steps=most, throw=False)
-    if not run.steps or (not run.ok and run.status != "max_steps"):  # it blew up, say: no tolerance to run at
+    if not run.steps or (not run.ok and run.status != "max_steps"):  # it blew up, for example: no result
         return Run(math.inf, math.nan, first_step, 1.0, math.nan, False)
     t, h = np.asarray(run.step_t), np.asarray(run.h).copy()
     tried = 1.0 + run.rejected / run.steps  # attempts to an accepted step

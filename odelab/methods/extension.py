@@ -1,6 +1,6 @@
 """The continuous extension of a method: u(theta) = u + h sum_i B_i(theta) k_i, derived from its tableau.
 
-B is the cubic Hermite interpolant through both ends of the step plus theta^2 (1 - theta)^2 P_i(theta), where the rows
+B is the cubic Hermite interpolant through both ends of the step, plus theta^2 (1 - theta)^2 P_i(theta), where the rows
 d0 ... d3 of the method's dense weights give P = d0 + theta (d1 + (1 - theta) (d2 + theta d3)), the form of
 Hairer's codes (Hairer, Nørsett and Wanner, Solving ODEs I, II.6 and II.10). It is continuously differentiable over a
 run and meets every step.

@@ -1,4 +1,4 @@
-"""How many stages a step needs: the spectral radius of the Jacobian, and the controller that keeps it up to date.
+"""The spectral radius of the Jacobian by a power method, and a controller that keeps it up to date.
 
 The non-linear power method and its use are those of the code of Sommeijer, Shampine and Verwer (J. Comput. Appl. Math.
 88 (1998) 315-326, Section 3). Closed like `odelab.core`; helpers are bound by the functions that make them.
@@ -12,8 +12,8 @@ from odelab.arrays import read_only
 from odelab.methods.chebyshev import Gain
 from odelab.problem import array_form
 
-LIFE = 25.0  # accepted steps an estimate serves
-FEWEST, FEWEST_ANEW = 2, 8  # iterations; at first and after a rejection the old eigenvector may mislead
+LIFE = 25.0  # after so many accepted steps the spectral radius is estimated anew
+FEWEST, FEWEST_ANEW = 2, 8  # iterations at least; 8 at first and after a rejection, as the eigenvector may be wrong
 
 
 def norm(v):
@@ -26,8 +26,9 @@ def power_method(norm):
     def estimate(rhs, params, t, u, slope, direction, fewest):
         """(1.2 times the spectral radius at (t, u), the eigenvector for the next time, evaluations).
 
-        Differences of the right-hand side over sqrt(eps) ||u|| stand for products with the Jacobian. A change by less
-        than 1 % ends it; a complex pair may never settle, then the largest of the late estimates counts.
+        Products with the Jacobian are replaced by differences of the right-hand side over sqrt(eps) ||u||. The
+        iteration ends when the estimate changes by less than 1 %. With a pair of complex eigenvalues it may not
+        converge; then the largest of the last ten estimates of 50 is used.
         """
         size = norm(u)
         distance = 1.5e-8 * size
@@ -55,7 +56,10 @@ def power_method(norm):
 
 
 def first_direction(slope):
-    """Where the power method begins: the slope and random parts, because a smooth slope alone is left only slowly."""
+    """The first direction of the power method: the slope plus random numbers.
+
+    A smooth slope alone has so small a part along the leading eigenvector that the method would need many iterations.
+    """
     rough = np.random.default_rng(0).standard_normal(slope.size)
     return slope / (np.linalg.norm(slope) or 1.0) + rough / np.linalg.norm(rough)
 
@@ -68,8 +72,9 @@ def spectral_radius(problem, t, u) -> float:
 def leading_eigenvalue(problem, t, u) -> complex:
     """The eigenvalue of largest modulus of the Jacobian at (t, u), one of a pair if complex; NaN where undefined.
 
-    The power method brings a vector v near its eigenvectors, which v and J v then span: a Ritz value on both tells a
-    complex pair from a real eigenvalue, and is more exact than the ratio of norms that the method ends with.
+    The power method gives a vector v; v and J v approximately span the eigenvectors of the leading eigenvalue and of
+    its conjugate. The Ritz values on this span show whether there is a complex pair or a real eigenvalue, and they are
+    more precise than the ratio of norms with which the power method ends.
     """
     rhs, params = array_form(problem), problem.params
     slope = rhs(t, u, params)
@@ -93,7 +98,7 @@ def leading_eigenvalue(problem, t, u) -> complex:
 
 
 def given_radius(radius):
-    """The same, from a function radius(t, u, params) that knows."""
+    """The function `estimate` for a spectral radius that the user gives as a function radius(t, u, params)."""
 
     def estimate(rhs, params, t, u, slope, direction, fewest):
         return float(radius(t, read_only(u), params)), direction, 0
@@ -102,12 +107,12 @@ def given_radius(radius):
 
 
 def carried_radius(rhs, params, t, u, slope, direction, fewest):
-    """The same, of a number that travels in place of the direction."""
+    """The function `estimate` for a spectral radius given as a number, which is passed in place of the direction."""
     return float(direction[0]), direction, 0
 
 
 class Steering(NamedTuple):
-    """What a controller remembers to keep the number of stages up to date.
+    """What a controller remembers in order to choose the number of stages.
 
     params      the parameters of the right-hand side, which the estimate evaluates
     radius      the spectral radius, as last estimated
@@ -135,7 +140,7 @@ class Steered(NamedTuple):
 
 
 def steering(estimate, stage_number, most_stable, life, again=FEWEST, anew=FEWEST_ANEW):
-    """What turns a controller's two halves into those of a method whose stages follow the spectral radius."""
+    """A function that extends a controller's propose and judge: they then also choose the number of stages."""
 
     def steer(propose, judge, rhs):
         def propose_stable(memory, t, t1, u, slope):
@@ -147,7 +152,7 @@ def steering(estimate, stage_number, most_stable, life, again=FEWEST, anew=FEWES
                 age = 0.0
                 spent += evaluations
                 if not rho < 1e300:
-                    rho = 0.0  # the slopes are not finite: the step will say so
+                    rho = 0.0  # the slopes are not finite, which the step will find out
             needed = stage_number(abs(dt) * rho)
             if needed > most:  # rounding grows with s^2
                 needed = int(most)
@@ -163,7 +168,7 @@ def steering(estimate, stage_number, most_stable, life, again=FEWEST, anew=FEWES
             if accept == 1:
                 age += 1.0
             elif age > 0.0:
-                age = -1.0  # rejected with an old estimate: look again
+                age = -1.0  # rejected with an old estimate, which is made anew
             return accept, Steered(control, Steering(params, rho, direction, age, most, stages, spent))
 
         return propose_stable, judge_stable

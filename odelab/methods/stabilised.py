@@ -1,4 +1,4 @@
-"""Stabilised explicit methods: as many stages per step as the spectral radius asks for."""
+"""Stabilised explicit methods, whose number of stages is adapted to the spectral radius in every step."""
 
 import dataclasses
 import functools
@@ -15,7 +15,7 @@ from odelab.methods import spectral_radius as radius
 from odelab.methods.stepper import Stepper
 
 UNLIMITED = 1e9
-SMALLEST = 1e-9  # rtol: the steps are then held to 1e-11, little above what rounding makes of many stages
+SMALLEST = 1e-9  # the smallest rtol: the tolerance of a step is then 1e-11, near the rounding error of many stages
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class StabilisedMethod:
 
     @functools.cached_property
     def compiles_as(self) -> "StabilisedMethod":
-        """The method whose compiled code is this one's too."""
+        """A method with the same compiled code; all methods with a number as spectral radius share one."""
         if self.spectral_radius is None:
             return RKC2
         return told_by(self.spectral_radius) if callable(self.spectral_radius) else TOLD
@@ -118,7 +118,10 @@ class StabilisedMethod:
         return self.estimate(None, problem.params, t, u, None, self.direction(None), 0)[0]
 
     def direction(self, slope):
-        """What `estimate` begins with; a radius given as a number travels there, so that compiled code serves all."""
+        """The direction with which `estimate` begins.
+
+        A spectral radius given as a number is passed in its place, so that one compiled kernel serves all numbers.
+        """
         if self.spectral_radius is None:
             return radius.first_direction(slope)
         return np.array([0.0 if callable(self.spectral_radius) else self.spectral_radius])
@@ -148,11 +151,12 @@ def scaling(stages):
 
 
 def calibration(rtol: float) -> float:
-    """What the tolerance of a step is multiplied with, so that the error at the end is about `rtol`.
+    """The factor by which the tolerance of a step is multiplied, so that the error at the end is about `rtol`.
 
-    Steps that meet tol each leave an error that falls as tol^(2/3), for a method of order two. Measured on parabolic
-    problems it is near 0.02 tol^(2/3); hence tol = (rtol / 0.02)^(3/2). In the manner of G. Söderlind and L. Wang,
-    Evaluating numerical ODE/DAE methods, algorithms and software, J. Comput. Appl. Math. 185 (2006) 244-260.
+    If every step of a method of order two meets the tolerance tol, the error at the end is proportional to tol^(2/3).
+    On parabolic problems it was measured to be near 0.02 tol^(2/3); hence tol = (rtol / 0.02)^(3/2). In the manner of
+    G. Söderlind and L. Wang, Evaluating numerical ODE/DAE methods, algorithms and software, J. Comput. Appl. Math. 185
+    (2006) 244-260.
     """
     return min((1.0 / 0.02) ** 1.5 * math.sqrt(rtol), 20.0)
 

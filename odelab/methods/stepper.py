@@ -1,4 +1,4 @@
-"""What an engine steps with: the step of a method, bound to the problem it is to solve."""
+"""The step of a method bound to a problem, as engines use it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ class Stepper(NamedTuple):
     """The step of a method for one problem, as `odelab.core.integrate` takes it.
 
     step            one attempt
-    prepare         what a step has to know of a new state
+    prepare         computes what a step needs to know of a new state, such as its Jacobian
     linearisation   the `odelab.linear` Linearisation behind both, which counts its work; None for explicit methods
     """
 

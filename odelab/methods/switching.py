@@ -1,4 +1,4 @@
-"""Explicit and linearly implicit steps in one run: which two methods, and what tells when to change."""
+"""Explicit and linearly implicit steps in one run: `odelab.auto` and the method that it makes."""
 
 import dataclasses
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class SwitchingMethod:
     def stages(self) -> int:
         return max(self.explicit.stages, self.implicit.stages)
 
-    # What is asked of a method where a failure is looked into: there the explicit one stands for both.
+    # The following is used when the cause of a failure is looked for: there the explicit method stands for both.
 
     def stepper(self, problem, rhs, atol=None) -> Stepper:
         return self.explicit.stepper(problem, rhs, atol)
@@ -61,9 +61,9 @@ def auto(
 ) -> SwitchingMethod:
     """A method that takes explicit steps where they are cheap and linearly implicit ones where the problem is stiff.
 
-    A run begins explicitly. Where the stages tell of many steps that h times the spectral radius is near the stability
-    boundary, one implicit step is tried on the spot, and its error tells what a run by such steps would cost; the
-    cheaper method goes on. Back it goes where implicit steps are no longer than explicit ones would stably be.
+    A run begins with explicit steps. When the stages of many steps show that h times the spectral radius is near the
+    stability boundary, one implicit step is tried. Its error tells what a run with implicit steps would cost, and the
+    cheaper method goes on. The run returns to explicit steps where these could stably be as long as the implicit ones.
 
     explicit   an explicit Method whose stages tell h rho: `ol.DOPRI5`, the default, or `ol.DOP853`; any that estimates
                its error where `index` is given
@@ -71,8 +71,8 @@ def auto(
     index      your own index of stiffness, index(problem, t, u, h) with the step size h at hand: above 1 the run goes
                on implicitly, below 1/2 explicitly, and in between as it was. None, the default, is the rule above
 
-    Returns a method for `odelab.solve` with an adaptive controller. The trajectory's `took` names who took each step,
-    and `print(sol)` sums it up. `ol.AUTO` is `ol.auto()`.
+    Returns a method for `odelab.solve` with an adaptive controller. The field `took` of the trajectory names the method
+    of each step, and `print(sol)` counts them. `ol.AUTO` is `ol.auto()`.
 
     >>> import odelab as ol
     >>> problem = ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 150.0))

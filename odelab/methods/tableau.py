@@ -12,7 +12,7 @@ from odelab import core
 from odelab.methods import order_conditions as trees
 from odelab.methods.stepper import Stepper
 
-ROUNDING = 1e-13  # what an order condition may miss when coefficients are published as decimals
+ROUNDING = 1e-13  # the error allowed in an order condition, for coefficients that are published as decimals
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,7 +100,8 @@ class Method:
         """The step of this method for a problem; see `odelab.methods.stepper`."""
         return Stepper(self.step, core.slope_alone)
 
-    steer = None  # RKC2 has a function here that makes a controller choose the number of stages, too
+    # A stabilised method has a function here, which extends a controller so that it also chooses the number of stages.
+    steer = None
 
     def steered(self, controller, rhs):
         return controller
@@ -126,7 +127,7 @@ class Method:
                 f"`dense` of {self.name} needs one weight per stage, one for the slope at the new state, and one per "
                 f"row of `extra`: {ends + len(self.extra)}, got {[len(row) for row in self.dense]}."
             )
-        from odelab.methods import extension  # not above: it describes methods
+        from odelab.methods import extension  # imported here, because that module imports this one
 
         for tree, defect in extension.defects(self):
             if defect > 10 * ROUNDING:  # the float sums here are long
@@ -136,7 +137,7 @@ class Method:
                 )
 
     def _check(self, row, weights, order):
-        # In floats: exact fractions took a tenth of the time of `import odelab`, and tell no more than ROUNDING allows.
+        # In floats, because exact fractions would take a tenth of the time of `import odelab` and are not needed.
         a, weights = np.array(self.square, dtype=float), np.array(weights, dtype=float)
         for tree, defect in trees.defects(a, weights, order):
             if abs(defect) > ROUNDING:
@@ -173,13 +174,13 @@ class Method:
 
     @functools.cached_property
     def e(self) -> tuple:
-        """Per error estimate its weights b - b_low; a row of zeros without an embedded method."""
+        """The weights b - b_low, a row for each error estimate; a row of zeros without an embedded method."""
         lower = [row for row in (self.b_low, self.b_lowest) if row is not None]
         return tuple(tuple(x - y for x, y in zip(self.b, low, strict=True)) for low in lower or [self.b])
 
     @property
     def error_order(self) -> int:
-        """k: the power of h that the error estimate falls with; a pair counts as first^2 / second."""
+        """k: the error estimate is proportional to h^k; a pair of estimates counts as first^2 / second."""
         if self.b_lowest is not None:
             return 2 * (self.order_low + 1) - (self.order_lowest + 1)
         return min(self.order, self.order_low) + 1
@@ -209,7 +210,7 @@ class Method:
         return tuple(coefficients)
 
     def stability(self, z):
-        """R(z): what one step multiplies the solution of u' = lambda u by, z = h lambda."""
+        """R(z), the factor by which one step multiplies the solution of u' = lambda u, where z = h lambda."""
         return np.polynomial.polynomial.polyval(z, [float(x) for x in self.stability_polynomial])
 
     @functools.cached_property
@@ -230,7 +231,7 @@ class Method:
             for j, y in enumerate(self.stability_polynomial):
                 excess[i + j] += turn(i, j) * x * y
                 size[i + j] += abs(x * y)
-        # What the order conditions cancel is zero; of decimal coefficients it leaves their rounding.
+        # Terms that the order conditions make zero may be left with the rounding error of decimal coefficients.
         terms = [float(x) if abs(x) > ROUNDING * whole else 0.0 for x, whole in zip(excess, size, strict=True)]
         roots = np.polynomial.polynomial.polyroots(np.trim_zeros(terms))
         crossings = np.sort(roots[(np.abs(roots.imag) < 1e-9) & (roots.real > 1e-9)].real)

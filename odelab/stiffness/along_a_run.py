@@ -1,4 +1,4 @@
-"""Stiffness along a run: what the solution does, what the Jacobian says, and why each step has its size."""
+"""Stiffness along a run: indices of the solution and of the Jacobian, and what limited the size of each step."""
 
 import dataclasses
 import math
@@ -20,7 +20,7 @@ SPECTRA, COMPONENTS = 200, 64  # spectra taken along a run unless `every` says o
 class Indicators:
     """Stiffness along a run, as `odelab.indicators` returns it: one row per accepted step, taken at its start.
 
-    What needs a spectrum is NaN except at the steps `sampled`.
+    Measures that need a spectrum are NaN except at the steps `sampled`.
 
     t                the time at the start of each step, (m,)
     h                the size of each step, (m,)
@@ -127,7 +127,7 @@ def indicators(problem: Problem, sol: Trajectory, every: int | None = None) -> I
 
 
 def spectral_columns(problem: Problem, sol: Trajectory, sampled) -> dict[str, np.ndarray]:
-    """What needs the Jacobian, at the sampled steps; NaN elsewhere."""
+    """The measures that need the Jacobian: numbers at the sampled steps, NaN elsewhere."""
     steps = sol.steps
     columns = {name: np.full(steps, np.nan) for name in ("si", "spectral_radius", "soderlind", "non_normality")}
     norms = np.full((steps, 3), np.nan)
@@ -142,7 +142,7 @@ def spectral_columns(problem: Problem, sol: Trajectory, sampled) -> dict[str, np
 
 
 def step_h_rho(sol: Trajectory, sampled, radius) -> np.ndarray:
-    """|h| rho for every step: from the method's own stages where they tell it, else from the sampled radii."""
+    """|h| rho for every step: from the method's stages where they determine it, else from the sampled radii."""
     told = sol.h_rho
     if not len(sampled):
         return told

@@ -1,4 +1,4 @@
-"""Jacobians by differences: central ones whose step suits every component, and the complex step."""
+"""Jacobians by differences: central differences with several steps for each component, and the complex step."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ ANALYTIC_TOLERANCE = 1e-4  # of the complex step against one directional differe
 def central(function, u):
     """The Jacobian of `function` at `u` by central differences.
 
-    A component's own size is the right measure of the step for a function like sqrt(u), the largest component's for
-    one like 1 - u (a smaller step drowns in rounding), and near a singularity both are too large. So every component
-    is differenced at several sizes, and each entry takes the one whose truncation and rounding, both estimated, are
-    least.
+    For a function like sqrt(u) the step should be relative to the component's own size; for one like 1 - u it should
+    be relative to the largest component, because with a smaller step rounding errors dominate; near a singularity both
+    are too large. Every component is therefore differenced with several steps, and each entry of the Jacobian takes the
+    quotient whose truncation and rounding errors, both estimated, are least.
     """
     magnitudes = np.abs(u)
     largest = float(magnitudes.max()) or 1.0
@@ -59,7 +59,10 @@ def complex_product(function, u, v):
 
 
 def _sizes(magnitude, largest):
-    """From the largest size worth trying down to the component's own and a smaller one, left out where it is zero."""
+    """The sizes that steps of a component are relative to, in falling order.
+
+    The last two are the component's own size and a smaller one; they are left out where the component is zero.
+    """
     floors = [floor * largest for floor in FLOORS if magnitude < SMALL * floor * largest]
     return [*floors, magnitude, SMALL * magnitude] if magnitude > 0.0 else floors
 
@@ -79,7 +82,7 @@ def _best(tried, sizes, terms):
     for k, (quotient, values) in enumerate(tried):
         rounding = EPSILON * (values + terms) / (CENTRAL * sizes[k])
         truncation = np.zeros_like(terms)
-        if k + 1 < len(tried):  # the next, smaller step knows better, up to its own rounding
+        if k + 1 < len(tried):  # the difference to the next, smaller step shows the truncation error
             blur = rounding + EPSILON * (tried[k + 1][1] + terms) / (CENTRAL * sizes[k + 1])
             truncation = np.maximum(np.abs(quotient - tried[k + 1][0]) - blur, 0.0)
         error = np.where(np.isfinite(quotient), np.nan_to_num(rounding + truncation, nan=np.inf, posinf=np.inf), np.inf)
@@ -88,7 +91,10 @@ def _best(tried, sizes, terms):
 
 
 def _reject_not_analytic(function, u, J):
-    """One real difference along u (abs, maximum and comparisons have no complex derivative, and say so to no one)."""
+    """Compare J with one real difference along u, and raise ValueError where they disagree.
+
+    abs, maximum and comparisons have no complex derivative, but raise no error with complex numbers.
+    """
     direction = u if u.any() else np.ones_like(u)
     seen = central_product(function, u, direction)
     allowed = ANALYTIC_TOLERANCE * (np.abs(J) @ np.abs(direction) + np.abs(function(u)))

@@ -17,13 +17,13 @@ from odelab.runs.dense import stage_slopes
 # Twin stages whose states lie nearer to each other than this share of ||u||, 8,192 spacings of doubles, are not used:
 # the difference of their slopes would be rounding from the fourth digit on.
 APART = 2.0**-39
-AT_ONCE = 1 << 18  # states times components whose steps are taken again at once; bounds the memory
-NEAR = 0.8  # of the boundary: the I law sweeps through 0.8 ... 1.1 of it on a stiff linear problem
+AT_ONCE = 1 << 18  # steps times components that are repeated together; bounds the memory
+NEAR = 0.8  # of the boundary: with the I law, h rho of a stiff linear problem varies between 0.8 and 1.1 of it
 
 
 @functools.cache
 def twin_stages(method) -> tuple[int, int] | None:
-    """The last two stages at time t + h whose states differ, for the estimate that costs nothing."""
+    """The last two stages at time t + h with different states, from which h rho follows without further evaluations."""
     if not isinstance(method, Method) or not method.fsal:
         return None
     last = method.stages - 1
@@ -35,7 +35,7 @@ def twin_stages(method) -> tuple[int, int] | None:
 def h_rho(problem, method: Method, t, u, h) -> np.ndarray:
     """|h| times the spectral radius along the solution, for steps of size h (k,) from states u (k, n).
 
-    NaN where the twin stages of the method are too near to each other to tell.
+    NaN where the states of the method's twin stages are too near to each other.
     """
     if len(t) == 0:
         return np.zeros(0)
@@ -52,12 +52,12 @@ def _of_steps_again(problem, method, t, u, h):
 
 
 def from_stages(method: Method, u, h, slopes):
-    """The same from the slopes (stages, ..., n) of steps that are still at hand, for a method with twin stages."""
+    """The same from the slopes (stages, ..., n) of the steps, for a method with twin stages."""
     twins = twin_stages(method)
     assert twins is not None
     first, last = twins
     h = np.asarray(h)[..., None]
-    # As they were rounded when the slopes were taken there: their difference is exact, that of their formulas is not.
+    # The states are formed as in the step, with the same rounding, so that their difference belongs to these slopes.
     states = [u + h * core.combine(method.tableau.a[i], slopes, i) for i in twins]
     stiff = np.linalg.norm(h * (slopes[last] - slopes[first]), axis=-1)
     apart = np.linalg.norm(states[1] - states[0], axis=-1)

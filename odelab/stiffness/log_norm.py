@@ -1,4 +1,4 @@
-"""Logarithmic norms and their kin: what the Hermitian part of a Jacobian says that its eigenvalues do not.
+"""Logarithmic norms, and Söderlind's indicator, from the Hermitian part of a Jacobian.
 
 mu[J] = lim (||I + hJ|| - 1) / h bounds the growth of differences of solutions (Dahlquist 1958, Lozinskii 1958);
 G. Söderlind, The logarithmic norm: history and modern theory, BIT 46 (2006).
@@ -13,9 +13,9 @@ from odelab.stiffness.arnoldi import lanczos_bracket
 from odelab.stiffness.conditioning import NotConverged
 from odelab.stiffness.operator import JacobianOperator, as_operator
 
-SMALLEST_LANCZOS = 20  # components: below, an operator is filled in
+SMALLEST_LANCZOS = 20  # components; an operator with fewer is converted to a dense matrix
 SPARSE_ABOVE = 400  # components: beyond, extreme eigenvalues of the Hermitian part come from Lanczos
-SHARP = 1e-10  # the residual at which Lanczos ends, relative to the larger end; the ends are exacter than that
+SHARP = 1e-10  # the residual at which Lanczos ends, relative to the larger end; the error of the ends is smaller
 
 
 def log_norm(J, p=2):

@@ -1,9 +1,9 @@
-"""Two scales of time, and the ratio that tells what an explicit method costs beside an implicit one.
+"""Two time scales of a problem, and their ratio, which compares the costs of explicit and implicit methods.
 
-An explicit step is bound by accuracy, h_acc, or by stability, h_stab; an L-stable step by accuracy alone. So their
-costs part where chi = h_acc / h_stab passes 1. With one scale of time T in the solution, h_acc is T times a power of
-the tolerance: chi = (tolerance)^(1/k) T rho / beta, with the spectral radius rho of the Jacobian in the numerator and
-1 / T, which is SAI, in the denominator.
+The size of an explicit step is limited by accuracy, to h_acc, and by stability, to h_stab; that of an L-stable method
+by accuracy alone. The explicit method becomes the more expensive one where chi = h_acc / h_stab is larger than 1. If
+the solution has a single time scale T, then h_acc is T times a power of the tolerance, and chi = (tolerance)^(1/k) T
+rho / beta. This is a ratio of the spectral radius rho of the Jacobian to 1 / T, which is SAI.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from odelab.arrays import reject_nonfinite
 from odelab.methods.tableau import Method
 from odelab.stiffness.stable_step import largest_stable_step, nongrowing_radius
 
-OSCILLATES = 0.02  # what a method may gain per step on a mode that only oscillates, see `largest_stable_step`
+OSCILLATES = 0.02  # how much a mode that only oscillates may grow in a step, see `largest_stable_step`
 BOUNDED = 10.0  # how large the eighth power of a step may become before it counts as unbounded
 SQUARINGS = 3
 STEPS = 60  # step sizes that are tried, spread evenly on a logarithmic axis
@@ -69,7 +69,7 @@ def window_derivative(t, u, order: int, scale) -> float:
     reject_nonfinite("u", u)
     middle, half = 0.5 * (t[0] + t[-1]), 0.5 * (t[-1] - t[0])
     weights = np.polynomial.chebyshev.chebfit((t - middle) / half, u, len(t) - 1)
-    places = np.linspace(-0.7, 0.7, 5)  # near its ends a high derivative of a polynomial is the least certain
+    places = np.linspace(-0.7, 0.7, 5)  # a high derivative of a polynomial is least exact near the ends
     bent = np.polynomial.chebyshev.chebval(places, np.polynomial.chebyshev.chebder(weights, order)).T / half**order
     return float(np.sqrt(np.mean((bent / scale) ** 2, axis=1)).mean())
 
@@ -120,8 +120,8 @@ def chi(values, derivative: float, tolerance: float, method: Method) -> float:
 def power_bounded_step(J, method: Method, scale=1.0) -> float:
     """The smallest step at which eight steps of a method on u' = J u make some state ten times as large.
 
-    That is the view of pseudospectra (Higham and Trefethen, Stiffness of ODEs, BIT 33 (1993)): a non-normal J may hold
-    a method back before its eigenvalues do. Growth of the solution itself is taken out.
+    The idea is that of pseudospectra (Higham and Trefethen, Stiffness of ODEs, BIT 33 (1993)): if J is not normal,
+    errors may grow at steps that are stable for each eigenvalue. Growth of the solution itself does not count.
 
     J        the Jacobian (n, n), dense
     method   an explicit Method
@@ -143,7 +143,7 @@ def power_bounded_step(J, method: Method, scale=1.0) -> float:
     values = np.linalg.eigvals(scaled)
     growth = max(0.0, float(values.real.max()))
     radius = nongrowing_radius(values) or size
-    largest = 8.0 / max(radius, growth)  # nobody steps over more than some e-foldings of the solution itself
+    largest = 8.0 / max(radius, growth)  # beyond, the solution itself changes too much in a step
     sizes = np.geomspace(min(0.02 / size, largest), largest, STEPS)
     polynomial = [float(weight) for weight in method.stability_polynomial]
     for h in sizes:

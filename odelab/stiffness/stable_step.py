@@ -1,4 +1,4 @@
-"""How long a step an explicit method may take before a mode that does not grow by itself does."""
+"""The largest step of an explicit method at which every mode that should not grow does not grow."""
 
 import numpy as np
 
@@ -7,15 +7,15 @@ from odelab.methods.tableau import Method
 
 __all__ = ["amplified", "largest_stable_step", "nongrowing", "nongrowing_radius"]
 
-GRID = 400  # points of a first look along a ray
+GRID = 400  # points along a ray at which |R| is evaluated first
 HALVINGS = 50
 ROUNDING = 1e-12  # |R| may exceed 1 by this, so that rounding at small z is no growth
-UPRIGHT = 1e-6  # a real part of at most this share of the largest |lambda| is no growth: such a mode oscillates
+UPRIGHT = 1e-6  # a mode only oscillates if its real part is at most this share of the largest |lambda|
 MODES = ("decaying", "nongrowing")
 
 
 def amplified(values, method, h: float = 1.0) -> np.ndarray:
-    """Which decaying modes a step makes grow: Re lambda < 0, and yet |R(h lambda)| > 1.
+    """Which decaying modes grow in the steps of a method: those with Re lambda < 0 but |R(h lambda)| > 1.
 
     values   eigenvalues lambda of a Jacobian, any shape
     method   a Method with a stability function R, such as odelab.EULER
@@ -52,7 +52,7 @@ def nongrowing(values) -> np.ndarray:
 
 
 def nongrowing_radius(values) -> float:
-    """The largest modulus among the eigenvalues whose modes do not grow: rho_ng, the fastest rate that is no motion.
+    """The largest modulus among the eigenvalues whose modes do not grow, rho_ng.
 
     values   eigenvalues of a Jacobian, any shape
 
@@ -66,7 +66,7 @@ def nongrowing_radius(values) -> float:
 
 
 def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0.0) -> float:
-    """Find the largest step size at which no mode that should not grow does.
+    """Find the largest step size at which no decaying mode grows (or, on demand, no mode that only oscillates).
 
     For Euler's method that is the minimum of -2 Re lambda / |lambda|^2 over the eigenvalues with a negative real part;
     for other methods the boundary of the stability region is sought along each eigenvalue's ray. Modes that grow by
@@ -106,7 +106,7 @@ def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0
     if method.stages == 1 and gain == 0.0:
         return float((-2.0 * (counted.real / size) / size).min())
     ray = counted / size
-    outside = np.full(len(ray), float(method.stages))  # where |R| > 1, sought further and further out
+    outside = np.full(len(ray), float(method.stages))  # a distance with |R| > 1, which is doubled until one is found
     inside = np.zeros(len(ray))
     while True:
         distance = inside[:, None] + (outside - inside)[:, None] * np.linspace(0.0, 1.0, GRID)[1:]
