@@ -7,6 +7,7 @@ steps.
 import dis
 import functools
 import types
+import warnings
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from odelab.problem import Problem, unwrapped
 
 FULL = 32  # components up to which a Jacobian is found column by column, and no pattern is looked for
 AT_ONCE = 64  # columns found at once where a pattern is looked for
+DOUBTS = 3  # states in a row at which a given Jacobian disagrees before that is said; at a kink, both sides are right
 AGREE = {"dual numbers": 1e-9, "differences": 1e-3}  # relative: by how much two ways to a product J v may differ
 
 
@@ -40,6 +42,7 @@ class Linearisation:
 
     def __init__(self, problem: Problem, rhs, atol=None):
         self.problem, self.own = problem, problem.jacobian
+        self.doubts = 0 if self.own is not None else None  # None: there is nothing (more) to compare
         self.in_time = reads_time(problem.rhs)
         self.by_duals = ByDuals(problem)
         span = abs(problem.t_span[1] - problem.t_span[0])
@@ -94,7 +97,10 @@ class Linearisation:
         with np.errstate(all="ignore"):
             if not self.reason:
                 try:
-                    return self.exact(t, u)
+                    J, slope_t = self.exact(t, u)
+                    if self.doubts is not None:
+                        self.compare(J, t, u)
+                    return J, slope_t
                 except NotDifferentiable as reason:
                     self.reason, self.colouring, self.solver = short(reason), None, None
             J = self.given(t, u) if self.own is not None else self.matrix(t, u, slope)
@@ -125,6 +131,28 @@ class Linearisation:
         if hasattr(J, "tocsc"):
             return columns_of(J) if n > solvers.SMALL else np.asarray(J.toarray(), dtype=float)
         return np.asarray(to_numpy(J), dtype=float)
+
+    def compare(self, J, t, u):
+        """Say once that the problem's own Jacobian is not the derivative of its right-hand side."""
+        assert self.doubts is not None
+        try:
+            seen = self.by_duals(t, u, self.direction[None, :])[0]
+        except NotDifferentiable:
+            self.doubts = None
+            return
+        found, size = J @ self.direction, abs(J) @ np.abs(self.direction) + np.abs(seen)
+        wrong = np.flatnonzero((np.abs(found - seen) > AGREE["differences"] * size) & np.isfinite(size))
+        self.doubts = self.doubts + 1 if wrong.size else None
+        if self.doubts == DOUBTS:
+            self.doubts, i = None, int(wrong[0])
+            warnings.warn(
+                f"the `jacobian` of {self.problem.name} is not the derivative of its right-hand side: in row {i} at "
+                f"t = {t:g} its product with a vector is {found[i]:.4g}, and {seen[i]:.4g} by dual numbers. Linearly "
+                "implicit methods lose their order with an approximate one; take problem.replace(jacobian=None), as "
+                "compiled code does on its own.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def matrix(self, t, u, slope, with_time=False):
         """J found here, and df/dt beside it where that is asked for."""

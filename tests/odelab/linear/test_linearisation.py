@@ -186,3 +186,28 @@ def test_entries_of_a_sparse_jacobian_in_one_place_are_added():
     linear = linearised(problem)
     J, _ = linear.derivatives(0.0, problem.u0, -problem.u0)
     np.testing.assert_allclose(linear.backsub(linear.factor(J, 0.5), np.ones(n)), 1.0 / 1.5)
+
+
+def test_a_jacobian_that_is_not_the_derivative_is_named():
+    """Plain Python steps with it, compiled code with derivatives of its own: whoever gave it gets to know."""
+
+    def rhs(t, u, params):
+        x, y = u
+        return -50.0 * x + y * y, -y
+
+    def wrong(t, u, params):
+        return np.array([[-5.0, 0.0], [0.0, -1.0]])
+
+    problem = ol.Problem(rhs, [1.0, 1.0], (0.0, 1.0), jacobian=wrong)
+    with pytest.warns(RuntimeWarning, match="`jacobian` of rhs is not the derivative .* in row 0"):
+        ol.solve(problem, ol.RODAS4, engine="python")
+
+
+def test_at_a_kink_both_sides_are_right():
+    problem = ol.Problem(
+        lambda t, u, params: -np.maximum(u, 0.0) + 1.0,
+        [0.0, 0.0],
+        (0.0, 1.0),
+        jacobian=lambda t, u, params: -np.diag(1.0 * (u > 0.0)),
+    )
+    assert ol.solve(problem, ol.RODAS4, engine="python").ok
