@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-ABANDONED = 600.0  # seconds without a change, after which a half-written file is nobody's
+ABANDONED = 600.0  # seconds without a change after which the process that wrote an unfinished file counts as dead
 
 
 @contextlib.contextmanager
@@ -26,7 +26,7 @@ def replacing(path) -> Iterator[Path]:
     unfinished, permissions = new_file(path)
     try:
         yield unfinished
-        unfinished.chmod(permissions)  # safetensors writes for its owner's eyes only
+        unfinished.chmod(permissions)  # safetensors creates files that only their owner may read
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())
         os.replace(unfinished, path)

@@ -63,7 +63,7 @@ def load_foreign(source, normalisation: dict | None = None, stem: str | None = N
         net = assemble(config)
     ours = {translate(name): tensor for name, tensor in state.items()}
     for name, tensor in net.state_dict().items():
-        if name.endswith("num_batches_tracked") and name not in ours:  # older than this counter
+        if name.endswith("num_batches_tracked") and name not in ours:  # files older than this counter
             ours[name] = torch.zeros(tensor.shape, dtype=tensor.dtype)
     check_tensors(place, net, ours)
     net.load_state_dict({name: tensor.detach().clone() for name, tensor in ours.items()}, assign=True)
@@ -75,7 +75,7 @@ def load_foreign(source, normalisation: dict | None = None, stem: str | None = N
 
 
 def check_outputs(net: Network, source: nn.Module) -> None:
-    """Raises ValueError unless our network computes what the module does: weights tell no activation and no epsilon."""
+    """Raises ValueError unless our network computes what the module does: weights do not include the activation."""
     images = torch.rand(2, net.config["in_channels"], 64, 64, generator=torch.Generator().manual_seed(0))
     images = images.to(net.stem.conv.weight)
     with untouched(source), torch.no_grad():

@@ -23,7 +23,7 @@ def folder(path, size: int = 32, test_share: float = 0.2, seed: int = 0) -> Data
     size        height and width of the images, in pixels: a picture's shorter side is resized to it, and the middle is
                 cut out (default 32)
     test_share  where there is no test folder: the share of each class that is set aside for testing (default 0.2)
-    seed        which pictures these are is drawn from it (default 0)
+    seed        decides which pictures are set aside for testing (default 0)
 
     Returns a `Dataset` named like the folder, its images RGB and whole in memory as uint8. Raises ValueError where the
     folder does not look like this or a picture cannot be read.

@@ -211,7 +211,8 @@ def shards(paths: list[Path]) -> Index:
 def kept(folder: Path, sources: list[Path], make) -> tuple[Index, Index, tuple[str, ...]]:
     """What `make()` returns, an index of each part and the classes, kept in `folder` until one of `sources` changes.
 
-    Going through ImageNet's archives takes half a minute. Several processes may ask at once: one goes, the others wait.
+    Going through ImageNet's archives takes half a minute. Several processes may call this at once: one makes the
+    index, the others wait.
     """
     stamps = [(str(path.resolve()), (facts := path.stat()).st_size, facts.st_mtime_ns) for path in sources]
     key = hashlib.sha256(repr(stamps).encode()).hexdigest()[:16]

@@ -17,12 +17,12 @@ from pathlib import Path
 from netbridge.progress import progress_bar
 
 CHUNK = 1 << 20  # bytes
-TIMEOUT = 20  # seconds of silence
-PATIENCE = 1800  # seconds for npm, which shows no progress to the one who waits
+TIMEOUT = 20  # seconds without any data after which a download fails
+PATIENCE = 1800  # seconds that npm may take in all; it reports no progress
 
 
 class Unobtainable(Exception):
-    """This way to the data is closed; the text says why."""
+    """A data set cannot be obtained from this source; the text says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +110,7 @@ def fetch(url: str, part: Path) -> None:
     try:
         response = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing lies behind: the file was whole already, its digest will tell
+        if error.code == 416 and have:  # no bytes are left to fetch; the digest is checked later
             return
         raise
     with response:

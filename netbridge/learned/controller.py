@@ -2,11 +2,11 @@
 
 A residual network's attention is a step-size controller; here a controller of `odelab` is an attention module. It looks
 forward only, at the state u and the slope f(u), in StepNet's two phases (Huang et al. 2023, Eq. 12): a coarse step size
-h' from (u, f), a coarse Euler step u' = u + h' f, and from (u, u') together the step size h. A judge of `odelab` stands
-behind it and rejects what exceeds the tolerance, so it can waste work but not accuracy.
+h' from (u, f), a coarse Euler step u' = u + h' f, and from (u, u') together the step size h. The `judge` of
+`odelab` then rejects every step whose error exceeds the tolerance, so a bad proposal costs work but no accuracy.
 
-For an autonomous equation the best step of a one-step method is a function of the state alone; feedback laws find it
-by following the errors of steps already taken, one step late. This one has learnt it.
+For an autonomous equation the best step of a one-step method is a function of the state alone. A feedback law finds it
+from the errors of earlier steps and so is one step late; the learnt controller computes it from the state.
 """
 
 import math
@@ -21,13 +21,13 @@ from odelab.control import feedback as control
 from odelab.control.controllers import checked_tolerances
 
 TRUST = 10.0  # factor by which the learnt step may differ from the one that the last error asks for
-LARGEST = 300.0  # of log h: beyond it exp overflows
+LARGEST = 300.0  # largest log h; exp overflows not far beyond it
 
 
 def step_size(library, weights, state, slope, log_rtol):
     """log h of states (N, n) with their slopes and log tolerances (N, 1); in NumPy or torch, whatever the weights are.
 
-    Components are seen on the scale arcsinh(u / scale): linear near zero, logarithmic further out, of either sign.
+    The network is given arcsinh(u / scale) of every component u: linear near zero and logarithmic for large |u|.
     """
     w = weights
     seen = library.arcsinh(state / w["state_scale"])
@@ -39,7 +39,7 @@ def step_size(library, weights, state, slope, log_rtol):
 
 
 def gated(library, w, phase, inputs):
-    """A hidden layer, each unit of it under a gate in (0, 1) computed from the same inputs, and a linear reading."""
+    """One hidden layer and a linear output; each hidden unit is multiplied by a gate in (0, 1) from the same inputs."""
     z = (inputs - w[f"{phase}_mean"]) / w[f"{phase}_spread"]
     gate = 0.5 + 0.5 * library.tanh(z @ w[f"{phase}_gate"] + w[f"{phase}_gate_bias"])
     hidden = library.tanh(z @ w[f"{phase}_hidden"] + w[f"{phase}_hidden_bias"])
@@ -123,8 +123,8 @@ class LearnedController(nn.Module):
 def forward_looking(weights, size: int, log_rtol: float):
     """`propose` of a controller: the learnt step, within a factor of what the judge would have taken.
 
-    After a rejection the judge's step, and no longer one until the learnt step is the smaller again: where stability
-    and not accuracy limits the steps, the state does not tell their size.
+    After a rejection it proposes the step of the judge, until the learnt step is again smaller than that: where
+    stability and not accuracy limits the steps, the best step cannot be computed from the state.
     """
     tolerance = np.array([[log_rtol]])
 
@@ -157,7 +157,7 @@ def remembering(judge):
 
 
 class Memory(NamedTuple):
-    """The memory of an adaptive controller, and whether the learnt step was rejected of late."""
+    """The memory of an adaptive controller, and whether the judge's steps are used since a rejection."""
 
     settings: control.Settings
     history: control.History

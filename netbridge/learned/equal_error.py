@@ -14,7 +14,7 @@ TIMES = 50  # at which the error of a run is measured
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EqualError:
-    """Per tolerance and contestant (the learnt one first), (R, 2): evaluations, error and rejections, over all starts.
+    """Evaluations, error and rejections of two controllers at R tolerances, (R, 2): the learnt one first, then the law.
 
     `ratio` is evaluations of the learnt controller over those of the law at the same error, the geometric mean over the
     errors that both reach; below 1 the learnt one is the cheaper.

@@ -1,4 +1,4 @@
-"""Training of a `LearnedController`: the steps a method should have taken, found by the error estimates themselves."""
+"""Training of a `LearnedController` on the best steps of a method, which its error estimates determine."""
 
 import math
 
@@ -9,9 +9,9 @@ import odelab
 from netbridge.learned.controller import LearnedController
 from odelab.control.controllers import SET_POINT, error_ratio
 
-STRETCH = 6.0  # loss of a step too long against one too short: the former is rejected, the latter merely small
+STRETCH = 6.0  # how much more a step too long costs than one too short: it is rejected, the other is only small
 ROUNDS = 8  # of the iteration for the best step
-ROLLS = 12  # runs the states are taken from
+ROLLS = 12  # runs from which the states are taken
 
 
 def learn_controller(

@@ -21,26 +21,34 @@ from netbridge.tracing.untouched import independent_copy
 
 @dataclasses.dataclass
 class Anatomy:
-    """`branch` and `whole` are maps of (1, ...); `layers` is the branch as a chain, None where it is no such chain.
+    """The parts of one residual block, as functions of a state (1, ...).
 
-    `size_at` gives the step size h at a state, None where it is 1; `live` tells that it depends on the state, and
-    `size_of` is the same as a function of state and slope, for a block of ours.
+    branch      the slope f
+    whole       the whole block
+    layers      the branch as a chain of layers (`chain`), or None, with the `reason` why it is no such chain
+    reason      see `layers`
+    identity    whether the shortcut is the identity
+    final_relu  whether a ReLU follows the addition
+    live        whether the step size depends on the state
+    size_at     the step size h as a function of the state; None where it is 1
+    size_of     the step size as a function of state and slope, for a block of ours
+    shortcut    the shortcut; None where it cannot be separated from the branch
     """
 
     branch: Callable
     whole: Callable
     layers: list | None = None
-    reason: str = ""  # why there are no layers
+    reason: str = ""
     identity: bool = True
     final_relu: bool = False
     live: bool = False
     size_at: Any = None
     size_of: Any = None
-    shortcut: Any = None  # None where it cannot be told apart
+    shortcut: Any = None
 
 
 def anatomy(block: nn.Module, x: torch.Tensor) -> Anatomy:
-    """Of a copy of `block` in evaluation mode, in the precision of `x` and where `x` lives."""
+    """Takes apart a copy of `block`, in evaluation mode and in the precision and on the device of the state `x`."""
     block = independent_copy(block)
     owned = [module.target for module in block.modules() if isinstance(module, Shared)]  # the stage's, so no submodules
     for module in (block, *owned):
@@ -61,7 +69,7 @@ def of_ours(block: Block, x: torch.Tensor) -> Anatomy:
         shortcut=block.shortcut,
     )
     parts.size_at = lambda u: parts.size_of(block.shortcut(u), block.branch(u))
-    if has_hooks(block):  # what they make of the output is no step any more
+    if has_hooks(block):  # a hook may change the output, which is then not that of the step
         parts.reason, parts.shortcut = "it has hooks", None
         return parts
     try:
@@ -79,7 +87,7 @@ def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
         return whole(u) - u
 
     parts = Anatomy(branch=increment, whole=whole)
-    sample = torch.cat([x] * 5)  # a batch no other axis is likely to begin with
+    sample = torch.cat([x] * 5)  # five samples: hardly any other axis has this length
     try:
         program, operations, nodes = symbolic(block, sample)
     except NotTraceable as error:

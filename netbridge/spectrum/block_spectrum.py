@@ -66,8 +66,7 @@ def block_spectrum(
 
     Returns an `odelab` Spectrum: `values`, `max_re`, `min_re`, `si`, `stiffness_index`, the fractions `negative`,
     `zero` and `positive`, `non_normality`, `message`. Raises ValueError for more than one state, for a state that is
-    not
-    finite, and where a full Jacobian would not fit into memory.
+    not finite, and where a full Jacobian would not fit into memory.
 
     >>> import netbridge as nb, torch
     >>> _ = torch.manual_seed(0)
@@ -92,7 +91,7 @@ def block_spectrum(
         return differentiated_spectrum(function, x, projected, values, zero_tolerance, k)
     cycle = reduced.cycle
     if zero_tolerance is None and x.dtype == torch.float32:
-        zero_tolerance = 0.0  # the zeros of a reduced matrix are known; a band for rounding would swallow small values
+        zero_tolerance = 0.0  # its zeros are known; a tolerance would count small values as zeros
     if values == "extremes" or (values == "auto" and cycle.size > FULL_REDUCED):
         return odelab.spectrum(reduced_operator(cycle), "extremes", zero_tolerance, k, cycle.known, cycle.shift)
     matrix = torch.from_numpy(reduced_matrix(cycle)).to(x.device)
@@ -175,7 +174,7 @@ def step_size(parts: Anatomy, x, slope, gate) -> torch.Tensor:
 
 
 def sees_state(parts: Anatomy, x, slope) -> bool:
-    """Does the step size depend on the state otherwise than through the slope?"""
+    """Does the step size depend on the state itself, and not only on the slope?"""
     direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=x.dtype).to(x.device)
     change = tangent(lambda u: parts.size_of(u, slope), x, direction)
     return bool(change.count_nonzero())

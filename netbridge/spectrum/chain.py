@@ -1,7 +1,7 @@
 """A residual branch read as a chain of convolutions, channel scalings and ReLUs, the normalisations folded in.
 
-What such a chain is, it is exactly: a normalisation in evaluation mode is an affine map per channel, and belongs to the
-convolution before it; one that comes first, as in pre-activation blocks, stands alone.
+The chain computes the same as the branch: a normalisation in evaluation mode is an affine map per channel and is folded
+into the convolution before it; a normalisation that comes first, as in pre-activation blocks, stays on its own.
 """
 
 import operator
@@ -58,7 +58,7 @@ class Relu(NamedTuple):
 
 
 class NotAChain(Exception):
-    """Says which operation is neither convolution, normalisation, nor ReLU."""
+    """A branch holds an operation other than convolution, normalisation and ReLU; the text names it."""
 
 
 RELUS = {torch.relu, torch.relu_, F.relu, F.relu_, "relu", "relu_"}
@@ -127,7 +127,7 @@ def convolution_of(conv: nn.Conv2d, dtype) -> Convolution:
 
 
 def scaling_of(norm: nn.BatchNorm2d, dtype) -> Scaling:
-    statistics: Any = norm  # with fixed statistics, or it would be refused
+    statistics: Any = norm  # a normalisation without fixed statistics has been refused before
     mean, variance = statistics.running_mean.to(dtype), statistics.running_var.to(dtype)
     scale = torch.rsqrt(variance + norm.eps)
     if norm.weight is not None:

@@ -1,7 +1,9 @@
-"""How far a perturbation can grow: Theorem 6.1 of "ASR: Attention-alike Structural Re-parameterization", and in truth.
+"""How far a perturbation can grow by Theorem 6.1 of the ASR paper, and how far it does grow.
+
+The paper is "ASR: Attention-alike Structural Re-parameterization". Its bound is
 
 epsilon_{t+1} <= epsilon_t (||shortcut|| + alpha_t L_t), alpha_t = max |h_t| (with tanh h may be negative), L_t the
-product of the operator norms of the branch's layers, normalisations folded in; a ReLU does not expand. The paper
+product of the operator norms of the branch's layers, normalisations folded in, where a ReLU counts as 1. The paper
 has ||W_t|| for L_t and 1 for the shortcut, and begins the product of its Eq. 9 at t = 1 instead of 0. The proof takes
 the step size for a constant: with a live gate alpha_t is what these images showed, and the product bounds nothing.
 """
@@ -25,14 +27,16 @@ from netbridge.tracing.untouched import untouched, unwrapped
 
 VECTORS = 4
 ROUNDS = 300
-TOLERANCE = 1e-7  # relative gain of a round at which the iteration ends
+TOLERANCE = 1e-7  # the power iteration ends when a round raises the norm by less than this share
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PerturbationBound:
-    """Per block, (T,): `factor` = shortcut + alpha * lipschitz, `bound` the product of the factors so far, `measured`
-    the largest growth epsilon_{t+1} / epsilon_0 seen, over images and perturbations. `live` names blocks whose step
-    size depends on the image, for which the theorem is not proved.
+    """The growth of perturbations through T blocks: the bound of the theorem, and what was measured.
+
+    `factor` (T,) is shortcut + alpha * lipschitz of each block, `bound` (T,) the product of the factors up to each
+    block, `measured` (T,) the largest growth epsilon_{t+1} / epsilon_0 over images and perturbations. `live` names the
+    blocks whose step size depends on the image: for these the theorem is not proved.
     """
 
     names: tuple[str, ...]

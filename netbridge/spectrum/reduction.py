@@ -18,7 +18,7 @@ from netbridge.spectrum.chain import Convolution, Relu, Scaling
 from odelab import JacobianOperator
 
 PORTION = 64  # maps at a time through the factors
-SPARSE_COST = 8  # a multiplication of a sparse product takes as long as this many of a dense one
+SPARSE_COST = 8  # time of one multiplication in a sparse product, in multiplications of a dense product
 
 
 class Diagonal(NamedTuple):
@@ -52,9 +52,9 @@ class Gate(NamedTuple):
 
 
 class Cycle(NamedTuple):
-    """Factors to apply in turn to maps of `shape`, seen at the `active` units only.
+    """A product of factors that act in turn on maps of `shape`, restricted to the `active` units.
 
-    The eigenvalues of the whole are shift + mu for every mu of this, and the `known` ones.
+    The eigenvalues of the Jacobian are shift + mu for every eigenvalue mu of this product, and the `known` ones.
     """
 
     factors: list
@@ -165,7 +165,7 @@ def reduced_matrix(cycle: Cycle) -> np.ndarray:
 
 
 def multiply_left(factor: Placed | Gate, product, rows, columns):
-    """One factor more on the left, at the given rows."""
+    """The product with one more factor on its left, of which only the given rows are formed."""
     if isinstance(factor, Gate):
         through = push_columns(factor, dense(product))
         return through if rows is None else through[rows]

@@ -1,11 +1,9 @@
-"""What `torch.linalg.eigvals` makes of a block's Jacobian that nobody has flattened: eigenvalues of its slices.
+"""The eigenvalues that `torch.linalg.eigvals` gives for a block's unflattened Jacobian: those of its slices.
 
 `torch.autograd.functional.jacobian(block, x)` has the axes (1, C', H', W', 1, C, H, W). `torch.linalg.eigvals` takes
-the
-last two axes of any tensor for a matrix, so that it answers with the eigenvalues of C' H' W' C slices of H x W, each
-the
-derivative of one output unit with respect to one input channel. These are not the eigenvalues of the Jacobian. The
-counts printed in Tables 10 and 11 of Block-level Stiffness Analysis of Residual Networks are those of the slices.
+the last two axes of any tensor for a matrix, so it returns the eigenvalues of C' H' W' C slices of H x W, each of which
+is the derivative of one output unit with respect to one input channel. These are not the eigenvalues of the Jacobian.
+The counts printed in Tables 10 and 11 of Block-level Stiffness Analysis of Residual Networks are those of the slices.
 """
 
 import dataclasses
@@ -74,7 +72,7 @@ def slice_spectrum(
 ) -> SliceSpectrum:
     """Find the eigenvalues that the unflattened Jacobian of a block gives: those of its H x W slices.
 
-    They answer what the printed tables of the block-level paper are. The eigenvalues of the Jacobian itself come from
+    They show what the tables of the block-level paper contain. The eigenvalues of the Jacobian itself come from
     `nb.block_spectrum`. A slice is square whatever the block does to the shape, so that blocks that open a stage have
     slices, too, where they have no eigenvalues.
 

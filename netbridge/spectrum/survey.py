@@ -30,7 +30,7 @@ from netbridge.step_sizes.base import Shared
 from netbridge.tracing.states import block_states, blocks_of
 
 SCHEMA = 2  # raised when the meaning of a column changes: rows of an older one are computed anew
-PORTION = 4  # images to a task
+PORTION = 4  # images that one task of an executor looks at
 KINDS = ("residual", "increment", "block", "slices", "error")
 COLUMNS = (
     "n", "max_re", "min_re", "si", "spectral_radius", "stiffness_index", "negative", "zero", "positive",
@@ -77,12 +77,11 @@ def block_survey(
     on_progress  called with (rows done, rows in all) as the rows come in
 
     Returns a structured array sorted by image, block and kind, with the columns "image", "block", "kind" and: n,
-    max_re,
-    min_re, si, spectral_radius, stiffness_index, negative, zero, positive, zero_tolerance, non_normality, residual and
-    converged as `nb.block_spectrum` has them; amplified, the share of all eigenvalues that decay and that a step of
-    size 1 makes grow; stiff, the share of those among them that decay faster than they turn, |Re| > |Im|; stable_step,
-    Euler's largest stable step; log_norm, soderlind and largest_singular of the whole Jacobian; alive, the share
-    of outputs above zero; nsi of the branch; step_error. What a kind does not measure is
+    max_re, min_re, si, spectral_radius, stiffness_index, negative, zero, positive, zero_tolerance, non_normality,
+    residual and converged as `nb.block_spectrum` has them; amplified, the share of eigenvalues whose mode decays in the
+    differential equation and grows under a step of size 1; stiff, the share of eigenvalues that are amplified and have
+    |Re| > |Im|; stable_step, Euler's largest stable step; log_norm, soderlind and largest_singular of the whole
+    Jacobian; alive, the share of outputs above zero; nsi of the branch; step_error. What a kind does not measure is
     NaN.
 
     >>> import netbridge as nb, torch
@@ -229,7 +228,7 @@ def measure_spectrum(block, state, kind, options) -> dict[str, float]:
     names += ("zero_tolerance", "non_normality", "residual", "converged")
     result = {name: float(getattr(spectrum, name)) for name in names}
     values = spectrum.extremes if spectrum.values is None else spectrum.values
-    if kind != "block" and values is not None:  # of the whole block they are factors of growth, and no rates
+    if kind != "block" and values is not None:  # eigenvalues of the whole block are growth factors of a step, not rates
         result["stable_step"] = odelab.largest_stable_step(values, odelab.EULER)
         if spectrum.values is not None:
             amplified = odelab.amplified(values, odelab.EULER)
@@ -303,7 +302,7 @@ class Shelf:
         self.write()
 
     def write(self) -> None:
-        """Beside what another survey has written in the meantime."""
+        """Writes the file anew, with the rows that another survey has added in the meantime."""
         if self.path is None or not self.fresh:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)

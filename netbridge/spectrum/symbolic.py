@@ -1,4 +1,4 @@
-"""A residual block read by torch.fx, which gives a program whose branch can be cut out; only ever of a copy.
+"""A copy of a residual block traced by torch.fx, which gives a program from which the branch can be cut out.
 
 Tracing itself never does this (`netbridge.tracing.foreign` watches): fx runs a network's own code with placeholders in
 place of tensors, which a network that caches something would keep.
@@ -25,7 +25,7 @@ class NotTraceable(Exception):
 def symbolic(net: nn.Module, sample: torch.Tensor) -> tuple[fx.GraphModule, Graph, list[fx.Node]]:
     """The network as an fx program, as a graph of operations, and the fx node of each operation."""
     try:
-        traced = independent_copy(net)  # which may keep placeholders from now on
+        traced = independent_copy(net)  # tracing may leave placeholders in the attributes of this copy
         program = fx.GraphModule(traced, fx.Tracer().trace(traced, concrete_args=defaults(traced)))
     except Exception as error:  # code that fx cannot follow may raise anything
         raise NotTraceable(str(error)) from error

@@ -41,7 +41,7 @@ class ASR(Controller, name="asr"):
         super().__init__()
         self.activation = ACTIVATIONS[activation]
         psi = torch.full((uses, channels), init)
-        if not psi.is_meta:  # to draw without numbers, torch would load its compiler
+        if not psi.is_meta:  # drawing on the device "meta" would make torch load its compiler
             psi += spread * torch.randn(uses, channels)
         if learnable:
             self.psi = nn.Parameter(psi)

@@ -72,7 +72,7 @@ class Controller(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} must define forward(state, slope) and return its step size.")
 
     def propose(self, memory, state, slope):
-        """The step size, and what the next block's controller may remember."""
+        """Returns (h, memory): the step size, and the memory that the controller of the next block receives."""
         return self(state, slope), memory
 
     @classmethod
@@ -116,7 +116,7 @@ class ChannelController(Controller):
         return psi
 
     def only_head(self):
-        """Lets go of what only `squeeze` or `forward` need; called when the head is to live on a learnable vector."""
+        """Returns the controller without what only `squeeze` or `forward` use, for a head on a learnable vector."""
         return self
 
     def head(self, statistic):

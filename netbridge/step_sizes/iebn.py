@@ -62,7 +62,7 @@ class IEBN(Constant, name="iebn"):
 
 
 def replace_norms(block, kind, make) -> int:
-    """Those of the branch and of the projection, which are counted; those inside controllers are left alone."""
+    """Replaces the normalisations of branch and projection, but not those in controllers; returns how many."""
     count = 0
     for part in (block.branch, block.shortcut):
         for parent in list(part.modules()):

@@ -18,7 +18,7 @@ from netbridge.model.layers import ConvNorm, LayerScale, Sum
 
 PASSING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 OURS = ("torch.nn.", "netbridge.")
-EXACT = 1e-12  # relative to the largest output, in float64: more than rounding, less than any other function makes
+EXACT = 1e-12  # of the largest output, in float64: larger differences come from another function than the rule assumes
 
 
 class SelfAttention(nn.Module):
@@ -97,7 +97,7 @@ def exact(rule):
 
 
 def has_hooks(layer: nn.Module) -> bool:
-    """Its own, or those of a sequence and of what only passes on within it."""
+    """Does the layer itself have hooks, or a sequence or a pass-through inside it?"""
     parts = [part for part in layer.modules() if part is layer or isinstance(part, (nn.Sequential, *PASSING))]
     return any(part._forward_hooks or part._forward_pre_hooks for part in parts)
 
@@ -161,7 +161,7 @@ def shapes_for(layer: nn.Module):
 
 
 def last_layer(layer: nn.Module) -> nn.Module:
-    """Of a sequence the last layer that is more than a pass-through; of anything else itself."""
+    """The last layer of a sequence that is more than a pass-through; any other layer is returned itself."""
     while isinstance(layer, nn.Sequential):
         layers = [part for part in layer if not isinstance(part, PASSING)]
         if not layers:
@@ -191,7 +191,7 @@ def scale_output(layer, h, shape=(-1,)) -> None:
 
 
 def give_affine(layer, h, like) -> None:
-    """A normalisation without scale and shift gets those that say h."""
+    """Gives a normalisation without scale and shift the scale h and the shift 0."""
     scale = h.clone() if like is None else h.to(like)
     layer.weight, layer.bias = nn.Parameter(scale), nn.Parameter(torch.zeros_like(scale))
     layer.affine = True

@@ -11,7 +11,7 @@ from netbridge.model.network import Network
 
 @contextlib.contextmanager
 def altered(net: Network, block, change: Callable[[torch.Tensor], torch.Tensor] | None = None):
-    """Within, the slope of one step is what `change` makes of it; without a `change` it is zero, the step is dropped.
+    """A context manager: within it `change` replaces the slope of one step; without a `change` the step is dropped.
 
     A dropped step leaves the state as it is; one that changes the shape leaves its shortcut's output. The network is
     the same object before, within and afterwards.

@@ -177,7 +177,7 @@ def refuse_unproved(conv, norm, where) -> None:
 
 def folded(conv, norm):
     """gamma/deviation times the kernel, and a bias; in float64, rounded once."""
-    if conv.weight.is_meta:  # the structure is all that is wanted, and torch would load its compiler for numbers
+    if conv.weight.is_meta:  # only shapes are needed here; arithmetic would make torch load its compiler
         conv.bias = nn.Parameter(conv.weight.new_empty(conv.out_channels))
         return conv
     scale, shift = affine(norm)

@@ -133,7 +133,7 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
 
 
 def choose(found: list[Insertion], on, kind: str) -> list[Insertion]:
-    """The places asked for; ValueError where one of them is none, or there is none at all."""
+    """The places asked for; ValueError where no step size can be put at one of them, or where there is no place."""
     if on is not None:
         chosen = []
         for item in on if isinstance(on, list | tuple | set | range) else [on]:

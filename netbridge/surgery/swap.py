@@ -71,7 +71,7 @@ def swap(net, controller, on=None, share: bool = False):
 
 
 def alike(net: Configured, other: Configured) -> bool:
-    """Have they the same kind of blocks, and as many in every stage?"""
+    """Do two networks have the same kind of blocks, and equally many in every stage?"""
     return type(net) is type(other) and all(
         net.config.get(key) == other.config.get(key) for key in ("blocks", "family")
     )

@@ -48,7 +48,7 @@ class Batches:
 
     @property
     def windows(self) -> torch.Tensor:
-        """Every picture at every shift, (N, 2s+1, 2s+1, H, W, C), as a view without a copy."""
+        """Every picture at every shift of up to s pixels, (N, 2s+1, 2s+1, H, W, C), as a view without a copy."""
         places = 2 * self.recipe.shift + 1
         picture, row, pixel, channel = self.pixels.stride()
         shape = (self.count, places, places, self.height, self.width, self.channels)
@@ -86,7 +86,7 @@ class Normaliser:
     """
 
     def __init__(self, mean, std, width: int, device, dtype):
-        # Repeated along a row: a broadcast over three channels alone would not fill a vector register.
+        # Repeated along a row, because a broadcast over three channels alone is too short for vector code.
         scale = 1 / (255 * torch.tensor(std, dtype=torch.float64))
         shift = -torch.tensor(mean, dtype=torch.float64) / torch.tensor(std, dtype=torch.float64)
         self.scale, self.shift = (x.to(dtype).repeat(width).to(device) for x in (scale, shift))

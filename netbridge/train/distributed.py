@@ -1,6 +1,6 @@
 """What differs between one process and many: `torchrun` starts them and sets the environment, `join` reads it.
 
-Started alone, every function here does nothing, or answers for one process.
+Without `torchrun` every function here does nothing, or returns the result of this one process.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import torch
 from torch import distributed as dist
 from torch import nn
 
-PATIENCE = datetime.timedelta(minutes=30)  # how long a process waits for the others: one may be testing alone
+PATIENCE = datetime.timedelta(minutes=30)  # how long a process waits for the others before it gives up
 SHARED_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 
 
@@ -53,10 +53,11 @@ def join():
 
 
 def warn_of_the_shared_store() -> None:
-    """A restarted worker must not find the addresses of those that have died.
+    """Logs a warning where restarted workers would try to reach processes that have died.
 
-    torchrun's agent lends its own store to the workers and keeps it over restarts (pytorch issue 135712, seen with
-    torch 2.13): they then look for the dead. The variable stops that; a worker cannot set it for its agent.
+    The agent of torchrun shares its store with the workers and keeps it over restarts (pytorch issue 135712, seen with
+    torch 2.13), so a restarted worker reads the addresses of dead processes there. An environment variable prevents
+    this, and only who starts torchrun can set it.
     """
     restarts = int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0"))
     if restarts and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" and local_rank() == 0:
@@ -68,14 +69,14 @@ def warn_of_the_shared_store() -> None:
 
 
 def wrap(net: nn.Module) -> nn.Module:
-    """The network with gradients averaged over the processes; its running statistics are `average_buffers`' affair."""
+    """The network with gradients averaged over the processes; `average_buffers` averages its buffers."""
     if not active():
         return net
     return nn.parallel.DistributedDataParallel(net, broadcast_buffers=False)
 
 
 def alone(module: nn.Module):
-    """Within, gradients stay in this process; the next backward pass outside sums them up over all."""
+    """A context manager: within it gradients stay in this process; the next backward pass after it sums them up."""
     return module.no_sync() if isinstance(module, nn.parallel.DistributedDataParallel) else contextlib.nullcontext()
 
 
@@ -145,6 +146,6 @@ def average_buffers(net: nn.Module, share: float) -> None:
 
 
 def wait() -> None:
-    """Until every process of the group is here."""
+    """Waits until every process of the group has called this function."""
     if active():
         dist.barrier()

@@ -1,4 +1,4 @@
-"""What a training leaves on the disk: its log, the state that the next start goes on from, the finished network.
+"""The files of a training: its log, the state from which the next start continues, and the finished network.
 
 Beside `path`, which receives the finished network, lie `path` with .jsonl (the log: the run in the first line, then one
 JSON record an epoch) and, while training lasts, `path` with .resume. The header of the finished file holds, in `about`,
@@ -45,7 +45,7 @@ class Journal:
         }
         if self.path is not None:
             self.run["dataset"]["digest"] = data.digest()
-            if training.rank == 0:  # what it reads and writes there the others hear from it
+            if training.rank == 0:  # only process 0 reads and writes files; it sends the others what it has read
                 self.path.parent.mkdir(parents=True, exist_ok=True)
 
     @property

@@ -83,8 +83,9 @@ def train(
     seed        of the order of the images, their shifts and flips, and of layers that draw; weights are drawn before,
                 so call `torch.manual_seed` ahead of building `net` where they shall be the same again
     path        file for the network, which `nb.load` reads; beside it `path` with .jsonl receives the log, and while
-                training lasts .resume what the next start needs. A `path` that holds this run is gone on with, or
-                loaded if it is finished; one of another run is refused. None (the default): nothing is written
+                training lasts .resume what the next start needs. If `path` holds this run, it
+                is continued, or loaded if it is finished; a file of another run is refused. None (the default):
+                nothing is written
     about       plain values to keep in the file and in `net.about`, beside what is recorded anyway
     device      default: the first GPU, else the CPU
     dtype       of weights and images; recipes with bfloat16=True compute in bfloat16 where this is float32
@@ -164,7 +165,7 @@ def pause(journal: Journal, keep: bool, stop: bool) -> None:
 
 
 def stopped(journal: Journal, words: str) -> Interrupted:
-    """What ends a session that was asked to end."""
+    """The exception that ends a session which a signal has asked to stop."""
     error = Interrupted(words)
     error.code = 0 if journal.path is not None else Interrupted.code
     return error
@@ -219,12 +220,12 @@ class Training:
         return contextlib.nullcontext()
 
     def share_out(self, parts: int) -> None:
-        """Cut batches into another number of parts than was thought."""
+        """Cut batches into another number of parts from now on."""
         self.parts = parts
         self.stepper.share_out(parts)
 
     def within(self) -> tuple[dict, list[torch.Tensor]]:
-        """What tells where in an epoch this is, and the random states of all processes. All must ask at once."""
+        """The position within the epoch, and the random states of all processes, which must all call this at once."""
         loss, right = (float(distributed.mean(x)) * self.world for x in self.sums)
         seconds = self.elapsed + time.perf_counter() - self.began
         record = {"step": self.number, "loss": loss, "right": right, "seconds": seconds}
@@ -274,7 +275,7 @@ class Training:
         done = self.epoch == self.recipe.epochs
         if not (done or self.epoch % self.recipe.evaluate_every == 0):
             return {}
-        # the last word is in full precision, as whoever loads the network will use it
+        # the scores after the last epoch are in full precision, in which a loaded network will be used
         with self.stepper.shown(), contextlib.nullcontext() if done else self.autocast():
             return evaluate(self.net, self.data, self.device, self.dtype, workers=self.workers)
 

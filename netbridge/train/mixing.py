@@ -48,7 +48,7 @@ class Targets(NamedTuple):
 class Mixing:
     """The mixtures and holes of one step's batch, by a recipe's `mixup`, `cutmix` and `cutout`.
 
-    With both mixup and cutmix, each step takes one of them by the throw of a coin.
+    With both mixup and cutmix, each step uses one of them, either with probability 1/2.
 
     recipe             a `Recipe`
     seed, epoch, step  what everything is drawn from

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from netbridge.train import distributed
 
 SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]  # Windows has no SIGUSR1
-AGREE_EVERY = 10  # steps between two agreements of several processes, each of which waits for all
+AGREE_EVERY = 10  # steps between two exchanges of the flags between processes, in which each waits for all
 
 
 class Pauses:
-    """What process 0's clock and the signals of all processes ask for.
+    """Whether the state is to be written and the training to stop, by the clock of process 0 and everybody's signals.
 
     minutes   between two states that are written down within an epoch; None: only at its end
 
@@ -33,7 +33,7 @@ class Pauses:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Within, the signals only leave a note; only a program's main thread can listen."""
+        """A context manager: within it signals only set a flag, and only in the main thread of the program."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

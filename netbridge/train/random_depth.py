@@ -39,7 +39,7 @@ class RandomDepth:
 
     @contextlib.contextmanager
     def acting(self, factors: torch.Tensor):
-        """Within, the blocks' step sizes are multiplied by `factors` (blocks, images); afterwards nothing is left."""
+        """A context manager: within it the blocks' step sizes are multiplied by `factors` (blocks, images)."""
         for controller, factor in zip(self.controllers, factors, strict=True):
             controller.propose = multiplied(controller.propose, factor)
         try:

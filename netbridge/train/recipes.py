@@ -1,8 +1,8 @@
 """How to train, as data: this project's own recipes and the rows of the papers' tables.
 
 `paper` is the ResNet column of Table 6 in "Understanding Self-attention Mechanism via Dynamical System Perspective" and
-the same numbers in Table 10 of "ASR: Attention-alike Structural Re-parameterization". Patience on a CPU is scarcer than
-images, so `short` and `medium` take from the fast CIFAR recipes (Jordan, 94 % on CIFAR-10 in 3.29 Seconds, 2024): a
+the same numbers in Table 10 of "ASR: Attention-alike Structural Re-parameterization". Time on a CPU is
+scarce, so `short` and `medium` take from the fast CIFAR recipes (Jordan, 94 % on CIFAR-10 in 3.29 Seconds, 2024): a
 one-cycle rate, flips that alternate instead of being drawn, small shifts, weights averaged on the way, small images
 first, and bfloat16.
 """
@@ -54,7 +54,7 @@ class Recipe:
                     are drawn from Beta(mixup, mixup). 0: not at all
     cutmix          a box of an image is taken from another one (Yun et al. 2019), its area from Beta(cutmix, cutmix).
                     0: not at all; with both, each step takes one of the two
-    cutout          side of a square, in pixels, that is blotted out of each image (DeVries and Taylor 2017)
+    cutout          side of a square, in pixels, that is set to 0 in each image (DeVries and Taylor 2017)
     drop_path       random depth (Huang et al. 2016): the chance that the last block's step size is 0 while training,
                     for other blocks in proportion to their number; otherwise the step size is 1 / (1 - chance) times
                     its own. Networks of netbridge only

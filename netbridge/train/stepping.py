@@ -85,7 +85,7 @@ class Stepper:
     def gradient(self, images, labels, mixing: Mixing, factors) -> tuple[torch.Tensor, torch.Tensor]:
         """The gradient of the whole batch, in every process; (loss, right answers) of this one's parts.
 
-        Each part starts from the same buffers, which are then averaged over the parts, as so many processes would.
+        Each part starts from the same buffers, which are then averaged over the parts, as with one process per part.
         """
         self.optimizer.zero_grad()
         everything = list(self.net.buffers()) if len(self.own) > 1 else []
@@ -135,11 +135,11 @@ class Stepper:
 
     @torch.no_grad()
     def average(self, count: int, steps: int) -> None:
-        """What is averaged after a step, of which `count` were done before it in the whole training.
+        """Updates lookahead and the exponential mean after a step; `count` steps of the whole training came before it.
 
         Lookahead (Zhang et al. 2019; Jordan 2024, 3.4): every 5 steps slow += (1 - decay) (fast - slow), then fast =
-        slow; decay = 0.95**5 * progress**3, with `progress` from 0 to 1 over the training. The exponential mean looks
-        back over fewer steps than its decay says while there are few: decay = min(ema, (1 + n) / (10 + n)).
+        slow; decay = 0.95**5 * progress**3, with `progress` from 0 to 1 over the training. While few steps n are
+        done, the exponential mean has a smaller decay, min(ema, (1 + n) / (10 + n)).
         """
         if self.recipe.average and (count + 1) % LOOKAHEAD_EVERY == 0:
             progress = (count + 1) / (self.recipe.epochs * steps)
@@ -158,7 +158,7 @@ class Stepper:
 
     @contextlib.contextmanager
     def shown(self):
-        """Within, the network has the weights that are looked at between epochs: with `ema`, the mean's."""
+        """A context manager: within it the network has the weights that are tested; with `ema`, those of the mean."""
         if not self.recipe.ema:
             yield
             return

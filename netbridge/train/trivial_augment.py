@@ -1,7 +1,8 @@
 """TrivialAugment (Müller and Hutter, ICCV 2021): each image goes through one operation of random kind and strength.
 
 The fourteen operations of the paper's "wide" space, on whole batches of uint8 images: those of one kind are done at
-once. Means that an operation needs are sums of whole numbers, so an image's pixels do not depend on the others' number.
+once. An operation that needs a mean forms it from a sum of integers, which is exact, so the result for an image
+does not depend on how many images are in the batch.
 """
 
 import math
@@ -64,7 +65,7 @@ def moved(images: torch.Tensor, kind: str, strength: torch.Tensor) -> torch.Tens
 
 
 def toned(images: torch.Tensor, kind: str, strength: torch.Tensor) -> torch.Tensor:
-    """Other colours in the same places."""
+    """Changes the colours of the pixels and leaves every pixel in its place."""
     strength = strength[:, None, None, None]
     if kind == "bits":  # from eight down to two
         lost = (6 * strength).round().int()
