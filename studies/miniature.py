@@ -3,7 +3,7 @@
 `python -m studies.miniature imagenet --out small` makes `small/imagenet/archives`, `.../tree`, `.../shards`, the same
 pictures in three layouts; `python -m studies.train --dataset imagenet --data-root small/imagenet/shards --depth 18
 --size 64 --resize 72 --batch 16 --epochs 1 --recipe imagenet-256` trains on one of them. The pictures are noise tinted
-by class, and whatever is learnt from them is about nothing else.
+by class, so accuracies on them say nothing about real images.
 """
 
 import dataclasses

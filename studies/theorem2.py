@@ -96,7 +96,7 @@ def identity(rng, systems, dimensions):
 
 
 def limit():
-    """Q along families of systems; the claim is a slope below zero."""
+    """Q along families of ever stiffer systems; the theorem claims that Q falls, a slope below zero."""
     ones = np.ones(3)
     families = {
         "one stiff mode, f = Ju": lambda s: (-np.diag([s, 2.0, 1.0]), ones, np.zeros(3)),
@@ -158,7 +158,7 @@ def observed_sai(problem, h):
 
 
 def breaks():
-    """One state after the other at which SAI is not SI, and why."""
+    """States at which SAI differs from SI, one row each, with the reason."""
 
     def row(what, si, sai, word):
         return {"case": what, "SI": float(si), "SAI": float(sai), "SAI/SI": float(sai / si), "why": word}

@@ -96,7 +96,7 @@ def count_encounters(arguments, horizons) -> Counted:
     times = np.linspace(0.0, arguments.horizon, round(arguments.horizon / arguments.sampling) + 1)
     starts = ol.problems.three_body_starts(arguments.runs, arguments.seed)
     controller = ol.adaptive(arguments.rtol, 1e-3 * arguments.rtol)
-    method = ol.DOPRI5 if arguments.smoke else ol.DOP853  # the smaller kernel compiles in a third of the time
+    method = ol.DOPRI5 if arguments.smoke else ol.DOP853  # its kernel compiles in a third of the time
     shape = (len(horizons), len(DISTANCES))
     found, share, square = np.zeros(shape, int), np.zeros(shape), np.zeros(shape)
     failed, drift, used = 0, [], 0

@@ -1,7 +1,8 @@
 """Train networks with any step-size controller, on CIFAR, the digits or ImageNet (about 5 min for a ResNet-20).
 
 Last result: a ResNet-20 with constant step sizes reaches 89.4 % on CIFAR-10 with the recipe `short` and 92.2 % with
-`medium`; `python -c "import netbridge as nb; print(nb.pretrained())"` lists all networks that came of it.
+`medium`; `python -c "import netbridge as nb; print(nb.pretrained())"` lists the shipped networks, trained with this
+command.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from studies.lab.results import Results
 
 STUDY = "train"
 TRACED = 512  # test images whose stiffness is followed through training
-SHAPES = {  # small images need less, and every network is part of a download
+SHAPES = {  # small images need smaller networks; shipped networks are part of every download
     "digits": {"depth": 32, "width": 4},
     "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
     "digits-vit": {"network": "vit", "depth": 4, "width": 32},
@@ -171,7 +172,7 @@ def changed_fields(texts: tuple[str, ...]) -> dict:
 
 
 def train_queue(arguments: Arguments, like: jobs.Job, images):
-    """Several of these may run at once: each takes the next network nobody else is at."""
+    """Trains the networks of a queue; several processes may run this at once, and each takes the next free network."""
     transformer = arguments.network != "resnet"
     name = f"{arguments.dataset}-vit" if transformer else arguments.dataset
     folder = (ZOO if arguments.ship else arguments.out) / name
@@ -187,7 +188,7 @@ def train_queue(arguments: Arguments, like: jobs.Job, images):
 
 
 def report(results: Results, net, path: Path, curve: bool):
-    """What the network's header says, and the files beside it."""
+    """Prints what the header of the trained network says, and records the files beside it."""
     print(f"{path}: {100 * net.about['test_accuracy']:.2f} % on the test set.", flush=True)
     row = {"network": path.stem} | {key: net.about[key] for key in ABOUT if key in net.about}
     results.save_table(f"{path.stem}.trained", [row], "Trained")

@@ -1,9 +1,10 @@
 """Methods and step-size laws over the catalogue: work against precision, and how smooth the steps are (about 2 min).
 
-Söderlind (2003) designed eight digital filters so that step sequences stay smooth. Shown here: what a given error costs
-with every method on every problem it can reach; and, on runs that stability holds back, how often each law is rejected
-and how much its step sizes jitter. On such runs the filters are not designed to help, and most are rejected more often
-than the PI laws that damp exactly this loop (Gustafsson 1991; Hall and Higham 1988).
+Söderlind (2003) designed eight digital filters so that step sequences stay smooth. This study shows what a given
+error costs with every method on every problem that the method can solve. On runs whose steps are limited by stability
+it also shows how many steps of each law are rejected and how much its step sizes jitter. The filters are not designed
+for such runs, and most have more rejections there than the PI laws, which were designed for them (Gustafsson 1991; Hall
+and Higham 1988).
 """
 
 import dataclasses

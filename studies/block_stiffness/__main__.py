@@ -1,14 +1,15 @@
 """Tables 1-11 and Figure 2 of the block-level paper on trained networks, and what their numbers are (about 3 min).
 
-Claim examined: late residual blocks of a ResNet are stiff, and their stiffness goes with accuracy and loss (Block-level
-Stiffness Analysis of Residual Networks). Three readings of "the Jacobian of a block" stand side by side: the H x W
-slices that an unflattened Jacobian tensor gives, the whole block, and the branch.
+Claim examined: late residual blocks of a ResNet are stiff, and their stiffness correlates with accuracy and loss
+(Block-level Stiffness Analysis of Residual Networks). Three readings of "the Jacobian of a block" stand side by side:
+the H x W slices that an unflattened Jacobian tensor gives, the whole block, and the branch.
 
 Last result (ResNet-20, CIFAR-10, quick, 2026-11-19): all 24 printed counts are those of slices, and slices of an
 untrained ResNet-18 follow Table 2 (r = 0.96); late blocks are the less stiff ones (-0.82), and no mode is stiff for a
-step of size 1; index and percentage go with neither accuracy nor loss once corrected for their number. Of the 23
-shipped ResNet-20, at 4 images each, 12 have modes with Re h lambda < -2, all of them in the first stage; -min Re falls
-by 1.05 [0.95, 1.14] from the first stage to the last, and rises by 0.13 [0.04, 0.22] within a stage.
+step of size 1; index and percentage correlate with neither accuracy nor loss once p-values are corrected for the number
+of tests. Of the 23 shipped ResNet-20, at 4 images each, 12 have modes with Re h lambda < -2, all of them in the first
+stage; -min Re falls by 1.05 [0.95, 1.14] from the first stage to the last, and rises by 0.13 [0.04, 0.22] within a
+stage.
 """
 
 import contextlib
@@ -179,7 +180,7 @@ def chosen(arguments, data):
 def check_accuracy(net, name, data, arguments) -> None:
     """Print what the network scores, and end the study where that is not what it is expected to score.
 
-    A stem read wrongly, or images normalised otherwise, give spectra of another network without an error.
+    With a wrong stem or a wrong normalisation the spectra would be those of another network, without any error message.
     """
     count = min(50 if arguments.smoke else 1000, len(data.test_images))
     share = float(measures.answers(net, data, np.arange(count))[1].mean())

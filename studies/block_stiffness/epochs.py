@@ -1,4 +1,4 @@
-"""Spectra through training: a small ResNet on the digits, from its first weights on, trained while one watches."""
+"""Spectra through training: a small ResNet on the digits, from its first weights on, measured between epochs."""
 
 import numpy as np
 import torch

@@ -26,7 +26,7 @@ STATISTICS = ("median", "mean", "smallest", "largest")  # over images, in this o
 FROZEN = ("max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step")
 LIVE = ("max_re", "min_re")
 ERROR = ("step_error", "nsi", "alive")
-LIVE_IMAGES = 2  # at most, and a fifth of the images at most, have their gates differentiated too: five times as dear
+LIVE_IMAGES = 2  # gates are differentiated too, at five times the cost, at up to this many images and a fifth of all
 LIMIT = -2.0  # below it a decaying mode grows under Euler's step of size 1
 
 
@@ -206,7 +206,7 @@ def mean_with_interval(values) -> Estimate:
 
 
 def network_rows(rows: list[dict]) -> list[dict]:
-    """A row per network: how good it is, where it is stiffest, where its step is most wrong."""
+    """A row per network: its accuracy, its stiffest block, and the block with the largest error of the step."""
     result = []
     for name, blocks in by_network(rows).items():
         stiffest = min(blocks, key=lowest)

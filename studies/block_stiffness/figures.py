@@ -199,7 +199,7 @@ def through_training(rows: list[dict], measures=("max_re", "min_re", "step_error
 
 
 def most_negative(rows: list[dict]):
-    """The most negative real part of h lambda of every block of every network, against Euler's limit; our headline."""
+    """The most negative real part of h lambda of every block of every network, against Euler's limit."""
     with style.figure(height=2.9) as (drawing, axes):
         axis = axes[0, 0]
         blocks = sorted({row["block"] for row in rows})

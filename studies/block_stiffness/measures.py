@@ -1,5 +1,4 @@
-"""What is measured: spectra of every block at label-balanced images, in three readings, and what the network makes of
-those images."""
+"""Spectra of every block at label-balanced images, in three readings, and the network's answers to those images."""
 
 from typing import NamedTuple
 
@@ -55,7 +54,7 @@ class Measured(NamedTuple):
 
 
 def nested_images(labels: np.ndarray, each: int, count: int = 10) -> np.ndarray:
-    """The first `each` test images of each of the first `count` labels, in turns: fewer are a part of more."""
+    """The first `each` test images of each of `count` labels, in turns: a smaller choice is part of a larger one."""
     places = [np.flatnonzero(labels == label)[:each] for label in np.unique(labels)[:count]]
     shortest = min(map(len, places))
     return np.stack([place[:shortest] for place in places], 1).ravel()
@@ -123,7 +122,7 @@ def flipped(net, data, chosen: np.ndarray, size: float) -> np.ndarray:
 
 
 def moved(net, images, labels, size: float):
-    """Images moved by `size` along the sign of the loss's gradient, and the answers to those they were."""
+    """Images moved by `size` along the sign of the loss's gradient, and the answers to the images before that."""
     images = images.clone().requires_grad_()
     logits = net(images)
     (gradient,) = torch.autograd.grad(F.cross_entropy(logits, labels, reduction="sum"), images)

@@ -115,7 +115,7 @@ def sample_sizes(pairs, decimals: int = 2, largest: int = 20_000) -> tuple[int, 
 
 
 def candidates(low: int, high: int) -> list[int]:
-    """Numbers between, closer together where they are small."""
+    """Numbers from `low` to `high`, closer together where they are small."""
     step = max(1, (high - low) // 400)
     return [*range(low, high, step), high]
 

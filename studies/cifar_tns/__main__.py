@@ -1,12 +1,12 @@
 """Figures 1-3, 6, 7, 9, 10 and Table 1 of the first paper on trained networks and real images (about 1 min).
 
 Claim examined: networks with attention measure more stiffness, and the more of it, the better they are (Huang, Liang et
-al., Understanding Self-attention Mechanism via Dynamical System Perspective, 2023). The report says what these networks
-and images have to say about it, under every reading the paper leaves open.
+al., Understanding Self-attention Mechanism via Dynamical System Perspective, 2023). The report gives a
+verdict on each claim, under every reading that the paper leaves open.
 
 Last result (22 ResNet-20 on CIFAR-10, 1,000 images, 2026-11-18): undecided whether the better network has the larger
 TNS (Kendall's tau -0.27 to -0.12 over the four readings, every interval holds zero); most controllers with attention
-raise TNS (6 to 8 of 10), some lower it (1 or 2), and accuracies differ no more than those of two seeds do.
+raise TNS (6 to 8 of 10), some lower it (1 or 2), and controllers differ in accuracy no more than two seeds of one do.
 """
 
 import dataclasses
@@ -93,7 +93,7 @@ def main(arguments: Arguments):
     folders = (trained(arguments, data),) if arguments.train else arguments.checkpoint
     subjects = chosen(networks.files(folders) or shipped(data.name), arguments, data)
 
-    # What is measured: both indices, step sizes and answers of every network, and TNS with its interval.
+    # Measure both indices, step sizes and answers of every network, and TNS with its interval.
     page = Page(
         STUDY,
         arguments,
@@ -105,7 +105,7 @@ def main(arguments: Arguments):
     results = measured(subjects, data, arguments)
     related, related_rows = tables.correlations(results, max(arguments.resamples, 100), seed=0)
 
-    # What it says about the paper's claims, and then the evidence in the order of the paper.
+    # The verdicts on the paper's claims come first, then the evidence in the order of the paper.
     page.heading("What these data say")
     said = findings(results, related)
     page.findings(said)
@@ -251,7 +251,7 @@ def gates(page, results):
             ],
             f"Spearman's correlation of step size and NSI ({of})",
             printed=of == KINDS[0],
-            told=False,  # the figure has the same numbers
+            told=False,  # the report shows the figure instead, which has the same numbers
         )
     if not drawn:
         page.words("No network here has a step size that changes from image to image: nothing to correlate.")
@@ -299,14 +299,14 @@ def other_readings(page, results):
 
 
 def no_networks(arguments) -> str:
-    """Why the data set alone is not enough."""
+    """The message where a data set is there and no network trained on it; "" where there are networks."""
     if arguments.checkpoint or arguments.train or shipped(arguments.dataset):
         return ""
     return f"no networks trained on {arguments.dataset} come with this copy of the repository."
 
 
 def settled(arguments, available: int):
-    """Every number given; more images than there are is an error only where they were asked for by number."""
+    """The options with every number filled in; too many images are an error only where `--images` was given."""
     require_at_least(2, arguments, "resamples")
     preset = PRESETS[arguments.preset]
     images = min(preset["images"], available) if arguments.images is None else arguments.images
@@ -333,14 +333,14 @@ def trained(arguments, data) -> Path:
             for seed in arguments.seeds or (0, 1)
         ]
         for job in wanted:
-            nb.resnet(job.depth, controller=jobs.spec_of_text(job.controller))  # a mistyped name is told before hours
+            nb.resnet(job.depth, controller=jobs.spec_of_text(job.controller))  # a wrong name ends the run before hours
     nb.tune_allocator()
     jobs.train_all(wanted, data, folder, STUDY, arguments.device)
     return folder
 
 
 def chosen(paths, arguments, data) -> list[networks.Subject]:
-    """Of the networks at `paths` those asked for, or the study ends and says what stands in the way."""
+    """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.named([networks.subject(path) for path in paths])
     kept = [
         one

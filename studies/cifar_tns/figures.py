@@ -12,7 +12,7 @@ DASHES = ("-", "--", ":", "-.")
 SYMBOL = {"slope": r"$\|f(x_t)\|\,/\,\|x_t\|$", "increment": r"$\|x_{t+1}-x_t\|\,/\,\|x_t\|$"}
 GRID = 61  # degrees along each side of a surface
 LEVELS = (0.01, 0.1, 0.5, 0.9)
-CLOUD = 1500  # points in a cloud; more would only hide one another
+CLOUD = 1500  # points in a cloud: with more of them they cover one another
 
 
 def row_name(found) -> str:
@@ -45,7 +45,7 @@ def trajectory(axis, record, values, **options):
 
 
 def shown_first(subjects, count=4) -> list[int]:
-    """The first network of a few names: those the paper shows before the others."""
+    """The places of up to `count` networks of different names, those that the paper shows first."""
     places = [members[0] for members in groups(subjects).values()]
     wanted = ("constant", "SE", "StepNet")
     return sorted(places, key=lambda p: (subjects[p].controller not in wanted, p))[:count]
@@ -114,7 +114,7 @@ def finish(drawing, axes, count, of):
         axis.set_xlabel("block")
     for row in axes:
         row[0].set_ylabel("NSI")
-    axes[0, 0].set_ylim(bottom=0)  # shared by all; set last, for it ends the scaling to what is drawn
+    axes[0, 0].set_ylim(bottom=0)  # all panels share the axis; set last, because it ends the automatic scaling
     drawing.suptitle(f"NSI = {SYMBOL[of]}", x=0.01, ha="left", fontsize=9)
 
 

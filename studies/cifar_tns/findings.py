@@ -1,4 +1,4 @@
-"""What the numbers say about the paper's claims: each with a verdict and a sentence, computed and never assumed."""
+"""The paper's claims, each with a verdict and a sentence, both computed from the numbers."""
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def ranked_accuracies(results) -> str:
 
 
 def gain_finding(results) -> Finding | None:
-    """Table 1; called supported or contradicted only where controllers differ by more than seeds do."""
+    """Table 1: does attention raise accuracy? Decided only where controllers differ by more than seeds do."""
     accuracies = {name: [results[p].accuracy for p in places] for name, places in tables.names_of(results).items()}
     gains = {}
     for name in accuracies:
@@ -97,7 +97,7 @@ def gain_finding(results) -> Finding | None:
 
 
 def larger_finding(results) -> Finding | None:
-    """A controller is above only where its interval leaves out zero and all its seeds lie above all plain ones."""
+    """Does attention raise TNS? A controller does if its interval excludes 0 and each seed is above each plain one."""
     verdicts, counts = {}, {}
     for reading in READINGS:
         above = below = total = 0

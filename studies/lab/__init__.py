@@ -1,3 +1,3 @@
 """What studies share: their records, pages, statistics, figures, and the networks and images they look at.
 
-No study is told here, and no formula of numerics stands here."""
+The studies themselves are in their own files and packages beside this one; formulas are in `odelab` and `netbridge`."""

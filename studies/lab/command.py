@@ -36,8 +36,8 @@ def start(main, arguments_type, study: str, doc: str) -> None:
 def command(study: str, arguments) -> str:
     """What to type to repeat a run, quoted for a shell.
 
-    A run from the command line is repeated by what was typed there, whatever the study has settled since; one that was
-    called from Python by the options whose values are not the default.
+    For a run from the command line this is what was typed there, even where the study has filled in options since. For
+    a run that was called from Python it lists the options whose values are not the default.
     """
     return typed.get(study) or written(study, arguments)
 
@@ -78,7 +78,7 @@ def require_at_least(least, arguments, *names: str) -> None:
 
 @contextlib.contextmanager
 def plain_errors(study: str):
-    """Within, a wrong value that `odelab` or `netbridge` refuses ends the study with the text of the error alone."""
+    """A context manager: an error of `odelab` or `netbridge` for a wrong value ends the study with its text alone."""
     try:
         yield
     except (ValueError, TypeError, KeyError) as error:

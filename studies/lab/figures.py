@@ -1,4 +1,4 @@
-"""What figures of several studies share: looks of networks, panels, a table drawn as a heat map, the learning curve."""
+"""What figures of several studies share: colours and marks of networks, panels, heat maps, the learning curve."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def looks(subjects) -> dict[str, tuple[str, str]]:
 
 
 def in_a_row(count: int) -> int:
-    """Panels in a row: two or four look better in twos, others in threes."""
+    """How many panels stand in a row: two where there are two or four panels, else three."""
     return 2 if count in (2, 4) else 3
 
 

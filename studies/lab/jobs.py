@@ -1,4 +1,4 @@
-"""Networks to train: what determines one, a queue that several processes share, and what is trained already."""
+"""Networks to train: the options that determine one, a queue that several processes share, and finished ones."""
 
 import contextlib
 import dataclasses
@@ -20,7 +20,7 @@ from studies.lab.command import plain_errors
 
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
 SHAPES = {"resnet": (20, 16), "vit": (6, 96), "vit-conv": (6, 96)}  # depth and width of a network where none is given
-HEAD = 32  # features of an attention head, which a transformer has at least two of
+HEAD = 32  # features of an attention head; every transformer has at least two heads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,7 +236,7 @@ def work_off(planned, find, carry_out, locks: Path, say=print) -> list[str]:
                     note_divergence(job, locks, str(error))
                     say(f"{job.stem}: {error}")
                 else:
-                    if find(job) is None:  # or this loop would never end
+                    if find(job) is None:  # otherwise the job would stay in the queue, and this loop would never end
                         raise RuntimeError(f"the result of {job.stem} was written and is not found again.")
             break
         else:
@@ -244,12 +244,12 @@ def work_off(planned, find, carry_out, locks: Path, say=print) -> list[str]:
 
 
 def note_divergence(job, folder: Path, message: str) -> None:
-    """A training that diverged does so again: what is noted here is not tried a second time."""
+    """Notes that a training diverged, so that it is not tried again with the same result."""
     with replacing(folder / f"{job.stem}.diverged.txt") as unfinished:
         unfinished.write_text(message + "\n")
 
 
 def divergence(job, folder: Path) -> str | None:
-    """How the training of this job ended without a result, if it did."""
+    """The message with which the training of this job diverged; None if it did not."""
     path = folder / f"{job.stem}.diverged.txt"
     return path.read_text().strip() if path.is_file() else None

@@ -13,7 +13,7 @@ from studies.lab.statistics import Estimate, estimate
 
 KINDS = ("slope", "increment")
 MEANS = ("sample", "dataset")
-READINGS = tuple((of, mu) for of in KINDS for mu in MEANS)  # what the paper leaves open; the first is the default
+READINGS = tuple((of, mu) for of in KINDS for mu in MEANS)  # the paper leaves both open; the first is the default
 BATCH = 128
 
 

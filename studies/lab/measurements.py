@@ -1,4 +1,4 @@
-"""Many small networks of which measurements are kept and no weights: what is measured, where it lies, who does it.
+"""Measurements of many small networks, whose weights are not kept: what is measured, its files, and the queue.
 
 A job is trained, measured and forgotten; its measurement is one small .npz file whose name says which job it is. Any
 number of processes, or a Dask cluster, work through a list of jobs together.
@@ -28,7 +28,7 @@ from studies.lab.results import commit
 
 FORMAT = 1
 TRACED = 1000  # test images of which stiffness and losses are kept one by one
-FITTED = 5000  # training images, shown as they are, on which the training loss is measured
+FITTED = 5000  # training images, without augmentation, on which the training loss is measured
 SHARPENED = 1000  # training images that sharpness is measured on
 RADIUS = 0.5  # of adaptive sharpness, the value of Kwon et al. 2021
 
@@ -224,7 +224,7 @@ def work_off_on(executor, wanted: list[jobs.Job], work: Path, folders, root: Pat
 
 
 def carry_out_elsewhere(job: jobs.Job, root: Path | None = None) -> Measurement:
-    """On a worker, which shares no folder with the one who asked: it trains in the temporary folder of its machine."""
+    """`carry_out` on a worker that shares no folder with this process: it trains in its machine's temporary folder."""
     work = Path(tempfile.gettempdir()) / "odelab-runs"
     work.mkdir(exist_ok=True)
     return carry_out(job, work, root)

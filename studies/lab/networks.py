@@ -1,4 +1,4 @@
-"""The networks a study looks at: shipped, trained by a study, or somebody else's; each with what is known of it."""
+"""The networks a study looks at: shipped ones, those a study has trained, other people's; with their accuracies."""
 
 import dataclasses
 import importlib.util

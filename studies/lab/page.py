@@ -18,7 +18,9 @@ TEMPLATES.filters |= {"shown": shown, "cell": lambda value: shown(value).replace
 
 
 class Page(Results):
-    """Collects a story in order; each figure and table also goes to files of its own. `close` writes everything.
+    """Collects the parts of a report in order; each figure and table is also written to files of its own.
+
+    `close` writes the report and the record.
 
     study, arguments  as `Results` takes them
     title, subtitle   what stands at the head of the report
@@ -50,7 +52,7 @@ class Page(Results):
         print(f"{words}\n", flush=True)
 
     def findings(self, found: list) -> None:
-        """Claims of a paper with the verdict of these data; they are also the last that is printed."""
+        """The claims of a paper with the verdicts of these data; they are printed again at the end of the run."""
         self.numbers["findings"] = found
         for finding in found:
             self.add("finding", finding=finding)
@@ -58,7 +60,7 @@ class Page(Results):
             self.last_words += [f"- {finding.claim} ({finding.where})", f"  {verdict}"]
 
     def conclusions(self, sentences: list[str]) -> None:
-        """What came out, sentence by sentence; it is also the last that is printed."""
+        """The conclusions, one sentence each; they are printed again at the end of the run."""
         self.numbers["conclusions"] = sentences
         self.heading("Conclusions")
         self.add("list", items=sentences)

@@ -1,4 +1,4 @@
-"""What one run of a study leaves behind: figures, tables, and a record with arguments, versions, commit and numbers."""
+"""The files of one run of a study: figures, tables, and a record with arguments, versions, commit and numbers."""
 
 import csv
 import dataclasses

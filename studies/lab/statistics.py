@@ -1,7 +1,7 @@
 """Intervals, rank correlations, comparisons over seeds, and the verdicts they allow.
 
-Statistics only, on numbers that `odelab` and `netbridge` have measured. The formulas are SciPy's; what stands here is
-how they are applied, and what is answered where they cannot be.
+These functions take numbers that `odelab` and `netbridge` have measured. The formulas are SciPy's; this module decides
+how they are applied, and what is returned where they are not defined.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ LEVEL = 0.95
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 PARTLY = "true of some, false of others"
 MIXED = "supported or not, depending on how the paper is read"
-FEWEST = 5  # of four, no order is so unlikely by chance as one in twenty: two-sided 2/4! = 8 %
+FEWEST = 5  # pairs: with four, even a perfect order has a two-sided p of 2/4! = 8 %, above 5 %
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,8 +173,8 @@ def over_networks(values) -> Estimate:
 def halves(images: int, resamples: int, seed: int) -> np.ndarray:
     """Random halves of the images, (resamples, images // 2), none of them twice in a half.
 
-    A statistic of pairs cannot be bootstrapped, for an image drawn twice is paired with itself. Its values on halves
-    drawn without replacement scatter about its value on all as those of a bootstrap would.
+    A statistic of pairs of images cannot be bootstrapped, because an image drawn twice would be paired with itself. Its
+    values on halves drawn without replacement scatter around its value on all images as those of a bootstrap would.
     """
     chance = np.random.default_rng(seed)
     return np.array([chance.permutation(images)[: images // 2] for _ in range(resamples)])
@@ -199,7 +199,7 @@ def together(verdicts) -> str:
 
 
 def counted(above: int, below: int, total: int) -> str:
-    """A verdict on a claim about `total` cases that holds beyond chance in `above` and fails in `below` of them."""
+    """The verdict on a claim that beyond chance holds in `above` of `total` cases and fails in `below` of them."""
     if above == total:
         return SUPPORTED
     if below == total:
@@ -261,7 +261,7 @@ def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]
 
 
 def decided(beyond: dict[str, Estimate], sign: int = 1) -> str:
-    """The claim holds for a case whose whole interval lies on the side of `sign`, fails where it lies on the other."""
+    """A verdict over cases: one supports the claim if its whole interval has this sign, contradicts it if the other."""
     right = sum(min(sign * e.low, sign * e.high) > 0 for e in beyond.values())
     wrong = sum(max(sign * e.low, sign * e.high) < 0 for e in beyond.values())
     return counted(right, wrong, len(beyond)) if right or wrong else UNDECIDED

@@ -1,8 +1,9 @@
 """First paper, Table 4 and lottery tickets: StepNet's inputs, adaptors and places (about 8 s; 1 h with --train).
 
-Claims examined: both states are the better input, the chosen adaptor the better one, and controllers on the few
-stiffest blocks do as well as on all (Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System
-Perspective, 2023, Section 3.1). Default: the results that come with the repository; `--train` makes what is missing.
+Claims examined: StepNet is best with both states as input and with the adaptor of the paper, and controllers on the few
+stiffest blocks do as well as controllers on all blocks (Huang, Liang et al., Understanding Self-attention Mechanism via
+Dynamical System Perspective, 2023, Section 3.1). Default: the results that come with the repository; `--train` makes
+what is missing.
 
 Last result (ResNet-14 on CIFAR-10, 5 epochs, seeds 0 and 1, 2026-11-18): undecided throughout. No StepNet and no place
 of it differs from the plain network by more than seeds do; the intervals are one to three points wide on either side.
@@ -116,12 +117,12 @@ def main(arguments: Arguments):
         check_images(arguments, len(data.train_images))
     if notice:
         print(f"{notice}\n", flush=True)
-    with plain_errors(STUDY):  # a depth, a recipe, a controller there is none of
+    with plain_errors(STUDY):  # an unknown depth, recipe or controller ends the study with one line
         plan = Plan(arguments)
     if arguments.train:
         train(plan, data)
 
-    # What is there of the plan, and what is not.
+    # The results of the plan that exist, and those that are missing.
     cells, stiffness = plan.cells(), plan.plain()
     tickets = {reading: plan.placements(reading) for reading in plan.readings}
     placed = {f"{reading} block, {name}": row for reading, rows in tickets.items() for name, row in rows.items()}
@@ -136,7 +137,7 @@ def main(arguments: Arguments):
         told += [f"{stem}: {message}" for stem, message in diverged.items()]
         raise SystemExit(f"studies.{STUDY}: " + "\n".join(told))
 
-    # What it says about the paper's claims, and then the evidence.
+    # The verdicts on the paper's claims come first, then the evidence.
     title = "Table 4 and lottery tickets: StepNet's inputs, adaptors and places"
     page = Page(STUDY, arguments, title, setting(plan, count), notice)
     if absent:
@@ -226,7 +227,7 @@ def setting(plan, count: int) -> str:
 
 
 def scope(plan) -> str:
-    """What no number below can overcome."""
+    """The limits of this run, which no number in its report can remove: scale, images, epochs and seeds."""
     epochs, seeds = plan.scale.recipe.epochs, len(plan.arguments.seeds)
     words = (
         "Intervals: 95 %, over seeds, for these test images, for all comparisons of a table together (Tukey and "
@@ -249,7 +250,7 @@ def check_images(arguments: Arguments, available: int):
 
 
 def settled(arguments: Arguments) -> Arguments:
-    """Every number given, and sensible."""
+    """The options with every number filled in and checked."""
     scale = FULL if arguments.full else SMALL
     if arguments.full and arguments.dataset == "stl10":
         scale = {**scale, "recipe": "paper-stl10"}

@@ -14,7 +14,7 @@ PLACES = {design.EVERY: "lottery tickets among all blocks", design.COUNTED: "lot
 
 
 def findings(cells: dict[str, Row], tickets: dict[str, dict[str, Row]]) -> list[Finding]:
-    """`tickets` by which blocks may hold one."""
+    """All findings; `tickets` holds the rows of the lottery tickets by which blocks may have a controller."""
     found = [
         gain_finding(cells),
         worse_finding(
@@ -52,7 +52,7 @@ def gain_finding(rows) -> Finding | None:
 
 
 def worse_finding(rows, others, claim, where, more="") -> Finding | None:
-    """The paper's choice against the alternatives."""
+    """The row that the paper chose against the alternatives to it."""
     beyond = chosen(gains(rows, design.OURS), others) if there(rows, design.OURS) else {}
     if not beyond:
         return None
@@ -75,7 +75,7 @@ def few_finding(rows, where) -> Finding | None:
 
 
 def stiff_finding(rows, where) -> Finding | None:
-    """That these few should be the stiff ones is what the paper's explanation comes to."""
+    """The stiffest blocks against other choices of as many: by the paper's explanation the stiffest are the best."""
     beyond = chosen(gains(rows, design.STIFFEST), [design.RANDOM, design.LEAST]) if there(rows, design.STIFFEST) else {}
     if not beyond:
         return None
@@ -89,7 +89,7 @@ def stiff_finding(rows, where) -> Finding | None:
 
 
 def coinciding(rows) -> str:
-    """Where chance drew the stiffest blocks themselves, which makes one network of two rows."""
+    """Names the seeds whose random choice is the stiffest blocks: one network then stands in two rows."""
     stiffest = {run.stem for run, _ in rows[design.STIFFEST].found}
     seeds = (
         [str(run.seed) for run, _ in rows[design.RANDOM].found if run.stem in stiffest] if design.RANDOM in rows else []
@@ -98,7 +98,7 @@ def coinciding(rows) -> str:
 
 
 def all_finding(rows, where) -> Finding | None:
-    """ "As good" cannot be proved by a difference that is not seen: the interval says how much may be lost."""
+    """The few blocks against all: no visible difference is no proof of "as good", so the interval bounds the loss."""
     if not there(rows, design.STIFFEST, design.ALL):
         return None
     beyond = chosen(gains(rows, design.STIFFEST), [design.ALL])
@@ -121,7 +121,7 @@ def chosen(estimates: dict[str, Estimate], names) -> dict[str, Estimate]:
 
 
 def noise(beyond: dict[str, Estimate]) -> str:
-    """Where differences are no larger than those of another draw of seeds."""
+    """A sentence for differences that are no larger than those between seeds."""
     if not all(np.isfinite(e.low) for e in beyond.values()):
         return " With one seed nothing is known of what another would change: no interval, no verdict."
     within = [name for name, e in beyond.items() if e.low <= 0.0 <= e.high]

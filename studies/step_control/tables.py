@@ -21,7 +21,7 @@ PAPER = {  # Table 4, SE from Table 1: accuracy and its standard deviation over 
 
 
 def paper(row: str, dataset: str) -> tuple[float, float]:
-    """What the paper has for this data set; of one it does not have, its first."""
+    """The paper's number for this data set, or for its first data set where it has none for this one."""
     return PAPER[row].get(dataset, PAPER[row]["cifar10"])
 
 
@@ -30,7 +30,7 @@ def paper_dataset(dataset: str) -> str:
 
 
 def gains(rows: dict[str, Row], over: str) -> dict:
-    """Of all rows that are there over one of them."""
+    """The gain of every row with results over the row `over`."""
     return against(over, {name: row.accuracies for name, row in rows.items()})
 
 

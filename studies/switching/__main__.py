@@ -1,8 +1,9 @@
 """What is stiffness? Every index against what explicit and implicit methods cost at equal error (about 2 min).
 
 Claims examined: SAI tells where a problem is stiff and stands for SI (Huang, Liang et al., Understanding
-Self-attention Mechanism via Dynamical System Perspective, 2023); beside them the claims of theory. Truth is a ratio of
-costs on windows of solutions, see `design.py`, where the rules of the verdicts stand. Last full run (58 problems, 828
+Self-attention Mechanism via Dynamical System Perspective, 2023); and claims that follow from theory. Stiffness is
+defined here as the cost of an explicit method over that of an implicit one at equal error, on windows of solutions;
+`design.py` has the definition and the rules of the verdicts. Last full run (58 problems, 828
 windows, 2026-11-19, in shipped/): SAI contradicted, it points the other way; chi = h_acc/h_stab supported.
 """
 

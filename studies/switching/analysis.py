@@ -12,8 +12,8 @@ from studies.lab.statistics import Estimate, area_under_curve, estimate
 from studies.switching.design import LINES
 
 EXPLICIT_STAGES = 6  # evaluations of an attempt of DOPRI5 and RKF45, and those of an implicit attempt of RODAS4
-EXTENDED = 0.1  # of its tolerance: the error that a run is taken to end with that was given up and its cost extended
-REACHED = 0.3  # the share of its relative tolerance that a run's error at a window's end typically is
+EXTENDED = 0.1  # of the tolerance: the error assumed for a run that was given up and whose cost was extended
+REACHED = 0.3  # of the relative tolerance: the error that a run typically has at the end of a window
 INDICES = {  # name in figures: the group it belongs to
     "SI": "problem",
     "rho": "problem",
@@ -68,7 +68,7 @@ class Lab:
 
     @functools.cached_property
     def weight(self) -> np.ndarray:
-        """Windows of one problem share a weight of one."""
+        """The weight of each window: those of one problem add up to one."""
         return np.array([1.0 / len(problem["windows"]) for problem in self.problems for _ in problem["windows"]])
 
     @functools.cached_property
@@ -98,7 +98,7 @@ class Lab:
         return self.cost("explicit", eps, unit) / self.cost("implicit", eps, unit)
 
     def at_tolerance(self, role: str, key: str, eps: float) -> np.ndarray:
-        """What the run did whose tolerance typically gives this error."""
+        """A measured number of the run whose tolerance typically gives the error eps."""
         wanted = np.log(eps / REACHED)
         place = [int(np.argmin(np.abs(np.log(ladder) - wanted))) for ladder in self.ladders]
         return np.array([w[role][key][i] for w, i in zip(self.windows, place, strict=True)], dtype=float)

@@ -134,7 +134,7 @@ def policies(table: dict[str, dict]):
             cost = np.sort(table[name]["cost"])
             colour = style.GREY if name == "best of both" else style.COLOURS[k % len(style.COLOURS)]
             label = f"{name}: {table[name]['mean']:.2f}"
-            dashes = "--" if name == "SAI" else "-"  # it often ends as one method throughout
+            dashes = "--" if name == "SAI" else "-"  # its curve often hides that of one method
             share = np.linspace(0.0, 1.0, len(cost))
             plane.semilogy(
                 share, np.minimum(cost, 100.0), dashes, color=colour, label=label, zorder=3 + (dashes == "--")

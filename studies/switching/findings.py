@@ -22,7 +22,7 @@ def agreed(verdicts) -> str:
 
 
 def guarded(found: list[Finding], families: int) -> list[Finding]:
-    """Too few families decide nothing, whatever their numbers say."""
+    """The findings, all undecided where there are too few families."""
     if families >= FEWEST_FAMILIES:
         return found
     few = f"Only {families} families, {FEWEST_FAMILIES} are asked for. "

@@ -1,4 +1,4 @@
-"""TNS put to the three uses that the first paper proposes and does not try: in the loss, before training, for pruning.
+"""Three uses of TNS that follow from the first paper: in the loss, for choosing architectures, and for pruning.
 
 What is trained and how it is judged was written down beforehand in `design.py`; `measures.py` trains, measures and
 prunes, verdicts are in `findings.py`, drawings in `figures.py`.

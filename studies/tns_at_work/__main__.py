@@ -1,11 +1,12 @@
 """First paper, Section 3.1: TNS in the loss, for choosing architectures and for pruning (about 1 min).
 
-The paper proposes TNS for architecture search and pruning and tries none of it; a loss that aims at TNS follows from
-its central claim. All three are tried on small networks, with rules fixed in `design.py` before any was trained: on the
-digits with measurements that are shipped, on CIFAR-10 with `--dataset cifar10 --train`.
+The paper proposes TNS for architecture search and for pruning but reports no experiment; a loss that rewards TNS
+follows from its central claim. All three are tried on small networks, with rules fixed in `design.py` before any was
+trained: on the digits with measurements that are shipped, on CIFAR-10 with `--dataset cifar10 --train`.
 
 Last result (digits, 2026-11-19): blocks of small NSI can be pruned, 17 points better than random ones; rewarding TNS
-costs accuracy or does nothing that ten seeds show; TNS before training ranks 36 architectures no better than chance.
+lowers accuracy or has no effect that ten seeds can show; TNS before training ranks 36 architectures no better than
+chance.
 """
 
 import dataclasses

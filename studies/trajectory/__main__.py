@@ -1,16 +1,17 @@
 """First paper, Definition 3: ground truth trajectories, block importance, large features, first blocks (about 2 min).
 
-Claims examined: there are trajectories of high-performance networks that others come close to, the closer the better,
-and attention brings them closer (Section 2.3, Figures 1 and 10); for most inputs they are stiff (property (1)), because
-large features matter (Section 3.1); the first block of a stage is inflated (Section 2.2); step size and stiffness along
-a trajectory (Figure 9b). Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective,
-2023. Features of two networks share no coordinates; what is compared are indices and which images lie near which (CKA).
+Claims examined: there are trajectories of high-performance networks; the closer another network comes to one, the
+better it is, and attention brings networks closer (Section 2.3, Figures 1 and 10); for most inputs they are stiff
+(property (1)), because large features matter (Section 3.1); the first block of a stage is inflated (Section 2.2); step
+size and stiffness along a trajectory (Figure 9b). Huang, Liang et al., Understanding Self-attention Mechanism via
+Dynamical System Perspective, 2023. Features of two networks share no coordinates, so the study compares indices, and
+which images lie near which (CKA).
 
 Last result (22 ResNet-20 on CIFAR-10, 500 images, 2026-11-19): of nine controllers with attention seven are nearer to
 the best network than plain ones by NSI and two farther, by CKA five and one; the deviation grows with depth by CKA in
-all networks, by NSI in 7 of 21; nearer is not better beyond chance; the first block is inflated nowhere twofold; stiff
-blocks are not the important ones (mean correlation -0.14 [-0.48, +0.19]); of equal norm large features matter no more
-than small ones (more in 10 of 36 blocks, less in 8).
+all networks, by NSI in 7 of 21; networks that are nearer are not better beyond chance; no first block has twice the
+index of the others; stiff blocks are not the important ones (mean correlation -0.14 [-0.48, +0.19]); of equal norm
+large features matter no more than small ones (more in 10 of 36 blocks, less in 8).
 """
 
 import dataclasses
@@ -94,7 +95,7 @@ def main(arguments: Arguments):
     draws = choices(arguments.images, arguments.resamples, seed=0)
     proxy, *rivals = best(courses, design.PROXIES)
     nearer = []
-    for one in (*rivals, proxy):  # the distances that stay are those from the proxy
+    for one in (*rivals, proxy):  # the proxy comes last, because the distances of the last one are kept
         set_distances(courses, one, draws)
         if one is not proxy:
             nearer.append((one.name, nearer_finding(distances_of(courses, one), one.subject.name)))
@@ -219,7 +220,7 @@ def first_blocks(page, courses, ratios, draws):
 
 
 def no_networks(arguments) -> str:
-    """Why the data set alone is not enough."""
+    """The message where a data set is there and no network trained on it; "" where there are networks."""
     if arguments.checkpoint or shipped(arguments.dataset):
         return ""
     return f"no networks trained on {arguments.dataset} come with this copy of the repository."
@@ -230,7 +231,7 @@ def shipped(dataset: str) -> list[Path]:
 
 
 def settled(arguments, available: int):
-    """Every number given; more images than there are is an error only where they were asked for by number."""
+    """The options with every number filled in; too many images are an error only where `--images` was given."""
     require_at_least(2, arguments, "resamples")
     preset = design.PRESETS[arguments.preset]
     images = min(preset["images"], available) if arguments.images is None else arguments.images
@@ -242,7 +243,7 @@ def settled(arguments, available: int):
 
 
 def chosen(paths, arguments, data) -> list[networks.Subject]:
-    """Of the networks at `paths` those asked for, or the study ends and says what stands in the way."""
+    """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.named([networks.subject(path) for path in paths])
     names = [name.casefold() for name in arguments.controllers]
     kept = [

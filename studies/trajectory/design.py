@@ -1,12 +1,12 @@
 """What is fixed before anything is measured: sizes, the stand-in for a ground truth, and the rules of the verdicts."""
 
 PRESETS = {"quick": {"images": 500, "resamples": 100}, "full": {"images": 10_000, "resamples": 1000}}
-SIMILAR = 500  # test images that CKA is taken over: it needs all pairs of them at once
+SIMILAR = 500  # test images over which CKA is computed, from all pairs of them at once
 HALVES = 60  # of these images, for the intervals of CKA
 FEATURED = 200  # test images whose features are removed
 SHARE = 0.1  # of the elements of a slope that counts as its large ones
 DEGREES = (0.1, 0.25, 0.5)  # M1 of property (1)
-LARGE = 2.0  # times the others: from there on "extremely large"
+LARGE = 2.0  # a first block with this many times the index of the others counts as "extremely large"
 FEWEST_BLOCKS = 5  # counted blocks of a stage that a correlation along a trajectory needs
 DROPPED = ("constant", "SE", "StepNet")  # the networks whose blocks are dropped; --all for every one
 NSI, CKA = "NSI", "CKA"

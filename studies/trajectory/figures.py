@@ -1,4 +1,4 @@
-"""Every figure of `trajectory`: the way of the proxy and the others', their distances, blocks and features removed."""
+"""Every figure of `trajectory`: NSI along depth, distances from the proxy, blocks and features removed."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What the numbers say about Definition 3 and Section 3.1: verdicts by `design.RULES`, computed and never assumed."""
+"""What the numbers say about Definition 3 and Section 3.1: verdicts by `design.RULES`, computed from the numbers."""
 
 import numpy as np
 from scipy import stats

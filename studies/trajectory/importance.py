@@ -22,12 +22,12 @@ REMOVED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Importance:
-    """What one network loses; rises of the loss are per image.
+    """What one network loses without a block or a part of its slope; the rise of the loss is given per image.
 
     course    the network
-    rise      of the loss without each block, (N, T)
-    accuracy  without each block, in per cent, (T,)
-    features  without some elements of each counted block's slope, {which: (images, counted)}
+    rise      the rise of the loss without each block, (N, T)
+    accuracy  the accuracy without each block, in per cent, (T,)
+    features  the rise of the loss without some elements of each counted block's slope, {which: (images, counted)}
     """
 
     course: Course

@@ -14,14 +14,14 @@ from studies.trajectory.design import CKA, HALVES, NSI, SIMILAR
 
 @dataclasses.dataclass(eq=False)
 class Course:
-    """One network's way, on N images, through T blocks.
+    """What was measured of one network on N images at its T blocks.
 
     found     indices, step sizes and answers, as every study measures them
-    grams     of the states behind every block, on the first images; taken away again where they are not needed
+    grams     Gram matrices of the states behind every block, on the first images; removed when no longer needed
     norms     of these states, (images, T)
     along     Spearman's correlation of step size and NSI along the counted blocks of each image; empty without a step
               size that varies
-    distance  per measure: from the proxy, in all and block by block; empty for the proxy itself
+    distance  per measure the distance from the proxy, in all and block by block; empty for the proxy itself
     """
 
     found: Measured

@@ -1,14 +1,14 @@
 """First paper, Appendix G: Table 7, stiffness and step sizes of ViTs, attention as a step (about 1 min).
 
 Claims examined: StepNet raises the accuracy of a ViT (Table 7); a transformer's attention is an adaptive step size
-below 1 (Eq. 32) that knows the stiffness because its queries are a function of its values (Eq. 33); and what the paper
-says of residual networks of convolutions, asked of transformers (Figures 2, 6, 9). Huang, Liang et al., Understanding
+below 1 (Eq. 32) that depends on the stiffness because its queries are a function of its values (Eq. 33); and the claims
+of Figures 2, 6 and 9, which the paper makes for convolutional residual networks. Huang, Liang et al., Understanding
 Self-attention Mechanism via Dynamical System Perspective, 2023.
 
 Last result (ViTs of 0.5 million parameters, CIFAR-10, six epochs, constant and StepNet, one seed each, 1,000 images,
 2026-11-19): 69.01 and 69.33 %, which decides nothing; rows of the attention sum to 1; Eq. 33 holds for all heads
 together (value maps of condition 416 to 18,846) and for no head alone; StepNet's step sizes stay where they start, at
-0.27, and rise with NSI where the paper has them fall (mean correlation along a trajectory +0.38 [+0.36, +0.40]).
+0.27, and rise with NSI, while they fall in the paper (mean correlation along a trajectory +0.38 [+0.36, +0.40]).
 """
 
 import dataclasses
@@ -216,7 +216,7 @@ def attention(page, found):
 
 
 def no_networks(arguments) -> str:
-    """Why the data set alone is not enough."""
+    """The message where a data set is there and no network trained on it; "" where there are networks."""
     if arguments.checkpoint or arguments.train or shipped(arguments.dataset):
         return ""
     return f"no transformers trained on {arguments.dataset} come with this copy of the repository."
@@ -227,7 +227,7 @@ def shipped(dataset: str) -> list[Path]:
 
 
 def settled(arguments, available: int):
-    """Every number given; more images than there are is an error only where they were asked for by number."""
+    """The options with every number filled in; too many images are an error only where `--images` was given."""
     require_at_least(2, arguments, "resamples")
     preset = design.PRESETS[arguments.preset]
     images = min(preset["images"], available) if arguments.images is None else arguments.images
@@ -260,7 +260,7 @@ def trained(arguments, data) -> Path:
 
 
 def chosen(paths, arguments, data) -> list[networks.Subject]:
-    """Of the networks at `paths` those asked for, or the study ends and says what stands in the way."""
+    """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.named([networks.subject(path) for path in paths])
     for one in subjects:
         if one.net.config.get("family") != "vit":

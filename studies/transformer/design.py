@@ -61,5 +61,5 @@ def wanted(dataset: str, arguments) -> list[jobs.Job]:
         for text in names
     ]
     for job in found[: len(names)]:
-        job.untrained(10)  # a mistyped name is told before hours
+        job.untrained(10)  # a wrong name ends the run before hours
     return found

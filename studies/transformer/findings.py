@@ -1,4 +1,4 @@
-"""What the transformers say about Appendix G and Table 7: verdicts by `design.RULES`, computed and never assumed."""
+"""What the transformers say about Appendix G and Table 7: verdicts by `design.RULES`, computed from the numbers."""
 
 import numpy as np
 from scipy import stats

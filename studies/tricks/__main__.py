@@ -1,13 +1,14 @@
 """First paper, Figure 8 and Appendix A: training tricks, accuracy and stiffness (about 10 s; an hour or two to train).
 
-Claims examined: networks that better training has made better have a larger TNS; stiffness makes training hard (Huang,
-Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective, 2023). The paper names no trick:
-eight usual ones are taken, one at a time, by the rules of `design.py`, which were fixed before any network was trained.
-Default: the measurements that come with the repository; `--train` makes what is missing.
+Claims examined: a network that is better because of better training has a larger TNS; stiffness makes training hard
+(Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective, 2023). The paper names no
+trick: eight usual ones are taken, one at a time, by the rules of `design.py`, which were fixed before any network was
+trained. Default: the measurements that come with the repository; `--train` makes what is missing.
 
 Last result (17 of 27 ResNet-20 of 8 channels, 5,000 images of 16 pixels, 20 epochs, two seeds, SAM one, 2026-11-19): no
 trick is better than the plain recipe beyond what seeds do, so the claim of Figure 8 is undecided. Mixup, cutmix, cutout
-and TrivialAugment are 4 to 6 points worse and have the larger TNS, with two of them beyond seeds by the slope.
+and TrivialAugment are 4 to 6 points worse and have a larger TNS; for two of them the TNS of the slope is larger by more
+than seeds differ.
 """
 
 import dataclasses
@@ -72,7 +73,7 @@ def main(arguments: Arguments):
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
     diverged = [job.stem for job in wanted if any(jobs.divergence(job, folder) for folder in (work, *folders))]
 
-    # The claims first, then what they rest on.
+    # The verdicts come first, then the tables and figures from which they follow.
     runs = Runs.of(found)
     page = Page(STUDY, arguments, "Training tricks and stiffness", UNNAMED, notice_of(found, wanted, arguments))
     page.heading("What these networks say")
@@ -99,7 +100,7 @@ def notice_of(found, wanted, arguments) -> str:
 
 
 def scale(one, count: int) -> str:
-    """What no number below can overcome."""
+    """The limits of this run, which no number in its report can remove: scale, images, epochs and seeds."""
     job, how = one.specification, one.specification["recipe"]
     images = f"the first {job['images']:,} training images" if "images" in job else "all training images"
     size = f" of {job['size']} pixels" if "size" in job else ""

@@ -1,6 +1,6 @@
 """Every number of `tricks`: recipes against the plain one over seeds and images, stages, stiffness in training.
 
-The rules are those of `design.py`; what stands here computes, `findings.py` judges.
+The rules are those of `design.py`; this module computes numbers, `findings.py` judges them.
 """
 
 import dataclasses
@@ -129,7 +129,7 @@ def course(one: Measurement) -> Course | None:
 
 @dataclasses.dataclass(frozen=True)
 class Hardness:
-    """Kendall's tau of an epoch's TNS and what the loss gains until the next one, a number per network.
+    """Kendall's tau between TNS after an epoch and the fall of the loss in the next epoch, one number per network.
 
     plain    as it is
     partial  with the epoch's number taken out

@@ -10,10 +10,9 @@ one at a time, each with the value of its own paper where a short training allow
 - *TrivialAugment*; *averaging*: an exponential mean of the weights over about 1 / (1 - decay) steps; *SAM*: radius
   0.05, which costs twice the time.
 
-Scale. About half an hour of one core is what there was: ResNet-20 with 8 channels in the first stage, CIFAR-10 shrunk
+Scale. About half an hour of one core was available: ResNet-20 with 8 channels in the first stage, CIFAR-10 shrunk
 to 16 pixels, the first 5,000 training images only, so that regularisation has something to prevent, 20 epochs of batch
-64.
-`--full` is the paper's scale: ResNet-164, all images at 32 pixels, 164 epochs of batch 128, 5 seeds.
+64. `--full` is the paper's scale: ResNet-164, all images at 32 pixels, 164 epochs of batch 128, 5 seeds.
 
 The measures, on 1,000 test images: TNS under the four readings of `studies.lab.measure`, per image, per stage, and NSI
 per block; accuracy on all test images; TNS and NSI of 256 test images after every epoch.
