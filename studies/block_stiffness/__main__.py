@@ -282,8 +282,8 @@ def counts(page):
         "sample_sizes",
         tables.sample_size_rows(),
         "How many images the printed correlations allow",
-        "Each correlation and p-value, printed to two decimals, bounds the number of images; all pairs of a table "
-        "together leave these.",
+        "Each correlation and p-value, printed to two decimals, bounds the number of images; these numbers "
+        "agree with all pairs of a printed table.",
         printed=False,
     )
 
@@ -300,7 +300,7 @@ def by_block(page, net, found, untrained, data):
         page.figure(
             figures.percentages(untrained),
             "percentages",
-            "The printed percentages step with the size of the input map. A slice has at most as many eigenvalues that "
+            "The printed percentages jump with the size of the input map. A slice has at most as many eigenvalues that "
             "are not zero as its rows and columns share inside the window of two convolutions; half of them are of "
             "either sign.",
         )
@@ -314,8 +314,8 @@ def by_block(page, net, found, untrained, data):
         "readings",
         tables.reading_rows(found),
         "What each reading gives",
-        "The paper never says of which matrix its numbers are. S changes its sign and its size with the reading, and "
-        "is not defined in all.",
+        "The paper does not say which matrix its numbers belong to. The sign and the size of S depend on the reading, "
+        "and in some readings S is not defined.",
     )
     page.figure(
         figures.along_depth(found),
@@ -385,7 +385,7 @@ def by_flow(page, found, accuracies):
         tables.flow_rows(found, accuracies),
         f"One block at a time replaced by its exact flow; the network as it is: {100 * accuracies['']:.1f} %",
         "The flow of u' = f(u) over the time 1 by Runge-Kutta steps. The network was trained with Euler's steps, so a "
-        "loss of accuracy is no sign of stiffness; it says how far the step is from the flow, in what matters here.",
+        "loss of accuracy is no sign of stiffness; it shows, as accuracy, how far the step is from the flow.",
     )
 
 
@@ -407,14 +407,14 @@ def all_networks(page, everything):
     page.table(
         "every_network",
         every_network.network_rows(rows),
-        "Where the networks are stiffest, and where their steps are most wrong",
+        "Where the networks are stiffest, and where their steps have the largest error",
         printed=False,
     )
     page.table(
         "controllers",
         every_network.controller_rows(rows),
         "Step-size controllers",
-        "Live less held is what the derivative of the step size adds to the ends of the spectrum.",
+        "The difference of live and held is what the derivative of the step size adds to the ends of the spectrum.",
         printed=False,
     )
     page.figure(
@@ -452,8 +452,8 @@ def answers_and_errors(page, found, related, held, errors, mapped, inner):
             "correlations_held",
             tables.relation_rows(held),
             "The same within labels, and beside activity and NSI",
-            "Correlations of ranks less their label's mean, and of what a linear fit to the ranks of the share of live "
-            "outputs and of NSI leaves of the ranks.",
+            "Correlations of ranks minus the mean rank of the label, and minus a linear fit to the ranks of the "
+            "share of live outputs and of NSI.",
             printed=False,
         )
     page.table(
@@ -484,8 +484,8 @@ def equivalence(page, fits):
         "ode_net",
         tables.fit_rows(fits),
         "Fits to random points",
-        "64 points in the plane, a field of 32 tanh units, eight steps against dopri5 at 1e-5; the paper gives none of "
-        "these.",
+        "64 points in the plane, a field of 32 tanh units, eight steps against dopri5 at 1e-5; the paper states none "
+        "of these numbers.",
     )
     page.figure(
         figures.ode_net(fits),

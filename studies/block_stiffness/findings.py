@@ -29,7 +29,7 @@ def printed_numbers(agreeing: int, total: int, pearson: float, spearman: float) 
         "Tables 1-11",
         verdict,
         f"{agreeing} of {total} printed counts of eigenvalues are the elements of the Jacobian divided by the height "
-        f"of its input, which is what torch.linalg.eigvals gives for a Jacobian that nobody has flattened; this "
+        f"of its input, which is what torch.linalg.eigvals gives for an unflattened Jacobian; this "
         f"includes the down-sampling blocks, which have no eigenvalues. Slices of an untrained ResNet-18 of the "
         f"paper's geometry have Table 2's percentages by block: Pearson {pearson:.2f}, Spearman {spearman:.2f}. This "
         f"is reproduction by computation; what the authors ran is not known.",

@@ -48,7 +48,7 @@ def correlation_finding(correlations: dict[tuple[str, str], Correlation], more: 
         if len(set(verdicts.values())) > 1:
             words += by_reading(verdicts)
         if n < 10:
-            words += f" With n = {n} networks only a strong relation could be told from none."
+            words += f" With n = {n} networks only a strong relation could be detected."
     return Finding("The better the network, the larger its TNS.", "Figure 7, Section 3.1", verdict, f"{words}{more}")
 
 
@@ -120,7 +120,7 @@ def larger_finding(results) -> Finding | None:
     )
     fewest = min(map(len, tables.names_of(results).values()))
     if fewest == 1:
-        words += " Where there is one network of a controller, another seed could turn this round."
+        words += " Where there is one network of a controller, another seed could reverse this."
     return Finding(
         "Networks with attention have a larger TNS.", "Figure 2, Section 2.3", together(verdicts.values()), words
     )

@@ -63,15 +63,15 @@ class Arguments:
     epochs: int | None = None
     """5; with --full or another recipe what that says."""
     seeds: tuple[int, ...] = ()
-    """One number: so many, from 0 on; several: these. 2, with --full 5."""
+    """One number N: the seeds 0 to N - 1; several numbers: these seeds. Default 2, with --full 5."""
     images: int | None = None
     """Only the first so many training images."""
     few: int | None = None
-    """How many of all blocks a ticket has: 2, with --full 5; of fewer blocks the same share."""
+    """Blocks of a ticket that get the controller: 2, with --full 5; the same share where fewer may be chosen."""
     blocks: Literal["both", "every", "counted"] = "both"
-    """Which blocks may hold a ticket: every one, or those the paper's index counts, not the first of a stage."""
+    """Blocks that may get the controller: every one, or those that the paper counts, without the first of a stage."""
     draws: int = 1
-    """How many different tickets are drawn at random per seed; their mean is what the seed says."""
+    """How many different tickets are drawn at random per seed; their mean accuracy counts for the seed."""
     ticket_controller: str = "stepnet"
     """Whose tickets: a controller's name, asr(se), or JSON."""
     only: tuple[str, ...] = ()

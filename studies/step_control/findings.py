@@ -123,7 +123,7 @@ def chosen(estimates: dict[str, Estimate], names) -> dict[str, Estimate]:
 def noise(beyond: dict[str, Estimate]) -> str:
     """A sentence for differences that are no larger than those between seeds."""
     if not all(np.isfinite(e.low) for e in beyond.values()):
-        return " With one seed nothing is known of what another would change: no interval, no verdict."
+        return " With one seed the effect of another seed is unknown: there is no interval and no verdict."
     within = [name for name, e in beyond.items() if e.low <= 0.0 <= e.high]
     if not within:
         return ""

@@ -51,7 +51,7 @@ def sai_tells(rankings: dict[float, dict[str, Ranking]]) -> Finding:
         "SAI tells where a problem is stiff",
         PAPER,
         agreed(verdicts),
-        f"Area under the curve by error: {at_each({e: r.auc for e, r in found.items()})}; 0.5 is a coin. Within "
+        f"Area under the curve by error: {at_each({e: r.auc for e, r in found.items()})}; 0.5 is chance. Within "
         f"problems its median rank correlation with the ratio of costs is {within}. "
         + ("It points the other way: where SAI is large the solution moves fast, and an explicit method is right. "
            if backwards else ""),

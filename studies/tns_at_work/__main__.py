@@ -48,7 +48,7 @@ class Arguments:
     dataset: Literal["digits", "cifar10"] = "digits"
     """What the networks see."""
     train: bool = False
-    """Train and measure what is missing; killed and started again, it goes on. Processes with one --out share it."""
+    """Train and measure what is missing. If it is stopped, start it again. Processes with one --out share the work."""
     seeds: int = design.SEEDS
     """How many seeds of every weight of TNS in the loss."""
     pruned: int | None = None
@@ -92,7 +92,7 @@ def main(arguments: Arguments):
         arguments,
         f"TNS at work on {images.name}: in the loss, before training, for pruning",
         "After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023), "
-        "which proposes such uses and tries none. What is trained and the rules of the verdicts were fixed beforehand.",
+        "which tries none of them. What is trained and the rules of the verdicts were fixed beforehand.",
         "A smoke run: it shows that everything works, and its numbers say nothing." if arguments.smoke else "",
     )
     tns, accuracies = in_loss(first, (work, *folders))

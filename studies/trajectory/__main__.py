@@ -138,7 +138,7 @@ def distances(page, courses, proxy):
         figures.distance_figure(courses, proxy),
         "distances",
         f"How far every network is from the proxy, block by block. CKA is of the states behind the blocks, on "
-        f"{len(proxy.norms)} images. What lies above the black line is more than another seed does.",
+        f"{len(proxy.norms)} images. Above the black line a distance exceeds that of another seed.",
     )
     page.figure(
         figures.nearness_figure(courses, proxy),

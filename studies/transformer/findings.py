@@ -113,7 +113,7 @@ def larger_finding(studied) -> Finding | None:
     text = f"Controllers whose TNS is above or below that of constant step sizes: {'; '.join(parts)}."
     verdict = together(verdicts.values())
     if min(map(len, (plain, *groups.values()))) < 2:
-        text += " There is one network of some of them, and another seed could turn this round."
+        text += " There is one network of some of them, and another seed could reverse this."
         verdict = UNDECIDED
     return Finding("Transformers with step-size control have a larger TNS.", "Figure 2", verdict, text)
 

@@ -33,7 +33,7 @@ class Arguments:
     """Compare training tricks by what they do to accuracy and to stiffness."""
 
     train: bool = False
-    """Train and measure what is missing; killed and started again, it goes on. Processes with one --out share it."""
+    """Train and measure what is missing. If it is stopped, start it again. Processes with one --out share the work."""
     full: bool = False
     """The paper's depth, images, epochs and number of seeds; give it a GPU."""
     seeds: int | None = None
