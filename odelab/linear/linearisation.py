@@ -242,6 +242,6 @@ def reads_time(rhs) -> bool:
     name = rhs.__code__.co_varnames[0]
     for instruction in dis.get_instructions(rhs):
         loaded = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
-        if name in loaded and not instruction.opname.startswith("STORE"):
+        if name in loaded and "LOAD" in instruction.opname:  # STORE_FAST_LOAD_FAST does both, from Python 3.13 on
             return True
     return False

@@ -1,5 +1,7 @@
 """Derivatives along a run: whose they are, what they cost, and that a pattern is never trusted too far."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -211,3 +213,14 @@ def test_at_a_kink_both_sides_are_right():
         jacobian=lambda t, u, params: -np.diag(1.0 * (u > 0.0)),
     )
     assert ol.solve(problem, ol.RODAS4, engine="python").ok
+
+
+def test_time_may_be_read_by_an_instruction_that_stores_something_else(monkeypatch):
+    """From Python 3.13 on `x = ...; t` is one instruction."""
+
+    def rhs(t, u, params):
+        return -u
+
+    both = types.SimpleNamespace(opname="STORE_FAST_LOAD_FAST", argval=("x", "t"))
+    monkeypatch.setattr("dis.get_instructions", lambda function: [both])
+    assert reads_time(rhs)
