@@ -17,9 +17,9 @@ SYMMETRIC_ENDS = ("LA", "SA")  # both ends, and with them the largest magnitude
 RESTARTS = 100
 TOLERANCE = 1e-10
 FEWEST = 6  # eigenvalues sought at each end, however few are asked for
-CONFIRMED = 1e-6  # of the radius: by how much a second start may disagree, and how sharply it looks
-LANCZOS_PRODUCTS = 3000  # after which a symmetric end is answered as it stands
-LOOSE = 1e-4  # of a last attempt, whose answer is not called converged
+CONFIRMED = 1e-6  # relative to the radius: the tolerance of a second run, and by how much its result may differ
+LANCZOS_PRODUCTS = 3000  # products with vectors at most; then the best value so far is returned
+LOOSE = 1e-4  # the tolerance of a last attempt, whose result does not count as converged
 
 
 class Ends(NamedTuple):

@@ -13,9 +13,9 @@ from odelab.arrays import norm
 
 __all__ = ["IllConditioned", "NotConverged", "eigenvalue_condition", "movement"]
 
-TINY = 1e-20  # a norm that leaves room for eps times it, in single precision too
+TINY = 1e-20  # the smallest norm used, so that eps times it does not underflow, in single precision either
 SHIFTS = (3.7, 17.3, 131.9)  # times eps ||J||: beside the eigenvalue, where factors are hardly ever singular
-ORDINARY = 1000.0  # times eps, relative to the spectral radius: an error that nobody is told of
+ORDINARY = 1000.0  # times eps, relative to the spectral radius: errors up to this size cause no warning
 BLOCK = 1 << 20  # numbers in the matrices that are solved with at once
 
 

@@ -1,4 +1,4 @@
-"""A Jacobian as an operator: its products with vectors, and the matrix only where somebody asks for it."""
+"""A Jacobian as an operator: its products with vectors; the matrix is formed only on request."""
 
 import dataclasses
 from collections.abc import Callable

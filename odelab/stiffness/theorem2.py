@@ -21,8 +21,8 @@ from odelab.arrays import checked_square, epsilon, floating, library_of, norm, r
 
 __all__ = ["Premise", "Theorem2", "theorem2"]
 
-PRESENT = 1e-8  # a mode whose |c_i| is below this share of ||u|| takes no part
-LOST = 1e-4  # coefficients beyond this share of 1 / eps have no digit to rely on
+PRESENT = 1e-8  # a mode whose |c_i| is below this share of ||u|| counts as absent
+LOST = 1e-4  # coefficients larger than this share of 1 / eps have no reliable digit
 IDENTITY = 1e-10  # the residual of a symmetric system is rounding up to here (in single precision 100 n eps)
 
 

@@ -16,7 +16,7 @@ from odelab.arrays import floating, library_of, number, to_numpy
 
 __all__ = ["delta", "stiffness_proportion", "tns"]
 
-CHUNK = 1 << 20  # indices at a time: working memory stays near 50 MB whatever the batch
+CHUNK = 1 << 20  # indices processed together, so that about 50 MB of memory are enough for any batch
 MEANS = ("sample", "dataset")
 
 
@@ -97,10 +97,10 @@ def stiffness_proportion(nsi, stage, m1, m2, mu: str = "sample"):
 
 
 def _areas(nsi, groups, shared):
-    """Per sample, the area of the union of each stage's largest rectangle, which holds its others."""
+    """For each sample, the area of the union of rectangles: a stage's largest rectangle contains its other ones."""
     library = library_of(nsi)
     peaks, means, above = _profile(nsi, groups, shared)
-    safe = library.where(means > 0, means, library.ones_like(means))  # a stage at rest: mu = max = 0, area 0
+    safe = library.where(means > 0, means, library.ones_like(means))  # where all indices are zero, so is the area
     widths = library.clip(above / safe, 0, None)  # below the mean of all samples there is no rectangle
     if len(groups) == 1:
         return _as_precise_as(nsi, (widths * peaks)[:, 0])
@@ -116,10 +116,11 @@ def _areas(nsi, groups, shared):
 
 
 def _profile(nsi, groups, shared):
-    """Per sample and stage the largest index, the mean it is measured by, (N, S) or (1, S), and how far it lies above.
+    """For each sample and stage: the largest index, the mean it is compared with, and their difference.
 
-    A mean is formed as the largest minus the mean distance to it: exact for equal indices and never above the largest,
-    so that rounding does not turn ties into misses. That distance is how far above, known where the difference is not.
+    The mean, (N, S) or (1, S), is computed as the largest index minus the mean distance of the indices from it. It is
+    then exact for equal indices and never larger than the largest one, whatever the rounding. The mean distance is also
+    the difference, without the cancellation of a subtraction.
     """
     library = library_of(nsi)
     peaks = library.stack([library.amax(nsi[:, columns], 1) for columns in groups], 1)
@@ -131,9 +132,9 @@ def _profile(nsi, groups, shared):
 
 
 def _dataset_means(nsi, groups):
-    """The mean of each stage over all samples, (1, S), formed in the same way, in double precision.
+    """The mean of each stage over all samples, (1, S), computed in the same way, in double precision.
 
-    The largest index of a sample may come as near to it as it likes, and single precision would lose the difference.
+    The largest index of a sample may be very near to it, and single precision would lose the difference.
     """
     library = library_of(nsi)
     columns = library.amax(nsi, 0)
@@ -147,7 +148,7 @@ def _dataset_means(nsi, groups):
 
 
 def _double(values):
-    """In double precision, where the device has it."""
+    """`values` in double precision, if the device has it."""
     if library_of(values) is np:
         return values.astype(np.float64, copy=False)
     return values if values.device.type == "mps" else values.double()
