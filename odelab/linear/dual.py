@@ -265,8 +265,9 @@ def linear(function, arguments, options) -> Dual:
         for k in range(directions(arguments, options))
     ]
     made = Dual(value, np.stack(parts))
-    if any(np.may_share_memory(value, one.value) for one in duals_in(arguments)):
-        value.flags.writeable = made.part.flags.writeable = False  # what is written into it would not reach the first
+    for one in duals_in(arguments):
+        if np.may_share_memory(value, one.value):  # what is written into one of them would not reach the other's part
+            value.flags.writeable = one.value.flags.writeable = False
     return made
 
 

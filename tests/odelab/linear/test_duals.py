@@ -244,6 +244,13 @@ def filled_backwards(t, u, params):
     return du
 
 
+def filled_after_a_view(t, u, params):
+    du = np.zeros(9)
+    backwards = np.flip(du)
+    du[:] = u**2
+    return backwards
+
+
 def periodic_table(t, u, params):
     return -u * np.interp(u + 3.0, [0.0, 1.0, 2.0], [1.0, 2.0, 1.0], period=2.0)
 
@@ -278,7 +285,7 @@ def marked(t, u, params):
     return np.where(high, u**2, np.array(u) ** 3)
 
 
-OTHER_SHAPES = [filled_in_another_shape, filled_through_ravel, filled_transposed, filled_backwards]
+OTHER_SHAPES = [filled_in_another_shape, filled_through_ravel, filled_transposed, filled_backwards, filled_after_a_view]
 OPTIONS = [periodic_table, never_below, whole_numbers, with_its_own_step, largest_beside, marked]
 
 
