@@ -1,4 +1,4 @@
-"""Nine claims and the verdicts of these data; the rules are those of `design`, fixed before the full run.
+"""Nine claims and the verdicts of these data; the rules are those of `design`, which says when each was fixed.
 
 Each function takes numbers by error {eps: ...} and returns a Finding, so that made-up numbers reach every verdict.
 """
