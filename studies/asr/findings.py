@@ -1,4 +1,7 @@
-"""Eighteen claims of the paper and the verdicts of these data; every rule stands here, before any number.
+"""Eighteen claims of the paper and the verdicts of these data; every rule stands here.
+
+The rules were written before any number, but for one: findings 1 and 9 are decided by the arm with r = 4 alone where
+the literal arm lacks seeds, which was settled when two seeds had been seen.
 
 A claim over several cases (modules, blocks, noises, arms) is supported where every case's interval lies on its side,
 contradicted where every one lies on the other, true of some where both happen, and undecided otherwise. Seeds need to

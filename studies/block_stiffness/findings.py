@@ -1,4 +1,4 @@
-"""The claims of the block-level paper and their verdicts, by rules that were fixed before a number was looked at.
+"""The claims of the block-level paper and their verdicts, by rules fixed before a number was looked at.
 
 One thing is younger: all shipped networks and other inputs joined rules 1, 6, 8 and 9 when numbers were known.
 

@@ -5,14 +5,15 @@ window with a scaled error of at most eps, over that of an L-stable method. A wi
 gravely so where R > 2. Cost counts evaluations, and each Jacobian as as many of them as it has colours. Runs enter a
 window warm, on a ladder of 19 tolerances from 1e-1 to 1e-10. Windows are six steps of the implicit method at 1e-4, so
 that no index chooses them. A run is given up after 3,000 attempts (the implicit method's after 20,000); its cost is
-then extended over the window, and its error taken to be a tenth of its tolerance, as that of runs which stability holds
-back. A run that fails otherwise, by blowing up for instance, has no cost.
+then extended over the window, and its error taken to be a tenth of its tolerance, as that of runs which stability
+holds back. A run that fails otherwise, by blowing up for instance, has no cost.
 
-What was fixed when. Claims and thresholds come from a pilot with other code, whose results were known. They were written
-down before this code ran. Three rules are younger: that fewer than ten families decide nothing was added after a smoke
-run; what a run costs that is given up, after a first full run, in which 14 of 828 windows had no ratio; that a failed
-run has no cost, and that H1 counts the families of non-normal problems alone, after a second one. The last of these
-changed a verdict: H1 read "depends on the tolerance" and is undecided since. The other verdicts were the same each time.
+What was fixed when. Claims and thresholds come from a pilot with other code, whose results were known. They were
+written down before this code ran. Three rules are younger: that fewer than ten families decide nothing was added
+after a smoke run; what a run costs that is given up, after a first full run, in which 14 of 828 windows had no ratio;
+that a failed run has no cost, and that H1 counts the families of non-normal problems alone, after a second one. The
+last of these changed a verdict: H1 read "depends on the tolerance" and is undecided since. The other verdicts were
+the same each time.
 
 The unit of inference is the family: windows of one problem are alike, and problems of one family too. A problem's
 windows share a weight of one; intervals come from resampling families, 95 %.

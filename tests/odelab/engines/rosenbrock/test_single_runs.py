@@ -40,7 +40,11 @@ def test_adaptive_runs_take_the_same_steps(problem, method):
     kernel, plain = both(problem, method, ol.adaptive(1e-5, 1e-8))
     assert_same_work(kernel, plain)
     assert plain.rejected > 0 or problem is not VAN_DER_POL or method is ol.ROS2
-    np.testing.assert_allclose(kernel.step_t, plain.step_t, rtol=1e-5)  # rounding grows along van der Pol's jumps
+    # Times agree to 1e-6, but for what they inherit: an estimate that cancels almost to zero has few digits in either
+    # engine, and the law of sizes hands its relative difference on to the steps after it.
+    differ = np.abs(kernel.error - plain.error) / np.maximum(plain.error, 1e-300)
+    allowed = (1e-6 + np.maximum.accumulate(differ)) * plain.step_t[1:]
+    assert (np.abs(kernel.step_t - plain.step_t)[1:] <= allowed).all()
     np.testing.assert_allclose(kernel.error, plain.error, rtol=1e-3, atol=1e-3)
 
 
