@@ -67,7 +67,8 @@ class Fingerprint(NamedTuple):
 
     digest    equal for functions that make the same machine code
     watch     checks whether anything the digest covers has changed since
-    lasting   may another process use machine code of this digest? Not where an address is part of it.
+    lasting   may another process use machine code of this digest? Not where an address is part of it, nor where a
+              function calls itself.
     """
 
     digest: str
@@ -91,6 +92,7 @@ class Walk:
         self.watch = Watch()
         self.lasting = True
         self.numbers: dict[int, tuple[int, Any]] = {}  # by identity: how many objects were met before this one
+        self.inside: list[types.CodeType] = []  # of the functions that are being visited, the outermost first
 
     def say(self, *words):
         for word in words:
@@ -154,6 +156,8 @@ class Walk:
             self.describe(constant, name)
 
     def function(self, function):
+        if function.__code__ in self.inside:
+            self.lasting = False  # machine code of a function that calls itself crashes when numba reads it from disk
         if is_library(function):
             self.say("known", function.__module__, function.__qualname__)
         elif self.first(function):
@@ -168,6 +172,8 @@ class Walk:
         """A helper that the user has handed to numba."""
         self.watch.containers.append((overloads_of, dispatcher, overloads_of(dispatcher)))
         values = frozen(dispatcher)
+        if dispatcher.py_func.__code__ in self.inside:
+            self.lasting = False
         if not dispatcher.overloads:
             self.function(dispatcher.py_func)
         elif values is None:
@@ -178,6 +184,7 @@ class Walk:
 
     def parts(self, function, outside: dict):
         """A function's code and default values, and what it reaches."""
+        self.inside.append(function.__code__)
         for part in PARTS:
             self.describe(getattr(function, part), function.__name__)
         for names, value in outside.items():
@@ -186,6 +193,7 @@ class Walk:
             except Unseen as reason:
                 where = line_of(function.__code__, names[-1])
                 raise Unseen(f"{reason}{'' if 'File' in str(reason) else where}") from None
+        self.inside.pop()
 
     def reach(self, names: tuple[str, ...], value):
         self.say("name", *names)

@@ -117,16 +117,20 @@ def test_what_has_an_address_is_not_kept_for_other_processes():
     assert not fingerprint(rhs).lasting
 
 
-def test_functions_that_call_each_other_have_a_fingerprint_and_a_kernel():
-    names = {}
-    exec(
-        "def down(x, n):\n    if n == 0:\n        return x\n    return down(0.5 * x, n - 1)\n"
-        "def rhs(t, u, params):\n    return (-down(u[0], 2),)",
-        names,
-    )
+ITSELF = "def down(x, n):\n    if n == 0:\n        return x\n    return down(0.5 * x, n - 1)\n"
+EACH_OTHER = ITSELF.replace("return down(", "return further(") + ITSELF.replace("down(x", "further(x")
+
+
+@pytest.mark.parametrize("helpers", [ITSELF, f"@numba.njit\n{ITSELF}", EACH_OTHER], ids=["itself", "njit", "other"])
+def test_a_function_that_calls_itself_has_a_kernel_that_stays_in_this_process(helpers):
+    """Numba keeps such machine code on disk without a word, and crashes where another process reads it."""
+    names = {"numba": numba}
+    exec(f"{helpers}def rhs(t, u, params):\n    return (-down(u[0], 2),)", names)
+    assert not fingerprint(names["rhs"]).lasting
     problem = ol.Problem(names["rhs"], [1.0], (0.0, 1.0))
     compiled, plain = (ol.solve(problem, ol.RK4, ol.fixed(0.1), engine=e).end_u for e in ("compiled", "python"))
     np.testing.assert_allclose(compiled, plain, rtol=1e-12)
+    assert not fingerprint(names["rhs"]).lasting
 
 
 def test_a_compiled_helper_keeps_the_values_it_was_compiled_with_in_every_engine():
