@@ -6,6 +6,7 @@ from netbridge.train import loop
 from studies.asr import measures, results
 from studies.lab.command import plain_errors
 from studies.lab.networks import ZOO
+from studies.lab.scores import remove_training
 
 
 def carry_out(run, data, work: Path, destination: Path, device=None, keep: bool = False) -> results.Result:
@@ -26,8 +27,7 @@ def carry_out(run, data, work: Path, destination: Path, device=None, keep: bool 
     change = measures.change(before, measures.correct(net, data, len(data.test_labels)))
     beyond = tuple(results.brief(value) for value in (change.value, change.low, change.high))
     result = results.measured(run, net, data, path.with_suffix(".jsonl"), beyond)
-    results.write(result, destination / f"{run.stem}.json")
+    result.write(destination / f"{run.stem}.json")
     if not keep:
-        for ending in (".safetensors", ".jsonl", ".resume"):
-            path.with_suffix(ending).unlink(missing_ok=True)
+        remove_training(path)
     return result

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 import netbridge as nb
-from netbridge.files import replacing
 from netbridge.step_sizes import ASR
 from netbridge.surgery.noise import NoisyNorm
 from netbridge.tracing.gates import with_fresh_statistics
@@ -17,47 +16,29 @@ from netbridge.train import loop
 from studies.asr.dynamics import Observer
 from studies.lab import jobs
 from studies.lab.networks import ZOO
-from studies.lab.results import commit
+from studies.lab.scores import Score, remove_training, score_of
 
 SHIPPED = Path(__file__).parent / "shipped"
-FORMAT = 1
-PAIRS = ("noisy", "bound", "beyond")  # tuples, which JSON keeps as lists
 BOUND_IMAGES = 16  # test images that perturbations are followed on
 PROBES = 384  # training images at which gates are looked at: three batches, which give statistics to untrained networks
 
 
-@dataclasses.dataclass(frozen=True)
-class Result:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result(Score):
     """What a network scored on the test set after its last epoch, and what its gates were before and after.
 
-    specification, recipe  everything that determines the network; the recipe in full
-    test_errors, test_images, test_loss  its score, with the noise it was trained with unless that is random
-    noisy       where the noise is random: (errors, loss) with noise on in the test as well
-    parameters  how many numbers were trained
     blocks      per block a record, see `block_records`
+    noisy       where the noise is random: (errors, loss) with noise on in the test as well; the other score is without
     bound       of ResNets without noise: log10 of Theorem 6.1's bound behind the last block, and the growth measured
     beyond      where constants were put in place of gates: points above the network with its gates, and their interval
-    log         one record per epoch, as training wrote it
-    made        seconds, threads, device, version of torch, commit
     """
 
-    specification: dict
-    recipe: dict
-    test_errors: int
-    test_images: int
-    test_loss: float
-    parameters: int
+    study, tuples = "asr", ("noisy", "bound", "beyond")
+
     blocks: list
-    log: list
     noisy: tuple[int, float] | None = None
     bound: tuple[float, float] | None = None
     beyond: tuple[float, float, float] | None = None
-    made: dict = dataclasses.field(default_factory=dict)
-
-    @property
-    def accuracy(self) -> float:
-        """Per cent."""
-        return 100.0 * (self.test_images - self.test_errors) / self.test_images
 
     @property
     def noisy_accuracy(self) -> float:
@@ -65,45 +46,10 @@ class Result:
         errors = self.test_errors if self.noisy is None else self.noisy[0]
         return 100.0 * (self.test_images - errors) / self.test_images
 
-    @property
-    def seed(self) -> int:
-        return self.specification["seed"]
-
-    def __str__(self):
-        return f"{self.accuracy:.2f} % on the test set, {self.made['seconds']:.0f} s of training."
-
-
-def write(result: Result, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    record = {"format": FORMAT, **dataclasses.asdict(result)}
-    lines = [f" {json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in record.items()]
-    with replacing(path) as unfinished:
-        unfinished.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    return path
-
-
-def read(path: Path) -> Result:
-    try:
-        record = json.loads(path.read_text())
-        if record.pop("format") != FORMAT:
-            raise ValueError(f"another format than {FORMAT}")
-        pairs = {key: None if record[key] is None else tuple(record[key]) for key in PAIRS}
-        return Result(**record | pairs)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise SystemExit(f"{path}: damaged, or no result of asr ({error}). Delete it to train anew.") from None
-
 
 def find(run, folders) -> Result | None:
     """The result of exactly this network in the first folder that has one."""
-    for folder in folders:
-        path = Path(folder) / f"{run.stem}.json"
-        if not path.is_file():
-            continue
-        result = read(path)
-        if result.specification != run.job.specification or not jobs.same_recipe(result.recipe, run.job.recipe):
-            raise SystemExit(f"{path}: holds the result of another network than its name says. Delete it.")
-        return result
-    return None
+    return Result.find(run.stem, run.job.specification, run.job.recipe, folders)
 
 
 def carry_out(run, data, work: Path, destination: Path, device=None, keep: bool = False) -> Result:
@@ -118,10 +64,9 @@ def carry_out(run, data, work: Path, destination: Path, device=None, keep: bool 
         net = jobs.train(run.job, data, path, "asr", device, on_epoch=observer)
         log = path.with_suffix(".jsonl")
     result = measured(run, net, data, log)
-    write(result, destination / f"{run.stem}.json")
+    result.write(destination / f"{run.stem}.json")
     if shipped is None and not keep:
-        for ending in (".safetensors", ".jsonl", ".resume"):
-            path.with_suffix(ending).unlink(missing_ok=True)
+        remove_training(path)
     return result
 
 
@@ -139,29 +84,17 @@ def of_the_zoo(run) -> tuple[nb.Network, Path] | None:
 
 def measured(run, net, data, log: Path, beyond: tuple[float, float, float] | None = None) -> Result:
     """From the finished network and its log."""
-    head, *records = map(json.loads, log.read_text().splitlines())
     net, job = net.to("cpu"), run.job
     usual = job.network == "resnet" and not job.options and beyond is None
     shown = data.normalised(data.train_images[:PROBES])
+    score = score_of(net, data, job.specification, log)
+    score["log"] = [{key: brief(value) for key, value in record.items()} for record in score["log"]]
     return Result(
-        specification=run.job.specification,
-        recipe=head["recipe"],
-        test_errors=net.about["test_errors"],
-        test_images=len(data.test_labels),
-        test_loss=net.about["test_loss"],
-        parameters=sum(p.numel() for p in net.parameters()),
+        **score,
         blocks=block_records(job.untrained(len(data.names)), net, shown) if usual else [],
-        log=[{key: brief(value) for key, value in record.items()} for record in records],
         noisy=noisy_score(net, data, run.seed),
         bound=bound_and_growth(net, data) if usual and not job.noise else None,
         beyond=beyond,
-        made={
-            "seconds": net.about["seconds"],
-            "threads": torch.get_num_threads(),
-            "device": head["device"],
-            "torch": head["torch"],
-            "commit": commit(),
-        },
     )
 
 

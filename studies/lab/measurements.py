@@ -25,6 +25,7 @@ from studies.lab import jobs
 from studies.lab.measure import KINDS, READINGS, follower, image_stiffness, traced
 from studies.lab.networks import controller_of
 from studies.lab.results import commit
+from studies.lab.scores import remove_training
 
 FORMAT = 1
 TRACED = 1000  # test images of which stiffness and losses are kept one by one
@@ -111,8 +112,7 @@ def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None, 
     found.numbers["log"] = log
     found.numbers["made"] |= {"device": head["device"], "torch": head["torch"]}
     write(found, work / f"{job.stem}.npz")
-    for ending in (".safetensors", ".jsonl", ".resume"):
-        path.with_suffix(ending).unlink(missing_ok=True)
+    remove_training(path)
     return found
 
 

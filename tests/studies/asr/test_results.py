@@ -29,7 +29,7 @@ def first(plan, part, arm, **more):
 def test_a_result_comes_back_as_it_was_written(tmp_path):
     run = plan_of(tmp_path).part("controls")[0]
     one = result(run, bound=(9.0, 40.0), noisy=(12, 0.5), beyond=(-1.0, -2.0, 0.0))
-    results.write(one, tmp_path / f"{run.stem}.json")
+    one.write(tmp_path / f"{run.stem}.json")
     assert results.find(run, [tmp_path / "nothing", tmp_path]) == one
     assert results.find(plan_of(tmp_path).part("controls")[1], [tmp_path]) is None
 
@@ -37,7 +37,7 @@ def test_a_result_comes_back_as_it_was_written(tmp_path):
 @pytest.mark.parametrize("damage", [lambda text: text[:99], lambda text: "[]", lambda text: text.replace("bound", "b")])
 def test_a_damaged_result_is_named(tmp_path, damage):
     run = plan_of(tmp_path).part("controls")[0]
-    path = results.write(result(run), tmp_path / f"{run.stem}.json")
+    path = result(run).write(tmp_path / f"{run.stem}.json")
     path.write_text(damage(path.read_text()))
     with pytest.raises(SystemExit, match=path.name):
         results.find(run, [tmp_path])
@@ -45,7 +45,7 @@ def test_a_damaged_result_is_named(tmp_path, damage):
 
 def test_a_result_under_another_name_is_refused(tmp_path):
     run, other = plan_of(tmp_path).part("controls")[:2]
-    results.write(result(run), tmp_path / f"{other.stem}.json")
+    result(run).write(tmp_path / f"{other.stem}.json")
     with pytest.raises(SystemExit, match="another network"):
         results.find(other, [tmp_path])
 

@@ -37,11 +37,11 @@ def filled(out, errors, **given):
         for name, count in errors.items():
             run = plan.cell(name, seed)
             result = dataclasses.replace(made_up(run, count + 4 * seed), test_images=10_000)
-            results.write(result, plan.own / f"{run.stem}.json")
+            result.write(plan.own / f"{run.stem}.json")
         for place, name in enumerate((design.STIFFEST, design.RANDOM, design.LEAST, design.ALL)):
             (run,) = plan.tickets(design.EVERY, name, seed)
             result = dataclasses.replace(made_up(run, 900 + 40 * place + 4 * seed), test_images=10_000)
-            results.write(result, plan.own / f"{run.stem}.json")
+            result.write(plan.own / f"{run.stem}.json")
 
 
 def record_of(out, **given):
@@ -103,7 +103,7 @@ def test_what_the_few_may_lose_is_the_upper_end(tmp_path):
         for name, errors in ((design.NONE, 1100), (design.STIFFEST, 1000), (design.ALL, 990)):
             planned = plan.cell(design.PLAIN, seed) if name == design.NONE else plan.ticket(design.EVERY, name, seed)
             result = dataclasses.replace(made_up(planned, errors + 40 * seed), test_images=10_000)
-            results.write(result, plan.own / f"{planned.stem}.json")
+            result.write(plan.own / f"{planned.stem}.json")
     numbers = record_of(tmp_path, blocks="every", part="ticket")
     (found,) = (one for one in numbers["findings"] if "as well as all" in one["claim"])
     assert found["verdict"] == "undecided"
@@ -184,10 +184,10 @@ def test_random_blocks_that_are_the_stiffest_are_named(tmp_path):
     random = design.drawn(range(6), 2, 0, 1)[0]
     nsi = tuple(9.0 if block in random else 1.0 for block in range(6))
     plain = plan.cell(design.PLAIN, 0)
-    results.write(made_up(plain, nsi=nsi), plan.own / f"{plain.stem}.json")
+    made_up(plain, nsi=nsi).write(plan.own / f"{plain.stem}.json")
     stiffest, least = (plan.ticket(design.EVERY, name, 0) for name in (design.STIFFEST, design.LEAST))
     for run in (stiffest, least):
-        results.write(made_up(run), plan.own / f"{run.stem}.json")
+        made_up(run).write(plan.own / f"{run.stem}.json")
     (found,) = (
         one for one in record_of(tmp_path, seeds=(1,), blocks="every")["findings"] if "stiff ones" in one["claim"]
     )
@@ -240,7 +240,7 @@ def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship
     def pretended(run, data, work, destination, device, keep):
         trained.append(run.stem)
         result = made_up(run)
-        results.write(result, destination / f"{run.stem}.json")
+        result.write(destination / f"{run.stem}.json")
         return result
 
     monkeypatch.setattr(results, "carry_out", pretended)
@@ -251,7 +251,7 @@ def test_results_go_and_come_where_they_are_asked_to(tmp_path, monkeypatch, ship
     assert len(list((out / "runs").glob("*.json"))) == (0 if ship else 2)
     record_of(tmp_path / "elsewhere", **asked)  # finds what was shipped, unless it is to be left aside
     assert len(trained) == (2 if ship else 4)
-    results.write(made_up(plan_of(out, only=(design.SE,)).cell(design.SE, 0)), shipped / f"{trained[-1]}.json")
+    made_up(plan_of(out, only=(design.SE,)).cell(design.SE, 0)).write(shipped / f"{trained[-1]}.json")
     record_of(tmp_path / "third", **{**asked, "ship": False})
     assert len(trained) == (2 if ship else 6 if own else 5)
 

@@ -68,7 +68,7 @@ def test_placements_wait_for_the_plain_network_and_then_follow_its_stiffness(tmp
     plan = plan_of(tmp_path, seeds=(1,))
     assert plan.ticket(design.EVERY, design.STIFFEST, 0) is None
     plain = plan.cell(design.PLAIN, 0)
-    results.write(made_up(plain), plan.own / f"{plain.stem}.json")
+    made_up(plain).write(plan.own / f"{plain.stem}.json")
     assert plan.ticket(design.EVERY, design.STIFFEST, 0).acting == [0, 2]
     assert plan.ticket(design.EVERY, design.LEAST, 0).acting == [1, 3]
     assert plan.ticket(design.COUNTED, design.STIFFEST, 0).acting == [5]
@@ -97,7 +97,7 @@ def test_draws_of_one_seed_are_different_networks_and_count_once(tmp_path):
         assert len({run.stem for run in planned}) == 5
         assert planned[0].stem == plan_of(tmp_path, blocks="every").tickets(design.EVERY, design.RANDOM, seed)[0].stem
         for place, run in enumerate(planned):
-            results.write(made_up(run, 50 + 10 * seed + place), plan.own / f"{run.stem}.json")
+            made_up(run, 50 + 10 * seed + place).write(plan.own / f"{run.stem}.json")
     row = plan.placements(design.EVERY)[design.RANDOM]
     assert len(row.found) == 10
     assert row.accuracies == pytest.approx([89.6, 87.6])  # of 500: 52 and 62 errors in the mean
@@ -155,18 +155,18 @@ def test_a_field_that_joins_the_recipes_leaves_old_results_theirs():
 
 def test_a_result_under_another_name_is_refused(tmp_path):
     run, other = design.run(SCALE, "se", 0), design.run(SCALE, "se", 1)
-    results.write(made_up(run), tmp_path / f"{run.stem}.json")
+    made_up(run).write(tmp_path / f"{run.stem}.json")
     assert results.find(run, [tmp_path]) == made_up(run)
     assert results.find(other, [tmp_path]) is None
     (tmp_path / f"{run.stem}.json").rename(tmp_path / f"{other.stem}.json")
-    with pytest.raises(SystemExit, match="another run"):
+    with pytest.raises(SystemExit, match="another network"):
         results.find(other, [tmp_path])
 
 
 @pytest.mark.parametrize("damage", [lambda text: text[:100], lambda text: "[]", lambda text: text.replace("nsi", "n")])
 def test_a_damaged_result_is_named(tmp_path, damage):
     run = design.run(SCALE, "se", 0)
-    path = results.write(made_up(run), tmp_path / f"{run.stem}.json")
+    path = made_up(run).write(tmp_path / f"{run.stem}.json")
     path.write_text(damage(path.read_text()))
     with pytest.raises(SystemExit, match=path.name):
         results.find(run, [tmp_path])
@@ -176,7 +176,7 @@ def test_shipped_results_bear_the_name_of_what_they_hold():
     paths = sorted(results.SHIPPED.glob("*.json"))
     assert paths
     for path in paths:
-        spec = results.read(path).specification
+        spec = results.Result.read(path).specification
         scale = design.Scale(spec["dataset"], spec["depth"], Recipe(**spec["recipe"]), spec["images"])
         run = design.Run(scale, tuple(json.dumps(one, sort_keys=True) for one in spec["controllers"]), spec["seed"])
         assert path.stem == run.stem

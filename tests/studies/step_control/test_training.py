@@ -99,11 +99,11 @@ def test_a_kill_in_between_changes_nothing_and_no_network_is_trained_twice(tmp_p
 
 def test_finished_but_not_written_down_is_not_trained_again(tmp_path, trainings, monkeypatch):
     plan = small(tmp_path)
-    real = results.write
-    monkeypatch.setattr(results, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    real = results.Result.write
+    monkeypatch.setattr(results.Result, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         work(plan)
-    monkeypatch.setattr(results, "write", real)
+    monkeypatch.setattr(results.Result, "write", real)
     assert work(plan, keep=True) == []
     assert len(trainings) == 2
     assert len(list(plan.own.glob("*.safetensors"))) == 2
@@ -125,7 +125,7 @@ def test_two_workers_share_the_queue(tmp_path, monkeypatch):
         done.append((threading.get_ident(), run.stem))
         time.sleep(0.02)
         result = made_up(run)
-        results.write(result, destination / f"{run.stem}.json")
+        result.write(destination / f"{run.stem}.json")
         return result
 
     monkeypatch.setattr(results, "carry_out", pretended)
@@ -147,7 +147,7 @@ def test_a_training_that_diverges_does_not_stop_the_others(tmp_path, monkeypatch
         if run.controller == "se":
             raise train.Diverged("the loss is no number any more")
         result = made_up(run)
-        results.write(result, destination / f"{run.stem}.json")
+        result.write(destination / f"{run.stem}.json")
         return result
 
     monkeypatch.setattr(results, "carry_out", pretended)
