@@ -30,8 +30,8 @@ TRAINED = {  # parts that look at trainings, and those parts of the design that 
     "replace": ("finetuned",),
     "dynamics": ("dynamics",),
     "backbones": ("backbones",),
-    "beside": ("beside", "controls"),
-    "ablation": ("uses", "fixed", "starts", "bare", "controls"),
+    "beside": ("beside", "controls", "small"),
+    "ablation": ("uses", "fixed", "starts", "bare", "controls", "small"),
 }
 PARTS = (*TRAINED, "stripes", "gradcam", "spatial", "style", "speed", "merging")
 PRESETS = {
@@ -117,9 +117,7 @@ def main(arguments: Arguments):
         notice,
     )
     if arguments.train:
-        train(plan, data)
-        if "style" in parts and 2 in arguments.tier:
-            paint(arguments, data)
+        train(plan, data, painted="style" in parts and 2 in arguments.tier)
     if arguments.smoke:
         smoke_training(plan, data)
 
@@ -141,31 +139,39 @@ def main(arguments: Arguments):
     page.close()
 
 
-def train(plan: Plan, data):
+def train(plan: Plan, data, painted: bool):
     """Train what is missing of the plan; processes with the same `--out` share the work."""
     arguments = plan.arguments
     own = arguments.out / "runs"
     place = results.SHIPPED if arguments.ship else own
 
-    def carry_out(run):
-        how = finetuning.carry_out if run.part == "finetuned" else results.carry_out
-        return how(run, data, own, place, arguments.device, arguments.keep)
+    def find(one):
+        return (
+            style.find(one, folders(arguments))
+            if isinstance(one, style.Painting)
+            else results.find(one, folders(arguments))
+        )
 
-    jobs.work_off(plan.queue, lambda run: results.find(run, folders(arguments)), carry_out, own)
+    def carry_out(one):
+        if isinstance(one, style.Painting):
+            found = style.paint(one, data)
+            style.write(found, place / f"{one.stem}.json")
+            return found
+        how = finetuning.carry_out if one.part == "finetuned" else results.carry_out
+        return how(one, data, own, place, arguments.device, arguments.keep)
+
+    jobs.work_off(lambda: queue(plan, painted), find, carry_out, own)
 
 
-def paint(arguments, data):
-    """Train what is missing of the networks that repaint pictures."""
-    own = arguments.out / "runs"
-    place = results.SHIPPED if arguments.ship else own
-
-    def carry_out(painting):
-        found = style.paint(painting, data)
-        style.write(found, place / f"{painting.stem}.json")
-        return found
-
-    wanted = style.planned(arguments.seeds[: design.FEW])
-    jobs.work_off(lambda: wanted, lambda one: style.find(one, folders(arguments)), carry_out, own)
+def queue(plan: Plan, painted: bool) -> list:
+    """Everything to train in its order: the first style's networks stand among the claims, those of the others last."""
+    runs = plan.queue()
+    if not painted:
+        return runs
+    paintings = style.planned(plan.arguments.seeds[: design.FEW])
+    first = [one for one in paintings if one.style == paintings[0].style]
+    early = [run for run in runs if plan.turn(run)[0] < design.PAINTED]
+    return early + first + runs[len(early) :] + [one for one in paintings if one not in first]
 
 
 def smoke_training(plan: Plan, data):

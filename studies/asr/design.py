@@ -1,7 +1,8 @@
 """The design of the study: its arms, the networks of every part, and the order in which they are trained.
 
-What decides most is asked twice: at the scale of the shipped networks (32 x 32 pixels, the recipe `short`), and at a
-small scale (16 x 16, five epochs of 10,000 images) that half a minute of a core trains, so that there are seeds enough.
+Whatever is about ResNets is asked twice: at the scale of the shipped networks (32 x 32 pixels, the recipe `short`), and
+at a small scale (16 x 16, five epochs of 10,000 images) that half a minute of a core trains, so that there are seeds
+enough. The queue goes by claims: first what decides one at the small scale, the cheapest first.
 
 An arm is a network whose attention differs and nothing else; every arm of a part has the same seeds, so that the
 controls meet ASR on equal terms. Seeds are the outer loop everywhere: when training stops early, every arm has as many.
@@ -62,7 +63,9 @@ NOISES: dict[str, tuple[float, float, float] | None] = {
     "(0.5, 0.2)": (0.5, 0.2, 0.0),
     "random 0.1": (1.0, 0.0, 0.1),
     "random 0.3": (1.0, 0.0, 0.3),
+    "(0.8, 0.8), ResNet-56": (0.8, 0.8, 0.0),
 }
+DEEPER = {"(0.8, 0.8), ResNet-56": 56}  # layers, where they are not as many as everywhere; without the literal arm
 BESIDE = {  # Tables 3 (row ResNet) and 4
     **{f"ASR({name.upper()})": Arm(asr(name)) for name in ("ie", "srm", "spa")},
     **{name.upper(): Arm(name) for name in ("se", "ie", "srm", "spa")},
@@ -102,20 +105,26 @@ SCHEDULES = {
     **{f"SE, decay {decay:g}": ("se", {"weight_decay": decay}) for decay in (2e-4, 3e-4, 4e-4)},
     "IE, steps": ("ie", {}),
     "SRM, steps": ("srm", {}),
+    "SE, steps, ResNet-56": ("se", {}),
 }
+AT_THE_DROP = ("SE, steps", "IE, steps", "SRM, steps")  # what the claim about the first decay is decided by
+AT_A_CONSTANT_RATE = "SE, constant rate"  # and what it is compared with
 LIVE = ("se", "eca", "ie", "srm", "fca")  # modules with one number per image and channel, of which networks are shipped
 FINETUNING = Recipe(
     "finetune", 1, lr=0.01, weight_decay=5e-4, decay_all=False, shift=2, border="reflect", bfloat16=True
 )
 DYNAMICS = {"epochs": 8, "lr": 0.1, "schedule": "steps", "drops": (4, 6), "weight_decay": 1e-4, "decay_all": True}
 SCALED = CONTROLS | {name: ORIGIN[name] for name in ("SE", "SE, b2 = 0")}  # the arms at the small scale
-NOISES_FIRST = "(0.8, 0.8)"  # the noise that the paper's largest gain is under
+NOISES_FIRST, RANDOM_FIRST = "(0.8, 0.8)", "random 0.2"  # the noise of the paper's largest gain, and one that is drawn
 SMALL = 16  # pixels of the images of the small networks: all of tier 2
 SMALL_EPOCHS = 5
 SMALL_IMAGES = 10_000  # the first so many training images are theirs
 LARGE_SCALE, SMALL_SCALE = "at the shipped networks' scale", "at the small scale"
 SHAPES = {"cifar10": {}, "digits": {"depth": 32, "width": 4}}  # of the shipped networks, by data set
 FEW = 3  # seeds of what is not asked of every seed
+TWICE = {"beside": BESIDE, "uses": USES, "fixed": FIXED, "starts": STARTS, "bare": BARE}  # asked at both scales
+DECIDING_USES = ("2 uses", "3 uses")
+PAINTED = 10  # the group of the queue that the networks which repaint pictures stand before
 TIERS = {
     1: ("controls", "origin"),
     2: ("small", "noise", "dynamics", "finetuned"),
@@ -183,16 +192,11 @@ class Plan:
             return getattr(self, name)(few)
         if name == "small":
             return [Run(name, arm, self.small_job(SCALED[arm], seed)) for seed in seeds for arm in SCALED]
-        arms = {
-            "controls": (CONTROLS, seeds),
-            "origin": (ORIGIN, seeds[:2]),
-            "beside": (BESIDE, few),
-            "uses": (USES, few),
-            "fixed": (FIXED, few),
-            "starts": (STARTS, few),
-            "bare": (BARE, few),
-        }[name]
-        table, seeds = arms
+        if name in TWICE:
+            arms = [(arm, how, seed) for seed in few for arm, how in TWICE[name].items()]
+            small = [Run(name, arm, self.small_job(how, seed), SMALL_SCALE) for arm, how, seed in arms]
+            return small + [Run(name, arm, self.job(how, seed)) for arm, how, seed in arms]
+        table, seeds = {"controls": (CONTROLS, seeds), "origin": (ORIGIN, seeds[:2])}[name]
         return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
 
     def small_job(self, arm: Arm, seed: int, recipe=None, **more) -> jobs.Job:
@@ -204,11 +208,13 @@ class Plan:
         return self.job(arm, seed, recipe, **more)
 
     def noise(self, seeds) -> list[Run]:
+        depth = self.arguments.depth
         return [
-            Run("noise", arm, self.small_job(NOISY[arm], seed, noise=noise), column)
+            Run("noise", arm, self.small_job(how, seed, noise=noise, depth=DEEPER.get(column, depth)), column)
             for column, noise in NOISES.items()
             for seed in seeds
-            for arm in NOISY
+            for arm, how in NOISY.items()
+            if not (column in DEEPER and arm == LITERAL)
         ]
 
     def dynamics(self, seeds) -> list[Run]:
@@ -216,7 +222,8 @@ class Plan:
         runs = []
         for name, (controller, changes) in SCHEDULES.items():
             recipe = dataclasses.replace(self.recipe, **DYNAMICS | changes, average=False, small=(), evaluate_every=1)
-            job = self.small_job(Arm(controller), seeds[0], recipe)
+            depth = 56 if name.endswith("ResNet-56") else self.arguments.depth
+            job = self.small_job(Arm(controller), seeds[0], recipe, depth=depth)
             runs.append(Run("dynamics", name, job, observed=True))
         return runs
 
@@ -257,27 +264,42 @@ class Plan:
 
     def queue(self) -> list[Run]:
         """In the order of training: what decides most for least time comes first, seeds in the outer loop."""
-        return list({run.stem: run for run in sorted(self.runs(), key=self.turn)}.values())
+        ordered: dict[str, Run] = {}
+        for run in sorted(self.runs(), key=self.turn):
+            ordered.setdefault(run.stem, run)  # a network of two parts stands where it is wanted first
+        return list(ordered.values())
 
     def turn(self, run: Run) -> tuple[int, int]:
         """Where a network stands in the queue: its group, and within that its seed."""
         seeds = self.arguments.seeds
         position = seeds.index(run.seed) if run.seed in seeds else run.seed
-        first, controls = position < FEW, run.part == "small" and run.arm in CONTROLS
+        first, small, part = position < FEW, run.column == SMALL_SCALE, run.part
+        deciding = run.arm in (PLAIN, HALF, FAITHFUL)
         groups = [
-            first and run.arm != LITERAL and (run.column == NOISES_FIRST or controls),
-            first and controls,
-            run.part == "dynamics",
-            run.part == "finetuned" and run.seed == 0,
-            first and run.part == "small",
-            run.part == "backbones" and run.column in (*SRP, TRANSFORMER, "VGG"),
-            run.part == "noise",
-            run.part == "finetuned",
-            run.part == "backbones",
-            first and run.part == "controls",
-            run.part == "small",
-            run.part in TIERS[1],
-            run.part in TIERS[4],
+            first
+            and run.arm != LITERAL
+            and part == "small"
+            and run.arm in CONTROLS,  # ASR against its controls, bounds
+            deciding and run.column == NOISES_FIRST,  # constant noise
+            part == "finetuned" and run.seed == 0,  # the rest that fine-tuning leaves
+            part == "dynamics" and run.arm in (*AT_THE_DROP, AT_A_CONSTANT_RATE),  # the first decay
+            run.column == SRP[0],  # ASR on top of a re-parameterised network
+            deciding and run.column == RANDOM_FIRST,  # random noise
+            small and run.arm in DECIDING_USES,  # several uses
+            run.column == TRANSFORMER,  # vision transformers and LayerScale
+            small and part == "beside",  # beside a live module
+            small and part == "fixed",  # psi that is not learnt
+            first and part == "small",  # behind PAINTED: the literal arm, and where the constants come from
+            run.column in (*SRP, "VGG"),
+            part == "dynamics",
+            small and part in TWICE,
+            deciding and part == "noise",
+            part == "finetuned",
+            part in ("noise", "backbones"),
+            first and part == "controls",
+            part == "small",
+            part in TIERS[1],
+            part in TIERS[4],
             True,
         ]
         return groups.index(True), position

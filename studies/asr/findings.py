@@ -310,8 +310,8 @@ def finetuned(e: Evidence) -> Finding:
 def first_decay(e: Evidence) -> Finding:
     """Per block, the slowdown of the gates at the first drop of the rate against that of the normalisations' scales."""
     rows = e.rows.get(("dynamics", ""), {})
-    steps = [one for name in ("SE, steps", "IE, steps", "SRM, steps") for one in rows.get(name, [])]
-    constant = rows.get("SE, constant rate", [])
+    steps = [one for name in design.AT_THE_DROP for one in rows.get(name, [])]
+    constant = rows.get(design.AT_A_CONSTANT_RATE, [])
     drop = design.DYNAMICS["drops"][0]
     ratios = [ratio for one in steps for ratio in slowdowns(one, drop)]
     if not ratios:
@@ -400,33 +400,49 @@ def bound(e: Evidence) -> Finding:
     return Finding(claim, "Theorem 6.1", ruled(beyond, beyond, -1), words)
 
 
+def twice(e: Evidence, part: str) -> dict[str, dict[str, list[float]]]:
+    """The accuracies of a part at both scales, with those of the controls of each scale."""
+    return {
+        design.LARGE_SCALE: e.accuracies("controls") | e.accuracies(part),
+        design.SMALL_SCALE: e.accuracies("small") | e.accuracies(part, design.SMALL_SCALE),
+    }
+
+
 def several_uses(e: Evidence) -> Finding:
-    groups = e.accuracies("uses") | {FAITHFUL: e.accuracies("controls").get(FAITHFUL, [])}
-    names = [f"{uses} uses" for uses in (2, 3)]
-    beyond = over_seeds(FAITHFUL, groups, names)
-    words = f"Points above one use: {told(beyond) or 'none known'} ({seeds_of(groups, (FAITHFUL, *names))})."
-    return Finding("Several uses help, up to two or three.", "Tables 6 and 14", ruled(beyond, names), words)
+    """Every number of uses against one; a constant of the same size stands beside it in the table."""
+    beyond, words = over_settings(FAITHFUL, twice(e, "uses"), design.DECIDING_USES)
+    words = f"Points above one use, {words}."
+    return Finding("Several uses help, up to two or three.", "Tables 6 and 14", ruled(beyond, beyond), words)
 
 
 def learnt_psi(e: Evidence) -> Finding:
-    groups = e.accuracies("fixed") | {FAITHFUL: e.accuracies("controls").get(FAITHFUL, [])}
-    beyond = over_seeds(FAITHFUL, groups, design.FIXED)
-    psi = [block["psi"] for one in e.rows.get(("controls", ""), {}).get(FAITHFUL, []) for block in one.blocks]
-    words = f"Points above a learnt psi, negative where the claim is right: {told(beyond) or 'none known'}."
+    """Every fixed psi against one that is learnt, from 0.1 on."""
+    beyond, words = over_settings(FAITHFUL, twice(e, "fixed"), design.FIXED)
+    psi = [
+        block["psi"]
+        for part in ("controls", "small")
+        for one in e.rows.get((part, ""), {}).get(FAITHFUL, [])
+        for block in one.blocks
+    ]
+    words = f"Points above a learnt psi, negative where the claim is right, {words}."
     if psi := [one for one in psi if one]:
         moved = [abs(mean - start) for mean, _, start in psi]
         words += f" A learnt psi, which does not decay here, moved by {np.mean(moved):.4f} on average from its 0.1."
-    return Finding("psi must be learnt, and 0.1 is crucial.", "Tables 7 and 13", ruled(beyond, design.FIXED, -1), words)
+    return Finding("psi must be learnt, and 0.1 is crucial.", "Tables 7 and 13", ruled(beyond, beyond, -1), words)
 
 
 def beside(e: Evidence) -> Finding:
-    groups, beyond, names = e.accuracies("beside"), {}, []
-    for module in ("SE", "IE", "SRM", "SPA"):
-        name = f"{module} + ASR({module})"
-        beyond |= over_seeds(module, groups, (name,))
-        names.append(name)
-    words = f"Points above the live module alone: {told(beyond) or 'none known'} ({seeds_of(groups, names)})."
-    return Finding("ASR raises accuracy beside a live module.", "Table 4", ruled(beyond, names), words)
+    """Every module with ASR beside it against the module alone; a scale decides that has all four with their seeds."""
+    decisive, words = {}, []
+    for scale, groups in twice(e, "beside").items():
+        names = {module: f"{module} + ASR({module})" for module in ("SE", "IE", "SRM", "SPA")}
+        found = {k: v for module, name in names.items() for k, v in over_seeds(module, groups, (name,)).items()}
+        if fewest(groups, (*names, *names.values())) >= FEWEST_SEEDS:
+            decisive |= {f"{name}, {scale}": one for name, one in found.items()}
+        counts = seeds_of(groups, names.values())
+        words.append(f"{scale}: {told(found)} ({counts})" if found else f"{scale}: {counts}")
+    words = f"Points above the live module alone, {'; '.join(words)}."
+    return Finding("ASR raises accuracy beside a live module.", "Table 4", ruled(decisive, decisive), words)
 
 
 def on_backbones(e: Evidence, names) -> dict[str, dict[str, list[float]]]:

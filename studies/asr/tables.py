@@ -23,18 +23,17 @@ def result_rows(e: Evidence, part: str, column: str = "", control: str = PLAIN) 
     """Every arm of a part with its seeds, its score and what lives in its heads."""
     found, groups = e.rows.get((part, column), {}), e.accuracies(part, column)
     if control not in groups:
-        groups = groups | {control: e.accuracies("controls").get(control, [])}
+        near = "small" if column == design.SMALL_SCALE else "controls"
+        groups = groups | {control: e.accuracies(near).get(control, [])}
     beyond = over_seeds(control, groups, [name for name in found if name != control])
     rows = []
     for name, results in found.items():
         if not results:
             continue
-        line = {"arm": name, **({"noise": column} if column else {}), "n": len(results)}
+        line = {"arm": name, "n": len(results)}
         line["accuracy (%)"] = f"{np.mean(groups[name]):.2f}"
         line["deviation"] = f"{spread(groups[name]):.2f}" if len(results) > 1 else "one seed"
         line["test loss"] = f"{np.mean([one.test_loss for one in results]):.4f}"
-        if column.startswith("random"):
-            line["with noise in the test (%)"] = f"{np.mean([one.noisy_accuracy for one in results]):.2f}"
         line[f"above {control} [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
         line |= living(results)
         rows.append(line)

@@ -149,4 +149,5 @@ def tell(page, e: Evidence, sizes):
         ("starts", "Where psi starts (Table 13)"),
         ("bare", "A vector without a module (Table 9)"),
     ):
+        page.table(f"{part}_small", tables.result_rows(e, part, design.SMALL_SCALE), f"{title}, small scale")
         page.table(part, tables.result_rows(e, part), title)

@@ -8,7 +8,8 @@ from torch import nn
 
 import netbridge as nb
 from netbridge.train.stepping import make_optimizer
-from studies.asr import design, results
+from studies.asr import __main__ as asr
+from studies.asr import design, results, style
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
 from studies.lab import jobs
 from tests.studies.asr.made_up import plan_of
@@ -47,6 +48,32 @@ def test_what_decides_most_comes_first(tmp_path):
         run for run in plan.part("noise") if run.column == design.NOISES_FIRST and run.arm in (PLAIN, HALF, FAITHFUL)
     ]
     assert {run.stem for run in first} == {run.stem for run in needed}
+
+
+def test_the_queue_goes_by_claims(tmp_path):
+    """What a claim lacks at the small scale comes before anything of the large one, the pictures among it."""
+    plan = plan_of(tmp_path, dataset="cifar10", seeds=(3,))
+    queue = asr.queue(plan, painted=True)
+    places = {one.stem: place for place, one in enumerate(queue)}
+    assert len(places) == len(queue)
+    paintings = [one for one in queue if isinstance(one, style.Painting)]
+    assert {one.stem for one in paintings} == {one.stem for one in style.planned((0, 1, 2))}
+    early = max(places[one.stem] for one in paintings if one.style == paintings[0].style)
+    for part, arms in (("uses", design.DECIDING_USES), ("fixed", design.FIXED), ("beside", design.BESIDE)):
+        small = [run for run in plan.part(part) if run.arm in arms and run.column == design.SMALL_SCALE]
+        large = [run for run in plan.part(part) if run.column != design.SMALL_SCALE]
+        assert max(places[run.stem] for run in small) < early < min(places[run.stem] for run in large)
+    assert asr.queue(plan, painted=False) == plan.queue()
+
+
+def test_ablations_are_asked_at_both_scales(tmp_path):
+    plan = plan_of(tmp_path, dataset="cifar10")
+    for part, arms in design.TWICE.items():
+        sizes = {column: {run.job.size for run in plan.part(part) if run.column == column}
+                 for column in ("", design.SMALL_SCALE)}  # fmt: skip
+        assert sizes == {"": {None}, design.SMALL_SCALE: {16}}
+        for column in sizes:
+            assert {run.arm for run in plan.part(part) if run.column == column} == set(arms)
 
 
 def test_parts_and_tiers_choose(tmp_path):

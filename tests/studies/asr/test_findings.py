@@ -210,11 +210,31 @@ def test_psi_that_is_not_learnt(fixed, wanted):
     assert verdict(findings.learnt_psi, e) == UNDECIDED
 
 
+@pytest.mark.parametrize(
+    ("part", "rule", "better"),
+    [("uses", findings.several_uses, SUPPORTED), ("fixed", findings.learnt_psi, CONTRADICTED)],
+)
+def test_ablations_are_decided_by_the_scale_that_has_its_seeds(part, rule, better):
+    """At both scales an arm meets ASR of its own scale; where only the small one is known, that decides."""
+    names = {"uses": design.DECIDING_USES, "fixed": tuple(design.FIXED)}[part]
+    rows = evidence("controls", **{FAITHFUL: 90.0}).rows | evidence("small", **{FAITHFUL: 50.0}).rows
+    rows |= evidence(part, design.SMALL_SCALE, **dict.fromkeys(names, 51.0)).rows
+    e = Evidence(rows=rows)
+    assert verdict(rule, e) == better
+    e.rows |= evidence(part, **dict.fromkeys(names, 91.0)).rows
+    assert verdict(rule, e) == better
+    e.rows |= evidence(part, **dict.fromkeys(names, 89.0)).rows
+    assert verdict(rule, e) == PARTLY
+
+
+@pytest.mark.parametrize("part", ["", design.SMALL_SCALE])
 @pytest.mark.parametrize(("both", "wanted"), [(91.0, SUPPORTED), (89.0, CONTRADICTED), (None, UNDECIDED)])
-def test_beside_a_live_module(both, wanted):
+def test_beside_a_live_module(both, wanted, part):
     modules = ("SE", "IE", "SRM", "SPA")
     arms = dict.fromkeys(modules, 90.0) | {f"{name} + ASR({name})": both for name in modules}
-    assert verdict(findings.beside, evidence("beside", **arms)) == wanted
+    assert verdict(findings.beside, evidence("beside", part, **arms)) == wanted
+    del arms["SPA"]  # a scale that lacks one module decides nothing
+    assert verdict(findings.beside, evidence("beside", part, **arms)) == UNDECIDED
 
 
 @pytest.mark.parametrize(

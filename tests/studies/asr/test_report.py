@@ -47,6 +47,7 @@ def everything() -> Evidence:
     for part in ("beside", "uses", "fixed", "starts", "bare"):
         arms = getattr(design, part.upper())
         rows |= evidence(part, **dict.fromkeys(arms, 80.0)).rows
+        rows |= evidence(part, design.SMALL_SCALE, **dict.fromkeys(arms, 80.0)).rows
     rows["finetuned", ""] = {"SE": [result(beyond=(-1.5, -2.0, -1.0))]}
     moved = [{"epoch": k, "moved": {"gate 0": 1 / k, "scales": 1 / k, "logits": 1.0}} for k in range(2, 9)]
     rows["dynamics", ""] = {"SE, steps": [result(log=moved)], "SE, cosine": []}
