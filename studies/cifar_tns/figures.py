@@ -209,13 +209,13 @@ def baseline(axis, results, names, reading):
         axis.axvline(mean, color=style.GREY, linewidth=0.8, linestyle="--")
 
 
-def cloud_figure(found, of, blocks, coefficients):
-    """Figure 9a: the mean gate of an image against its NSI, at three blocks of one network."""
+def cloud_figure(found, of, blocks, coefficients, called="block"):
+    """Figure 9a: the mean gate of an image against its NSI, at three blocks of one network; `called` names a block."""
     with style.figure(1, len(blocks), height=2.5) as (drawing, axes):
         record = found.records[of]
         for axis, k in zip(axes[0], blocks, strict=True):
             axis.plot(record.nsi[:CLOUD, k], found.gates[:CLOUD, k], ".", markersize=2.5, alpha=0.5, rasterized=True)
-            axis.set_title(rf"block {k + 1}, $\rho$ = {coefficients[k]:+.2f}", loc="left")
+            axis.set_title(rf"{called} {k + 1}, $\rho$ = {coefficients[k]:+.2f}", loc="left")
             axis.set_xlabel("NSI")
             axis.ticklabel_format(useOffset=False)
             axis.locator_params(nbins=4)

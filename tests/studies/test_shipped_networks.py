@@ -34,8 +34,8 @@ def test_every_controller_has_two_seeds():
     assert {path.stem for path in files("cifar10")} == wanted
     assert {path.stem.split("-seed")[1] for path in files("digits")} == {"0", "1"}
     assert {path.stem for path in files("digits-vit")} == {f"vit4-width32-{name}-seed{seed}" for name, seed in VITS}
-    transformers = {path.stem for path in files("cifar10-vit")}  # Table 7's two rows at the least
-    assert transformers >= {f"vit-conv6-width96-{name}-seed0" for name in ("constant", "stepnet")}
+    transformers = {path.stem for path in files("cifar10-vit")}  # Table 7's rows, and SE
+    assert transformers >= {f"vit-conv6-width96-{name}-seed0" for name in ("constant", "stepnet", "se")}
     assert transformers <= {f"vit-conv6-width96-{name}-seed{seed}" for name, seed in VITS}
 
 
