@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from netbridge.model.network import Configured
-from netbridge.step_sizes.gated import channels_of, gate
+from netbridge.step_sizes.gated import Gated, channels_of, gate
 from netbridge.surgery.absorb import absorb
 from netbridge.tracing.batches import run, sample_of
 from netbridge.tracing.foreign import named_blocks, watched
@@ -27,6 +27,7 @@ class Insertion(NamedTuple):
     kind      the layer's class
     channels  of the layer's output
     reason    why no step size can be put there; "" where one can
+    also      the other layers of a sum that the branch ends in; they get the same step size, which must be a constant
     """
 
     step: str
@@ -34,6 +35,7 @@ class Insertion(NamedTuple):
     kind: str = ""
     channels: int | None = None
     reason: str = ""
+    also: tuple[str, ...] = ()
 
 
 def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insertion]:
@@ -45,7 +47,7 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
             output goes into an activation (VGG, MobileNet); or names, modules or classes of layers
     call    call(net, images), where net(images) is not enough
 
-    Returns a list of `Insertion`, each with step, layer, kind, channels and reason.
+    Returns a list of `Insertion`, each with step, layer, kind, channels, reason and also.
 
     >>> import torch, netbridge as nb
     >>> class Block(torch.nn.Module):
@@ -79,10 +81,10 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
         ]
     else:
         found = [behind(graph, step, branch, net) for step in graph.steps() for branch in step.branches]
-    layers = [place.layer for place in found]
+    named = [layer for place in found for layer in (place.layer, *place.also)]
     return [
         place._replace(reason="the layer acts more than once")
-        if place.layer and (layers.count(place.layer) > 1 or runs(graph, place.layer) > 1)
+        if place.layer and any(named.count(name) > 1 or runs(graph, name) > 1 for name in (place.layer, *place.also))
         else place
         for place in found
     ]
@@ -92,7 +94,9 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
     """A copy of anybody's network with a step size behind the layer in which each residual branch ends.
 
     The original stays bit for bit what it was. Each place gets an `nb.Gated` with a controller of its own, whose state
-    is what goes into the layer. `nb.merge` folds constant ones (`nb.asr`, "constant(0.5)") into the layers again.
+    is what goes into the layer. `nb.merge` folds constant ones (`nb.asr`, "constant(0.5)") into the layers again. Where
+    a branch ends in a sum of layers (RepVGG), each summand gets the same constant; a step size that depends on the
+    input would have to see the sum and is refused there.
 
     net         anybody's network; those of netbridge have step sizes already, see `nb.swap`
     controller  as in `nb.resnet`; one that needs no stage
@@ -127,9 +131,25 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
         gated = gate(new.get_submodule(place.layer), controller, place.channels, like)
         if not place.layer:
             return gated
-        parent, _, leaf = place.layer.rpartition(".")
-        setattr(new.get_submodule(parent), leaf, gated)
+        parts = [gated]
+        for name in place.also:
+            parts.append(gate(new.get_submodule(name), controller, place.channels, like))
+            parts[-1].controller, parts[-1].shared = gated.controller, gated.shared
+        if place.also and not is_constant(gated):
+            raise ValueError(
+                f"{place.step}: the branch ends in a sum of {', '.join((place.layer, *place.also))}, behind which only "
+                f"a constant step size can stand; {gated.controller.name} depends on its input."
+            )
+        for name, part in zip((place.layer, *place.also), parts, strict=True):
+            parent, _, leaf = name.rpartition(".")
+            setattr(new.get_submodule(parent), leaf, part)
     return new
+
+
+def is_constant(gated: Gated) -> bool:
+    """Is all of the step size the same for every input?"""
+    h, live, _ = gated.controller.settle(None)
+    return h is not None and live is None
 
 
 def choose(found: list[Insertion], on, kind: str) -> list[Insertion]:
@@ -174,21 +194,37 @@ def first_pass(net: nn.Module, images, call):
 
 
 def behind(graph: Graph, step, branch, net: nn.Module) -> Insertion:
-    """The layer whose output becomes the slope through operations that a constant per channel passes."""
+    """The layer whose output becomes the slope through operations that a constant per channel passes, or a sum's."""
     i = graph.source(branch.place)
     if branch.how != "plain" or i < 0:
         return Insertion(step.name, reason="the sum is no addition of a branch")
     region = graph.between(step.state, step.addition) | {step.addition}
+    layers, reason = ends(graph, i, region, net)
+    if reason:
+        return Insertion(step.name, reason=reason)
+    first, *others = (described(layer, step.name, net) for layer in layers)
+    if any(place.channels != first.channels for place in others):
+        return Insertion(step.name, reason="the branch ends in a sum of layers whose channels are not alike")
+    return first._replace(also=tuple(place.layer for place in others))
+
+
+def ends(graph: Graph, i: int, region: set[int], net: nn.Module) -> tuple[list[str], str]:
+    """The layers that operation i is the output of, or the sum of; or why there are none."""
     while True:
         operation = graph.operations[i]
         if not set(graph.users[i]) <= region:
-            return Insertion(step.name, reason=f"the result of {operation.name} is used outside of the branch as well")
+            return [], f"the result of {operation.name} is used outside of the branch as well"
         layer = net.get_submodule(operation.module) if operation.module else net
         if absorb.dispatch(type(layer)) is not absorb.dispatch(object):
-            return described(operation.module, step.name, net)
+            return [operation.module], ""
+        summands = graph.summands(i)
+        if len(summands) > 1 and all(one.branch.how == "plain" and not one.branch.factors for one in summands):
+            found = [ends(graph, one.operand, region, net) for one in summands]
+            wrong = next((reason for _, reason in found if reason), "")
+            return ([] if wrong else [layer for layers, _ in found for layer in layers]), wrong
         alive = [j for j in operation.inputs if graph.live[j]]
         if operation.name not in TRANSPARENT | LAYOUTS or len(alive) != 1 or alive[0] == 0:
-            return Insertion(step.name, reason=f"the branch ends in {operation.name}, which a step size does not pass")
+            return [], f"the branch ends in {operation.name}, which a step size does not pass"
         i = alive[0]
 
 

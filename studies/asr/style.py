@@ -19,7 +19,7 @@ from netbridge.files import replacing
 from netbridge.model import transfer
 from netbridge.progress import progress_bar
 from studies.asr.design import FOUR, asr
-from studies.lab.results import commit
+from studies.lab.results import source
 
 JUDGE = "cifar10/resnet20-constant-seed0"  # whose maps the losses are of
 INSTANCE, BATCH, HALVED, WITH_ASR = "IN", "BN", "BN, half", "BN, ASR(SE, r=4)"
@@ -175,7 +175,7 @@ def write(one: Painted, path: Path) -> None:
         "batch": one.batch,
         "pictures": base64.b64encode(one.pictures.tobytes()).decode(),
         "shape": one.pictures.shape,
-        "made": {"seconds": one.seconds, "torch": torch.__version__, "commit": commit()},
+        "made": {"seconds": one.seconds, "torch": torch.__version__, **source()},
     }
     with replacing(path) as unfinished:
         unfinished.write_text(json.dumps(record) + "\n")

@@ -24,7 +24,7 @@ from netbridge.train import loop, recipes
 from studies.lab import jobs
 from studies.lab.measure import KINDS, READINGS, follower, image_stiffness, traced
 from studies.lab.networks import controller_of
-from studies.lab.results import commit
+from studies.lab.results import source
 from studies.lab.scores import remove_training
 
 FORMAT = 1
@@ -140,7 +140,7 @@ def measured(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Meas
         "stages": records.stage.tolist(),
         "first": records.first.tolist(),
         "step_size": moments(records.step_sizes),
-        "made": {"seconds": net.about["seconds"], "threads": torch.get_num_threads(), "commit": commit()},
+        "made": {"seconds": net.about["seconds"], "threads": torch.get_num_threads(), **source()},
     }
     numbers |= {f"nsi_{of}": moments(records[of].nsi) for of in KINDS}
     arrays = {

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import datetime
+import hashlib
 import importlib.metadata
 import json
 import math
@@ -18,6 +19,11 @@ import numpy as np
 from odelab.plot import style
 from studies.lab.command import command
 
+ROOT = Path(__file__).parents[2]
+TRAINED_BY = tuple(
+    ROOT / part
+    for part in ("odelab/core.py", "netbridge/data", "netbridge/model", "netbridge/step_sizes", "netbridge/train")
+)
 PACKAGES = ("odelab", "numpy", "scipy", "numba", "matplotlib", "torch")
 
 
@@ -122,6 +128,19 @@ def commit() -> str:
         return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def source() -> dict[str, str]:
+    """Which source made a result: its commit, and a digest of the files that every training goes through.
+
+    A commit may get another name before it is published; the digest is of the files' contents alone. It changes with
+    any of the files, and no other.
+    """
+    digest = hashlib.sha256()
+    for folder in TRAINED_BY:
+        for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]:
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return {"commit": commit(), "code": digest.hexdigest()[:12]}
 
 
 def versions() -> dict[str, str]:

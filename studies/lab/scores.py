@@ -9,7 +9,7 @@ import torch
 
 from netbridge.files import replacing
 from studies.lab import jobs
-from studies.lab.results import commit
+from studies.lab.results import source
 
 FORMAT = 1
 
@@ -22,7 +22,7 @@ class Score:
     test_errors, test_images, test_loss  its score on the test set
     parameters  how many numbers were trained
     log         one record per epoch, as training wrote it
-    made        seconds, threads, device, version of torch, commit
+    made        seconds, threads, device, version of torch, commit, digest of the code
     """
 
     study: ClassVar[str]  # whose results these are
@@ -102,7 +102,7 @@ def score_of(net, data, specification: dict, log: Path) -> dict:
             "threads": torch.get_num_threads(),
             "device": head["device"],
             "torch": head["torch"],
-            "commit": commit(),
+            **source(),
         },
     }
 

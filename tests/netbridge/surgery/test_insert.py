@@ -6,71 +6,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 import netbridge as nb
 from tests.netbridge import networks
+from tests.netbridge.surgery.lookalikes import Attention, Inverted, LayerScale, MBConv, RepVGG, Summed, maps
 from tests.netbridge.tracing import foreign
-
-
-class LayerScale(nn.Module):
-    """As ConvNeXt and DeiT-III have it: tokens last, a learnt factor per channel."""
-
-    def __init__(self, channels):
-        super().__init__()
-        self.depthwise = nn.Conv2d(channels, channels, 3, padding=1, groups=channels)
-        self.norm = nn.LayerNorm(channels)
-        self.widen, self.narrow = nn.Linear(channels, 2 * channels), nn.Linear(2 * channels, channels)
-        self.gamma = nn.Parameter(0.3 * torch.ones(channels))
-
-    def forward(self, x):
-        f = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
-        f = self.gamma * self.narrow(F.gelu(self.widen(f)))
-        return x + f.permute(0, 3, 1, 2)
-
-
-class Inverted(nn.Module):
-    """As MobileNet-V2 has it: the branch ends in a linear bottleneck."""
-
-    def __init__(self, channels):
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(channels, 2 * channels, 1), nn.BatchNorm2d(2 * channels), nn.ReLU6(),
-            nn.Conv2d(2 * channels, channels, 1), nn.BatchNorm2d(channels),
-        )  # fmt: skip
-
-    def forward(self, x):
-        return x + self.body(x)
-
-
-class Attention(nn.Module):
-    """A pre-norm transformer block: two steps."""
-
-    def __init__(self, features):
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(features), nn.LayerNorm(features)
-        self.attention, self.out = nb.SelfAttention(features, 2), nn.Linear(features, features)
-        self.mlp = nn.Sequential(nn.Linear(features, 2 * features), nn.GELU(), nn.Linear(2 * features, features))
-
-    def forward(self, x):
-        x = x + self.out(self.attention(self.norm1(x)))
-        return x + self.mlp(self.norm2(x))
-
-
-class RepVGG(nn.Module):
-    def __init__(self, channels):
-        super().__init__()
-        self.wide, self.narrow = nn.Conv2d(channels, channels, 3, padding=1), nn.Conv2d(channels, channels, 1)
-
-    def forward(self, x):
-        return torch.relu(x + (self.wide(x) * 2 + self.narrow(x)).relu())
-
-
-def maps(block, width=8):
-    return nn.Sequential(
-        nn.Conv2d(3, width, 3), *(block(width) for _ in range(3)), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    )
-
 
 IMAGES, TOKENS = (4, 3, 16, 16), (4, 7, 8)
 NETWORKS = {
@@ -80,6 +20,9 @@ NETWORKS = {
     "timm's with SE": (lambda: foreign.TimmResNet(foreign.TimmSE), IMAGES, "bn2"),
     "LayerScale": (lambda: maps(LayerScale), IMAGES, "narrow"),
     "inverted residuals": (lambda: maps(Inverted), IMAGES, "body.4"),
+    "EfficientNet's": (lambda: maps(MBConv), IMAGES, "project.bn"),
+    "MobileNet-V3's": (lambda: maps(lambda c: MBConv(c, nn.Hardswish, nn.Hardsigmoid)), IMAGES, "project.bn"),
+    "RepVGG's": (lambda: maps(Summed), IMAGES, "narrow.bn"),
     "a transformer": (lambda: nn.Sequential(Attention(8), Attention(8)), TOKENS, ("out", "mlp.2")),
 }
 
@@ -100,7 +43,8 @@ def test_insert_then_merge(case, training):
     assert {module.training for module in gated.modules() if not isinstance(module, nn.Identity)} == {training}
     assert [*map(id, net.modules())] == modules
     assert all(torch.equal(before[name], tensor) for name, tensor in net.state_dict().items())
-    assert sum(isinstance(module, nb.Gated) for module in gated.modules()) == len(found)
+    gates = sum(isinstance(module, nb.Gated) for module in gated.modules())
+    assert gates == sum(1 + len(place.also) for place in found)
     gated.eval()
     with torch.no_grad():
         assert networks.relative_error(gated(images), net.eval()(images)) > 1e-3  # something was inserted
@@ -126,6 +70,23 @@ def test_a_constant_is_a_step_size_and_becomes_part_of_the_slope_when_merged():
     np.testing.assert_allclose(gated.nsi[:, 0], plain.nsi[:, 0], rtol=1e-6)
     np.testing.assert_allclose(gated.step_sizes[:, 0], 0.5, rtol=1e-6)
     np.testing.assert_allclose(merged.nsi[:, 0], 0.5 * plain.nsi[:, 0], rtol=1e-5)
+
+
+def test_all_summands_of_a_branch_have_one_step_size():
+    """Each would see another slope: what depends on the input is refused; a constant is learnt once and told once."""
+    net, images = maps(Summed), torch.randn(IMAGES)
+    assert [(place.layer, place.also) for place in nb.places(net, images)] == [
+        (f"{k}.narrow.bn", (f"{k}.wide.bn",)) for k in (1, 2, 3)
+    ]
+    gated = nb.insert(net, nb.asr(None, init=0.3), images)
+    assert gated[1].narrow.bn.controller is gated[1].wide.bn.controller
+    assert gated[1].narrow.bn.controller is not gated[2].narrow.bn.controller
+    assert sum(p.numel() for p in gated.parameters()) == sum(p.numel() for p in net.parameters()) + 3 * 8
+    for live in ("se", nb.asr("se", beside="eca")):
+        with pytest.raises(
+            ValueError, match=r"1: the branch ends in a sum of 1\.narrow\.bn, 1\.wide\.bn, behind which"
+        ):
+            nb.insert(net, live, images)
 
 
 def test_some_places_only():
