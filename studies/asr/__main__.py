@@ -20,6 +20,7 @@ from studies.asr.findings import Evidence, findings
 from studies.lab import jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
+from studies.lab.options import TrainingOptions, check_training
 from studies.lab.page import Page
 
 STUDY = "asr"
@@ -51,47 +52,23 @@ Part = Literal[
 
 
 @dataclasses.dataclass
-class Arguments:
+class Arguments(TrainingOptions):
     """Is attention a constant, what does a constant do, and what do the controls do?"""
 
     part: tuple[Part, ...] = ("all",)
     """Which parts of the paper; with --train, what is trained, too."""
     preset: Literal["quick", "full"] = "quick"
     """quick: 2,000 test images, speed of ResNet-56; full: all of them, more resamples, ResNet-164."""
-    train: bool = False
-    """First train what is missing; killed and started again, it goes on. Processes with one --out share the work."""
     tier: tuple[Literal[1, 2, 3, 4, 5], ...] = tuple(TIERS)
     """Which networks: 1 controls, 2 small ones, 3 other backbones, 4 ASR beside a live module, 5 the ablations."""
-    dataset: Literal["cifar10", "cifar100", "stl10", "digits"] = "cifar10"
-    """What to train on, and whose networks to look at."""
-    fallback: Literal["digits"] | None = None
-    """Take this instead where the data set cannot be had; without it, that is an error."""
     depth: int = 20
     """Layers of the networks that are trained."""
     recipe: str = "short"
     """How they are trained; see netbridge.recipes.RECIPES."""
-    epochs: int | None = None
-    """Other epochs than the recipe's."""
     seeds: tuple[int, ...] = (8,)
     """One number: so many, from 0 on; several: these. The small parts take the first three of them."""
-    images: int | None = None
-    """Train on the first so many images only."""
-    own: bool = False
-    """Leave the results that come with the repository aside."""
-    ship: bool = False
-    """Put new results where those of the repository are."""
-    keep: bool = False
-    """Keep the trained networks, not only what they scored."""
-    device: str | None = None
-    """cpu, cuda, mps, for trainings; the fastest there is by default."""
-    threads: int | None = None
-    """Threads of the processor to use; all by default."""
-    data_root: Path | None = None
-    """Where data sets live; the shared cache by default."""
     out: Path = Path("results/asr")
     """Where results, figures, tables, report.html and record.json go."""
-    smoke: bool = False
-    """A run of seconds on the digits that only shows that everything works."""
 
 
 def main(arguments: Arguments):
@@ -99,8 +76,6 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on")
-    if notice:
-        print(f"{notice}\n", flush=True)
     arguments = settled(arguments)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
@@ -241,14 +216,8 @@ def gathered(parts, arguments, data, sizes, smoke: bool) -> Evidence:
 
 def settled(arguments: Arguments) -> Arguments:
     """Every number given, and sensible."""
-    seeds = arguments.seeds
-    seeds = tuple(range(seeds[0])) if len(seeds) == 1 else tuple(dict.fromkeys(seeds))
-    if not seeds or min(seeds) < 0:
-        raise SystemExit(f"`--seeds` is a number of seeds, or several of them from 0 on; got {arguments.seeds}.")
     require_at_least(1, arguments, "images", "epochs", "threads")
-    if arguments.own and arguments.ship:
-        raise SystemExit("`--own` leaves the results of the repository aside and `--ship` adds to them: choose one.")
-    return dataclasses.replace(arguments, seeds=seeds)
+    return dataclasses.replace(arguments, seeds=check_training(arguments))
 
 
 if __name__ == "__main__":

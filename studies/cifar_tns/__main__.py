@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import torch
 from rich.progress import Progress
 
 import netbridge as nb
 from studies.cifar_tns import figures, tables
 from studies.cifar_tns.findings import findings
 from studies.lab import jobs, networks
-from studies.lab.command import plain_errors, require_at_least, start
+from studies.lab.command import plain_errors, start
 from studies.lab.images import images_or_fallback
 from studies.lab.measure import KINDS, READINGS, measure, total_stiffness, wording
+from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices
 from studies.population import design
@@ -40,43 +40,20 @@ COUNTED = "The first block of every stage is drawn hollow and not counted."
 
 
 @dataclasses.dataclass
-class Arguments:
+class Arguments(TracingOptions):
     """Stiffness of trained networks on test images: figures, tables, conclusions, and report.html with all of it."""
 
     preset: Literal["quick", "full"] = "quick"
     """quick: 1,000 test images; full: all of them, and more resamples."""
-    dataset: Literal["cifar10", "cifar100", "stl10", "digits"] = "cifar10"
-    """What the networks were trained on."""
-    fallback: Literal["digits"] | None = None
-    """Run on this instead where the data set cannot be had; without it, that is an error."""
     depth: int | None = None
     """Only networks with so many layers; all by default, 20 with --train."""
-    controllers: tuple[str, ...] = ()
-    """Only these, e.g. constant se "asr(se)"; all by default."""
-    seeds: tuple[int, ...] = ()
-    """Only these; all by default."""
-    checkpoint: tuple[Path, ...] = ()
-    """Networks of your own, or folders of them, in place of the shipped ones: .safetensors of this repository, or
-    published weights of a known ResNet (.th, .pth, .pt)."""
-    define: tuple[Path, ...] = ()
-    """Python files that define controllers of your own, to train them or to read networks that have them."""
     train: bool = False
     """First train what is missing of these controllers and seeds, then look at those networks. A training that is
     stopped goes on from its last finished epoch when the same command is given again."""
     recipe: str = "short"
     """How to train: short, medium, paper, ...; see python -m studies.train --help."""
-    images: int | None = None
-    """How many test images; the preset's by default."""
-    resamples: int | None = None
-    """How many resamples the bootstrap draws; the preset's by default."""
-    device: str | None = None
-    """cpu, cuda, mps; the fastest there is by default."""
-    data_root: Path | None = None
-    """Where data sets live; the shared cache by default."""
     out: Path = Path("results/cifar_tns")
     """Where figures, tables, report.html and record.json go."""
-    smoke: bool = False
-    """A run of seconds on the digits that only shows that everything works."""
 
 
 def main(arguments: Arguments):
@@ -87,9 +64,7 @@ def main(arguments: Arguments):
     for path in arguments.define:
         networks.adopt(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
-    if notice:
-        print(f"{notice}\n", flush=True)
-    arguments = settled(arguments, len(data.test_images))
+    arguments = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
     folders = (trained(arguments, data),) if arguments.train else arguments.checkpoint
     subjects = chosen(networks.files(folders) or shipped(data.name), arguments, data)
 
@@ -305,18 +280,6 @@ def no_networks(arguments) -> str:
     return f"no networks trained on {arguments.dataset} come with this copy of the repository."
 
 
-def settled(arguments, available: int):
-    """The options with every number filled in; too many images are an error only where `--images` was given."""
-    require_at_least(2, arguments, "resamples")
-    preset = PRESETS[arguments.preset]
-    images = min(preset["images"], available) if arguments.images is None else arguments.images
-    if not 2 <= images <= available:
-        raise SystemExit(f"`--images` must be between 2 and {available}, the test images there are; got {images}.")
-    resamples = preset["resamples"] if arguments.resamples is None else arguments.resamples
-    device = arguments.device or next((d for d in ("cuda", "mps") if getattr(torch, d).is_available()), "cpu")
-    return dataclasses.replace(arguments, images=images, resamples=resamples, device=device)
-
-
 def shipped(dataset: str) -> list[Path]:
     return sorted((networks.ZOO / dataset).glob("*.safetensors"))
 
@@ -342,22 +305,8 @@ def trained(arguments, data) -> Path:
 def chosen(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.named([networks.subject(path) for path in paths])
-    kept = [
-        one
-        for one in subjects
-        if arguments.depth in (None, one.depth)
-        and (not arguments.controllers or one.controller.casefold() in map(str.casefold, arguments.controllers))
-        and (not arguments.seeds or one.seed in arguments.seeds)
-    ]
-    there = ", ".join(sorted({f"{s.controller} (depth {s.depth}, seed {s.seed})" for s in subjects})) or "none"
-    absent = [name for name in arguments.controllers if name.casefold() not in {s.controller.casefold() for s in kept}]
-    absent += [f"seed {seed}" for seed in arguments.seeds if seed not in {s.seed for s in kept}]
-    if not kept or absent:
-        what = f" ({', '.join(absent)})" if absent else ""
-        raise SystemExit(
-            f"no network for {data.name} fits `--depth`, `--controllers` and `--seeds`{what}. There are: {there}. "
-            f"Train one with `python -m studies.train --dataset {data.name}` and hand it over with --checkpoint."
-        )
+    remedy = f"Train one with `python -m studies.train --dataset {data.name}` and hand it over with --checkpoint."
+    kept = networks.select(subjects, arguments, data.name, remedy)
     for one in kept:
         if one.net.config["num_classes"] != len(data.names):
             raise SystemExit(

@@ -28,7 +28,7 @@ def load_images(study: str, arguments):
 
 
 def images_or_fallback(study: str, arguments, shows: str, usable=None):
-    """(data set, a notice where it is not the one asked for, the arguments of that run).
+    """(data set, a notice where it is not the one asked for, the arguments of that run); the notice is printed.
 
     arguments  has `dataset`, `data_root` and `fallback`, the data set to take instead or None
     shows      what the run does with the other data set, for the notice
@@ -48,6 +48,7 @@ def images_or_fallback(study: str, arguments, shows: str, usable=None):
         f"NOT {arguments.dataset}: {reason} This run {shows} {arguments.fallback} instead; its numbers are about "
         f"{arguments.fallback} and nothing else."
     )
+    print(f"{notice}\n", flush=True)
     arguments = dataclasses.replace(arguments, dataset=arguments.fallback, fallback=None)
     return load_images(study, arguments), notice, arguments
 

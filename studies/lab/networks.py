@@ -18,7 +18,7 @@ class Subject:
     net, controller, seed, depth, parameters  the network and what it is; the seed is None where it is not known
     accuracy  in per cent on the whole test set, as its training measured it; None where that is not known
     source    name of the file
-    name      what figures and tables call it, see `named`
+    name      what figures and tables call it, see `named`; with the seed behind it where that is known, `full_name`
     """
 
     net: nb.Network
@@ -29,6 +29,10 @@ class Subject:
     accuracy: float | None
     source: str
     name: str = ""
+
+    @property
+    def full_name(self) -> str:
+        return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
 
 
 def subject(path: Path, stem: str | None = None) -> Subject:
@@ -78,6 +82,42 @@ def named(subjects: list[Subject]) -> list[Subject]:
         return one.depth, known.index(head) if head in known else len(known), one.name, one.seed or 0
 
     return sorted(subjects, key=order)
+
+
+def select(subjects, arguments, dataset: str, remedy: str, fewest: int = 1) -> list[Subject]:
+    """The networks that `--controllers`, `--seeds` and, where there is one, `--depth` ask for.
+
+    The study ends with a message that lists what there is where too few networks fit, where none has a controller that
+    was asked for, or a seed. A seed may be missing right after `--train`, because its training may have diverged.
+
+    subjects   the networks to choose from
+    arguments  the options
+    dataset    what the networks were trained on, for the message
+    remedy     what to do about missing networks, for the message
+    fewest     how many networks the study needs
+    """
+    depth = getattr(arguments, "depth", None)
+    names = [name.casefold() for name in arguments.controllers]
+    fitting = [
+        one
+        for one in subjects
+        if depth in (None, one.depth)
+        and (not names or one.controller.casefold() in names)
+        and (not arguments.seeds or one.seed in arguments.seeds)
+    ]
+    found = {one.controller.casefold() for one in fitting}
+    absent = [name for name in arguments.controllers if name.casefold() not in found]
+    if not getattr(arguments, "train", False):
+        absent += [f"seed {seed}" for seed in arguments.seeds if seed not in {one.seed for one in fitting}]
+    if len(fitting) < fewest or absent:
+        options = "`--controllers` and `--seeds`" if depth is None else "`--depth`, `--controllers` and `--seeds`"
+        what = f" ({', '.join(absent)})" if absent else ""
+        there = ", ".join(sorted({f"{s.controller} (depth {s.depth}, seed {s.seed})" for s in subjects})) or "none"
+        raise SystemExit(
+            f"too few networks for {dataset} fit {options}{what}; the study needs at "
+            f"least {fewest}. There are: {there}. {remedy}"
+        )
+    return fitting
 
 
 def groups(subjects) -> dict[str, list[int]]:

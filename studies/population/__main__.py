@@ -13,6 +13,7 @@ import torch
 
 from studies.lab import jobs, measurements
 from studies.lab.command import require_at_least, start
+from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
 from studies.lab.statistics import FEWEST
 from studies.population import design, figures, tables
@@ -24,7 +25,7 @@ STUDY = "population"
 
 
 @dataclasses.dataclass
-class Arguments:
+class Arguments(ThreadOptions):
     """Decide claims about stiffness and accuracy on many small networks."""
 
     train: bool = False
@@ -33,16 +34,8 @@ class Arguments:
     """With --train: the address of a Dask scheduler whose workers do it, such as tcp://host:8786."""
     rounds: int = design.ROUNDS
     """How many rounds of 24 networks."""
-    device: str | None = None
-    """cpu, cuda, mps; the fastest there is by default."""
-    threads: int | None = None
-    """Threads of the processor to use; all by default. Several processes of one thread each are the fastest."""
-    data_root: Path | None = None
-    """Where data sets live; the shared cache by default."""
     out: Path = Path("results/population")
     """Where measurements (in runs/), figures, tables, report.html and record.json go."""
-    smoke: bool = False
-    """A run of seconds on the digits that only shows that everything works."""
 
 
 def main(arguments: Arguments):

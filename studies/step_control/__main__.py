@@ -19,6 +19,7 @@ import netbridge as nb
 from studies.lab import jobs
 from studies.lab.command import command, plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
+from studies.lab.options import TrainingOptions, check_training
 from studies.lab.page import Page
 from studies.step_control import design, figures, results, tables
 from studies.step_control.design import Plan
@@ -43,19 +44,13 @@ SMOKE_ROWS = (design.PLAIN, design.OURS, design.STIFFEST)
 
 
 @dataclasses.dataclass
-class Arguments:
+class Arguments(TrainingOptions):
     """Which inputs and which adaptor StepNet should have, and on which blocks a controller is worth its place."""
 
     part: Literal["both", "ablation", "ticket"] = "both"
     """ablation: Table 4; ticket: controllers on the stiffest blocks against others."""
-    train: bool = False
-    """Train what is missing; killed and started again, it goes on. Processes with one --out share the work."""
     full: bool = False
     """The paper's depth, recipe and number of seeds; give it a GPU."""
-    dataset: Literal["cifar10", "cifar100", "stl10", "digits"] = "cifar10"
-    """What to train on."""
-    fallback: Literal["digits"] | None = None
-    """Train on this instead where the data set cannot be had; without it, that is an error."""
     depth: int | None = None
     """Layers of the networks: 14, with --full 164."""
     recipe: str | None = None
@@ -64,8 +59,6 @@ class Arguments:
     """5; with --full or another recipe what that says."""
     seeds: tuple[int, ...] = ()
     """One number N: the seeds 0 to N - 1; several numbers: these seeds. Default 2, with --full 5."""
-    images: int | None = None
-    """Only the first so many training images."""
     few: int | None = None
     """Blocks of a ticket that get the controller: 2, with --full 5; the same share where fewer may be chosen."""
     blocks: Literal["both", "every", "counted"] = "both"
@@ -76,22 +69,8 @@ class Arguments:
     """Whose tickets: a controller's name, asr(se), or JSON."""
     only: tuple[str, ...] = ()
     """Only these rows, by their names in the tables."""
-    own: bool = False
-    """Leave the results that come with the repository aside."""
-    ship: bool = False
-    """Put new results where those of the repository are."""
-    keep: bool = False
-    """Keep the trained networks, not only what they scored."""
-    device: str | None = None
-    """cpu, cuda, mps; the fastest there is by default."""
-    threads: int | None = None
-    """Threads of the processor to use; all by default."""
-    data_root: Path | None = None
-    """Where data sets live; the shared cache by default."""
     out: Path = Path("results/step_control")
     """Where results, figures, tables, report.md and record.json go."""
-    smoke: bool = False
-    """A run of seconds on the digits that only shows that everything works."""
 
 
 INDEX = (
@@ -115,8 +94,6 @@ def main(arguments: Arguments):
     if arguments.train:
         data, notice, arguments = images_or_fallback(STUDY, arguments, "trains on")
         check_images(arguments, len(data.train_images))
-    if notice:
-        print(f"{notice}\n", flush=True)
     with plain_errors(STUDY):  # an unknown depth, recipe or controller ends the study with one line
         plan = Plan(arguments)
     if arguments.train:
@@ -260,10 +237,7 @@ def settled(arguments: Arguments) -> Arguments:
     arguments = dataclasses.replace(
         arguments, **{key: scale[key] if value in (None, ()) else value for key, value in given.items()}
     )
-    seeds = arguments.seeds
-    seeds = tuple(range(seeds[0])) if len(seeds) == 1 else tuple(dict.fromkeys(seeds))
-    if not seeds or min(seeds) < 0:
-        raise SystemExit(f"`--seeds` is a number of seeds, or several of them from 0 on; got {arguments.seeds}.")
+    seeds = check_training(arguments)
     require_at_least(1, arguments, "few", "draws", "images")
     known = {"both": (*design.CELLS, *design.TICKETS), "ablation": design.CELLS, "ticket": design.TICKETS}[
         arguments.part
@@ -271,8 +245,6 @@ def settled(arguments: Arguments) -> Arguments:
     for name in arguments.only:
         if name not in known:
             raise SystemExit(f"`--only` with `--part {arguments.part}` knows {', '.join(known)}; got {name!r}.")
-    if arguments.own and arguments.ship:
-        raise SystemExit("`--own` leaves the results of the repository aside and `--ship` adds to them: choose one.")
     return dataclasses.replace(arguments, seeds=seeds)
 
 

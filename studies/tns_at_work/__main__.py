@@ -22,6 +22,7 @@ from studies.lab import jobs, measurements, networks
 from studies.lab.command import require_at_least, start
 from studies.lab.images import load_images
 from studies.lab.measure import READINGS, wording
+from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
 from studies.lab.statistics import shown_interval, spread
 from studies.population.cited import SHIPPED as POPULATION
@@ -42,7 +43,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 
 
 @dataclasses.dataclass
-class Arguments:
+class Arguments(ThreadOptions):
     """TNS as a term of the loss, as a measure of untrained architectures, and as a guide to pruning."""
 
     dataset: Literal["digits", "cifar10"] = "digits"
@@ -53,16 +54,8 @@ class Arguments:
     """How many seeds of every weight of TNS in the loss."""
     pruned: int | None = None
     """Prune only so many of the networks that come with the repository; all by default."""
-    device: str | None = None
-    """cpu, cuda, mps; the fastest there is by default."""
-    threads: int | None = None
-    """Threads of the processor to use; all by default. Several processes of one thread each are the fastest."""
-    data_root: Path | None = None
-    """Where data sets live; the shared cache by default."""
     out: Path = Path("results/tns_at_work")
     """Where measurements (in runs/), figures, tables, report.html and record.json go."""
-    smoke: bool = False
-    """A run of seconds that only shows that everything works."""
 
 
 def main(arguments: Arguments):

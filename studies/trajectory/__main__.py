@@ -19,13 +19,13 @@ import time
 from pathlib import Path
 from typing import Literal
 
-import torch
 from rich.progress import Progress
 
 import netbridge as nb
 from studies.lab import networks
-from studies.lab.command import require_at_least, start
+from studies.lab.command import start
 from studies.lab.images import images_or_fallback
+from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices, resampled_mean
 from studies.trajectory import design, figures, tables
@@ -37,37 +37,15 @@ STUDY = "trajectory"
 
 
 @dataclasses.dataclass
-class Arguments:
+class Arguments(TracingOptions):
     """Trajectories of trained networks beside that of the best of them: figures, tables, conclusions."""
 
     preset: Literal["quick", "full"] = "quick"
     """quick: 500 test images; full: all of them, and more resamples."""
-    dataset: Literal["cifar10", "cifar100", "stl10", "digits"] = "cifar10"
-    """What the networks were trained on."""
-    fallback: Literal["digits"] | None = None
-    """Run on this instead where the data set cannot be had; without it, that is an error."""
-    controllers: tuple[str, ...] = ()
-    """Only these, e.g. constant se "asr(se)"; all by default."""
-    seeds: tuple[int, ...] = ()
-    """Only these; all by default."""
-    checkpoint: tuple[Path, ...] = ()
-    """Networks of your own, all of one depth, or folders of them, in place of the shipped ones."""
-    define: tuple[Path, ...] = ()
-    """Python files that define controllers of your own."""
     all: bool = False
     """Drop blocks of every network, not only of those with constant step sizes, SE and StepNet."""
-    images: int | None = None
-    """How many test images; the preset's by default."""
-    resamples: int | None = None
-    """How many resamples the bootstrap draws; the preset's by default."""
-    device: str | None = None
-    """cpu, cuda, mps; the fastest there is by default."""
-    data_root: Path | None = None
-    """Where data sets live; the shared cache by default."""
     out: Path = Path("results/trajectory")
     """Where figures, tables, report.html and record.json go."""
-    smoke: bool = False
-    """A run of seconds on the digits that only shows that everything works."""
 
 
 def main(arguments: Arguments):
@@ -79,9 +57,7 @@ def main(arguments: Arguments):
     for path in arguments.define:
         networks.adopt(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
-    if notice:
-        print(f"{notice}\n", flush=True)
-    arguments = settled(arguments, len(data.test_images))
+    arguments = fill_in(arguments, design.PRESETS[arguments.preset], len(data.test_images), fewest=8)
     subjects = chosen(networks.files(arguments.checkpoint) or shipped(data.name), arguments, data)
     page = Page(
         STUDY,
@@ -230,34 +206,10 @@ def shipped(dataset: str) -> list[Path]:
     return sorted((networks.ZOO / dataset).glob("*.safetensors"))
 
 
-def settled(arguments, available: int):
-    """The options with every number filled in; too many images are an error only where `--images` was given."""
-    require_at_least(2, arguments, "resamples")
-    preset = design.PRESETS[arguments.preset]
-    images = min(preset["images"], available) if arguments.images is None else arguments.images
-    if not 8 <= images <= available:
-        raise SystemExit(f"`--images` must be between 8 and {available}, the test images there are; got {images}.")
-    resamples = preset["resamples"] if arguments.resamples is None else arguments.resamples
-    device = arguments.device or next((d for d in ("cuda", "mps") if getattr(torch, d).is_available()), "cpu")
-    return dataclasses.replace(arguments, images=images, resamples=resamples, device=device)
-
-
 def chosen(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.named([networks.subject(path) for path in paths])
-    names = [name.casefold() for name in arguments.controllers]
-    kept = [
-        one
-        for one in subjects
-        if (not names or one.controller.casefold() in names) and (not arguments.seeds or one.seed in arguments.seeds)
-    ]
-    absent = [name for name in names if name not in {one.controller.casefold() for one in kept}]
-    if len(kept) < 2 or absent:
-        there = ", ".join(sorted({f"{one.controller} (seed {one.seed})" for one in subjects})) or "none"
-        what = f" ({', '.join(absent)})" if absent else ""
-        raise SystemExit(
-            f"two networks for {data.name} are needed that fit `--controllers` and `--seeds`{what}. There are: {there}."
-        )
+    kept = networks.select(subjects, arguments, data.name, "`python -m studies.train` makes more.", fewest=2)
     shapes = {(tuple(one.net.config["blocks"]), one.net.config["num_classes"]) for one in kept}
     if len(shapes) > 1 or next(iter(shapes))[1] != len(data.names):
         raise SystemExit(

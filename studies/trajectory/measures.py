@@ -37,8 +37,7 @@ class Course:
 
     @property
     def name(self) -> str:
-        seed = self.subject.seed
-        return self.subject.name if seed is None else f"{self.subject.name}, seed {seed}"
+        return self.subject.full_name
 
 
 def course(subject: Subject, data, images: int, device, progress=lambda n: None) -> Course:

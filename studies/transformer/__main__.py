@@ -15,7 +15,6 @@ import dataclasses
 from pathlib import Path
 from typing import Literal
 
-import torch
 from rich.progress import Progress
 
 import netbridge as nb
@@ -23,8 +22,9 @@ from netbridge import data as datasets
 from studies.cifar_tns.figures import cloud_figure
 from studies.cifar_tns.tables import gate_table, signed
 from studies.lab import jobs, networks
-from studies.lab.command import plain_errors, require_at_least, start
+from studies.lab.command import plain_errors, start
 from studies.lab.images import images_or_fallback
+from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices
 from studies.transformer import design, figures, tables
@@ -37,23 +37,11 @@ HOLLOW = "Hollow: the first step of its kind; the very first is never counted."
 
 
 @dataclasses.dataclass
-class Arguments:
+class Arguments(TracingOptions):
     """Vision transformers whose attentions and MLPs are steps of the solver: figures, tables, conclusions."""
 
     preset: Literal["quick", "full"] = "quick"
     """quick: 1,000 test images of the shipped networks; full: all of them; with --train five seeds by recipe vit."""
-    dataset: Literal["cifar10", "cifar100", "stl10", "digits"] = "cifar10"
-    """What the networks were trained on."""
-    fallback: Literal["digits"] | None = None
-    """Run on this instead where the data set cannot be had; without it, that is an error."""
-    controllers: tuple[str, ...] = ()
-    """Only these; all that are there by default, with --train constant and stepnet."""
-    seeds: tuple[int, ...] = ()
-    """Only these; all that are there by default, with --train those of the preset."""
-    checkpoint: tuple[Path, ...] = ()
-    """Transformers of your own, or folders of them, in place of the shipped ones."""
-    define: tuple[Path, ...] = ()
-    """Python files that define controllers of your own."""
     train: bool = False
     """First train what is missing, then look at those networks; stopped and given again, it goes on. With --preset full
     every data set of Table 7 that can be had is trained on."""
@@ -61,18 +49,8 @@ class Arguments:
     """How to train: short (6 epochs on pictures that grow), or vit (40); the preset's by default."""
     epochs: int | None = None
     """Another number of epochs than the recipe's."""
-    images: int | None = None
-    """How many test images; the preset's by default."""
-    resamples: int | None = None
-    """How many resamples the bootstrap draws; the preset's by default."""
-    device: str | None = None
-    """cpu, cuda, mps; the fastest there is by default."""
-    data_root: Path | None = None
-    """Where data sets live; the shared cache by default."""
     out: Path = Path("results/transformer")
     """Where figures, tables, report.html and record.json go, and trained networks."""
-    smoke: bool = False
-    """A run of seconds on the digits that only shows that everything works."""
 
 
 def main(arguments: Arguments):
@@ -83,8 +61,6 @@ def main(arguments: Arguments):
     for path in arguments.define:
         networks.adopt(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows transformers trained on", no_networks)
-    if notice:
-        print(f"{notice}\n", flush=True)
     arguments = settled(arguments, len(data.test_images))
     folders = (trained(arguments, data),) if arguments.train else arguments.checkpoint
     subjects = chosen(networks.files(folders) or shipped(data.name), arguments, data)
@@ -227,20 +203,11 @@ def shipped(dataset: str) -> list[Path]:
 
 
 def settled(arguments, available: int):
-    """The options with every number filled in; too many images are an error only where `--images` was given."""
-    require_at_least(2, arguments, "resamples")
+    """The options with everything filled in that the preset says; with --train its seeds and its recipe, too."""
     preset = design.PRESETS[arguments.preset]
-    images = min(preset["images"], available) if arguments.images is None else arguments.images
-    if not 4 <= images <= available:
-        raise SystemExit(f"`--images` must be between 4 and {available}, the test images there are; got {images}.")
-    return dataclasses.replace(
-        arguments,
-        images=images,
-        resamples=preset["resamples"] if arguments.resamples is None else arguments.resamples,
-        recipe=arguments.recipe or preset["recipe"],
-        seeds=arguments.seeds or (preset["seeds"] if arguments.train else ()),
-        device=arguments.device or next((d for d in ("cuda", "mps") if getattr(torch, d).is_available()), "cpu"),
-    )
+    arguments = fill_in(arguments, preset, available, fewest=4)
+    seeds = arguments.seeds or (preset["seeds"] if arguments.train else ())
+    return dataclasses.replace(arguments, recipe=arguments.recipe or preset["recipe"], seeds=seeds)
 
 
 def trained(arguments, data) -> Path:
@@ -271,21 +238,7 @@ def chosen(paths, arguments, data) -> list[networks.Subject]:
             )
         if one.net.config["blocks"][0] < 4:
             raise SystemExit(f"{one.source} has a single block, and first steps are not counted: take a deeper one.")
-    names = [name.casefold() for name in arguments.controllers]
-    kept = [
-        one
-        for one in subjects
-        if (not names or one.controller.casefold() in names) and (not arguments.seeds or one.seed in arguments.seeds)
-    ]
-    absent = [name for name in names if name not in {one.controller.casefold() for one in kept}]
-    if not kept or absent:
-        there = ", ".join(sorted({f"{one.controller} (seed {one.seed})" for one in subjects})) or "none"
-        what = f" ({', '.join(absent)})" if absent else ""
-        raise SystemExit(
-            f"no transformer for {data.name} fits `--controllers` and `--seeds`{what}. There are: {there}. `--train` "
-            "makes what is missing."
-        )
-    return kept
+    return networks.select(subjects, arguments, data.name, "`--train` makes what is missing.")
 
 
 def measured(subjects, data, arguments):

@@ -38,8 +38,7 @@ class Studied:
 
     @property
     def name(self) -> str:
-        seed = self.subject.seed
-        return self.subject.name if seed is None else f"{self.subject.name}, seed {seed}"
+        return self.subject.full_name
 
     @property
     def seen(self) -> int:

@@ -18,6 +18,7 @@ import torch
 
 from studies.lab import jobs, measurements
 from studies.lab.command import require_at_least, start
+from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
 from studies.tricks import design, figures, tables
 from studies.tricks.analysis import Runs
@@ -29,7 +30,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 
 
 @dataclasses.dataclass
-class Arguments:
+class Arguments(ThreadOptions):
     """Compare training tricks by what they do to accuracy and to stiffness."""
 
     train: bool = False
@@ -38,16 +39,8 @@ class Arguments:
     """The paper's depth, images, epochs and number of seeds; give it a GPU."""
     seeds: int | None = None
     """How many seeds of every recipe: 3, with --full 5."""
-    device: str | None = None
-    """cpu, cuda, mps; the fastest there is by default."""
-    threads: int | None = None
-    """Threads of the processor to use; all by default. Several processes of one thread each are the fastest."""
-    data_root: Path | None = None
-    """Where data sets live; the shared cache by default."""
     out: Path = Path("results/tricks")
     """Where measurements (in runs/), figures, tables, report.html and record.json go."""
-    smoke: bool = False
-    """A run of seconds on the digits that only shows that everything works."""
 
 
 UNNAMED = (

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import importlib
+import inspect
 import itertools
 import json
 import shlex
@@ -22,19 +23,17 @@ def module_of(name):
     return f"studies.{name}" if source_of(name).stem == name else f"studies.{name}.__main__"
 
 
-def get_field_docstrings(name):
-    """The text below every option in the source: {option: text}."""
-    (body,) = (
-        node.body
-        for node in ast.parse(source_of(name).read_text()).body
-        if isinstance(node, ast.ClassDef) and node.name == "Arguments"
-    )
-    pairs = itertools.pairwise(body)
-    return {
-        field.target.id: text.value.value
-        for field, text in pairs
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
-    }
+def get_field_docstrings(arguments):
+    """The text below every option in the source, those of inherited options included: {option: text}."""
+    found = {}
+    for kind in filter(dataclasses.is_dataclass, reversed(arguments.__mro__)):
+        (node,) = ast.parse(inspect.getsource(kind)).body
+        found |= {
+            field.target.id: text.value.value
+            for field, text in itertools.pairwise(node.body)
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+        }
+    return found
 
 
 def run(*arguments):
@@ -56,9 +55,9 @@ def test_help_explains_every_option(name):
     assert done.returncode == 0
     assert "--out" in done.stdout
     assert "--smoke" in done.stdout
-    fields = dataclasses.fields(importlib.import_module(module_of(name)).Arguments)
-    explained = get_field_docstrings(name)
-    for field in fields:  # a positional one has no flag, only its explanation
+    arguments = importlib.import_module(module_of(name)).Arguments
+    explained = get_field_docstrings(arguments)
+    for field in dataclasses.fields(arguments):  # a positional one has no flag, only its explanation
         assert flag_of(field) in done.stdout
         assert len(explained.get(field.name, "").split()) >= 2, f"--{field.name} of {name} is not explained"
 

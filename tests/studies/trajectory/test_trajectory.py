@@ -242,8 +242,8 @@ def test_every_figure_and_table_is_there(out):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"controllers": ("dia",)}, "There are: ASR(SE) (seed 0)"),
-        ({"controllers": ("se",), "seeds": (0,)}, "two networks for digits are needed"),
+        ({"controllers": ("dia",)}, "There are: ASR(SE) (depth 20, seed 0)"),
+        ({"controllers": ("se",), "seeds": (0,)}, "`--seeds`; the study needs at least 2."),
         ({"images": 7}, "`--images` must be between 8"),
         ({"resamples": 1}, "`--resamples`"),
     ],

@@ -180,7 +180,7 @@ def test_what_was_trained_is_what_is_shown(out):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"controllers": ("dia",)}, "There are: StepNet (seed 0), StepNet (seed 1), constant"),
+        ({"controllers": ("dia",)}, "There are: StepNet (depth 18, seed 0), StepNet (depth 18, seed 1), constant"),
         ({"images": 3}, "`--images` must be between 4"),
         ({"resamples": 1}, "`--resamples`"),
     ],
