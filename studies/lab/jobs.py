@@ -253,3 +253,13 @@ def divergence(job, folder: Path) -> str | None:
     """The message with which the training of this job diverged; None if it did not."""
     path = folder / f"{job.stem}.diverged.txt"
     return path.read_text().strip() if path.is_file() else None
+
+
+def diverged(planned, folders) -> list[str]:
+    """The names of the planned jobs whose training diverged, by the notes in any of the folders."""
+    return [job.stem for job in planned if any(divergence(job, folder) for folder in folders)]
+
+
+def left_out(names: list[str]) -> str:
+    """What a report says of trainings that diverged; "" where there is none."""
+    return f"Training diverged and is left out: {', '.join(names)}." if names else ""

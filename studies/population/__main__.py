@@ -56,7 +56,7 @@ def main(arguments: Arguments):
     found = measured(wanted, (work, *folders))
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
-    diverged = [job.stem for job in wanted if any(jobs.divergence(job, folder) for folder in (work, *folders))]
+    diverged = jobs.diverged(wanted, (work, *folders))
 
     # The numbers of the four claims, and what they say by the rules of the design.
     networks = Networks.of(found)
@@ -101,7 +101,7 @@ def what_there_is(page, wanted, found, diverged):
         f"with 8, 12 and 16 channels, {design.BRIEF.epochs} or {design.LONGER.epochs} epochs, the controllers in "
         "rotation; claims about networks are judged on both. All are far smaller, and trained far more shortly, than "
         "the paper's ResNet-164: what is decided here is decided for such networks.",
-        f"Training diverged and is left out: {', '.join(diverged)}." if diverged else "",
+        jobs.left_out(diverged),
     )
     page.table("progress", tables.progress_rows(wanted, found, diverged), "Networks of the design")
 

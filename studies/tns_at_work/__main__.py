@@ -78,7 +78,7 @@ def main(arguments: Arguments):
             lambda run: told(carry_out(run, work, arguments.data_root, arguments.device)),
             work,
         )
-    diverged = [run.stem for run in wanted if any(jobs.divergence(run, folder) for folder in (work, *folders))]
+    diverged = jobs.diverged(wanted, (work, *folders))
 
     page = Page(
         STUDY,
@@ -101,7 +101,7 @@ def main(arguments: Arguments):
             *pruning_findings(shown),
         ]
     )
-    page.words(f"Training diverged and is left out: {', '.join(diverged)}." if diverged else "")
+    page.words(jobs.left_out(diverged))
     loss_part(page, tns, accuracies)
     search_part(page, before, accuracy)
     pruning_part(page, shown)

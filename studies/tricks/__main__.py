@@ -64,14 +64,14 @@ def main(arguments: Arguments):
     found = [one for job in wanted if (one := measurements.find(job, (work, *folders))) is not None]
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
-    diverged = [job.stem for job in wanted if any(jobs.divergence(job, folder) for folder in (work, *folders))]
+    diverged = jobs.diverged(wanted, (work, *folders))
 
     # The verdicts come first, then the tables and figures from which they follow.
     runs = Runs.of(found)
     page = Page(STUDY, arguments, "Training tricks and stiffness", UNNAMED, notice_of(found, wanted, arguments))
     page.heading("What these networks say")
     page.words(scale(found[0], len(found)))
-    page.words(f"Training diverged and is left out: {', '.join(diverged)}." if diverged else "")
+    page.words(jobs.left_out(diverged))
     page.findings(findings(runs))
     compare(page, runs)
     relate(page, runs)

@@ -62,3 +62,12 @@ def unchecked(method, **changes):
         if name in type(method).__dataclass_fields__:
             object.__setattr__(copy, name, value)
     return copy
+
+
+def refused(build, name):
+    """Whether building a method ends in a ValueError that says the method's name and, in backticks, a field's."""
+    try:
+        build()
+    except ValueError as refusal:
+        return name in str(refusal) and "`" in str(refusal)
+    return False

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import odelab as ol
 from odelab.methods import order_conditions as trees
-from tests.odelab.solver_cases import EMBEDDED, EXPLICIT, NAMED, PENDULUM, Recorder, one_step, unchecked
+from tests.odelab.solver_cases import EMBEDDED, EXPLICIT, NAMED, PENDULUM, Recorder, one_step, refused, unchecked
 
 every_method = pytest.mark.parametrize("method", EXPLICIT, **NAMED)
 embedded_method = pytest.mark.parametrize("method", EMBEDDED, **NAMED)
@@ -104,14 +104,6 @@ def damaged(method):
 @every_method
 def test_every_damaged_coefficient_is_refused(method):
     assert [what for what, build in damaged(method) if not refused(build, method.name)] == []
-
-
-def refused(build, name):
-    try:
-        build()
-    except ValueError as refusal:
-        return name in str(refusal) and "`" in str(refusal)
-    return False
 
 
 @every_method

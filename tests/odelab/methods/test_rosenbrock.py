@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import odelab as ol
 from odelab.methods import order_conditions as trees
-from tests.odelab.solver_cases import NAMED
+from tests.odelab.solver_cases import NAMED, refused
 
 METHODS = [ol.ROS2, ol.RODAS4, ol.RODAS5P]
 every_method = pytest.mark.parametrize("method", METHODS, **NAMED)
@@ -184,14 +184,6 @@ def damaged(method):
 @every_method
 def test_every_damaged_coefficient_is_refused(method):
     assert [what for what, build in damaged(method) if not refused(build, method.name)] == []
-
-
-def refused(build, name):
-    try:
-        build()
-    except ValueError as refusal:
-        return name in str(refusal) and "`" in str(refusal)
-    return False
 
 
 @every_method
