@@ -21,7 +21,7 @@ LARGEST = 4 * 2**30  # bytes of a Jacobian formed whole
 PORTION = 64  # directions differentiated at a time
 
 
-def differentiated_spectrum(function: Callable, x, projected: bool, values: str, zero_tolerance, k):
+def differentiated_spectrum(function: Callable, x, projected: bool, values: str, zero_tolerance, k, conditions=True):
     """Singular values where `function` changes the shape of x (1, ...), else eigenvalues.
 
     The outputs that a final ReLU holds at zero (`projected`) are exact zeros of the spectrum, which Arnoldi would miss.
@@ -43,8 +43,10 @@ def differentiated_spectrum(function: Callable, x, projected: bool, values: str,
     if values == "full" or (values == "auto" and max(len(alive), len(inputs)) <= FULL):
         matrix = jacobian(function, x, alive, everything)  # dead outputs have zero rows, dead inputs count in its norm
         frobenius = float(torch.linalg.matrix_norm(matrix))
-        return odelab.spectrum(matrix[:, inputs], "full", zero_tolerance, k, known, frobenius=frobenius)
-    return odelab.spectrum(jacobian_operator(function, x, alive, inputs), "extremes", zero_tolerance, k, known)
+        matrix = matrix[:, inputs]
+        return odelab.spectrum(matrix, "full", zero_tolerance, k, known, frobenius=frobenius, conditions=conditions)
+    operator = jacobian_operator(function, x, alive, inputs)
+    return odelab.spectrum(operator, "extremes", zero_tolerance, k, known, conditions=conditions)
 
 
 def jacobian_operator(function: Callable, x, rows=None, columns=None) -> JacobianOperator:

@@ -25,6 +25,7 @@ from netbridge.spectrum.reduction import (
     multiply,
     reduced_matrix,
     reduced_operator,
+    whole_operator,
 )
 
 PARTS = ("residual", "increment", "block")
@@ -42,6 +43,7 @@ def block_spectrum(
     dtype: torch.dtype | None = None,
     k: int = 6,
     zero_tolerance: float | None = None,
+    conditions: bool = True,
 ):
     """Find the eigenvalues of a residual block's Jacobian at one state.
 
@@ -63,6 +65,7 @@ def block_spectrum(
     k               eigenvalues at each end for values="extremes"; 6
     zero_tolerance  |Re| up to this counts as zero; by default what rounding may have made of a zero, and nothing for a
                     reduced matrix in single precision, whose zeros are known exactly
+    conditions      whether condition numbers are computed, as in `odelab.spectrum`
 
     Returns an `odelab` Spectrum: `values`, `max_re`, `min_re`, `si`, `stiffness_index`, the fractions `negative`,
     `zero` and `positive`, `non_normality`, `message`. Raises ValueError for more than one state, for a state that is
@@ -88,15 +91,19 @@ def block_spectrum(
         projected = part == "block" and parts.final_relu
         with exact_attention():
             function = mapping(parts, x, part, gate)
-        return differentiated_spectrum(function, x, projected, values, zero_tolerance, k)
+        return differentiated_spectrum(function, x, projected, values, zero_tolerance, k, conditions)
     cycle = reduced.cycle
     if zero_tolerance is None and x.dtype == torch.float32:
         zero_tolerance = 0.0  # its zeros are known; a tolerance would count small values as zeros
     if values == "extremes" or (values == "auto" and cycle.size > FULL_REDUCED):
-        return odelab.spectrum(reduced_operator(cycle), "extremes", zero_tolerance, k, cycle.known, cycle.shift)
+        return odelab.spectrum(
+            reduced_operator(cycle), "extremes", zero_tolerance, k, cycle.known, cycle.shift, conditions=conditions
+        )
     matrix = torch.from_numpy(reduced_matrix(cycle)).to(x.device)
     frobenius = frobenius_norm(reduced.factors, x.shape[1:], part == "block", reduced.alive)
-    return odelab.spectrum(matrix, "full", zero_tolerance, k, cycle.known, cycle.shift, frobenius=frobenius)
+    return odelab.spectrum(
+        matrix, "full", zero_tolerance, k, cycle.known, cycle.shift, frobenius=frobenius, conditions=conditions
+    )
 
 
 def block_operator(block: nn.Module, x, part: str = "residual", gate="live", dtype: torch.dtype | None = None):
@@ -124,8 +131,13 @@ def block_operator(block: nn.Module, x, part: str = "residual", gate="live", dty
     """
     check(block, part, "auto")
     x = checked_state(block, x, dtype)
+    parts = anatomy(block, x)
+    with torch.no_grad(), exact_attention():
+        reduced = reduction(parts, x, part, gate)
+    if reduced is not None and not any(isinstance(factor, Gate) for factor in reduced.factors):
+        return whole_operator(reduced.factors, x.shape[1:], part == "block", reduced.alive)
     with exact_attention():
-        function = mapping(anatomy(block, x), x, part, gate)
+        function = mapping(parts, x, part, gate)
     return jacobian_operator(function, x)
 
 
@@ -194,7 +206,13 @@ def mapping(parts: Anatomy, x, part: str, gate) -> Callable:
     if isinstance(gate, str) and (gate == LIVE or not parts.live):
         if part == "block":
             return parts.whole
-        return parts.branch if parts.size_at is None else lambda u: parts.size_at(u) * parts.branch(u)
+        if parts.size_at is None:
+            return parts.branch
+        if parts.live:
+            return lambda u: parts.size_at(u) * parts.branch(u)
+        with torch.no_grad():
+            held = parts.size_at(x)  # the same at every state
+        return lambda u: held * parts.branch(u)
     if parts.shortcut is None:
         raise ValueError(
             f"`gate` must be {LIVE!r} for this block, whose step size cannot be told apart: {parts.reason}."

@@ -29,6 +29,8 @@ class Diagonal(NamedTuple):
     def apply(self, maps):
         return maps * self.values
 
+    adjoint = apply
+
 
 class Placed(NamedTuple):
     """A convolution, and the height and width of the maps that reach it."""
@@ -38,6 +40,9 @@ class Placed(NamedTuple):
 
     def apply(self, maps):
         return self.convolution.linear(maps)
+
+    def adjoint(self, maps):
+        return self.convolution.transposed(maps, self.size)
 
 
 class Gate(NamedTuple):
@@ -135,6 +140,34 @@ def reduced_operator(cycle: Cycle) -> JacobianOperator:
         return maps.flatten()[where].cpu().numpy()
 
     return JacobianOperator((cycle.size, cycle.size), product, dtype=str(like.dtype).removeprefix("torch."))
+
+
+def whole_operator(factors: list, shape, whole: bool, alive: torch.Tensor | None) -> JacobianOperator:
+    """All of the Jacobian of the branch (`whole` False) or the block, as products with vectors both ways."""
+    like = next(factor.convolution.weight for factor in factors if isinstance(factor, Placed))
+    size = int(np.prod(shape))
+
+    def maps_of(v):
+        return torch.as_tensor(np.ravel(v), dtype=like.dtype, device=like.device).view(1, *shape)
+
+    def product(v):
+        units = maps_of(v)
+        with torch.no_grad():
+            maps = units
+            for factor in factors:
+                maps = factor.apply(maps)
+            maps = maps + units if whole else maps
+            return (maps if alive is None else maps * alive).flatten().cpu().numpy()
+
+    def adjoint(w):
+        units = maps_of(w) if alive is None else maps_of(w) * alive
+        with torch.no_grad():
+            maps = units
+            for factor in reversed(factors):
+                maps = factor.adjoint(maps)
+            return (maps + units if whole else maps).flatten().cpu().numpy()
+
+    return JacobianOperator((size, size), product, adjoint, dtype=str(like.dtype).removeprefix("torch."))
 
 
 def reduced_matrix(cycle: Cycle) -> np.ndarray:

@@ -76,7 +76,9 @@ def field_of(block: nn.Module, states: torch.Tensor, gate: str):
         f = parts.branch(u.clone())
         if parts.size_at is None:
             return f
-        return (held if gate == "frozen" else parts.size_at(u)) * f
+        if gate == "frozen" or not parts.live:
+            return held * f
+        return (parts.size_at(u) if parts.size_of is None else parts.size_of(parts.shortcut(u), f)) * f
 
     slope = field(states)
     if slope.shape != states.shape:

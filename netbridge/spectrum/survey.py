@@ -6,6 +6,7 @@ processes, or on how often the survey was interrupted. So a row found in the cac
 
 import concurrent.futures
 import contextlib
+import functools
 import hashlib
 import inspect
 import json
@@ -28,10 +29,12 @@ from netbridge.spectrum.slices import slice_spectrum
 from netbridge.spectrum.step_error import step_error
 from netbridge.step_sizes.base import Shared
 from netbridge.tracing.states import block_states, blocks_of
+from odelab.stiffness.log_norm import log_norm_and_soderlind
 
-SCHEMA = 2  # raised when the meaning of a column changes: rows of an older one are computed anew
+SCHEMA = 3  # raised when the meaning of a column changes: rows of an older one are computed anew
 PORTION = 4  # images that one task of an executor looks at
-KINDS = ("residual", "increment", "block", "slices", "error")
+SAME = 1e-4  # two eigenvalues of an iteration this close, relative to the spectral radius, are one
+KINDS = ("residual", "increment", "block", "slices", "norms", "error")
 COLUMNS = (
     "n", "max_re", "min_re", "si", "spectral_radius", "stiffness_index", "negative", "zero", "positive",
     "zero_tolerance", "non_normality", "residual", "converged", "amplified", "stiff", "stable_step", "log_norm",
@@ -51,7 +54,6 @@ def block_survey(
     dtype: torch.dtype = torch.float32,
     k: int = 6,
     rows: int | None = None,
-    norms: bool = False,
     workers: int = 1,
     executor=None,
     cache=None,
@@ -62,14 +64,14 @@ def block_survey(
     net          a network with residual blocks, ours or anybody's; it is left as it was
     images       a batch (N, ...) as the network takes it; each is looked at alone
     kinds        what to measure: "residual", "increment" and "block" are the parts of `nb.block_spectrum`, "slices" is
-                 `nb.slice_spectrum`, "error" is `nb.step_error`. Blocks for which a kind has no meaning (a block that
-                 changes the shape has no eigenvalues) have no row of it
+                 `nb.slice_spectrum`, "norms" the norms of the whole Jacobian of "increment", "error" is
+                 `nb.step_error`. Blocks for which a kind has no meaning (a block that changes the shape has no
+                 eigenvalues) have no row of it
     blocks       names of blocks; by default all that `nb.block_states` finds
     values, gate, k     as in `nb.block_spectrum`
     dtype        torch.float32 (default), which is two to four times faster and counts signs of reduced blocks exactly,
                  or torch.float64
     rows         how many output units "slices" looks at; all of them by default
-    norms        also take the log norm, Soderlind's indicator and the largest singular value of the whole Jacobian
     workers      processes, each with one thread; 1 works in this process
     executor     any concurrent.futures executor, or a Dask client, instead of `workers` processes
     cache        a folder that keeps every row under the digests of block and state; None keeps nothing. Several
@@ -80,9 +82,9 @@ def block_survey(
     max_re, min_re, si, spectral_radius, stiffness_index, negative, zero, positive, zero_tolerance, non_normality,
     residual and converged as `nb.block_spectrum` has them; amplified, the share of eigenvalues whose mode decays in the
     differential equation and grows under a step of size 1; stiff, the share of eigenvalues that are amplified and have
-    |Re| > |Im|; stable_step, Euler's largest stable step; log_norm, soderlind and largest_singular of the whole
-    Jacobian; alive, the share of outputs above zero; nsi of the branch; step_error. What a kind does not measure is
-    NaN.
+    |Re| > |Im|, of which "extremes" counts those that it has found; stable_step, Euler's largest stable step; log_norm,
+    soderlind and largest_singular of the whole Jacobian; alive, the share of outputs above zero; nsi of the branch;
+    step_error. What a kind does not measure is NaN.
 
     >>> import netbridge as nb, torch
     >>> _ = torch.manual_seed(0)
@@ -96,7 +98,7 @@ def block_survey(
     kinds = checked_kinds(kinds)
     options = {
         "values": values, "gate": gate, "dtype": str(dtype).removeprefix("torch."), "k": k, "rows": rows,
-        "norms": norms, "schema": SCHEMA,
+        "schema": SCHEMA,
     }  # fmt: skip
     modules = blocks_of(net, images[:1], blocks)
     states = [block_states(net, image, list(modules)) for image in images.split(1)]
@@ -205,15 +207,18 @@ def measure_states(block: nn.Module, states: torch.Tensor, kind: str, options: d
 def measure_state(block: nn.Module, state: torch.Tensor, kind: str, options: dict) -> np.ndarray:
     row = np.full(1, np.nan, KEPT)
     row["state"] = b""
-    measured = {"slices": measure_slices, "error": measure_error}.get(kind, measure_spectrum)
+    others = {"slices": measure_slices, "norms": measure_norms, "error": measure_error}
+    measured = others.get(kind, measure_spectrum)
     for name, value in measured(block, state, kind, options).items():
         row[name] = value
     return row
 
 
 def measure_spectrum(block, state, kind, options) -> dict[str, float]:
-    dtype = getattr(torch, options["dtype"])
-    spectrum = block_spectrum(block, state, kind, options["values"], options["gate"], dtype, options["k"])
+    spectrum = block_spectrum(
+        block, state, kind, options["values"], options["gate"], getattr(torch, options["dtype"]), options["k"],
+        conditions=False,
+    )  # fmt: skip
     names: tuple[str, ...] = (
         "n",
         "max_re",
@@ -230,15 +235,39 @@ def measure_spectrum(block, state, kind, options) -> dict[str, float]:
     values = spectrum.extremes if spectrum.values is None else spectrum.values
     if kind != "block" and values is not None:  # eigenvalues of the whole block are growth factors of a step, not rates
         result["stable_step"] = odelab.largest_stable_step(values, odelab.EULER)
+        if spectrum.values is None:
+            values = distinct(values, SAME * spectrum.spectral_radius)
+        amplified = odelab.amplified(values, odelab.EULER)
+        stiff = amplified & (np.abs(values.real) > np.abs(values.imag))
+        result["stiff"] = float(stiff.sum() / spectrum.n)
         if spectrum.values is not None:
-            amplified = odelab.amplified(values, odelab.EULER)
-            real, imaginary = np.abs(values.real), np.abs(values.imag)
-            result |= {"amplified": float(amplified.mean()), "stiff": float((amplified & (real > imaginary)).mean())}
-    if options["norms"]:
-        J = block_operator(block, state, kind, options["gate"], dtype)
-        result |= {"log_norm": float(odelab.log_norm(J)), "soderlind": float(odelab.soderlind(J))}
-        result["largest_singular"] = largest_singular_value(J)
+            result["amplified"] = float(amplified.mean())
     return result
+
+
+def distinct(values: np.ndarray, apart: float) -> np.ndarray:
+    """The values that are further than `apart` from all before them: Arnoldi lists a value once per end it belongs to.
+
+    >>> import numpy as np
+    >>> distinct(np.array([1.0, 1.0 + 1e-9, -2.0]), 1e-6)
+    array([ 1., -2.])
+    """
+    kept: list = []
+    for value in values:
+        if all(abs(value - other) > apart for other in kept):
+            kept.append(value)
+    return np.array(kept)
+
+
+def measure_norms(block, state, kind, options) -> dict[str, float]:
+    J = block_operator(block, state, "increment", options["gate"], getattr(torch, options["dtype"]))
+    log_norm, soderlind = log_norm_and_soderlind(J)
+    return {
+        "n": float(J.shape[0]),
+        "log_norm": float(log_norm),
+        "soderlind": float(soderlind),
+        "largest_singular": largest_singular_value(J),
+    }
 
 
 def largest_singular_value(J: odelab.JacobianOperator) -> float:
@@ -314,6 +343,15 @@ class Shelf:
         self.fresh = False
 
 
+@functools.cache
+def source_of(kind: type) -> str:
+    """The text of a class, which takes milliseconds to find; "" where it has none."""
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):
+        return ""
+
+
 def digest_of_tensor(tensor: torch.Tensor) -> bytes:
     tensor = tensor.detach().cpu().contiguous()
     about = f"{tuple(tensor.shape)} {tensor.dtype}".encode()
@@ -328,8 +366,7 @@ def digest_of_block(block: nn.Module) -> str:
     for module in modules:
         kind = type(module)
         total.update(f"{kind.__module__}.{kind.__qualname__}".encode())
-        with contextlib.suppress(OSError, TypeError):
-            total.update(inspect.getsource(kind).encode())
+        total.update(source_of(kind).encode())
         for name, tensor in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
             total.update(name.encode() + digest_of_tensor(tensor))
     return total.hexdigest()

@@ -33,7 +33,7 @@ def log_norm(J, p=2):
     (np.float64(3.525), np.float64(8.0))
     """
     if p == 2:
-        return hermitian_extremes(J)[1]
+        return log_norm_and_soderlind(J)[0]
     if p not in (1, np.inf):
         raise ValueError(f"`p` must be 1, 2 or numpy.inf, got {p!r}.")
     if is_operator(J):
@@ -66,8 +66,13 @@ def soderlind(J):
     >>> ol.soderlind([[-100.0, 0.0], [0.0, -2.0]])
     np.float64(-51.0)
     """
+    return log_norm_and_soderlind(J)[1]
+
+
+def log_norm_and_soderlind(J):
+    """mu_2[J] and s[J] together: both come from the extreme eigenvalues of (J + J')/2, which are the work."""
     smallest, largest = hermitian_extremes(J)
-    return 0.5 * (smallest + largest)
+    return largest, 0.5 * (smallest + largest)
 
 
 def hermitian_extremes(J):
@@ -94,7 +99,7 @@ def _lanczos_ends(hermitian):
             f"the ends {low:.9g} and {high:.9g} of the Hermitian part are those after {products} products, with a "
             f"residual of {residual:.1e}: the true ends may lie further out.",
             NotConverged,
-            stacklevel=4,
+            stacklevel=5,
         )
     return np.float64(low), np.float64(high)
 

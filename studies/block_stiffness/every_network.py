@@ -16,6 +16,7 @@ from scipy import stats
 import netbridge as nb
 from netbridge.files import replacing
 from netbridge.shipped import Pretrained
+from netbridge.spectrum.survey import ROW
 from studies.block_stiffness.measures import inner_blocks, nested_images
 from studies.lab.measure import prepared
 from studies.lab.results import commit
@@ -25,8 +26,14 @@ SHIPPED = Path(__file__).parent / "shipped" / "every_network.jsonl"
 STATISTICS = ("median", "mean", "smallest", "largest")  # over images, in this order in the file
 FROZEN = ("max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step")
 LIVE = ("max_re", "min_re")
+NORMS = ("log_norm", "soderlind", "largest_singular")
 ERROR = ("step_error", "nsi", "alive")
+SHARES = ("negative", "zero", "positive", "non_normality", "stiff")  # means over the images with all eigenvalues
 LIVE_IMAGES = 2  # gates are differentiated too, at five times the cost, at up to this many images and a fifth of all
+FULL_IMAGES = 2  # at which all eigenvalues are found where that takes seconds, which also checks the ends
+NORM_IMAGES = 4  # at which norms of the whole Jacobian are taken
+WHOLE = 2048  # units of a block up to which all eigenvalues are cheaper than both ends
+REDUCED = 8192  # units of a block up to which all eigenvalues take seconds
 LIMIT = -2.0  # below it a decaying mode grows under Euler's step of size 1
 
 
@@ -56,6 +63,16 @@ def look_at_all(data, images: int, work: dict, on_network=None) -> Everything:
     return Everything({"date": date, "commit": commit(), "dataset": data.name, "images": images}, rows)
 
 
+class Tables(NamedTuple):
+    """What one network showed: tables of `nb.block_survey`."""
+
+    held: np.ndarray  # ends of h f' with gates held
+    whole: np.ndarray  # all eigenvalues of it, at fewer images and of the smaller blocks
+    norms: np.ndarray
+    errors: np.ndarray
+    live: np.ndarray  # ends with gates differentiated, at fewer images still
+
+
 def look_at(about: Pretrained, data, count: int, work: dict) -> list[dict]:
     """A summary of every block that keeps the shape, over `count` test images.
 
@@ -68,24 +85,39 @@ def look_at(about: Pretrained, data, count: int, work: dict) -> list[dict]:
     labels = data.test_labels.numpy()
     chosen = nested_images(labels, -(-count // len(data.names)))[: min(count, LIVE_IMAGES) if dear else count]
     images = prepared(net, data, data.test_images[chosen])
-    by_stage = [inner_blocks(net, stage) for stage in range(len(net.stages))]
-    inner = [name for blocks in by_stage for name in blocks]
-    frozen = []
-    for stage, blocks in enumerate(by_stage):
-        values = "full" if stage == len(net.stages) - 1 and not dear else "extremes"  # whichever is the cheaper one
-        frozen.append(nb.block_survey(net, images, "increment", blocks, values, "frozen", **work))
-    errors = nb.block_survey(net, images, "error", inner, **work)
-    live, few = None, min(LIVE_IMAGES, count // 5)
-    if about.controller != "constant" and few and not dear:
-        live = nb.block_survey(net, images[:few], "increment", inner, "extremes", "live", **work)
-    return summaries(about, net, np.concatenate(frozen), live, errors, nb.trace(net, images))
+    inner = [name for stage in range(len(net.stages)) for name in inner_blocks(net, stage)]
+    units = {name: state[0].numel() for name, state in nb.block_states(net, images[:1], inner).items()}
+    small = [] if dear else [name for name in inner if units[name] <= WHOLE]
+    reduced = [] if dear else [name for name in inner if WHOLE < units[name] <= REDUCED]
+
+    def survey(kind, blocks, images, values="extremes", gate="frozen"):
+        return nb.block_survey(net, images, kind, blocks, values, gate, **work) if blocks else np.empty(0, ROW)
+
+    few = 0 if dear or about.controller == "constant" else min(LIVE_IMAGES, count // 5)
+    large = [name for name in inner if name not in small]
+    ends = survey("increment", large, images)
+    all_of_small = survey("increment", small, images, "full")
+    some = survey("increment", reduced, images[:FULL_IMAGES], "full")
+    found = Tables(
+        held=np.concatenate([ends, all_of_small]),
+        whole=np.concatenate([some, all_of_small]),
+        norms=survey("norms", inner, images[:NORM_IMAGES]),
+        errors=survey("error", inner, images),
+        live=np.concatenate(
+            [
+                survey("increment", large if few else [], images[:few], gate="live"),
+                survey("increment", small if few else [], images[:few], "full", "live"),
+            ]
+        ),
+    )
+    return summaries(about, net, found, nb.trace(net, images))
 
 
-def summaries(about: Pretrained, net, frozen, live, errors, steps) -> list[dict]:
+def summaries(about: Pretrained, net, found: Tables, steps) -> list[dict]:
     """A row per block: medians and so on of each measure, and both ends with gates held and gates differentiated."""
     result = []
     for number, name in enumerate(net.block_names, 1):
-        rows, wrong = (table[table["block"] == name] for table in (frozen, errors))
+        rows, whole, norms, wrong, live = (table[table["block"] == name] for table in found)
         if not len(rows):
             continue
         line = {
@@ -94,12 +126,23 @@ def summaries(about: Pretrained, net, frozen, live, errors, steps) -> list[dict]
             "step_size": rounded(steps.step_sizes[:, steps.names.index(name)].mean()),
         }  # fmt: skip
         line |= {measure: summary(rows[measure]) for measure in FROZEN}
+        line |= {measure: summary(norms[measure]) for measure in NORMS}
         line |= {measure: summary(wrong[measure]) for measure in ERROR}
-        if live is not None:
-            both = rows[np.isin(rows["image"], live["image"])], live[live["block"] == name]
+        line["converged"] = rounded(rows["converged"].mean())
+        if len(whole):
+            line |= {measure: rounded(whole[measure].mean()) for measure in SHARES}
+            line["ends_missed"] = missed(rows[np.isin(rows["image"], whole["image"])], whole)
+        if len(live):
+            both = rows[np.isin(rows["image"], live["image"])], live
             line |= {f"{measure}_held_and_live": [rounded(t[measure].mean()) for t in both] for measure in LIVE}
         result.append(line)
     return result
+
+
+def missed(ends: np.ndarray, whole: np.ndarray) -> float:
+    """By how much ends from products with vectors differ from those of all eigenvalues, relative to the radius."""
+    apart = [np.abs(ends[name] - whole[name]) / whole["spectral_radius"] for name in ("max_re", "min_re")]
+    return rounded(np.max(apart))
 
 
 def summary(values: np.ndarray) -> list[float]:

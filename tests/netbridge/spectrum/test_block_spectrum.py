@@ -271,6 +271,22 @@ class TestForeignBlocks:
 
 class TestWholeJacobians:
     @pytest.mark.parametrize("part", ["residual", "block"])
+    @pytest.mark.parametrize("gate", ["live", "frozen"])
+    def test_products_are_those_of_the_dense_matrix(self, part, gate):
+        """By a chain of convolutions where the gate is held, by automatic differentiation where it is not."""
+        block = block_of("se", seed=3)
+        x = state_of(block, seed=3)
+        operator = nb.block_operator(block, x, part, gate)
+        h = block.controller(x, block.branch(x)).detach() if gate == "frozen" and part == "block" else None
+        function = block.branch if part == "residual" else block
+        if h is not None:
+            function = lambda u: torch.relu(u + h * block.branch(u))  # noqa: E731
+        J = dense(function, x)
+        v = np.random.default_rng(3).standard_normal(len(J))
+        np.testing.assert_allclose(operator.matvec(v), J @ v, atol=1e-10)
+        np.testing.assert_allclose(operator.rmatvec(v), J.T @ v, atol=1e-10)
+
+    @pytest.mark.parametrize("part", ["residual", "block"])
     @pytest.mark.parametrize("controller", ["constant", "se", "stepnet", "dia"])
     def test_norms_are_those_of_the_dense_matrix(self, controller, part):
         block = block_of(controller, seed=2)
