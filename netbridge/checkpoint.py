@@ -158,6 +158,11 @@ def load(path):
                 "its `load_state_dict` what safetensors.torch.load_file reads from here."
             )
         raise ValueError(f"{path}: its record of the architecture is damaged.")
+    return built(path, header, state)
+
+
+def built(path: Path, header: dict, state: dict) -> Configured:
+    """The network of a header and its tensors, in evaluation mode."""
     net = rebuild(path, header, state)
     check_tensors(path, net, state)
     net.load_state_dict(state, assign=True)

@@ -7,6 +7,7 @@ command.
 
 import contextlib
 import dataclasses
+import importlib
 import json
 from pathlib import Path
 
@@ -29,6 +30,8 @@ SHAPES = {  # small images need smaller networks; shipped networks are part of e
     "digits": {"depth": 32, "width": 4},
     "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
     "digits-vit": {"network": "vit", "depth": 4, "width": 32},
+    "cifar10-deep": {"depth": 56, "width": 8},
+    "digits-deep": {"depth": 56, "width": 4},
 }
 MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
 CONTROLLERS = ("constant", "se", "stepnet", "eca", "ie", "asr(se)", "cbam", "fca", "srm", "sem", "iebn")
@@ -38,6 +41,12 @@ QUEUE = (  # the shipped networks in the order in which they are wanted
     *((name, 0) for name in CONTROLLERS[4:]),
     *((name, 1) for name in CONTROLLERS[3:]),
 )
+DEEP = tuple((name, seed) for seed in (0, 1) for name in ("constant", "se", "stepnet"))  # nine blocks a stage
+DEEP_EPOCHS = {"cifar10": 4}  # where others than the recipe's
+TABLES = {"table1": 1, "table2": 2, "table7": 7}  # queues of networks that `studies.table` looks for
+MEASURED = {"table4": "step_control", "tricks": "tricks"}  # queues of studies that keep measurements, not networks
+QUEUES = ("shipped", "deep", *TABLES, *MEASURED)
+PAPER_SEEDS = 5
 VITS = tuple((name, seed) for seed in (0, 1) for name in ("constant", "stepnet", "se"))  # the same of transformers
 ABOUT = ("controller", "depth", "seed", "dataset", "epochs", "test_accuracy", "test_errors", "test_loss", "seconds")
 
@@ -75,9 +84,11 @@ class Arguments:
     define: tuple[Path, ...] = ()
     """Python files that define controllers, networks (NETWORKS) or data sets (DATASETS) of your own."""
     queue: str | None = None
-    """`shipped`: train every network that comes with the repository, in order, where `--out` does not have it."""
+    """`shipped`: train every network that comes with the repository, in order, where `--out` does not have it; `deep`:
+    the ResNet-56 that do; `table1`, `table2`, `table7`: the networks of these tables of the paper, five seeds each, in
+    order of worth; `table4`, `tricks`: those of the studies `step_control` and `tricks` at the paper's scale."""
     ship: bool = False
-    """With `--queue`: write into the installed package, and train what is missing there."""
+    """With `--queue shipped` or `deep`: write into the installed package, and train what is missing there."""
     epochs: int | None = None
     """Another number of epochs than the recipe's."""
     lr: float | None = None
@@ -91,6 +102,8 @@ class Arguments:
     this computes the same. As many as there are processes if not given."""
     checkpoint_minutes: float | None = None
     """Write the state down within an epoch, too, when so many minutes have passed."""
+    heartbeat: float | None = None
+    """Print epoch, step and loss every so many seconds: 60 lets the log of a cluster show that a run is alive."""
     trace_every: int | None = None
     """After every so many epochs NSI and TNS of 512 test images join the log."""
     precision: str = "auto"
@@ -110,8 +123,11 @@ class Arguments:
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", depth=8, epochs=1)
-    if arguments.queue not in (None, "shipped") or (arguments.ship and arguments.queue is None):
-        raise SystemExit(f"studies.train: `--queue` knows `shipped`, got {arguments.queue!r}; `--ship` needs it.")
+    if arguments.queue not in (None, *QUEUES) or (arguments.ship and arguments.queue not in ("shipped", "deep")):
+        raise SystemExit(
+            f"studies.train: `--queue` knows {', '.join(QUEUES)}, got {arguments.queue!r}; `--ship` needs shipped or "
+            "deep."
+        )
     require_at_least(1, arguments, "trace_every", "parts", "threads")
     for path in arguments.define:
         adopt(path)
@@ -129,14 +145,18 @@ def main(arguments: Arguments):
         job = dataclasses.replace(job, **shape)
         jobs.spec_of_text(job.controller)
     nb.tune_allocator()
+    if arguments.queue in MEASURED:
+        return measure_queue(arguments)
     with distributed.join():
+        if arguments.queue in TABLES:
+            return train_table(arguments)
         images = load_images(STUDY, arguments)
         if arguments.queue:
             return train_queue(arguments, job, images)
         results = Results(STUDY, arguments, f"{job.stem}.record.json")
         path = arguments.out / f"{job.stem}.safetensors"
         try:
-            given = {key: getattr(arguments, key) for key in ("workers", "parts", "checkpoint_minutes")}
+            given = {key: getattr(arguments, key) for key in ("workers", "parts", "checkpoint_minutes", "heartbeat")}
             if arguments.trace_every:
                 given["on_epoch"] = follower(images, TRACED, arguments.trace_every)
             net = jobs.train(job, images, path, STUDY, arguments.device, compiled=arguments.compile, **given)
@@ -172,11 +192,15 @@ def changed_fields(texts: tuple[str, ...]) -> dict:
 
 
 def train_queue(arguments: Arguments, like: jobs.Job, images):
-    """Trains the networks of a queue; several processes may run this at once, and each takes the next free network."""
-    transformer = arguments.network != "resnet"
-    name = f"{arguments.dataset}-vit" if transformer else arguments.dataset
+    """Trains the shipped networks; several processes may run this at once, and each takes the next free network."""
+    name, queue = arguments.dataset, QUEUE
+    if arguments.queue == "deep":
+        name, queue = f"{name}-deep", DEEP
+        epochs = arguments.epochs or DEEP_EPOCHS.get(arguments.dataset, like.recipe.epochs)
+        like = dataclasses.replace(like, recipe=dataclasses.replace(like.recipe, epochs=epochs))
+    elif arguments.network != "resnet":
+        name, queue = f"{name}-vit", VITS
     folder = (ZOO if arguments.ship else arguments.out) / name
-    queue = VITS if transformer else QUEUE
     wanted = [
         dataclasses.replace(like, controller=controller, seed=seed, **SHAPES.get(name, {}))
         for controller, seed in queue
@@ -185,6 +209,37 @@ def train_queue(arguments: Arguments, like: jobs.Job, images):
     locks = datasets.default_root() / "queue" / name if arguments.ship else folder
     if jobs.train_all(wanted, images, folder, STUDY, arguments.device, arguments.compile, locks):
         raise SystemExit(1)
+
+
+def train_table(arguments: Arguments) -> None:
+    """Trains what is missing of one of the paper's tables, seed by seed, on those of its data sets that can be had."""
+    from studies.table import cells, design  # it is built upon this module
+
+    table = design.TABLES[TABLES[arguments.queue]]
+    images = {}
+    for dataset in dict.fromkeys(dataset for dataset, _ in table.columns):
+        try:
+            images[dataset] = load_images(STUDY, dataclasses.replace(arguments, dataset=dataset))
+        except SystemExit as error:
+            print(f"Left out: {dataset}. {error}\n", flush=True)
+    every = cells.cells(table, [], PAPER_SEEDS)
+    diverged = []
+    for seed in range(PAPER_SEEDS):
+        for dataset, scale in table.columns:
+            if dataset in images:
+                column = [cell for cell in every if (cell.dataset, cell.scale) == (dataset, scale)]
+                wanted = [cell.job(seed) for cell, number in cells.in_order(column) if number == seed]
+                folder = arguments.out / f"{dataset}-{scale.recipe.name}"
+                diverged += jobs.train_all(wanted, images[dataset], folder, STUDY, arguments.device, arguments.compile)
+    if diverged:
+        raise SystemExit(1)
+
+
+def measure_queue(arguments: Arguments) -> None:
+    """Hands a queue over to the study whose networks it holds, at the paper's scale."""
+    study = importlib.import_module(f"studies.{MEASURED[arguments.queue]}.__main__")
+    given = {name: getattr(arguments, name) for name in ("device", "threads", "data_root")}
+    study.main(study.Arguments(train=True, full=True, **given))
 
 
 def report(results: Results, net, path: Path, curve: bool):

@@ -4,7 +4,9 @@ ICCV 2023, Eq. 12 and Fig. 4: two phases, a coarse step x' = x + f, then a step 
 The adaptor: pairs (x_c, x'_c) joined by a 1x1 convolution of C groups without bias (2 C parameters), batch
 normalisation (2 C), IE (2 C: w y + b, w = 0 and b = -1 at first), global average pooling, sigmoid. 6 C in every block
 but the first of each stage is the paper's count; the order inside is not printed, this one is ours. `inputs` are the
-rows of Table 4. The alternatives of Fig. 5 exist as a drawing only; the adaptors a to d are four it could mean:
+rows of Table 4. `bias` is where IE's b starts: -1, the paper's, gives every block a step size of sigmoid(-1) = 0.27
+at first, +1 one of 0.73. The alternatives of Fig. 5 exist as a drawing only; the adaptors a to d are four it could
+mean:
 
     a   pooled before anything else, so that the normalisation sees one number per sample and channel
     b   no batch normalisation
@@ -26,7 +28,7 @@ ADAPTORS = ("full", "a", "b", "c", "d")
 class StepNet(ChannelController, name="stepnet"):
     opening = False  # a block that opens a stage has no state of its own shape before it
 
-    def __init__(self, channels: int, inputs: str = "both", adaptor: str = "full"):
+    def __init__(self, channels: int, inputs: str = "both", adaptor: str = "full", bias: float = -1.0):
         super().__init__()
         if inputs not in INPUTS:
             raise ValueError(f"`inputs` must be one of {list(INPUTS)}, got {inputs!r}.")
@@ -39,7 +41,7 @@ class StepNet(ChannelController, name="stepnet"):
         self.weight = self.bias = None
         if adaptor != "c":
             self.weight = nn.Parameter(torch.zeros(channels))
-            self.bias = nn.Parameter(torch.full((channels,), -1.0))
+            self.bias = nn.Parameter(torch.full((channels,), float(bias)))
 
     def squeeze(self, state, slope):
         """What the adaptor looks at, (N, width, H, W).

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from netbridge.train.trivial_augment import augmented, drawn_operations
+from netbridge.train.policies import treated
 
 STRIDE = 1_000_003  # more than any number of epochs, so that no two (seed, epoch) share a generator
 
@@ -72,8 +72,7 @@ class Batches:
             pictures = windows[chosen, down[part], right[part]]
             if self.recipe.flip != "none":
                 pictures = torch.where(flipped[part, None, None, None], pictures.flip(2), pictures)
-            if self.recipe.policy == "trivial":
-                pictures = augmented(pictures, drawn_operations(self.recipe.batch, seed, epoch, number)[rows])
+            pictures = treated(pictures, self.recipe, seed, epoch, number, rows)
             yield self.normaliser(pictures), self.labels[chosen]
 
 

@@ -43,6 +43,8 @@ class Journal:
             "precision": str(training.dtype).removeprefix("torch."),
             "parts": training.parts,
         }
+        if training.stepper.teacher is not None:
+            self.run["teacher"] = training.stepper.teacher.digest
         if self.path is not None:
             self.run["dataset"]["digest"] = data.digest()
             if training.rank == 0:  # only process 0 reads and writes files; it sends the others what it has read
@@ -88,6 +90,7 @@ class Journal:
             t.share_out(parts)  # no number was asked for: the run keeps its own
             self.run["parts"] = parts
         checkpoint.restore_training(record, tensors, t.net, t.stepper.optimizer, t.stepper.slow)
+        t.precision.restore(record.get("scale", {}))
         t.epoch, self.seconds, self.log = record["epoch"], record["seconds"], record["log"]
         if "within" in record:
             count = sum(name.startswith("drawing.") for name in tensors)
@@ -134,6 +137,7 @@ class Journal:
     def write_state(self, more: dict, drawing: list | None = None) -> None:
         t = self.training
         kept = {"epoch": t.epoch, "seconds": self.seconds, "log": self.log, **more, **self.run}
+        kept |= {"scale": scale} if (scale := t.precision.state()) else {}
         checkpoint.save_training(self.resume_path, t.net, t.stepper.optimizer, t.stepper.slow, kept, drawing or [])
 
     def note_divergence(self, text: str) -> None:

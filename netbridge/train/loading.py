@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from netbridge.data.pictures import Index, Pictures
 from netbridge.train.augment import Normaliser, generator, mirrored, rows_of
-from netbridge.train.trivial_augment import augmented, drawn_operations
+from netbridge.train.policies import treated
 
 TRIES = 10  # boxes that are drawn before the middle of the picture is taken
 
@@ -48,9 +48,7 @@ class PictureBatches:
         batches = [[(index, bool(flipped[index])) for index in order[first + rows].tolist()] for first in firsts]
         crops = Crops(self.pictures.train, self.recipe, self.size, seed, epoch)
         for number, (images, labels) in enumerate(self.loaded(crops, batches), start):
-            if self.recipe.policy == "trivial":
-                images = augmented(images, drawn_operations(self.recipe.batch, seed, epoch, number)[rows])
-            yield self.normaliser(images), labels
+            yield self.normaliser(treated(images, self.recipe, seed, epoch, number, rows)), labels
 
     def loaded(self, crops: Dataset, batches):
         loader = DataLoader(

@@ -15,7 +15,8 @@ from netbridge.train import distributed, recipes
 from netbridge.train.augment import Batches, generator
 from netbridge.train.journal import Journal
 from netbridge.train.loading import PictureBatches, to_test
-from netbridge.train.pausing import Pauses
+from netbridge.train.pausing import Beats, Pauses
+from netbridge.train.precision import Precision
 from netbridge.train.recipes import Recipe
 from netbridge.train.stepping import Stepper
 
@@ -72,6 +73,7 @@ def train(
     stop_after: int | None = None,
     quiet: bool = False,
     checkpoint_minutes: float | None = None,
+    heartbeat: float | None = None,
     on_epoch: Callable[[nn.Module, dict], dict | None] | None = None,
 ) -> nn.Module:
     """Train a network in place by a recipe, so that killing and restarting it changes no bit of the result.
@@ -98,6 +100,8 @@ def train(
     quiet       print nothing
     checkpoint_minutes  write the state down within an epoch, too, when so many minutes have passed; default: only at
                 its end, and on SIGTERM or SIGUSR1, which end the session after the step
+    heartbeat   print a line with epoch, step and loss when so many seconds have passed since the last one, by which the
+                log of a long run shows that it is alive; default: only the line of each epoch
     on_epoch    called as on_epoch(net, record) after every epoch, in evaluation mode; record has epoch, loss,
                 train_accuracy, rate, size, seconds, and test_accuracy, test_errors, test_loss where it was tested. What
                 it returns, None or a dict of plain values, joins the record in the log
@@ -116,7 +120,7 @@ def train(
     ('se', 8, 1, True)
     """
     recipe = recipes.recipe(recipe) if isinstance(recipe, str) else recipe
-    pauses = Pauses(checkpoint_minutes)
+    pauses, beats = Pauses(checkpoint_minutes), Beats(heartbeat)
     training = Training(net, data, recipe, seed, device, dtype, parts, compiled, workers)
     journal = Journal(path, training, about)
     if journal.finished():
@@ -126,10 +130,16 @@ def train(
     last = recipe.epochs if stop_after is None else min(stop_after, recipe.epochs)
     try:
         done = training.epoch * training.steps + training.number
-        with pauses.listening(), progress_bar(journal.title, recipe.epochs * training.steps, done) as advance:
+        with (
+            pauses.listening(),
+            training.precision.kernels(),
+            progress_bar(journal.title, recipe.epochs * training.steps, done) as advance,
+        ):
 
             def after_step():
                 advance(1, f"epoch {training.epoch + 1}/{recipe.epochs}")
+                if beats.due():
+                    say(quiet, training, f"{journal.title}: {training.position()}")
                 pause(journal, *pauses.due(training.number))
 
             while training.epoch < last:
@@ -202,7 +212,8 @@ class Training:
         self.parts = self.world if parts is None else check_parts(parts, self.world, recipe.batch)
         net.normalisation = data.normalisation  # type: ignore[assignment]  # any attribute of a module is a tensor to mypy
         net.to(self.device, dtype).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
-        self.stepper = Stepper(net, data, recipe, seed, self.parts, dtype, self.autocast, compiled)
+        self.precision = Precision(recipe, self.device, dtype)
+        self.stepper = Stepper(net, data, recipe, seed, self.parts, dtype, self.precision, compiled)
         self.epoch = 0
         self.number = 0  # steps of this epoch that are done
         self.sums: tuple = (0.0, 0.0)  # of the losses and of the right answers in them
@@ -213,16 +224,15 @@ class Training:
         self.batches: Batches | PictureBatches
         self.steps = data.train_count // recipe.batch
 
-    def autocast(self):
-        able = self.device.type == "cpu" or (self.device.type == "cuda" and torch.cuda.is_bf16_supported())
-        if self.recipe.bfloat16 and able and self.dtype == torch.float32:
-            return torch.autocast(self.device.type, dtype=torch.bfloat16)
-        return contextlib.nullcontext()
-
     def share_out(self, parts: int) -> None:
         """Cut batches into another number of parts from now on."""
         self.parts = parts
         self.stepper.share_out(parts)
+
+    def position(self) -> str:
+        """How far the epoch is, in words, with the mean loss of this process so far."""
+        where = f"epoch {self.epoch + 1} of {self.recipe.epochs}, step {self.number} of {self.steps}"
+        return f"{where}, loss {float(self.sums[0]) / max(self.number, 1):.3f}"
 
     def within(self) -> tuple[dict, list[torch.Tensor]]:
         """The position within the epoch, and the random states of all processes, which must all call this at once."""
@@ -276,7 +286,7 @@ class Training:
         if not (done or self.epoch % self.recipe.evaluate_every == 0):
             return {}
         # the scores after the last epoch are in full precision, in which a loaded network will be used
-        with self.stepper.shown(), contextlib.nullcontext() if done else self.autocast():
+        with self.stepper.shown(), contextlib.nullcontext() if done else self.precision.autocast():
             return evaluate(self.net, self.data, self.device, self.dtype, workers=self.workers)
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-"""What is drawn for one step of training: mixup, cutmix, cutout, and the random numbers of everything drawn by steps.
+"""What is drawn for a step of training: mixup, cutmix, cutout, erasing, and the numbers of everything drawn by steps.
 
 All of it depends on the seed, the epoch and the number of the step alone and is drawn for the whole batch, of which a
 process or a part takes its rows. So neither the number of processes nor the step at which a training goes on changes a
@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-MIXING, HOLES, POLICY, DEPTH = 1, 2, 3, 4  # streams of random numbers; 0 belongs to the crops of `loading`
+MIXING, HOLES, POLICY, DEPTH, ERASING = 1, 2, 3, 4, 5  # streams of random numbers; 0 belongs to the crops of `loading`
+ERASED, ERASED_ASPECT = (0.02, 1 / 3), (0.3, 3.3)  # of an image's area; height over width (Zhong et al. 2020)
+TRIES = 10  # boxes that are drawn before an image is left as it is
 
 
 def step_chance(seed: int, epoch: int, step: int, stream: int) -> np.random.Generator:
@@ -46,7 +48,7 @@ class Targets(NamedTuple):
 
 
 class Mixing:
-    """The mixtures and holes of one step's batch, by a recipe's `mixup`, `cutmix` and `cutout`.
+    """The mixtures and holes of one step's batch, by a recipe's `mixup`, `cutmix`, `cutout` and `erasing`.
 
     With both mixup and cutmix, each step uses one of them, either with probability 1/2.
 
@@ -68,11 +70,14 @@ class Mixing:
         if self.side:
             places = step_chance(seed, epoch, step, HOLES).integers(0, size, (recipe.batch, 2))
             self.centres = torch.from_numpy(places)
+        self.erased = erased_boxes(recipe, size, step_chance(seed, epoch, step, ERASING)) if recipe.erasing else None
 
     def __call__(self, images: torch.Tensor, labels: torch.Tensor, rows: slice) -> tuple[torch.Tensor, Targets]:
         """The images and targets of a part of the batch, its rows `rows`; the partners come from the same part."""
         if self.centres is not None:
             images = with_holes(images, self.centres[rows].to(images.device), self.side)
+        if self.erased is not None:
+            images = without_boxes(images, self.erased[rows].to(images.device))
         if self.share == 1.0:
             return images, Targets(labels, labels)
         others = images.flip(0)
@@ -109,4 +114,27 @@ def with_holes(images: torch.Tensor, centres: torch.Tensor, side: int) -> torch.
         distance = torch.arange(length, device=images.device) - (centres[:, axis, None] - side // 2)
         inside.append((distance >= 0) & (distance < side))
     down, across = inside
+    return images.masked_fill((down[:, :, None] & across[:, None, :])[:, None], 0.0)
+
+
+def erased_boxes(recipe, size: tuple[int, int], chance) -> torch.Tensor:
+    """Random erasing: (batch, 4) boxes (top, bottom, left, right), empty for images that stay as they are."""
+    height, width = size
+    wanted = chance.random(recipe.batch) < recipe.erasing
+    area = chance.uniform(*ERASED, (TRIES, recipe.batch)) * height * width
+    aspect = np.exp(chance.uniform(*np.log(ERASED_ASPECT), (TRIES, recipe.batch)))
+    places = chance.random((2, recipe.batch))
+    h, w = (np.rint(np.sqrt(x)).astype(int) for x in (area * aspect, area / aspect))
+    fits = (h < height) & (w < width) & (h > 0) & (w > 0)
+    first = fits.argmax(0), np.arange(recipe.batch)
+    h, w = (np.where(wanted & fits.any(0), x[first], 0) for x in (h, w))
+    top, left = (places * np.stack([height - h + 1, width - w + 1])).astype(int)
+    return torch.from_numpy(np.stack([top, top + h, left, left + w], 1))
+
+
+def without_boxes(images: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
+    """The images with 0, the mean of normalised pixels, in their boxes."""
+    rows, columns = (torch.arange(length, device=images.device) for length in images.shape[2:])
+    top, bottom, left, right = boxes.T[:, :, None]
+    down, across = (rows >= top) & (rows < bottom), (columns >= left) & (columns < right)
     return images.masked_fill((down[:, :, None] & across[:, None, :])[:, None], 0.0)

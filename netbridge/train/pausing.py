@@ -1,4 +1,4 @@
-"""When a training stops or is written down in the middle of an epoch: a signal from outside, or so many minutes.
+"""When a training stops, is written down or gives a sign of life within an epoch: by the clock, or by a signal.
 
 Schedulers of clusters announce the end of a job's time by SIGTERM or SIGUSR1 (Slurm: `--signal`). The step is then
 finished, the state is written, and the next start goes on from there.
@@ -14,6 +14,26 @@ from netbridge.train import distributed
 
 SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]  # Windows has no SIGUSR1
 AGREE_EVERY = 10  # steps between two exchanges of the flags between processes, in which each waits for all
+
+
+class Beats:
+    """When the next sign of life is due.
+
+    seconds   between two of them; None: never
+    """
+
+    def __init__(self, seconds: float | None):
+        if seconds is not None and not seconds >= 0:
+            raise ValueError(f"`heartbeat` must be a number of seconds from 0 on or None, got {seconds!r}.")
+        self.seconds, self.last = seconds, time.monotonic()
+
+    def due(self) -> bool:
+        """Is one due now? The next one then comes so many seconds later."""
+        now = time.monotonic()
+        if self.seconds is None or now - self.last < self.seconds:
+            return False
+        self.last = now
+        return True
 
 
 class Pauses:

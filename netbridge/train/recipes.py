@@ -13,9 +13,11 @@ import math
 
 SCHEDULES, FLIPS = ("steps", "triangle", "cosine"), ("none", "random", "alternating")
 BORDERS, OPTIMIZERS = ("constant", "reflect"), ("sgd", "adamw")
-POLICIES = ("none", "trivial")
+POLICIES = ("none", "trivial", "rand")
 SHARES = ("drop_path", "ema")  # fields from 0 to below 1
-AMOUNTS = ("mixup", "cutmix", "cutout", "sam", "warmup", "clip")  # fields that are 0 or more
+AMOUNTS = ("mixup", "cutmix", "cutout", "sam", "warmup", "clip", "min_lr")  # fields that are 0 or more
+WHOLE_SHARES = ("erasing", "distillation")  # fields from 0 to 1
+STRONGEST = 30  # of RandAugment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +61,25 @@ class Recipe:
                     for other blocks in proportion to their number; otherwise the step size is 1 / (1 - chance) times
                     its own. Networks of netbridge only
     policy          "trivial": each image goes through one operation of random kind and strength (TrivialAugment);
-                    "none": none does
+                    "rand": through several of random kind (RandAugment); "none": through none
     ema             decay of an exponential mean of the weights over the steps; the mean is the result. 0: none
     sam             radius of sharpness-aware minimisation (Foret et al. 2021): the gradient is taken where the loss is
                     about largest within it, at twice the cost of a step. 0: where the weights are
     warmup          epochs in which the learning rate rises linearly to what the schedule says
     clip            gradients longer than this are shortened to it. 0: none is
+    min_lr          the learning rate that the schedule ends at, or never falls below where it goes by steps
+    operations      of RandAugment: how many, one after the other
+    strength        of RandAugment: of all of them, from 0 to 30
+    erasing         random erasing (Zhong et al. 2020): the share of the images of which a box is set to 0
+    teacher         distillation (Hinton et al. 2015): the network whose answers are to be met, beside the labels; a
+                    name of `nb.pretrained` or a file of `nb.save`. Empty: none
+    temperature     the logits of both are divided by it before they are compared
+    distillation    the weight of the teacher in the loss; the labels have the rest
+    float16         compute in float16, with a loss scaled so that gradients do not vanish, where the device can and
+                    `bfloat16` is not asked for or not to be had
+    tf32            on CUDA: multiply matrices and convolve with factors rounded to ten binary digits (TF32)
+    benchmark       on CUDA: let cuDNN try its algorithms for the fastest; the next start may then take others, which
+                    changes roundings
 
     >>> from netbridge import train
     >>> short = train.recipe("short")
@@ -108,9 +123,19 @@ class Recipe:
     sam: float = 0.0
     warmup: float = 0.0
     clip: float = 0.0
+    min_lr: float = 0.0
+    operations: int = 2
+    strength: int = 9
+    erasing: float = 0.0
+    teacher: str = ""
+    temperature: float = 4.0
+    distillation: float = 0.9
+    float16: bool = False
+    tf32: bool = False
+    benchmark: bool = False
 
     def __post_init__(self):
-        for name in ("epochs", "batch", "evaluate_every"):
+        for name in ("epochs", "batch", "evaluate_every", "operations"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
         choices = {"schedule": SCHEDULES, "flip": FLIPS, "border": BORDERS, "optimizer": OPTIMIZERS}
@@ -124,6 +149,15 @@ class Recipe:
         for name in AMOUNTS:
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"`{name}` must be a number from 0 on, got {getattr(self, name)!r}.")
+        for name in WHOLE_SHARES:
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"`{name}` must be from 0 to 1, got {getattr(self, name)!r}.")
+        if not 0 <= self.strength <= STRONGEST:
+            raise ValueError(f"`strength` must be from 0 to {STRONGEST}, got {self.strength!r}.")
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(f"`temperature` must be above 0, got {self.temperature!r}.")
+        if self.min_lr > self.lr:
+            raise ValueError(f"`min_lr` = {self.min_lr} is above `lr` = {self.lr}.")
         if self.ema and self.average:
             raise ValueError(f"`ema` = {self.ema} and `average` = True both average the weights; choose one of them.")
         if not (0 < self.crop[0] <= self.crop[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]):
@@ -139,9 +173,13 @@ class Recipe:
 
     def scheduled(self, step: int, steps_per_epoch: int) -> float:
         """The same without a warm-up."""
-        total = self.epochs * steps_per_epoch
         if self.schedule == "steps":
-            return self.lr * self.gamma ** sum(step // steps_per_epoch >= drop for drop in self.drops)
+            return max(self.lr * self.gamma ** sum(step // steps_per_epoch >= drop for drop in self.drops), self.min_lr)
+        rate = self.falling(step, self.epochs * steps_per_epoch)
+        return self.min_lr + (1.0 - self.min_lr / self.lr) * rate if self.min_lr else rate
+
+    def falling(self, step: int, total: int) -> float:
+        """The rate of a step out of `total` by a schedule that ends at 0."""
         if self.schedule == "cosine":
             return self.lr * 0.5 * (1 + math.cos(math.pi * step / total))
         top = max(self.peak * total, 1.0)

@@ -5,7 +5,6 @@ not that of processes, says what is computed.
 """
 
 import contextlib
-from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -15,7 +14,9 @@ from netbridge.data.pictures import Pictures
 from netbridge.step_sizes.base import Controller
 from netbridge.train import distributed
 from netbridge.train.augment import shares
+from netbridge.train.distillation import Teacher
 from netbridge.train.mixing import Mixing
+from netbridge.train.precision import Precision
 from netbridge.train.random_depth import RandomDepth
 from netbridge.train.recipes import Recipe
 
@@ -31,7 +32,7 @@ class Stepper:
     seed       of everything that is drawn
     parts      parts of a batch, over all processes
     dtype      of weights and images
-    autocast   gives the context that a forward pass runs in
+    precision  what is computed in
     compiled   pass the network through torch.compile
     """
 
@@ -43,14 +44,15 @@ class Stepper:
         seed: int,
         parts: int,
         dtype: torch.dtype,
-        autocast: Callable,
+        precision: Precision,
         compiled: bool = False,
     ):
         self.net, self.data, self.recipe, self.seed = net, data, recipe, seed
-        self.dtype, self.autocast = dtype, autocast
+        self.dtype, self.precision = dtype, precision
         if compiled and recipe.drop_path:
             raise ValueError("`compiled` cannot go with a recipe's `drop_path`, whose step sizes differ every time.")
         self.depth = RandomDepth(net, recipe.drop_path) if recipe.drop_path else None
+        self.teacher = Teacher(recipe, data, precision, dtype) if recipe.teacher else None
         self.share_out(parts)
         self.forward = distributed.wrap(torch.compile(net) if compiled else net)  # type: ignore[arg-type]
         self.optimizer = make_optimizer(net, recipe)
@@ -75,9 +77,7 @@ class Stepper:
         found = self.gradient(images, labels, mixing, factors)
         if self.recipe.sam:
             self.gradient_nearby(images, labels, mixing, factors)
-        if self.recipe.clip:
-            nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.clip)
-        self.optimizer.step()
+        self.precision.step(self.net, self.optimizer, self.recipe.clip)
         distributed.average_buffers(self.net, len(self.own) / self.parts)
         self.average(count, steps)
         return found
@@ -113,11 +113,14 @@ class Stepper:
         images, targets = mixing(images, labels, rows)
         acting = self.depth.acting(factors[:, rows]) if self.depth is not None else contextlib.nullcontext()
         with acting:
-            with self.autocast():
+            with self.precision.autocast():
                 logits = self.forward(images)
             check_logits(logits, labels, self.data)
-            loss = targets.loss(logits.to(self.dtype), self.recipe.smoothing) / (self.parts / distributed.world())
-            loss.backward()
+            loss = targets.loss(logits.to(self.dtype), self.recipe.smoothing)
+            if self.teacher is not None:
+                loss = self.teacher.loss(images, logits.to(self.dtype), loss)
+            loss = loss / (self.parts / distributed.world())
+            self.precision.backward(loss)
         return loss.detach(), targets.hits(logits.detach())
 
     def gradient_nearby(self, images, labels, mixing: Mixing, factors) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from studies.lab.jobs import Job
 from studies.lab.statistics import spread
 from studies.table.design import FIRST, USUAL, WIDTHS, Scale, Table
 from studies.table.found import Trained
@@ -29,6 +30,12 @@ class Cell:
     found: list[Trained]
     missing: list[int]
     hours: float | None
+
+    def job(self, seed: int) -> Job:
+        """The training of one network."""
+        width = 16 if self.scale.width in WIDTHS else self.scale.width  # 16 stands for the papers' widths
+        scale = self.scale
+        return Job(self.dataset, self.text, seed, scale.recipe, scale.depth, width, network=scale.network)
 
     @property
     def accuracies(self) -> list[float]:

@@ -8,11 +8,14 @@ import pytest
 import torch
 
 import netbridge as nb
+from netbridge import data
 from netbridge.data import datasets
 from studies import train as study
 from studies.lab import defined, jobs
 from studies.lab.command import start
 from studies.lab.figures import learning_curve
+from studies.table.design import TABLES, Scale, Table
+from studies.table.found import read_all
 from tests.netbridge.train import runs
 
 
@@ -97,6 +100,52 @@ def test_the_queue_writes_into_the_package_only_if_it_is_told_to(tmp_path, monke
     written = {path: path.stat().st_mtime_ns for path in folder.glob("*.safetensors")}
     study.main(given)
     assert written == {path: path.stat().st_mtime_ns for path in folder.glob("*.safetensors")}
+
+
+def test_the_queue_of_deep_networks(tmp_path, monkeypatch):
+    monkeypatch.setattr(study, "DEEP", (("constant", 0),))
+    monkeypatch.setattr(study, "SHAPES", {"digits-deep": {"width": 4}})
+    study.main(arguments(tmp_path, queue="deep"))
+    assert [path.name for path in (tmp_path / "digits-deep").glob("*.safetensors")] == [
+        "resnet8-width4-constant-seed0.safetensors"
+    ]
+
+
+def test_the_queue_of_a_table_trains_its_cells_seed_by_seed(tmp_path, monkeypatch, capsys):
+    """A table of two rows on two data sets, of which one cannot be had: the other's are trained and found again."""
+    scale = Scale("resnet", 8, 4, jobs.recipe_of("digits", "digits", epochs=1, batch=16))
+    columns = (("digits", scale), ("cifar100", scale))
+    table = Table(1, "", columns, {"constant": "constant", "SE": "se"}, {}, "a card")
+    monkeypatch.setitem(TABLES, 1, table)
+    monkeypatch.setattr(study, "PAPER_SEEDS", 2)
+
+    few = data.load("digits")  # the fixture's
+
+    def had(name, root=None):
+        if name == "cifar100":
+            raise study.datasets.DataUnavailable("it is nowhere")
+        return few
+
+    monkeypatch.setattr("netbridge.data.load", had)
+    study.main(arguments(tmp_path, queue="table1"))
+    found = sorted((tmp_path / "digits-digits").glob("*.safetensors"), key=lambda path: path.stat().st_mtime_ns)
+    stems = [f"resnet8-width4-{name}-seed{seed}" for seed in (0, 1) for name in ("constant", "se")]
+    assert [path.stem for path in found] == stems
+    assert "Left out: cifar100. studies.train: it is nowhere" in capsys.readouterr().out
+    again, _ = read_all((tmp_path,))
+    assert {(one.controller, one.seed) for one in again} == {
+        (name, seed) for name in ("constant", "SE") for seed in (0, 1)
+    }
+    with pytest.raises(SystemExit, match="`--ship` needs shipped or deep"):
+        study.main(arguments(tmp_path, queue="table1", ship=True))
+
+
+@pytest.mark.parametrize(("queue", "name"), [("tricks", "tricks"), ("table4", "step_control")])
+def test_queues_of_studies_that_keep_measurements_are_handed_over(tmp_path, monkeypatch, queue, name):
+    asked = []
+    monkeypatch.setattr(f"studies.{name}.__main__.main", asked.append)
+    study.main(arguments(tmp_path, queue=queue, threads=torch.get_num_threads()))
+    assert (asked[0].train, asked[0].full, asked[0].device) == (True, True, "cpu")
 
 
 def test_each_training_has_its_record_and_its_curve(tmp_path, capsys):

@@ -175,6 +175,15 @@ def test_sem(maps):
         assert torch.allclose(gate(*maps)[n, :, 0, 0], wanted, atol=1e-12)
 
 
+def test_where_stepnets_step_size_starts(maps):
+    """IE's weight is 0 at first, so every step size is the sigmoid of its bias; the default's spec has no options."""
+    for bias in (-1.0, 1.0):
+        gate = StepNet(32, bias=bias).double()(*maps)
+        assert torch.allclose(gate, torch.tensor(1 / (1 + math.exp(-bias)), dtype=torch.float64))
+    assert nb.controller("stepnet", bias=-1.0).as_json() == "stepnet"
+    assert nb.controller("stepnet", bias=1.0).as_json() == {"name": "stepnet", "bias": 1.0}
+
+
 def test_stepnet_in_two_phases(maps):
     x, f = maps
     gate = lively(StepNet(32))

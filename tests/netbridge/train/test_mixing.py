@@ -101,3 +101,24 @@ def test_an_answer_counts_as_much_as_its_share():
     logits = F.one_hot(torch.tensor([0, 6, 2]), 8).double()
     hits = Targets(torch.tensor([0, 1, 2]), torch.tensor([7, 6, 2]), 0.75).hits(logits)
     assert float(hits) == pytest.approx(0.75 + 0.25 + 1.0)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6))
+def test_erasing_removes_a_box_of_the_areas_its_authors_allow(step):
+    images, targets = mixed(step, erasing=0.5)
+    gone = (images == 0).all(1)
+    assert targets.share == 1.0
+    assert torch.equal(torch.where(gone[:, None], 0.0, IMAGES), images)
+    for hole in gone:
+        rows, columns = hole.any(1), hole.any(0)
+        assert torch.equal(hole, rows[:, None] & columns[None, :])  # a rectangle, or nothing
+        assert hole.sum() <= 1.3 * 120 / 3  # a third of the area, but for the rounding of its sides
+
+
+def test_so_many_images_lose_a_box():
+    found = torch.stack([(mixed(step, erasing=0.25)[0] == 0).flatten(1).any(1) for step in range(200)])
+    assert found.double().mean().item() == pytest.approx(0.25, abs=0.04)
+    assert torch.equal(mixed(rows=slice(2, 6), erasing=1.0)[0], mixed(erasing=1.0)[0][2:6])
+    places = torch.stack([(mixed(step, erasing=1.0)[0] == 0).all(1).double().mean(0) for step in range(300)]).mean(0)
+    assert places.min() > 0.01  # every pixel is erased now and then

@@ -114,3 +114,16 @@ def test_only_the_main_thread_listens(whole):
 def test_minutes_that_make_no_sense():
     with pytest.raises(ValueError, match="`checkpoint_minutes` must be a number from 0 on or None, got -1"):
         pausing.Pauses(-1)
+
+
+def test_a_sign_of_life_comes_within_an_epoch(capsys):
+    runs.run(quiet=False, changes={"epochs": 1, "evaluate_every": 9}, heartbeat=0.0)
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(", loss")[0] for line in said[:2]] == [
+        "se 0: epoch 1 of 1, step 1 of 6",
+        "se 0: epoch 1 of 1, step 2 of 6",
+    ]
+    runs.run(quiet=False, changes={"epochs": 1, "evaluate_every": 9}, heartbeat=1e6)
+    assert len(capsys.readouterr().out.splitlines()) == 1  # the epoch's own line
+    with pytest.raises(ValueError, match="`heartbeat` must be a number of seconds"):
+        runs.run(heartbeat=-1.0)

@@ -24,6 +24,11 @@ TRICKS = {
     "sam": {"sam": 0.05},
     "warmup": {"warmup": 0.75},
     "clip": {"clip": 0.1},
+    "min_lr": {"min_lr": 0.05},
+    "rand": {"policy": "rand", "operations": 3, "strength": 20},
+    "erasing": {"erasing": 0.7},
+    "teacher": {"teacher": "digits/resnet32-width4-constant-seed0", "temperature": 2.0, "distillation": 0.5},
+    "float16": {"float16": True, "bfloat16": False},
 }
 ALL = {key: value for changes in TRICKS.values() for key, value in changes.items()}
 
@@ -52,7 +57,10 @@ def test_stopped_and_gone_on_with_it_ends_with_the_same_bits(changes, tmp_path):
     assert runs.same(run(changes, path), run(changes))
 
 
-@pytest.mark.parametrize("changes", [{"mixup": 0.0}, {"policy": "none"}, {"clip": 1e9}, {"warmup": 0.0}])
+NEUTRAL = [{"mixup": 0.0}, {"policy": "none", "strength": 30}, {"clip": 1e9}, {"warmup": 0.0}, {"min_lr": 0.0}]
+
+
+@pytest.mark.parametrize("changes", [*NEUTRAL, {"distillation": 1.0}, {"tf32": True, "benchmark": True}])
 def test_at_its_neutral_value_it_is_not_there(changes, plain):
     assert runs.same(run(changes), plain)
 
@@ -60,7 +68,7 @@ def test_at_its_neutral_value_it_is_not_there(changes, plain):
 class TestParts:
     """What is drawn is drawn for the whole batch: a part takes its rows, whoever computes it."""
 
-    @pytest.mark.parametrize("trick", ["cutout", "policy"])
+    @pytest.mark.parametrize("trick", ["cutout", "policy", "rand", "erasing", "teacher"])
     def test_images_are_treated_one_by_one(self, trick):
         """Where nothing is normalised over the batch, parts are the whole."""
         changes, nets = TRICKS[trick] | {"average": False, "small": (), "epochs": 1}, []
@@ -176,15 +184,39 @@ class TestRecipes:
         assert rates[:20] == pytest.approx([0.1 * (step + 1) / 20 for step in range(20)])
         assert rates[20:] == [cold.rate(step, 10) for step in range(20, 40)]
 
-    @pytest.mark.parametrize("field", ["mixup", "cutmix", "cutout", "sam", "warmup", "clip", "drop_path", "ema"])
+    @pytest.mark.parametrize("schedule", ["cosine", "triangle", "steps"])
+    def test_the_rate_ends_at_its_least(self, schedule):
+        """Smooth schedules are squeezed between the least and the largest rate; steps stop falling."""
+        least, zero = (train.recipe("paper", schedule=schedule, min_lr=low) for low in (0.002, 0.0))
+        rates, usual = ([one.rate(step, 10) for step in range(1641)] for one in (least, zero))
+        if schedule == "steps":
+            assert rates == [max(rate, 0.002) for rate in usual]
+        else:
+            assert rates == pytest.approx([0.002 + 0.98 * rate for rate in usual])
+            assert rates[-1] == pytest.approx(0.002)
+        assert max(rates) == pytest.approx(max(usual))
+
+    def test_numbers_that_fit_no_recipe(self):
+        for changes, words in (
+            ({"min_lr": 0.2}, r"`min_lr` = 0\.2 is above `lr` = 0\.1"),
+            ({"strength": 31}, "`strength` must be from 0 to 30, got 31"),
+            ({"temperature": 0.0}, "`temperature` must be above 0"),
+            ({"erasing": 1.5}, "`erasing` must be from 0 to 1"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                train.recipe("paper", **changes)
+
+    @pytest.mark.parametrize(
+        "field", ["mixup", "cutmix", "cutout", "sam", "warmup", "clip", "drop_path", "ema", "min_lr", "erasing"]
+    )
     def test_what_makes_no_sense_is_refused(self, field):
         with pytest.raises(ValueError, match=f"`{field}` must be"):
             train.recipe("paper", **{field: -1})
 
     def test_old_records_are_still_of_the_same_run(self):
         """Fields that have joined are at their defaults in every known recipe, and stay out of what names a result."""
-        joined = [field.name for field in dataclasses.fields(recipes.Recipe)][-9:]
-        assert set(joined) == {key for key in ALL if key not in ("average", "smoothing")}
+        joined = [field.name for field in dataclasses.fields(recipes.Recipe)][-19:]
+        assert set(joined) == {*ALL, "tf32", "benchmark"} - {"average", "smoothing", "bfloat16"}
         for recipe in recipes.RECIPES.values():
             assert not set(jobs.changed_fields(recipe)) & set(joined)
             record = {k: v for k, v in json.loads(json.dumps(recipe.as_json())).items() if k not in joined}
