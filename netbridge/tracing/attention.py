@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from netbridge.model.vit import Attention, tokens_of
+from netbridge.tracing.gates import constant_share
 from netbridge.tracing.states import block_states
 from netbridge.tracing.untouched import untouched
 
@@ -22,6 +23,9 @@ class AttentionValues:
     name         of the step's block
     row_sums     least and greatest sum over a row of the attention, of all images and heads
     diagonal     how much of itself a token keeps, (N,): mean of the diagonal over heads and tokens; 1 / T if uniform
+    mean         mean attention over the images, (h, T, T)
+    constant     share of the attention's variance that is the position's, see `constant_share` in
+                 `netbridge.tracing.gates`: 1 if the attention is the same for all images
     largest      the largest weight of a row, (N,): mean over heads and tokens
     condition    condition number of the value map W_V of all heads together, a matrix (C, C)
     recovered    relative error of Q computed from V alone, by Eq. 33 with the inverse of W_V
@@ -38,6 +42,8 @@ class AttentionValues:
     name: str
     row_sums: tuple[float, float]
     diagonal: np.ndarray
+    mean: np.ndarray
+    constant: float
     largest: np.ndarray
     condition: float
     recovered: float
@@ -87,6 +93,8 @@ def values_of(name: str, branch: Attention, tokens: torch.Tensor) -> AttentionVa
         name,
         (float(sums.min()), float(sums.max())),
         weights.diagonal(dim1=-2, dim2=-1).mean((1, 2)).double().cpu().numpy(),
+        weights.mean(0).double().cpu().numpy(),
+        constant_share(weights.flatten(1)),
         weights.amax(-1).mean((1, 2)).double().cpu().numpy(),
         condition,
         float((back @ wq.T + bq - queries).norm() / queries.norm()),

@@ -11,6 +11,7 @@ controls meet ASR on equal terms. Seeds are the outer loop everywhere: when trai
 import dataclasses
 import re
 
+import netbridge as nb
 from netbridge.train.recipes import Recipe
 from studies.lab import jobs, networks
 
@@ -32,6 +33,11 @@ class Arm:
     controller: str = "constant"
     start: tuple[tuple[str, float], ...] = ()
     decay: bool = False
+
+
+def defined_controllers() -> list[str]:
+    """The names of controllers that are not netbridge's own."""
+    return [name for name in nb.controllers() if not nb.controller(name).kind.__module__.startswith("netbridge.")]
 
 
 def asr(module: str, **options) -> str:
@@ -82,14 +88,24 @@ TRANSFORMER = "ViT"
 LAYER_SCALE, FIRST_FACTOR = "LayerScale", 1e-3  # of transformers, also the paper's first value of psi and of the head
 BACKBONES: dict[str, tuple[str, dict]] = {  # the function of netbridge that builds it, and its arguments
     "RepVGG": ("repvgg", {"blocks": (3, 4, 3), "widths": (16, 32, 64)}),
-    "ACNet-20": ("resnet", {"convolution": "asymmetric"}),
+    "ACNet": ("resnet", {"convolution": "asymmetric"}),
     TRANSFORMER: ("vit", {}),
     "VGG": ("vgg", {"blocks": (1, 1, 2, 2), "width": 16}),
     "MobileNetV1": ("mobilenet", {"version": 1, "width": 0.25}),
     "ShuffleNetV2": ("shufflenet", {"width": 0.5, "blocks": (3, 3, 3), "widths": (48, 96, 192, 256)}),
     "MobileNetV2": ("mobilenet", {"width": 0.25}),
 }
-SRP = ("RepVGG", "ACNet-20")  # what Table 5 puts ASR on
+SRP = ("RepVGG", "ACNet")  # what Table 5 puts ASR on
+PAPERS_BACKBONES: dict[str, tuple[str, dict, str]] = {  # with --full: the paper's sizes, and the recipe of each
+    "RepVGG": ("repvgg", {"variant": "A0"}, "paper-repvgg"),
+    "ACNet": ("resnet", {"convolution": "asymmetric"}, "paper-acnet"),
+    TRANSFORMER: ("vit", {}, "vit"),
+    "VGG": ("vgg", {"depth": 19}, "paper-vgg"),
+    "MobileNetV1": ("mobilenet", {"version": 1}, "paper-vgg"),
+    "ShuffleNetV2": ("shufflenet", {"width": 1.0}, "paper-vgg"),
+    "MobileNetV2": ("mobilenet", {"width": 1.0}, "paper-vgg"),
+}
+PAPERS_ACNET = 56  # layers of the smallest ResNet-ACNet of Table 5
 ON_BACKBONES = {name: CONTROLS[name] for name in (PLAIN, HALF, FAITHFUL)}
 ON_TRANSFORMERS = {
     PLAIN: Arm(),
@@ -113,6 +129,7 @@ LIVE = ("se", "eca", "ie", "srm", "fca")  # modules with one number per image an
 FINETUNING = Recipe(
     "finetune", 1, lr=0.01, weight_decay=5e-4, decay_all=False, shift=2, border="reflect", bfloat16=True
 )
+PAPERS_DYNAMICS = {"epochs": 164, "drops": (81, 122)}
 DYNAMICS = {"epochs": 8, "lr": 0.1, "schedule": "steps", "drops": (4, 6), "weight_decay": 1e-4, "decay_all": True}
 SCALED = CONTROLS | {name: ORIGIN[name] for name in ("SE", "SE, b2 = 0")}  # the arms at the small scale
 NOISES_FIRST, RANDOM_FIRST = "(0.8, 0.8)", "random 0.2"  # the noise of the paper's largest gain, and one that is drawn
@@ -166,7 +183,7 @@ class Run:
 class Plan:
     """The networks of every part, and the order of training.
 
-    arguments  the study's options: dataset, depth, recipe, epochs, seeds and tiers are read
+    arguments  the study's options: dataset, depth, recipe, epochs, seeds, tiers, rows and full are read
     parts      the parts that are wanted; None for all
     """
 
@@ -186,6 +203,8 @@ class Plan:
     def part(self, name: str) -> list[Run]:
         """All networks of a part, seeds in the outer loop."""
         seeds, few = self.arguments.seeds, self.arguments.seeds[:FEW]
+        if self.arguments.full and name == "small":
+            return []  # the paper's scale is the only one
         if name == "noise":
             return self.noise(few)
         if name in ("dynamics", "finetuned", "backbones"):
@@ -193,14 +212,30 @@ class Plan:
         if name == "small":
             return [Run(name, arm, self.small_job(SCALED[arm], seed)) for seed in seeds for arm in SCALED]
         if name in TWICE:
-            arms = [(arm, how, seed) for seed in few for arm, how in TWICE[name].items()]
+            table = TWICE[name] | (self.own_beside() if name == "beside" else {})
+            arms = [(arm, how, seed) for seed in few for arm, how in table.items()]
             small = [Run(name, arm, self.small_job(how, seed), SMALL_SCALE) for arm, how, seed in arms]
-            return small + [Run(name, arm, self.job(how, seed)) for arm, how, seed in arms]
+            return ([] if self.arguments.full else small) + [
+                Run(name, arm, self.job(how, seed)) for arm, how, seed in arms
+            ]
         table, seeds = {"controls": (CONTROLS, seeds), "origin": (ORIGIN, seeds[:2])}[name]
         return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
 
+    def own_beside(self) -> dict[str, Arm]:
+        """The controllers that `--define` has added: alone, as ASR, and both."""
+        arms = {}
+        for name in defined_controllers():
+            arms |= {
+                f"ASR({name})": Arm(asr(name)),
+                name: Arm(name),
+                f"{name} + ASR({name})": Arm(asr(name, beside=name)),
+            }
+        return arms
+
     def small_job(self, arm: Arm, seed: int, recipe=None, **more) -> jobs.Job:
-        """At 16 x 16 pixels, on few images: about a minute of one core."""
+        """At 16 x 16 pixels, on few images: about a minute of one core. With --full the paper's scale."""
+        if self.arguments.full:
+            return self.job(arm, seed, recipe, **more)
         if recipe is None:
             recipe = dataclasses.replace(self.recipe, epochs=min(SMALL_EPOCHS, self.recipe.epochs), small=())
         digits, asked = self.arguments.dataset == "digits", self.arguments.images
@@ -214,14 +249,15 @@ class Plan:
             for column, noise in NOISES.items()
             for seed in seeds
             for arm, how in NOISY.items()
-            if not (column in DEEPER and arm == LITERAL)
+            if not (column in DEEPER and (arm == LITERAL or self.arguments.full))
         ]
 
     def dynamics(self, seeds) -> list[Run]:
         """One seed each: a movement is compared with others of the same network."""
         runs = []
         for name, (controller, changes) in SCHEDULES.items():
-            recipe = dataclasses.replace(self.recipe, **DYNAMICS | changes, average=False, small=(), evaluate_every=1)
+            usual = DYNAMICS | (PAPERS_DYNAMICS if self.arguments.full else {})
+            recipe = dataclasses.replace(self.recipe, **usual | changes, average=False, small=(), evaluate_every=1)
             depth = 56 if name.endswith("ResNet-56") else self.arguments.depth
             job = self.small_job(Arm(controller), seeds[0], recipe, depth=depth)
             runs.append(Run("dynamics", name, job, observed=True))
@@ -239,17 +275,25 @@ class Plan:
         return [Run("finetuned", networks.written(name), job) for name, job in there]
 
     def backbones(self, seeds) -> list[Run]:
-        """Transformers have a recipe of their own, and twice the epochs."""
-        runs = []
+        """Transformers have a recipe of their own, and twice the epochs; with --full the paper's sizes and recipes."""
+        arguments, runs = self.arguments, []
+        own = {f"ASR({name})": Arm(asr(name)) for name in defined_controllers()}
         for name, (network, options) in BACKBONES.items():
             transformer = name == TRANSFORMER
-            arguments = self.arguments
-            recipe = jobs.recipe_of(arguments.recipe, arguments.dataset, network="vit") if transformer else self.recipe
-            epochs = min(2 * SMALL_EPOCHS if transformer else SMALL_EPOCHS, self.recipe.epochs)
-            recipe = dataclasses.replace(recipe, epochs=epochs, small=())
-            shape = {"network": network, "options": options or None}
-            shape |= {"depth": 6, "width": 64} if transformer else {"depth": 20}
-            arms = ON_TRANSFORMERS if transformer else ON_BACKBONES
+            arms = (ON_TRANSFORMERS if transformer else ON_BACKBONES) | own
+            depth = 6 if transformer else 20
+            if arguments.full:
+                network, options, papers = PAPERS_BACKBONES[name]
+                recipe = jobs.recipe_of(papers, arguments.dataset, epochs=arguments.epochs)
+                depth = PAPERS_ACNET if name == "ACNet" else depth
+            else:
+                recipe = (
+                    jobs.recipe_of(arguments.recipe, arguments.dataset, network="vit") if transformer else self.recipe
+                )
+                epochs = min(2 * SMALL_EPOCHS if transformer else SMALL_EPOCHS, self.recipe.epochs)
+                recipe = dataclasses.replace(recipe, epochs=epochs, small=())
+            shape = {"network": network, "options": options or None, "depth": depth}
+            shape |= {"width": 64} if transformer else {}
             runs += [
                 Run("backbones", arm, self.small_job(arms[arm], seed, recipe, **shape), name)
                 for seed in seeds
@@ -257,10 +301,15 @@ class Plan:
             ]
         return runs
 
-    def runs(self) -> list[Run]:
+    def everything(self) -> list[Run]:
         """Every network of the tiers and parts that are asked for."""
         names = [name for tier in self.arguments.tier for name in TIERS[tier]]
         return [run for name in names if self.parts is None or name in self.parts for run in self.part(name)]
+
+    def runs(self) -> list[Run]:
+        """Those of them whose rows are asked for."""
+        only = self.arguments.only
+        return [run for run in self.everything() if not only or run.arm in only]
 
     def queue(self) -> list[Run]:
         """In the order of training: what decides most for least time comes first, seeds in the outer loop."""

@@ -18,6 +18,9 @@ def stripes_figure(shares):
     with stylesheet.figure(len(first), 3, height=1.15 * len(first) + 0.5) as (drawing, axes):
         for number, (one, row) in enumerate(zip(first, axes, strict=True)):
             for what, axis in zip(WHAT, row, strict=True):
+                if what not in one.values:  # a network of which it is not known how it began
+                    axis.set_axis_off()
+                    continue
                 values = one.values[what]
                 values = np.broadcast_to(values, (20, values.shape[1])) if len(values) == 1 else values
                 image = axis.imshow(values, aspect="auto", cmap="viridis", interpolation="nearest")
@@ -138,16 +141,37 @@ def maps_figure(maps):
     return drawing
 
 
-def spatial_figure(spatial):
-    """The mean spatial gate of every block, and how much of it is the position's."""
-    one = spatial[0]
-    with stylesheet.figure(1, len(one["maps"]), height=1.1) as (drawing, axes):
-        for number, (axis, picture, share) in enumerate(zip(axes[0], one["maps"], one["share"], strict=True)):
+def spatial_figure(one, word: str):
+    """The mean map of every block, and how much of its variance is the position's; ten blocks in a row."""
+    count = len(one["maps"])
+    columns = min(count, 10)
+    rows = -(-count // columns)
+    with stylesheet.figure(rows, columns, height=6.2 / columns * rows + 0.38 * rows) as (drawing, axes):
+        used = filled(axes, count)
+        for number, (axis, picture, share) in enumerate(zip(used, one["maps"], one["share"], strict=True)):
             axis.imshow(picture, cmap="viridis")
-            axis.set_title(f"block {number}\n{share:.2f}", fontsize=7)
+            axis.set_title(f"{word} {number}\n{share:.2f}", fontsize=7)
             axis.set_xticks([])
             axis.set_yticks([])
             axis.grid(False)
+    return drawing
+
+
+def style_losses_figure(painted):
+    """Content and style loss of every network: filled with running statistics, hollow with those of the batch."""
+    pictures = list(dict.fromkeys(one.painting.style for one in painted))
+    with stylesheet.figure(1, len(pictures), height=2.7) as (drawing, axes):
+        for axis, picture in zip(axes[0], pictures, strict=True):
+            for colour, mark, arm in zip(stylesheet.COLOURS, MARKS, style.ARMS, strict=False):
+                own = [one for one in painted if (one.painting.style, one.painting.arm) == (picture, arm)]
+                for mode, filling in (("evaluation", "full"), ("batch", "none")):
+                    points = [getattr(one, mode)[:2] for one in own]
+                    if points:
+                        label = arm if filling == "full" else None
+                        axis.plot(*zip(*points, strict=True), mark, color=colour, fillstyle=filling, label=label)
+            axis.set(title=picture, xlabel="content loss")
+        axes[0, 0].set_ylabel("style loss")
+        axes[0, 0].legend(fontsize=7)
     return drawing
 
 
@@ -173,16 +197,17 @@ def style_figure(painted):
 
 
 def speed_figure(speeds):
-    with stylesheet.figure(height=0.24 * len(speeds) + 0.8) as (drawing, axes):
-        axis = axes[0, 0]
-        names = list(speeds)[::-1]
-        values = np.array([speeds[name][0] for name in names])
-        quarters = [speeds[name][1] or (speeds[name][0],) * 2 for name in names]
-        error = np.array([(v - q[0], q[1] - v) for v, q in zip(values, quarters, strict=True)]).T.clip(0)
-        axis.barh(names, values, xerr=error, color=stylesheet.COLOURS[0], height=0.6)
-        axis.axvline(1 - 0.36, color=stylesheet.GREY, linestyle="--", linewidth=1)
-        axis.axvline(1, color="black", linewidth=0.8)
-        axis.set_xlabel("speed over the plain network's")
+    """Speed over the plain network's, a panel per size of the images."""
+    names = list(next(iter(speeds.values())))[::-1]
+    with stylesheet.figure(1, len(speeds), height=0.24 * len(names) + 0.9, sharey=True) as (drawing, axes):
+        for axis, (size, found) in zip(axes[0], speeds.items(), strict=True):
+            values = np.array([found[name][0] for name in names])
+            quarters = [found[name][1] or (found[name][0],) * 2 for name in names]
+            error = np.array([(v - q[0], q[1] - v) for v, q in zip(values, quarters, strict=True)]).T.clip(0)
+            axis.barh(names, values, xerr=error, color=stylesheet.COLOURS[0], height=0.6)
+            axis.axvline(1 - 0.36, color=stylesheet.GREY, linestyle="--", linewidth=1)
+            axis.axvline(1, color="black", linewidth=0.8)
+            axis.set(title=f"{size} pixels", xlabel="speed over the plain network's")
     return drawing
 
 

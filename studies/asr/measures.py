@@ -13,7 +13,7 @@ from netbridge.surgery.fold import fold
 from netbridge.tracing import activation_maps, gates
 from studies.asr import design
 from studies.asr.results import BOUND_IMAGES, correlation
-from studies.lab import jobs
+from studies.lab import jobs, networks
 from studies.lab.networks import ZOO
 from studies.lab.statistics import Estimate, choices, estimate, mean_from_sums
 
@@ -76,7 +76,7 @@ def wanted(path: Path, controller: str) -> bool:
 
 def shipped_network(path: Path) -> nb.Network:
     """The network of a checkpoint, laid out as the processor likes it."""
-    return nb.load(path).to(memory_format=torch.channels_last)
+    return networks.subject(path).net.to(memory_format=torch.channels_last)
 
 
 def constant_copy(path: Path, data) -> nb.Network:
@@ -86,13 +86,20 @@ def constant_copy(path: Path, data) -> nb.Network:
     return gates.with_constant_gates(net, [one.h.mean(0) for one in nb.gates(net, shown)])
 
 
-def untrained(path: Path) -> nb.Network:
-    """The network of a checkpoint as its training began: the same seed, the same constructor, the same draws."""
-    net = nb.load(path)
+def untrained(path: Path) -> nb.Network | None:
+    """The network of a checkpoint as its training began: the same seed, the same constructor, the same draws.
+
+    None where the checkpoint does not say how it began, or says it of a network of another shape.
+    """
+    net = networks.subject(path).net
     about, widths = net.about, net.config["widths"]
+    if not {"dataset", "controller", "seed", "depth"} <= about.keys():
+        return None
     recipe = jobs.recipe_of("short", about["dataset"])
     job = jobs.Job(about["dataset"], about["controller"], about["seed"], recipe, about["depth"], widths[0])
-    return job.untrained(net.config["num_classes"])
+    start = job.untrained(net.config["num_classes"])
+    shapes = [{key: x.shape for key, x in one.state_dict().items()} for one in (start, net)]
+    return start if shapes[0] == shapes[1] else None
 
 
 def shares(name: str, seed: int, path: Path, data, images: int, resamples: int) -> tuple[Shares, list]:
@@ -100,20 +107,21 @@ def shares(name: str, seed: int, path: Path, data, images: int, resamples: int) 
     net = shipped_network(path)
     shown = data.normalised(data.train_images[:MEANS]).contiguous(memory_format=torch.channels_last)
     first = shown[:UNTRAINED]
-    before = nb.gates(gates.with_fresh_statistics(untrained(path), first), first)
+    start = untrained(path)
+    before = [] if start is None else nb.gates(gates.with_fresh_statistics(start, first), first)
     after = nb.gates(net, shown)
     some = min(images, len(shown))
     chosen = choices(some, resamples, seed=0)
     labels = data.train_labels[:some]
     ends = [one.h.mean(0) for one in after]
-    starts = [one.h.mean(0) for one in before]
+    starts = [one.h.mean(0) for one in before] or [torch.full_like(end, torch.nan) for end in ends]
     firsts = [sum(net.config["blocks"][:stage]) for stage in range(len(net.config["blocks"]))]
     last = firsts[-1]
     found = Shares(
         name,
         seed,
         share=[resampled_share(one.h[:some], chosen) for one in after],
-        untrained=[one.share for one in before],
+        untrained=[one.share for one in before] or [float("nan")] * len(after),
         pooled=[gates.constant_share(one.pooled[:some]) for one in after],
         classes=[class_share(one.h[:some], labels) for one in after],
         origin=[correlation(a.double(), b.double()) for a, b in zip(starts, ends, strict=True)],
@@ -124,8 +132,8 @@ def shares(name: str, seed: int, path: Path, data, images: int, resamples: int) 
         values={
             "input, trained": after[last].pooled[:20, :60].numpy(),
             "gate, trained": after[last].h[:20, :60].numpy(),
-            "gate, untrained": before[last].h[:20, :60].numpy(),
-        },
+        }
+        | ({"gate, untrained": before[last].h[:20, :60].numpy()} if before else {}),
     )
     return found, after
 
@@ -180,7 +188,7 @@ def change(before: np.ndarray, after: np.ndarray) -> Estimate:
 
 def bounds(name: str, seed: int, path: Path, data, images: int = BOUND_IMAGES) -> dict:
     """Theorem 6.1's bound of one network and what it measures, as numbers."""
-    net = nb.load(path)
+    net = networks.subject(path).net
     found = nb.perturbation_bound(net, data.normalised(data.test_images[:images]))
     return {
         "name": name,
@@ -235,6 +243,18 @@ def positions(seed: int, path: Path, data, images: int) -> dict:
     }
 
 
+def attention(name: str, seed: int, path: Path, data, images: int) -> dict:
+    """A transformer's attention: per block the share of its variance that is the position's, and its mean."""
+    net = networks.subject(path).net
+    found = nb.attention_values(net, data.normalised(data.test_images[:images]))
+    return {
+        "name": name,
+        "seed": seed,
+        "share": [one.constant for one in found],
+        "maps": [one.mean.mean(0) for one in found],
+    }
+
+
 SPEEDS = {
     "SE": "se",
     "IE": "ie",
@@ -245,11 +265,16 @@ SPEEDS = {
     "ECA": "eca",
     "ASR(SE) as trained": "asr(se)",
 }
-PAPERS_SIX = ("IE", "SRM", "CBAM", "SE", "DIA", "SPA")
 
 
-def speeds(depth: int, size: int, batch: int, seconds: float) -> dict[str, tuple[float, tuple[float, float] | None]]:
-    """Images per second relative to the plain network: the median over interleaved rounds, and quartiles."""
+Speeds = dict[str, tuple[float, tuple[float, float] | None]]
+
+
+def speeds(depth: int, size: int, batch: int, seconds: float) -> Speeds:
+    """Images per second relative to the plain network: the median over interleaved rounds, and quartiles.
+
+    One thread, and its processor time: what else the machine does counts for little.
+    """
     images = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
     nets = {"plain": nb.resnet(depth)} | {name: nb.resnet(depth, controller=text) for name, text in SPEEDS.items()}
     nets["ASR(SE) merged"] = nb.merge(nets["ASR(SE) as trained"])
@@ -263,8 +288,8 @@ def speeds(depth: int, size: int, batch: int, seconds: float) -> dict[str, tuple
             timed = interleave([lambda net=net: net(images) for net in nets.values()], seconds=seconds)
     finally:
         torch.set_num_threads(threads)
-    plain = timed[0].wall
-    found = {name: ratios(plain, sample.wall) for name, sample in zip(nets, timed, strict=True)}
+    plain = timed[0].processor
+    found = {name: ratios(plain, sample.processor) for name, sample in zip(nets, timed, strict=True)}
     return {name: (statistics.median(each), quartiles(each)) for name, each in found.items()}
 
 
@@ -276,13 +301,14 @@ GATES = {
     "constant -0.3": nb.controller("constant", value=-0.3),
     "bias": nb.controller("bias", init=0.3),
 }
+FEW_GATES = {name: GATES[name] for name in ("ASR(SE)", "constant -0.3")}
 
 
-def merging() -> list[dict]:
+def merging(kinds: dict) -> list[dict]:
     """How far merged and folded networks are from the unmerged, relative to the largest logit, by backbone and gate."""
     rows = []
     for name, build in BACKBONES.items():
-        for label, spec in GATES.items():
+        for label, spec in kinds.items():
             torch.manual_seed(0)
             net = build(spec).eval()
             shake(net)

@@ -9,7 +9,7 @@ from studies.lab.statistics import Estimate, shown_interval, spread
 
 BACKBONE_PAPER = {  # over all data sets and modules of the table
     "RepVGG": "Table 5: up to +4.11, over the plain ResNet",
-    "ACNet-20": "Table 5: up to +4.11, over the plain ResNet",
+    "ACNet": "Table 5: up to +4.11, over the plain ResNet",
     "ViT": "Table 2: +0.31 to +1.12",
     "VGG": "Table 3: 0.00 to +2.77",
     "MobileNetV1": "Table 3: 0.00 to +2.77",
@@ -211,23 +211,27 @@ def style_rows(painted) -> list[dict]:
     return rows
 
 
-def spatial_rows(spatial) -> list[dict]:
+def spatial_rows(spatial, attention) -> list[dict]:
+    """Block by block: CBAM's spatial gates, and transformers' attention."""
     return [
-        {"seed": one["seed"], "block": number, "share that is the position's": shown_number(share)}
-        for one in spatial
+        {"of": name, "seed": one["seed"], "block": number, "share that is the position's": shown_number(share)}
+        for name, networks in (("CBAM's spatial gate", spatial), ("ViT's attention", attention))
+        for one in networks
         for number, share in enumerate(one["share"])
     ]
 
 
 def speed_rows(speeds) -> list[dict]:
-    return [
-        {
-            "network": name,
-            "speed over the plain network's": f"{ratio:.3f}",
-            "quartiles of the rounds": f"{quarters[0]:.3f} to {quarters[1]:.3f}" if quarters else "",
-        }
-        for name, (ratio, quarters) in speeds.items()
-    ]
+    """Table 1: a row per network, with the slowdown that the paper prints where it prints one."""
+    rows = []
+    for name in next(iter(speeds.values())):
+        line = {"network": name}
+        for size, found in speeds.items():
+            ratio, quarters = found[name]
+            line[f"{size}: speed over the plain network's"] = f"{ratio:.3f}"
+            line[f"{size}: quartiles of the rounds"] = f"{quarters[0]:.3f} to {quarters[1]:.3f}" if quarters else ""
+        rows.append(line)
+    return rows
 
 
 def noise_rows(e: Evidence) -> list[dict]:

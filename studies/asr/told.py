@@ -90,15 +90,29 @@ def tell(page, e: Evidence, sizes):
             figures.maps_figure(e.maps), "gradcam", "Mean maps, of the pictures straight and rolled by 6 pixels."
         )
         page.table("gradcam", tables.map_rows(e.maps), "Mass of the maps")
-    if e.spatial:
-        page.heading("Spatial attention (Figure 29)")
-        page.figure(
-            figures.spatial_figure(e.spatial),
-            "spatial",
-            "The mean spatial gate of CBAM by block (seed 0; light is large, each on its own scale), and the share of "
-            "its variance that is the position's.",
+    if e.spatial or e.attention:
+        page.heading("Spatial and transformer attention (Section 6 (4), Figure 29)")
+        page.words(
+            "The share of the variance that is the position's: for CBAM's spatial gate over the pixels of the map, for "
+            "a transformer's attention over heads and pairs of tokens. 1 means the same map for every image."
         )
-        page.table("spatial", tables.spatial_rows(e.spatial), "CBAM's spatial gates", printed=False)
+        if e.spatial:
+            page.figure(
+                figures.spatial_figure(e.spatial[0], "block"),
+                "spatial",
+                "The mean spatial gate of CBAM by block (seed 0; light is large, each on its own scale), and the share "
+                "of its variance that is the position's.",
+            )
+        if e.attention:
+            page.figure(
+                figures.spatial_figure(e.attention[0], "block"),
+                "attention",
+                "The mean attention of a shipped transformer by block, its heads averaged: how much every token (row) "
+                "takes from every other (column), 64 tokens line by line of the picture; light is large, each on its "
+                "own scale. Above, the share of the variance that is the position's.",
+            )
+        rows = tables.spatial_rows(e.spatial, e.attention)
+        page.table("spatial", rows, "How constant spatial gates and attention are", printed=False)
     if e.painted:
         page.heading("Style transfer (Figures 5 and 19 to 21)")
         page.words(
@@ -112,14 +126,20 @@ def tell(page, e: Evidence, sizes):
             "style",
             "The style, and six held-out pictures as each network repaints them, first seed.",
         )
+        page.figure(
+            figures.style_losses_figure(e.painted),
+            "style_losses",
+            "Content and style loss on 200 held-out pictures, a mark per network. Filled: running statistics; hollow: "
+            "statistics of the pictures themselves, as in training.",
+        )
         page.table("style", tables.style_rows(e.painted), "Losses on held-out pictures, mean over seeds")
     if e.speeds:
         page.heading("Speed and merging (Table 1, Figure 3)")
         page.figure(
             figures.speed_figure(e.speeds),
             "speed",
-            f"Speed of a ResNet-{sizes['speed_depth']} on one thread, over the plain network's in the same round: "
-            "median and quartiles of the rounds. Dashed: 36 % slower.",
+            f"Speed of a ResNet-{sizes['speed_depth']} by the processor time of one thread, over the plain network's in "
+            "the same round: median and quartiles of the rounds, for CIFAR's and STL's sizes. Dashed: 36 % slower.",
         )
         page.table("speed", tables.speed_rows(e.speeds), "Speed")
     page.table(

@@ -260,6 +260,26 @@ def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]
     }
 
 
+def welch(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+    """How far the mean of every other group is above that of `control`, each interval for itself.
+
+    Welch's test does not take the deviations of the groups for equal, as Dunnett's does. Seeds count as independent. A
+    group of one seed is left out, and so are all where the control has one, or where neither of two groups varies.
+    """
+    reference, found = np.asarray(groups.get(control, ()), float), {}
+    for name, values in groups.items():
+        one = np.asarray(values, float)
+        if name != control and min(len(one), len(reference)) > 1 and max(np.ptp(one), np.ptp(reference)) > 0:
+            parts = [group.var(ddof=1) / len(group) for group in (one, reference)]
+            freedom = sum(parts) ** 2 / sum(
+                part**2 / (len(group) - 1) for part, group in zip(parts, (one, reference), strict=True)
+            )
+            width = float(stats.t.ppf(0.5 + LEVEL / 2, freedom) * np.sqrt(sum(parts)))
+            value = float(one.mean() - reference.mean())
+            found[name] = Estimate(value, value - width, value + width)
+    return found
+
+
 def decided(beyond: dict[str, Estimate], sign: int = 1) -> str:
     """A verdict over cases: one supports the claim if its whole interval has this sign, contradicts it if the other."""
     right = sum(min(sign * e.low, sign * e.high) > 0 for e in beyond.values())

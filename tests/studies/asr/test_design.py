@@ -8,8 +8,7 @@ from torch import nn
 
 import netbridge as nb
 from netbridge.train.stepping import make_optimizer
-from studies.asr import __main__ as asr
-from studies.asr import design, results, style
+from studies.asr import design, results, style, training
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
 from studies.lab import jobs
 from tests.studies.asr.made_up import plan_of
@@ -53,7 +52,7 @@ def test_what_decides_most_comes_first(tmp_path):
 def test_the_queue_goes_by_claims(tmp_path):
     """What a claim lacks at the small scale comes before anything of the large one, the pictures among it."""
     plan = plan_of(tmp_path, dataset="cifar10", seeds=(3,))
-    queue = asr.queue(plan, painted=True)
+    queue = training.queue(plan, painted=True)
     places = {one.stem: place for place, one in enumerate(queue)}
     assert len(places) == len(queue)
     paintings = [one for one in queue if isinstance(one, style.Painting)]
@@ -63,7 +62,7 @@ def test_the_queue_goes_by_claims(tmp_path):
         small = [run for run in plan.part(part) if run.arm in arms and run.column == design.SMALL_SCALE]
         large = [run for run in plan.part(part) if run.column != design.SMALL_SCALE]
         assert max(places[run.stem] for run in small) < early < min(places[run.stem] for run in large)
-    assert asr.queue(plan, painted=False) == plan.queue()
+    assert training.queue(plan, painted=False) == plan.queue()
 
 
 def test_ablations_are_asked_at_both_scales(tmp_path):

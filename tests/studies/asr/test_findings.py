@@ -259,9 +259,16 @@ def test_transformers_are_compared_with_layer_scale(plain, factor, wanted):
     ("ratio", "width", "wanted"), [(0.5, 0.01, SUPPORTED), (0.9, 0.01, CONTRADICTED), (0.64, 0.1, UNDECIDED)]
 )
 def test_slower_by_36_per_cent(ratio, width, wanted):
-    six = dict.fromkeys(("IE", "SRM", "CBAM", "SE", "DIA", "SPA"), (ratio, (ratio - width, ratio + width)))
-    e = Evidence(speeds=six | {"ASR(SE) merged": (1.0, None), "ASR(SE) folded": (1.1, None)})
-    assert verdict(findings.slower, e) == wanted
+    def at(speed):
+        six = dict.fromkeys(("IE", "SRM", "CBAM", "SE", "DIA", "SPA"), (speed, (speed - width, speed + width)))
+        return six | {"ASR(SE) merged": (1.0, None), "ASR(SE) folded": (1.1, None)}
+
+    assert verdict(findings.slower, Evidence(speeds={"32 x 32": at(ratio)})) == wanted
+    both = Evidence(speeds={"32 x 32": at(ratio), "96 x 96": at(ratio)})
+    assert verdict(findings.slower, both) == wanted
+    if wanted != UNDECIDED:  # the sizes of the images are cases
+        both.speeds["96 x 96"] = at(0.9 if ratio == 0.5 else 0.5)
+        assert verdict(findings.slower, both) == PARTLY
 
 
 @pytest.mark.parametrize(("se", "srm", "wanted"), [(0.6, 0.6, SUPPORTED), (0.4, 0.4, CONTRADICTED), (0.6, 0.4, PARTLY)])
@@ -274,8 +281,11 @@ def test_the_centre_is_attentions_where_plain_networks_have_less(se, srm, wanted
     ("share", "wanted"), [([0.1, 0.2], SUPPORTED), ([0.8, 0.9], CONTRADICTED), ([0.1, 0.9], PARTLY)]
 )
 def test_spatial_attention(share, wanted):
-    e = Evidence(spatial=[{"seed": 0, "share": share, "maps": []}])
-    assert verdict(findings.spatial, e) == wanted
+    one = [{"name": "a", "seed": 0, "share": share, "maps": []}]
+    for kind in ("spatial", "attention"):
+        assert verdict(findings.spatial, Evidence(**{kind: one})) == wanted
+    mixed = Evidence(spatial=one, attention=[{"name": "ViT", "seed": 0, "share": [0.9], "maps": []}])
+    assert verdict(findings.spatial, mixed) == (CONTRADICTED if wanted == CONTRADICTED else PARTLY)
 
 
 def test_nothing_known_is_undecided_throughout():

@@ -58,7 +58,9 @@ def everything() -> Evidence:
     e.maps = [maps("plain", 0, 0.5), maps("SE", 0, 0.4)]
     e.spatial = [{"seed": 0, "share": [0.2, 0.8], "maps": [np.eye(8), np.eye(4)]}]
     e.painted = painted(style.INSTANCE, 1.0) + painted(style.WITH_ASR, 1.5)
-    e.speeds = dict.fromkeys(("plain", *measures.SPEEDS, "ASR(SE) merged", "ASR(SE) folded"), (0.9, (0.8, 1.0)))
+    e.attention = [{"name": "ViT", "seed": 0, "share": [0.9, 0.3], "maps": [np.eye(16), np.eye(16)]}]
+    names = ("plain", *measures.SPEEDS, "ASR(SE) merged", "ASR(SE) folded")
+    e.speeds = {size: dict.fromkeys(names, (0.9, (0.8, 1.0))) for size in ("32 x 32", "96 x 96")}
     e.merging = [
         {"backbone": "VGG", "gate": gate, "merged, float64": x, "folded, float64": fold}
         for gate, x, fold in (("a", 1e-16, "refused"), ("b", 3e-16, "refused"))
@@ -83,7 +85,7 @@ def test_every_figure_is_in_the_report_and_can_be_seen(shown):
     pictures = {path.stem for path in out.glob("*.png")}
     assert pictures == {
         "controls", "noise", "stripes", "shares", "origin", "replacement", "bounds", "gradcam", "spatial", "speed",
-        "dynamics", "style",
+        "dynamics", "style", "style_losses", "attention",
     }  # fmt: skip
     for name in pictures:
         assert f"]({name}.png)" in report

@@ -26,7 +26,9 @@ from studies.transformer import design, findings
 from studies.transformer.measures import along_steps
 from tests.netbridge.train import runs
 
-STEP = AttentionValues("a", (1.0, 1.0), np.full(8, 0.1), np.full(8, 0.3), 900.0, 1e-5, 1e-3, 8, 0.4)
+STEP = AttentionValues(
+    "a", (1.0, 1.0), np.full(8, 0.1), np.full((2, 4, 4), 0.25), 0.5, np.full(8, 0.3), 900.0, 1e-5, 1e-3, 8, 0.4
+)
 RESAMPLES = choices(40, 50, seed=0)
 
 

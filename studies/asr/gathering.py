@@ -1,0 +1,84 @@
+"""The evidence of a run: results of trainings that are there, and what is measured anew on finished networks."""
+
+from pathlib import Path
+
+from studies.asr import design, measures, results, style
+from studies.asr.design import Plan
+from studies.asr.findings import Evidence
+from studies.asr.training import folders
+from studies.lab import networks
+
+MODULES = [networks.written(controller) for controller in design.LIVE]  # in shipped networks, with one number a channel
+NAMES = {"constant": "plain"}  # what networks are called by their controllers, where it is not the controller's name
+MAP_IMAGES, SPATIAL_IMAGES = 500, 600
+
+
+def gathered(parts, plan: Plan, data, sizes) -> Evidence:
+    """Everything that the parts ask for."""
+    arguments = plan.arguments
+    smoke, seeds = arguments.smoke, (0,) if arguments.smoke else (0, 1)
+    evidence = Evidence(rows=found_rows(plan))
+
+    def subjects(*shipped: str) -> list[tuple[str, int, Path]]:
+        """Name, seed and file of the networks to look at: the user's own, or shipped ones with these controllers."""
+        if arguments.checkpoint:
+            found = [named(path) for path in networks.files(arguments.checkpoint)]
+        else:
+            found = [
+                (named(path)[0], seed, path)
+                for one in shipped
+                for seed, path in measures.shipped(data.name, one, seeds)
+            ]
+        return [one for one in found if not arguments.only or one[0] in arguments.only]
+
+    if {"stripes", "replace"} & set(parts):
+        for name, seed, path in subjects(*(design.LIVE[:1] if smoke else design.LIVE)):
+            found, after = measures.shares(name, seed, path, data, sizes["images"], sizes["resamples"])
+            evidence.shares.append(found)
+            if "replace" in parts:
+                evidence.replaced.append(measures.replaced(found, after, path, data, sizes["tested"]))
+            print(f"{name}, seed {seed}: looked at.", flush=True)
+    if "theorem" in parts:
+        count = 4 if smoke else results.BOUND_IMAGES
+        evidence.bounds = [measures.bounds(*one, data, count) for one in subjects("constant", "asr-se")]
+    if "gradcam" in parts:
+        wanted = subjects(*("constant", "se", "srm")[: 2 if smoke else 3])
+        evidence.maps = [measures.maps(*one, data, min(MAP_IMAGES, sizes["tested"])) for one in wanted]
+    if "spatial" in parts:
+        count = min(SPATIAL_IMAGES, sizes["tested"])
+        evidence.spatial = [
+            measures.positions(seed, path, data, count) for name, seed, path in subjects("cbam") if name == "CBAM"
+        ]
+        folder, count = networks.ZOO / f"{data.name}-vit", min(SPATIAL_IMAGES, sizes["tested"])
+        for path in [] if arguments.checkpoint else sorted(folder.glob("*-constant-seed*.safetensors")):
+            evidence.attention.append(measures.attention("ViT", named(path)[1], path, data, count))
+    if "style" in parts:
+        wanted = style.planned(arguments.seeds[: design.FEW])
+        evidence.painted = [found for one in wanted if (found := style.find(one, folders(arguments)))]
+    if "merging" in parts:
+        evidence.merging = measures.merging(measures.FEW_GATES if smoke else measures.GATES)
+    if "backbones" in parts:
+        evidence.shapes = measures.shapes()
+    if "speed" in parts:
+        depth, seconds = sizes["speed_depth"], sizes["seconds"]
+        evidence.speeds = {
+            f"{size} x {size}": measures.speeds(depth, size, batch, seconds / len(sizes["speeds"]))
+            for size, batch in sizes["speeds"]
+        }
+    return evidence
+
+
+def found_rows(plan: Plan) -> dict:
+    """The results that are there: {(part, column): {arm: [Result]}}, arms without any included."""
+    rows: dict = {}
+    for run in plan.runs():
+        arms = rows.setdefault((run.part, run.column), {})
+        found = results.find(run, folders(plan.arguments))
+        arms.setdefault(run.arm, []).extend([] if found is None else [found])
+    return rows
+
+
+def named(path: Path) -> tuple[str, int | None, Path]:
+    """Name, seed and file of a network of the user's own."""
+    one = networks.subject(path)
+    return NAMES.get(one.controller, one.controller), one.seed, path

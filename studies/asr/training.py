@@ -1,0 +1,53 @@
+"""Training what is missing: the queue of networks and paintings, which processes with one folder share."""
+
+from studies.asr import design, finetuning, results, style
+from studies.asr.design import Plan, Run
+from studies.lab import jobs
+
+
+def folders(arguments) -> tuple:
+    """Where results are looked for."""
+    own = arguments.out / "runs"
+    return (own,) if arguments.own else (own, results.SHIPPED)
+
+
+def train(plan: Plan, data, painted: bool):
+    """Train what is missing of the plan, and with `painted` the networks that repaint pictures."""
+    arguments = plan.arguments
+    own = arguments.out / "runs"
+    place = results.SHIPPED if arguments.ship else own
+
+    def find(one):
+        kind = style if isinstance(one, style.Painting) else results
+        return kind.find(one, folders(arguments))
+
+    def carry_out(one):
+        if isinstance(one, style.Painting):
+            found = style.paint(one, data)
+            style.write(found, place / f"{one.stem}.json")
+            return found
+        how = finetuning.carry_out if one.part == "finetuned" else results.carry_out
+        return how(one, data, own, place, arguments.device, arguments.keep)
+
+    jobs.work_off(lambda: queue(plan, painted), find, carry_out, own)
+
+
+def queue(plan: Plan, painted: bool) -> list:
+    """Everything to train in its order: the first style's networks stand among the claims, those of the others last."""
+    runs = plan.queue()
+    if not painted:
+        return runs
+    paintings = style.planned(plan.arguments.seeds[: design.FEW])
+    first = [one for one in paintings if one.style == paintings[0].style]
+    early = [run for run in runs if plan.turn(run)[0] < design.PAINTED]
+    return early + first + runs[len(early) :] + [one for one in paintings if one not in first]
+
+
+def smoke(plan: Plan, data):
+    """One network of a few layers, with noise, for one epoch on a few digits: the whole way of a result."""
+    recipe = jobs.recipe_of("digits", "digits", epochs=1)
+    job = jobs.Job("digits", "asr(se(reduction=4))", 0, recipe, 8, 4, images=128, noise=(0.8, 0.8, 0.1))
+    run = Run("noise", design.FAITHFUL, job, "(0.8, 0.8)")
+    own = plan.arguments.out / "runs"
+    if results.find(run, [own]) is None:
+        results.carry_out(run, data, own, own, "cpu")
