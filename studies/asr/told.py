@@ -138,8 +138,8 @@ def tell(page, e: Evidence, sizes):
         page.figure(
             figures.speed_figure(e.speeds),
             "speed",
-            f"Speed of a ResNet-{sizes['speed_depth']} by the processor time of one thread, over the plain network's in "
-            "the same round: median and quartiles of the rounds, for CIFAR's and STL's sizes. Dashed: 36 % slower.",
+            f"Speed of a ResNet-{sizes['speed_depth']} by the processor time of one thread, over the plain network's "
+            "in the same round: median and quartiles of the rounds, for CIFAR's and STL's sizes. Dashed: 36 % slower.",
         )
         page.table("speed", tables.speed_rows(e.speeds), "Speed")
     page.table(
