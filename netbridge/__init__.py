@@ -19,8 +19,8 @@ attention map, is the step size h.
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
     machine      tune_allocator
 
-Images and training are packages of their own: `from netbridge import data, train`. They are not imported here, and no
-allocator setting is made unless `nb.tune_allocator()` is called.
+Images, training and detection are packages of their own: `from netbridge import data, train, detect`. They are not
+imported here, and no allocator setting is made unless `nb.tune_allocator()` is called.
 """
 
 from netbridge.allocator import tune_allocator as tune_allocator
@@ -84,10 +84,10 @@ from odelab import __version__ as __version__
 
 
 def __getattr__(name: str):
-    """`nb.data`, `nb.train` and `nb.recipes`, imported when they are first asked for."""
+    """`nb.data`, `nb.train`, `nb.detect` and `nb.recipes`, imported when they are first asked for."""
     import importlib
 
-    rooms = {"data": "netbridge.data", "train": "netbridge.train", "recipes": "netbridge.train.recipes"}
+    rooms = {name: f"netbridge.{name}" for name in ("data", "train", "detect")} | {"recipes": "netbridge.train.recipes"}
     if name not in rooms:
         raise AttributeError(f"module 'netbridge' has no attribute {name!r}")
     return importlib.import_module(rooms[name])

@@ -17,7 +17,7 @@ ENTRY = re.compile(r"^\s*((?:\*{0,2}`?\w+`?)(?:, \*{0,2}`?\w+`?)*)(?:\s{2,}\S|$)
 
 def public_names():
     """(dotted name, object) of every function and class that the packages export."""
-    for package in (ol, nb, ol.plot, ol.maths, nb.data, nb.train):
+    for package in (ol, nb, ol.plot, ol.maths, nb.data, nb.train, nb.detect):
         for name, value in sorted(vars(package).items()):
             ours = getattr(value, "__module__", "") or ""
             if not name.startswith("_") and callable(value) and ours.startswith(("odelab", "netbridge")):

@@ -20,7 +20,6 @@ from netbridge.train import distributed
 from netbridge.train.recipes import RECIPES, Recipe
 
 RECIPE_DEFAULTS = json.loads(json.dumps(Recipe("", 1).as_json()))
-SCORES = ("test_accuracy", "test_errors", "test_loss")
 
 
 class Journal:
@@ -151,7 +150,7 @@ class Journal:
             unfinished.write_text("".join(json.dumps(record) + "\n" for record in [head, *records]))
 
     def finish(self) -> None:
-        scores = {key: self.log[-1][key] for key in SCORES if key in self.log[-1]}
+        scores = {key: self.log[-1][key] for key in self.training.scores if key in self.log[-1]}
         net, epochs = self.training.net, self.training.recipe.epochs
         net.about = {**self.about, **scores, "epochs": epochs, "seconds": round(self.seconds, 1), "run": self.run}
         if self.path is not None and self.training.rank == 0:

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -120,8 +121,14 @@ def train(
     ('se', 8, 1, True)
     """
     recipe = recipes.recipe(recipe) if isinstance(recipe, str) else recipe
-    pauses, beats = Pauses(checkpoint_minutes), Beats(heartbeat)
     training = Training(net, data, recipe, seed, device, dtype, parts, compiled, workers)
+    return carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, heartbeat)
+
+
+def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, heartbeat=None) -> nn.Module:
+    """Carry a `Training` through its recipe, from wherever its files say that it is; the parameters are `train`'s."""
+    net, recipe = training.net, training.recipe
+    pauses, beats = Pauses(checkpoint_minutes), Beats(heartbeat)
     journal = Journal(path, training, about)
     if journal.finished():
         say(quiet, training, f"{journal.path} is trained already.")
@@ -147,7 +154,7 @@ def train(
                 if on_epoch is not None and training.rank == 0:
                     with training.stepper.shown():
                         record |= on_epoch(net.eval(), record) or {}
-                say(quiet, training, line(journal.title, record))
+                say(quiet, training, training.line(journal.title, record))
                 journal.add(record)
                 distributed.wait()
                 if training.epoch < last and pauses.asked():
@@ -189,13 +196,17 @@ def say(quiet: bool, training, text: str) -> None:
 class Training:
     """One network on its way through a recipe: its optimiser, its batches, and the epochs done.
 
-    Parameters are those of `train`. `one_epoch` does the next one; `epoch` counts those that are done.
+    Parameters are those of `train`. `one_epoch` does the next one; `epoch` counts those that are done. A subclass says
+    what is different where a network does not map images to logits, as `netbridge.detect.training` does; `scores` are
+    the entries of an epoch's record that the finished network keeps.
     """
+
+    scores: tuple[str, ...] = ("test_accuracy", "test_errors", "test_loss")
 
     def __init__(
         self,
         net: nn.Module,
-        data: Dataset | Pictures,
+        data: Any,
         recipe: Recipe,
         seed: int = 0,
         device=None,
@@ -204,16 +215,16 @@ class Training:
         compiled: bool = False,
         workers: int = 0,
     ):
-        check_arguments(net, data, recipe)
+        self.check(net, data, recipe)
         self.net, self.data, self.recipe, self.seed, self.dtype = net, data, recipe, seed, dtype
         self.device = best_device() if device is None else usable_device(device)
         self.rank, self.world = distributed.rank(), distributed.world()
         self.parts_asked = parts is not None
         self.parts = self.world if parts is None else check_parts(parts, self.world, recipe.batch)
-        net.normalisation = data.normalisation  # type: ignore[assignment]  # any attribute of a module is a tensor to mypy
+        net.normalisation = data.normalisation
         net.to(self.device, dtype).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.precision = Precision(recipe, self.device, dtype)
-        self.stepper = Stepper(net, data, recipe, seed, self.parts, dtype, self.precision, compiled)
+        self.stepper = self.make_stepper(compiled)
         self.epoch = 0
         self.number = 0  # steps of this epoch that are done
         self.sums: tuple = (0.0, 0.0)  # of the losses and of the right answers in them
@@ -221,8 +232,24 @@ class Training:
         self.elapsed = 0.0  # seconds that the epoch took in earlier sessions
         self.size: int | None = None
         self.workers = workers
-        self.batches: Batches | PictureBatches
-        self.steps = data.train_count // recipe.batch
+        self.batches: Any = None
+        self.steps = self.count_steps()
+
+    def check(self, net, data, recipe) -> None:
+        """Raise where the arguments do not fit together."""
+        check_arguments(net, data, recipe)
+
+    def make_stepper(self, compiled: bool) -> Stepper:
+        """What takes the steps."""
+        return Stepper(self.net, self.data, self.recipe, self.seed, self.parts, self.dtype, self.precision, compiled)
+
+    def count_steps(self) -> int:
+        """The steps of an epoch."""
+        return self.data.train_count // self.recipe.batch
+
+    def line(self, title: str, record: dict) -> str:
+        """An epoch's record in one line."""
+        return line(title, record)
 
     def share_out(self, parts: int) -> None:
         """Cut batches into another number of parts from now on."""
@@ -287,7 +314,11 @@ class Training:
             return {}
         # the scores after the last epoch are in full precision, in which a loaded network will be used
         with self.stepper.shown(), contextlib.nullcontext() if done else self.precision.autocast():
-            return evaluate(self.net, self.data, self.device, self.dtype, workers=self.workers)
+            return self.evaluated()
+
+    def evaluated(self) -> dict:
+        """The scores of the network as it is."""
+        return evaluate(self.net, self.data, self.device, self.dtype, workers=self.workers)
 
     def prepare(self) -> None:
         """Batches of this epoch's image size."""

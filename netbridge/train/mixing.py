@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-MIXING, HOLES, POLICY, DEPTH, ERASING = 1, 2, 3, 4, 5  # streams of random numbers; 0 belongs to the crops of `loading`
+# Streams of random numbers; 0 belongs to the crops of `loading`, SAMPLES to `netbridge.detect.training`.
+MIXING, HOLES, POLICY, DEPTH, ERASING, SAMPLES = 1, 2, 3, 4, 5, 6
 ERASED, ERASED_ASPECT = (0.02, 1 / 3), (0.3, 3.3)  # of an image's area; height over width (Zhong et al. 2020)
 TRIES = 10  # boxes that are drawn before an image is left as it is
 
@@ -58,6 +59,7 @@ class Mixing:
     """
 
     def __init__(self, recipe, seed: int, epoch: int, step: int, size: tuple[int, int]):
+        self.place = seed, epoch, step
         self.share, self.box = 1.0, None
         self.side, self.centres = recipe.cutout, None
         if recipe.mixup or recipe.cutmix:

@@ -1,0 +1,88 @@
+"""Detectors learn, go on to the bit, and several processes compute what one does."""
+
+import pytest
+import torch
+
+from netbridge import detect
+from netbridge.detect.training import DetectorTraining
+from netbridge.train import Recipe
+from tests.netbridge.detect.scenes_of_shapes import detector, scenes
+
+pytest.importorskip("pycocotools")
+RECIPE = Recipe("three", 3, 2, lr=0.01, evaluate_every=3)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return scenes(tmp_path_factory.mktemp("scenes"))
+
+
+def same(one, other) -> bool:
+    there = other.state_dict()
+    return all(torch.equal(x, there[name]) for name, x in one.state_dict().items())
+
+
+def test_stopped_and_started_again_ends_with_the_same_bits(data, tmp_path):
+    options = {"quiet": True, "device": "cpu"}
+    whole = detect.train(detector("stepnet"), data, RECIPE, **options)
+    path = tmp_path / "net.safetensors"
+    detect.train(detector("stepnet"), data, RECIPE, path=path, stop_after=1, **options)
+    assert not path.is_file()
+    again = detect.train(detector("stepnet", seed=1), data, RECIPE, path=path, **options)
+    assert same(whole, again)
+    assert set(detect.average_precision(data, [])) <= set(again.about)
+    loaded = detect.train(detector("stepnet", seed=2), data, RECIPE, path=path, **options)
+    assert same(whole, loaded)
+    assert loaded.about == again.about
+    with pytest.raises(ValueError, match="belongs to a run with another config"):
+        detect.train(detector("se"), data, RECIPE, path=path, **options)
+
+
+def test_a_batch_in_parts_gives_the_gradient_of_the_whole(data):
+    found = []
+    for parts in (1, 2):
+        net = detector(frozen_norms=True).double()
+        training = DetectorTraining(net, data, RECIPE, 0, "cpu", torch.float64, parts)
+        training.prepare()
+        images, truths = next(iter(training.batches.epoch(0, 0)))
+        truths = [truth._replace(boxes=truth.boxes.double(), crowds=truth.crowds.double()) for truth in truths]
+        training.stepper.step(images, truths, 0, 0, 3)
+        found.append([x.grad.clone() for x in net.parameters()])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_the_samples_of_a_step_depend_on_seed_epoch_step_and_row():
+    from netbridge.detect.training import place_chance
+
+    places = [((0, 0, 0), 0), ((1, 0, 0), 0), ((0, 1, 0), 0), ((0, 0, 1), 0), ((0, 0, 0), 1)]
+    drawn = [place_chance(*place).initial_seed() for place in places]
+    assert len(set(drawn)) == len(drawn)
+    assert place_chance((0, 0, 0), 0).initial_seed() == drawn[0]
+
+
+def test_what_does_not_fit_is_refused(data):
+    for net, recipe, message in (
+        (torch.nn.Linear(2, 2), RECIPE, r"`net` must be a netbridge\.detect\.Detector, got Linear"),
+        (detector(), Recipe("mixed", 1, 2, mixup=1.0), "cannot have mixup"),
+        (detector(), Recipe("large", 1, 64), "`batch` = 64 is more than the 6 pictures"),
+        (detector(classes=5), RECIPE, "`net` knows 5 classes"),
+        (detector(), "none", r"`recipe` must be a Recipe or one of \['coco-1x', 'coco-small'\]"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            detect.train(net, data, recipe, quiet=True, device="cpu")
+    with pytest.raises(TypeError, match=r"`data` must be a netbridge\.detect\.Coco, got list"):
+        detect.train(detector(), [], RECIPE, quiet=True, device="cpu")
+
+
+@pytest.mark.slow
+def test_two_pictures_are_learnt_by_heart(tmp_path):
+    data = scenes(tmp_path, train=2, test=2)
+    seen = detect.Coco(data.name, data.train, data.train, data.categories, data.names, 64)
+    recipe = Recipe("by heart", 60, 2, lr=0.02, schedule="cosine", warmup=5, clip=10.0, flip="none", evaluate_every=60)
+    losses = []
+    net = detect.train(
+        detector(), seen, recipe, quiet=True, device="cpu", on_epoch=lambda net, record: losses.append(record["loss"])
+    )
+    assert losses[-1] < 0.25 * losses[0]
+    assert net.about["AP50"] > 99
