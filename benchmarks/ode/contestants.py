@@ -36,8 +36,8 @@ def our_single(case: Single, method: str = "DOPRI5", law: str = "i", label: str 
     return Contestant(label, lambda: solve(case.problem), checking(case, solve), fixed=start, warm=start)
 
 
-def our_end(problem, method, control, dense=True):
-    return ol.solve(problem, method, control, dense=dense, max_steps=MANY).u[-1]
+def our_end(problem, method, control, dense=True, engine="auto"):
+    return ol.solve(problem, method, control, dense=dense, max_steps=MANY, engine=engine).u[-1]
 
 
 def checking(case: Single, solve):
@@ -123,13 +123,15 @@ def peer_ensemble(name: str, case: Ensemble, every: int = 1, **options) -> Conte
         return absent(label, "not installed")
 
 
-def our_grid(case: Grid, method: str, rtol: float, first_step: float | None = None, law: str = "i") -> Contestant:
+def our_grid(
+    case: Grid, method: str, rtol: float, first_step: float | None = None, law: str = "i", engine: str = "auto"
+) -> Contestant:
     missing = offered(method)
     if missing:
         return absent(f"odelab {method}", missing)
     control = ol.adaptive(rtol, rtol, law=law, first_step=first_step)
     # C keeps no steps either.
-    solve = functools.partial(our_end, method=getattr(ol, method), control=control, dense=False)
+    solve = functools.partial(our_end, method=getattr(ol, method), control=control, dense=False, engine=engine)
     start = case.problem.replace(t_span=(0.0, NEXT_TO_NOTHING))
     return Contestant(f"odelab {method}", lambda: solve(case.problem), case.error, warm=lambda: solve(start))
 

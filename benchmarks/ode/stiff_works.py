@@ -186,9 +186,16 @@ def lines(size: works.Size) -> Iterable[Row]:
     """The Brusselator by lines at an error of 1e-4: against SciPy's BDF with the exact sparse Jacobian, and RKC2."""
     for points, end in ((100, 1.0),) if size.quick else ((2000, 1.0), (2000, 10.0)):
         case, wanted = cases.brusselator(points, end), 1e-4
-        mine = contestants.coarsest(
-            lambda rtol, case=case: contestants.our_grid(case, "RODAS4", rtol, law="pc11"), wanted
-        )
+        found = [
+            contestants.coarsest(
+                lambda rtol, case=case, method=method: contestants.our_grid(
+                    case, method, rtol, law="pc11", engine="compiled"
+                ),
+                wanted,
+            )
+            for method in METHODS
+        ]
+        mine = min(found, key=seconds)
         others = {works.coarsest_bdf(case, "jac", wanted): at_least(6), works.our_coarsest(case, "RKC2", wanted): None}
         if end > 1.0:
             others = dict(zip(others, (at_least(6), at_least(3)), strict=True))

@@ -16,7 +16,7 @@ from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine, NotCompilable
 from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine, engine_request
-from odelab.engines.numba.request import Request, is_plain, unsuited
+from odelab.engines.numba.request import Request, band_unsuited, is_plain, unsuited
 from odelab.engines.python import PythonEngine
 from odelab.engines.switching import SwitchingEngine
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -25,7 +25,8 @@ from odelab.problem import COMPONENT
 
 # The work in plain Python before code is compiled, in attempts times components (counted as 32 at least). The first
 # number stands for about 0.05 s, as most kernels compile in a second or two; the second for about 1.5 s, as the generic
-# kernel takes five to ten seconds.
+# kernel takes five to ten seconds. Linearly implicit steps of large systems are compiled after as much work, 0.2 s:
+# plain Python spends most of its time in NumPy and LAPACK there, and the kernel takes a quarter of that.
 WORK, GENERIC_WORK = 16_000, 1_000_000
 
 done: weakref.WeakKeyDictionary[Callable, dict[tuple, int]] = weakref.WeakKeyDictionary()
@@ -58,6 +59,9 @@ def choose(
         left = min(allowance(request, problem.size), max_steps)
         if left > 0:
             yield plain, left
+        if band_unsuited(problem, method) is not None:
+            yield plain, max_steps
+            return
     yield compiled, max_steps
     yield plain, max_steps
 
@@ -106,7 +110,7 @@ def compiled_engine(problem, method, controller, project, dense) -> Engine:
                 "engine='python'."
             )
     if isinstance(method, RosenbrockMethod):
-        reason = unsuited(problem, method, controller, project)
+        reason = unsuited(problem, method, controller, project) or band_unsuited(problem, method)
         if reason is not None:
             raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
     request = engine_request(problem, method, controller, project)
@@ -123,7 +127,8 @@ def refuse(problem, method, reason):
 
 def allowance(request: Request, size: int) -> int:
     """How many attempts may still be made in plain Python."""
-    work = GENERIC_WORK if request.layout == "generic" else WORK
+    slowly = request.layout == "generic" or (request.layout == "large" and request.implicit)
+    work = GENERIC_WORK if slowly else WORK
     return work // max(size, 32) - done.get(request.rhs, {}).get(load.key(request), 0)
 
 

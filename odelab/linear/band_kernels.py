@@ -3,15 +3,21 @@
 LAPACK's banded solver takes several times as long on a narrow band, where elimination is most of the work of a step.
 Without pivoting a solution may be wrong. The first solution with each matrix is therefore checked by its residual; if
 that is too large, LAPACK solves the system with pivoting.
+
+A matrix is handed over as the band of J: row i holds the entries of row i from `below` columns before the diagonal to
+`above` columns behind it, in the order of the unknowns that makes the band narrow. Behind the last row there are as
+many rows of zeros as there are diagonals below the main one, so that no loop has to ask where the matrix ends.
 """
 
 import functools
+from typing import Any
 
 import numpy as np
 
 from odelab.linear.solvers import BandedSolver, Factors
 
 RESIDUAL = 1e-10  # the largest residual accepted, relative to |M| |x| + |b|
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
 class CompiledBandSolver:
@@ -19,103 +25,122 @@ class CompiledBandSolver:
 
     def __init__(self, pivoted: BandedSolver):
         self.pivoted, self.name = pivoted, pivoted.name
-        self.order, self.width = pivoted.order, pivoted.below + 1 + pivoted.above
+        self.order, self.below, self.above = np.array(pivoted.order, dtype=np.int64), pivoted.below, pivoted.above
         self.eliminate, self.substitute, self.residual = kernels(pivoted.below, pivoted.above)
 
     def suits(self, J) -> bool:
         return self.pivoted.suits(J)
 
     def factor(self, J, hg) -> "Band":
-        place = self.pivoted.places(J)
-        matrix = np.zeros((J.shape[0], self.width))
-        matrix.ravel()[place.row * (self.width - 1) + self.pivoted.below + place.column] = -hg * J.data
-        matrix[:, self.pivoted.below] += 1.0
-        band = matrix.copy()
-        regular = bool(np.isfinite(matrix).all()) and self.eliminate(band)
-        return Band(matrix, band, regular, J, hg)
+        place, width = self.pivoted.places(J), self.below + 1 + self.above
+        entries = np.zeros((J.shape[0] + self.below, width))
+        entries.ravel()[place.row * (width - 1) + self.below + place.column] = J.data
+        factors = np.empty_like(entries)
+        self.eliminate(entries, float(hg), factors)
+        return Band(entries, factors, J, float(hg))
 
     def backsub(self, factors: "Band", right):
-        if factors.pivoted is None and factors.regular:
-            x = self.substitute(factors.band, self.order, right)
-            if factors.checked:
-                return x
-            missed, size = self.residual(factors.matrix, self.order, x, right)
-            if missed <= RESIDUAL * size:
-                factors.checked = True
-                return x
         if factors.pivoted is None:
+            x, ordered = np.empty_like(right), np.zeros(len(right) + self.below + self.above)
+            self.substitute(factors.factors, self.order, right, ordered, x)
+            factors.sound = factors.sound or self.residual(factors.entries, factors.hg, self.order, right, ordered)
+            if factors.sound:
+                return x
             factors.pivoted = self.pivoted.factor(factors.J, factors.hg)
         return self.pivoted.backsub(factors.pivoted, right)
 
 
 class Band:
-    """A matrix in a band, its factors, and whether a solution with them was checked."""
+    """A Jacobian as a band, the factors of I - hg J, and whether a solution with them was found to be right."""
 
-    def __init__(self, matrix, band, regular, J, hg):
-        self.matrix, self.band, self.regular, self.J, self.hg = matrix, band, regular, J, hg
-        self.checked = False
+    def __init__(self, entries, factors, J, hg):
+        self.entries, self.factors, self.J, self.hg = entries, factors, J, hg
+        self.sound = False
         self.pivoted: Factors | None = None
 
 
 @functools.cache
 def kernels(below: int, above: int):
-    """(eliminate, substitute, residual) for a band of so many diagonals, whose loops over them are unrolled."""
+    """(eliminate, substitute, residual) for a band of so many diagonals.
+
+    eliminate(J, hg, band)
+        fills `band` with the factors of I - hg J: multipliers, reciprocal pivots, and rows divided by their pivots
+    substitute(band, order, right, ordered, x)
+        fills `x` with the solution, and `ordered` with the same in the order of the band, between `below` and `above`
+        zeros
+    residual(J, hg, order, right, ordered) -> bool
+        does the solution satisfy the system?
+    """
     from numba import njit
 
-    def eliminate(band):
-        """Factors in place, the reciprocals of the pivots on the diagonal; False where a pivot is zero."""
-        n = len(band)
-        for k in range(n):
-            if band[k, below] == 0.0:
-                return False
-            inverse = 1.0 / band[k, below]
-            band[k, below] = inverse
-            for r in range(1, below + 1):
-                if k + r < n:
-                    weight = band[k + r, below - r] * inverse
-                    band[k + r, below - r] = weight
-                    for c in range(1, above + 1):
-                        band[k + r, below - r + c] -= weight * band[k, below + c]
-        return True
+    found = {}
+    texts = {"eliminate": elimination, "substitute": substitution, "residual": check}
+    for name, text in texts.items():
+        scope = {"RESIDUAL": RESIDUAL}
+        exec("\n".join(text(below, above)), scope)
+        found[name] = njit(**OPTIONS)(scope[name])
+    return tuple(found.values())
 
-    def substitute(band, order, right):
-        """The solution, with the unknowns in their own order."""
-        n = len(band)
-        x = np.empty(n)
-        for i in range(n):
-            total = right[order[i]]
-            for r in range(1, below + 1):
-                if i >= r:
-                    total -= band[i, below - r] * x[i - r]
-            x[i] = total
-        out = np.empty(n)
-        for i in range(n - 1, -1, -1):
-            total = x[i]
-            for c in range(1, above + 1):
-                if i + c < n:
-                    total -= band[i, below + c] * x[i + c]
-            x[i] = total * band[i, below]
-            out[order[i]] = x[i]
-        return out
 
-    def residual(matrix, order, x, right):
-        """The largest component of M x - b, and what it is to be measured by; NaN where x is not finite."""
-        n = len(matrix)
-        missed, size, largest = 0.0, 0.0, 0.0
-        for i in range(n):
-            total, weight = -right[order[i]], 0.0
-            for c in range(-below, above + 1):
-                if 0 <= i + c < n:
-                    total += matrix[i, below + c] * x[order[i + c]]
-                    weight += abs(matrix[i, below + c])
-            missed = max(missed, abs(total))
-            size = max(size, weight)
-            largest = max(largest, abs(right[order[i]]))
-        reach = 0.0
-        for i in range(n):
-            reach = max(reach, abs(x[i]))
-            if x[i] - x[i] != 0.0:
-                return np.nan, 1.0
-        return missed, size * reach + largest
+def elimination(below: int, above: int) -> list[str]:
+    """The text of `eliminate`. Variables hold the rows that a pivot changes: r1_2 is column k + 2 of row k + 1."""
 
-    return tuple(njit(nogil=True, error_model="numpy")(one) for one in (eliminate, substitute, residual))
+    def loaded(r: int, row: str, indent: str) -> list[str]:
+        entries = (f"{'1.0 ' if c == r else ''}- hg * J[{row}, {below - r + c}]" for c in range(r + above + 1))
+        return [f"{indent}r{r}_{c} = {entry}" for c, entry in enumerate(entries)]
+
+    lines = ["def eliminate(J, hg, band):"]
+    for r in range(below):
+        lines += loaded(r, str(r), "    ")
+    lines += [f"    for k in range(len(J) - {below}):", *loaded(below, f"k + {below}", "        ")]
+    lines += ["        inverse = 1.0 / r0_0", f"        band[k, {below}] = inverse"]
+    lines += [f"        band[k, {below + c}] = r0_{c} * inverse" for c in range(1, above + 1)]
+    for r in range(1, below + 1):
+        lines += [f"        weight = r{r}_0 * inverse", f"        band[k + {r}, {below - r}] = weight"]
+        lines += [f"        r{r}_{c} = r{r}_{c} - weight * r0_{c}" for c in range(1, above + 1)]
+    for r in range(below):
+        lines += [f"        r{r}_{c} = r{r + 1}_{c + 1}" for c in range(r + above + 1)]
+    return lines
+
+
+def substitution(below: int, above: int) -> list[str]:
+    """The text of `substitute`. The unknowns found last are held in variables, and subtracted last."""
+    earlier = "".join(f" - band[i, {below - r}] * x{r}" for r in range(below, 0, -1))
+    later = "".join(f" - band[i, {below + r}] * x{r}" for r in range(above, 0, -1))
+    return [
+        "def substitute(band, order, right, ordered, x):",
+        "    n = len(right)",
+        *(f"    x{r} = 0.0" for r in range(1, below + 1)),
+        "    for i in range(n):",
+        f"        found = right[order[i]]{earlier}",
+        f"        ordered[{below} + i] = found * band[i, {below}]",
+        *handed_on(below),
+        *(f"    x{r} = 0.0" for r in range(1, above + 1)),
+        "    for i in range(n - 1, -1, -1):",
+        f"        found = ordered[{below} + i]{later}",
+        f"        ordered[{below} + i] = x[order[i]] = found",
+        *handed_on(above),
+    ]
+
+
+def handed_on(count: int) -> list[str]:
+    return [f"        x{r} = {f'x{r - 1}' if r > 1 else 'found'}" for r in range(count, 0, -1)]
+
+
+def check(below: int, above: int) -> list[str]:
+    """The text of `residual`: is the largest component of M x - b small beside |M| |x| + |b|?  NaN makes it false."""
+    terms = [f"J[i, {c}] * ordered[i + {c}]" for c in range(below + 1 + above)]
+    sizes = [f"abs(J[i, {c}])" for c in range(below + 1 + above)]
+    return [
+        "def residual(J, hg, order, right, ordered):",
+        "    missed, size, reach, wanted = 0.0, 0.0, 0.0, 0.0",
+        "    for i in range(len(right)):",
+        f"        here, b = ordered[i + {below}], right[order[i]]",
+        f"        left = here - hg * ({' + '.join(terms)}) - b",
+        "        missed = max(missed, abs(left)) if left == left else left",
+        f"        size = max(size, 1.0 + abs(hg) * ({' + '.join(sizes)}))",
+        "        reach, wanted = max(reach, abs(here)), max(wanted, abs(b))",
+        "        if missed != missed:",
+        "            break",
+        "    return missed <= RESIDUAL * (size * reach + wanted)",
+    ]

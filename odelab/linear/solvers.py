@@ -143,13 +143,7 @@ def solver_for(J) -> Any:
     """The solver that suits a Jacobian, a dense array or a scipy.sparse matrix in compressed columns."""
     if isinstance(J, np.ndarray):
         return DenseSolver()
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
-
-    order = reverse_cuthill_mckee(J.tocsr(), symmetric_mode=False)
-    place = np.argsort(order)
-    columns = np.repeat(np.arange(J.shape[1]), np.diff(J.indptr))
-    apart = place[J.indices] - place[columns]
-    below, above = (int(max(0, apart.max(initial=0))), int(max(0, -apart.min(initial=0))))
+    order, below, above = band_of(J)
     if below + above > BANDED:
         return SparseSolver()
     banded = BandedSolver(order, below, above)
@@ -158,3 +152,14 @@ def solver_for(J) -> Any:
     from odelab.linear.band_kernels import CompiledBandSolver
 
     return CompiledBandSolver(banded)
+
+
+def band_of(J) -> tuple[np.ndarray, int, int]:
+    """An order of the unknowns that makes the band narrow, and the diagonals below and above the main one."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    order = reverse_cuthill_mckee(J.tocsr(), symmetric_mode=False)
+    place = np.argsort(order)
+    columns = np.repeat(np.arange(J.shape[1]), np.diff(J.indptr))
+    apart = place[J.indices] - place[columns]
+    return order, int(max(0, apart.max(initial=0))), int(max(0, -apart.min(initial=0)))

@@ -12,6 +12,7 @@ from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import Request, layout_for, numbers, request_for
 from odelab.engines.numba.rows import ERROR, RHO, SIZE, TIME, LargeRows, Rows, aligned
 from odelab.engines.python import PythonEngine, Record, begin, checked_rhs
+from odelab.engines.rosenbrock.banded_run import VECTORS
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.problem import IN_PLACE
 from odelab.stiffness.h_rho import twin_stages
@@ -37,8 +38,18 @@ class KernelEngine:
 
     @property
     def derivatives(self) -> str:
-        implicit = isinstance(self.method, RosenbrockMethod)
-        return "Jacobian by dual numbers, straight-line elimination in the kernel" if implicit else ""
+        if not isinstance(self.method, RosenbrockMethod):
+            return ""
+        if self.large:
+            band = self.band()
+            return f"Jacobian by dual numbers, {band.below} + 1 + {band.above} diagonals eliminated in the kernel"
+        return "Jacobian by dual numbers, straight-line elimination in the kernel"
+
+    def band(self):
+        """The band of the Jacobian of a large system."""
+        from odelab.engines.rosenbrock.band import band_for
+
+        return band_for(self.problem.rhs, self.problem.size, len(self.problem.params))
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
@@ -54,9 +65,19 @@ class KernelEngine:
         span = (state.t, self.problem.t_span[1])
         self.rows = LargeRows(*span, state.u, self.dense) if self.large else Rows(*span, state.u)
         if self.large:
-            n, partial_errors = state.u.size, 2  # a method has at most a pair of error estimates
-            self.work = (aligned(self.method.stages + partial_errors, n), aligned(1, n)[0])
+            self.work = self.for_steps(state.u.size)
         return state, evaluations
+
+    def for_steps(self, n: int) -> tuple:
+        """The arrays in which a large system's attempts are made, and what its kernel is told of the Jacobian."""
+        stages = self.method.stages
+        if not isinstance(self.method, RosenbrockMethod):
+            partial_errors = 2  # a method has at most a pair of error estimates
+            return aligned(stages + partial_errors, n), aligned(1, n)[0]
+        below, above, _, order, *entries = self.band()
+        vectors, ordered = aligned(len(VECTORS), n), np.zeros(n + below + above)
+        J = np.zeros((n + below, below + 1 + above))
+        return aligned(stages, n), vectors, ordered, J, J.copy(), entries[0], order, *entries[1:]
 
     def advance(self, state: State, attempts: int) -> "KernelChunk":
         """Go on from `state`, for at most as many attempts as there is room for."""
@@ -91,11 +112,13 @@ class KernelEngine:
     def with_pivoting(self, state: State, attempts: int, first: int, work: list[int]) -> "KernelChunk":
         """Go on in plain Python, which factors with pivoting, from the state where the kernel's factors failed.
 
+        Where states are not kept, this is one attempt, so that no time at which the state is asked for is passed over.
+
         work    the counts of the chunk so far: rejected attempts, evaluations, Jacobians, factorisations
         """
         plain = PythonEngine(self.problem, self.method, self.controller, self.project)
         with np.errstate(all="ignore"):
-            chunk = plain.advance(state, attempts)
+            chunk = plain.advance(state, attempts if self.dense else 1)
         self.rows.add(chunk, state)
         more = (chunk.rejected, chunk.evaluations, chunk.jacobians, chunk.factorisations)
         found = KernelChunk(

@@ -168,8 +168,9 @@ def slopes_in(rows) -> list[str]:
     return [f"k{j + 1}" for j in range(max(map(len, rows))) if any(j < len(row) and row[j] for row in rows)]
 
 
-def looped(signature: str, before, loop, after) -> str:
-    body = [*before, "for i in range(u.size):", *indented(loop), *after]
+def looped(signature: str, before, loop, after, over: str = "u") -> str:
+    """The definition of a function with one loop over the components of the array `over`."""
+    body = [*before, f"for i in range({over}.size):", *indented(loop), *after]
     return "\n".join(["@njit(**LOOSE)", f"def {signature}:", *indented(body)])
 
 

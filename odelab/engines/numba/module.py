@@ -14,7 +14,7 @@ from odelab.engines.lanes import text as lanes
 from odelab.engines.numba import large, one_source, single
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
 from odelab.engines.numba.request import Request
-from odelab.engines.rosenbrock import one_run
+from odelab.engines.rosenbrock import banded_run, one_run
 
 HEADER = """
 import math
@@ -33,13 +33,20 @@ LOOSE = {**EXACT, "fastmath": {"contract", "reassoc"}}  # sums over many compone
 
 NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
 WHOLE = "types.int64"
-SINGLE_TYPES = {"counts": "types.int64[::1]", "attempts": WHOLE, **dict.fromkeys(("record", "states", "slopes"), ROWS)}
+SINGLE_TYPES = {
+    "attempts": WHOLE,
+    **dict.fromkeys(("counts", "order", "first", "entries", "places"), "types.int64[::1]"),
+    **dict.fromkeys(("record", "states", "slopes", "increments", "vectors", "J", "factors", "seeds"), ROWS),
+}
 LANES_TYPES = {
     **{"queue": "types.int64[::1]", "sweeps": WHOLE, "share": "types.int64[::1]", "max_attempts": WHOLE},
     **dict.fromkeys(("starts", "params_in", "numbers", "ends", "maxima"), ROWS),
     **dict.fromkeys(("places", "counts"), "types.int64[:, ::1]"),
     **{"statuses": "types.int8[::1]", "points": "types.float64[:, :, ::1]"},
 }
+
+# By layout, and whether the method is linearly implicit
+WRITERS = {("single", False): single, ("single", True): one_run, ("large", False): large, ("large", True): banded_run}
 
 
 class Module(NamedTuple):
@@ -101,8 +108,7 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
         definitions, function = lanes.lanes(request)
         counter = "from odelab.engines.lanes.atomic import fetch_add"
         return [propose, counter, codes, *definitions], function
-    write = large if request.layout == "large" else one_run if request.implicit else single
-    definitions, function = write.advance(request)
+    definitions, function = WRITERS[request.layout, request.implicit].advance(request)
     return [codes, *definitions], function
 
 

@@ -24,7 +24,7 @@ class Request(NamedTuple):
     layout: str  # "single", "lanes", "large", "stabilised" or "generic"
     rhs: Callable
     form: str
-    n: int  # 0 where the layout serves any size
+    n: int  # 0 where neither the text nor what is handed to the kernel depends on it
     parameters: int
     method: Any  # a Method or a RosenbrockMethod; a StabilisedMethod in the layout of that name
     law: Law | None  # None: fixed steps
@@ -55,7 +55,7 @@ class Request(NamedTuple):
     @property
     def about(self) -> str:
         steps = f"law {self.law.name}" if self.law else "fixed steps"
-        size = f"n = {self.n}, " if self.n else ""
+        size = f"n = {self.n}, " if self.form == COMPONENT else ""
         what = f"{self.rhs.__name__}, {size}{self.parameters} parameter{'s' if self.parameters != 1 else ''}"
         return f"{what}, {self.method.name}, {steps}, layout {self.layout}"
 
@@ -81,19 +81,34 @@ def unsuited(problem: Problem, method, controller: Controller, project=None) -> 
 def implicit_unsuited(problem: Problem, method) -> str | None:
     """Why a kernel of a linearly implicit method cannot be written for a system; None where it can.
 
-    Such a kernel solves its linear systems by text without loops, a line for each entry.
+    Such a kernel solves the linear systems of a small problem by text without loops, a line for each entry.
     """
     if not isinstance(method, RosenbrockMethod):
         return None
-    if problem.form != COMPONENT:
-        return f"kernels of {method.name} need component form, not {problem.form} form"
+    if problem.form not in (COMPONENT, IN_PLACE):
+        return f"kernels of {method.name} need component form or in-place form, not {problem.form} form"
     if numbers(problem.params) is None:
         return f"kernels of {method.name} need numbers as `params`"
+    if problem.form == IN_PLACE:
+        return None  # `band_unsuited` has the rest, which takes a moment
     if problem.size > UNROLLED:
         return f"kernels of {method.name} unroll at most {UNROLLED} components, got {problem.size}"
     if problem.size**2 > ENTRIES and entries(problem.rhs, problem.size, len(problem.params)) > ENTRIES:
         return f"the factors have more than {ENTRIES} entries, too many for a kernel of {method.name}"
     return None
+
+
+def band_unsuited(problem: Problem, method) -> str | None:
+    """Why a kernel of a linearly implicit method cannot eliminate a large system; None where it can.
+
+    The pattern of its right-hand side is looked for at the first call, which takes a tenth of a second.
+    """
+    from odelab.engines.rosenbrock.band import band_for
+
+    if not isinstance(method, RosenbrockMethod) or problem.form != IN_PLACE:
+        return None
+    found = band_for(problem.rhs, problem.size, len(problem.params))
+    return found if isinstance(found, str) else None
 
 
 def entries(rhs: Callable, n: int, parameters: int) -> int:
@@ -150,7 +165,7 @@ def layout_for(problem: Problem, method, controller: Controller, project=None) -
     if isinstance(method, StabilisedMethod):
         return "stabilised"
     if isinstance(method, RosenbrockMethod):
-        return "single"
+        return "large" if problem.form == IN_PLACE else "single"
     known = controller.law is not None or controller.h is not None
     if known and project is None and numbers(problem.params) is not None:
         if problem.form == IN_PLACE:
@@ -166,7 +181,7 @@ def request_for(layout: str, problem: Problem, method, controller: Controller, p
         layout,
         problem.rhs,
         problem.form,
-        0 if problem.form != COMPONENT else problem.size,
+        problem.size if problem.form == COMPONENT or isinstance(method, RosenbrockMethod) else 0,
         len(problem.params) if hasattr(problem.params, "__len__") else 1,
         method.compiles_as if isinstance(method, StabilisedMethod) else method,
         controller.law,

@@ -78,8 +78,13 @@ class Rows:
             before = np.concatenate([state.u[None], chunk.u[:-1]])
             rows[:, TIME], rows[:, SIZE], rows[:, ERROR] = chunk.knots, chunk.h, chunk.error
             rows[:, SAI] = np.linalg.norm(chunk.slope, axis=1) / np.linalg.norm(before, axis=1)
-            rows[:, RHO], rows[:, STATE:] = np.nan, chunk.u
+            rows[:, RHO] = np.nan
             self.steps += chunk.steps
+            self.keep(chunk.u)
+
+    def keep(self, states):
+        """Write the states of the last steps."""
+        self.array[self.steps + 1 - len(states) : self.steps + 1, STATE:] = states
 
     def states(self, first: int, last: int) -> np.ndarray:
         """The states of rows first ... last - 1."""
@@ -129,6 +134,10 @@ class LargeRows(Rows):
         if self.keeps_states:
             return self.state_rows[first:last]
         return self.state_rows[np.arange(first, last) % 2]  # only the last two states still exist
+
+    def keep(self, states):
+        for i in range(max(0, len(states) - len(self.state_rows)), len(states)):
+            self.state_rows[(self.steps + 1 - len(states) + i) % len(self.state_rows)] = states[i]
 
     def trim(self):
         super().trim()

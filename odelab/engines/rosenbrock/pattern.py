@@ -122,21 +122,31 @@ def replacements() -> dict:
 
 def pattern_of(rhs, n: int, parameters: int) -> Pattern:
     """The pattern of a right-hand side in component form; full where the evaluation with marks fails."""
+    return pattern_found(rhs, n, parameters, in_place=False) or full(n)
+
+
+def pattern_found(rhs, n: int, parameters: int, in_place: bool) -> Pattern | None:
+    """The pattern of a right-hand side, None where the evaluation with marks fails.
+
+    in_place    whether it fills its argument `out`; otherwise it is in component form
+    """
     from odelab.engines.numba.jit import twin
 
     stand_ins = replacements()
     made: dict = {}
+    state, out = np.fromiter((Mark((i,)) for i in range(n)), dtype=object), np.full(n, 0.0, dtype=object)
+    state.setflags(write=False)
+    params = tuple(Mark() for _ in range(parameters))
     try:
         marked = twin(rhs, lambda function: function, made, recompile=True)
         for function in made.values():
             replace_names(function, stand_ins)
-        state = tuple(Mark((i,)) for i in range(n))
-        answers = tuple(marked(Mark((n,)), state, tuple(Mark() for _ in range(parameters))))
-        found = [united(answer).places for answer in answers]
+        answers = marked(Mark((n,)), state, params, out) if in_place else marked(Mark((n,)), tuple(state), params)
+        found = [united(answer).places for answer in (out if in_place else tuple(answers))]
     except Exception:  # whatever a right-hand side raises that is handed no numbers
-        return full(n)
+        return None
     if len(found) != n:
-        return full(n)
+        return None
     return Pattern(tuple(tuple(sorted(row - {n})) for row in found), not any(n in row for row in found))
 
 

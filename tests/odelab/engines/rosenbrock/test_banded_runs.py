@@ -1,0 +1,172 @@
+"""Kernels of large systems: bands eliminated by compiled loops, exact Jacobians by colours, equal to plain Python."""
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from odelab import maths
+from odelab.engines import choice
+from odelab.engines.rosenbrock.band import Band, band_for
+from tests.odelab.engines.rosenbrock.stiff_cases import assert_same_grid, assert_same_work, both
+
+slow = pytest.mark.slow
+REACH = 1
+
+
+def flux(left, right):
+    """A helper with a choice between values, which has a derivative on either side."""
+    return maths.maximum(left, right) * (left - right)
+
+
+def coupled(t, u, params, out):
+    """Everything at once: views, helpers, a driven boundary, a loop that goes on, `out` read again, indices below 0."""
+    (rate,) = params
+    n = u.size
+    inner, ahead = u[: n - 1], u[1:]
+    total = maths.sin(3.0 * t)
+    for i in range(len(inner)):
+        out[i] = rate * (ahead[i] - inner[i])
+        if i > 0:
+            out[i] += flux(u[i - 1], u[i])
+    i = 0
+    while i < 2:
+        total = total - u[-1 - i]
+        i += 1
+    out[-1] = rate * total + u.shape[0] * 0.0
+
+
+def turning(t, u, params, out):
+    """A spiral; for h gamma = 1/8 both entries of I - h gamma J on the diagonal are zero, and the matrix harmless."""
+    a, b = params
+    out[0] = a * u[0] - b * u[1]
+    out[1] = b * u[0] + a * u[1]
+
+
+def spread(t, u, params, out):
+    """Each component moves towards the next ones, as many as `REACH` says when it is compiled."""
+    for i in range(u.size):
+        last = min(u.size - 1, i + REACH)
+        out[i] = 50.0 * (u[last] - u[i])
+
+
+COUPLED = ol.Problem(coupled, np.linspace(1.0, 2.0, 13), (0.0, 0.5), (40.0,))
+BRUSSELATOR = ol.problems.brusselator_1d(20).replace(t_span=(0.0, 2.0), jacobian=None)
+WAVE = ol.problems.heat_1d_wave(30).replace(jacobian=None)
+
+
+@pytest.mark.parametrize(
+    ("problem", "method", "h"),
+    [
+        pytest.param(COUPLED, ol.ROS2, 0.01, id="coupled"),
+        pytest.param(BRUSSELATOR, ol.RODAS4, 0.05, id="brusselator", marks=slow),
+        pytest.param(WAVE, ol.RODAS4, 0.02, id="wave"),
+        pytest.param(COUPLED.replace(t_span=(0.0, -0.5), params=(-40.0,)), ol.ROS2, 0.01, id="backwards", marks=slow),
+    ],
+)
+def test_on_one_grid_they_differ_by_rounding(problem, method, h):
+    assert_same_grid(*both(problem, method, ol.fixed(h)))
+
+
+@pytest.mark.parametrize(
+    ("problem", "method"),
+    [
+        pytest.param(WAVE, ol.RODAS4, id="wave"),
+        pytest.param(COUPLED, ol.RODAS4, id="coupled", marks=slow),
+        pytest.param(BRUSSELATOR, ol.RODAS5P, id="brusselator", marks=slow),
+    ],
+)
+@pytest.mark.parametrize("atol", [1e-7, pytest.param("vector", marks=slow)])
+def test_adaptive_runs_take_the_same_steps(problem, method, atol):
+    tolerances = np.geomspace(1e-8, 1e-6, problem.size) if atol == "vector" else atol
+    kernel, plain = both(problem, method, ol.adaptive(1e-5, tolerances))
+    assert_same_work(kernel, plain)
+    assert plain.rejected > 0
+    np.testing.assert_allclose(kernel.step_u, plain.step_u, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(kernel.error, plain.error, rtol=1e-3, atol=1e-3)
+    assert "eliminated in the kernel" in str(kernel)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_states_between_events_and_projections_are_plain_pythons(dense):
+    options = {"t_eval": np.linspace(0.0, 0.7, 8), "project": lambda u: np.maximum(u, -0.5), "dense": dense}
+    if dense:
+        options["events"] = ol.Event(lambda t, u, params: u[3], terminal=False)
+    kernel, plain = both(WAVE, ol.RODAS4, ol.fixed(0.02), **options)
+    assert_same_work(kernel, plain)
+    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-10, atol=1e-12)
+    if dense:
+        assert kernel.step_u.min() == -0.5
+        np.testing.assert_allclose(kernel.events[0].t, plain.events[0].t, rtol=1e-10)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_pivot_that_is_zero_is_handed_to_pivoted_factors(dense):
+    problem = ol.Problem(turning, [1.0, 0.0], (0.0, 2.0), (8.0, 9.0))
+    options = {"t_eval": np.linspace(0.0, 2.0, 9), "dense": dense}
+    kernel, plain = both(problem, ol.RODAS4, ol.fixed(0.5), **options)
+    assert (kernel.status, kernel.steps) == ("ok", plain.steps)
+    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(kernel.sai, plain.sai, rtol=1e-10)
+
+
+def test_a_value_that_widens_the_band_is_seen(monkeypatch):
+    problem = ol.Problem(spread, np.linspace(1.0, 2.0, 9), (0.0, 0.1))
+    for reach in (1, 3):
+        monkeypatch.setitem(globals(), "REACH", reach)
+        assert_same_grid(*both(problem, ol.ROS2, ol.fixed(0.01)))
+        found = band_for(spread, 9, 0)
+        assert found.below + found.above == reach
+
+
+@pytest.mark.parametrize("make", [ol.problems.brusselator_1d, ol.problems.heat_1d, ol.problems.allen_cahn_1d])
+def test_the_band_has_a_place_for_each_entry_of_the_jacobian(make):
+    problem = make(12)
+    known, n = problem.jacobian(0.0, problem.u0 + 0.1, problem.params).toarray(), problem.size
+    found = band_for(problem.rhs, n, len(problem.params))
+    assert isinstance(found, Band)
+    assert found.autonomous
+    width = found.below + 1 + found.above
+    band = np.zeros(n * width)
+    for seed, first, last in zip(found.seeds, found.first[:-1], found.first[1:], strict=True):
+        band[found.places[first:last]] = (known @ seed)[found.entries[first:last]]
+    ordered = known[np.ix_(found.order, found.order)]
+    for i in range(n):
+        inside = np.arange(max(0, i - found.below), min(n, i + found.above + 1))
+        np.testing.assert_array_equal(band[i * width + inside - i + found.below], ordered[i, inside])
+        assert np.count_nonzero(ordered[i]) == np.count_nonzero(ordered[i, inside])
+
+
+def looking(t, u, params, out):
+    for i in range(u.size):
+        out[i] = -u[i] if u[i] > 0.0 else 0.0
+
+
+def all_to_all(t, u, params, out):
+    for i in range(u.size):
+        out[i] = -u[i]
+        for j in range(u.size):
+            out[i] += 1e-3 * u[j]
+
+
+@pytest.mark.parametrize(("rhs", "word"), [(looking, "branch"), (all_to_all, "diagonals")])
+def test_what_has_no_band_is_said_and_auto_stays_in_plain_python(rhs, word, monkeypatch):
+    problem = ol.Problem(rhs, np.linspace(1.0, 2.0, 40), (0.0, 1.0))
+    with pytest.raises(ol.NotCompilable, match=word):
+        ol.solve(problem, ol.ROS2, ol.fixed(0.1), engine="compiled")
+    monkeypatch.setattr(choice, "GENERIC_WORK", 1)
+    assert ol.solve(problem, ol.ROS2, ol.fixed(0.1)).engine == "python"
+
+
+def test_auto_goes_over_to_the_kernel_after_enough_work(monkeypatch):
+    monkeypatch.setattr(choice, "GENERIC_WORK", 6 * 32)
+    assert ol.solve(COUPLED, ol.ROS2, ol.fixed(0.1)).engine == "python"  # five attempts
+    assert ol.solve(COUPLED, ol.ROS2, ol.fixed(0.1)).engine == "compiled"
+
+
+def test_arrays_in_one_piece_are_refused_with_their_line():
+    def sliced(t, u, params, out):
+        out[1:] = u[:-1] - u[1:]
+        out[0] = -u[0]
+
+    with pytest.raises(ol.NotCompilable, match="cannot differentiate sliced"):
+        ol.solve(ol.Problem(sliced, np.ones(40), (0.0, 1.0)), ol.ROS2, ol.fixed(0.1), engine="compiled")
