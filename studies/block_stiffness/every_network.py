@@ -6,6 +6,7 @@ images, a line of JSON; `shipped/every_network.jsonl` is what the last large run
 """
 
 import datetime
+import itertools
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -17,10 +18,11 @@ import netbridge as nb
 from netbridge.files import replacing
 from netbridge.shipped import Pretrained
 from netbridge.spectrum.survey import ROW
+from studies.block_stiffness.analysis import holm
 from studies.block_stiffness.measures import inner_blocks, nested_images
 from studies.lab.measure import prepared
 from studies.lab.results import commit
-from studies.lab.statistics import Estimate
+from studies.lab.statistics import Estimate, shown_interval
 
 SHIPPED = Path(__file__).parent / "shipped" / "every_network.jsonl"
 STATISTICS = ("median", "mean", "smallest", "largest")  # over images, in this order in the file
@@ -28,7 +30,12 @@ FROZEN = ("max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step
 LIVE = ("max_re", "min_re")
 NORMS = ("log_norm", "soderlind", "largest_singular")
 ERROR = ("step_error", "nsi", "alive")
+PREDICTORS = (
+    "nsi", "alive", "max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step", "log_norm", "soderlind",
+    "largest_singular", "negative", "zero", "positive", "non_normality",
+)  # fmt: skip
 SHARES = ("negative", "zero", "positive", "non_normality", "stiff")  # means over the images with all eigenvalues
+BY_LABEL = ("max_re", "min_re", "spectral_radius")  # means by label are kept of these
 LIVE_IMAGES = 2  # gates are differentiated too, at five times the cost, at up to this many images and a fifth of all
 FULL_IMAGES = 2  # at which all eigenvalues are found where that takes seconds, which also checks the ends
 NORM_IMAGES = 4  # at which norms of the whole Jacobian are taken
@@ -52,10 +59,12 @@ def networks_of(dataset: str) -> list[Pretrained]:
     )
 
 
-def look_at_all(data, images: int, work: dict, on_network=None) -> Everything:
-    """Every shipped network of the data set at the same `images` test images, balanced over labels."""
+def look_at_all(data, images: int, work: dict, on_network=None, names=None) -> Everything:
+    """Every shipped network of the data set, or those with these `names`, at the same `images` test images."""
     rows = []
     for one in networks_of(data.name):
+        if names is not None and one.name not in names:
+            continue
         rows += look_at(one, data, images, work)
         if on_network:
             on_network(one.name)
@@ -110,11 +119,15 @@ def look_at(about: Pretrained, data, count: int, work: dict) -> list[dict]:
             ]
         ),
     )
-    return summaries(about, net, found, nb.trace(net, images))
+    return summaries(about, net, found, nb.trace(net, images), labels[chosen], len(data.names))
 
 
-def summaries(about: Pretrained, net, found: Tables, steps) -> list[dict]:
-    """A row per block: medians and so on of each measure, and both ends with gates held and gates differentiated."""
+def summaries(about: Pretrained, net, found: Tables, steps, labels: np.ndarray, classes: int) -> list[dict]:
+    """A row per block: medians and so on of each measure, and both ends with gates held and gates differentiated.
+
+    labels   of the images, each as often as the others where there are enough images
+    classes  how many labels there are
+    """
     result = []
     for number, name in enumerate(net.block_names, 1):
         rows, whole, norms, wrong, live = (table[table["block"] == name] for table in found)
@@ -129,6 +142,10 @@ def summaries(about: Pretrained, net, found: Tables, steps) -> list[dict]:
         line |= {measure: summary(norms[measure]) for measure in NORMS}
         line |= {measure: summary(wrong[measure]) for measure in ERROR}
         line["converged"] = rounded(rows["converged"].mean())
+        if len(set(labels)) == classes:
+            for measure in BY_LABEL:
+                by_label = [rows[measure][labels[rows["image"]] == label] for label in range(classes)]
+                line[f"{measure}_by_label"] = [rounded(values.mean()) for values in by_label]
         if len(whole):
             line |= {measure: rounded(whole[measure].mean()) for measure in SHARES}
             line["ends_missed"] = missed(rows[np.isin(rows["image"], whole["image"])], whole)
@@ -185,7 +202,11 @@ def shipped(dataset: str, path: Path = SHIPPED) -> Everything | None:
 
 
 def value(row: dict, measure: str, statistic: str = "median") -> float:
-    return row[measure][STATISTICS.index(statistic)] if row[measure] else float("nan")
+    """A statistic of a measure over images; NaN where the row has none. Of some measures the mean alone is kept."""
+    kept = row.get(measure)
+    if isinstance(kept, float):
+        return kept
+    return kept[STATISTICS.index(statistic)] if kept else float("nan")
 
 
 def by_network(rows: list[dict]) -> dict[str, list[dict]]:
@@ -222,6 +243,68 @@ def within_stages(rows: list[dict]) -> Estimate:
             if len(same) > 1:
                 differences.append(same[-1] - same[0])
     return mean_with_interval(differences)
+
+
+def label_orders(rows: list[dict]) -> list[dict]:
+    """Do networks order the labels alike? A row per block and measure, with the networks of one shape as units.
+
+    Friedman's test that the labels do not differ, Holm's correction over the rows, and the mean rank correlation of two
+    networks' means by label; only networks of which every label is known.
+    """
+    made = []
+    for block in sorted({row["block"] for row in rows}):
+        for measure in BY_LABEL:
+            column = f"{measure}_by_label"
+            values = np.array([row[column] for row in rows if row["block"] == block and column in row])
+            if values.ndim != 2 or len(values) < 3:
+                continue
+            pairs = [stats.spearmanr(one, other).statistic for one, other in itertools.combinations(values, 2)]
+            p = float(stats.friedmanchisquare(*values.T).pvalue)
+            made.append({"block": block, "measure": measure, "networks": len(values), "p": p, "p, Holm": p})
+            made[-1]["Spearman of two networks, mean"] = float(np.mean(pairs))
+    for row, p in zip(made, holm([row["p"] for row in made]), strict=True):
+        row["p, Holm"] = p
+    return made
+
+
+def predictors(rows: list[dict], measures=PREDICTORS) -> list[dict]:
+    """Which measure of a block tells Euler's error, over the blocks of all networks? The best one first.
+
+    Spearman's correlation over the blocks of a network, averaged over networks with its interval; and how much of the
+    variance of log(error) a line through log|measure| explains in networks that were left out of the fit, one network
+    at a time (below 0 where the mean would have been the better guess).
+    """
+    relations = error_relations(rows, measures)
+    made = []
+    for measure in measures:
+        groups = []
+        for blocks in by_network(rows).values():
+            x, y = ([value(row, name) for row in blocks] for name in (measure, "step_error"))
+            with np.errstate(divide="ignore"):
+                pairs = np.log(np.abs([x, y]))
+            groups.append(pairs[:, np.isfinite(pairs).all(0)])
+        if measure in relations and sum(group.shape[1] for group in groups) > 8:
+            one = relations[measure]
+            made.append(
+                {
+                    "measure": measure,
+                    "networks": len(groups),
+                    "Spearman within networks": shown_interval(one, "+.2f"),
+                    "R2, left-out networks": left_out(groups),
+                }
+            )
+    return sorted(made, key=lambda row: -row["R2, left-out networks"])
+
+
+def left_out(groups: list[np.ndarray]) -> float:
+    """R2 of a line fitted to all groups (2, n) but one, on that one, over all groups together."""
+    missed = total = 0.0
+    for place, (x, y) in enumerate(groups):
+        others = np.concatenate([group for number, group in enumerate(groups) if number != place], axis=1)
+        slope, start = np.polyfit(*others, 1)
+        missed += float(np.square(y - (start + slope * x)).sum())
+        total += float(np.square(y - others[1].mean()).sum())
+    return 1.0 - missed / total if total > 0.0 else float("nan")
 
 
 def error_relations(rows: list[dict], measures=("max_re", "min_re", "stiffness_index", "spectral_radius", "nsi")):

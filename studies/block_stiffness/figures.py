@@ -111,19 +111,20 @@ LABELS = {
     "stiffness_index": "index S", "negative": "negative share", "max_re": "max Re", "min_re": "min Re",
     "spectral_radius": "spectral radius", "zero": "zero share", "positive": "positive share", "si": "SI",
     "non_normality": "non-normality", "amplified": "amplified share", "stiff": "stiff share",
-    "stable_step": "largest stable step", "nsi": "NSI", "alive": "live outputs", "step_error": "Euler's error",
+    "stable_step": "largest stable step", "log_norm": "log norm", "soderlind": "Söderlind's s[J]",
+    "largest_singular": "largest singular value", "nsi": "NSI", "alive": "live outputs", "step_error": "Euler's error",
 }  # fmt: skip
 
 
-def correlation_map(related, found: Measured, blocks: list[str], titles: dict[str, str]):
+def correlation_map(related, found: Measured, blocks: list[str], titles: dict[str, str], readings=("residual",)):
     """Rank correlations within blocks, a panel per target; cells that hold after Holm's correction are framed."""
     targets = [target for target in titles if any(one.target == target for one in related)]
     measures = [measure for measure in LABELS if any(one.measure == measure for one in related)]
-    with style.figure(1, len(targets), height=0.7 + 0.24 * len(measures), sharey=True) as (drawing, axes):
+    with style.figure(1, len(targets), height=0.9 + 0.24 * len(measures), sharey=True) as (drawing, axes):
         for axis, target in zip(axes[0], targets, strict=True):
             values = np.full((len(measures), len(blocks)), np.nan)
             for one in related:
-                if one.target == target and one.reading == "residual":
+                if one.target == target and one.reading in readings:
                     place = measures.index(one.measure), blocks.index(one.block)
                     values[place] = one.r.value
                     if one.holm < 0.05:
@@ -174,6 +175,64 @@ def label_means(found: Measured, blocks: list[str], names, measures=("max_re", "
             axis.set_ylabel(LABELS[measure])
         axes[-1, 0].set_xticks(range(len(labels)), [names[label] for label in labels], rotation=30, ha="right")
         axes[0, 0].legend(ncols=len(blocks), loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1)
+    return drawing
+
+
+def labels_by_network(rows: list[dict], names, measures=("max_re", "min_re")):
+    """Means by label of the last block, less the network's mean; a line is a network, black the mean over networks."""
+    last = max(row["block"] for row in rows)
+    rows = [row for row in rows if row["block"] == last]
+    with style.figure(len(measures), 1, height=1.5 * len(measures) + 0.7, sharex=True) as (drawing, axes):
+        for axis, measure in zip(axes[:, 0], measures, strict=True):
+            values = np.array([row[f"{measure}_by_label"] for row in rows if f"{measure}_by_label" in row])
+            values = values - values.mean(1, keepdims=True)
+            axis.plot(values.T, color="#9A9A9A", linewidth=0.6, alpha=0.8)
+            axis.plot(values.mean(0), "o-", color="black", markersize=4)
+            axis.axhline(0.0, color="black", linewidth=0.5)
+            axis.set_ylabel(f"{LABELS[measure]}, less mean")
+        axes[-1, 0].set_xticks(range(len(names)), names, rotation=30, ha="right")
+    return drawing
+
+
+def depths(rows: list[dict], measures=("sigma, median", "rho, median")):
+    """Medians of two measures against the number of blocks, with the law 1 / blocks through the first point."""
+    from matplotlib.ticker import NullLocator
+
+    with style.figure(height=2.6) as (drawing, axes):
+        axis = axes[0, 0]
+        blocks = np.array([row["blocks"] for row in rows])
+        for measure, mark, name in zip(measures, "os", ("largest singular value", "spectral radius"), strict=True):
+            values = np.array([row[measure] for row in rows])
+            (line,) = axis.plot(blocks, values, f"{mark}-", markersize=4, label=name)
+            axis.plot(blocks, values[0] * blocks[0] / blocks, "--", color=line.get_color(), linewidth=0.9)
+        axis.set(xscale="log", yscale="log", xlabel="blocks that keep the shape", ylabel="median over branches")
+        plain_ticks(axis.yaxis)
+        axis.set_xticks(blocks, [str(block) for block in blocks])
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.legend()
+    return drawing
+
+
+def tolerances(rows: list[dict]):
+    """Accuracy and evaluations a block against the tolerance of dopri5, for networks trained in two ways."""
+    with style.figure(1, 2, height=2.7) as (drawing, axes):
+        for measure, axis in zip(("accuracy, %", "evaluations a block"), axes[0], strict=True):
+            for trained, colour in zip(dict.fromkeys(row["trained by"] for row in rows), style.COLOURS, strict=False):
+                for seed in sorted({row["seed"] for row in rows}):
+                    some = [row for row in rows if row["trained by"] == trained and row["seed"] == seed]
+                    solved = [row for row in some if row["run by"] != "Euler"]
+                    x, y = [row["tolerance"] for row in solved], [row[measure] for row in solved]
+                    label = f"trained by {trained}" if not seed else None
+                    axis.plot(x, y, "o-" if not seed else "s--", color=colour, markersize=3.5, label=label)
+                    for row in some:
+                        if row["run by"] == "Euler":
+                            axis.plot(1.0, row[measure], marker="$E$", color=colour, markersize=6, linestyle="")
+            axis.set(xscale="log", xlabel="tolerance of dopri5", ylabel=measure)
+            axis.invert_xaxis()
+        axes[0, 1].set_yscale("log")
+        plain_ticks(axes[0, 1].yaxis)
+        handles, names = axes[0, 0].get_legend_handles_labels()
+        drawing.legend(handles, names, loc="outside lower center", ncols=2)
     return drawing
 
 

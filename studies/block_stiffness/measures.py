@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 import netbridge as nb
+from studies.block_stiffness.adversarial import moved
 from studies.lab.measure import prepared
 
 READINGS = {  # what "the Jacobian of a block" may mean; the keys are kinds of `nb.block_survey`
@@ -16,15 +17,23 @@ READINGS = {  # what "the Jacobian of a block" may mean; the keys are kinds of `
 }
 MEASURES = (
     "stiffness_index", "negative", "zero", "positive", "max_re", "min_re", "si", "spectral_radius", "non_normality",
-    "amplified", "stiff", "stable_step",
+    "amplified", "stiff", "stable_step", "log_norm", "soderlind", "largest_singular",
 )  # fmt: skip
+KIND_OF = {  # the kind of `nb.block_survey` that has a measure, where that is not the branch's spectrum
+    "log_norm": "norms", "soderlind": "norms", "largest_singular": "norms",
+    "nsi": "error", "alive": "error", "step_error": "error",
+}  # fmt: skip
+
+
+SPECTRA = ("residual", "block")  # the readings that have a spectrum of their own
 
 
 class Size(NamedTuple):
-    """Images per label for the spectra of each stage (0 leaves it out), for slices and for errors."""
+    """Images per label for the spectra of each stage (0 leaves it out), for slices, for norms and for errors."""
 
     spectra: tuple[int, ...]  # per stage; the first is the dearest
     slices: int
+    norms: int
     errors: int
     rows: int  # output units that slices look at
     answers: int  # images per label on which accuracy by label is taken
@@ -34,11 +43,40 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    "smoke": Size((0, 1, 1), 1, 1, 10, 5, 2, 1, 5),
-    "quick": Size((2, 3, 6), 2, 20, 300, 200, 10, 5, 100),
-    "full": Size((10, 10, 40), 10, 40, 300, 1000, 10, 20, 1000),
-    "paper": Size((10, 10, 40, 40), 40, 40, 10**9, 1000, 10, 20, 1000),
+    "smoke": Size((0, 1, 1), 1, 1, 1, 10, 5, 2, 1, 5),
+    "quick": Size((2, 2, 5), 2, 2, 15, 300, 200, 10, 3, 100),
+    "full": Size((10, 10, 40), 10, 10, 40, 300, 1000, 10, 20, 1000),
+    "paper": Size((10, 10, 40, 40), 40, 10, 40, 10**9, 1000, 10, 20, 1000),
 }
+
+
+SECONDS = {  # of one block at one image, one thread, single precision (2026-11-19); spectra by stage of a ResNet-20
+    "spectra": (0.25, 0.85, 0.42), "slices": 0.07, "norms": 0.15, "error": 0.03,
+}  # fmt: skip
+
+
+def planned_seconds(size: Size, blocks: tuple[int, ...] = (3, 3, 3)) -> float:
+    """Processor time of the spectra, slices, norms and errors of a ResNet-20 of 16 channels on CIFAR-10.
+
+    blocks  in each stage; the first of a stage but the first changes the shape, and has slices alone
+    """
+    inner = [count - (stage > 0) for stage, count in enumerate(blocks)]
+    spectra = sum(
+        len(SPECTRA) * count * each * seconds
+        for count, each, seconds in zip(inner, size.spectra[-len(blocks) :], SECONDS["spectra"], strict=True)
+    )
+    others = sum(blocks) * size.slices * SECONDS["slices"]
+    others += sum(inner) * (size.norms * SECONDS["norms"] + size.errors * SECONDS["error"])
+    inputs = 4 * size.inputs * sum(c * SECONDS["spectra"][0] for c in inner)
+    return size.labels * (spectra + others) + inputs
+
+
+def size_of(preset: str, images: int | None = None) -> Size:
+    """The preset's numbers; with `images`, so many a label for every measure instead."""
+    size = SIZES[preset]
+    if images is None:
+        return size
+    return size._replace(spectra=tuple(images for _ in size.spectra), slices=images, norms=images, errors=images)
 
 
 class Measured(NamedTuple):
@@ -60,26 +98,31 @@ def nested_images(labels: np.ndarray, each: int, count: int = 10) -> np.ndarray:
     return np.stack([place[:shortest] for place in places], 1).ravel()
 
 
-def measure(net, name: str, data, size: Size, work: dict, on_progress=None) -> Measured:
+def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS), full=0, on_progress=None) -> Measured:
     """All kinds at all blocks of a network, each at as many images as its cost allows.
 
-    work  who computes and where it is kept: `workers`, `executor` and `cache` of `nb.block_survey`
+    work   who computes and where it is kept: `workers`, `executor`, `cache` and `dtype` of `nb.block_survey`
+    parts  which of the READINGS to look at
+    full   images at which all eigenvalues of the first stage are found, too, instead of its ends alone
     """
     labels = data.test_labels.numpy()
-    asked = [
-        *((part, stage, each) for stage, each in stages(net, size.spectra) if each for part in ("residual", "block")),
-        ("slices", None, size.slices),
+    asked: list[tuple] = [
+        *((part, k, each) for k, each in stages(net, size.spectra) if each for part in SPECTRA if part in parts),
+        *([("slices", None, size.slices)] if "slices" in parts else []),
+        ("norms", None, size.norms),
         ("error", None, size.errors),
     ]
     tables = []
     for kind, stage, each in asked:
         chosen = nested_images(labels, each, size.labels)
         images = prepared(net, data, data.test_images[chosen])
-        blocks = None if stage is None else inner_blocks(net, stage)
-        table = nb.block_survey(
-            net, images, kind, blocks, values="extremes" if stage == 0 and images.shape[-1] > 16 else "full",
-            rows=size.rows, **work,
-        )  # fmt: skip
+        blocks = [name for k in range(len(net.stages)) for name in inner_blocks(net, k)]
+        blocks = None if kind == "slices" else blocks if stage is None else inner_blocks(net, stage)
+        dear = stage == 0 and images.shape[-1] > 16
+        table = nb.block_survey(net, images, kind, blocks, "extremes" if dear else "full", rows=size.rows, **work)
+        if dear and full:
+            whole = nb.block_survey(net, images[:full], kind, blocks, "full", **work)
+            table = np.concatenate([whole, table[table["image"] >= full]])
         table["image"] = chosen[table["image"]]
         tables.append(table)
         if on_progress:
@@ -108,26 +151,15 @@ def answers(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     loss, right = [], []
     with torch.inference_mode():
         for part in np.array_split(chosen, max(1, len(chosen) // 128)):
-            logits, wanted = net(prepared(net, data, data.test_images[part])), data.test_labels[part]
+            images, wanted = prepared(net, data, data.test_images[part]), data.test_labels[part]
+            logits = net(images.to(device_of(net))).cpu()
             loss.append(F.cross_entropy(logits, wanted, reduction="none").numpy())
             right.append((logits.argmax(1) == wanted).numpy())
     return np.concatenate(loss), np.concatenate(right)
 
 
-def flipped(net, data, chosen: np.ndarray, size: float) -> np.ndarray:
-    """Whether one step of `size` along the sign of the loss's gradient changes the answer (FGSM), per image."""
-    images, logits = moved(net, prepared(net, data, data.test_images[chosen]), data.test_labels[chosen], size)
-    with torch.inference_mode():
-        return (net(images).argmax(1) != logits.argmax(1)).numpy()
-
-
-def moved(net, images, labels, size: float):
-    """Images moved by `size` along the sign of the loss's gradient, and the answers to the images before that."""
-    images = images.clone().requires_grad_()
-    logits = net(images)
-    (gradient,) = torch.autograd.grad(F.cross_entropy(logits, labels, reduction="sum"), images)
-    std = torch.tensor(net.normalisation["std"]).view(-1, 1, 1)
-    return images.detach() + size / std * gradient.sign(), logits.detach()
+def device_of(net) -> torch.device:
+    return next(net.parameters()).device
 
 
 def other_inputs(net, data, blocks: list[str], count: int, work: dict) -> dict[str, np.ndarray]:
@@ -143,7 +175,7 @@ def other_inputs(net, data, blocks: list[str], count: int, work: dict) -> dict[s
         "test images": images,
         "training images": prepared(net, data, data.train_images[trained]),
         "noise": torch.randn(images.shape, generator=torch.Generator().manual_seed(0)),
-        "FGSM, 8/255": moved(net, images, data.test_labels[chosen], 8 / 255)[0],
+        "FGSM, 8/255": moved(net, images, data.test_labels[chosen], 8 / 255)[0].cpu(),
     }
     values = "extremes" if images.shape[-1] > 16 else "full"  # whichever is the cheaper one
     return {name: nb.block_survey(net, inputs, "residual", blocks, values, **work) for name, inputs in kinds.items()}
@@ -151,8 +183,8 @@ def other_inputs(net, data, blocks: list[str], count: int, work: dict) -> dict[s
 
 def accuracy_by_flow(net, data, count: int, substeps: int = 16) -> dict[str, float]:
     """The share of right answers when one block at a time is its exact flow instead of its step; "" is the network."""
-    images = prepared(net, data, data.test_images[:count])
-    wanted = data.test_labels[:count]
+    images = prepared(net, data, data.test_images[:count]).to(device_of(net))
+    wanted = data.test_labels[:count].to(images.device)
 
     def score():
         with torch.inference_mode():
@@ -178,6 +210,14 @@ def rows_of(found: Measured, block: str, kind: str) -> np.ndarray:
     """The rows of one block and kind, sorted by image."""
     table = found.table[(found.table["block"] == block) & (found.table["kind"] == kind)]
     return table[np.argsort(table["image"])]
+
+
+def shared_columns(found: Measured, block: str, one: str, other: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(images, values of one measure, values of the other) at the images of a block that have both."""
+    tables = [rows_of(found, block, KIND_OF.get(measure, "residual")) for measure in (one, other)]
+    shared = np.intersect1d(tables[0]["image"], tables[1]["image"])
+    x, y = (table[np.searchsorted(table["image"], shared)] for table in tables)
+    return shared, x[one], y[other]
 
 
 def of_images(found: Measured, values: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -34,8 +34,9 @@ def agreeing_counts() -> tuple[int, int]:
     return sum(row['"eigenvalues", printed'] == row["of slices"] for row in rows), len(rows)
 
 
-def block_rows(found: Measured) -> list[dict]:
-    """Tables 2, 5 and 8: index and percentage by block, in three readings."""
+def block_rows(found: Measured, net=None) -> list[dict]:
+    """Tables 2, 5 and 8: index and percentage by block, in three readings; the paper's where the network is its own."""
+    depth = None if net is None else paper.depth_of(net)
     rows = []
     for number, block in enumerate(found.blocks, 1):
         for reading in READINGS:
@@ -44,15 +45,21 @@ def block_rows(found: Measured) -> list[dict]:
                 continue
             index = table["stiffness_index"]
             defined = np.isfinite(index)
+            printed = {}
+            if depth:
+                printed = {"S, paper": paper.INDEX[depth][number - 1], "%, paper": paper.PERCENT[depth][number - 1]}
             rows.append(
-                {
+                printed
+                | {
                     "block": number,
                     "reading": reading,
                     "images": len(table),
                     "S, median": float(np.median(index[defined])) if defined.any() else float("nan"),
+                    "S, mean": float(np.mean(index[defined])) if defined.any() else float("nan"),
+                    "S, deviation": float(np.std(index[defined])) if defined.any() else float("nan"),
                     "S defined, %": 100 * float(defined.mean()),
-                    "negative, %": 100 * float(np.mean(table["negative"])),
-                    "zero, %": 100 * float(np.mean(table["zero"])),
+                    "negative, %": 100 * known_mean(table["negative"]),
+                    "zero, %": 100 * known_mean(table["zero"]),
                     "max Re": float(table["max_re"].mean()),
                     "min Re": float(table["min_re"].mean()),
                     "min Re, lowest": float(table["min_re"].min()),
@@ -61,6 +68,12 @@ def block_rows(found: Measured) -> list[dict]:
                 }
             )
     return rows
+
+
+def known_mean(values) -> float:
+    """The mean of the values that are known; of blocks of which the ends alone were found no shares are."""
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def reading_rows(found: Measured) -> list[dict]:
@@ -170,6 +183,19 @@ def untrained_rows(table) -> list[dict]:
     return rows
 
 
+def geometry_rows(rows: list[dict]) -> list[dict]:
+    """Slices of a network with the blocks of ResNet-18, a row per block, a pair of columns per look, beside Table 2."""
+    made = []
+    for number, (index, percent) in enumerate(zip(paper.INDEX[18], paper.PERCENT[18], strict=True), 1):
+        row = {"block": number, "%, paper": percent, "S, paper": index}
+        for epoch in dict.fromkeys(row["epoch"] for row in rows):
+            some = [one for one in rows if one["epoch"] == epoch and one["block"] == number]
+            for name in ("%, slices", "S, slices"):
+                row[f"{name}, epoch {epoch}"] = float(np.mean([one[name] for one in some]))
+        made.append(row)
+    return made
+
+
 def label_rows(found: Measured, reading: str, blocks, names) -> list[dict]:
     """Tables 3, 6 and 9: means by label over the blocks of the reading, beside the accuracy of the label."""
     rows = []
@@ -190,6 +216,22 @@ def label_rows(found: Measured, reading: str, blocks, names) -> list[dict]:
             }
         )
     return rows
+
+
+def component_rows(components) -> list[dict]:
+    return [
+        {
+            "block": one.block,
+            "reading": one.reading,
+            "measure": one.measure,
+            "label's share": shown_interval(one.share, "+.2f"),
+            "F": one.f,
+            "p": one.p,
+            "p, Holm": one.holm,
+            "n": one.n,
+        }
+        for one in components
+    ]
 
 
 def relation_rows(relations) -> list[dict]:

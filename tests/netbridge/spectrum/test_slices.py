@@ -78,6 +78,30 @@ def test_maps_of_one_pixel_give_the_entries():
     np.testing.assert_allclose(nb.slice_spectrum(block, x).values[:, :, 0], J, atol=1e-14)
 
 
+def test_all_eigenvalues_sum_up_to_the_traces():
+    block = lively(nb.resnet(depth=14, widths=(4, 4, 4))).double().eval().blocks[1]
+    x = torch.rand(1, 4, 6, 6, dtype=torch.float64)
+    J = torch.autograd.functional.jacobian(lambda u: block(u.clone()), x)
+    found = nb.slice_spectrum(block, x)
+    assert found.values.sum() == pytest.approx(float(torch.einsum("...ii->", J)), abs=1e-9)
+
+
+def test_smaller_maps_give_larger_shares_and_dead_outputs_none():
+    """What raises the printed percentages: the window of two convolutions fills more of a smaller map."""
+    torch.manual_seed(0)
+    block = nb.resnet(depth=8, widths=(6, 6, 6)).eval().double().blocks[0]
+    shares = []
+    for size in (16, 8, 4, 2):
+        x = torch.rand(1, 6, size, size, dtype=torch.float64)
+        shares.append(nb.slice_spectrum(block, x).negative)
+        live = float((block(x) > 0).double().mean())
+        rows = min(5, size) / size  # of a slice within the window, at most
+        assert shares[-1] <= rows * live
+    assert shares == sorted(shares)
+    block.branch.bn2.bias.data -= 100.0  # every output is dead
+    assert nb.slice_spectrum(block, x).negative == 0.0
+
+
 def test_a_sample_of_rows_is_a_part_of_the_whole():
     block = lively(nb.resnet(depth=14, widths=(3, 3, 3), controller="se")).eval().blocks[1]
     x = torch.rand(3, 4, 4)

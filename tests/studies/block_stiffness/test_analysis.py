@@ -40,6 +40,38 @@ def test_shares_add_up_and_follow_what_was_put_in(seed, spreads):
     assert no_labels == pytest.approx([1.0, 0.0, 0.0, 0.0], abs=1e-12)
 
 
+def test_a_component_by_hand():
+    """Two groups of two: means 1 and 3, so 4 between them and 2 within; (4 - 2) / (4 + 2) of the variance is theirs."""
+    share, f, p = analysis.label_component(np.array([[0.0, 2.0], [2.0, 4.0]]))
+    assert f == pytest.approx(2.0)
+    assert share.value == pytest.approx((4.0 - 2.0) / (4.0 + 2.0))
+    assert share.low < share.value < share.high
+    assert p == pytest.approx(0.2929, abs=1e-4)  # F with 1 and 2 degrees of freedom
+
+
+@pytest.mark.parametrize("known", [0.0, 0.1, 0.4])
+def test_intervals_of_components_cover_what_was_put_in(known):
+    """In 400 draws of ten labels and six images each, 95 % of the intervals hold the share; their middle is near it."""
+    random = np.random.default_rng(0)
+    labels, noise = np.sqrt(known), np.sqrt(1.0 - known)
+    found = []
+    for _ in range(400):
+        values = labels * random.standard_normal((10, 1)) + noise * random.standard_normal((10, 6))
+        found.append(analysis.label_component(values)[0])
+    assert np.mean([one.low <= known <= one.high for one in found]) == pytest.approx(0.95, abs=0.03)
+    assert np.median([one.value for one in found]) == pytest.approx(known, abs=0.04)
+
+
+def test_labels_that_are_shuffled_have_any_chance():
+    """Where labels are drawn anew the p-values are spread evenly: a tenth of them lies in each tenth of [0, 1]."""
+    random = np.random.default_rng(1)
+    values = random.standard_normal(60) + np.repeat(np.arange(10), 6)
+    chances = [analysis.label_component(random.permutation(values).reshape(10, 6))[2] for _ in range(1000)]
+    counts = np.histogram(chances, np.linspace(0, 1, 11))[0]
+    assert np.abs(counts - 100).max() < 40  # four standard deviations
+    assert analysis.label_component(values.reshape(10, 6))[2] < 1e-6
+
+
 def test_a_relation_needs_eight_images_and_something_that_varies():
     x = np.arange(10.0)
     assert analysis.relation("b", "residual", "max_re", "loss", x[:7], x[:7]) is None

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 import netbridge as nb
 from netbridge.data import datasets
 from studies.block_stiffness import every_network, findings
-from studies.lab.statistics import CONTRADICTED, PARTLY
+from studies.lab.statistics import CONTRADICTED, PARTLY, Estimate
+
+NONE = Estimate(0.0, 0.0, 0.0)
 
 
 def row(network="a", block=1, stage=0, lowest=-1.0, error=0.5, max_re=1.0, **more):
@@ -69,6 +71,42 @@ def test_differences_of_stages_are_those_that_were_put_in():
     assert every_network.mean_with_interval([1.0]).low != every_network.mean_with_interval([1.0]).low  # NaN
 
 
+def test_ends_that_a_full_spectrum_moves_are_told():
+    four = np.zeros(2, every_network.ROW)
+    four["spectral_radius"], four["max_re"], four["min_re"] = 2.0, 1.0, -2.0
+    ends = four.copy()
+    assert every_network.missed(ends, four) == 0.0
+    ends["min_re"][1] = -1.8
+    assert every_network.missed(ends, four) == pytest.approx(0.1)
+
+
+def test_the_measure_that_makes_the_error_is_the_best_predictor():
+    random = np.random.default_rng(0)
+    rows = []
+    for name in "abcd":
+        for block in range(1, 8):
+            made, other = random.uniform(0.5, 2.0, 2)
+            norms = {"nsi": [other] * 4, "negative": float(other)}
+            rows.append(row(name, block, 0, error=3.0 * made**2, max_re=made, **norms))
+    best, *others = every_network.predictors(rows)
+    assert best["measure"] == "max_re"
+    assert best["R2, left-out networks"] == pytest.approx(1.0)
+    assert max(one["R2, left-out networks"] for one in others if one["measure"] in ("nsi", "negative")) < 0.5
+    assert every_network.predictors([]) == []
+
+
+def test_labels_that_all_networks_order_alike_are_found():
+    random = np.random.default_rng(0)
+    alike = {"max_re_by_label": list(np.arange(10.0)), "min_re_by_label": list(random.standard_normal(10))}
+    rows = [row(name, 9, 2, **(alike | {"min_re_by_label": list(random.standard_normal(10))})) for name in "abcdef"]
+    found = {one["measure"]: one for one in every_network.label_orders(rows)}
+    assert found["max_re"]["Spearman of two networks, mean"] == pytest.approx(1.0)
+    assert found["max_re"]["p, Holm"] < 0.001
+    assert found["min_re"]["p, Holm"] > 0.05
+    assert "spectral_radius" not in found
+    assert every_network.label_orders([row(), row("b")]) == []
+
+
 def test_errors_are_ranked_within_a_network():
     """Between networks the errors fall with max Re, within each they rise: no correlation of networks is reported."""
     rows = [
@@ -102,13 +140,14 @@ def test_what_a_live_gate_adds_is_told_by_controller():
 
 def test_a_stiff_mode_in_another_network_makes_none_true_of_some():
     calm = [row("a", 1, 0, -1.5), row("a", 2, 1, -0.5)]
-    assert findings.anything_stiff({"x": -1.0}, {"x": 0.0}, calm).verdict == CONTRADICTED
-    found = findings.anything_stiff({"x": -1.0}, {"x": 0.0}, [*calm, row("b", 1, 0, -2.5), row("b", 2, 1, -0.5)])
+    assert findings.anything_stiff({"x": -1.0}, {"x": NONE}, calm).verdict == CONTRADICTED
+    found = findings.anything_stiff({"x": -1.0}, {"x": NONE}, [*calm, row("b", 1, 0, -2.5), row("b", 2, 1, -0.5)])
     assert found.verdict == PARTLY
     assert "Of the 2 shipped networks, 1 have" in found.words
     assert "in 1 blocks: 1 in stage 1" in found.words
 
 
+@pytest.mark.slow
 def test_a_network_is_looked_at(tmp_path):
     data = datasets.load("digits")
     about = next(one for one in every_network.networks_of("digits") if one.controller == "eca")

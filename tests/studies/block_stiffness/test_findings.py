@@ -3,7 +3,7 @@
 import pytest
 
 from studies.block_stiffness import findings
-from studies.block_stiffness.analysis import Relation, Share
+from studies.block_stiffness.analysis import Component, Relation, Share
 from studies.block_stiffness.ode_net import Fit
 from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED, Estimate
 
@@ -28,23 +28,25 @@ def test_late_blocks(branch, whole, verdict):
     assert findings.late_blocks({"residual": branch, "block": whole}, (0.9, 0.001), {}).verdict == verdict
 
 
-def share(low, high):
-    label = Estimate((low + high) / 2, low, high)
-    return Share("max_re", "residual", Estimate(0.9, 0.8, 0.95), label, Estimate(0.0, 0.0, 0.0), label)
+def component(low, high):
+    return Component("b1", "residual", "max_re", Estimate((low + high) / 2, low, high), 1.2, 0.3, 60, 0.9)
 
 
 @pytest.mark.parametrize(
-    ("shares", "verdict"),
+    ("components", "verdict"),
     [
-        ([share(0.0, 0.02)], SUPPORTED),
-        ([share(0.1, 0.2)], CONTRADICTED),
-        ([share(0.1, 0.2), share(0.0, 0.02)], PARTLY),
-        ([share(0.01, 0.2)], UNDECIDED),
+        ([component(-0.1, 0.02)], SUPPORTED),
+        ([component(0.1, 0.2)], PARTLY),
+        ([component(0.1, 0.2), component(-0.1, 0.02)], PARTLY),
         ([], UNDECIDED),
     ],
 )
-def test_block_or_label(shares, verdict):
-    assert findings.block_or_label(shares).verdict == verdict
+def test_block_or_label(components, verdict):
+    whole = Estimate(0.9, 0.8, 0.95)
+    found = findings.block_or_label([Share("max_re", "residual", whole, whole, whole, whole)], components, [])
+    assert found.verdict == verdict
+    across = findings.block_or_label([], components, [{"p, Holm": 0.01}, {"p, Holm": 0.5}])
+    assert "alike in 1 of 2 cases" in across.words
 
 
 def relation(r, holm, measure="negative", block="b1"):
@@ -67,10 +69,16 @@ def test_correlates(found, verdict):
 
 @pytest.mark.parametrize(
     ("shares", "verdict"),
-    [({"a": 0.1, "b": 0.2}, SUPPORTED), ({"a": 0.0, "b": 0.0}, CONTRADICTED), ({"a": 0.1, "b": 0.0}, PARTLY)],
+    [
+        ([(0.05, 0.2), (0.1, 0.3)], SUPPORTED),
+        ([(0.0, 0.0), (0.0, 0.0)], CONTRADICTED),
+        ([(0.1, 0.3), (0.0, 0.0)], PARTLY),
+        ([(-0.1, 0.3), (0.0, 0.0)], UNDECIDED),
+    ],
 )
 def test_anything_stiff(shares, verdict):
-    assert findings.anything_stiff({"a": -2.5, "b": -1.0}, shares).verdict == verdict
+    known = {name: Estimate(sum(ends) / 2, *ends) for name, ends in zip("ab", shares, strict=True)}
+    assert findings.anything_stiff({"a": -2.5, "b": -1.0}, known).verdict == verdict
 
 
 @pytest.mark.parametrize(("apart", "verdict"), [(0.02, SUPPORTED), (0.3, UNDECIDED), (0.8, CONTRADICTED)])

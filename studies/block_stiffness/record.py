@@ -1,0 +1,51 @@
+"""What the last large run of the study found: rows of its tables, shipped with their date, commit and network.
+
+A large run takes hours, a quick one shows beside its own tables what the large one left here.
+"""
+
+import datetime
+import json
+import math
+from pathlib import Path
+
+from netbridge.files import replacing
+from studies.lab.results import as_json, commit
+
+SHIPPED = Path(__file__).parent / "shipped"
+TABLES = (  # of a run with --ship, in the order in which they are shown
+    "by_block", "readings", "variance", "label_components", "correlations", "correlations_held", "predictors",
+    "precision", "inputs", "flows", "adversarial", "ode_net", "depths", "tolerances", "swapped", "verdicts",
+)  # fmt: skip
+DIGITS = 5  # significant
+
+
+def path_of(dataset: str) -> Path:
+    return SHIPPED / f"full-{dataset}.jsonl"
+
+
+def write(about: dict, tables: dict[str, list[dict]], path: Path) -> None:
+    """One line about the run, then one for each row: the name of its table and its cells."""
+    about = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "commit": commit()} | about
+    lines = [about, *([name, shortened(row)] for name in TABLES for row in tables.get(name, ()))]
+    with replacing(path) as unfinished, unfinished.open("w") as file:
+        for line in lines:
+            file.write(json.dumps(as_json(line), allow_nan=False) + "\n")
+
+
+def shortened(row: dict) -> dict:
+    """The row with numbers of DIGITS significant digits."""
+    return {
+        name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) and math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def read(path: Path) -> tuple[dict, dict[str, list[dict]]] | None:
+    """What `write` has written: about the run, and the rows of every table; None where there is no such file."""
+    if not path.is_file():
+        return None
+    about, *lines = (json.loads(line) for line in path.read_text().splitlines())
+    tables: dict[str, list[dict]] = {}
+    for name, row in lines:
+        tables.setdefault(name, []).append({key: math.nan if cell is None else cell for key, cell in row.items()})
+    return about, tables

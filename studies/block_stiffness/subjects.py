@@ -1,0 +1,88 @@
+"""The networks a run looks at: shipped ones or somebody's own, checked by their accuracy, and an untrained one."""
+
+import numpy as np
+import torch
+
+import netbridge as nb
+from studies.block_stiffness import measures
+from studies.lab import networks
+from studies.lab.command import plain_errors
+from studies.lab.measure import prepared
+
+STUDY = "block_stiffness"
+PLAIN = {"cifar10": "cifar10/resnet20-constant-seed0", "digits": "digits/resnet32-width4-constant-seed0"}
+
+
+def chosen(arguments, data) -> list[tuple]:
+    """Networks, ready to be looked at, and what they are called."""
+    if arguments.checkpoint:
+        with plain_errors(STUDY):
+            found = [networks.subject(path, arguments.stem) for path in networks.files(arguments.checkpoint)]
+        return [(one.net.eval().to(arguments.device), one.source) for one in found]
+    name = arguments.network or PLAIN[data.name]
+    with plain_errors(STUDY):
+        return [(nb.pretrained(name).eval().to(arguments.device), name)]
+
+
+def check_accuracy(net, name, data, arguments) -> None:
+    """Print what the network scores, and end the study where that is not what it is expected to score.
+
+    With a wrong stem or a wrong normalisation the spectra would be those of another network, without any error message.
+    """
+    count = min(50 if arguments.smoke else 1000, len(data.test_images))
+    share = float(measures.answers(net, data, np.arange(count))[1].mean())
+    print(f"{name}: {100 * share:.1f} % of the first {count} test images are classified correctly.", flush=True)
+    if arguments.expect is None:
+        return
+    wanted = arguments.expect / 100
+    slack = 0.01 + 3.0 * np.sqrt(max(0.0, wanted * (1.0 - wanted)) / count)
+    if abs(share - wanted) > slack:
+        raise SystemExit(
+            f"studies.{STUDY}: {name} classifies {100 * share:.1f} % of {count} test images correctly, `--expect` says "
+            f"{arguments.expect:g} %. Try another `--stem`, or look at how its images were normalised."
+        )
+
+
+def untrained_slices(data, preset, work):
+    """Slices of an untrained ResNet-18 of the paper's geometry at test images; in a smoke run a narrow one."""
+    images = data.test_images[: 1 if preset == "smoke" else 2]
+    if images.shape[-1] != 32:
+        images = torch.nn.functional.interpolate(images.float(), size=(32, 32)).to(torch.uint8)
+    torch.manual_seed(0)
+    widths = (8, 16, 32, 64) if preset == "smoke" else (64, 128, 256, 512)
+    net = nb.resnet(18, len(data.names), stem="cifar-pooled", widths=widths).eval()
+    rows = 10 if preset == "smoke" else 150
+    return nb.block_survey(net, prepared(net, data, images), "slices", rows=rows, **work)
+
+
+def precision_rows(net, data, inner: list[str], work: dict) -> list[dict]:
+    """All eigenvalues of the branches at the first test image in single and in double precision, and both ends alone.
+
+    Only of blocks of which that takes seconds. Differences of the ends are relative to the spectral radius.
+    """
+    images = prepared(net, data, data.test_images[:1])
+    sizes = {name: state[0].numel() for name, state in nb.block_states(net, images, inner).items()}
+    blocks = [name for name in inner if sizes[name] <= 8192]
+    if not blocks:
+        return []
+    work = {key: value for key, value in work.items() if key != "dtype"}
+    single, double = (
+        nb.block_survey(net, images, "residual", blocks, "full", dtype=dtype, **work)
+        for dtype in (torch.float32, torch.float64)
+    )
+    ends = nb.block_survey(net, images, "residual", blocks, "extremes", **work)
+    rows = []
+    for name in blocks:
+        one, two, end = (table[table["block"] == name][0] for table in (single, double, ends))
+        radius = two["spectral_radius"]
+        rows.append(
+            {
+                "block": net.block_names.index(name) + 1,
+                "eigenvalues": int(two["n"]),
+                "negative, double, %": 100 * float(two["negative"]),
+                "single less double, points": 100 * float(one["negative"] - two["negative"]),
+                "ends, single": float(max(abs(one[m] - two[m]) for m in ("max_re", "min_re")) / radius),
+                "ends alone": float(max(abs(end[m] - two[m]) for m in ("max_re", "min_re")) / radius),
+            }
+        )
+    return rows
