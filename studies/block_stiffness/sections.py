@@ -325,9 +325,9 @@ def of_depths(page, told):
     page.heading("Deeper networks")
     powers = [trainings.exponent(told["depths"], measure) for measure in ("sigma, median", "rho, median")]
     page.words(
-        f"From {told['depths'][0]['blocks']} to {told['depths'][-1]['blocks']} blocks the median largest singular value "
-        f"changes as the number of blocks to the power {powers[0]:.2f}, the median spectral radius to {powers[1]:.2f}; "
-        "-1 would be steps that become smaller as there are more of them."
+        f"From {told['depths'][0]['blocks']} to {told['depths'][-1]['blocks']} blocks the median largest singular "
+        f"value changes as the number of blocks to the power {powers[0]:.2f}, the median spectral radius to "
+        f"{powers[1]:.2f}; -1 would be steps that become smaller as there are more of them."
     )
     page.table(
         "depths",

@@ -45,6 +45,8 @@ def papers_geometry(
     """A ResNet-18 of the paper's geometry, a quarter as wide, trained and looked at after every epoch.
 
     folder  where the unfinished training and the rows of its looks are kept, so that a stopped one goes on
+    epochs  another number than the recipe's
+    width   channels of the first stage
     """
     torch.manual_seed(seed)
     widths = tuple(width * 2**stage for stage in range(4))
