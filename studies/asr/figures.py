@@ -6,7 +6,7 @@ from odelab.plot import style as stylesheet
 from studies.asr import design, style
 from studies.asr.design import PLAIN
 from studies.asr.findings import Evidence, by_name, over_seeds
-from studies.lab.figures import MARKS, filled, panels
+from studies.lab.figures import MARKS, bottom, filled, panels
 
 SCALE_TITLES = {"small": "small scale", "controls": "shipped networks' scale"}
 WHAT = ("input, trained", "gate, trained", "gate, untrained")
@@ -112,7 +112,8 @@ def bounds_figure(bounds):
             name: stylesheet.COLOURS[number] for number, name in enumerate(dict.fromkeys(b["name"] for b in bounds))
         }
         for one in bounds:
-            look = {"color": colours[one["name"]], "linestyle": "-" if one["seed"] % 2 == 0 else "--"}
+            first = one is next(other for other in bounds if other["name"] == one["name"])
+            look = {"color": colours[one["name"]], "linestyle": "-" if first else "--"}
             label = f"{one['name']}, seed {one['seed']}"
             bound.plot(one["bound"], **look, label=label)
             growth.plot(one["growth"], **look, label=label)
@@ -259,18 +260,26 @@ def noise_figure(e: Evidence):
 def dynamics_figure(e: Evidence):
     """How far gates, scales and logits move in an epoch, relative to their spread."""
     rows = {name: found[0] for name, found in e.rows[("dynamics", "")].items() if found}
-    with panels(len(rows), sharex=True) as (drawing, axes):
+    with panels(len(rows), sharex=True, sharey=True) as (drawing, axes):
         used = filled(axes, len(rows))
         for axis, (name, one) in zip(used, rows.items(), strict=True):
             records = [record for record in one.log if "moved" in record]
             epochs = [record["epoch"] for record in records]
             gates = [[v for k, v in r["moved"].items() if k.startswith("gate") and v] for r in records]
             axis.plot(
-                epochs, [np.median(values) if values else np.nan for values in gates], "o-", label="gates, median"
+                epochs,
+                [np.median(values) if values else np.nan for values in gates],
+                "o-",
+                label="gates, median",
+                markersize=3,
             )
             for what, look in (("scales", "s--"), ("logits", "^:")):
                 axis.plot(epochs, [record["moved"][what] for record in records], look, label=what, markersize=3)
-            axis.set(title=name, yscale="log", xlabel="epoch")
+            axis.set(title=name, yscale="log")
+        for axis in bottom(axes, len(rows)):
+            axis.set_xlabel("epoch")
+            axis.tick_params(labelbottom=True)
+        for axis in axes[:, 0]:
+            axis.set_ylabel("change / spread")
         used[0].legend(fontsize=6)
-        used[0].set_ylabel("change / spread")
     return drawing

@@ -19,7 +19,7 @@ def gathered(parts, plan: Plan, data, sizes) -> Evidence:
     smoke, seeds = arguments.smoke, (0,) if arguments.smoke else (0, 1)
     evidence = Evidence(rows=found_rows(plan))
 
-    def subjects(*shipped: str) -> list[tuple[str, int, Path]]:
+    def subjects(*shipped: str) -> list[tuple[str, int | str, Path]]:
         """Name, seed and file of the networks to look at: the user's own, or shipped ones with these controllers."""
         if arguments.checkpoint:
             found = [named(path) for path in networks.files(arguments.checkpoint)]
@@ -78,7 +78,7 @@ def found_rows(plan: Plan) -> dict:
     return rows
 
 
-def named(path: Path) -> tuple[str, int | None, Path]:
-    """Name, seed and file of a network of the user's own."""
+def named(path: Path) -> tuple[str, int | str, Path]:
+    """Name, seed and file of a network; the file's name in place of a seed that is not known."""
     one = networks.subject(path)
-    return NAMES.get(one.controller, one.controller), one.seed, path
+    return NAMES.get(one.controller, one.controller), path.stem if one.seed is None else one.seed, path

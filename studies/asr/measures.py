@@ -1,5 +1,6 @@
 """What needs no training: gates of shipped networks and what replaces them, bounds, class maps, speed and merging."""
 
+import copy
 import dataclasses
 import statistics
 from pathlib import Path
@@ -26,7 +27,7 @@ ROLL = 6  # pixels by which pictures are rolled
 class Shares:
     """One network's gates: per block, how much of their variance is the channel's alone, and where the means come from.
 
-    name, seed     the module and the seed
+    name, seed     the module and the seed, or the file's name where it is not known
     share          of the trained network, with intervals over images
     untrained      of the network of the same seed before training; nan where nothing varied
     pooled         of the mean of the slope over the map, which the module sees
@@ -38,7 +39,7 @@ class Shares:
     """
 
     name: str
-    seed: int
+    seed: int | str
     share: list[Estimate]
     untrained: list[float]
     pooled: list[float]
@@ -53,12 +54,18 @@ class Shares:
 
 @dataclasses.dataclass(frozen=True)
 class Replaced:
-    """What test accuracy changes by, in points, when every gate becomes its mean; paired over images."""
+    """What test accuracy changes by, in points, when every gate becomes its mean; paired over images.
+
+    change      all gates at their means at once
+    sequential  the mean gate of a block taken where the blocks before it have theirs already
+    anew        as `change`, with the statistics of the normalisations taken anew
+    """
 
     name: str
-    seed: int
+    seed: int | str
     accuracy: float
     change: Estimate
+    sequential: Estimate
     anew: Estimate
     share: float
 
@@ -102,7 +109,7 @@ def untrained(path: Path) -> nb.Network | None:
     return start if shapes[0] == shapes[1] else None
 
 
-def shares(name: str, seed: int, path: Path, data, images: int, resamples: int) -> tuple[Shares, list]:
+def shares(name: str, seed, path: Path, data, images: int, resamples: int) -> tuple[Shares, list]:
     """The statistics of one network, and its gates on the training images."""
     net = shipped_network(path)
     shown = data.normalised(data.train_images[:MEANS]).contiguous(memory_format=torch.channels_last)
@@ -165,9 +172,34 @@ def replaced(found: Shares, after, path: Path, data, images: int) -> Replaced:
     constant = gates.with_constant_gates(net, [one.h.mean(0) for one in after])
     anew = gates.with_fresh_statistics(constant, data.normalised(data.train_images[: 8 * 128]))
     right = correct(net, data, images)
-    changes = [change(right, correct(other, data, images)) for other in (constant, anew)]
+    shown = data.normalised(data.train_images[:MEANS]).contiguous(memory_format=torch.channels_last)
+    others = (constant, gates.with_constant_gates(net, one_after_the_other(net, shown)), anew)
+    changes = [change(right, correct(other, data, images)) for other in others]
     mean_share = float(np.nanmean([one.value for one in found.share]))
     return Replaced(found.name, found.seed, 100 * float(right.mean()), *changes, mean_share)
+
+
+class Meaning(nb.Controller):
+    """A controller whose step size is the mean over the batch of another one's; it keeps the last."""
+
+    def __init__(self, controller: torch.nn.Module):
+        super().__init__()
+        self.controller, self.mean = controller, torch.empty(0)
+
+    def propose(self, memory, state, slope):
+        h, memory = self.controller.propose(memory, state, slope)
+        self.mean = h.mean(0, keepdim=True)
+        return self.mean, memory
+
+
+@torch.no_grad()
+def one_after_the_other(net, images) -> list[torch.Tensor]:
+    """Mean gates of a network, each block's behind blocks whose gates are at their means: one pass over all images."""
+    net = copy.deepcopy(net).eval()
+    for block in net.blocks:
+        block.controller = Meaning(block.controller)
+    net(images)
+    return [block.controller.mean.flatten() for block in net.blocks]
 
 
 def correct(net, data, images: int) -> np.ndarray:
@@ -186,7 +218,7 @@ def change(before: np.ndarray, after: np.ndarray) -> Estimate:
     return mean_from_sums(len(points), float(points.sum()), float((points**2).sum()))
 
 
-def bounds(name: str, seed: int, path: Path, data, images: int = BOUND_IMAGES) -> dict:
+def bounds(name: str, seed, path: Path, data, images: int = BOUND_IMAGES) -> dict:
     """Theorem 6.1's bound of one network and what it measures, as numbers."""
     net = networks.subject(path).net
     found = nb.perturbation_bound(net, data.normalised(data.test_images[:images]))
@@ -200,29 +232,32 @@ def bounds(name: str, seed: int, path: Path, data, images: int = BOUND_IMAGES) -
     }
 
 
-def maps(name: str, seed: int, path: Path, data, images: int) -> dict:
+def maps(name: str, seed, path: Path, data, images: int) -> dict:
     """Grad-CAM of test images, straight and with the pictures rolled by six pixels to the right."""
     net = shipped_network(path)
     shown, labels = data.normalised(data.test_images[:images]), data.test_labels[:images]
     straight = activation_maps.class_maps(net, shown, labels)
     rolled = activation_maps.class_maps(net, shown.roll(ROLL, dims=3), labels)
+    moved = torch.nn.functional.pad(shown, (ROLL, 0, 0, 0))[..., : shown.shape[3]]  # the mean colour comes in
+    padded = activation_maps.class_maps(net, moved, labels)
     mass = activation_maps.central_mass(straight)
     seen = mass[mass.isfinite()].double()
-    shift = activation_maps.centre_of_mass(rolled)[:, 1] - activation_maps.centre_of_mass(straight)[:, 1]
+    centres = [activation_maps.centre_of_mass(one)[:, 1] for one in (straight, rolled, padded)]
     cells = ROLL * straight.shape[2] / shown.shape[3]
     return {
         "name": name,
         "seed": seed,
         "mass": mean_from_sums(len(seen), float(seen.sum()), float((seen**2).sum())),
         "draws": seen.numpy(),
-        "shift": float(shift.nanmean()),
+        "shift": float((centres[1] - centres[0]).nanmean()),
+        "padded": float((centres[2] - centres[0]).nanmean()),
         "cells": cells,
         "straight": (straight / straight.sum((1, 2), keepdim=True)).nanmean(0).numpy(),
         "rolled": (rolled / rolled.sum((1, 2), keepdim=True)).nanmean(0).numpy(),
     }
 
 
-def positions(seed: int, path: Path, data, images: int) -> dict:
+def positions(seed, path: Path, data, images: int) -> dict:
     """CBAM's spatial gates: per block the share of their variance that is the position's, and their mean maps."""
     net = shipped_network(path)
     seen: list[list] = [[] for _ in net.blocks]
@@ -243,7 +278,7 @@ def positions(seed: int, path: Path, data, images: int) -> dict:
     }
 
 
-def attention(name: str, seed: int, path: Path, data, images: int) -> dict:
+def attention(name: str, seed, path: Path, data, images: int) -> dict:
     """A transformer's attention: per block the share of its variance that is the position's, and its mean."""
     net = networks.subject(path).net
     found = nb.attention_values(net, data.normalised(data.test_images[:images]))
@@ -368,6 +403,7 @@ def shapes() -> list[dict]:
                 "numbers learnt": sum(parameter.numel() for parameter in net.parameters()),
                 "places of h": len(net.blocks if steps else net.places),
                 "what h is": "the size of a step x + h f(x)" if steps else NO_STEP.get(name, "a factor of a layer"),
+                "TNS": "defined" if steps else "no step: not defined",
             }
         )
     return rows

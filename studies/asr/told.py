@@ -70,7 +70,8 @@ def tell(page, e: Evidence, sizes):
             figures.replacement_figure(e.replaced),
             "replacement",
             "Points of test accuracy that are gained when every gate becomes its mean over training images. Open "
-            "marks: with the statistics of the normalisations taken anew.",
+            "marks: with the statistics of the normalisations taken anew. Constants taken block after block, where the "
+            "blocks before have theirs, are in the table.",
         )
         page.table("replaced", tables.replaced_rows(e.replaced), "Replacement")
         page.table("finetuned", tables.finetuned_rows(e), "Replacement, and an epoch of training at rate 0.01")
@@ -152,6 +153,11 @@ def tell(page, e: Evidence, sizes):
     )
     if e.shapes:
         page.heading("Other backbones (Tables 2, 3 and 5)")
+        page.words(
+            "Where there is no step, h is a gain and no step size. In VGG and MobileNetV1 a uniform gate before a "
+            "normalised convolution changes nothing while training: half is plain there, and what ASR gains, if it "
+            "gains, is of another kind than on ResNets. RepVGG's h multiplies its shortcut too."
+        )
         page.table("places", e.shapes, "Where h stands and what it is", printed=False)
         page.table("backbones", tables.backbone_rows(e), "Backbones at the small scale")
     if any(e.rows.get(("dynamics", ""), {}).values()):

@@ -7,7 +7,9 @@ import torch
 from torch import nn
 
 import netbridge as nb
+from netbridge.model.layers import LayerScale
 from tests.netbridge import networks
+from tests.netbridge.surgery.lookalikes import NormAct
 
 LARGEST = {torch.float32: 1e-6, torch.float64: 1e-12}
 
@@ -45,6 +47,10 @@ FOLLOWED = {
     "Linear over tokens": (nn.Linear(4, 6, bias=False), 6, (3, 7, 4)),
     "SelfAttention": (nb.SelfAttention(6, heads=2), 6, (3, 4, 6)),
     "SelfAttention without bias": (nb.SelfAttention(6, bias=False), 6, (3, 4, 6)),
+    "Conv2d, depthwise": (nn.Conv2d(6, 6, 3, groups=6), 6, (3, 6, 5, 5)),
+    "LayerScale": (LayerScale(6, 0.7), 6, (3, 4, 6)),
+    "Sum": (nb.Sum(nn.Conv2d(4, 6, 3, padding=1), nn.Conv2d(4, 6, 1)), 6, (3, 4, 5, 5)),
+    "timm's normalisation without activation": (NormAct(6), 6, (3, 6, 5, 5)),
     "Sequential": (nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 6), nn.Dropout(0.1)), 6, (3, 7, 4)),
 }
 

@@ -78,7 +78,7 @@ def shares(name="SE", seed=0, share=0.95, untrained=0.9, origin=0.8, width=0.01,
 
 def replaced(name="SE", seed=0, change=-1.0, width=0.5, share=0.9):
     interval = Estimate(change, change - width, change + width)
-    return measures.Replaced(name, seed, 90.0, interval, interval, share)
+    return measures.Replaced(name, seed, 90.0, interval, interval, interval, share)
 
 
 def bounds(name, seed, log):
@@ -93,7 +93,7 @@ def maps(name, seed, mass, spread=0.01):
     picture = np.full((8, 8), 1 / 64)
     return {
         "name": name, "seed": seed, "draws": draws, "mass": Estimate(mass, mass - spread, mass + spread),
-        "shift": 0.5, "cells": 1.5, "straight": picture, "rolled": picture,
+        "shift": 0.5, "padded": 0.4, "cells": 1.5, "straight": picture, "rolled": picture,
     }  # fmt: skip
 
 

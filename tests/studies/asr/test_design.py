@@ -82,6 +82,37 @@ def test_parts_and_tiers_choose(tmp_path):
     assert {run.part for run in only.runs()} == {"noise"}
 
 
+def test_the_papers_scale_is_one_scale(tmp_path):
+    """Nothing is small there, and every backbone has the paper's size and recipe."""
+    plan = plan_of(tmp_path, dataset="cifar100", full=True, depth=None, epochs=None, images=None, seeds=(1,))
+    runs = plan.runs()
+    assert {run.job.size for run in runs} == {run.job.images for run in runs} == {None}
+    assert not [run for run in runs if run.part == "small" or run.column == design.SMALL_SCALE]
+    depths = {run.job.depth for run in runs if run.part in ("controls", "noise", "uses", "beside")}
+    assert depths == {164}
+    assert {run.job.recipe.name for run in plan.part("controls")} == {"paper"}
+    epochs = {run.column: run.job.recipe.epochs for run in plan.part("backbones")}
+    assert epochs.pop(design.TRANSFORMER) == 40
+    assert set(epochs.values()) == {164}
+    recipes = {run.column: run.job.recipe.name for run in plan.part("backbones")}
+    assert (recipes["RepVGG"], recipes["ACNet"], recipes["VGG"]) == ("paper-repvgg", "paper-acnet", "paper-vgg")
+    assert {run.job.recipe.drops for run in plan.part("dynamics") if run.arm in design.AT_THE_DROP} == {(81, 122)}
+
+
+def test_rows_choose(tmp_path):
+    plan = plan_of(tmp_path, only=(PLAIN, "2 uses"))
+    assert {run.arm for run in plan.runs()} == {PLAIN, "2 uses"}
+    assert {run.arm for run in plan.everything()} > {PLAIN, "2 uses", HALF}
+
+
+def test_a_controller_of_ones_own_joins_the_modules(tmp_path, monkeypatch):
+    assert design.defined_controllers() == []
+    monkeypatch.setattr(design, "defined_controllers", lambda: ["mine"])
+    plan = plan_of(tmp_path)
+    assert {"mine", "ASR(mine)", "mine + ASR(mine)"} <= {run.arm for run in plan.part("beside")}
+    assert {run.column for run in plan.part("backbones") if run.arm == "ASR(mine)"} == set(design.BACKBONES)
+
+
 def test_noise_none_is_the_small_scale(tmp_path):
     """One network, two parts of the study, one file."""
     plan = plan_of(tmp_path, dataset="cifar10")

@@ -5,8 +5,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.image import imread
 
+import netbridge as nb
 from netbridge import data as datasets
 from studies.asr import __main__ as asr
 from studies.asr import design, figures, measures, style, tables, told
@@ -102,7 +104,11 @@ def test_the_tables_hold_the_known_numbers(shown):
     assert small[HALF]["deviation"] == "0.10"
     assert small[FAITHFUL]["hidden units alive, start -> end"] == "3 -> 6 of 12"
     assert {row["noise"] for row in numbers["noise"]} == set(design.NOISES)
-    assert "45.42, 69.85" in [row["paper, CIFAR-100: plain, ASR (%)"] for row in numbers["noise"]]
+    assert "45.42, 68.81" in [row["paper, ResNet-164, CIFAR-100: plain, ASR(SE) (%)"] for row in numbers["noise"]]
+    beside = {row["arm"]: row["paper, ResNet-164, CIFAR-100 (%)"] for row in numbers["beside"]}
+    assert (beside["SE"], beside["SE + ASR(SE)"], beside["ASR(SPA)"]) == ("75.29", "77.32", "75.12")
+    speed = {row["network"]: row["paper, ResNet-164: CIFAR-100, STL-10"] for row in numbers["speed"]}
+    assert (speed["SE"], speed["ECA"]) == ("0.756, 0.678", "")  # 1469 of 1944 and 173 of 255 images a second
     assert [row["gates at their means, points [95 %]"][:6] for row in numbers["replaced"]] == ["-1.00 ", "-18.00"]
     assert [(row["arm"], row["content: running, batch"]) for row in numbers["style"]] == [
         (style.INSTANCE, "1.001, 1.001"), (style.WITH_ASR, "1.501, 1.501")
@@ -159,6 +165,39 @@ def test_the_report_on_digits_is_made_of_their_networks(tmp_path, capsys):
     assert {row["seed"] for row in numbers["spatial"]} == {0, 1}
     assert len(numbers["findings"]) == len({one["claim"] for one in numbers["findings"]})
     assert "Spatial and transformer attention" in capsys.readouterr().out
+
+
+def test_networks_of_ones_own_take_the_place_of_shipped_ones(tmp_path, capsys):
+    """A shipped network as if it were somebody's; how it began is known where its file says how it was trained."""
+    shipped = ZOO / "digits" / "resnet32-width4-se-seed0.safetensors"
+    net = nb.load(shipped)
+    known, unknown = tmp_path / "known.safetensors", tmp_path / "unknown.safetensors"
+    nb.save(net, known, net.about)
+    nb.save(net, unknown, {})
+    own = asr.Arguments(
+        part=("replace",), dataset="digits", own=True, out=tmp_path / "out", checkpoint=(known, unknown), resamples=5
+    )
+    asr.main(own)
+    record = json.loads((tmp_path / "out" / "record.json").read_text())["numbers"]
+    rows = {row["seed"]: row for row in record["shares"]}
+    assert set(rows) == {0, "unknown"}
+    assert rows["unknown"]["share, untrained"] == rows["unknown"]["correlation of start and end"] == "undefined"
+    assert rows[0]["share, untrained"] != "undefined"
+    assert rows[0]["share, trained [95 %]"] == rows["unknown"]["share, trained [95 %]"]
+    assert {row["module"] for row in record["replaced"]} == {"SE"}
+
+
+def test_constants_one_after_the_other_are_the_constants_where_nothing_varies():
+    images = torch.rand(6, 3, 16, 16)
+    net = nb.resnet(8, controller=nb.asr("se", spread=1.0)).eval()
+    found = measures.one_after_the_other(net, images)
+    for one, wanted in zip(found, nb.gates(net, images), strict=True):
+        torch.testing.assert_close(one, wanted.h[0])
+    live = nb.resnet(8, controller="srm").eval()
+    for each in live.blocks:
+        torch.nn.init.normal_(each.controller.weight)
+    first, *_ = measures.one_after_the_other(live, images)
+    torch.testing.assert_close(first, nb.gates(live, images)[0].h.mean(0))
 
 
 # The numbers that were seen before the study was built, and must come out of it.
