@@ -29,7 +29,8 @@ class Diagonal(NamedTuple):
     def apply(self, maps):
         return maps * self.values
 
-    adjoint = apply
+    def adjoint(self, maps):
+        return self.apply(maps)
 
 
 class Placed(NamedTuple):

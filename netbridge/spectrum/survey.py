@@ -14,6 +14,7 @@ import multiprocessing
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import filelock
 import numpy as np
@@ -344,7 +345,7 @@ class Shelf:
 
 
 @functools.cache
-def source_of(kind: type) -> str:
+def source_of(kind: Any) -> str:
     """The text of a class, which takes milliseconds to find; "" where it has none."""
     try:
         return inspect.getsource(kind)

@@ -55,7 +55,8 @@ LABELLED = ("negative", "max_re", "min_re", "spectral_radius")  # measures whose
 HELD = ("stiffness_index", "negative", "max_re", "min_re")
 EPOCHS = {"smoke": (1, 1), "quick": (16, 5), "full": (16, 20), "paper": (16, 20)}  # and images of each look
 NETWORKS = {"full": 100}  # images of every shipped network
-DEPTH_EPOCHS, ODE_EPOCHS = 16, 8  # of networks of several depths and of ODE-nets on the digits, in full runs
+DEPTH_EPOCHS, ODE_EPOCHS = 8, 4  # of networks of several depths and of ODE-nets on the digits, in full runs
+SWAPPED_IMAGES = 4  # at which learnt step sizes are compared with constants
 FITS = {"smoke": (1, 5), "quick": (2, 300), "full": (5, 1500), "paper": (5, 1500)}  # seeds, rounds
 
 
@@ -170,7 +171,8 @@ def tell(arguments: Arguments, executor):
     if data.name == "cifar10":
         minutes = measures.planned_seconds(size) / 60
         print(f"The spectra of a ResNet-20 take about {minutes:.0f} minutes of processor time.", flush=True)
-    larger = later(executor, networks_on_the_digits, folder, arguments.ode_net) if preset == "full" else dict
+    deeper = later(executor, networks_of_depths, folder) if preset == "full" else list
+    solved = later(executor, ode_nets, folder) if preset == "full" and arguments.ode_net else list
     page = Page(
         STUDY,
         arguments,
@@ -181,9 +183,9 @@ def tell(arguments: Arguments, executor):
     found = measured(net, name, data, size, work, arguments)
     inner = [block for block in found.blocks if len(measures.rows_of(found, block, "residual"))]
     told = told_of(net, data, found, inner, arguments, preset, size, work)
-    told |= larger()
+    told |= {"depths": deeper(), "tolerances": solved(), "swapped": []}
     if preset == "full":
-        told["swapped"] = swapped.summary_rows(swapped.swapped_rows(data, 4, 1000, work))
+        told["swapped"] = swapped.summary_rows(swapped.swapped_rows(data, SWAPPED_IMAGES, 1000, work))
     told["trained"] = trained()
     told["geometry"] = []
     if arguments.train:
@@ -236,17 +238,23 @@ def nb_digest(net) -> str:
     return total.hexdigest()[:12]
 
 
-def networks_on_the_digits(folder: Path, ode_net: bool) -> dict[str, list[dict]]:
-    """What takes trainings of its own, minutes each: networks of several depths, and ODE-nets."""
-    found = {"depths": []}
+def networks_of_depths(folder: Path) -> list[dict]:
+    """Networks of several depths on the digits; minutes, so that rows and networks are kept in the folder."""
+    rows = []
     for depth in trainings.DEPTHS:
-        path = folder / f"depth{depth}-seed0.safetensors"
-        found["depths"].append(trainings.of_depth(depth, DEPTH_EPOCHS, 10, 0, path))
-    if ode_net:
-        found["tolerances"] = []
-        for seed in range(2):
-            found["tolerances"] += digits_ode.tolerance_rows(seed, ODE_EPOCHS, 300, folder)
-    return found
+        name = f"depth{depth}-{DEPTH_EPOCHS}-seed0"
+        made = functools.partial(trainings.of_depth, depth, DEPTH_EPOCHS, 10, 0, folder / f"{name}.safetensors")
+        rows += trainings.kept(folder / f"{name}.json", lambda made=made: [made()])
+    return rows
+
+
+def ode_nets(folder: Path) -> list[dict]:
+    """ODE-nets on the digits; minutes, so that rows and networks are kept in the folder."""
+    rows = []
+    for seed in range(2):
+        made = functools.partial(digits_ode.tolerance_rows, seed, ODE_EPOCHS, 300, folder)
+        rows += trainings.kept(folder / f"tolerances-{ODE_EPOCHS}-seed{seed}.json", made)
+    return rows
 
 
 def told_of(net, data, found, inner, arguments, preset, size, work) -> dict:

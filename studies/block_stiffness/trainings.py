@@ -26,6 +26,19 @@ SLICE_ROWS = 150  # output units that slices look at
 MEASURES = ("max_re", "min_re", "spectral_radius", "negative")
 
 
+def kept(path: Path | None, make) -> list[dict]:
+    """The rows that an earlier run has left in a file; else those that `make` returns, which are then left there."""
+    if path is None or not path.is_file():
+        rows = make()
+        if path is None:
+            return rows
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as unfinished:
+            unfinished.write_text(json.dumps(as_json(rows)))
+    rows = json.loads(path.read_text())
+    return [{name: np.nan if cell is None else cell for name, cell in row.items()} for row in rows]
+
+
 def through_training(epochs: int, images: int, seed: int = 0) -> list[dict]:
     """A small network on the digits: a row per look and block, before training and after the epochs 1, 2, 4, ...
 
@@ -65,20 +78,19 @@ def followed(net, data, how, seed: int, looks: set[int], images: int, path=None,
     """
     chosen = nested_images(data.test_labels.numpy(), -(-images // 10))[:images]
     net.normalisation = data.normalisation
-    kept = None if path is None else path.with_suffix(".looks.json")
-    rows: list[dict] = json.loads(kept.read_text()) if kept is not None and kept.is_file() else []
+    place = None if path is None else path.with_suffix(".looks.json")
+    rows = kept(place, list)
 
     def look(net, record):
         if record["epoch"] in looks and record["epoch"] not in {row["epoch"] for row in rows}:
             rows.extend(spectra_of(net, data, chosen, record["epoch"], slices))
-            if kept is not None:
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                with replacing(kept) as unfinished:
+            if place is not None:
+                with replacing(place) as unfinished:
                     unfinished.write_text(json.dumps(as_json(rows)))
 
     look(net, {"epoch": 0})
     train(net, data, how, seed, path, device=device, quiet=True, on_epoch=look)
-    return [{name: np.nan if cell is None else cell for name, cell in row.items()} for row in rows]
+    return rows
 
 
 def spectra_of(net, data, chosen, epoch: int, slices: bool = False) -> list[dict]:

@@ -65,3 +65,39 @@ def test_the_number_of_images_is_found_again(n, correlations):
     pairs = [(round(r, 2), round(paper.chance(abs(r), n), 2)) for r in correlations]
     low, high = paper.sample_sizes(pairs)
     assert low <= n <= high
+
+
+def test_correlations_that_fall_when_their_number_is_counted():
+    """108 tests at .05: p < .05 / 108 asks |r| >= .06 of Table 1 and .104 of Table 4, at the images they allow."""
+    by_block = sum(4 * len(rows) for rows in paper.CORRELATIONS.values())
+    chance = 0.05 / (by_block + 2 * 4)  # two rows are of all blocks
+    assert chance == pytest.approx(0.05 / 108)
+    assert paper.chance(0.06, 3419) < chance < paper.chance(0.055, 3419)
+    assert paper.chance(0.104, 1127) == pytest.approx(chance, rel=0.05)
+    fallen = {}
+    for name, column in (("accuracy, S", 0), ("loss, percentage", 6)):
+        rows = paper.CORRELATIONS[34]
+        fallen[name] = {
+            block
+            for block, row in enumerate(rows, 1)
+            if row[column + 1] < 0.05 and paper.chance(abs(row[column]) + 0.005, 1189) > chance
+        }
+    assert fallen == {"accuracy, S": {1, 6, 8, 9}, "loss, percentage": {14}}
+
+
+def test_blocks_lie_too_far_apart_to_be_pooled():
+    """A correlation over images of all blocks together would be one of block means."""
+    for printed in (paper.INDEX, paper.PERCENT):
+        for depth in (18, 34):
+            sizes = np.abs(printed[depth])
+            assert 10 <= sizes.max() / sizes.min() < 16
+
+
+def test_the_index_doubles_in_two_of_the_last_eight_blocks():
+    factors = np.array(paper.INDEX[34][-8:]) / np.mean(paper.INDEX[34])
+    np.testing.assert_allclose(factors, (1.86, 1.21, 1.33, 1.66, 1.44, 0.24, 1.73, 2.15), atol=0.01)
+
+
+def test_the_last_blocks_of_resnet_50_are_of_one_size():
+    """Bottlenecks that end in 2,048 channels: blocks 15 and 16 map 2,048 x 2 x 2 to the same."""
+    assert paper.Shape(2048, 2, 2048, 2).elements == 67_108_864 == (2048 * 2 * 2) ** 2
