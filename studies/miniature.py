@@ -1,9 +1,10 @@
-"""Small made-up data in the official formats of ImageNet, CIFAR-100 and STL-10, to try things with (about 1 s).
+"""Small made-up data in the official formats of ImageNet, COCO, CIFAR-100 and STL-10, to try things with (about 1 s).
 
 `python -m studies.miniature imagenet --out small` makes `small/imagenet/archives`, `.../tree`, `.../shards`, the same
 pictures in three layouts; `python -m studies.train --dataset imagenet --data-root small/imagenet/shards --depth 18
 --size 64 --resize 72 --batch 16 --epochs 1 --recipe imagenet-256` trains on one of them. The pictures are noise tinted
-by class, so accuracies on them say nothing about real images.
+by class, so accuracies on them say nothing about real images. `python -m studies.miniature coco` writes scenes of
+shapes with their boxes, on which a detector can be trained.
 """
 
 import dataclasses
@@ -23,7 +24,7 @@ class Arguments:
     """Write small made-up data."""
 
     name: tyro.conf.Positional[str] = "imagenet"
-    """imagenet, cifar100 or stl10."""
+    """imagenet, coco, cifar100 or stl10."""
     out: Path = Path("results/miniature")
     """The folder that receives a folder of that name; it is what `--data-root` takes."""
     classes: int = 8
@@ -31,7 +32,7 @@ class Arguments:
     each: int = 24
     """Pictures of each class to train on; half as many to test with."""
     height: int = 60
-    """Height of ImageNet's pictures, in pixels; widths differ."""
+    """Height of ImageNet's pictures, in pixels; widths differ. COCO's are square, of 32 pixels at least."""
     seed: int = 0
     """The pictures are drawn from it."""
     smoke: bool = False
@@ -44,14 +45,24 @@ def main(arguments: Arguments):
     with plain_errors(STUDY):
         sizes = (arguments.classes, arguments.each, arguments.height, arguments.seed)
         try:
-            place = data.miniature(arguments.name, arguments.out, *sizes)
+            place = (
+                scenes(arguments) if arguments.name == "coco" else data.miniature(arguments.name, arguments.out, *sizes)
+            )
         except FileExistsError as error:
             raise ValueError(error) from None
     results = Results(STUDY, arguments)
-    files = sorted(file for file in place.rglob("*.t*ar*") if file.is_file())
+    files = sorted(file for kind in ("*.t*ar*", "*.json") for file in place.rglob(kind) if file.is_file())
     rows = [{"file": str(file.relative_to(arguments.out)), "bytes": file.stat().st_size} for file in files]
-    results.save_table("files", rows, f"Pictures in the format of {arguments.name}: noise tinted by class")
+    results.save_table("files", rows, f"Made-up pictures in the format of {arguments.name}")
     results.write_record()
+
+
+def scenes(arguments) -> Path:
+    """As many scenes for detectors as there would be pictures of the classes."""
+    from netbridge import detect
+
+    train = arguments.classes * arguments.each
+    return detect.shapes(arguments.out, train, max(train // 2, 1), max(arguments.height, 32), arguments.seed)
 
 
 if __name__ == "__main__":

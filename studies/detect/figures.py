@@ -1,0 +1,133 @@
+"""Every figure of `detect`: pictures with boxes, AP with intervals, loss curves, stiffness before and after."""
+
+import numpy as np
+
+from netbridge.detect.coco import Coco
+from netbridge.detect.evaluation import NAMES
+from odelab.plot import style
+from studies.detect import design
+from studies.detect.findings import ap, by_row
+from studies.lab.figures import MARKS
+from studies.lab.measure import READINGS, wording
+from studies.lab.statistics import over_networks
+
+SURE = 0.5  # detections below this score are not drawn
+
+
+def coloured(rows) -> dict[str, str]:
+    """A colour per row; constant step sizes are black."""
+    others = [colour for colour in style.COLOURS if colour != "#000000"]
+    found, place = {}, 0
+    for row in rows:
+        found[row] = "#000000" if row == "constant" else others[place]
+        place += row != "constant"
+    return found
+
+
+def detection_figure(data: Coco, found: list):
+    """The first test pictures: what is there in white and dashed, what each row's first detector finds in colour."""
+    count = min(design.SHOWN, len(data.test))
+    with style.figure(len(found), count, height=1.55 * len(found) + 0.3) as (drawing, axes):
+        for line, one in zip(axes, found, strict=True):
+            for number, axis in enumerate(line):
+                draw_picture(axis, data, number, one.numbers["shown"])
+            name = f"{one.specification['controller']}, seed {one.specification['seed']}"
+            line[0].set_title(name, loc="left")
+    return drawing
+
+
+def draw_picture(axis, data: Coco, number: int, detections: list[dict]):
+    from matplotlib.patches import Rectangle
+
+    image, colours = data.test.images[number], [style.COLOURS[k % len(style.COLOURS)] for k in (1, 5, 4, 0, 3, 2, 7)]
+    axis.imshow(np.asarray(data.test.picture(number)))
+    for left, top, right, bottom in data.test.truths[number].boxes.tolist():
+        look = {"fill": False, "edgecolor": "white", "linestyle": ":", "linewidth": 1.6}
+        axis.add_patch(Rectangle((left, top), right - left, bottom - top, **look))
+    for one in detections:
+        if one["image_id"] != image["id"] or one["score"] < SURE:
+            continue
+        left, top, width, height = one["bbox"]
+        kind = data.categories.index(one["category_id"])
+        colour = colours[kind % len(colours)]
+        axis.add_patch(Rectangle((left, top), width, height, fill=False, edgecolor=colour, linewidth=1.1))
+        words = f"{data.names[kind]} {one['score']:.2f}"
+        box = {"facecolor": colour, "edgecolor": "none", "pad": 0.6}
+        axis.text(left, top, words, fontsize=4.5, color="white", verticalalignment="bottom", bbox=box, clip_on=True)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.spines[:].set_visible(False)
+    axis.grid(False)
+
+
+def precision_figure(found: list):
+    """AP, AP50 and AP75 by row: every seed a mark, the mean with Student's interval over seeds."""
+    with style.figure(1, 3, height=2.5) as (drawing, axes):
+        for axis, name in zip(axes[0], NAMES[:3], strict=True):
+            groups = {
+                row: values for row, values in by_row(found, lambda one, n=name: one.numbers[n]).items() if values
+            }
+            colours = coloured(groups)
+            for place, (row, values) in enumerate(groups.items()):
+                axis.plot(np.full(len(values), place), values, ".", color=style.GREY, markersize=4)
+                mean = over_networks(values)
+                reach = [[mean.value - mean.low], [mean.high - mean.value]] if len(values) > 1 else None
+                axis.errorbar(place + 0.2, mean.value, reach, fmt="o", color=colours[row], markersize=4, capsize=2)
+            axis.set_xticks(range(len(groups)), list(groups), rotation=35, ha="right")
+            axis.set_title(name, loc="left")
+        axes[0, 0].set_ylabel("per cent")
+    return drawing
+
+
+def loss_figure(found: list):
+    """The training loss of every detector over the epochs."""
+    colours = coloured(by_row(found, ap))
+    with style.figure(height=2.4) as (drawing, axes):
+        for one in found:
+            row, seed = one.specification["controller"], one.specification["seed"]
+            log = [record for record in one.numbers["log"] if "loss" in record]
+            epochs, losses = ([record[key] for record in log] for key in ("epoch", "loss"))
+            axes[0, 0].plot(epochs, losses, "o-", markersize=2.5, color=colours[row], label=row if seed == 0 else None)
+        axes[0, 0].set(xlabel="epoch", ylabel="sum of the four losses")
+        axes[0, 0].locator_params(axis="x", integer=True)
+        axes[0, 0].legend()
+    return drawing
+
+
+def stiffness_figure(found: list):
+    """NSI of every block of the backbone, before and after training: mean over pictures, thin lines are seeds."""
+    rows = [row for row, values in by_row(found, ap).items() if values]
+    colours = coloured(rows)
+    with style.figure(1, 2, height=2.6, sharey=True) as (drawing, axes):
+        for axis, moment in zip(axes[0], ("before", "after"), strict=True):
+            for mark, row in zip(MARKS, rows, strict=False):
+                own = [one for one in found if one.specification["controller"] == row]
+                curves = np.array([one.numbers[moment]["nsi"] for one in own])
+                first = np.array(own[0].numbers["first"])
+                blocks = np.arange(1, curves.shape[1] + 1)
+                for curve in curves:
+                    axis.plot(blocks, curve, color=colours[row], linewidth=0.5, alpha=0.4)
+                mean = curves.mean(0)
+                axis.plot(blocks, mean, color=colours[row], label=row)
+                axis.plot(blocks[~first], mean[~first], mark, color=colours[row], markersize=4)
+                axis.plot(blocks[first], mean[first], mark, color=colours[row], markersize=4, markerfacecolor="white")
+            axis.set_title(f"{moment} training", loc="left")
+            axis.set_xlabel("block of the backbone")
+        axes[0, 0].set_ylabel("NSI (slope)")
+        axes[0, 1].legend(ncols=2)
+    return drawing
+
+
+def relation_figure(found: list):
+    """AP against TNS of the trained backbone, under all four readings."""
+    colours = coloured(by_row(found, ap))
+    with style.figure(1, 4, height=2.3, sharey=True) as (drawing, axes):
+        for k, (axis, reading) in enumerate(zip(axes[0], READINGS, strict=True)):
+            for one in found:
+                row = one.specification["controller"]
+                axis.plot(one.numbers["after"]["tns"][k], ap(one), "o", markersize=3.5, color=colours[row])
+            axis.set_title(wording(*reading).replace(", ", ",\n"), loc="left")
+            axis.set_xlabel("TNS of the backbone")
+            axis.locator_params(axis="x", nbins=4)
+        axes[0, 0].set_ylabel("AP (%)")
+    return drawing
