@@ -8,6 +8,7 @@ import numpy as np
 from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
+from odelab.engines.event_search import Searches
 from odelab.engines.implicit import ImplicitMethod, solve_implicit
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
@@ -118,11 +119,13 @@ def solve(
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
 
+        searches = Searches(part, method, project, at_once=engine == "compiled") if watched else None
+
         def drive(chosen, attempts):
-            return run(chosen, attempts, during, times, dense)
+            return run(chosen, attempts, during, times, dense, searches)
 
         trajectory = driven(drive, engine, part, method, controller, project, dense, attempts)
-        return trajectory if during or not watched else with_events(trajectory, watched)
+        return trajectory if during or not watched else with_events(trajectory, watched, searches)
 
     if len(stops) or any(event.change for event in watched):
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
@@ -133,9 +136,9 @@ def solve(
     return trajectory
 
 
-def with_events(trajectory, watched) -> Trajectory:
+def with_events(trajectory, watched, searches) -> Trajectory:
     """A run with the events that lie on it, none of which ends it."""
-    watch = Watch(None, watched, trajectory.problem)
+    watch = Watch(None, watched, trajectory.problem, searches if trajectory.engine == "compiled" else None)
     try:
         with np.errstate(all="ignore"):
             watch.walk(trajectory.interpolant)
@@ -185,12 +188,13 @@ def check_arguments(problem, method, controller, engine, max_steps):
         )
     if isinstance(method, SwitchingMethod) and controller.law is None:
         raise ValueError(f"`controller` must be odelab.adaptive for {method.name}, got {controller!r}.")
-    if np.ndim(controller.atol) and len(controller.atol) != problem.size:
-        raise ValueError(f"`atol` has {len(controller.atol)} entries for a state of {problem.size} components.")
+    atol = controller.atol
+    if isinstance(atol, np.ndarray) and len(atol) != problem.size:
+        raise ValueError(f"`atol` has {len(atol)} entries for a state of {problem.size} components.")
     if engine not in ENGINES:
         raise ValueError(f"`engine` must be one of {ENGINES}, got {engine!r}.")
-    if controller.needs_error:
-        unmeasured = np.flatnonzero((np.asarray(controller.atol) == 0.0) & (problem.u0 == 0.0))
+    if controller.needs_error and not (isinstance(atol, float) and atol > 0.0):
+        unmeasured = np.flatnonzero((np.asarray(atol) == 0.0) & (problem.u0 == 0.0))
         if unmeasured.size:
             raise ValueError(
                 f"`atol` = 0 leaves no measure for component {unmeasured[0]}, which starts at 0; give it a positive "

@@ -159,8 +159,10 @@ def read_only(u):
 
     The state belongs to the run; writing to it would change the solution. A tensor is passed on as it is.
     """
-    if library_of(u) is not np:
-        return u
-    view = np.asarray(u).view()
+    if type(u) is not np.ndarray:  # what every step passes needs no further question
+        if library_of(u) is not np:
+            return u
+        u = np.asarray(u)
+    view = u.view()
     view.setflags(write=False)
     return view

@@ -100,14 +100,15 @@ def rk_step(combine, rhs, params, t, u, slope, dt, h, tableau):
     a, b, e, c, embedded, fsal = tableau
     stages = len(b)
     slopes = [slope]
-    inner = u
+    inner, mean_slope = u, slope
     for i in range(1, stages):
-        inner = u + h * combine(a[i], slopes, i)
+        mean_slope = combine(a[i], slopes, i)
+        inner = u + h * mean_slope
         slopes.append(rhs(t + c[i] * dt, inner, params))
-    mean_slope = combine(b, slopes, stages)
-    u_new = u + h * mean_slope
-    if fsal:  # the last stage was evaluated at the new state, which is kept bit for bit
-        u_new = inner
+    u_new = inner
+    if not fsal:  # otherwise the last stage was evaluated at the new state, which is kept bit for bit
+        mean_slope = combine(b, slopes, stages)
+        u_new = u + h * mean_slope
     errors = [mean_slope]
     if embedded:
         errors = [h * combine(row, slopes, stages) for row in e]

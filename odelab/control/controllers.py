@@ -156,12 +156,12 @@ def adaptive(
         if not (is_real_number(value) and value > 0):
             raise ValueError(f"`{argument}` must be positive, got {value!r}; the direction comes from `t_span`.")
     judge = error_judge(chosen.smooth)
+    settings_for = functools.cache(lambda order: settings_of(chosen, order, rtol, atol, float(max_step)))
 
     def start(run: Start):
-        order = run.method.error_order
         size, evaluations = (first_step, 0) if first_step is not None else initial_step(run, rtol, atol)
         size = math.copysign(min(size, max_step, abs(run.t1 - run.t0)), run.t1 - run.t0)
-        settings = settings_of(chosen, order, rtol, atol, float(max_step))
+        settings = settings_for(run.method.error_order)
         return control.Memory(settings, control.History(size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), evaluations
 
     name = f"adaptive(rtol={rtol:g}, atol={atol if np.ndim(atol) else format(atol, 'g')}, law={chosen.name!r})"
@@ -206,10 +206,10 @@ def error_ratio(errors, u, u_new, rtol, atol):
     """
     scale = atol + rtol * np.maximum(np.abs(u), np.abs(u_new))
     scaled = errors[0] / scale
-    ratio = float(np.sqrt((scaled * scaled).mean()))
+    ratio = float(np.sqrt((scaled * scaled).sum() / scaled.size))
     if len(errors) > 1 and ratio > 0.0:
         scaled = errors[1] / scale
-        ratio = ratio * ratio / float(np.sqrt(ratio * ratio + 0.01 * (scaled * scaled).mean()))
+        ratio = ratio * ratio / float(np.sqrt(ratio * ratio + 0.01 * (scaled * scaled).sum() / scaled.size))
     return ratio
 
 

@@ -21,13 +21,16 @@ from odelab.engines.python import PythonEngine
 from odelab.engines.switching import SwitchingEngine
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.switching import SwitchingMethod
-from odelab.problem import COMPONENT
+from odelab.problem import ARRAY, COMPONENT
 
 # The work in plain Python before code is compiled, in attempts times components (counted as 32 at least). The first
-# number stands for about 0.05 s, as most kernels compile in a second or two; the second for about 1.5 s, as the generic
-# kernel takes five to ten seconds. Linearly implicit steps of large systems are compiled after as much work, 0.2 s:
-# plain Python spends most of its time in NumPy and LAPACK there, and the kernel takes a quarter of that.
-WORK, GENERIC_WORK = 16_000, 1_000_000
+# number stands for about 0.05 s, as most kernels compile in a second or two. Right-hand sides in array form have no
+# loops in Python, so that their components weigh less; their kernels compile in two or three seconds. The last number
+# stands for about 1.5 s, as the generic kernel takes five to ten seconds. Linearly implicit steps of large systems are
+# compiled after as much work, 0.2 s: plain Python spends most of its time in NumPy and LAPACK there, and the kernel
+# takes a quarter of that.
+WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
+ARRAYS = 16  # components of an array that weigh as much as one number in Python
 
 done: weakref.WeakKeyDictionary[Callable, dict[tuple, int]] = weakref.WeakKeyDictionary()
 # For each right-hand side that numba could not compile, the types of the methods concerned.
@@ -128,7 +131,9 @@ def refuse(problem, method, reason):
 def allowance(request: Request, size: int) -> int:
     """How many attempts may still be made in plain Python."""
     slowly = request.layout == "generic" or (request.layout == "large" and request.implicit)
-    work = GENERIC_WORK if slowly else WORK
+    work = GENERIC_WORK if slowly else ARRAY_WORK if request.form == ARRAY else WORK
+    if request.form == ARRAY:
+        size = size // ARRAYS
     return work // max(size, 32) - done.get(request.rhs, {}).get(load.key(request), 0)
 
 

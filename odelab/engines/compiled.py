@@ -74,8 +74,6 @@ class CompiledEngine:
 
     def advance(self, state: State, attempts: int):
         """Go on from `state`, for at most as many attempts as there is room for."""
-        from numba.core.errors import NumbaWarning
-
         from odelab.engines.numba.kernel_engine import KernelChunk
         from odelab.engines.numba.rows import TIME
 
@@ -86,11 +84,9 @@ class CompiledEngine:
         attempts = min(attempts, rows.room(state.t, attempts), most)
         rejected, evaluations, word = 0, 0, ""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NumbaWarning)  # numba warns of slow matrix products, which are no error
-                status, state, _, rejected, evaluations = self.run(
-                    counts, *rows.arrays(), self.params, state, t1, attempts
-                )
+            status, state, _, rejected, evaluations = call(
+                self, counts, *rows.arrays(), self.params, state, t1, attempts
+            )
         except (KeyboardInterrupt, SystemError, RightHandSideError) as stop:
             if isinstance(stop, SystemError) and not interrupted(stop):
                 raise
@@ -105,39 +101,45 @@ class CompiledEngine:
         rows.array[rows.steps, TIME] = state.t
         return KernelChunk(status, state, rows, first, rows.steps, rejected, evaluations, word=word)
 
-    def run(self, *arguments):
-        """Call the kernel; machine code that was damaged on disk is compiled anew."""
-        from odelab.engines.numba import cache
-
-        try:
-            return self.compiled(*arguments)
-        except Exception as reason:
-            if self.compiled.signatures:  # it was running
-                raise
-            if not cache.forget(self.compiled):
-                raise NotCompilable(self.refusal(reason)) from reason
-        return self.run(*arguments)
-
-    def refusal(self, reason) -> str:
-        """Which function numba cannot compile, and why."""
-        from numba import typeof
-
-        from odelab.engines.numba.load import blame
-
-        params = self.problem.params
-        if numbers(params) is not None:
-            return blame(self.request, reason)
-        try:
-            typeof(self.params)
-        except ValueError:
-            return (
-                f"`engine='compiled'` cannot hand `params` = {textwrap.shorten(repr(params), 80)} to compiled code, "
-                "which knows numbers, NumPy arrays and tuples of them: write it as such, or take engine='python'."
-            )
-        return explained(self.problem.rhs, reason)
-
     def record(self) -> Record:
         return self.rows.record(self.has_h_rho)
+
+
+def call(engine, *arguments):
+    """Call a kernel that is compiled at its first call; machine code that was damaged on disk is compiled anew."""
+    from numba.core.errors import NumbaWarning
+
+    from odelab.engines.numba import cache
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)  # numba warns of slow matrix products, which are no error
+            return engine.compiled(*arguments)
+    except Exception as reason:
+        if engine.compiled.signatures:  # it was running
+            raise
+        if not cache.forget(engine.compiled):
+            raise NotCompilable(refusal(engine, reason)) from reason
+    return call(engine, *arguments)
+
+
+def refusal(engine, reason) -> str:
+    """Which function of an engine's run numba cannot compile, and why."""
+    from numba import typeof
+
+    from odelab.engines.numba.load import blame
+
+    params = engine.problem.params
+    if numbers(params) is not None:
+        return blame(engine.request, reason)
+    try:
+        typeof(engine.params)
+    except ValueError:
+        return (
+            f"`engine='compiled'` cannot hand `params` = {textwrap.shorten(repr(params), 80)} to compiled code, "
+            "which knows numbers, NumPy arrays and tuples of them: write it as such, or take engine='python'."
+        )
+    return explained(engine.problem.rhs, reason)
 
 
 def interrupted(error: BaseException | None) -> bool:

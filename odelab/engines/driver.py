@@ -19,12 +19,16 @@ EVERYTHING = 1 << 62  # attempts, more than any run makes: the engine itself lim
 MANY = 1 << 20  # attempts: after an error in a larger chunk, half of this many are tried next
 
 
-def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajectory:
-    """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts."""
+def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True, searches=None) -> Trajectory:
+    """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts.
+
+    searches    the `odelab.engines.event_search.Searches` for `watched`, which a compiled run uses
+    """
     problem = engine.problem
     parts: list[Part] = []
     points = None if dense else Points(engine, t_eval)
-    watch = events.Watch(engine, watched, problem) if watched else None
+    searches = searches if engine.name == "compiled" else None
+    watch = events.Watch(engine, watched, problem, searches) if watched else None
     status, spent, rejected, evaluations, at_most = Status.ATTEMPTS_SPENT, 0, 0, 0, EVERYTHING
     linear = [0, 0]
     state = State(problem.t_span[0], np.array(problem.u0), None, False, None)
@@ -70,7 +74,7 @@ def after_error(engine, state: State, attempts: int, error) -> int:
     it would never have been made. A single attempt that fails raises the error. Compiled code says of a wrong index
     only that it is out of bounds, so plain Python repeats that attempt, for its more precise message.
     """
-    if engine.name == "python" or isinstance(error, NotCompilable | RightHandSideError):
+    if engine.name == "python" or isinstance(error, NotCompilable):
         raise error
     if attempts == 1:
         if isinstance(error, IndexError):

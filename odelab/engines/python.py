@@ -189,7 +189,10 @@ def checked_rhs(problem: Problem) -> Callable:
     shape = problem.u0.shape
 
     def checked(t, u, params):
-        slope = np.array(rhs(t, u, params))
+        answer = rhs(t, u, params)
+        if answer is None:
+            raise RightHandSideError(f"the right-hand side returned None at t = {t:g}; a branch of it has no `return`")
+        slope = np.array(answer)
         if slope.shape != shape:
             raise RightHandSideError(
                 f"the right-hand side returned shape {slope.shape} for a state of shape {shape} at t = {t:g}"

@@ -6,14 +6,16 @@ most steps this shows that they hold no zero, or exactly one. Only the other ste
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from odelab.arrays import read_only
 from odelab.methods.tableau import Method
-from odelab.problem import accepted_counts, ignoring_params, signature_of
+from odelab.problem import DOMAIN_ERRORS, accepted_counts, ignoring_params, signature_of
 from odelab.runs import roots
 from odelab.runs.dense import Dense, rhs_of_columns
 
@@ -102,6 +104,9 @@ def _event(one: Any) -> Event:
 
 
 def with_three_arguments(name, function) -> Callable:
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_argcount == 3 and not code.co_kwonlyargcount and isinstance(function, FunctionType):
+        return function  # as most are; to ask for a signature takes longer than a short run
     counts = accepted_counts(function)
     if counts is None or 3 in counts:
         return function
@@ -113,15 +118,24 @@ def with_three_arguments(name, function) -> Callable:
 class Steps:
     """Consecutive steps of a run, with the state at any time on them."""
 
-    def __init__(self, dense: Dense, first: int, last: int, rhs=None):
-        self.t, self.u = dense.t[first : last + 1], dense.u[first : last + 1]
-        self.dense, self.first = dense, first
-        self.polynomials = dense.polynomials(np.arange(first, last), rhs)
+    def __init__(self, dense: Dense, first: int, last: int, rhs: Callable):
+        self.t, self.u, self.h = dense.t[first : last + 1], dense.u[first : last + 1], dense.h[first:last]
+        self.dense, self.first, self.rhs = dense, first, rhs
         self.batched = dense.project is None
+        self.looked_at: dict[int, np.ndarray] = {}  # the polynomials of single steps
+
+    @functools.cached_property
+    def polynomials(self):
+        """Those of all steps."""
+        return self.dense.polynomials(np.arange(self.first, self.first + len(self.h)), self.rhs())
 
     def inside(self, i, theta):
         """The state at a fraction of step i."""
-        return self.dense.at(self.polynomials[i], self.first + i, theta)
+        if i not in self.looked_at:
+            known = "polynomials" in self.__dict__
+            number = np.array([self.first + i])
+            self.looked_at[i] = self.polynomials[i] if known else self.dense.polynomials(number)[0]
+        return self.dense.at(self.looked_at[i], self.first + i, theta)
 
     @functools.cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
@@ -166,10 +180,11 @@ class Zeros(NamedTuple):
 class Watch:
     """Looks for events on the steps of a run."""
 
-    def __init__(self, engine, watched, problem):
+    def __init__(self, engine, watched, problem, searches=None):
         self.engine, self.watched, self.problem = engine, watched, problem
+        self.searches = searches  # `odelab.engines.event_search.Searches` of a compiled run
         self.found: list[list[Zeros]] = [[] for _ in watched]
-        self.undefined = [0] * len(watched)
+        self.undefined: list[list[float]] = [[] for _ in watched]  # where steps begin on which g is not finite
         self.takes_arrays: list[bool | None] = [None] * len(watched)  # None: not tried yet
         self.rhs: Callable | None = None  # of many states at once, tried on the first steps
         self.may_end = any(event.terminal for event in watched)
@@ -189,9 +204,13 @@ class Watch:
     def walk(self, dense: Dense) -> bool:
         """The same for all steps of a dense output."""
         last = len(dense.t) - 1
-        if self.rhs is None and isinstance(dense.method, Method):
-            self.rhs = rhs_of_columns(self.problem, dense.t[:-1], dense.u[:-1].T)
-        return any(self.look(Steps(dense, i, min(i + AT_ONCE, last), self.rhs)) for i in range(0, last, AT_ONCE))
+
+        def rhs():
+            if self.rhs is None and isinstance(dense.method, Method):
+                self.rhs = rhs_of_columns(self.problem, dense.t[:-1], dense.u[:-1].T)
+            return self.rhs
+
+        return any(self.look(Steps(dense, i, min(i + AT_ONCE, last), rhs)) for i in range(0, last, AT_ONCE))
 
     def search(self, times, states, inside: Callable) -> bool:
         """The same for steps between these times and states; inside(i, theta) is the state within step i."""
@@ -222,8 +241,44 @@ class Watch:
     def zeros(self, number, steps) -> Zeros:
         """Every zero of an event on these steps."""
         event, params = self.watched[number], self.problem.params
+        found, unclear, at_end = self.searched(number, steps) or self.sorted_out(number, steps)
+        for i in unclear:
+            ends = at_end(i), at_end(i + 1)
+            if not np.isfinite(ends).all():
+                self.undefined[number].append(steps.t[i])
+            for t, u, direction in one_by_one(event, params, steps, i, *ends):
+                found.append(Zeros(np.array([t]), u[None], np.array([direction])))
+        zeros = Zeros(*(np.concatenate(columns) for columns in zip(none_of(self.problem), *found, strict=True)))
+        if event.direction:
+            zeros = Zeros(*(column[zeros.direction == event.direction] for column in zeros))
+        if len(found) > 1:
+            order = np.argsort(self.forward * zeros.t, kind="stable")
+            zeros = Zeros(*(column[order] for column in zeros))
+        return zeros
+
+    def searched(self, number, steps) -> tuple | None:
+        """The zeros that a kernel finds, the steps it leaves, and g at the ends of steps; None without a kernel."""
+        event, params = self.watched[number], self.problem.params
+        search = None if self.searches is None else self.searches.of(event.function, len(steps.h))
+        if search is None:
+            return None
+
+        def at_end(i):
+            if i == 0 and isinstance(event, Resting) and steps.t[0] == self.problem.t_span[0]:
+                return 0.0
+            return value(event, params, steps.t[i], steps.u[i])
+
+        try:
+            t, directions, states, unclear = search(steps.t, steps.u, steps.h, at_end(0))
+        except Exception:  # in the user's function; plain Python shall tell it
+            return None
+        return [Zeros(t, states, directions)], unclear, at_end
+
+    def sorted_out(self, number, steps) -> tuple:
+        """The same by NumPy: many places of many steps in one call, if the function accepts arrays."""
         if not steps.batched:
             self.takes_arrays[number] = False
+        event = self.watched[number]
         ends = self.values(number, steps.t, steps.u.T)
         if isinstance(event, Resting) and steps.t[0] == self.problem.t_span[0]:
             ends = np.append(0.0, ends[1:])
@@ -235,26 +290,16 @@ class Watch:
                 single, unclear, *bracket = roots.sorted_out(ends, values)
                 if single.size:
                     found.append(self.single_zeros(number, steps, single, bracket))
-        for i in unclear:
-            self.undefined[number] += not np.isfinite(ends[i : i + 2]).all()
-            for t, u, direction in one_by_one(event, params, steps, i, *ends[i : i + 2]):
-                found.append(Zeros(np.array([t]), u[None], np.array([direction])))
-        zeros = Zeros(*(np.concatenate(columns) for columns in zip(none_of(self.problem), *found, strict=True)))
-        if event.direction:
-            zeros = Zeros(*(column[zeros.direction == event.direction] for column in zeros))
-        if len(found) > 1:
-            order = np.argsort(self.forward * zeros.t, kind="stable")
-            zeros = Zeros(*(column[order] for column in zeros))
-        return zeros
+        return found, unclear, ends.__getitem__
 
     def single_zeros(self, number, steps, single, bracket) -> Zeros:
         """The zeros on steps that are known to hold exactly one each, between (left, right, g there)."""
         t, span, states_at = steps.t[single], steps.t[single + 1] - steps.t[single], steps.on(single)
 
-        def g(theta):
+        def g(about, theta):
             return self.values(number, t + theta * span, states_at(theta))
 
-        theta = roots.between(g, *bracket)
+        theta = roots.between(np.where, np.all, g, None, *bracket)
         at_end = theta == 1.0
         times = np.where(at_end, steps.t[single + 1], t + theta * span)
         states = np.where(at_end[:, None], steps.u[single + 1], states_at(theta).T)
@@ -294,9 +339,11 @@ class Watch:
 
     def records(self) -> tuple[EventRecord, ...]:
         none, made = none_of(self.problem), []
+        last = self.problem.t_span[1] if self.end is None else self.end[0]
         for found, undefined, event in zip(self.found, self.undefined, self.watched, strict=True):
             t, u, direction = (np.concatenate(columns) for columns in zip(none, *found, strict=True))
-            made.append(EventRecord(t, u, direction, undefined, event.name))
+            within = sum(self.forward * (last - start) > 0 for start in undefined)
+            made.append(EventRecord(t, u, direction, within, event.name))
         return tuple(made)
 
 
@@ -328,7 +375,15 @@ def one_by_one(event: Event, params, steps, i, before, after) -> list[tuple]:
 
 
 def value(event: Event, params, t, u) -> float:
-    answer = event.function(t, read_only(u), params)
+    """g at one state; NaN where it is not defined, as in NumPy, also where it uses Python's `math`."""
+    try:
+        answer = event.function(t, read_only(u), params)
+    except ArithmeticError:
+        return math.nan
+    except ValueError as error:
+        if not str(error).startswith(DOMAIN_ERRORS):
+            raise
+        return math.nan
     if np.ndim(answer) != 0 and np.size(answer) != 1:
         raise ValueError(f"`events` functions must return one number, got shape {np.shape(answer)} at t = {t:g}.")
     return float(np.reshape(answer, ()))

@@ -17,6 +17,7 @@ PROBES = np.array([0.0714, 0.4031, 0.8527])  # where function and interpolant ar
 MARGIN = 4.0  # the error of the interpolant is taken to be at most so many times the largest difference at the probes
 NARROWEST = 1e-9  # of the step: near a minimum, rounding hides differences within the square root of rounding
 LOOKS = 20_000  # evaluations per step at most, for a function whose noise is larger than its rounding error
+PROBED = len(PROBES)
 ROUNDING = 1e-11  # the effect of rounding errors on Bernstein coefficients, relative to the largest value
 AHEAD = 1e-6  # of the step: how far after an exact zero the function is evaluated, to see which sign follows
 
@@ -88,22 +89,12 @@ def sorted_out(ends, values) -> tuple[np.ndarray, ...]:
     Returned with them is (left, right, g at left, g at right) of the steps of the first kind: there the sign changes.
 
     `ends` (k + 1,) are the values of g at the ends of k steps, `values` (places, k) those at the inner nodes and at the
-    probes. A polynomial lies between the smallest and the largest of its Bernstein coefficients, and is monotone
-    if they are. This replaces the evaluation at 65 points in `resolved`.
+    probes.
     """
     inner = DEGREE - 1
     nodes = np.concatenate([ends[None, :-1], values[:inner], ends[None, 1:]])
-    with np.errstate(all="ignore"):
-        shapes = AT_PLACES @ nodes  # a value that is not finite makes every coefficient of its step NaN
-        coefficients = shapes[len(PROBES) :]
-        lowest, highest = coefficients.min(axis=0), coefficients.max(axis=0)
-        missed = np.abs(shapes[: len(PROBES)] - values[inner:]).max(axis=0)
-        margin = MARGIN * missed + ROUNDING * np.maximum(highest, -lowest)
-        clear = (lowest > margin) | (highest < -margin)
-        unclear = np.flatnonzero(~clear)
-        rise, margin = np.diff(coefficients[:, unclear], axis=0), DEGREE * margin[unclear]
-        clear[unclear] = ((rise.min(axis=0) > margin) | (rise.max(axis=0) < -margin)) & (ends[unclear + 1] != 0.0)
-        passed = ends[:-1] * ends[1:] < 0.0
+    clear = is_clear(AT_PLACES @ nodes, values[inner:], ends[1:])
+    passed = ends[:-1] * ends[1:] < 0.0
     single, unclear = np.flatnonzero(clear & passed), np.flatnonzero(~clear)
     chosen = nodes[:, single]
     first = (np.sign(chosen) == np.sign(chosen[-1])).argmax(axis=0)  # node beyond the sign change
@@ -111,37 +102,73 @@ def sorted_out(ends, values) -> tuple[np.ndarray, ...]:
     return single, unclear, NODES[first - 1], NODES[first], chosen[first - 1, here], chosen[first, here]
 
 
-def between(g: Callable, left, right, at_left, at_right) -> np.ndarray:
-    """The zeros of many functions at once, g(theta (m,)) -> (m,), each between `left` and `right`, its signs opposite.
+def is_clear(shapes, at_probes, end):
+    """Is it sure that g has no zero on a step, or one at which it is monotone? For one step, or for many in a row.
+
+    shapes       `AT_PLACES` times the values of g at the nodes: the interpolant at the probes, and its Bernstein
+                 coefficients. It lies between the smallest and the largest of these, and is monotone if they are: this
+                 replaces the evaluation at 65 points in `resolved`
+    at_probes    g itself at the probes
+    end          g at the end of the step; an exact zero there is looked at more closely
+
+    A value that is not finite makes every coefficient of its step NaN, and the answer is no.
+    """
+    missed = np.abs(shapes[0] - at_probes[0])
+    for j in range(1, PROBED):
+        missed = np.maximum(missed, np.abs(shapes[j] - at_probes[j]))
+    lowest = highest = shapes[PROBED]
+    least = most = shapes[PROBED + 1] - shapes[PROBED]
+    for j in range(PROBED + 1, PROBED + DEGREE + 1):
+        lowest, highest = np.minimum(lowest, shapes[j]), np.maximum(highest, shapes[j])
+        rise = shapes[j] - shapes[j - 1]
+        least, most = np.minimum(least, rise), np.maximum(most, rise)
+    margin = MARGIN * missed + ROUNDING * np.maximum(highest, -lowest)
+    of_one_sign = (lowest > margin) | (highest < -margin)
+    monotone = (least > DEGREE * margin) | (most < -DEGREE * margin)
+    return of_one_sign | (monotone & (end != 0.0))
+
+
+def between(choose: Callable, every: Callable, g: Callable, about, left, right, at_left, at_right):
+    """The zero of g(about, theta) between `left` and `right`, where g has opposite signs; or of many such g at once.
+
+    choose, every    `np.where` and `np.all` for many functions; `one_of` and `alone` for a single one
 
     Chandrupatla's method (Adv. Eng. Software 28 (1997) 145-149): bisection, or inverse quadratic interpolation where
     the three last points promise that it is faster.
     """
     a, b, fa, fb = right, left, at_right, at_left
     c, fc = a, fa
+    best = a
     fraction = fa / (fa - fb)
-    with np.errstate(all="ignore"):
-        for _ in range(120):
-            x = a + fraction * (b - a)
-            fx = g(x)
-            same = np.sign(fx) == np.sign(fa)
-            c, fc = np.where(same, a, b), np.where(same, fa, fb)
-            b, fb = np.where(same, b, a), np.where(same, fb, fa)
-            a, fa = x, fx
-            nearer = np.abs(fa) < np.abs(fb)
-            best, least = np.where(nearer, a, b), np.where(nearer, fa, fb)
-            width = (2.0 * 4e-16 * np.abs(best) + 1e-18) / np.abs(b - a)
-            done = (width > 0.5) | (least == 0.0)
-            if done.all():
-                break
-            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
-            inverse = (phi * phi < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
-            quadratic = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
-            fraction = np.where(inverse, quadratic, 0.5)
-            fraction = np.where(done, 0.0, np.clip(fraction, width, 1.0 - width))
-            # Where a zero has been found already, its place is not changed any more.
-            a, fa = np.where(done, best, a), np.where(done, least, fa)
+    for _ in range(120):
+        x = a + fraction * (b - a)
+        fx = g(about, x)
+        same = np.sign(fx) == np.sign(fa)
+        c, fc = choose(same, a, b), choose(same, fa, fb)
+        b, fb = choose(same, b, a), choose(same, fb, fa)
+        a, fa = x, fx
+        nearer = np.abs(fa) < np.abs(fb)
+        best, least = choose(nearer, a, b), choose(nearer, fa, fb)
+        width = (2.0 * 4e-16 * np.abs(best) + 1e-18) / np.abs(b - a)
+        done = (width > 0.5) | (least == 0.0)
+        if every(done):
+            break
+        xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        inverse = (phi * phi < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
+        quadratic = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+        fraction = choose(inverse, quadratic, 0.5)
+        fraction = choose(done, 0.0, np.minimum(np.maximum(fraction, width), 1.0 - width))
+        # Where a zero has been found already, its place is not changed any more.
+        a, fa = choose(done, best, a), choose(done, least, fa)
     return best
+
+
+def one_of(condition, one, other):
+    return one if condition else other
+
+
+def alone(condition):
+    return condition
 
 
 def brent(g, left, right) -> float:

@@ -1,5 +1,6 @@
 """The engine of single runs: a kernel written for the right-hand side, the method and the law."""
 
+import functools
 import math
 
 import numpy as np
@@ -7,14 +8,13 @@ import numpy as np
 from odelab.control.feedback import Counted, History, Memory
 from odelab.core import State
 from odelab.engines import Status
-from odelab.engines.compiled import interrupted
+from odelab.engines.compiled import call, compiled_params, interrupted
 from odelab.engines.numba.load import kernel
-from odelab.engines.numba.request import Request, layout_for, numbers, request_for
+from odelab.engines.numba.request import AS_GIVEN, Request, layout_for, numbers, request_for
 from odelab.engines.numba.rows import ERROR, RHO, SIZE, TIME, LargeRows, Rows, aligned
-from odelab.engines.python import PythonEngine, Record, begin, checked_rhs
+from odelab.engines.python import PythonEngine, Record, RightHandSideError, begin, checked_rhs
 from odelab.engines.rosenbrock.banded_run import VECTORS
 from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.problem import IN_PLACE
 from odelab.stiffness.h_rho import twin_stages
 
 
@@ -30,8 +30,9 @@ PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factor
 class KernelEngine:
     """Runs a problem by a kernel with a loop of its own; `request.layout_for` says which problems have one.
 
-    It needs numbers as parameters, and fixed steps or a law of odelab. `dense` tells whether the states of all steps
-    are to be kept; a large system that keeps none stops after the first step that passes the time `until`.
+    It needs fixed steps or a law of odelab and, in component form, numbers as parameters. `dense` tells whether the
+    states of all steps are to be kept; a run with arrays as states that keeps none stops after the first step that
+    passes the time `until`.
     """
 
     name = "compiled"
@@ -53,9 +54,12 @@ class KernelEngine:
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
-        self.large = problem.form == IN_PLACE
-        self.compiled = kernel(request or engine_request(problem, method, controller)).functions["advance"]
+        self.request = request or engine_request(problem, method, controller)
+        self.large = self.request.layout == "large"
+        self.compiled = kernel(self.request).functions["advance"]
         self.params = numbers(problem.params)
+        if self.params is None:
+            self.params = compiled_params(problem.params)
         self.tolerance = np.atleast_1d(0.0 if controller.atol is None else controller.atol)
         self.until = problem.t_span[1]
         self.project = project
@@ -89,15 +93,19 @@ class KernelEngine:
         settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
         u, slope = state.u.copy(), state.slope.copy()
         arrays = (*rows.arrays(), *self.work) if self.large else rows.arrays()
+        run = self.compiled if self.request.parameters != AS_GIVEN else functools.partial(call, self)
+        rows.restore(u)
         stopped = False
         try:
-            self.compiled(
-                remembered, counts, settings, self.tolerance, self.params, u, slope, min(attempts, room), *arrays
-            )
+            run(remembered, counts, settings, self.tolerance, self.params, u, slope, min(attempts, room), *arrays)
         except (KeyboardInterrupt, SystemError) as stop:
             if isinstance(stop, SystemError) and not interrupted(stop):
                 raise
             stopped = True
+        except RightHandSideError:  # the driver tries fewer attempts; of a single one plain Python says more
+            if attempts > 1:
+                raise
+            return self.in_plain_python(state, 1, rows.steps, [0] * 4)
         status, fresh, steps, *work = counts.tolist()
         t, *history = remembered.tolist()
         memory = Counted(*history) if fixed else Memory(state.memory.settings, History(*history))
@@ -105,12 +113,12 @@ class KernelEngine:
         state = State(t, u, slope, bool(fresh), memory)
         if status == Status.SINGULAR and not stopped:
             left = min(attempts, room) - (steps - first) - work[0]
-            return self.with_pivoting(state, min(max(left, 1), PIVOTED), first, work)
+            return self.in_plain_python(state, min(max(left, 1), PIVOTED), first, work)
         status = Status.INTERRUPTED if stopped else status
         return KernelChunk(status, state, rows, first, steps, *work)
 
-    def with_pivoting(self, state: State, attempts: int, first: int, work: list[int]) -> "KernelChunk":
-        """Go on in plain Python, which factors with pivoting, from the state where the kernel's factors failed.
+    def in_plain_python(self, state: State, attempts: int, first: int, work: list[int]) -> "KernelChunk":
+        """Go on in plain Python, which factors with pivoting, and tells what is wrong with a slope.
 
         Where states are not kept, this is one attempt, so that no time at which the state is asked for is passed over.
 

@@ -1,4 +1,6 @@
-"""The layout of one run of a large system: states are arrays, and the text has loops over components.
+"""The layout of one run whose states are arrays: large systems, and right-hand sides in array form.
+
+The text has loops over components.
 
 A step's new state is written directly into its row of the recorded states, so that keeping it costs nothing but memory;
 where states are not kept, there are two rows that are used in turn. Slopes are rows of the array `slopes`; where a
@@ -6,16 +8,19 @@ slope serves as another one later, the names of the rows are exchanged and nothi
 """
 
 from odelab.engines.numba import single
-from odelab.engines.numba.request import Request
+from odelab.engines.numba.request import AS_GIVEN, Request
 from odelab.engines.numba.rows import RHO, SAI
 from odelab.engines.numba.single import COUNTS, function, read, written
-from odelab.engines.numba.stages import combination, indented, number, product
+from odelab.engines.numba.stages import arguments, combination, indented, number, product
+from odelab.problem import ARRAY
 from odelab.stiffness.h_rho import APART, twin_stages
 
 ARGUMENTS = (
     *("remembered", "counts", "settings", "tolerance", "params_in", "u_end", "slope", "attempts"),
     *("record", "states", "slopes", "inner"),
 )
+WRONG_SHAPE = "the right-hand side returned another number of slopes than the state has components"
+NOTHING = "the right-hand side returned None"
 TERMS = 6  # slopes in one loop; with more of them LLVM cannot prove any longer that the arrays do not overlap
 
 
@@ -29,32 +34,56 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     else:
         judge = "control.accept_by(jit(left_over, options=LOOSE))"
         attempt.append("accept, memory = judge(memory, dt, 0.0, 0.0, v)")
-    slope = "k1[:] = math.nan  # a component that is never set then ends the run\nrhs(t, u, params, k1)"
+    slope = "k1[:] = math.nan  # a component that is never set then ends the run\nslopes_into(t, u, params, k1)"
     record = [f"record[steps, {SAI}] = math.sqrt(sai)", f"record[steps, {RHO}] = math.sqrt(rho)"]
     body = [
         "until = settings[3]",
         f"atol = tolerance{'' if request.vector_tolerance else '[0]'}",
         *start(request),
         *single.loop(request, slope, attempt, record, moved_on(request)),
-        "u_end[:] = u",
-        "slope[:] = k1",
+        "for i in range(n):",  # numba takes a second to compile `u_end[:] = u`, whose shapes it would check
+        "    u_end[i], slope[i] = u[i], k1[i]",
         *written(COUNTS, "counts"),
     ]
-    definitions = [last_state(request), judged(request)] if request.method.fsal else [judged(request)]
+    definitions = [into_row(request), *([last_state(request)] if request.method.fsal else []), judged(request)]
     return [single.control(request, judge), *definitions], function(ARGUMENTS, request, body)
 
 
-def start(request: Request) -> list[str]:
-    k = request.parameters
+def into_row(request: Request) -> str:
+    """The definition of `slopes_into`, the right-hand side that fills a row of slopes."""
+    if request.form != ARRAY:
+        return "slopes_into = rhs"
+    lines = [*answer(), "for i in range(u.size):", "    out[i] = slopes[i]"]
+    error = "from odelab.engines.python import RightHandSideError"
+    return "\n".join([error, "", "@njit(**OPTIONS)", "def slopes_into(t, u, params, out):", *indented(lines)])
+
+
+def answer() -> list[str]:
+    """Lines for `slopes`, what a right-hand side in array form returns, with its shape checked."""
     return [
-        f"params = ({''.join(f'params_in[{i}], ' for i in range(k)).rstrip()})",
+        "answer = rhs(t, u, params)",
+        "if answer is None:",
+        f'    raise RightHandSideError("{NOTHING}")',
+        "slopes = np.asarray(answer)",
+        "if slopes.shape != u.shape:",
+        f'    raise RightHandSideError("{WRONG_SHAPE}")',
+    ]
+
+
+def start(request: Request) -> list[str]:
+    params = "params_in"
+    if request.parameters != AS_GIVEN:
+        params = f"({arguments(f'params_in[{i}]' for i in range(request.parameters))})"
+    return [
+        f"params = {params}",
         *read(COUNTS, "counts"),
         "status = ATTEMPTS_SPENT",
         "rows, n = states.shape",
         "u = states[steps % rows]",
         *(f"k{j + 1} = slopes[{j}]" for j in range(request.method.stages)),
         *(f"{name} = slopes[{request.method.stages + e}]" for e, name in enumerate(partials(request))),
-        "k1[:] = slope",
+        "for i in range(n):",
+        "    k1[i] = slope[i]",
     ]
 
 
@@ -69,7 +98,7 @@ def stages(request: Request) -> list[str]:
         else:
             lines += advance_state(rows[j], target)
         time = f"t + {product(times[j], 'dt')}" if times[j] else "t"
-        lines.append(f"rhs({time}, {target}, params, k{j + 1})")
+        lines.append(f"slopes_into({time}, {target}, params, k{j + 1})")
     return [*lines, f"evaluations += {method.stages - 1}"]
 
 

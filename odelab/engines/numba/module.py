@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import odelab
-from odelab.engines import Status
+from odelab.engines import Status, event_text
 from odelab.engines.lanes import text as lanes
 from odelab.engines.numba import large, one_source, single
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
-from odelab.engines.numba.request import Request
+from odelab.engines.numba.request import AS_GIVEN, Request
 from odelab.engines.rosenbrock import banded_run, one_run
 
 HEADER = """
@@ -43,6 +43,11 @@ LANES_TYPES = {
     **dict.fromkeys(("starts", "params_in", "numbers", "ends", "maxima"), ROWS),
     **dict.fromkeys(("places", "counts"), "types.int64[:, ::1]"),
     **{"statuses": "types.int8[::1]", "points": "types.float64[:, :, ::1]"},
+}
+SEEN = "types.Array(types.float64, {}, 'A', readonly=True)"  # arrays that are only read, however they are laid out
+EVENTS_TYPES = {
+    **{"times": SEEN.format(1), "states": SEEN.format(2), "sizes": SEEN.format(1), "zeros": ROWS},
+    **dict.fromkeys(("places", "unsure"), "types.int64[::1]"),
 }
 
 # By layout, and whether the method is linearly implicit
@@ -102,6 +107,8 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
     if request.layout in one_source.LAYOUTS:
         return one_source.advance(request)
     codes = "\n".join(f"{status.name} = {status.value}" for status in Status)
+    if request.layout == "events":
+        return event_text.search(request)
     if request.layout == "lanes":
         # Times must be equal in all engines: the proposal does not contract a * b + c.
         propose = f"propose = njit(**EXACT)(control.{'landing_size' if request.law else 'counted_size'})"
@@ -114,8 +121,9 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
 
 def decorator(request: Request, definition: str) -> str:
     """The eager signature, from the names of the arguments."""
-    types = LANES_TYPES if request.layout == "lanes" else SINGLE_TYPES
-    if request.layout in one_source.LAYOUTS:  # compiled at the first call, which shows the type of the state
+    types = {"lanes": LANES_TYPES, "events": EVENTS_TYPES}.get(request.layout, SINGLE_TYPES)
+    # Compiled at the first call, which shows the types of state and parameters.
+    if request.layout in one_source.LAYOUTS or request.parameters == AS_GIVEN:
         return "@njit(cache=CACHE, **OPTIONS)"
     names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
     return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"

@@ -8,9 +8,10 @@ merges this loop with that of the right-hand side.
 
 import math
 
+from odelab.engines.numba.large import answer
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
-from odelab.engines.numba.stages import arguments
+from odelab.engines.numba.stages import arguments, indented
 from odelab.problem import ARRAY, IN_PLACE
 from odelab.stiffness.h_rho import APART, twin_stages
 
@@ -53,14 +54,8 @@ def slope_lines(request: Request) -> list[str]:
     """The right-hand side as a function that returns an array of its own."""
     lines = ["@njit(**OPTIONS)", "def slope_of(t, u, params):"]
     if request.form == ARRAY:
-        word = "the right-hand side returned another number of slopes than the state has components"
-        return [
-            *lines,
-            "    out = np.asarray(rhs(t, u, params))",
-            "    if out.shape != u.shape:",
-            f'        raise RightHandSideError("{word}")',
-            "    return out.astype(np.float64)",  # a copy: the right-hand side may reuse its answer
-        ]
+        copy = "return slopes.astype(np.float64)"  # the right-hand side may reuse its answer
+        return [*lines, *indented([*answer(), copy])]
     if request.form == IN_PLACE:
         return [
             *lines,
@@ -133,7 +128,9 @@ def row_keeper(error_of, h_rho_of):
         record[step, ERROR] = error_of(memory)
         record[step, SAI] = math.sqrt(moved / size)
         record[step, RHO] = h_rho_of(u, dt, slopes)
-        states[step % len(states)] = u_new
+        row = states[step % len(states)]
+        for i in range(u.size):  # assigning the whole row would take numba two seconds more to compile
+            row[i] = u_new[i]
         counts[0] = step
         return carry
 

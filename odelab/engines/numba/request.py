@@ -12,20 +12,21 @@ from odelab.control.laws import Law
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
-from odelab.problem import COMPONENT, IN_PLACE, Problem
+from odelab.problem import ARRAY, COMPONENT, IN_PLACE, Problem
 
 UNROLLED = 32  # at most so many components: with more, the text and the time to compile it become too long
+AS_GIVEN = -1  # the number of parameters where `params` are handed over as they are
 ENTRIES = 300  # at most so many entries in the factors of I - h gamma J, for the same reason
 
 
 class Request(NamedTuple):
     """Everything the text of a kernel depends on; two runs with equal requests share one kernel."""
 
-    layout: str  # "single", "lanes", "large", "stabilised" or "generic"
+    layout: str  # "single", "lanes", "large", "stabilised", "generic" or "events"
     rhs: Callable
     form: str
     n: int  # 0 where neither the text nor what is handed to the kernel depends on it
-    parameters: int
+    parameters: int  # how many, or AS_GIVEN
     method: Any  # a Method or a RosenbrockMethod; a StabilisedMethod in the layout of that name
     law: Law | None  # None: fixed steps
     vector_tolerance: bool = False
@@ -35,12 +36,14 @@ class Request(NamedTuple):
     project: Callable | None = None  # the user's projection of states
     own: tuple[Callable, Callable] | None = None  # propose and judge of a controller that the user has written
     judged: bool = False  # does the controller estimate errors?
+    event: Callable | None = None  # the function whose zeros are searched for
 
     @property
     def functions(self) -> dict[str, Callable]:
         """The user's functions by the names that the text of a kernel has for them."""
         radius = getattr(self.method, "spectral_radius", None)
         named = {"rhs": self.rhs, "spectral_radius_of": radius, "project": self.project}
+        named["event"] = self.event
         if self.implicit:
             named["dual_rhs"] = self.rhs  # once more, for dual numbers
         if self.own is not None:
@@ -56,7 +59,8 @@ class Request(NamedTuple):
     def about(self) -> str:
         steps = f"law {self.law.name}" if self.law else "fixed steps"
         size = f"n = {self.n}, " if self.form == COMPONENT else ""
-        what = f"{self.rhs.__name__}, {size}{self.parameters} parameter{'s' if self.parameters != 1 else ''}"
+        count = "any" if self.parameters == AS_GIVEN else self.parameters
+        what = f"{self.rhs.__name__}, {size}{count} parameter{'s' if count != 1 else ''}"
         return f"{what}, {self.method.name}, {steps}, layout {self.layout}"
 
 
@@ -166,23 +170,24 @@ def layout_for(problem: Problem, method, controller: Controller, project=None) -
         return "stabilised"
     if isinstance(method, RosenbrockMethod):
         return "large" if problem.form == IN_PLACE else "single"
-    known = controller.law is not None or controller.h is not None
-    if known and project is None and numbers(problem.params) is not None:
-        if problem.form == IN_PLACE:
-            return "large"
-        if problem.form == COMPONENT and problem.size <= UNROLLED:
-            return "single"
-    return "generic"
+    if project is not None or (controller.law is None and controller.h is None):
+        return "generic"
+    if problem.form in (ARRAY, IN_PLACE):
+        return "large"
+    return "single" if problem.size <= UNROLLED and numbers(problem.params) is not None else "generic"
 
 
 def request_for(layout: str, problem: Problem, method, controller: Controller, project=None, **options) -> Request:
     own = controller.law is None and controller.h is None
+    parameters = len(problem.params) if hasattr(problem.params, "__len__") else 1
+    if layout == "large" and numbers(problem.params) is None:
+        parameters = AS_GIVEN
     return Request(
         layout,
         problem.rhs,
         problem.form,
         problem.size if problem.form == COMPONENT or isinstance(method, RosenbrockMethod) else 0,
-        len(problem.params) if hasattr(problem.params, "__len__") else 1,
+        parameters,
         method.compiles_as if isinstance(method, StabilisedMethod) else method,
         controller.law,
         bool(np.ndim(controller.atol)),

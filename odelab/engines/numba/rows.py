@@ -86,6 +86,9 @@ class Rows:
         """Write the states of the last steps."""
         self.array[self.steps + 1 - len(states) : self.steps + 1, STATE:] = states
 
+    def restore(self, u):
+        """Write the present state again, where an attempt that raised an error may have used its row."""
+
     def states(self, first: int, last: int) -> np.ndarray:
         """The states of rows first ... last - 1."""
         return self.array[first:last, STATE:]
@@ -129,6 +132,9 @@ class LargeRows(Rows):
             larger[: self.steps + 1] = self.state_rows[: self.steps + 1]
             self.state_rows = larger
         return min(free, len(self.state_rows) - self.steps - 1)
+
+    def restore(self, u):
+        self.state_rows[self.steps % len(self.state_rows)] = u
 
     def states(self, first: int, last: int) -> np.ndarray:
         if self.keeps_states:

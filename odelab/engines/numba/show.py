@@ -22,7 +22,7 @@ def show_kernel(
     problem      the Problem
     method       ol.DOPRI5 or another Runge-Kutta method, ol.RODAS4 or another linearly implicit one, ol.RKC2
     controller   ol.fixed(h) or ol.adaptive(...); adaptive() by default
-    layout       "single" (one run), "lanes" (an ensemble), "large" (one run of a system in in-place form) or
+    layout       "single" (one run), "lanes" (an ensemble), "large" (one run of a system in array or in-place form) or
                  "stabilised" (the same by ol.RKC2); by default what a single run of the problem takes
 
     Raises ValueError when there is no such kernel.

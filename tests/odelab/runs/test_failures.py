@@ -174,7 +174,7 @@ def later(answer):
     [
         (lambda u: np.ones(3), "shape (3,) for a state of shape (2,)"),
         (lambda u: np.ones((2, 1)), "shape (2, 1) for a state of shape (2,)"),
-        (lambda u: None, "shape () for a state of shape (2,)"),
+        (lambda u: None, "None"),
         (lambda u: 1j * u, "dtype complex128"),
     ],
 )

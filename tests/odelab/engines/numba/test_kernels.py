@@ -379,6 +379,57 @@ def test_an_array_form_runs_compiled_once_it_has_worked_for_long():
     np.testing.assert_array_equal(short.u, plain.u)
 
 
+@pytest.mark.parametrize("params", [(), (2.0,), np.array([[0.0, 1.0], [-1.0, -0.1]])], ids=["none", "number", "matrix"])
+def test_an_array_form_agrees_with_plain_python_whatever_its_parameters(params):
+    def turning(t, u, params):
+        return array_spring(t, u, params)
+
+    def scaled(t, u, params):
+        return params[0] * array_spring(t, u, params)
+
+    def by_matrix(t, u, params):
+        return params @ u
+
+    rhs = by_matrix if isinstance(params, np.ndarray) else scaled if params else turning
+    problem = ol.Problem(rhs, [1.0, 0.0], (0.0, 5.0), params=params)
+    compiled, plain = (ol.solve(problem, ol.DOPRI5, engine=engine) for engine in ("compiled", "python"))
+    assert compiled.steps == plain.steps
+    np.testing.assert_allclose(compiled.end_u, plain.end_u, rtol=1e-7)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_an_array_form_that_stops_answering(dense):
+    """The wrong answer comes late, after steps that hold; what it was is told as in plain Python."""
+
+    def fades(t, u, params):
+        if t > 3.0:
+            return None
+        return -u
+
+    problem = ol.Problem(fades, [1.0, 2.0], (0.0, 5.0))
+    compiled, plain = (
+        ol.solve(problem, ol.DOPRI5, engine=engine, dense=dense, throw=False) for engine in ("compiled", "python")
+    )
+    assert compiled.status == plain.status == "wrong_shape"
+    assert "the right-hand side returned None" in compiled.message
+    assert compiled.steps == plain.steps > 3
+    np.testing.assert_allclose(compiled.end_u, 2.0 ** np.arange(2) * np.exp(-compiled.step_t[-1]), rtol=1e-5)
+
+
+def test_an_attempt_that_fails_leaves_the_state_alone():
+    """After an error fewer attempts are tried again; a run that keeps no states has used their two rows by then."""
+    table = np.linspace(1.0, 0.0, 8)
+
+    def from_table(t, u, params, out):
+        out[0] = -1.0
+        out[1] = table[8 if t > 3.0 and u[0] > 4.0 else 0]
+
+    problem = ol.Problem(from_table, [8.0, 0.0], (0.0, 9.0))
+    for engine in ("python", "compiled"):
+        with pytest.raises(IndexError, match="index 8 is out of bounds for axis 0 with size 8"):
+            ol.solve(problem, ol.RK4, ol.fixed(0.125), engine=engine, dense=False)
+
+
 @pytest.mark.parametrize(
     ("change", "layout"),
     [
@@ -387,7 +438,7 @@ def test_an_array_form_runs_compiled_once_it_has_worked_for_long():
         ({"method": ol.RKC2}, "stabilised"),
         ({"project": abs}, "generic"),
         ({"problem": SYSTEMS["kepler"].replace(params=("name",))}, "generic"),
-        ({"problem": ol.Problem(lambda t, u, p: np.array([1.0]), [1.0], (0, 1))}, "generic"),
+        ({"problem": ol.Problem(lambda t, u, p: np.array([1.0]), [1.0], (0, 1))}, "large"),
     ],
 )
 def test_a_run_takes_the_fastest_layout_that_knows_it(change, layout):
