@@ -75,6 +75,47 @@ def test_mirrored_time_gives_mirrored_steps(method, u0, t0):
     np.testing.assert_allclose(backward.u, forward.u, rtol=0, atol=1e-13)
 
 
+def with_jumps(t, u, params):
+    x, v = u
+    return (1.0 if t > 1.0 else 0.0) - x, (2.0 if t > 1.7 else -1.0) - 0.5 * v
+
+
+def with_jumps_mirrored(t, u, params):
+    one, other = with_jumps(3.0 - t, u, params)
+    return -one, -other
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4, ol.RODAS5P, ol.AUTO], ids=lambda method: method.name)
+@pytest.mark.parametrize("engine", ["python", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_backwards_over_jumps_is_forwards_over_the_mirrored_ones(method, engine):
+    """What a run loses at a jump depends on where its steps meet it, and not on its direction."""
+    ends, errors = [], []
+    exact = jumps_solved(u0=np.array([0.3, 0.7]))
+    for rhs, span in ((with_jumps, (3.0, 0.0)), (with_jumps_mirrored, (0.0, 3.0))):
+        run = ol.solve(ol.Problem(rhs, [0.3, 0.7], span), method, ol.adaptive(1e-7, 1e-9), engine=engine)
+        ends.append((run.steps, run.end_u))
+        errors.append(np.abs(run.end_u / exact - 1.0).max())
+    assert ends[0][0] == ends[1][0]
+    np.testing.assert_allclose(ends[0][1], ends[1][1], rtol=1e-12)
+    assert max(errors) < 1e-4  # about what SciPy's methods lose there
+    stopped = ol.solve(
+        ol.Problem(with_jumps, [0.3, 0.7], (3.0, 0.0)),
+        method,
+        ol.adaptive(1e-7, 1e-9),
+        tstops=[1.7, 1.0],
+        engine=engine,
+    )
+    np.testing.assert_allclose(stopped.end_u, exact, rtol=1e-6)
+
+
+def jumps_solved(u0):
+    """The solution of `with_jumps` at time 0 from `u0` at time 3, where each force is constant on two pieces."""
+    (x, v), first, second = u0, (1.0, 4.0), (0.0, -2.0)
+    x = second[0] + (first[0] + (x - first[0]) * np.exp(3.0 - 1.0) - second[0]) * np.exp(1.0)
+    v = second[1] + (first[1] + (v - first[1]) * np.exp(0.5 * (3.0 - 1.7)) - second[1]) * np.exp(0.5 * 1.7)
+    return np.array([x, v])
+
+
 @every_method
 @few
 @given(matrix=matrices(3), force=vectors(3), u0=vectors(3), seed=st.integers(0, 1000))
