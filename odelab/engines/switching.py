@@ -2,20 +2,22 @@
 
 From explicit to implicit: a step that stability limits has an error near the tolerance, whatever the solution does, so
 the error does not tell which step accuracy would allow. Instead, the steps with h rho near the stability boundary are
-counted. After enough of them one implicit step is tried. Its error tells how long implicit steps could be, and with the
-work of an attempt of each method this gives the ratio of their costs.
+counted. After enough of them one implicit step is tried, of the size with which an implicit run would begin here. Its
+error tells how long implicit steps could be, and with the work of an attempt of each method this gives the ratio of
+their costs.
 
 From implicit to explicit: step size and Jacobian are known, so h rho is compared with the explicit method's boundary.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from odelab.control.controllers import SET_POINT, settings_of
+from odelab.control.controllers import SET_POINT, Start, initial_step, settings_of
 from odelab.control.feedback import History, Memory
 from odelab.core import State
 from odelab.engines import Engine, Status
@@ -23,11 +25,12 @@ from odelab.engines.python import Chunk, checked_rhs
 from odelab.linear.linearisation import Linearisation
 from odelab.stiffness.stable_step import nongrowing_radius
 
-AT_BOUNDARY = 0.4  # of the real boundary: the mean step of a run that stability limits lies well below the boundary
-COUNT = 10  # an implicit step is tried when the steps near the boundary outnumber the others by so many
-TRIED = 4.0  # the implicit step that is tried is so many times as long as the mean explicit step
+AT_BOUNDARY = 0.5  # of the real boundary: the mean step of a run that stability limits lies well below the boundary
+FAR = 2.0  # times the real boundary: one step of such a size is enough for an implicit step to be tried
+COUNT = 4  # an implicit step is tried when the steps near the boundary outnumber the others by so many
+TRIED = 4.0  # the implicit step that is tried is at least so many times as long as the mean explicit step
 FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
-LOOK_AFTER = 8  # attempts between two decisions; the number doubles while no step is near the boundary
+LOOK_AFTER = 4  # attempts between two decisions; the number doubles while no step is near the boundary
 CALM = 128  # attempts between two decisions at most
 BACK = 0.5  # of the explicit boundary: with h rho below it twice in a row the explicit method takes over
 SPECTRUM = 64  # components up to which eigenvalues are found; beyond, the norm of J bounds them
@@ -87,18 +90,24 @@ class SwitchingEngine:
     def forth(self, chunk: Chunk, attempts: int) -> Chunk:
         """Count the steps near the stability boundary; where they are many, try an implicit one."""
         boundary = self.method.explicit.real_boundary
-        with np.errstate(invalid="ignore"):
-            near = int(np.count_nonzero(chunk.h_rho >= AT_BOUNDARY * boundary))
-        self.seen = max(0, self.seen + 2 * near - chunk.steps)
-        self.length = LOOK_AFTER if near else min(2 * self.length, CALM)
+        assert chunk.h_rho is not None  # `as_chunk` has seen to that
+        if np.isnan(chunk.h_rho).all():  # the stages do not tell, as where stiff components are very small
+            chunk = chunk._replace(h_rho=np.abs(chunk.h) * self.radius(chunk.state), jacobians=chunk.jacobians + 1)
+        shares = (chunk.h_rho / boundary).tolist()
+        for share in shares:
+            self.seen = max(0, self.seen + (self.patience if share >= FAR else 1 if share >= AT_BOUNDARY else -1))
+        calm = not any(share >= AT_BOUNDARY for share in shares)
+        self.length = min(2 * self.length, CALM) if calm else LOOK_AFTER
         if self.seen < self.patience:
             return chunk
         self.seen = 0
         gone = float(np.abs(chunk.h).sum()) / (chunk.steps + chunk.rejected)
-        start = self.remembering(chunk.state, True, TRIED * gone)
+        usual, evaluations = self.first_step(chunk.state)
+        chunk = chunk._replace(evaluations=chunk.evaluations + evaluations)
+        start = self.remembering(chunk.state, True, max(TRIED * gone, usual))
         trial = as_chunk(self.engines[1].advance(start, 1), start, True)
         error = trial.state.memory.history.error
-        tried = abs(trial.h[0]) if trial.steps else min(TRIED * gone, abs(self.problem.t_span[1] - chunk.state.t))
+        tried = min(abs(start.memory.history.next_step), abs(self.problem.t_span[1] - chunk.state.t))
         order = self.method.implicit.error_order
         reach = min(SET_POINT * max(error, 1e-12) ** (-1.0 / order), FARTHEST) * tried if error < math.inf else 0.0
         chunk = chunk._replace(
@@ -134,6 +143,14 @@ class SwitchingEngine:
         stable = BACK * self.method.explicit.real_boundary / radius if radius > 0.0 else math.inf
         return chunk._replace(state=self.changed(state, min(size, stable)))
 
+    def first_step(self, state: State) -> tuple[float, int]:
+        """With what step an implicit run would begin at a state, and the evaluations that it takes to tell."""
+        controller, problem = self.engines[1].controller, self.problem
+        slope = self.rhs(state.t, np.asarray(state.u), problem.params)
+        run = Start(self.method.implicit, self.rhs, problem.params, state.t, problem.t_span[1], state.u, slope)
+        size, evaluations = initial_step(run, controller.rtol, controller.atol)
+        return size, evaluations + 1
+
     def radius(self, state: State) -> float:
         """The fastest rate of the problem at a state that is not growth, or a bound on it where it is large."""
         t, u = state.t, np.asarray(state.u)
@@ -148,8 +165,15 @@ class SwitchingEngine:
         """What an attempt costs, in evaluations; a Jacobian counts as one per column that is found by itself."""
         if not implicit:
             return float(self.method.explicit.stages - self.method.explicit.fsal)
-        colours = len(self.linear.colouring.seeds) if self.linear.colouring is not None else self.problem.size
-        return float(self.method.implicit.stages + min(self.problem.size, colours))
+        return float(self.method.implicit.stages + self.columns)
+
+    @functools.cached_property
+    def columns(self) -> int:
+        """How many columns of the Jacobian are found by themselves: all, or as many as a row of a sparse one has."""
+        problem = self.problem
+        t, u = problem.t_span[0], np.array(problem.u0)
+        J, _ = self.linear.derivatives(t, u, self.rhs(t, u, problem.params))
+        return problem.size if isinstance(J, np.ndarray) else int(np.diff(J.tocsr().indptr).max())
 
     def changed(self, state: State, size: float) -> State:
         """The state from which the other method goes on with a step of this size."""

@@ -60,12 +60,34 @@ def test_where_nothing_is_stiff_it_is_the_explicit_run_to_the_bit(name):
     assert work(found) <= 1.05 * work(explicit)
 
 
-@pytest.mark.parametrize(("name", "atol"), [("robertson", 1e-11), ("oregonator", 1e-8), ("hires", 1e-8)])
+@pytest.mark.parametrize(
+    ("name", "atol"), [("robertson", 1e-11), ("oregonator", 1e-8), ("hires", 1e-8), ("stiff_linear", 1e-8)]
+)
 def test_where_everything_is_stiff_it_costs_no_more_than_the_implicit_run(name, atol):
     problem = getattr(ol.problems, name)()
     found, implicit = auto(problem, atol=atol), auto(problem, ol.RODAS4, atol=atol)
     assert work(found) <= 1.15 * work(implicit)
     np.testing.assert_allclose(found.end_u, implicit.end_u, rtol=1e-3)
+
+
+def test_a_sparse_jacobian_is_known_to_be_cheap():
+    problem = ol.problems.heat_1d(100)
+    found, implicit = auto(problem), auto(problem, ol.RODAS4)
+    assert found.took[-1] == "RODAS4"
+    assert found.steps + found.rejected < 2 * (implicit.steps + implicit.rejected)
+
+
+def test_stiff_components_that_are_too_small_for_the_stages_to_tell_are_seen():
+    """The stiff component is 1e-15 of the other one, and the twin stages differ by rounding alone."""
+
+    def tiny(t, u, params):
+        x, y = u
+        return -0.1 * x, -1e4 * (y - 1e-15 * x)
+
+    found = auto(ol.Problem(tiny, [1.0, 1e-15], (0.0, 10.0)), atol=1e-20)
+    assert np.isnan(ol.solve(found.problem.replace(t_span=(0.0, 0.1)), ol.DOPRI5, found.controller).h_rho).all()
+    assert found.steps < 300
+    assert found.took[-1] == "RODAS4"
 
 
 def test_dense_output_goes_through_every_change(relaxed):
