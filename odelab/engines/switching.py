@@ -90,10 +90,12 @@ class SwitchingEngine:
     def forth(self, chunk: Chunk, attempts: int) -> Chunk:
         """Count the steps near the stability boundary; where they are many, try an implicit one."""
         boundary = self.method.explicit.real_boundary
-        assert chunk.h_rho is not None  # `as_chunk` has seen to that
-        if np.isnan(chunk.h_rho).all():  # the stages do not tell, as where stiff components are very small
-            chunk = chunk._replace(h_rho=np.abs(chunk.h) * self.radius(chunk.state), jacobians=chunk.jacobians + 1)
-        shares = (chunk.h_rho / boundary).tolist()
+        h_rho = chunk.h_rho
+        assert h_rho is not None  # `as_chunk` has seen to that
+        if np.isnan(h_rho).all():  # the stages do not tell, as where stiff components are very small
+            h_rho = np.abs(chunk.h) * self.radius(chunk.state)
+            chunk = chunk._replace(jacobians=chunk.jacobians + 1)
+        shares = (h_rho / boundary).tolist()
         for share in shares:
             self.seen = max(0, self.seen + (self.patience if share >= FAR else 1 if share >= AT_BOUNDARY else -1))
         calm = not any(share >= AT_BOUNDARY for share in shares)
