@@ -21,6 +21,7 @@ from studies.cifar_tns import figures, tables
 from studies.cifar_tns.findings import findings
 from studies.lab import jobs, networks
 from studies.lab.command import plain_errors, start
+from studies.lab.deep import deep_networks
 from studies.lab.images import images_or_fallback
 from studies.lab.measure import KINDS, READINGS, measure, total_stiffness, wording
 from studies.lab.options import TracingOptions, fill_in
@@ -46,7 +47,7 @@ class Arguments(TracingOptions):
     preset: Literal["quick", "full"] = "quick"
     """quick: 1,000 test images; full: all of them, and more resamples."""
     depth: int | None = None
-    """Only networks with so many layers; all by default, 20 with --train."""
+    """Only networks with so many layers, 56 for the deep ones; all but these by default, 20 with --train."""
     train: bool = False
     """First train what is missing of these controllers and seeds, then look at those networks. A training that is
     stopped goes on from its last finished epoch when the same command is given again."""
@@ -66,7 +67,8 @@ def main(arguments: Arguments):
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
     arguments = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
     folders = (trained(arguments, data),) if arguments.train else arguments.checkpoint
-    subjects = chosen(networks.files(folders) or shipped(data.name), arguments, data)
+    paths = networks.files(folders)
+    subjects = chosen(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
 
     # Measure both indices, step sizes and answers of every network, and TNS with its interval.
     page = Page(
@@ -78,11 +80,13 @@ def main(arguments: Arguments):
         notice,
     )
     results = measured(subjects, data, arguments)
+    deep = None if paths or arguments.depth else deep_networks(data)
+    deeper = measured(deep.subjects, deep.data, fewer(arguments, deep.data)) if deep else []
     related, related_rows = tables.correlations(results, max(arguments.resamples, 100), seed=0)
 
     # The verdicts on the paper's claims come first, then the evidence in the order of the paper.
     page.heading("What these data say")
-    said = findings(results, related)
+    said = findings(results, related, deeper, str(deep))
     page.findings(said)
     if data.name == "cifar10":
         population(page, said, len(results))
@@ -91,6 +95,8 @@ def main(arguments: Arguments):
     stiffness(page, results)
     proportion(page, results)
     gates(page, results)
+    if deeper:
+        nine_blocks(page, deep, deeper)
     relation(page, results, related, related_rows, len(data.test_images))
     other_readings(page, results)
     page.close()
@@ -232,6 +238,43 @@ def gates(page, results):
         page.words("No network here has a step size that changes from image to image: nothing to correlate.")
 
 
+def nine_blocks(page, deep, deeper):
+    """Figures 3, 6 and 9 on networks whose stages have enough blocks for them."""
+    page.heading("Nine blocks a stage (Figures 3, 6 and 9)")
+    page.words(
+        f"{deep}, on {len(deeper[0].correct)} of its test images. A stage counts eight blocks; the figures above "
+        "show networks that count two, of which one is never below their mean."
+    )
+    of, mu = READINGS[0]
+    page.figure(
+        figures.averaged_figure(deeper, of),
+        "deep_nsi_depth",
+        f"NSI along depth, averaged over the images. A line per seed; the band holds nine images of ten for the first "
+        f"of them. {COUNTED}",
+    )
+    page.figure(
+        figures.surface_figure(deeper, of, mu, "proportion"),
+        "deep_proportion",
+        f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {wording(of, mu)}.",
+    )
+    kept, table, _ = tables.gate_table(deeper, of)
+    if len(table):
+        page.figure(
+            figures.gate_figure([figures.row_name(found) for found in kept], table, of),
+            "deep_gate",
+            f"Spearman's correlation of step size and NSI ({of}) over images, for every network and block.",
+        )
+    page.table(
+        "deep_networks",
+        [
+            {key: row[key] for key in ("controller", "seed", "accuracy (%)", "file")}
+            for row in tables.network_rows(deeper)
+        ],
+        "The deep networks",
+        printed=False,
+    )
+
+
 def clearest(line) -> list[int]:
     """The first three blocks with a correlation: those of the first stage, as far as it has them."""
     return [int(k) for k in np.flatnonzero(np.isfinite(line))[:3]]
@@ -275,13 +318,14 @@ def other_readings(page, results):
 
 def no_networks(arguments) -> str:
     """The message where a data set is there and no network trained on it; "" where there are networks."""
-    if arguments.checkpoint or arguments.train or shipped(arguments.dataset):
+    if arguments.checkpoint or arguments.train or networks.shipped(arguments.dataset, deep=arguments.depth is not None):
         return ""
     return f"no networks trained on {arguments.dataset} come with this copy of the repository."
 
 
-def shipped(dataset: str) -> list[Path]:
-    return sorted((networks.ZOO / dataset).glob("*.safetensors"))
+def fewer(arguments, data):
+    """The options for a data set that may have fewer test images."""
+    return dataclasses.replace(arguments, images=min(arguments.images, len(data.test_images)))
 
 
 def trained(arguments, data) -> Path:

@@ -126,8 +126,8 @@ def larger_finding(results) -> Finding | None:
     )
 
 
-def few_blocks_finding(results) -> Finding:
-    """The paper: at most 10 % of the blocks are stiff, for most degrees (M1, M2)."""
+def few_blocks_finding(results, which: str = "") -> Finding:
+    """The paper: at most 10 % of the blocks are stiff, for most degrees (M1, M2). `which` names the networks."""
     verdicts, words = {}, []
     for of, mu in READINGS:
         _, _, found = surfaces(results, of, mu, "proportion")
@@ -146,12 +146,12 @@ def few_blocks_finding(results) -> Finding:
         "Only a few blocks of a trajectory are stiff, at most 10 % for most degrees.",
         "Figure 6, Section 3.1",
         UNDECIDED if limit else together(verdicts.values()),
-        "Share of the degrees drawn in Figure 6 at which at most 10 % of the blocks are stiff, for the controller with "
-        f"the smallest such share: {'; '.join(words)}.{limit}",
+        f"{which}Share of the degrees drawn in Figure 6 at which at most 10 % of the blocks are stiff, for the "
+        f"controller with the smallest such share: {'; '.join(words)}.{limit}",
     )
 
 
-def gate_finding(results) -> Finding | None:
+def gate_finding(results, which: str = "") -> Finding | None:
     """Correlations of gate and NSI, counted: in the first stage of SENet, the paper's example, and everywhere."""
     kept, table, chances = tables.gate_table(results, "slope")
     if not len(table):
@@ -176,16 +176,21 @@ def gate_finding(results) -> Finding | None:
             f"In the first stage of SE networks, {len(example)} of them, {below} of {inside} correlations are "
             f"negative and {above} positive beyond chance. {words}"
         )
-    return Finding(claim, "Figure 9, Appendix D", verdict, words)
+    return Finding(claim, "Figure 9, Appendix D", verdict, f"{which}{words}")
 
 
-def findings(results, correlations) -> list[Finding]:
-    """All findings that these networks allow, the central claim first."""
+def findings(results, correlations, deep=(), named: str = "") -> list[Finding]:
+    """All findings that these networks allow, the central claim first.
+
+    Claims about the blocks of a stage are judged on the networks `deep` where there are any; `named` says which.
+    """
+    which = f"On {named}. " if deep else ""
     all_of_them = [
         correlation_finding(correlations, ranked_accuracies(results)),
         gain_finding(results),
         larger_finding(results),
-        few_blocks_finding(results),
+        few_blocks_finding(deep or results, which),
         gate_finding(results),
+        gate_finding(deep, which) if deep else None,
     ]
     return [finding for finding in all_of_them if finding is not None]

@@ -128,6 +128,12 @@ def groups(subjects) -> dict[str, list[int]]:
     return found
 
 
+def shipped(folder: str, deep: bool = False) -> list[Path]:
+    """The networks in a folder of those that come along, with `deep` the deep ones of its data set, too."""
+    names = (folder, f"{folder}-deep") if deep else (folder,)
+    return [path for name in names for path in sorted((ZOO / name).glob("*.safetensors"))]
+
+
 def files(places) -> list[Path]:
     """Checkpoints among files and folders, in order."""
     found: list[Path] = []

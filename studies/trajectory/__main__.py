@@ -24,14 +24,16 @@ from rich.progress import Progress
 import netbridge as nb
 from studies.lab import networks
 from studies.lab.command import start
+from studies.lab.deep import Deep, deep_networks
 from studies.lab.images import images_or_fallback
+from studies.lab.measure import measure
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices, resampled_mean
 from studies.trajectory import design, figures, tables
-from studies.trajectory.findings import distances_of, findings, nearer_finding
+from studies.trajectory.findings import along_finding, distances_of, findings, nearer_finding
 from studies.trajectory.importance import importance
-from studies.trajectory.measures import best, course, first_ratios, set_distances
+from studies.trajectory.measures import Along, along_of, best, course, first_ratios, set_distances
 
 STUDY = "trajectory"
 
@@ -42,6 +44,8 @@ class Arguments(TracingOptions):
 
     preset: Literal["quick", "full"] = "quick"
     """quick: 500 test images; full: all of them, and more resamples."""
+    depth: int | None = None
+    """Only networks with so many layers, 56 for the deep ones; all but these by default."""
     all: bool = False
     """Drop blocks of every network, not only of those with constant step sizes, SE and StepNet."""
     out: Path = Path("results/trajectory")
@@ -58,7 +62,8 @@ def main(arguments: Arguments):
         networks.adopt(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
     arguments = fill_in(arguments, design.PRESETS[arguments.preset], len(data.test_images), fewest=8)
-    subjects = chosen(networks.files(arguments.checkpoint) or shipped(data.name), arguments, data)
+    paths = networks.files(arguments.checkpoint)
+    subjects = chosen(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
     page = Page(
         STUDY,
         arguments,
@@ -79,10 +84,13 @@ def main(arguments: Arguments):
 
     page.heading("What these data say")
     page.words(design.PROXY)
-    page.findings(findings(courses, proxy, nearer, losses, inflated(ratios, draws), draws))
+    deep = None if paths or arguments.depth else deep_networks(data)
+    deeper = deep_along(deep, arguments) if deep else []
+    said = deep_finding(deep, deeper, arguments) if deeper else None
+    page.findings(findings(courses, proxy, nearer, losses, inflated(ratios, draws), draws, said))
     distances(page, courses, proxy)
     matters(page, losses)
-    along(page, courses)
+    along(page, courses, deep, deeper)
     stiff_somewhere(page, courses)
     first_blocks(page, courses, ratios, draws)
     page.heading("How the verdicts are reached")
@@ -156,8 +164,32 @@ def matters(page, losses):
     page.table("features", tables.feature_rows(losses), "Rise of the loss without features", printed=False, told=False)
 
 
-def along(page, courses):
+def deep_along(deep: Deep, arguments) -> list[Along]:
+    """Figure 9b of deep networks: those whose step sizes vary."""
+    images = min(arguments.images, len(deep.data.test_images))
+    found = []
+    for one in deep.subjects:
+        measured = measure(one, deep.data, images, arguments.device)
+        one.net.cpu()
+        found.append(Along(one, along_of(measured.records["slope"])))
+    return [one for one in found if len(one.along)]
+
+
+def deep_finding(deep: Deep, deeper: list[Along], arguments):
+    blocks = min(deep.subjects[0].net.config["blocks"]) - 1
+    draws = choices(len(deeper[0].along), arguments.resamples, seed=0)
+    return along_finding([one.along for one in deeper], blocks, draws, f"On {deep}. ")
+
+
+def along(page, courses, deep=None, deeper=()):
     page.heading("Step size and stiffness along a trajectory (Figure 9b)")
+    if deeper:
+        page.figure(
+            figures.along_figure(deeper),
+            "deep_gate_along",
+            f"{deep}: Spearman's correlation of step size and NSI along the counted blocks of a stage, averaged over "
+            "the stages, for single images; a histogram over images, a line per seed.",
+        )
     if not any(len(one.along) for one in courses):
         page.words("No network here has a step size that changes from image to image: nothing to correlate.")
         return
@@ -197,13 +229,9 @@ def first_blocks(page, courses, ratios, draws):
 
 def no_networks(arguments) -> str:
     """The message where a data set is there and no network trained on it; "" where there are networks."""
-    if arguments.checkpoint or shipped(arguments.dataset):
+    if arguments.checkpoint or networks.shipped(arguments.dataset, deep=arguments.depth is not None):
         return ""
     return f"no networks trained on {arguments.dataset} come with this copy of the repository."
-
-
-def shipped(dataset: str) -> list[Path]:
-    return sorted((networks.ZOO / dataset).glob("*.safetensors"))
 
 
 def chosen(paths, arguments, data) -> list[networks.Subject]:

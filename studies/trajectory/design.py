@@ -37,7 +37,8 @@ RULES = {
     "large features": f"the loss rises more without the {100 * SHARE:g} % largest elements of a slope than without "
     "so many of the smallest as have the same norm; paired intervals over images, one per network and counted block; "
     "supported where all lie above zero",
-    "Figure 9b": f"the mean over images of Spearman's correlation of step size and NSI along the counted blocks; "
-    f"supported where its interval lies below zero for every network; undecided with fewer than {FEWEST_BLOCKS} "
-    "counted blocks in a stage",
+    "Figure 9b": f"the mean over images of Spearman's correlation of step size and NSI along the counted blocks of a "
+    "stage, averaged over the stages; supported where its interval lies below zero for every network, contradicted "
+    f"where above for every one; undecided, and pooled over all stages, with fewer than {FEWEST_BLOCKS} counted blocks "
+    "in a stage, so judged on deep networks where there are any",
 }

@@ -173,20 +173,22 @@ def features_finding(differences: list[Estimate], as_many: float, equal: float, 
     )
 
 
-def along_finding(along: list[np.ndarray], blocks: int, chosen: np.ndarray) -> Finding | None:
-    """Figure 9b as worded; `along` per network, `blocks` counted ones in the longest stage."""
+def along_finding(along: list[np.ndarray], blocks: int, chosen: np.ndarray, which: str = "") -> Finding | None:
+    """Figure 9b as worded; `along` per network, `blocks` counted ones in the longest stage; `which` networks."""
     if not along:
         return None
     means = [resampled_mean(values, chosen) for values in along]
     signs = [side(e) for e in means]
     below = 100 * np.mean([np.mean(values < 0) for values in along])
     words = (
-        f"The mean over images lies between {min(e.value for e in means):+.2f} and {max(e.value for e in means):+.2f}, "
-        f"below zero beyond chance for {signs.count(-1)} of {len(signs)} networks, above for {signs.count(1)}; "
-        f"{below:.0f} % of all correlations are negative."
+        f"{which}The mean over images lies between {min(e.value for e in means):+.2f} and "
+        f"{max(e.value for e in means):+.2f}, below zero beyond chance for {signs.count(-1)} of {len(signs)} networks, "
+        f"above for {signs.count(1)}; {below:.0f} % of all correlations are negative."
     )
     verdict = counted(signs.count(-1), signs.count(1), len(signs))
-    if blocks < FEWEST_BLOCKS:
+    if blocks >= FEWEST_BLOCKS:
+        words += f" A stage counts {blocks} blocks; correlations are within stages, averaged over them."
+    else:
         verdict = UNDECIDED
         words += (
             f" A stage has {blocks} counted blocks here; all stages are pooled, whose indices differ by their width."
@@ -206,8 +208,11 @@ def distances_of(courses, proxy) -> dict[str, dict[str, list[Estimate]]]:
     }
 
 
-def findings(courses, proxy, nearer, losses, ratios, chosen) -> list[Finding]:
-    """All findings, in the order of the paper; `nearer` are those of other proxies, `losses` is from `importance`."""
+def findings(courses, proxy, nearer, losses, ratios, chosen, deep: Finding | None = None) -> list[Finding]:
+    """All findings, in the order of the paper; `nearer` are those of other proxies, `losses` is from `importance`.
+
+    `deep` is what deeper networks say of Figure 9b, in place of these.
+    """
     others = [one for one in courses if one is not proxy]
     records = [one.found.records for one in courses]
     shares = {
@@ -229,7 +234,7 @@ def findings(courses, proxy, nearer, losses, ratios, chosen) -> list[Finding]:
             [e for one in losses for e in feature_differences(one)],
             *(float(np.mean([one.features[which].mean() for one in losses])) for which in (AS_MANY, EQUAL, LARGEST)),
         ),
-        along_finding([one.along for one in courses if len(one.along)], int(np.bincount(stage).max()), chosen),
+        deep or along_finding([one.along for one in courses if len(one.along)], int(np.bincount(stage).min()), chosen),
     ]
     return [finding for finding in found if finding is not None]
 

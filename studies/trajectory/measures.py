@@ -9,7 +9,7 @@ from netbridge.tracing.similarity import profile_distance
 from studies.lab.measure import Measured, measure, prepared
 from studies.lab.networks import Subject
 from studies.lab.statistics import Estimate, along_rows, estimate, halves, resampled_mean
-from studies.trajectory.design import CKA, HALVES, NSI, SIMILAR
+from studies.trajectory.design import CKA, FEWEST_BLOCKS, HALVES, NSI, SIMILAR
 
 
 @dataclasses.dataclass(eq=False)
@@ -19,8 +19,7 @@ class Course:
     found     indices, step sizes and answers, as every study measures them
     grams     Gram matrices of the states behind every block, on the first images; removed when no longer needed
     norms     of these states, (images, T)
-    along     Spearman's correlation of step size and NSI along the counted blocks of each image; empty without a step
-              size that varies
+    along     what `along_of` says of each image; empty without a step size that varies
     distance  per measure the distance from the proxy, in all and block by block; empty for the proxy itself
     """
 
@@ -46,9 +45,29 @@ def course(subject: Subject, data, images: int, device, progress=lambda n: None)
     few = prepared(subject.net, data, data.test_images[: min(images, SIMILAR)].to(device))
     grams = nb.state_grams(subject.net, few)
     norms = np.sqrt([np.diag(gram) for gram in grams.values()]).T
-    record = found.records["slope"].counted()
-    along = along_rows(record.step_sizes, record.nsi)
-    return Course(found, grams, norms, along if np.isfinite(along).all() else np.empty(0))
+    return Course(found, grams, norms, along_of(found.records["slope"]))
+
+
+@dataclasses.dataclass(eq=False)
+class Along:
+    """One network and what `along_of` says of each image."""
+
+    subject: Subject
+    along: np.ndarray
+
+
+def along_of(record: nb.Record) -> np.ndarray:
+    """Spearman's correlation of step size and NSI along the counted blocks of each image (Figure 9b as worded).
+
+    Within each stage, averaged over the stages, where a stage counts blocks enough, because the indices of stages
+    differ by their width; otherwise over the counted blocks of all stages. Empty where no image's step sizes vary.
+    """
+    counted = record.counted()
+    stages = [counted.stage == stage for stage in np.unique(counted.stage)]
+    if min(map(np.count_nonzero, stages)) < FEWEST_BLOCKS:
+        stages = [np.ones(len(counted.names), dtype=bool)]
+    along = np.mean([along_rows(counted.step_sizes[:, here], counted.nsi[:, here]) for here in stages], axis=0)
+    return along if np.isfinite(along).all() else np.empty(0)
 
 
 def best(courses: list[Course], count: int = 1) -> list[Course]:

@@ -143,12 +143,12 @@ def test_verdicts_are_put_together_and_counted():
     ]
 
 
-def made(controller, seed, accuracy=90.0, scale=1.0, sign=-1.0):
-    """A network as if it had been measured: NSI of nine blocks, and gates that follow it or go against it."""
+def made(controller, seed, accuracy=90.0, scale=1.0, sign=-1.0, blocks=3):
+    """A network as if it had been measured: NSI of three stages, and gates that follow it or go against it."""
     rng = np.random.default_rng(1)  # the same images for all
-    nsi = scale * rng.uniform(0.5, 1.5, (80, 9)) ** (1.0 + 0.01 * seed)
-    names = [f"{stage}.{block}" for stage in range(3) for block in range(3)]
-    place = (np.repeat(range(3), 3), np.tile([True, False, False], 3), names)
+    nsi = scale * rng.uniform(0.5, 1.5, (80, 3 * blocks)) ** (1.0 + 0.01 * seed)
+    names = [f"{stage}.{block}" for stage in range(3) for block in range(blocks)]
+    place = (np.repeat(range(3), blocks), np.tile(np.arange(blocks) == 0, 3), names)
     records = {of: nb.Record(nsi, *place, of) for of in KINDS}
     gates = np.ones_like(nsi) if controller == "constant" else 0.5 + 0.1 * sign * nsi / scale
     subject = _networks.Subject(None, controller, seed, 20, 1000, accuracy, "", controller)
@@ -203,6 +203,17 @@ def test_gates_are_judged_by_the_first_stage_of_se(signs, verdict):
 
 def test_of_two_counted_blocks_one_is_always_stiff_so_nothing_is_claimed():
     assert few_blocks_finding([made("constant", 0)]).verdict == UNDECIDED
+
+
+def test_claims_about_the_blocks_of_a_stage_are_judged_on_deep_networks():
+    shallow, deep = [made("constant", 0), made("SE", 0)], [made("SE", 0, blocks=9, sign=1.0)]
+    said = findings(shallow, dict.fromkeys(READINGS, synthetic("rising")), deep, "1 ResNet-56 of somewhere")
+    few, near, far = [one for one in said if one.where.startswith(("Figure 6", "Figure 9"))]
+    assert few.verdict != UNDECIDED
+    assert few.words.startswith("On 1 ResNet-56 of somewhere. ")
+    assert "counted blocks here" not in few.words
+    assert (near.verdict, far.verdict) == (SUPPORTED, CONTRADICTED)
+    assert "of 9 correlations" in far.words
 
 
 def test_the_population_is_cited_beside_the_claim_of_the_same_place():

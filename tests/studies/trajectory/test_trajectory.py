@@ -8,6 +8,7 @@ import torch
 
 import netbridge as nb
 from netbridge import data as datasets
+from studies.lab.deep import Deep
 from studies.lab.measure import READINGS
 from studies.lab.networks import subject
 from studies.lab.statistics import (
@@ -27,7 +28,7 @@ from studies.trajectory import __main__ as trajectory
 from studies.trajectory import findings
 from studies.trajectory.design import CKA, DEGREES, MEASURES, NSI
 from studies.trajectory.importance import importance
-from studies.trajectory.measures import best, course, dissimilarity, first_ratios, set_distances
+from studies.trajectory.measures import along_of, best, course, dissimilarity, first_ratios, set_distances
 
 RESAMPLES = choices(40, 50, seed=0)
 
@@ -198,6 +199,36 @@ class TestMeasures:
         for rises in found.features.values():
             assert rises.shape == (24, 6)
             assert not rises[:, counted.index(4)].any()
+
+
+def made(blocks, gates):
+    """A record of three stages: NSI rises within every stage, and jumps from stage to stage."""
+    within = np.tile(np.arange(1.0, blocks + 1), 3)
+    stage = np.repeat(range(3), blocks)
+    nsi = np.tile(within + 100 * stage, (4, 1))
+    names = [str(k) for k in range(3 * blocks)]
+    return nb.Record(
+        nsi, stage, np.tile(np.arange(blocks) == 0, 3), names, "slope", np.tile(gates(within, stage), (4, 1))
+    )
+
+
+def test_along_a_trajectory_stages_with_blocks_enough_are_ranked_each_on_its_own():
+    """Gates that fall within every stage and rise from stage to stage."""
+    deep, shallow = (along_of(made(blocks, lambda within, stage: 100 * stage - within)) for blocks in (9, 3))
+    np.testing.assert_allclose(deep, -1.0)
+    assert (shallow > 0).all()  # pooled
+    assert not len(along_of(made(9, lambda within, stage: np.ones_like(within))))
+
+
+def test_deep_networks_are_judged_where_they_are(networks):
+    known = [subject(path) for path in sorted(networks.glob("*.safetensors"))]
+    deep = Deep([one for one in known if one.controller == "SE"], datasets.load("digits"))
+    arguments = trajectory.Arguments(images=16, resamples=20, device="cpu")
+    along = trajectory.deep_along(deep, arguments)
+    assert [len(one.along) for one in along] == [16] * len(deep.subjects)
+    found = trajectory.deep_finding(deep, along, arguments)
+    assert found.words.startswith(f"On {len(along)} ResNet-20 of digits. ")
+    assert found.verdict == UNDECIDED  # two counted blocks a stage
 
 
 # A run.

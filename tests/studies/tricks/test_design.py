@@ -19,7 +19,14 @@ def test_each_trick_changes_one_field_of_the_plain_recipe(full):
         one = design.recipe_of(trick, full)
         differ = {f.name for f in dataclasses.fields(one) if getattr(one, f.name) != getattr(plain, f.name)}
         assert differ == {*changes, "name"} - ({"name"} if trick == design.PLAIN else set())
-        assert len(changes) == (trick != design.PLAIN)
+        assert len(changes) == (trick != design.PLAIN) or trick == design.ALL
+
+
+def test_the_last_row_is_all_but_sam_at_once():
+    rows = design.tricks()
+    assert list(rows)[-1] == design.ALL
+    single = [changes for name, changes in rows.items() if name not in (design.ALL, "SAM")]
+    assert rows[design.ALL] == {key: value for changes in single for key, value in changes.items()}
 
 
 def test_the_plain_recipe_is_the_papers_but_for_the_scale():
