@@ -365,7 +365,7 @@ def digest_of_block(block: nn.Module) -> str:
     modules = [*block.modules()]
     modules += [inner for module in modules if isinstance(module, Shared) for inner in module.target.modules()]
     for module in modules:
-        kind = type(module)
+        kind: Any = type(module)
         total.update(f"{kind.__module__}.{kind.__qualname__}".encode())
         total.update(source_of(kind).encode())
         for name, tensor in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):

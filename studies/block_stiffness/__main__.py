@@ -44,6 +44,7 @@ from studies.block_stiffness.subjects import STUDY
 from studies.lab import networks
 from studies.lab.command import require_at_least, start
 from studies.lab.images import images_or_fallback
+from studies.lab.measure import prepared
 from studies.lab.options import Options
 from studies.lab.page import Page
 from studies.lab.statistics import Estimate
@@ -51,7 +52,13 @@ from studies.lab.statistics import Estimate
 TOLD = ("stiffness_index", "negative", "max_re", "min_re", "spectral_radius")
 CLAIMED = {"stiffness_index": 1, "negative": -1}  # signs of the correlation with accuracy that the paper's words claim
 TURNED = {"stiffness_index": -1, "negative": 1, "spectral_radius": 1}  # signs with flipped answers, if stiffness did it
-LABELLED = ("negative", "max_re", "min_re", "spectral_radius")  # measures whose variance is split by label
+LABELLED = (
+    "stiffness_index",
+    "negative",
+    "max_re",
+    "min_re",
+    "spectral_radius",
+)  # measures whose variance is split by label
 HELD = ("stiffness_index", "negative", "max_re", "min_re")
 EPOCHS = {"smoke": (1, 1), "quick": (16, 5), "full": (16, 20), "paper": (16, 20)}  # and images of each look
 NETWORKS = {"full": 100}  # images of every shipped network
@@ -64,8 +71,10 @@ FITS = {"smoke": (1, 5), "quick": (2, 300), "full": (5, 1500), "paper": (5, 1500
 class Arguments(Options):
     """Spectra of every residual block of a trained network, in three readings: tables, figures, verdicts."""
 
+    device: str | None = None
+    """cpu (the default), cuda, mps; on a GPU everything runs there, in one process, which has not been tried yet."""
     preset: Literal["quick", "full", "paper"] = "quick"
-    """quick: 2 to 6 images a label; full: 10 to 40; paper: for networks of your own, slices of all rows."""
+    """quick: 2 to 4 images a label; full: 10 to 40; paper: for networks of your own, slices of all rows."""
     dataset: Literal["cifar10", "digits"] = "cifar10"
     """What the network was trained on."""
     fallback: Literal["digits"] | None = None
@@ -201,6 +210,7 @@ def tell(arguments: Arguments, executor):
     sections.counts(page)
     clouds = ["residual"] if arguments.smoke else arguments.parts
     sections.by_block(page, net, found, told["untrained"], data, clouds)
+    sections.activity(page, told["activity"])
     sections.precision(page, told["precision"])
     sections.by_label(page, found, inner, data, told)
     sections.by_input(page, told["inputs"])
@@ -224,7 +234,7 @@ def tell(arguments: Arguments, executor):
             "command": page.provenance()["command"],
         }
         about |= {"images a label": size._asdict()}
-        record.write(about, page.numbers | told, record.path_of(data.name))
+        record.write(about, told | page.numbers, record.path_of(data.name))
     elif preset != "full":
         sections.from_the_record(page, record.read(record.path_of(data.name)))
     page.close()
@@ -265,10 +275,19 @@ def told_of(net, data, found, inner, arguments, preset, size, work) -> dict:
     spectra = [reading for reading in measures.SPECTRA if reading in arguments.parts]
     errors = analysis.error_relations(found, measures.MEASURES, inner)
     last = [block for block in inner if block.split(".blocks")[0] == inner[-1].split(".blocks")[0]]
+    first = slice(size.flows)
+    flows = later(
+        work["executor"],
+        measures.accuracy_by_flow,
+        net,
+        prepared(net, data, data.test_images[first]),
+        data.test_labels[first],
+    )
     untrained = subjects.untrained_slices(data, preset, work)
     everything = every_network_of(data, preset, arguments, work)
     return {
         "untrained": tables.untrained_rows(untrained),
+        "activity": analysis.activity_relations(found, inner),
         "everything": everything,
         "related": analysis.relations(found, answers, CLAIMED, readings, inner),
         "turned": analysis.relations(found, targets, TURNED, ["residual"], inner),
@@ -285,7 +304,7 @@ def told_of(net, data, found, inner, arguments, preset, size, work) -> dict:
         ],
         "held": analysis.relations_held(found, answers, HELD, ["residual"], inner),
         "inputs": measures.other_inputs(net, data, inner[-3:] if arguments.smoke else inner, size.inputs, work),
-        "accuracies": measures.accuracy_by_flow(net, data, size.flows),
+        "accuracies": flows(),
         "precision": [] if arguments.smoke else subjects.precision_rows(net, data, inner, work),
     }
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from studies.block_stiffness.measures import KIND_OF, Measured, of_images, rows_of, shared_columns
+from studies.block_stiffness.measures import KIND_OF, READINGS, Measured, of_images, rows_of, shared_columns
 from studies.lab.statistics import Estimate, estimate
 
 
@@ -218,6 +218,17 @@ def error_relations(found: Measured, measures, blocks, target: str = "step_error
                 _, x, e = shared_columns(found, block, measure, target)
                 one = relation(block, "residual", measure, target, x, e)
                 made += [] if one is None else [one]
+    adjusted = holm([one.p for one in made])
+    return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
+
+
+def activity_relations(found: Measured, blocks) -> list[Relation]:
+    """The share of negative real parts against that of live outputs, in every reading, within each block; Holm."""
+    made = []
+    for block, reading in itertools.product(blocks, READINGS):
+        _, x, live = shared_columns(found, block, "negative", "alive", reading)
+        one = relation(block, reading, "negative", "alive", x, live)
+        made += [] if one is None else [one]
     adjusted = holm([one.p for one in made])
     return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
 

@@ -44,7 +44,7 @@ class Size(NamedTuple):
 
 SIZES = {
     "smoke": Size((0, 1, 1), 1, 1, 1, 10, 5, 2, 1, 5),
-    "quick": Size((2, 2, 5), 2, 2, 15, 300, 200, 10, 3, 100),
+    "quick": Size((2, 2, 4), 2, 2, 12, 300, 200, 10, 3, 60),
     "full": Size((10, 10, 40), 10, 10, 40, 300, 1000, 10, 20, 1000),
     "paper": Size((10, 10, 40, 40), 40, 10, 40, 10**9, 1000, 10, 20, 1000),
 }
@@ -181,10 +181,14 @@ def other_inputs(net, data, blocks: list[str], count: int, work: dict) -> dict[s
     return {name: nb.block_survey(net, inputs, "residual", blocks, values, **work) for name, inputs in kinds.items()}
 
 
-def accuracy_by_flow(net, data, count: int, substeps: int = 16) -> dict[str, float]:
-    """The share of right answers when one block at a time is its exact flow instead of its step; "" is the network."""
-    images = prepared(net, data, data.test_images[:count]).to(device_of(net))
-    wanted = data.test_labels[:count].to(images.device)
+def accuracy_by_flow(net, images: torch.Tensor, wanted: torch.Tensor, substeps: int = 16) -> dict[str, float]:
+    """The share of right answers when one block at a time is its exact flow instead of its step; "" is the network.
+
+    images    prepared for the network
+    wanted    their labels
+    substeps  of Runge and Kutta's method, which stand for the flow
+    """
+    images, wanted = images.to(device_of(net)), wanted.to(device_of(net))
 
     def score():
         with torch.inference_mode():
@@ -212,9 +216,12 @@ def rows_of(found: Measured, block: str, kind: str) -> np.ndarray:
     return table[np.argsort(table["image"])]
 
 
-def shared_columns(found: Measured, block: str, one: str, other: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(images, values of one measure, values of the other) at the images of a block that have both."""
-    tables = [rows_of(found, block, KIND_OF.get(measure, "residual")) for measure in (one, other)]
+def shared_columns(found: Measured, block: str, one: str, other: str, kind: str = "residual"):
+    """(images, values of one measure, values of the other) at the images of a block that have both.
+
+    kind  the reading that measures of a spectrum are taken from
+    """
+    tables = [rows_of(found, block, KIND_OF.get(measure, kind)) for measure in (one, other)]
     shared = np.intersect1d(tables[0]["image"], tables[1]["image"])
     x, y = (table[np.searchsorted(table["image"], shared)] for table in tables)
     return shared, x[one], y[other]

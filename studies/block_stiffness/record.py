@@ -13,8 +13,9 @@ from studies.lab.results import as_json, commit
 
 SHIPPED = Path(__file__).parent / "shipped"
 TABLES = (  # of a run with --ship, in the order in which they are shown
-    "by_block", "readings", "variance", "label_components", "correlations", "correlations_held", "predictors",
-    "precision", "inputs", "flows", "adversarial", "ode_net", "depths", "tolerances", "swapped", "verdicts",
+    "by_block", "readings", "activity", "variance", "label_components", "correlations", "correlations_held",
+    "predictors", "precision", "inputs", "flows", "adversarial", "ode_net", "depths", "tolerances", "swapped",
+    "verdicts",
 )  # fmt: skip
 DIGITS = 5  # significant
 

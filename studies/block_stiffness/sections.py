@@ -89,6 +89,17 @@ def clouds_of(net, data, found, part):
     return result
 
 
+def activity(page, related):
+    page.table(
+        "activity",
+        tables.relation_rows(related),
+        "The share of negative real parts against the share of live outputs, image by image within each block",
+        "A dead output is a row of zeros in the Jacobian and in its slices. Spearman's correlation with its 95 % "
+        "interval; Holm's correction over the rows.",
+        printed=False,
+    )
+
+
 def precision(page, rows):
     page.table(
         "precision",

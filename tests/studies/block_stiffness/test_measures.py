@@ -31,14 +31,14 @@ def test_a_flow_in_place_of_a_step_changes_nothing_where_the_branch_is_zero(digi
         if not block.opens:
             torch.nn.init.zeros_(block.branch.bn2.weight)
             torch.nn.init.zeros_(block.branch.bn2.bias)
-    found = measures.accuracy_by_flow(net, digits, 40)
+    found = measures.accuracy_by_flow(net, prepared(net, digits, digits.test_images[:40]), digits.test_labels[:40])
     assert len(found) == 1 + sum(not block.opens for block in net.blocks)
     assert len(set(found.values())) == 1
     assert not any(module._forward_hooks for module in net.modules())
 
 
 def test_a_flow_in_place_of_a_step_changes_answers(net, digits):
-    found = measures.accuracy_by_flow(net, digits, 60)
+    found = measures.accuracy_by_flow(net, prepared(net, digits, digits.test_images[:60]), digits.test_labels[:60])
     assert found[""] > 0.9
     assert min(found.values()) < found[""]
 
