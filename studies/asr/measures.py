@@ -311,7 +311,8 @@ def speeds(depth: int, size: int, batch: int, seconds: float) -> Speeds:
     One thread, and its processor time: what else the machine does counts for little.
     """
     images = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
-    nets = {"plain": nb.resnet(depth)} | {name: nb.resnet(depth, controller=text) for name, text in SPEEDS.items()}
+    nets = {"plain": nb.resnet(depth), "plain, again": nb.resnet(depth)}  # the second shows what the clock is worth
+    nets |= {name: nb.resnet(depth, controller=text) for name, text in SPEEDS.items()}
     nets["ASR(SE) merged"] = nb.merge(nets["ASR(SE) as trained"])
     nets["ASR(SE) folded"] = fold(nets["ASR(SE) merged"])
     for net in nets.values():

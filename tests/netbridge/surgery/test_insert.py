@@ -20,6 +20,9 @@ NETWORKS = {
     "timm's with SE": (lambda: foreign.TimmResNet(foreign.TimmSE), IMAGES, "bn2"),
     "LayerScale": (lambda: maps(LayerScale), IMAGES, "narrow"),
     "inverted residuals": (lambda: maps(Inverted), IMAGES, "body.4"),
+    "written by hand": (lambda: foreign.HandResNet(), IMAGES, "bn2"),
+    "branching in Python": (lambda: foreign.Branching(), IMAGES, "bn2"),  # torch.fx could not read it
+    "a ViT": (lambda: foreign.Transformer(), (2, 3, 32, 32), ("attn.proj", "mlp.2")),
     "EfficientNet's": (lambda: maps(MBConv), IMAGES, "project.bn"),
     "MobileNet-V3's": (lambda: maps(lambda c: MBConv(c, nn.Hardswish, nn.Hardsigmoid)), IMAGES, "project.bn"),
     "RepVGG's": (lambda: maps(Summed), IMAGES, "narrow.bn"),
