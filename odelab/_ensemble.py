@@ -16,9 +16,9 @@ from odelab.engines.lanes.batches import batches
 from odelab.engines.lanes.causes import diagnose
 from odelab.engines.lanes.plain import finish_alone, one_by_one
 from odelab.engines.lanes.progress import reporter
-from odelab.engines.lanes.result import Ensemble, collected
+from odelab.engines.lanes.result import Ensemble, named_arrays
 from odelab.engines.numba.load import kernel
-from odelab.engines.numba.request import lanes_unsuited
+from odelab.engines.numba.request import obstacle_to_lanes
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
@@ -82,11 +82,13 @@ def ensemble(
     starts, sets = batches(problem, u0, params)
     times = checked_times("t_eval", t_eval, problem)
     report = reporter(progress)
-    why_plain = "engine='python' was asked for" if engine == "python" else lanes_unsuited(problem, method, controller)
+    why_plain = (
+        "engine='python' was asked for" if engine == "python" else obstacle_to_lanes(problem, method, controller)
+    )
     if executor is not None and why_plain is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {why_plain}.")
     if why_plain is None:
-        request, task = threaded.prepared(problem, method, controller, times, maxima, max_steps)
+        request, task = threaded.prepare(problem, method, controller, times, maxima, max_steps)
         try:
             compiled = kernel(request).functions["lanes"]
         except NotCompilable as reason:
@@ -97,19 +99,19 @@ def ensemble(
         else:
             try:
                 if executor is not None:
-                    found = pieces.spread(executor, request, task, starts, sets, report)
+                    found = pieces.run_in_pieces(executor, request, task, starts, sets, report)
                 else:
                     found = threaded.run(compiled, task, starts, sets, threads, report)
             except IndexError:
-                first = threaded.first_refused(compiled, task, starts, sets)
+                first = threaded.find_refused(compiled, task, starts, sets)
                 run = problem.replace(u0=starts[first], params=() if sets is None else tuple(sets[first].tolist()))
                 solve(run, method, controller, engine="python", max_steps=max_steps, throw=False)
                 raise
             finish_alone(found, problem, method, controller, starts, sets, times, max_steps)
             diagnose(found, starts, sets, problem, method, controller)
-            return collected(found, times, "compiled", problem, method, controller)
+            return named_arrays(found, times, "compiled", problem, method, controller)
     found, engine = one_by_one(problem, method, controller, starts, sets, times, maxima, max_steps, engine, report)
-    return collected(found, times, engine, problem, method, controller)
+    return named_arrays(found, times, engine, problem, method, controller)
 
 
 def check_workers(threads, executor):

@@ -124,7 +124,7 @@ def solve(
         def drive(chosen, attempts):
             return run(chosen, attempts, during, times, dense, searches)
 
-        trajectory = driven(drive, engine, part, method, controller, project, dense, attempts)
+        trajectory = try_engines(drive, engine, part, method, controller, project, dense, attempts)
         return trajectory if during or not watched else with_events(trajectory, watched, searches)
 
     if len(stops) or any(event.change for event in watched):
@@ -149,7 +149,7 @@ def with_events(trajectory, watched, searches) -> Trajectory:
     return trajectory
 
 
-def driven(drive, engine, problem, method, controller, project, dense, max_steps) -> Trajectory:
+def try_engines(drive, engine, problem, method, controller, project, dense, max_steps) -> Trajectory:
     """`drive(engine, attempts)` with one engine after the other, until one gets through or spends all attempts."""
     from odelab.engines import choice
 

@@ -166,7 +166,7 @@ class Problem:
     def __reduce__(self):
         """Pickle the right-hand side as its user wrote it; unpickling makes the wrappers around it again."""
         fields = [getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "form"]
-        return Problem, (Pickled(unwrapped(self.rhs)), *fields[1:])
+        return Problem, (Pickled(unwrap(self.rhs)), *fields[1:])
 
     def __repr__(self):
         t0, t1 = self.t_span
@@ -179,7 +179,7 @@ def array_form(problem: Problem) -> Callable:
     For 1/0 or sqrt(-1) NumPy returns infinity or NaN, whereas plain numbers raise an error. Here such an error becomes
     NaN, too: it means that the step has left the domain of the right-hand side.
     """
-    plain = spelled_for_arrays(problem)
+    plain = in_array_form(problem)
 
     def slopes(t, u, params):
         try:
@@ -194,7 +194,7 @@ def array_form(problem: Problem) -> Callable:
     return slopes
 
 
-def spelled_for_arrays(problem: Problem) -> Callable:
+def in_array_form(problem: Problem) -> Callable:
     rhs = problem.rhs
     if problem.form == COMPONENT:
         return lambda t, u, params: np.array(rhs(t, read_only(u), params))
@@ -282,7 +282,7 @@ class Pickled:
         return self.function.pickled_as
 
 
-def unwrapped(function) -> Callable:
+def unwrap(function) -> Callable:
     while hasattr(function, "original"):
         function = function.original
     return function

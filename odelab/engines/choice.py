@@ -16,7 +16,7 @@ from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine, NotCompilable
 from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine, engine_request
-from odelab.engines.numba.request import Request, band_unsuited, is_plain, unsuited
+from odelab.engines.numba.request import Request, is_plain, obstacle_to_band, obstacle_to_kernel
 from odelab.engines.python import PythonEngine
 from odelab.engines.switching import SwitchingEngine
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -62,7 +62,7 @@ def choose(
         left = min(allowance(request, problem.size), max_steps)
         if left > 0:
             yield plain, left
-        if band_unsuited(problem, method) is not None:
+        if obstacle_to_band(problem, method) is not None:
             yield plain, max_steps
             return
     yield compiled, max_steps
@@ -96,7 +96,7 @@ def two_methods(name, problem, method, controller, project, max_steps):
 
 
 def stays_plain(problem, method, controller, project) -> bool:
-    return unsuited(problem, method, controller, project) is not None or is_refused(problem, method)
+    return obstacle_to_kernel(problem, method, controller, project) is not None or is_refused(problem, method)
 
 
 def is_refused(problem, method) -> bool:
@@ -113,7 +113,7 @@ def compiled_engine(problem, method, controller, project, dense) -> Engine:
                 "engine='python'."
             )
     if isinstance(method, RosenbrockMethod):
-        reason = unsuited(problem, method, controller, project) or band_unsuited(problem, method)
+        reason = obstacle_to_kernel(problem, method, controller, project) or obstacle_to_band(problem, method)
         if reason is not None:
             raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
     request = engine_request(problem, method, controller, project)

@@ -88,7 +88,7 @@ class CompiledEngine:
                 self, counts, *rows.arrays(), self.params, state, t1, attempts
             )
         except (KeyboardInterrupt, SystemError, RightHandSideError) as stop:
-            if isinstance(stop, SystemError) and not interrupted(stop):
+            if isinstance(stop, SystemError) and not is_interrupt(stop):
                 raise
             status, last = Status.INTERRUPTED, int(counts[0])
             if last > first:
@@ -139,10 +139,10 @@ def refusal(engine, reason) -> str:
             f"`engine='compiled'` cannot hand `params` = {textwrap.shorten(repr(params), 80)} to compiled code, "
             "which knows numbers, NumPy arrays and tuples of them: write it as such, or take engine='python'."
         )
-    return explained(engine.problem.rhs, reason)
+    return explanation_of(engine.problem.rhs, reason)
 
 
-def interrupted(error: BaseException | None) -> bool:
+def is_interrupt(error: BaseException | None) -> bool:
     """Is Ctrl-C behind it? Met while numba turns results into Python objects, it comes as a SystemError."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__
@@ -156,7 +156,7 @@ def compiled_params(params):
     return params
 
 
-def explained(function, reason) -> str:
+def explanation_of(function, reason) -> str:
     """numba's reason in two lines: what could not be compiled, where, and what to do."""
     lines = [line.strip() for line in str(reason).splitlines() if line.strip()] or [type(reason).__name__]
     lines = [line for line in lines if not line.startswith("Failed in nopython mode pipeline")] or lines

@@ -120,7 +120,7 @@ def finish(engine, parts, state: State, status, max_steps, rejected, evaluations
         parts.clear()  # they are views of the engine's arrays, which `record` is about to shrink
         record = engine.record()
     else:
-        record = joined(problem, parts)
+        record = join_chunks(problem, parts)
     h = np.diff(record.t) if status == Status.EVENT else record.h
     interpolant = None
     if sparse is not None:
@@ -169,7 +169,7 @@ def names_of(method, took):
     )
 
 
-def joined(problem, parts) -> Record:
+def join_chunks(problem, parts) -> Record:
     """The chunks of a run put together, up to the event that ended it."""
     chunks = [part.chunk for part in parts if part.chunk.steps]
     t = np.concatenate([np.array(problem.t_span[:1]), *(part.t for part in parts)])
@@ -211,12 +211,12 @@ def name_the_end(trajectory, engine, chunk, state, status, max_steps, watch):
         trajectory.message = f"{chunk.word}; it must return one real slope per component of `u0`, at every t"
     elif status in (Status.STEP_LOST, Status.NOT_FINITE):
         attempted = last_attempt(engine, state)
-        trajectory.status, trajectory.message = diagnosis.stopped(
+        trajectory.status, trajectory.message = diagnosis.diagnose_stop(
             engine.problem, engine.method, state, attempted, status == Status.NOT_FINITE
         )
     else:
         trajectory.status = "max_steps"
-        trajectory.message = diagnosis.budget_spent(trajectory, max_steps)
+        trajectory.message = diagnosis.diagnose_budget(trajectory, max_steps)
 
 
 def last_attempt(engine, state: State) -> float:

@@ -6,7 +6,7 @@ which it is not sure are left to `odelab.runs.events`.
 """
 
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.stages import arguments, combination, indented, product, stage_names, stages
+from odelab.engines.numba.stages import arguments, combination, indent, product, stage_names, stages
 from odelab.methods import extension
 
 IMPORTS = """
@@ -30,7 +30,7 @@ def search(request: Request) -> tuple[list[str], list[str]]:
     about = f"({arguments(['t', 'span', 'params', *(f'u{i}' for i in range(n)), *polynomial])})"
     return [IMPORTS, inside(request, about), product_with_places()], [
         "def search(times, states, sizes, params_in, last, places, zeros, unsure):",
-        *indented(
+        *indent(
             [
                 f"params = ({arguments(f'params_in[{i}]' for i in range(request.parameters))})",
                 "step, count, doubts, before = places[0], places[1], places[2], last[0]",
@@ -41,9 +41,9 @@ def search(request: Request) -> tuple[list[str], list[str]]:
                 "    span = times[step + 1] - t",
                 *(f"    u{i} = states[step, {i}]" for i in range(n)),
                 f"    {arguments(f'k1_{i}' for i in range(n))} = rhs(t, ({u}), params)",
-                *indented(stages(method, n)),
-                *indented(further_stages(request)),
-                *indented(coefficients(request)),
+                *indent(stages(method, n)),
+                *indent(further_stages(request)),
+                *indent(coefficients(request)),
                 f"    about = {about}",
                 f"    after = 1.0 * event(times[step + 1], ({v}), params)",
                 "    nodes[0], nodes[-1] = before, after",
@@ -115,7 +115,7 @@ def inside(request: Request, about: str) -> str:
     """The definition of `inside`, the event's value at a fraction of a step."""
     states = arguments(state_inside(request.method, i) for i in range(request.n))
     lines = [f"{about} = about", f"return 1.0 * event(t + theta * span, ({states}), params)"]
-    return "\n".join(['@njit(**{**OPTIONS, "forceinline": True})', "def inside(about, theta):", *indented(lines)])
+    return "\n".join(['@njit(**{**OPTIONS, "forceinline": True})', "def inside(about, theta):", *indent(lines)])
 
 
 def product_with_places() -> str:

@@ -128,7 +128,7 @@ class SwitchingEngine:
             return chunk._replace(
                 state=self.remembering(chunk.state, True, min(reach, tried) if trial.steps else reach)
             )
-        return joined(chunk, trial)
+        return join_two(chunk, trial)
 
     def back(self, chunk: Chunk) -> Chunk:
         """Compare implicit steps with what the explicit method could stably take."""
@@ -218,7 +218,7 @@ def as_chunk(found, start: State, implicit: bool) -> Chunk:
     )
 
 
-def joined(first: Chunk, second: Chunk) -> Chunk:
+def join_two(first: Chunk, second: Chunk) -> Chunk:
     """Two chunks that follow each other, as one; the work of the second is counted already."""
     columns: dict[str, Any] = {"status": second.status, "state": second.state, "slope": None}
     for name in ("t", "h", "u", "error", "h_rho", "took"):

@@ -110,7 +110,7 @@ def work_precision(
     >>> cost["DOPRI5", "pi"] < cost["BS32", "pi"]
     True
     """
-    methods, rtol, laws = several(methods), several(rtol), several(laws)
+    methods, rtol, laws = as_tuple(methods), as_tuple(rtol), as_tuple(laws)
     truth, whence = best_known_end(problem)
     rows = []
     for method in methods:
@@ -119,19 +119,19 @@ def work_precision(
             plans = [(law, tol, adaptive(tol, atol_factor * tol, law)) for law in laws for tol in rtol]
         else:
             span = abs(problem.t_span[1] - problem.t_span[0])
-            sizes = several(h) if h is not None else span / np.array([100, 200, 400, 800, 1600])
+            sizes = as_tuple(h) if h is not None else span / np.array([100, 200, 400, 800, 1600])
             plans = [("fixed", float(size), fixed(float(size))) for size in sizes]
         for law, tolerance, controller in plans:
-            rows.append(measured(problem, method, law, tolerance, controller, truth, engine, repeat, max_steps))
+            rows.append(measure(problem, method, law, tolerance, controller, truth, engine, repeat, max_steps))
     return WorkPrecision(problem.name, whence, tuple(rows))
 
 
-def several(given) -> tuple:
+def as_tuple(given) -> tuple:
     """Many, or one of them."""
     return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 
-def measured(problem, method, law, tolerance, controller, truth, engine, repeat, max_steps) -> Work:
+def measure(problem, method, law, tolerance, controller, truth, engine, repeat, max_steps) -> Work:
     seconds = np.inf
     for _ in range(max(1, repeat) + (repeat > 1)):
         start = time.perf_counter()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from odelab.linear import dual
-from odelab.linear.followed import followed
+from odelab.linear.followed import copy_for_duals
 from odelab.problem import COMPONENT, DOMAIN_ERRORS, IN_PLACE
 
 
@@ -28,9 +28,9 @@ class ByDuals:
     def __call__(self, t, u, along, along_t=None) -> np.ndarray:
         m = len(along_t if along is None else along)
         if m not in self.copies:
-            self.copies[m] = followed(self.rhs, m)
+            self.copies[m] = copy_for_duals(self.rhs, m)
         rhs = self.copies[m]
-        state = locked(u) if along is None else dual.Dual(locked(u), locked(along))
+        state = read_only_view(u) if along is None else dual.Dual(read_only_view(u), read_only_view(along))
         time = t if along_t is None else dual.Dual(np.float64(t), along_t)
         try:
             if self.in_place:
@@ -38,7 +38,7 @@ class ByDuals:
                 rhs(time, state, self.params, out)
                 answer = out
             else:
-                answer = dual.gathered(rhs(time, state, self.params))
+                answer = dual.gather(rhs(time, state, self.params))
         except ArithmeticError:
             return np.full((m, len(u)), np.nan)
         except dual.NotDifferentiable:
@@ -52,7 +52,7 @@ class ByDuals:
         return answer.part
 
 
-def locked(array):
+def read_only_view(array):
     """A view that cannot be written to: the state is the engine's."""
     view = np.asarray(array).view()
     view.setflags(write=False)

@@ -30,7 +30,7 @@ class Colouring(NamedTuple):
         return csc_array((data, self.pattern.indices, self.pattern.indptr), shape=self.pattern.shape)
 
 
-def coloured(pattern) -> Colouring:
+def colour_columns(pattern) -> Colouring:
     """Columns in their order, each with the first colour that no column with a common row has."""
     pattern = pattern.tocsc()
     rows, n = pattern.tocsr(), pattern.shape[1]

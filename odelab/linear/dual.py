@@ -52,7 +52,7 @@ class Dual:
         if name not in PARTIALS:
             raise NotDifferentiable(f"the derivative of {name} is not known")
         value = ufunc(*values)
-        return combined(value, inputs, PARTIALS[name](*values, value), name in CHOICES)
+        return chain_rule(value, inputs, PARTIALS[name](*values, value), name in CHOICES)
 
     def __array_function__(self, function, types, arguments, options):
         name = function.__name__
@@ -103,7 +103,7 @@ class Dual:
         new = as_dual(new)
         self.value[index] = value_of(new)
         target = self.part[behind_directions(index)]
-        change = aligned(new.part, np.ndim(new.value), target.ndim - 1) if isinstance(new, Dual) else 0.0
+        change = align(new.part, np.ndim(new.value), target.ndim - 1) if isinstance(new, Dual) else 0.0
         self.part[behind_directions(index)] = change
 
     def __bool__(self):
@@ -195,17 +195,17 @@ def value_of(x):
 
 def plain(arguments):
     """The same arguments, their values in place of duals."""
-    return replaced(arguments, value_of)
+    return replace_duals(arguments, value_of)
 
 
-def replaced(arguments, change: Callable):
+def replace_duals(arguments, change: Callable):
     """The same arguments, with `change` applied to every dual in them."""
     if isinstance(arguments, Dual):
         return change(arguments)
     if isinstance(arguments, tuple | list):
-        return type(arguments)(replaced(one, change) for one in arguments)
+        return type(arguments)(replace_duals(one, change) for one in arguments)
     if isinstance(arguments, dict):
-        return {name: replaced(one, change) for name, one in arguments.items()}
+        return {name: replace_duals(one, change) for name, one in arguments.items()}
     return arguments
 
 
@@ -223,12 +223,12 @@ def behind_directions(index):
     return (slice(None), *index) if isinstance(index, tuple) else (slice(None), index)
 
 
-def aligned(part, ndim, wanted):
+def align(part, ndim, wanted):
     """Derivatives of a value with `ndim` axes, shaped so that they broadcast over `wanted` of them."""
     return part if ndim >= wanted else part.reshape(len(part), *(1,) * (wanted - ndim), *part.shape[1:])
 
 
-def combined(value, inputs, partials, choice=False) -> Dual:
+def chain_rule(value, inputs, partials, choice=False) -> Dual:
     """The chain rule: the sum of partial derivatives times derivatives, over the inputs that have some.
 
     choice    is one of the inputs chosen? Then an infinite derivative of another does not matter.
@@ -236,7 +236,7 @@ def combined(value, inputs, partials, choice=False) -> Dual:
     wanted, total = np.ndim(value), np.zeros(())
     for x, partial in zip(inputs, partials, strict=True):
         if isinstance(x, Dual):
-            part = aligned(x.part, np.ndim(x.value), wanted)
+            part = align(x.part, np.ndim(x.value), wanted)
             term = partial * part
             if not np.isfinite(partial).all():  # a part of zero gives zero, even if the partial derivative is infinite
                 term = np.where(part == 0.0, 0.0, term)
@@ -254,13 +254,16 @@ def linear(function, arguments, options) -> Dual:
     reject_nonlinear(function.__name__, arguments, options)
     value = function(*plain(arguments), **plain(options))
     if function.__name__ in AXES_ADDED and isinstance(arguments[0], Dual) and "order" not in options:
-        return seen_otherwise(arguments[0], value)
+        return view_in_shape(arguments[0], value)
     constant = function(
-        *replaced(arguments, lambda x: np.zeros_like(x.value)), **replaced(options, lambda x: np.zeros_like(x.value))
+        *replace_duals(arguments, lambda x: np.zeros_like(x.value)),
+        **replace_duals(options, lambda x: np.zeros_like(x.value)),
     )
     constant_of_plain = constant  # what plain arrays beside the duals contribute is constant, too
     parts = [
-        function(*replaced(arguments, lambda x, k=k: x.part[k]), **replaced(options, lambda x, k=k: x.part[k]))
+        function(
+            *replace_duals(arguments, lambda x, k=k: x.part[k]), **replace_duals(options, lambda x, k=k: x.part[k])
+        )
         - constant_of_plain
         for k in range(directions(arguments, options))
     ]
@@ -281,7 +284,7 @@ def reject_nonlinear(name, arguments, options):
             raise NotDifferentiable(f"the derivative of numpy.pad with mode={mode!r} is not known")
 
 
-def seen_otherwise(x, value) -> Dual:
+def view_in_shape(x, value) -> Dual:
     """`x` in another shape, the entries in their order: where `value` is a view, so are its derivatives.
 
     A right-hand side may fill one array through another shape of it.
@@ -341,7 +344,7 @@ def where(condition, *branches):
     # Parts are selected, not multiplied by 0 and 1, so that a value that is not finite has no effect on the other side.
     m, wanted = directions((x, y), {}), np.ndim(value)
     parts = [
-        aligned(one.part, np.ndim(one.value), wanted) if isinstance(one, Dual) else np.zeros((m, *(1,) * wanted))
+        align(one.part, np.ndim(one.value), wanted) if isinstance(one, Dual) else np.zeros((m, *(1,) * wanted))
         for one in (x, y)
     ]
     part = np.where(condition, *parts)
@@ -408,18 +411,18 @@ def constant(value, m) -> Dual:
 def as_dual(x):
     """Lists and object arrays that hold duals as one dual; everything else as it is."""
     if isinstance(x, np.ndarray) and x.dtype == object:
-        return gathered(x.tolist())
+        return gather(x.tolist())
     return x
 
 
-def gathered(answer):
+def gather(answer):
     """Numbers and duals, in lists or tuples however deep, as one dual; plain numbers as an array."""
     if isinstance(answer, Dual):
         return answer
     if isinstance(answer, np.ndarray):
         return as_dual(answer)
     if isinstance(answer, tuple | list):
-        entries = [gathered(one) for one in answer]
+        entries = [gather(one) for one in answer]
         found = [one for one in entries if isinstance(one, Dual)]
         if not found:
             return np.array(entries, dtype=float)

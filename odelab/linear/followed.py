@@ -24,12 +24,12 @@ SPELLED = {
 OTHERS_IN_NUMPY = ("remainder", "isclose")  # NumPy's of the same name round, or compare, in another way
 
 
-def followed(function, m: int) -> Callable:
+def copy_for_duals(function, m: int) -> Callable:
     """A copy of `function` for duals with m directions; anything but a plain function is returned as it is."""
-    return copied(function, m, {})
+    return replacement(function, m, {})
 
 
-def copied(value, m, made):
+def replacement(value, m, made):
     """The value that replaces, in the copy, a value that the function uses."""
     if value is math:
         return MathOfDuals()
@@ -48,13 +48,13 @@ def copied(value, m, made):
         other = types.FunctionType(value.__code__, names, value.__name__, value.__defaults__, cells or None)
         other.__kwdefaults__ = value.__kwdefaults__
         made[value] = other
-        for name in named(value.__code__):
+        for name in names_looked_up(value.__code__):
             if name in names:
-                names[name] = copied(names[name], m, made)
+                names[name] = replacement(names[name], m, made)
         names.setdefault("float", number)
         for cell, own in zip(cells, value.__closure__ or (), strict=True):
             if not is_empty(own):
-                cell.cell_contents = copied(own.cell_contents, m, made)
+                cell.cell_contents = replacement(own.cell_contents, m, made)
     return made[value]
 
 
@@ -65,10 +65,10 @@ def is_empty(cell) -> bool:
         return True
 
 
-def named(code) -> set[str]:
+def names_looked_up(code) -> set[str]:
     """The names that code and the functions inside it look up."""
     inside = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return set(code.co_names).union(*(named(one) for one in inside))
+    return set(code.co_names).union(*(names_looked_up(one) for one in inside))
 
 
 def number(x=0.0):
@@ -121,7 +121,7 @@ class NumpyOfDuals:
             return dual.constant(array, self.m) if array.dtype.kind == "f" else array
         if not arguments or not dual.duals_in(tuple(arguments)):
             return own(*arguments, **options)
-        joined = dual.gathered(arguments[0])
+        joined = dual.gather(arguments[0])
         if own in ARRAYS:
             kind = np.dtype(options.get("dtype", arguments[1] if len(arguments) > 1 else float)).kind
             if kind != "f" or len(arguments) > 2 or options.keys() - {"dtype"}:

@@ -17,9 +17,9 @@ from odelab.linear import solvers
 from odelab.linear.by_differences import ByDifferences
 from odelab.linear.by_duals import ByDuals
 from odelab.linear.by_torch import ByTorch
-from odelab.linear.colouring import Colouring, coloured
+from odelab.linear.colouring import Colouring, colour_columns
 from odelab.linear.dual import NotDifferentiable
-from odelab.problem import Problem, unwrapped
+from odelab.problem import Problem, unwrap
 
 FULL = 32  # components up to which a Jacobian is found column by column, and no pattern is looked for
 AT_ONCE = 64  # columns found at once where a pattern is looked for
@@ -215,7 +215,7 @@ class Linearisation:
             ]
             found = found + csc_array((np.concatenate(columns).T != 0.0).astype(float))
         found.data[:] = 1.0
-        return coloured(found)
+        return colour_columns(found)
 
 
 def columns_of(J):
@@ -235,7 +235,7 @@ def short(reason) -> str:
 @functools.lru_cache(maxsize=256)
 def reads_time(rhs) -> bool:
     """May the right-hand side depend on time? It does not if its code never loads its first argument."""
-    rhs = unwrapped(rhs)
+    rhs = unwrap(rhs)
     rhs = getattr(rhs, "py_func", rhs)
     if not isinstance(rhs, types.FunctionType) or rhs.__code__.co_argcount < 2:
         return True

@@ -211,12 +211,12 @@ class RosenbrockMethod:
     @functools.cached_property
     def c(self) -> tuple:
         """The times of the stages as parts of the step."""
-        return tuple(snapped(x) for x in self.alpha.sum(axis=1))
+        return tuple(snap(x) for x in self.alpha.sum(axis=1))
 
     @functools.cached_property
     def d(self) -> tuple:
         """The weights of the derivative with respect to time."""
-        return tuple(snapped(x) for x in self.Gamma.sum(axis=1))
+        return tuple(snap(x) for x in self.Gamma.sum(axis=1))
 
     @functools.cached_property
     def tableau(self) -> core.Rosenbrock:
@@ -293,7 +293,7 @@ def square(rows) -> np.ndarray:
     return full
 
 
-def snapped(value) -> float:
+def snap(value) -> float:
     """`value`, or the whole number from which only rounding parts it: a stage at t + h, a derivative that drops out."""
     whole = float(np.round(value)) + 0.0  # never -0.0
     return whole if abs(value - whole) <= ROUNDING else float(value)

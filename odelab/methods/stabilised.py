@@ -67,7 +67,7 @@ class StabilisedMethod:
         """A method with the same compiled code; all methods with a number as spectral radius share one."""
         if self.spectral_radius is None:
             return RKC2
-        return told_by(self.spectral_radius) if callable(self.spectral_radius) else TOLD
+        return with_radius_function(self.spectral_radius) if callable(self.spectral_radius) else TOLD
 
     law = "pi42"  # the law of step size where the user names none
 
@@ -196,7 +196,7 @@ def rkc2(spectral_radius: float | Callable | None = None) -> StabilisedMethod:
 
 
 @functools.lru_cache(maxsize=128)
-def told_by(spectral_radius: Callable) -> StabilisedMethod:
+def with_radius_function(spectral_radius: Callable) -> StabilisedMethod:
     return StabilisedMethod("RKC2", spectral_radius)
 
 

@@ -13,7 +13,7 @@ from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.spectral_radius import leading_eigenvalue, spectral_radius
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
-from odelab.problem import IN_PLACE, array_form, spelled_for_arrays
+from odelab.problem import IN_PLACE, array_form, in_array_form
 from odelab.stiffness import h_rho as stability
 
 IMPLICIT = "an implicit method (odelab.RODAS4)"
@@ -211,7 +211,7 @@ def is_real(eigenvalue: complex) -> bool:
     return eigenvalue.real < 0 and abs(eigenvalue.imag) <= COMPLEX * abs(eigenvalue)
 
 
-def budget_spent(trajectory, max_steps) -> str:
+def diagnose_budget(trajectory, max_steps) -> str:
     where = f"max_steps = {max_steps} spent at t = {trajectory.step_t[-1]:g}"
     limit = trajectory.limit
     if limit is None:
@@ -239,7 +239,7 @@ def chattering(trajectory) -> int | None:
     return int(found[0]) if found.size else None
 
 
-def stopped(problem, method, state, last_step, gave_up) -> tuple[str, str]:
+def diagnose_stop(problem, method, state, last_step, gave_up) -> tuple[str, str]:
     """(status, message) of a run whose step became too small or whose judge gave up.
 
     The cause is found by repeating the last attempt.
@@ -342,7 +342,7 @@ def not_finite(problem, t, u, component, value) -> str:
             )
     did = f"returned {value} in component {component}"
     try:
-        spelled_for_arrays(problem)(t, u, problem.params)
+        in_array_form(problem)(t, u, problem.params)
     except (ArithmeticError, ValueError) as error:
         did = f"raised {type(error).__name__} ({error})"
     return (

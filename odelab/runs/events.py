@@ -287,7 +287,7 @@ class Watch:
         if self.takes_arrays[number]:
             values = self.values(number, *steps.places)
             if self.takes_arrays[number]:
-                single, unclear, *bracket = roots.sorted_out(ends, values)
+                single, unclear, *bracket = roots.sort_steps(ends, values)
                 if single.size:
                     found.append(self.single_zeros(number, steps, single, bracket))
         return found, unclear, ends.__getitem__

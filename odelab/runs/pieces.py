@@ -31,7 +31,7 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) ->
         if piece.status == "ok":
             bounds.pop(0)
         elif piece.status == "event":
-            here = happened(piece, counts, watched)
+            here = events_at_end(piece, counts, watched)
             last = [(k, one) for k, one in here if 0 < int(one.terminal) <= counts[k] + len(piece.events[k].t)]
             if last:
                 number, event = last[0]
@@ -50,9 +50,9 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) ->
             status, message = piece.status, piece.message
             break
         if bounds and attempts <= 0:
-            status, message = "max_steps", diagnosis.budget_spent(pieces[-1], max_steps)
+            status, message = "max_steps", diagnosis.diagnose_budget(pieces[-1], max_steps)
             break
-    return joined(problem, pieces, u, t_eval, dense, status, message)
+    return join(problem, pieces, u, t_eval, dense, status, message)
 
 
 def watch(watched, counts, resting) -> tuple[events.Event, ...]:
@@ -75,7 +75,7 @@ def times_within(t_eval, part, pieces):
     return t_eval[((after > 0) | ((after == 0) & (not pieces))) & ((t_eval - t1) * np.sign(t1 - t0) <= 0)]
 
 
-def happened(piece, counts, watched) -> list[tuple[int, events.Event]]:
+def events_at_end(piece, counts, watched) -> list[tuple[int, events.Event]]:
     """(number, event) of those at the end of a piece that end the run or change the state, in the order given."""
     t = piece.step_t[-1]
     near = events.SIMULTANEOUS * np.spacing(abs(t))
@@ -108,7 +108,7 @@ def without_end(event, number, t) -> str:
     )
 
 
-def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
+def join(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
     """One trajectory of all pieces; where one ends and the next begins, the state is that after a change."""
 
     def column(name):
@@ -146,7 +146,7 @@ def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
         method=pieces[0].method,
         controller=pieces[0].controller,
         engine=" and ".join(dict.fromkeys(piece.engine for piece in pieces)),
-        events=tuple(merged(records) for records in zip(*(piece.events for piece in pieces), strict=True)),
+        events=tuple(merge_records(records) for records in zip(*(piece.events for piece in pieces), strict=True)),
         interpolant=interpolant,
         known={
             "slope": column("slope") if dense else None,
@@ -157,7 +157,7 @@ def joined(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
     )
 
 
-def merged(records) -> events.EventRecord:
+def merge_records(records) -> events.EventRecord:
     """What all pieces have found of one event."""
     t, u, direction = (np.concatenate([record[column] for record in records]) for column in range(3))
     return events.EventRecord(t, u, direction, sum(record.undefined for record in records), records[0].name)

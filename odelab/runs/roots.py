@@ -60,7 +60,7 @@ def points(g, left, right, known, noise) -> Iterator[tuple[float, float]]:
     values = np.array([known[theta] for theta in thetas])
     if not np.isfinite(values).all():  # g is not defined everywhere, so it cannot be interpolated
         yield from zip(thetas[1:].tolist(), values[1:].tolist(), strict=True)
-    elif right - left < NARROWEST or len(known) > LOOKS or resolved(g, left, right, values, noise):
+    elif right - left < NARROWEST or len(known) > LOOKS or has_at_most_one_zero(g, left, right, values, noise):
         yield right, known[right]
     else:
         middle = float(thetas[DEGREE // 2])
@@ -68,7 +68,7 @@ def points(g, left, right, known, noise) -> Iterator[tuple[float, float]]:
         yield from points(g, middle, right, known, noise)
 
 
-def resolved(g, left, right, values, noise) -> bool:
+def has_at_most_one_zero(g, left, right, values, noise) -> bool:
     """Is it sure that g has at most one zero here (or is nothing but rounding error)?"""
     if not values.any():
         return True
@@ -83,7 +83,7 @@ def resolved(g, left, right, values, noise) -> bool:
     return bool(np.abs(values).max() <= noise())
 
 
-def sorted_out(ends, values) -> tuple[np.ndarray, ...]:
+def sort_steps(ends, values) -> tuple[np.ndarray, ...]:
     """The steps with exactly one sign change, and the steps that have to be examined one by one; the others have none.
 
     Returned with them is (left, right, g at left, g at right) of the steps of the first kind: there the sign changes.
@@ -107,7 +107,7 @@ def is_clear(shapes, at_probes, end):
 
     shapes       `AT_PLACES` times the values of g at the nodes: the interpolant at the probes, and its Bernstein
                  coefficients. It lies between the smallest and the largest of these, and is monotone if they are: this
-                 replaces the evaluation at 65 points in `resolved`
+                 replaces the evaluation at 65 points in `has_at_most_one_zero`
     at_probes    g itself at the probes
     end          g at the end of the step; an exact zero there is looked at more closely
 

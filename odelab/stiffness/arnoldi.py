@@ -34,7 +34,7 @@ class Ends(NamedTuple):
 
 def ends(operator: JacobianOperator, k: int, symmetric: bool, tolerance: float = TOLERANCE) -> Ends:
     """At least `k` eigenvalues at each end. An end that fails is tried with a larger basis, then less sharply."""
-    product, count = _counted(operator)
+    product, count = _counting(operator)
     n = operator.shape[0]
     k = max(k, FEWEST) if n > 4 * FEWEST + 2 else k
     rng = np.random.default_rng(0)
@@ -66,7 +66,7 @@ def lanczos_bracket(operator: JacobianOperator, tolerance: float):
     """
     from scipy.linalg import eigh_tridiagonal
 
-    product, count = _counted(operator)
+    product, count = _counting(operator)
     tolerance = max(tolerance, 100.0 * float(np.finfo(operator.dtype).eps))
     v = np.random.default_rng(0).standard_normal(operator.shape[0]).astype(operator.dtype)
     v, last = v / np.linalg.norm(v), np.zeros_like(v)
@@ -90,7 +90,7 @@ def lanczos_bracket(operator: JacobianOperator, tolerance: float):
         v, last = w / beside[-1], v
 
 
-def _counted(operator):
+def _counting(operator):
     """The product with vectors, checked, and how often it was taken."""
     count = [0]
 

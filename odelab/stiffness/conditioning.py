@@ -69,7 +69,7 @@ def eigenvalue_condition(J, value) -> float:
         for away in SHIFTS:
             right = left = start  # matrix it finds the same vector twice
             try:
-                solve, solve_transposed = _factorised(J, value + away * np.finfo(J.dtype).eps * size)
+                solve, solve_transposed = _inverse_products(J, value + away * np.finfo(J.dtype).eps * size)
             except RuntimeError:  # SuperLU: exactly singular
                 continue
             for _ in range(2):
@@ -119,7 +119,7 @@ def movement(condition, size, n, precision):
         return np.minimum(first_order, 2.0 * size * (0.5 * precision) ** (1.0 / n))
 
 
-def _factorised(J, shift):
+def _inverse_products(J, shift):
     """v -> (J - shift)^-1 v and v -> (J - shift)^-H v."""
     n = J.shape[0]
     if hasattr(J, "tocsc"):

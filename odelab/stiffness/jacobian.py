@@ -72,7 +72,7 @@ def jacobian(problem, t=None, u=None, params=None, how: str = "auto"):
         import torch
 
         state = _tensor(torch, point.u)
-        J = _finite(_differentiated(lambda: torch.func.jacrev(point.slope)(state)), point)
+        J = _finite(_differentiate(lambda: torch.func.jacrev(point.slope)(state)), point)
         return J if library_of(point.u) is torch else to_numpy(J)
     way = {"central": differences.central, "complex": differences.complex_step}[point.how]
     with np.errstate(all="ignore"):  # what is not finite is refused by name
@@ -160,9 +160,9 @@ def _torch_product(point: Point, forward: bool) -> Callable:
     def product(v):
         vector = _tensor(torch, v).to(state)
         if forward:
-            answer = _differentiated(lambda: torch.func.jvp(point.slope, (state,), (vector,))[1])
+            answer = _differentiate(lambda: torch.func.jvp(point.slope, (state,), (vector,))[1])
         else:
-            answer = _differentiated(lambda: torch.func.vjp(point.slope, state)[1](vector)[0])
+            answer = _differentiate(lambda: torch.func.vjp(point.slope, state)[1](vector)[0])
         return answer if isinstance(v, torch.Tensor) else to_numpy(answer)
 
     return product
@@ -172,7 +172,7 @@ def _tensor(torch, value):
     return value if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))  # a copy: it may be locked
 
 
-def _differentiated(compute: Callable):
+def _differentiate(compute: Callable):
     try:
         with warnings.catch_warnings():  # torch's own forward mode still calls its deprecated torch.jit.script
             warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch")

@@ -234,7 +234,7 @@ def _symmetric_modes(J, u, offset, rounding) -> Modes:
     c, a = (library.matmul(rows, x[..., None])[..., 0] for x in (u, offset))
     gaps = values[:, 1:] - values[:, :-1]
     gap = library.amin(gaps, 1) if gaps.shape[1] else library.full_like(values[:, 0], np.inf)
-    return _assembled(values, c, a, gap, rounding)
+    return _factors(values, c, a, gap, rounding)
 
 
 def _general_modes(J, u, offset, rounding) -> Modes:
@@ -252,10 +252,10 @@ def _general_modes(J, u, offset, rounding) -> Modes:
     distances = library.abs(values[:, :, None] - values[:, None, :])
     distances[:, range(n), range(n)] = np.inf
     gap = library.amin(distances, (1, 2))
-    return _assembled(values, coefficients[..., 0], coefficients[..., 1], gap, rounding)
+    return _factors(values, coefficients[..., 0], coefficients[..., 1], gap, rounding)
 
 
-def _assembled(values, c, a, gap, rounding) -> Modes:
+def _factors(values, c, a, gap, rounding) -> Modes:
     """C and Q from eigenvalues and coefficients, scaled by SI so that nothing overflows on the way."""
     library = library_of(values)
     sizes = library.abs(values.real)

@@ -35,7 +35,7 @@ def tns(nsi, stage, mu: str = "sample"):
     >>> ol.tns([[1.0, 3.0, 2.0, 2.0]], stage=[1, 1, 2, 2])
     array([1.5])
     """
-    nsi, groups = _checked(nsi, stage, mu)
+    nsi, groups = _check_indices(nsi, stage, mu)
     shared = _dataset_means(nsi, groups) if mu == "dataset" else None
     rows = max(1, CHUNK // nsi.shape[1])
     areas = [_areas(nsi[start : start + rows], groups, shared) for start in range(0, len(nsi), rows)]
@@ -56,7 +56,7 @@ def delta(nsi, stage, m1, m2, mu: str = "sample"):
     >>> ol.delta([[1.0, 3.0], [2.0, 2.0]], stage=[1, 1], m1=0.2, m2=0.0)
     np.float64(0.5)
     """
-    values, groups = _checked(nsi, stage, mu)
+    values, groups = _check_indices(nsi, stage, mu)
     values = to_numpy(values)
     peaks, means, _ = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
 
@@ -81,7 +81,7 @@ def stiffness_proportion(nsi, stage, m1, m2, mu: str = "sample"):
     >>> ol.stiffness_proportion([[1.0, 3.0], [2.0, 2.0]], stage=[1, 1], m1=0.2, m2=0.0)
     np.float64(0.25)
     """
-    values, groups = _checked(nsi, stage, mu)
+    values, groups = _check_indices(nsi, stage, mu)
     values = to_numpy(values)
     _, means, _ = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
     means = np.broadcast_to(means, (len(values), len(groups)))
@@ -188,7 +188,7 @@ def _degree(name, value) -> np.ndarray:
     return value
 
 
-def _checked(nsi, stage, mu):
+def _check_indices(nsi, stage, mu):
     """The indices, and for every stage its columns: a slice where they are neighbours."""
     if mu not in MEANS:
         raise ValueError(f"`mu` must be one of {MEANS}, got {mu!r}.")

@@ -14,7 +14,7 @@ import numpy as np
 
 from odelab.engines.lanes import progress
 from odelab.engines.lanes import threads as threaded
-from odelab.engines.lanes.result import Found, nothing_found
+from odelab.engines.lanes.result import Found, empty_arrays
 from odelab.engines.lanes.threads import Task
 from odelab.engines.numba import load
 from odelab.engines.numba.fingerprint import fingerprint
@@ -41,10 +41,10 @@ class Source(NamedTuple):
     digest: str
 
 
-def spread(executor: Executor, request: Request, task: Task, starts, params, report) -> Found:
+def run_in_pieces(executor: Executor, request: Request, task: Task, starts, params, report) -> Found:
     """Run the ensemble in pieces, each on a worker of the executor; Ctrl-C keeps the pieces that are finished."""
-    source = packed(module_for(request))
-    found = nothing_found(starts, float(task.settings[0]), task.t_eval, task.maxima)
+    source = pack(module_for(request))
+    found = empty_arrays(starts, float(task.settings[0]), task.t_eval, task.maxima)
     workers = getattr(executor, "_max_workers", None) or WORKERS
     edges = np.linspace(0, len(starts), min(PER_WORKER * workers, len(starts)) + 1).astype(int)
     futures = {
@@ -86,10 +86,10 @@ def compiled(source: Source):
             "a worker of `executor` was sent a right-hand side that reaches other values there; give the workers the "
             "same versions of Python and of the packages, or leave `executor` out."
         )
-    return load.loaded(Module(*source[:4], functions, taken))["lanes"]
+    return load.load_module(Module(*source[:4], functions, taken))["lanes"]
 
 
-def packed(module: Module) -> Source:
+def pack(module: Module) -> Source:
     """A module ready to be sent to a worker.
 
     The user's functions are pickled by value, as their twins, so that the worker need not be able to import them.

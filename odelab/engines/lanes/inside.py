@@ -5,11 +5,11 @@ ends of a step.
 """
 
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.stages import arguments, combination, indented, number
+from odelab.engines.numba.stages import arguments, combination, indent, number
 from odelab.methods import extension
 
 
-def slopes_kept(request: Request) -> int:
+def stored_slope_count(request: Request) -> int:
     """How many slopes (or increments) of an attempt are stored, to find the states inside its step."""
     return 1 if is_cubic(request) else request.method.stages
 
@@ -27,15 +27,15 @@ def keep_step_lines(request: Request, tag: str, place: str) -> list[str]:
         f"taken[{place}] = dt{tag}",
         *(f"old[{i}, {place}] = u{i}{tag}" for i in range(n)),
     ]
-    for j in range(slopes_kept(request)):
+    for j in range(stored_slope_count(request)):
         name = "x" if request.implicit and not is_cubic(request) else "k"
         lines += [f"kept[{j * n + i}, {place}] = {name}{j + 1}_{i}{tag}" for i in range(n)]
     return lines
 
 
-def rows_kept(request: Request) -> int:
+def step_row_count(request: Request) -> int:
     """How many rows `keep_step_lines` fills: time, size, old state and slopes of the last step."""
-    return 2 + (1 + slopes_kept(request)) * request.n
+    return 2 + (1 + stored_slope_count(request)) * request.n
 
 
 def row_lines(request: Request, first: int) -> list[str]:
@@ -44,7 +44,7 @@ def row_lines(request: Request, first: int) -> list[str]:
     kept = old + request.n
     return [
         f"began, taken = block[{first}], block[{first + 1}]",
-        f"old, kept = block[{old}:{kept}], block[{kept}:{first + rows_kept(request)}]",
+        f"old, kept = block[{old}:{kept}], block[{kept}:{first + step_row_count(request)}]",
         "direction = math.copysign(1.0, t1 - t0)",
     ]
 
@@ -85,7 +85,7 @@ def definition_texts(request: Request) -> list[str]:
     rows, degree = weights.shape
     body = [
         f"slopes = np.empty(({rows}, {n}))",
-        f"for s in range({slopes_kept(request)}):",
+        f"for s in range({stored_slope_count(request)}):",
         f"    for i in range({n}):",
         f"        slopes[s, i] = kept[s * {n} + i, l]",
         *further_stage_lines(request),
@@ -105,7 +105,7 @@ def definition_texts(request: Request) -> list[str]:
 def inside_texts(weights, body: list[str]) -> list[str]:
     values = ",\n    ".join("(" + ", ".join(number(x) for x in row) + ")" for row in weights)
     signature = "def inside(at, t, dt, t_new, old, kept, l, state, params, found):"
-    return [f"WEIGHTS = np.array((\n    {values},\n))", "\n".join(["@njit(**OPTIONS)", signature, *indented(body)])]
+    return [f"WEIGHTS = np.array((\n    {values},\n))", "\n".join(["@njit(**OPTIONS)", signature, *indent(body)])]
 
 
 def implicit_texts(request: Request) -> list[str]:
@@ -136,7 +136,7 @@ def implicit_texts(request: Request) -> list[str]:
         f"for i in range({n}):",
         "    change = 0.0",
         f"    for p in range({len(weights) - 1}, -1, -1):",
-        f"        for s in range({slopes_kept(request)}):",
+        f"        for s in range({stored_slope_count(request)}):",
         f"            change += WEIGHTS[p, s] * kept[s * {n} + i, l]",
         "        change *= theta",
         "    found[i] = old[i, l] + change",

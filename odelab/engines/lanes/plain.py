@@ -5,7 +5,7 @@ import numpy as np
 from odelab._solve import solve
 from odelab.engines import Status
 from odelab.engines.lanes.executors import put
-from odelab.engines.lanes.result import STATUSES, Found, nothing_found
+from odelab.engines.lanes.result import STATUSES, Found, empty_arrays
 
 
 def one_by_one(
@@ -13,7 +13,7 @@ def one_by_one(
 ) -> tuple[Found, str]:
     """The results of all runs, and the names of the engines that made them, in the order of their first use."""
     engines: list[str] = []
-    found = nothing_found(starts, problem.t_span[0], t_eval, maxima)
+    found = empty_arrays(starts, problem.t_span[0], t_eval, maxima)
     for i in range(len(starts)):
         if not (np.isfinite(starts[i]).all() and (params is None or np.isfinite(params[i]).all())):
             found.statuses[i] = Status.NOT_FINITE

@@ -105,7 +105,7 @@ class Found(NamedTuple):
     points: np.ndarray | None  # (N, len(t_eval), n)
 
 
-def nothing_found(starts, t0: float, t_eval, maxima: bool) -> Found:
+def empty_arrays(starts, t0: float, t_eval, maxima: bool) -> Found:
     """The arrays before any run is finished: each run stands at its start with the status "interrupted".
 
     A finished run overwrites its row. After Ctrl-C the rows of the other runs therefore still say "interrupted".
@@ -121,7 +121,7 @@ def nothing_found(starts, t0: float, t_eval, maxima: bool) -> Found:
     )
 
 
-def collected(found: Found, t_eval, engine, problem, method, controller) -> Ensemble:
+def named_arrays(found: Found, t_eval, engine, problem, method, controller) -> Ensemble:
     """The arrays of an ensemble under their names."""
     return Ensemble(
         found.ends if found.points is None else found.points,

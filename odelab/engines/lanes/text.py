@@ -22,7 +22,7 @@ from odelab.control.laws import Law
 from odelab.engines.lanes import inside
 from odelab.engines.numba import stages
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.stages import arguments, components, indented, number, remark, total
+from odelab.engines.numba.stages import arguments, components, indent, number, remark, total
 from odelab.engines.rosenbrock import attempt
 from odelab.engines.rosenbrock.one_run import FAILURES
 from odelab.stiffness.h_rho import twin_stages
@@ -57,7 +57,7 @@ def shape(request: Request) -> tuple[int, tuple[str, ...]]:
     return (32, ("_a", "_b")) if two else (16, ("_a",))
 
 
-def numbers_kept(request: Request) -> list[str]:
+def real_rows(request: Request) -> list[str]:
     """The rows of real numbers a lane keeps between attempts."""
     n = request.n
     rows = ["t", "dt", "last_error", *components("u", n, "")]
@@ -75,7 +75,7 @@ def numbers_kept(request: Request) -> list[str]:
     return rows
 
 
-def places_kept(request: Request) -> list[str]:
+def integer_rows(request: Request) -> list[str]:
     """The rows of whole numbers."""
     return ["index", "attempts", "accepted", *(["point"] if request.points else [])]
 
@@ -87,7 +87,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
     """
     width, tags = shape(request)
     plan = attempt.plan_for(request) if request.implicit else None
-    rows, places = numbers_kept(request), places_kept(request)
+    rows, places = real_rows(request), integer_rows(request)
     names = [*ARGUMENTS, *(MAXIMA if request.maxima else ()), *(POINTS if request.points else ())]
     body = [
         *settings_lines(request),
@@ -103,16 +103,16 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         "for sweep in range(sweeps + 1):",
         "    if flagged > idle:",
         f"        for l in range({width}):",
-        *indented(inside.fill_points_lines(request) if request.points else [], 3),
+        *indent(inside.fill_points_lines(request) if request.points else [], 3),
         f"            if index[l] == {RETIRED} or not done(index[l], t[l], t1, attempts[l], max_attempts, dt[l]):",
         "                continue",
-        *indented(hand_in_lines(request), 3),
-        *indented(take_next_lines(request), 3),
+        *indent(hand_in_lines(request), 3),
+        *indent(take_next_lines(request), 3),
         f"    if idle == {width} or sweep == sweeps:",
         "        break",
         "    flagged = 0",
         f"    for l in range({width // len(tags)}):",
-        *indented(group_lines(request, plan, tags, width), 2),
+        *indent(group_lines(request, plan, tags, width), 2),
         f"for l in range({width}):",
         *(f"    numbers[{i}, l] = {row}[l]" for i, row in enumerate(rows)),
         *(f"    places[{i}, l] = {place}[l]" for i, place in enumerate(places)),
@@ -126,7 +126,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         *first_step_lines(request),
         *(inside.definition_texts(request) if request.points else []),
     ]
-    return definitions, [f"def lanes({', '.join(names)}):", *indented(body)]
+    return definitions, [f"def lanes({', '.join(names)}):", *indent(body)]
 
 
 def block_lines(request: Request, rows: list[str], places: list[str], width: int) -> list[str]:
@@ -138,7 +138,7 @@ def block_lines(request: Request, rows: list[str], places: list[str], width: int
     `numbers` and `places` are such separate arrays, so they are copied into the local array and back.
     """
     real, count = len(rows), len(rows) + len(places)
-    between = inside.rows_kept(request) if request.points else 0
+    between = inside.step_row_count(request) if request.points else 0
     return [
         f"block = np.empty(({count + between}, {width}))",
         f"whole = block[{real}:{count}].view(np.int64)",
@@ -175,7 +175,7 @@ def hand_in_lines(request: Request) -> list[str]:
     if request.maxima:
         rho = "math.sqrt(largest_rho[l]) if largest_rho[l] >= 0.0 else math.nan"
         outcome += ["maxima[j, 0] = math.sqrt(largest_sai[l])", f"maxima[j, 1] = {rho}"]
-    return ["j = index[l]", "if j >= 0:", *indented(outcome)]
+    return ["j = index[l]", "if j >= 0:", *indent(outcome)]
 
 
 def take_next_lines(request: Request) -> list[str]:
@@ -218,7 +218,7 @@ def take_next_lines(request: Request) -> list[str]:
         "j = following",
         "following += 1",
         "if j < starts.shape[0]:",
-        *indented(start),
+        *indent(start),
         "else:",
         f"    index[l] = {RETIRED}",
         "    t[l] = t1",

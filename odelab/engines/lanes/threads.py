@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.engines import Status
-from odelab.engines.compiled import interrupted
+from odelab.engines.compiled import is_interrupt
 from odelab.engines.lanes import progress
 from odelab.engines.lanes import text as lanes
-from odelab.engines.lanes.result import Found, nothing_found
+from odelab.engines.lanes.result import Found, empty_arrays
 from odelab.engines.numba.request import Request, request_for
 
 SLICE = 0.05  # seconds a kernel runs before it returns, so that Ctrl-C is noticed and the progress line is updated
@@ -38,15 +38,15 @@ class Task(NamedTuple):
     maxima: bool
 
 
-def prepared(problem, method, controller, t_eval, maxima: bool, max_steps: int) -> tuple[Request, Task]:
+def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int) -> tuple[Request, Task]:
     """The request for the kernel of an ensemble, and its `Task`."""
     request = request_for("lanes", problem, method, controller, points=t_eval is not None, maxima=maxima)
     t0, t1 = problem.t_span
     given = math.copysign(controller.h, t1 - t0) if controller.law is None else controller.first_step or 0.0
     task = Task(
         lanes.shape(request)[0],
-        len(lanes.numbers_kept(request)),
-        len(lanes.places_kept(request)),
+        len(lanes.real_rows(request)),
+        len(lanes.integer_rows(request)),
         np.array([t0, t1, controller.rtol or math.nan, controller.max_step, given]),
         np.atleast_1d(np.asarray(0.0 if controller.atol is None else controller.atol, dtype=float)),
         max_steps,
@@ -58,7 +58,7 @@ def prepared(problem, method, controller, t_eval, maxima: bool, max_steps: int) 
 
 def run(compiled: Callable, task: Task, starts, params, threads: int | None, report) -> Found:
     """All runs through the compiled lanes, on as many threads as there is work for."""
-    found = nothing_found(starts, float(task.settings[0]), task.t_eval, task.maxima)
+    found = empty_arrays(starts, float(task.settings[0]), task.t_eval, task.maxima)
     count = min(threads or available(), math.ceil(len(starts) / task.width))
     queue, stop = np.zeros(1, np.int64), threading.Event()
     portion = min(max(1, len(starts) // (PORTIONS * count * task.width)), LARGEST_PORTION)
@@ -76,7 +76,7 @@ def run(compiled: Callable, task: Task, starts, params, threads: int | None, rep
             while wait(others, timeout=SLICE).not_done:
                 tell()
         except (KeyboardInterrupt, SystemError) as reason:
-            if isinstance(reason, SystemError) and not interrupted(reason):
+            if isinstance(reason, SystemError) and not is_interrupt(reason):
                 raise
         finally:
             stop.set()
@@ -86,7 +86,7 @@ def run(compiled: Callable, task: Task, starts, params, threads: int | None, rep
     return found
 
 
-def first_refused(compiled: Callable, task: Task, starts, params) -> int:
+def find_refused(compiled: Callable, task: Task, starts, params) -> int:
     """The first run whose right-hand side raises IndexError, found by halving: compiled code does not say which."""
     first, last = 0, len(starts)
     while last - first > 1:

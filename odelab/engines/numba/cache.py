@@ -55,7 +55,7 @@ def load(text: str, name: str, given: dict[str, Callable] | None = None) -> dict
             make_folder(place)
             if not is_private(place):
                 return in_memory(text, name, given)
-            with locked(place / LOCK):
+            with hold_lock(place / LOCK):
                 try:
                     return from_disk(place, text, name, given)
                 except NumbaError:
@@ -176,7 +176,7 @@ def replace(path: Path, text: str):
 
 
 @contextlib.contextmanager
-def locked(path: Path):
+def hold_lock(path: Path):
     """A lock: one process compiles a kernel while the others wait, and then load it.
 
     On a file system without locks each process compiles it.

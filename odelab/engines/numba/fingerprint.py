@@ -164,8 +164,8 @@ class Walk:
             reference = weakref.ref(function)  # what is kept for a function must not keep it alive
             for part in PARTS:
                 self.watch.places.append((part_of, (reference, part), getattr(function, part)))
-            self.parts(function, {found.names: found.value for found in reached(function)})
-            for found in reached(function):
+            self.parts(function, {found.names: found.value for found in reachable_values(function)})
+            for found in reachable_values(function):
                 self.watch.places += found.links
 
     def compiled(self, dispatcher):
@@ -257,7 +257,7 @@ class Reached(NamedTuple):
     value: Any
 
 
-def reached(function) -> list[Reached]:
+def reachable_values(function) -> list[Reached]:
     """All values that a function uses and that are defined outside of it, each once."""
     found = {}
     for names in names_outside(function.__code__):
@@ -343,7 +343,7 @@ def frozen(dispatcher) -> dict[tuple[str, ...], Any] | None:
     known, values = frozen_before.get(dispatcher, (None, None))
     if overloads and known is overloads[0]:
         return values
-    values = {found.names: found.value for found in reached(dispatcher.py_func)}
+    values = {found.names: found.value for found in reachable_values(dispatcher.py_func)}
     if not overloads:
         return values
     blocks = getattr(overloads[0].type_annotation, "blocks", None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from odelab.arrays import read_only
 from odelab.engines.numba import overloads
-from odelab.engines.numba.fingerprint import NOTHING, frozen, is_dispatcher, is_library, reached
+from odelab.engines.numba.fingerprint import NOTHING, frozen, is_dispatcher, is_library, reachable_values
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Options for users' functions. An index outside an array raises IndexError, as in Python, instead of reading memory
@@ -40,7 +40,7 @@ def twin(function, make: Callable, made: dict, returns_tuple: bool = False, reco
     if is_dispatcher(function) and recompile:
         plain, outside = function.py_func, frozen(function)
     elif isinstance(function, types.FunctionType) and not is_library(function) and function not in overloads.register():
-        plain, outside = function, {found.names: found.value for found in reached(function)}
+        plain, outside = function, {found.names: found.value for found in reachable_values(function)}
     else:
         return function
     if outside is None:

@@ -8,10 +8,10 @@ import numpy as np
 from odelab.control.feedback import Counted, History, Memory
 from odelab.core import State
 from odelab.engines import Status
-from odelab.engines.compiled import call, compiled_params, interrupted
+from odelab.engines.compiled import call, compiled_params, is_interrupt
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import AS_GIVEN, Request, layout_for, numbers, request_for
-from odelab.engines.numba.rows import ERROR, RHO, SIZE, TIME, LargeRows, Rows, aligned
+from odelab.engines.numba.rows import ERROR, RHO, SIZE, TIME, LargeRows, Rows, aligned_rows
 from odelab.engines.python import PythonEngine, Record, RightHandSideError, begin, checked_rhs
 from odelab.engines.rosenbrock.banded_run import VECTORS
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -77,11 +77,11 @@ class KernelEngine:
         stages = self.method.stages
         if not isinstance(self.method, RosenbrockMethod):
             partial_errors = 2  # a method has at most a pair of error estimates
-            return aligned(stages + partial_errors, n), aligned(1, n)[0]
+            return aligned_rows(stages + partial_errors, n), aligned_rows(1, n)[0]
         below, above, _, order, *entries = self.band()
-        vectors, ordered = aligned(len(VECTORS), n), np.zeros(n + below + above)
+        vectors, ordered = aligned_rows(len(VECTORS), n), np.zeros(n + below + above)
         J = np.zeros((n + below, below + 1 + above))
-        return aligned(stages, n), vectors, ordered, J, J.copy(), entries[0], order, *entries[1:]
+        return aligned_rows(stages, n), vectors, ordered, J, J.copy(), entries[0], order, *entries[1:]
 
     def advance(self, state: State, attempts: int) -> "KernelChunk":
         """Go on from `state`, for at most as many attempts as there is room for."""
@@ -99,7 +99,7 @@ class KernelEngine:
         try:
             run(remembered, counts, settings, self.tolerance, self.params, u, slope, min(attempts, room), *arrays)
         except (KeyboardInterrupt, SystemError) as stop:
-            if isinstance(stop, SystemError) and not interrupted(stop):
+            if isinstance(stop, SystemError) and not is_interrupt(stop):
                 raise
             stopped = True
         except RightHandSideError:  # the driver tries fewer attempts; of a single one plain Python says more

@@ -10,8 +10,8 @@ slope serves as another one later, the names of the rows are exchanged and nothi
 from odelab.engines.numba import single
 from odelab.engines.numba.request import AS_GIVEN, Request
 from odelab.engines.numba.rows import RHO, SAI
-from odelab.engines.numba.single import COUNTS, function, read, written
-from odelab.engines.numba.stages import arguments, combination, indented, number, product
+from odelab.engines.numba.single import COUNTS, function, read_lines, write_lines
+from odelab.engines.numba.stages import arguments, combination, indent, number, product
 from odelab.problem import ARRAY
 from odelab.stiffness.h_rho import APART, twin_stages
 
@@ -27,7 +27,7 @@ TERMS = 6  # slopes in one loop; with more of them LLVM cannot prove any longer 
 def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`; arguments as in `odelab.engines.numba.single`, and settings[3] a time: the
     first step that passes it is the last."""
-    attempt = [*stages(request), f"q, sai, rho = judged({', '.join(judged_arguments(request))})"]
+    attempt = [*stages(request), f"q, sai, rho = judged({', '.join(judge_arguments(request))})"]
     if request.law:
         judge = f"judge_of_squares({request.law.smooth})"
         attempt.append("accept, memory = judge(memory, dt, q / n, 0.0, 0.0)")
@@ -40,12 +40,16 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         "until = settings[3]",
         f"atol = tolerance{'' if request.vector_tolerance else '[0]'}",
         *start(request),
-        *single.loop(request, slope, attempt, record, moved_on(request)),
+        *single.loop(request, slope, attempt, record, next_state_lines(request)),
         "for i in range(n):",  # numba takes a second to compile `u_end[:] = u`, whose shapes it would check
         "    u_end[i], slope[i] = u[i], k1[i]",
-        *written(COUNTS, "counts"),
+        *write_lines(COUNTS, "counts"),
     ]
-    definitions = [into_row(request), *([last_state(request)] if request.method.fsal else []), judged(request)]
+    definitions = [
+        into_row(request),
+        *([last_state(request)] if request.method.fsal else []),
+        judge_definition(request),
+    ]
     return [single.control(request, judge), *definitions], function(ARGUMENTS, request, body)
 
 
@@ -55,7 +59,7 @@ def into_row(request: Request) -> str:
         return "slopes_into = rhs"
     lines = [*answer(), "for i in range(u.size):", "    out[i] = slopes[i]"]
     error = "from odelab.engines.python import RightHandSideError"
-    return "\n".join([error, "", "@njit(**OPTIONS)", "def slopes_into(t, u, params, out):", *indented(lines)])
+    return "\n".join([error, "", "@njit(**OPTIONS)", "def slopes_into(t, u, params, out):", *indent(lines)])
 
 
 def answer() -> list[str]:
@@ -76,7 +80,7 @@ def start(request: Request) -> list[str]:
         params = f"({arguments(f'params_in[{i}]' for i in range(request.parameters))})"
     return [
         f"params = {params}",
-        *read(COUNTS, "counts"),
+        *read_lines(COUNTS, "counts"),
         "status = ATTEMPTS_SPENT",
         "rows, n = states.shape",
         "u = states[steps % rows]",
@@ -124,7 +128,9 @@ def last_state(request: Request) -> str:
     for e, row in enumerate(estimates(request)):
         loop.append(f"partial{e}[i] = {combination(row[:-1], names)}")
     loop.append(f"k{method.stages}[i] = math.nan")
-    return looped(f"last_state({', '.join(last_state_arguments(request))})", ["moved = 0.0"], loop, ["return moved"])
+    return loop_definition(
+        f"last_state({', '.join(last_state_arguments(request))})", ["moved = 0.0"], loop, ["return moved"]
+    )
 
 
 def new_state(names, method) -> list[str]:
@@ -142,7 +148,7 @@ def last_state_arguments(request: Request) -> list[str]:
     return ["u", "v", "dt", *partials(request), *slopes_in(rows), f"k{method.stages}"]
 
 
-def judged(request: Request) -> str:
+def judge_definition(request: Request) -> str:
     """The definition of `judged`: n times the squared error ratio, SAI^2 and (h rho)^2 in one loop over the components.
 
     Where the last stage is evaluated at the new state, `last_state` has already gone through the components once.
@@ -169,10 +175,12 @@ def judged(request: Request) -> str:
     rho = f"dt * dt * stiff / apart if apart > {number(APART**2)} * size else math.nan" if twins else "math.nan"
     q = "error0" if request.law else "0.0"
     end = [*pair, f"rho = {rho}", f"return {q}, moved / size, rho"]
-    return looped(f"judged({', '.join(judged_arguments(request))})", [f"{name} = 0.0" for name in sums], loop, end)
+    return loop_definition(
+        f"judged({', '.join(judge_arguments(request))})", [f"{name} = 0.0" for name in sums], loop, end
+    )
 
 
-def judged_arguments(request: Request) -> list[str]:
+def judge_arguments(request: Request) -> list[str]:
     method = request.method
     twins = twin_stages(method)
     tolerances = ["rtol", "atol"] if request.law else []
@@ -197,13 +205,13 @@ def slopes_in(rows) -> list[str]:
     return [f"k{j + 1}" for j in range(max(map(len, rows))) if any(j < len(row) and row[j] for row in rows)]
 
 
-def looped(signature: str, before, loop, after, over: str = "u") -> str:
+def loop_definition(signature: str, before, loop, after, over: str = "u") -> str:
     """The definition of a function with one loop over the components of the array `over`."""
-    body = [*before, f"for i in range({over}.size):", *indented(loop), *after]
-    return "\n".join(["@njit(**LOOSE)", f"def {signature}:", *indented(body)])
+    body = [*before, f"for i in range({over}.size):", *indent(loop), *after]
+    return "\n".join(["@njit(**LOOSE)", f"def {signature}:", *indent(body)])
 
 
-def moved_on(request: Request) -> list[str]:
+def next_state_lines(request: Request) -> list[str]:
     lines = ["u = v"]
     if request.method.fsal:
         last = request.method.stages

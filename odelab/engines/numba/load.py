@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from odelab.engines.compiled import NotCompilable, explained
+from odelab.engines.compiled import NotCompilable, explanation_of
 from odelab.engines.numba import cache
 from odelab.engines.numba.fingerprint import Unseen, Watch
 from odelab.engines.numba.module import Module, functions_of, module_for
@@ -70,7 +70,7 @@ def compile_kernel(request: Request) -> Kernel:
     known = Kernel({}, module.taken.watch, (request.method, request.law))
     kernels = kept.setdefault(request.rhs, {})
     try:
-        known = known._replace(functions=loaded(module))
+        known = known._replace(functions=load_module(module))
     except Exception as reason:  # numba's own errors, and whatever else escapes its compiler
         # Only the message is stored, because the exception would keep the compiler's frames in memory.
         kernels[key(request)] = known._replace(refusal=blame(request, reason))
@@ -79,7 +79,7 @@ def compile_kernel(request: Request) -> Kernel:
     return known
 
 
-def loaded(module: Module) -> dict[str, Any]:
+def load_module(module: Module) -> dict[str, Any]:
     """The names of the compiled module, made once for all functions with the same fingerprint."""
     if module.name not in by_name:
         given = compiled_functions(module.given, module.form, module.inline)
@@ -128,7 +128,7 @@ def blame(request: Request, reason) -> str:
             else:
                 function.compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
         except Exception as plainer:
-            said = explained(functions[name], plainer)
+            said = explanation_of(functions[name], plainer)
             return said.replace("cannot compile", "cannot differentiate") if name == "dual_rhs" else said
     complaint = textwrap.shorten(f"{type(reason).__name__}: {reason}", 500)
     return (

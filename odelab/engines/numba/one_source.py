@@ -11,7 +11,7 @@ import math
 from odelab.engines.numba.large import answer
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
-from odelab.engines.numba.stages import arguments, indented
+from odelab.engines.numba.stages import arguments, indent
 from odelab.problem import ARRAY, IN_PLACE
 from odelab.stiffness.h_rho import APART, twin_stages
 
@@ -55,7 +55,7 @@ def slope_lines(request: Request) -> list[str]:
     lines = ["@njit(**OPTIONS)", "def slope_of(t, u, params):"]
     if request.form == ARRAY:
         copy = "return slopes.astype(np.float64)"  # the right-hand side may reuse its answer
-        return [*lines, *indented([*answer(), copy])]
+        return [*lines, *indent([*answer(), copy])]
     if request.form == IN_PLACE:
         return [
             *lines,

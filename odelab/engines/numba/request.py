@@ -69,7 +69,7 @@ def is_plain(function) -> bool:
     return hasattr(function, "__code__") and not isinstance(function, types.MethodType)
 
 
-def unsuited(problem: Problem, method, controller: Controller, project=None) -> str | None:
+def obstacle_to_kernel(problem: Problem, method, controller: Controller, project=None) -> str | None:
     """Why a run cannot be compiled at all; None where it can."""
     if not isinstance(method, Method | StabilisedMethod | RosenbrockMethod):
         return f"kernels are for explicit and linearly implicit methods, not {method.name}"
@@ -79,10 +79,10 @@ def unsuited(problem: Problem, method, controller: Controller, project=None) -> 
             return f"kernels need a plain function as `{name}`"
     if controller.law is None and controller.h is None:
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
-    return implicit_unsuited(problem, method)
+    return obstacle_to_implicit_kernel(problem, method)
 
 
-def implicit_unsuited(problem: Problem, method) -> str | None:
+def obstacle_to_implicit_kernel(problem: Problem, method) -> str | None:
     """Why a kernel of a linearly implicit method cannot be written for a system; None where it can.
 
     Such a kernel solves the linear systems of a small problem by text without loops, a line for each entry.
@@ -94,7 +94,7 @@ def implicit_unsuited(problem: Problem, method) -> str | None:
     if numbers(problem.params) is None:
         return f"kernels of {method.name} need numbers as `params`"
     if problem.form == IN_PLACE:
-        return None  # `band_unsuited` has the rest, which takes a moment
+        return None  # `obstacle_to_band` has the rest, which takes a moment
     if problem.size > UNROLLED:
         return f"kernels of {method.name} unroll at most {UNROLLED} components, got {problem.size}"
     if problem.size**2 > ENTRIES and entries(problem.rhs, problem.size, len(problem.params)) > ENTRIES:
@@ -102,7 +102,7 @@ def implicit_unsuited(problem: Problem, method) -> str | None:
     return None
 
 
-def band_unsuited(problem: Problem, method) -> str | None:
+def obstacle_to_band(problem: Problem, method) -> str | None:
     """Why a kernel of a linearly implicit method cannot eliminate a large system; None where it can.
 
     The pattern of its right-hand side is looked for at the first call, which takes a tenth of a second.
@@ -129,13 +129,13 @@ def entries(rhs: Callable, n: int, parameters: int) -> int:
 counted: weakref.WeakKeyDictionary[Callable, dict[tuple[int, int], int]] = weakref.WeakKeyDictionary()
 
 
-def lanes_unsuited(problem: Problem, method, controller: Controller) -> str | None:
+def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
     """Why an ensemble cannot run in lanes."""
     if problem.form != COMPONENT:
         return f"lanes need component form, not {problem.form} form"
     if not isinstance(method, Method | RosenbrockMethod):
         return f"lanes are for Runge-Kutta and Rosenbrock methods, not {method.name}"
-    reason = unsuited(problem, method, controller)
+    reason = obstacle_to_kernel(problem, method, controller)
     if reason is not None:
         return reason
     if problem.size > UNROLLED:

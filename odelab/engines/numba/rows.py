@@ -27,7 +27,7 @@ def keep_freed_blocks():
     np.empty(1 << 21)
 
 
-def aligned(rows: int, n: int) -> np.ndarray:
+def aligned_rows(rows: int, n: int) -> np.ndarray:
     """An empty array (rows, n) that begins on a cache line, for loops that wait for memory."""
     line = 8  # numbers
     block = np.empty(rows * n + line)
@@ -117,7 +117,7 @@ class LargeRows(Rows):
         super().__init__(t0, t1, u0[:0])
         self.keeps_states = keeps_states
         count = max(16, min(len(self.array), FIRST_NUMBERS // len(u0))) if keeps_states else 2
-        self.state_rows = aligned(count, len(u0)) if not keeps_states else np.empty((count, len(u0)))
+        self.state_rows = aligned_rows(count, len(u0)) if not keeps_states else np.empty((count, len(u0)))
         self.state_rows[0] = u0
 
     def arrays(self):

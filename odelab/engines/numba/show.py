@@ -6,7 +6,7 @@ import textwrap
 from odelab._solve import check_arguments
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.numba.module import functions_of, text_for
-from odelab.engines.numba.request import lanes_unsuited, layout_for, request_for, unsuited
+from odelab.engines.numba.request import layout_for, obstacle_to_kernel, obstacle_to_lanes, request_for
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
@@ -40,7 +40,7 @@ def show_kernel(
     chosen = single if layout is None else layout
     if chosen not in LAYOUTS:
         raise ValueError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
-    reason = (lanes_unsuited if chosen == "lanes" else unsuited)(problem, method, controller)
+    reason = (obstacle_to_lanes if chosen == "lanes" else obstacle_to_kernel)(problem, method, controller)
     if reason is None and chosen not in ("lanes", single):
         reason = f"a system in {problem.form} form runs in the layout {single!r}"
     if reason is not None:

@@ -5,7 +5,7 @@ from odelab.control.feedback import Counted, History
 from odelab.engines.numba import stages
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, STATE, TIME
-from odelab.engines.numba.stages import arguments, components, indented, number
+from odelab.engines.numba.stages import arguments, components, indent, number
 from odelab.stiffness.h_rho import twin_stages
 
 ARGUMENTS = ("remembered", "counts", "settings", "tolerance", "params_in", "u", "slope", "attempts", "record")
@@ -29,7 +29,13 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     body = [
         *(tolerances(request) if request.law else []),
         *start(n, request.parameters),
-        *loop(request, stages.right_hand_side(n, 1, "t", "u", ""), attempt, recorded(method, n), moved_on(method, n)),
+        *loop(
+            request,
+            stages.right_hand_side(n, 1, "t", "u", ""),
+            attempt,
+            record_lines(method, n),
+            next_state_lines(method, n),
+        ),
         *finish(n),
     ]
     return [control(request, judge_of(request))], function(ARGUMENTS, request, body)
@@ -84,7 +90,7 @@ def loop(request: Request, slope: str, attempt: list[str], record: list[str], mo
         "    if t == t1:",
         "        break",
         "    if fresh == 0:",
-        *indented(slope.splitlines(), 2),
+        *indent(slope.splitlines(), 2),
         "        evaluations += 1",
         "        fresh = 1",
         "    dt, h, memory = propose(memory, t, t1, 0.0, 0.0)",
@@ -94,16 +100,16 @@ def loop(request: Request, slope: str, attempt: list[str], record: list[str], mo
         "    if t_new == t:",
         "        status = STEP_LOST",
         "        break",
-        *indented(attempt),
-        *indented(refused),
+        *indent(attempt),
+        *indent(refused),
         "    # the record",
         "    steps += 1",
         f"    record[steps, {TIME}] = t_new",
         f"    record[steps, {SIZE}] = dt",
         f"    record[steps, {ERROR}] = {'memory.history.error' if request.law else 'math.nan'}",
-        *indented(record),
+        *indent(record),
         "    t = t_new",
-        *indented(move),
+        *indent(move),
         "if t == t1:",
         "    status = REACHED",
         "remembered[0] = t",
@@ -127,14 +133,14 @@ def memory(request: Request) -> str:
 
 def function(names, request: Request, body: list[str]) -> list[str]:
     first = ["t, t1, rtol = remembered[0], settings[0], settings[1]"]
-    return [f"def advance({', '.join(names)}):", *indented(first), *indented(body)]
+    return [f"def advance({', '.join(names)}):", *indent(first), *indent(body)]
 
 
-def read(names, array: str) -> list[str]:
+def read_lines(names, array: str) -> list[str]:
     return [f"{name} = {array}[{i}]" for i, name in enumerate(names)]
 
 
-def written(names, array: str) -> list[str]:
+def write_lines(names, array: str) -> list[str]:
     return [f"{array}[{i}] = {name}" for i, name in enumerate(names)]
 
 
@@ -142,14 +148,14 @@ def start(n: int, parameters: int) -> list[str]:
     """Lines that read state, slope and parameters from their arrays into variables."""
     return [
         f"params = ({arguments(f'params_in[{i}]' for i in range(parameters))})",
-        *read(components("u", n, ""), "u"),
-        *read((f"k1_{i}" for i in range(n)), "slope"),
-        *read(COUNTS, "counts"),
+        *read_lines(components("u", n, ""), "u"),
+        *read_lines((f"k1_{i}" for i in range(n)), "slope"),
+        *read_lines(COUNTS, "counts"),
         "status = ATTEMPTS_SPENT",
     ]
 
 
-def recorded(method, n: int) -> list[str]:
+def record_lines(method, n: int) -> list[str]:
     """Lines that fill the rest of a row: the state, SAI and, where the stages determine it, h rho."""
     lines = [f"record[steps, {STATE + i}] = v{i}" for i in range(n)]
     lines += [*stages.sai(method, n), f"record[steps, {SAI}] = math.sqrt(sai)"]
@@ -158,7 +164,7 @@ def recorded(method, n: int) -> list[str]:
     return lines
 
 
-def moved_on(method, n: int) -> list[str]:
+def next_state_lines(method, n: int) -> list[str]:
     """The new state becomes the state; its slope is known where the method is FSAL."""
     lines = [f"u{i} = v{i}" for i in range(n)]
     if method.fsal:
@@ -169,7 +175,7 @@ def moved_on(method, n: int) -> list[str]:
 def finish(n: int) -> list[str]:
     """Lines that write state, slope and counts back into their arrays."""
     return [
-        *written(components("u", n, ""), "u"),
-        *written((f"k1_{i}" for i in range(n)), "slope"),
-        *written(COUNTS, "counts"),
+        *write_lines(components("u", n, ""), "u"),
+        *write_lines((f"k1_{i}" for i in range(n)), "slope"),
+        *write_lines(COUNTS, "counts"),
     ]

@@ -187,7 +187,7 @@ def register_fused():
         return one_pass
 
 
-def fused(rhs):
+def build_in(rhs):
     """`chebyshev.next_state` with a compiled right-hand side in in-place form built in."""
     from numba import njit
 

@@ -60,7 +60,7 @@ def remark(text: str, tag: str = "") -> list[str]:
     return [f"# {text}" if tag in ("", "_a") else ""]
 
 
-def indented(lines, levels: int = 1) -> list[str]:
+def indent(lines, levels: int = 1) -> list[str]:
     return ["    " * levels + line for line in lines]
 
 
@@ -85,18 +85,18 @@ def right_hand_side(n: int, stage: int, time: str, state: str, tag: str) -> str:
 def advance_state(row, target: str, n: int, tag: str) -> list[str]:
     """target_i = u_i + dt * combination(row) for every component."""
     if tag:
-        return [f"{target}{i}{tag} = {spread(row, i, tag)}" for i in range(n)]
+        return [f"{target}{i}{tag} = {shortest_sum(row, i, tag)}" for i in range(n)]
     weight = row[last_weight(row)]
-    return [f"w = {product(weight, 'dt')}", *(f"{target}{i} = {chained(row, i)}" for i in range(n))]
+    return [f"w = {product(weight, 'dt')}", *(f"{target}{i} = {latest_slope_last(row, i)}" for i in range(n))]
 
 
-def spread(row, component: int, tag: str) -> str:
+def shortest_sum(row, component: int, tag: str) -> str:
     """u + dt * (weighted slopes), the form with the fewest operations."""
     weighted = combination(row, stage_names(len(row), component, tag))
     return f"u{component}{tag} + dt{tag} * ({weighted})"
 
 
-def chained(row, component: int) -> str:
+def latest_slope_last(row, component: int) -> str:
     """The same value in the form that waits least for the last slope, which is added at the end.
 
     The name `w` in the text is dt times the weight of the last slope.

@@ -12,7 +12,7 @@ from odelab.engines.numba.stages import (
     arguments,
     combination,
     components,
-    indented,
+    indent,
     product,
     remark,
     right_hand_side,
@@ -43,7 +43,7 @@ def plan_for(request: Request) -> Plan:
 
 def derivative_names(plan: Plan, tag: str = "") -> list[str]:
     """The entries of the Jacobian that need not be zero, and the derivatives by time where there are any."""
-    names = [lu.named("j", i, j, tag) for i, j in plan.pattern.entries]
+    names = [lu.entry_name("j", i, j, tag) for i, j in plan.pattern.entries]
     return names if plan.pattern.autonomous else [*names, *components("s", plan.n, tag)]
 
 
@@ -74,7 +74,7 @@ def derivative_text(plan: Plan) -> str:
             "",
             '@njit(**{**OPTIONS, "forceinline": True})',
             f"def derivatives(t, {', '.join(components('u', n, ''))}, params):",
-            *indented(body),
+            *indent(body),
         ]
     )
 

@@ -7,11 +7,11 @@ treated as in `odelab.engines.rosenbrock.one_run`. The rest is as in `odelab.eng
 
 from odelab.engines.compiled import NotCompilable
 from odelab.engines.numba import single
-from odelab.engines.numba.large import looped
+from odelab.engines.numba.large import loop_definition
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import SAI
-from odelab.engines.numba.single import function, read, written
-from odelab.engines.numba.stages import combination, indented, product, remark
+from odelab.engines.numba.single import function, read_lines, write_lines
+from odelab.engines.numba.stages import combination, indent, product, remark
 from odelab.engines.rosenbrock import band
 from odelab.engines.rosenbrock.one_run import COUNTS, FAILURES
 
@@ -53,13 +53,13 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         "until = settings[3]",
         f"atol = tolerance{'' if request.vector_tolerance else '[0]'}",
         f"params = ({''.join(f'params_in[{i}], ' for i in range(request.parameters)).rstrip()})",
-        *read(COUNTS, "counts"),
+        *read_lines(COUNTS, "counts"),
         "status = ATTEMPTS_SPENT",
         "prepared = 0",
         "unsolved = 0",
         "rows, n = states.shape",
         "u = states[steps % rows]",
-        *read(VECTORS, "vectors"),
+        *read_lines(VECTORS, "vectors"),
         *(f"x{j + 1} = increments[{j}]" for j in range(method.stages)),
         "copy(k1, slope)",
         *single.loop(
@@ -71,7 +71,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         ),
         "copy(u_end, u)",
         "copy(slope, k1)",
-        *written(COUNTS, "counts"),
+        *write_lines(COUNTS, "counts"),
     ]
     kernels = f"eliminate, substitute, solves = band_kernels.kernels({plan.below}, {plan.above})"
     definitions = [
@@ -94,7 +94,7 @@ def preparation(plan: band.Band) -> list[str]:
     lines = ["find_jacobian(t, u, params, seeds, first, entries, places, numbers, derivatives, J.ravel())"]
     if not plan.autonomous:
         lines += ["error[:] = 0.0", "find_slope_t(t, u, params, error, numbers, slope_t)"]
-    return ["if prepared == 0:", *indented([*lines, "prepared = 1", "jacobians += 1"])]
+    return ["if prepared == 0:", *indent([*lines, "prepared = 1", "jacobians += 1"])]
 
 
 def stages(method, plan: band.Band) -> list[str]:
@@ -167,27 +167,29 @@ def loops(request: Request, plan: band.Band) -> list[str]:
     method = request.method
     a, C, m, e, _, d, _, _ = method.tableau
     # numba compiles `target[:] = source` for a second, with a message for arrays of different lengths.
-    found = [looped("copy(target, source)", [], ["target[i] = source[i]"], [], "target")]
+    found = [loop_definition("copy(target, source)", [], ["target[i] = source[i]"], [], "target")]
     for j in range(method.stages):
         if j:
             line = f"inner[i] = u[i] + ({combination(a[j], entries_of(j))})"
-            found.append(looped(f"stage_state_{j + 1}({signature(state_names(j))})", [], [line], []))
+            found.append(loop_definition(f"stage_state_{j + 1}({signature(state_names(j))})", [], [line], []))
         slope = f"{'k' if j else 'k1'}[i]"
         if d[j] and not plan.autonomous:
             slope = f"({slope} + {product(d[j], 'dt')} * slope_t[i])"
         before = combination(C[j][:j], entries_of(j))
         line = f"right[i] = {f'({before}) + ' if before else ''}hg * {slope}"
-        found.append(looped(f"right_side_{j + 1}({signature(right_names(j))})", [], [line], [], "right"))
+        found.append(loop_definition(f"right_side_{j + 1}({signature(right_names(j))})", [], [line], [], "right"))
     names = entries_of(method.stages)
     loop = [f"change = {combination(m, names)}", "v[i] = u[i] + change", f"error[i] = {combination(e, names)}"]
     loop += ["moved += change * change", "size += u[i] * u[i]"]
     found.append(
-        looped(f"new_state({signature(end_names(method))})", ["moved, size = 0.0, 0.0"], loop, ["return moved, size"])
+        loop_definition(
+            f"new_state({signature(end_names(method))})", ["moved, size = 0.0, 0.0"], loop, ["return moved, size"]
+        )
     )
     if request.law:
         atol = "atol[i]" if request.vector_tolerance else "atol"
         loop = [f"scaled = error[i] / ({atol} + rtol * max(abs(u[i]), abs(v[i])))", "q += scaled * scaled"]
-        found.append(looped("squared_ratio(u, v, error, rtol, atol)", ["q = 0.0"], loop, ["return q"]))
+        found.append(loop_definition("squared_ratio(u, v, error, rtol, atol)", ["q = 0.0"], loop, ["return q"]))
     return found
 
 

@@ -58,7 +58,7 @@ def places_of(*kinds) -> tuple[int, ...]:
     return tuple(sorted({place for kind in kinds for place in getattr(kind, "places", ())}))
 
 
-def taken_apart(context, builder, kind, number):
+def take_apart(context, builder, kind, number):
     """(value, {place: derivative}) of a dual number, or of a plain number, which depends on no variable."""
     from numba.core import types
 
@@ -80,7 +80,7 @@ def put_together(context, builder, kind, value, derivatives):
     return made._getvalue()
 
 
-def combined(builder, terms):
+def combine(builder, terms):
     """{place: the sum of factor * derivative} over (derivatives, factor); a factor of None stands for one."""
     total: dict = {}
     for derivatives, factor in terms:
@@ -95,22 +95,22 @@ def negated(builder, derivatives):
 
 
 def add(builder, a, da, b, db):
-    return builder.fadd(a, b), combined(builder, [(da, None), (db, None)])
+    return builder.fadd(a, b), combine(builder, [(da, None), (db, None)])
 
 
 def sub(builder, a, da, b, db):
-    return builder.fsub(a, b), combined(builder, [(da, None), (negated(builder, db), None)])
+    return builder.fsub(a, b), combine(builder, [(da, None), (negated(builder, db), None)])
 
 
 def mul(builder, a, da, b, db):
-    return builder.fmul(a, b), combined(builder, [(da, b), (db, a)])
+    return builder.fmul(a, b), combine(builder, [(da, b), (db, a)])
 
 
 def truediv(builder, a, da, b, db):
     quotient = builder.fdiv(a, b)
     reciprocal = builder.fdiv(a.type(1.0), b)
     by_b = builder.fneg(builder.fmul(quotient, reciprocal))
-    return quotient, combined(builder, [(da, reciprocal), (db, by_b)])
+    return quotient, combine(builder, [(da, reciprocal), (db, by_b)])
 
 
 @functools.cache
@@ -144,7 +144,7 @@ def register():
 
     def arithmetic(rule):
         def build(context, builder, sig, args):
-            (a, da), (b, db) = (taken_apart(context, builder, *pair) for pair in zip(sig.args, args, strict=True))
+            (a, da), (b, db) = (take_apart(context, builder, *pair) for pair in zip(sig.args, args, strict=True))
             return put_together(context, builder, sig.return_type, *rule(builder, a, da, b, db))
 
         return build
@@ -156,7 +156,7 @@ def register():
 
     def comparison(sign):
         def build(context, builder, sig, args):
-            (a, _), (b, _) = (taken_apart(context, builder, *pair) for pair in zip(sig.args, args, strict=True))
+            (a, _), (b, _) = (take_apart(context, builder, *pair) for pair in zip(sig.args, args, strict=True))
             compare = builder.fcmp_unordered if sign == "!=" else builder.fcmp_ordered
             return compare(sign, a, b)
 
@@ -180,7 +180,7 @@ def register():
 
     @lower_builtin(operator.neg, Dual)
     def negative(context, builder, sig, args):
-        value, derivatives = taken_apart(context, builder, sig.args[0], args[0])
+        value, derivatives = take_apart(context, builder, sig.args[0], args[0])
         return put_together(context, builder, sig.return_type, builder.fneg(value), negated(builder, derivatives))
 
     @lower_builtin(operator.pos, Dual)
@@ -192,11 +192,11 @@ def register():
     @lower_cast(types.Boolean, Dual)
     @lower_cast(Dual, Dual)
     def widened(context, builder, kind, wider, value):
-        return put_together(context, builder, wider, *taken_apart(context, builder, kind, value))
+        return put_together(context, builder, wider, *take_apart(context, builder, kind, value))
 
     @lower_cast(Dual, types.Boolean)
     def truth(context, builder, kind, boolean, value):
-        found, _ = taken_apart(context, builder, kind, value)
+        found, _ = take_apart(context, builder, kind, value)
         return builder.fcmp_unordered("!=", found, found.type(0.0))
 
     @overload(bool)
@@ -267,7 +267,7 @@ def derivative():
     @intrinsic(prefer_literal=True)
     def found(context, x, place):
         def build(context, builder, sig, args):
-            _, derivatives = taken_apart(context, builder, sig.args[0], args[0])
+            _, derivatives = take_apart(context, builder, sig.args[0], args[0])
             return derivatives.get(place.literal_value, context.get_constant(types.float64, 0.0))
 
         return types.float64(types.unliteral(x), place), build
@@ -287,7 +287,7 @@ def no_other():
 
         def build(context, builder, sig, args):
             zero = context.get_constant(types.float64, 0.0)
-            _, derivatives = taken_apart(context, builder, sig.args[0], args[0])
+            _, derivatives = take_apart(context, builder, sig.args[0], args[0])
             only = zero
             for place, found in derivatives.items():
                 if place not in allowed:
@@ -309,7 +309,7 @@ def value():
     @intrinsic
     def alone(context, x):
         def build(context, builder, sig, args):
-            return taken_apart(context, builder, sig.args[0], args[0])[0]
+            return take_apart(context, builder, sig.args[0], args[0])[0]
 
         return types.float64(x), build
 
@@ -331,9 +331,9 @@ def chain():
 
         def build(context, builder, sig, args):
             (_, dx), (_, dy) = (
-                taken_apart(context, builder, *pair) for pair in zip(sig.args[:2], args[:2], strict=True)
+                take_apart(context, builder, *pair) for pair in zip(sig.args[:2], args[:2], strict=True)
             )
-            terms = combined(builder, [(dx, args[3]), (dy, args[4])])
+            terms = combine(builder, [(dx, args[3]), (dy, args[4])])
             return put_together(context, builder, kind, args[2], terms)
 
         return kind(x, y, types.float64, types.float64, types.float64), build

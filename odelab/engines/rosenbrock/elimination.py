@@ -69,7 +69,7 @@ def cost(filled, left, k: int) -> tuple[int, int, int]:
     return sum(len(right - filled[i]) for i in below), len(below) * len(right), k
 
 
-def named(letter: str, i: int, j: int, tag: str) -> str:
+def entry_name(letter: str, i: int, j: int, tag: str) -> str:
     """The name of an entry of J ("j"), of M ("m") or of its factors; i and j are components."""
     return f"{letter}{i}_{j}{tag}"
 
@@ -79,9 +79,9 @@ def matrix_lines(rows, tag: str = "") -> list[str]:
     lines = []
     for i, row in enumerate(rows):
         for j in sorted({*row, i}):
-            of_j = f"hg{tag} * {named('j', i, j, tag)}" if j in row else ""
+            of_j = f"hg{tag} * {entry_name('j', i, j, tag)}" if j in row else ""
             value = "1.0" if not of_j else f"1.0 - {of_j}" if i == j else f"-({of_j})"
-            lines.append(f"{named('m', i, j, tag)} = {value}")
+            lines.append(f"{entry_name('m', i, j, tag)} = {value}")
     return lines
 
 
@@ -91,16 +91,16 @@ def factor_lines(rows, found: Elimination, tag: str = "") -> list[str]:
     All of them are named by components; what elimination leaves untouched keeps its name `m...`.
     """
     order = found.order
-    now = {(i, j): named("m", i, j, tag) for i, row in enumerate(rows) for j in {*row, i}}
+    now = {(i, j): entry_name("m", i, j, tag) for i, row in enumerate(rows) for j in {*row, i}}
     lines: list[str] = []
     for place, k in enumerate(order):
         lines.append(f"p{k}{tag} = 1.0 / {now[k, k]}")
         right = [order[j] for j in found.entries[place] if j > place]
         for i in found.below(place):
-            multiplier = named("l", i, k, tag)
+            multiplier = entry_name("l", i, k, tag)
             lines.append(f"{multiplier} = {now[i, k]} * p{k}{tag}")
             for j in right:
-                name, before = named("r", i, j, tag), now.get((i, j), "")
+                name, before = entry_name("r", i, j, tag), now.get((i, j), "")
                 lines.append(f"{name} = {before}{' - ' if before else '-'}{multiplier} * {now[k, j]}")
                 now[i, j] = name
     return lines
@@ -112,7 +112,7 @@ def upper_name(rows, found: Elimination, i: int, j: int, tag: str) -> str:
     changed = any(
         k in found.entries[places[i]] and places[j] in found.entries[k] for k in range(min(places[i], places[j]))
     )
-    return named("r" if changed else "m", i, j, tag)
+    return entry_name("r" if changed else "m", i, j, tag)
 
 
 def solve_lines(rows, found: Elimination, right: str, target: str, tag: str = "") -> list[str]:
@@ -125,7 +125,7 @@ def solve_lines(rows, found: Elimination, right: str, target: str, tag: str = ""
     lines = []
     for place, i in enumerate(order):
         before = "".join(
-            f" - {named('l', i, order[k], tag)} * y{order[k]}{tag}" for k in found.entries[place] if k < place
+            f" - {entry_name('l', i, order[k], tag)} * y{order[k]}{tag}" for k in found.entries[place] if k < place
         )
         lines.append(f"y{i}{tag} = {right}{i}{tag}{before}")
     for place in reversed(range(len(order))):
@@ -147,7 +147,7 @@ def residual_lines(rows, right: str, solution: str, tag: str = "") -> list[str]:
     """
     lines, checks = [], []
     for i, row in enumerate(rows):
-        terms = [f"{named('m', i, j, tag)} * {solution}{j}{tag}" for j in sorted({*row, i})]
+        terms = [f"{entry_name('m', i, j, tag)} * {solution}{j}{tag}" for j in sorted({*row, i})]
         left = f"{right}{i}{tag}{''.join(f' - {term}' for term in terms)}"
         sizes = total([f"abs({right}{i}{tag})", *(f"abs({term})" for term in terms)])
         lines += [f"left{i}{tag} = {left}", f"size{i}{tag} = {sizes}"]

@@ -8,7 +8,7 @@ row, or in one attempt of a run with fixed steps, the kernel stops with the stat
 from odelab.engines.numba import single
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import SAI, STATE
-from odelab.engines.numba.stages import components, finite_check, indented, right_hand_side
+from odelab.engines.numba.stages import components, finite_check, indent, right_hand_side
 from odelab.engines.rosenbrock import attempt
 
 COUNTS = (*single.COUNTS, "jacobians", "factorisations")
@@ -21,15 +21,19 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     body = [
         *(single.tolerances(request) if request.law else []),
         *single.start(n, request.parameters),
-        *single.read(COUNTS, "counts")[len(single.COUNTS) :],
+        *single.read_lines(COUNTS, "counts")[len(single.COUNTS) :],
         *(f"{name} = 0.0" for name in attempt.derivative_names(plan)),
         "prepared = 0",
         "unsolved = 0",
         *single.loop(
-            request, right_hand_side(n, 1, "t", "u", ""), step_lines(request, plan), recorded(plan), moved_on(n)
+            request,
+            right_hand_side(n, 1, "t", "u", ""),
+            step_lines(request, plan),
+            record_lines(plan),
+            next_state_lines(n),
         ),
         *single.finish(n),
-        *single.written(COUNTS, "counts")[len(single.COUNTS) :],
+        *single.write_lines(COUNTS, "counts")[len(single.COUNTS) :],
     ]
     definitions = [single.control(request, single.judge_of(request)), attempt.derivative_text(plan)]
     return definitions, single.function(single.ARGUMENTS, request, body)
@@ -40,7 +44,7 @@ def step_lines(request: Request, plan: attempt.Plan) -> list[str]:
     method, n = request.method, plan.n
     lines = [
         "if prepared == 0:",
-        *indented([*attempt.derivative_lines(plan), "prepared = 1", "jacobians += 1"]),
+        *indent([*attempt.derivative_lines(plan), "prepared = 1", "jacobians += 1"]),
         *attempt.stages(method, plan),
         f"evaluations += {method.stages - 1}",
         "factorisations += 1",
@@ -61,11 +65,11 @@ def step_lines(request: Request, plan: attempt.Plan) -> list[str]:
     ]
 
 
-def recorded(plan: attempt.Plan) -> list[str]:
+def record_lines(plan: attempt.Plan) -> list[str]:
     """Lines that fill the rest of a row: the state and SAI. No stages of such a method determine h rho."""
     states = [f"record[steps, {STATE + i}] = v{i}" for i in range(plan.n)]
     return [*states, *attempt.sai(plan), f"record[steps, {SAI}] = math.sqrt(sai)"]
 
 
-def moved_on(n: int) -> list[str]:
+def next_state_lines(n: int) -> list[str]:
     return [*(f"u{i} = v{i}" for i in range(n)), "fresh = 0", "prepared = 0"]

@@ -48,7 +48,7 @@ class Mark:
         self.places = frozenset(places)
 
     def with_others(self, *others):
-        return united(self, *others)
+        return unite(self, *others)
 
     def alone(self, *_):
         return Mark(self.places)
@@ -69,7 +69,7 @@ class Mark:
     del name
 
 
-def united(*numbers) -> Mark:
+def unite(*numbers) -> Mark:
     """A mark that depends on the variables of all given marks; plain numbers add none."""
     found: set = set()
     for number in numbers:
@@ -85,7 +85,7 @@ def united_or(function) -> Callable:
 
     @functools.wraps(function, assigned=("__name__",), updated=())
     def either(*numbers):
-        return united(*numbers) if any(isinstance(number, Mark) for number in numbers) else function(*numbers)
+        return unite(*numbers) if any(isinstance(number, Mark) for number in numbers) else function(*numbers)
 
     return either
 
@@ -93,7 +93,7 @@ def united_or(function) -> Callable:
 def where(condition, x, y):
     """Like `odelab.maths.where`; the mark depends on both branches, not on the condition, which has no derivative."""
     if any(isinstance(value, Mark) for value in (condition, x, y)):
-        return united(x, y)
+        return unite(x, y)
     return maths.where(condition, x, y)
 
 
@@ -142,7 +142,7 @@ def pattern_found(rhs, n: int, parameters: int, in_place: bool) -> Pattern | Non
         for function in made.values():
             replace_names(function, stand_ins)
         answers = marked(Mark((n,)), state, params, out) if in_place else marked(Mark((n,)), tuple(state), params)
-        found = [united(answer).places for answer in (out if in_place else tuple(answers))]
+        found = [unite(answer).places for answer in (out if in_place else tuple(answers))]
     except Exception:  # whatever a right-hand side raises that is handed no numbers
         return None
     if len(found) != n:

@@ -7,7 +7,7 @@ import pytest
 
 import odelab as ol
 from odelab.linear.by_differences import ByDifferences
-from odelab.linear.colouring import coloured
+from odelab.linear.colouring import colour_columns
 from odelab.linear.linearisation import Linearisation, reads_time
 from odelab.problem import array_form
 
@@ -123,7 +123,7 @@ def test_columns_of_one_colour_share_no_row():
     from scipy import sparse
 
     pattern = sparse.random_array((60, 60), density=0.05, rng=0).tocsc()
-    found = coloured(pattern)
+    found = colour_columns(pattern)
     for seed in found.seeds:
         assert ((pattern != 0).astype(int) @ seed.astype(int)).max() <= 1
     np.testing.assert_array_equal(found.seeds.sum(axis=0), 1.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import odelab as ol
 from odelab.engines import Status
 from odelab.engines.lanes import causes
-from odelab.engines.lanes.result import STATUSES, nothing_found
+from odelab.engines.lanes.result import STATUSES, empty_arrays
 from odelab.engines.python import State
 from odelab.runs import diagnosis
 from tests.odelab.engines.lanes.ensemble_cases import alone, assert_same_bits, run_all, spread
@@ -199,7 +199,7 @@ def lost_runs(count, seed):
 
 def told(rhs, t, ends, sets, controller):
     problem = ol.Problem(rhs, [2.0, 3.0], (0.0, 2.0), (0.0, 0.0))
-    found = nothing_found(ends, 0.0, None, False)._replace(times=t)
+    found = empty_arrays(ends, 0.0, None, False)._replace(times=t)
     found.statuses[:] = Status.STEP_LOST
     with np.errstate(all="raise"):  # none of the arithmetic in there may be heard outside
         causes.diagnose(found, np.tile(problem.u0, (len(ends), 1)), sets, problem, ol.DOPRI5, controller)
@@ -219,7 +219,7 @@ def test_many_causes_are_those_found_one_by_one(rhs, controller, seed):
         step = controller.h or 4.0 * float(np.spacing(t[i]))
         state = State(t[i], ends[i], None, False, None)
         with np.errstate(all="ignore"):
-            assert statuses[i] == diagnosis.stopped(one, ol.DOPRI5, state, step, controller.h is not None)[0]
+            assert statuses[i] == diagnosis.diagnose_stop(one, ol.DOPRI5, state, step, controller.h is not None)[0]
 
 
 @pytest.mark.parametrize("rhs", SPELLINGS)
@@ -245,7 +245,7 @@ def test_three_thousand_runs_that_fail_alike_say_the_same():
 def test_a_step_that_overflows_is_seen_at_its_end():
     """Euler's step has no inner state to tell: from 1.7e308, growth by an eighth leaves the numbers there are."""
     problem = ol.Problem(lambda t, u, params: (u[0],), [1e308], (0.0, 1.0))
-    found = nothing_found(np.array([[1.7e308], [1e308]]), 0.0, None, False)
+    found = empty_arrays(np.array([[1.7e308], [1e308]]), 0.0, None, False)
     found.statuses[:] = Status.STEP_LOST
     causes.diagnose(found, np.full((2, 1), 1e308), np.zeros((2, 0)), problem, ol.EULER, ol.fixed(0.125))
     assert np.array(STATUSES)[found.statuses].tolist() == ["blow_up", "step_too_small"]

@@ -317,7 +317,7 @@ def test_a_kernel_that_fails_by_itself_is_not_blamed_on_the_right_hand_side(monk
     def broken(module):
         raise ZeroDivisionError("a slip of the kernel's")
 
-    monkeypatch.setattr(load, "loaded", broken)
+    monkeypatch.setattr(load, "load_module", broken)
     problem = ol.Problem(fine, [1.0], (0.0, 1.0))
     raised = []
     for _ in range(3):
@@ -447,9 +447,9 @@ def test_a_run_takes_the_fastest_layout_that_knows_it(change, layout):
 
 
 def test_what_cannot_be_compiled_is_said():
-    from odelab.engines.numba.request import unsuited
+    from odelab.engines.numba.request import obstacle_to_kernel
 
-    assert "`project`" in unsuited(SYSTEMS["kepler"], ol.DOPRI5, ol.adaptive(), np.abs)
+    assert "`project`" in obstacle_to_kernel(SYSTEMS["kepler"], ol.DOPRI5, ol.adaptive(), np.abs)
 
 
 # The text

@@ -119,7 +119,7 @@ def test_a_stage_is_one_pass_wherever_the_right_hand_side_only_stores(rhs, at_on
     params = BRUSSELATOR.params if rhs is BRUSSELATOR.rhs else ()
     u, inner, older, slope, spare = np.random.default_rng(0).uniform(1.0, 2.0, (5, 62))
     compiled = jit(rhs)
-    found = blending.fused(compiled)(0.0, params, 0.1, 0.2, u, 0.3, inner, 0.4, older, 0.5, 0.6, slope, spare)
+    found = blending.build_in(compiled)(0.0, params, 0.1, 0.2, u, 0.3, inner, 0.4, older, 0.5, 0.6, slope, spare)
     assert [("odelab.Sink" in str(signature)) for signature in compiled.signatures] == [at_once]
     of_inner = np.full(62, np.nan)
     rhs(0.1, inner, params, of_inner)

@@ -26,7 +26,7 @@ def run(rows, jacobian, right, hg, damage=None):
     """The names that the text of one solve leaves behind; `damage` falsifies a factor on the way."""
     found = lu.elimination(rows)
     names = {"hg": hg, **{f"b{i}": float(x) for i, x in enumerate(right)}}
-    names |= {lu.named("j", i, j, ""): float(jacobian[i, j]) for i, row in enumerate(rows) for j in row}
+    names |= {lu.entry_name("j", i, j, ""): float(jacobian[i, j]) for i, row in enumerate(rows) for j in row}
     lines = [*lu.matrix_lines(rows), *lu.factor_lines(rows, found)]
     lines += [damage] if damage else []
     lines += [*lu.solve_lines(rows, found, "b", "x"), *lu.residual_lines(rows, "b", "x")]
