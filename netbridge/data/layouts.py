@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from netbridge.data.datasets import DataUnavailable, default_root
-from netbridge.data.pictures import Index, Pictures, index_of, kept, members, shards, tree
+from netbridge.data.pictures import Index, Pictures, index_of, keep_indices, members, shards, tree
 
 TRAIN_ARCHIVE, TEST_ARCHIVE = "ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"
 DEVKIT, DEVKIT_ARCHIVE = "ILSVRC2012_devkit_t12", "ILSVRC2012_devkit_t12.tar.gz"
@@ -46,7 +46,7 @@ def imagenet(root, size: int = 224, resize: int = 256, name: str | None = None) 
         raise ValueError(f"`size` must be from 1 to `resize` = {resize}, got {size}.")
     path = Path(root).expanduser()
     sources, make = layout(path)
-    train, test, names = kept(default_root() / "imagenet", sources, make)
+    train, test, names = keep_indices(default_root() / "imagenet", sources, make)
     usual = "imagenet" if len(train) == COUNT else f"imagenet-of-{len(train)}"
     return Pictures(name or usual, train, test, names, size, resize)
 

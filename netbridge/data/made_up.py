@@ -79,7 +79,7 @@ def write_imagenet(place: Path, labels: dict, height: int, chance) -> None:
     names = [f"n{1440764 + number:08d}" for number in range(max(labels["train"]) + 1)]
     pictures = {
         part: [
-            encoded(picture(height, height + 4 * int(chance.integers(0, 9)), label, chance), number, part == "train")
+            encode(picture(height, height + 4 * int(chance.integers(0, 9)), label, chance), number, part == "train")
             for number, label in enumerate(values.tolist())
         ]
         for part, values in labels.items()
@@ -113,7 +113,7 @@ def write_imagenet(place: Path, labels: dict, height: int, chance) -> None:
             (packed / f"imagenet-{part}-{number:06d}.tar").write_bytes(archive(files))
 
 
-def encoded(pixels: np.ndarray, number: int, odd: bool) -> bytes:
+def encode(pixels: np.ndarray, number: int, odd: bool) -> bytes:
     """A picture as JPEG; the second is grey and the third CMYK where `odd` says so."""
     from PIL import Image
 

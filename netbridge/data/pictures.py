@@ -208,7 +208,7 @@ def shards(paths: list[Path]) -> Index:
     return index_of(paths, places, labels)
 
 
-def kept(folder: Path, sources: list[Path], make) -> tuple[Index, Index, tuple[str, ...]]:
+def keep_indices(folder: Path, sources: list[Path], make) -> tuple[Index, Index, tuple[str, ...]]:
     """What `make()` returns, an index of each part and the classes, kept in `folder` until one of `sources` changes.
 
     Going through ImageNet's archives takes half a minute. Several processes may call this at once: one makes the

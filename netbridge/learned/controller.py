@@ -32,13 +32,13 @@ def step_size(library, weights, state, slope, log_rtol):
     w = weights
     seen = library.arcsinh(state / w["state_scale"])
     drive = library.arcsinh(slope / w["slope_scale"])
-    coarse = gated(library, w, "coarse", library.concatenate([seen, drive, log_rtol], 1))
+    coarse = gated_network(library, w, "coarse", library.concatenate([seen, drive, log_rtol], 1))
     ahead = library.arcsinh((state + library.exp(coarse) * slope) / w["state_scale"])
-    refined = gated(library, w, "fine", library.concatenate([seen, ahead, drive, log_rtol, coarse], 1))
+    refined = gated_network(library, w, "fine", library.concatenate([seen, ahead, drive, log_rtol, coarse], 1))
     return coarse, coarse + refined
 
 
-def gated(library, w, phase, inputs):
+def gated_network(library, w, phase, inputs):
     """One hidden layer and a linear output; each hidden unit is multiplied by a gate in (0, 1) from the same inputs."""
     z = (inputs - w[f"{phase}_mean"]) / w[f"{phase}_spread"]
     gate = 0.5 + 0.5 * library.tanh(z @ w[f"{phase}_gate"] + w[f"{phase}_gate_bias"])

@@ -58,7 +58,7 @@ def learn_controller(
         raise ValueError(f"`method` = {method.name} has no error estimate to learn from; take DOPRI5, RKF45 or BS32.")
     low, high = sorted(rtol)
     random = np.random.default_rng(seed)
-    u, start = visited(problem, method, (low, high), atol_ratio, states, spread, random)
+    u, start = visited_states(problem, method, (low, high), atol_ratio, states, spread, random)
     tolerances = np.exp(random.uniform(math.log(low), math.log(high), len(u)))
     slope, h, settled = best_steps(problem, method, u, start, tolerances, atol_ratio)
     u, slope, h, tolerances = u[settled], slope[settled], h[settled], tolerances[settled]
@@ -68,7 +68,7 @@ def learn_controller(
     return module
 
 
-def visited(problem, method, rtol, atol_ratio, states, spread, random):
+def visited_states(problem, method, rtol, atol_ratio, states, spread, random):
     """States that runs pass through, and the sizes of the steps they took there."""
     found, sizes = [], []
     for _ in range(ROLLS):

@@ -24,10 +24,10 @@ def slope_between(blocks, t, u):
     if share <= NEAR or left == len(blocks) - 1:
         return blocks[left].branch(u)
     before, after = blocks[left].branch, blocks[left + 1].branch
-    return functional_call(before, mixed(before, after, share), (u,))
+    return functional_call(before, mix_branches(before, after, share), (u,))
 
 
-def mixed(before, after, share):
+def mix_branches(before, after, share):
     """The parameters and statistics of two branches, interpolated linearly."""
     mixture = {}
     for get in ("named_parameters", "named_buffers"):

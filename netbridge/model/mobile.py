@@ -12,7 +12,7 @@ from torch import nn
 from netbridge.model.block import Block
 from netbridge.model.layers import ConvNorm
 from netbridge.model.network import Configured, Head, Network, Stage
-from netbridge.model.plain import Activated, Plain, furnish, furnished
+from netbridge.model.plain import Activated, Plain, furnish, with_controller
 from netbridge.model.resnet import initialise, method_of, method_record, one_of, positive, whole_numbers
 from netbridge.step_sizes import placement, spec
 
@@ -90,15 +90,15 @@ def mobilenet(
     if version == 1:
         if (config["method"], depth_factor) != ("EULER", 1):
             raise ValueError("`method` and `depth_factor` are of steps, and version 1 has none.")
-        config |= {"blocks": repeats, "widths": [rounded(32, width)], "depth": 2 * sum(repeats) + 2}
-        return furnished(build_first(config), controller, on)
+        config |= {"blocks": repeats, "widths": [round_width(32, width)], "depth": 2 * sum(repeats) + 2}
+        return with_controller(build_first(config), controller, on)
     net = build_second(config | {"depth": 3 * sum(repeats) + 3 - repeats[0]})
     wanted = placement.on_blocks(spec.spec_of(controller), net.config["blocks"], on, uniform=True)
     net.config["controllers"] = [one.as_json() for one in wanted]
     return placement.furnish(net)
 
 
-def rounded(channels: int, width: float) -> int:
+def round_width(channels: int, width: float) -> int:
     """The multiple of 8 next to width * channels, at least 8 and not a tenth less (Sandler et al.'s code)."""
     wanted = channels * width
     whole = max(8, int(wanted + 4) // 8 * 8)
@@ -108,11 +108,11 @@ def rounded(channels: int, width: float) -> int:
 def build_first(config: dict) -> Plain:
     """MobileNetV1 with h = 1 everywhere."""
     width, large = config["width"], config["stem"] == "imagenet"
-    channels = rounded(32, width)
+    channels = round_width(32, width)
     layers: list[nn.Module] = [ConvNorm(config["in_channels"], channels, 3, 2 if large else 1), nn.ReLU()]
     for number, (out, count) in enumerate(zip(MOBILE1[0], config["repeats"], strict=True)):
         for position in range(count):
-            stride, out_channels = 2 if number > 0 and position == 0 else 1, rounded(out, width)
+            stride, out_channels = 2 if number > 0 and position == 0 else 1, round_width(out, width)
             layers.append(Activated(ConvNorm(channels, channels, 3, stride, groups=channels)))
             layers.append(Activated(ConvNorm(channels, out_channels, 1)))
             channels = out_channels
@@ -143,11 +143,11 @@ class Inverted(nn.Module):
 def build_second(config: dict) -> Network:
     """MobileNetV2 with h = 1 everywhere: steps where the shape stays, before each stage layers that change it."""
     width, large = config["width"], config["stem"] == "imagenet"
-    channels = first = rounded(32, width)
+    channels = first = round_width(32, width)
     groups: list[tuple[list, list]] = [([], [])]  # pairs: layers that are no steps, and the steps that follow them
     for (expansion, out, _, *strides), count in zip(MOBILE2, config["repeats"], strict=True):
         for position in range(count):
-            stride, out_channels = (1 if position else strides[0 if large else 1]), rounded(out, width)
+            stride, out_channels = (1 if position else strides[0 if large else 1]), round_width(out, width)
             branch = Inverted(channels, out_channels, expansion, stride)
             if stride == 1 and channels == out_channels:
                 groups[-1][1].append(Block(branch, None, post_activation=False))
@@ -164,7 +164,7 @@ def build_second(config: dict) -> Network:
         Stage(steps, number, method, depth_factor, entrance=nn.Sequential(*entrance) if entrance else None)
         for number, (entrance, steps) in enumerate(groups)
     ]
-    last = rounded(1280, max(1.0, width))
+    last = round_width(1280, max(1.0, width))
     stem = nn.Sequential(ConvNorm(config["in_channels"], first, 3, 2 if large else 1), nn.ReLU6(inplace=True))
     head = nn.Sequential(
         *behind, ConvNorm(channels, last, 1), nn.ReLU6(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
@@ -224,7 +224,7 @@ def shufflenet(
         "depth": 3 * sum(counts) + 3,
         "folded": False,
     }
-    return furnished(build_shufflenet(config), controller, on)
+    return with_controller(build_shufflenet(config), controller, on)
 
 
 class Unit(nn.Module):

@@ -77,13 +77,13 @@ class Activated(nn.Module):
         return torch.relu_(self.layer(x))
 
 
-def furnished(net: Plain, controller, on=None) -> Plain:
+def with_controller(net: Plain, controller, on=None) -> Plain:
     """A fresh network with this controller at the places asked for."""
-    net.config["controllers"] = [one.as_json() for one in chosen(net, controller, on)]
+    net.config["controllers"] = [one.as_json() for one in specs_of_places(net, controller, on)]
     return furnish(net)
 
 
-def chosen(net: Plain, controller, on=None) -> list[spec.Spec]:
+def specs_of_places(net: Plain, controller, on=None) -> list[spec.Spec]:
     """One specification per place: the controller's at those asked for, what stands there at the others."""
     wanted = spec.spec_of(controller)
     if wanted.kind.shared or wanted.kind.modifies_branch:

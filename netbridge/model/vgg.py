@@ -8,7 +8,7 @@ from torch import nn
 
 from netbridge.model.layers import ConvNorm, Sum
 from netbridge.model.network import Head
-from netbridge.model.plain import Activated, Plain, furnish, furnished
+from netbridge.model.plain import Activated, Plain, furnish, with_controller
 from netbridge.model.resnet import initialise, one_of, positive, whole_numbers
 
 VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
@@ -67,7 +67,7 @@ def vgg(
         "depth": sum(counts) + (1 if head == "average" else 3),
         "folded": False,
     }
-    return furnished(build_vgg(config), controller, on)
+    return with_controller(build_vgg(config), controller, on)
 
 
 def build_vgg(config: dict) -> Plain:
@@ -139,7 +139,7 @@ def repvgg(
         "depth": sum(counts) + 2,
         "folded": False,
     }
-    return furnished(build_repvgg(config), controller, on)
+    return with_controller(build_repvgg(config), controller, on)
 
 
 def build_repvgg(config: dict) -> Plain:

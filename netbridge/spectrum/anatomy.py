@@ -15,7 +15,7 @@ from netbridge.spectrum.symbolic import NotTraceable, symbolic
 from netbridge.step_sizes.base import Shared
 from netbridge.surgery.absorb import has_hooks
 from netbridge.tracing.foreign import first_tensor
-from netbridge.tracing.graph import Place, described
+from netbridge.tracing.graph import Place, describe
 from netbridge.tracing.untouched import independent_copy
 
 
@@ -136,7 +136,7 @@ def argument(nodes: list[fx.Node], place: Place) -> fx.Node:
     """The node that stands at an argument of an operation."""
     node = nodes[place.operation]
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    value: Any = described(name, node.args, node.kwargs)[1]
+    value: Any = describe(name, node.args, node.kwargs)[1]
     for part in place.path:
         value = value[part]
     return value

@@ -19,10 +19,10 @@ from netbridge.spectrum.chain import Convolution
 from netbridge.spectrum.reduction import (
     Cycle,
     Gate,
-    cut,
     frobenius_norm,
-    linearised,
+    linearise,
     multiply,
+    reduce_chain,
     reduced_matrix,
     reduced_operator,
     whole_operator,
@@ -155,11 +155,11 @@ def reduction(parts: Anatomy, x: torch.Tensor, part: str, gate) -> Reduction | N
         return None
     if not any(isinstance(layer, Convolution) for layer in parts.layers):
         return None
-    factors, slope = linearised(parts.layers, x)
+    factors, slope = linearise(parts.layers, x)
     if slope.shape != x.shape:
         return None
     if part == "residual":
-        return Reduction(factors, None, cut(factors, x.shape[1:], False, None))
+        return Reduction(factors, None, reduce_chain(factors, x.shape[1:], False, None))
     h = step_size(parts, x, slope, gate)
     if parts.live and isinstance(gate, str) and gate == LIVE:
         if parts.size_of is None or sees_state(parts, x, slope):
@@ -169,7 +169,7 @@ def reduction(parts: Anatomy, x: torch.Tensor, part: str, gate) -> Reduction | N
         multiply(factors, h[0])
     whole = part == "block"
     alive = ((x + h * slope) > 0).to(x.dtype)[0] if whole and parts.final_relu else None
-    return Reduction(factors, alive, cut(factors, x.shape[1:], whole, alive))
+    return Reduction(factors, alive, reduce_chain(factors, x.shape[1:], whole, alive))
 
 
 def step_size(parts: Anatomy, x, slope, gate) -> torch.Tensor:

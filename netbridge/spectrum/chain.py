@@ -85,7 +85,7 @@ def chain_between(program: fx.GraphModule, start: fx.Node, end, dtype: torch.dty
             raise NotAChain(f"{getattr(end, 'name', end)} takes more than one map")
         layers.append(layer_of(program, end, dtype))
         end = end.all_input_nodes[0]
-    return folded([layer for layer in reversed(layers) if layer is not None])
+    return fold_norms([layer for layer in reversed(layers) if layer is not None])
 
 
 def layer_of(program, node: fx.Node, dtype):
@@ -138,7 +138,7 @@ def scaling_of(norm: nn.BatchNorm2d, dtype) -> Scaling:
     return Scaling(scale, shift)
 
 
-def folded(layers: list) -> list:
+def fold_norms(layers: list) -> list:
     """Every normalisation taken into the convolution before it."""
     result: list = []
     for layer in layers:

@@ -20,10 +20,10 @@ from netbridge.model.network import Network
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.autodiff import tangent
 from netbridge.spectrum.chain import Convolution, Scaling
-from netbridge.tracing.batches import placed
+from netbridge.tracing.batches import to_network
 from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.states import block_states, blocks_of
-from netbridge.tracing.untouched import untouched, unwrapped
+from netbridge.tracing.untouched import untouched, unwrap
 
 VECTORS = 4
 ROUNDS = 300
@@ -98,8 +98,8 @@ def perturbation_bound(
     """
     if not size > 0:
         raise ValueError(f"`size` must be positive, got {size!r}.")
-    net = unwrapped(net)
-    images = placed(net, images)
+    net = unwrap(net)
+    images = to_network(net, images)
     with untouched(net):
         found = blocks_of(net, images, blocks)
         states = block_states(net, images, blocks)

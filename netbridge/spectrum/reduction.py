@@ -74,7 +74,7 @@ class Cycle(NamedTuple):
         return int(self.active.sum())
 
 
-def linearised(layers: list, x: torch.Tensor) -> tuple[list, torch.Tensor]:
+def linearise(layers: list, x: torch.Tensor) -> tuple[list, torch.Tensor]:
     """The derivative of a chain at x (1, C, h, w), the factor that acts first in front, and its value."""
     factors: list = []
     for layer in layers:
@@ -105,7 +105,7 @@ def multiply(factors: list, values: torch.Tensor):
     factors.append(Diagonal(values))
 
 
-def cut(factors: list, shape, whole: bool, alive: torch.Tensor | None) -> Cycle:
+def reduce_chain(factors: list, shape, whole: bool, alive: torch.Tensor | None) -> Cycle:
     """The branch (`whole` False) or the block with identity shortcut, reduced.
 
     `alive` (C, h, w) is the 0/1 diagonal of the block's final ReLU, where it has one; it acts on the block only.

@@ -11,7 +11,7 @@ import torch
 from torch import fx, nn
 
 from netbridge.tracing.foreign import first_tensor, tensors
-from netbridge.tracing.graph import Graph, Operation, described, is_number
+from netbridge.tracing.graph import Graph, Operation, describe, is_number
 from netbridge.tracing.untouched import independent_copy
 
 OPAQUE: tuple[type, ...] = (nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer)
@@ -70,7 +70,7 @@ def read(node: fx.Node, index: dict, shape, program) -> Operation:
         name = type(program.get_submodule(node.target)).__name__
     else:
         name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-    canonical, arguments = described(name, node.args, node.kwargs)
+    canonical, arguments = describe(name, node.args, node.kwargs)
 
     def operand(value):
         if isinstance(value, fx.Node):

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from netbridge.step_sizes.base import REGISTRY, ChannelController, Controller, Shared, registered
+from netbridge.step_sizes.base import REGISTRY, ChannelController, Controller, Shared, registered_class
 
 ACTIVATIONS = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}
 
@@ -58,7 +58,7 @@ class ASR(Controller, name="asr"):
 
     @classmethod
     def check(cls, module=None, uses=1, activation="sigmoid", learnable=True, **rest):
-        kind = None if module is None else registered(module)
+        kind = None if module is None else registered_class(module)
         if kind is not None and not issubclass(kind, ChannelController):
             raise ValueError(
                 f"`module` = {kind.name!r} is no channel module, it has no head to feed a vector to; take one of "

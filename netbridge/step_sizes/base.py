@@ -6,7 +6,7 @@ from torch import nn
 REGISTRY: dict[str, "type[Controller]"] = {}
 
 
-def registered(record) -> "type[Controller]":
+def registered_class(record) -> "type[Controller]":
     """The class behind a name, or behind a JSON record {"name": ..., options}."""
     name = record.get("name") if isinstance(record, dict) else record
     if not isinstance(name, str) or name not in REGISTRY:

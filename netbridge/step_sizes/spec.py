@@ -12,7 +12,7 @@ import re
 import zlib
 from typing import Any
 
-from netbridge.step_sizes.base import REGISTRY, Controller, Shared, registered
+from netbridge.step_sizes.base import REGISTRY, Controller, Shared, registered_class
 
 NESTED = ("module", "beside")  # options that are controllers themselves
 
@@ -96,7 +96,7 @@ def parse(text: str) -> Spec:
     except (SyntaxError, ValueError):
         record = None
     if not isinstance(record, dict):
-        registered(text)  # raises with the list of names
+        registered_class(text)  # raises with the list of names
     return spec_of(record)
 
 
@@ -107,7 +107,7 @@ def value_of(tree: ast.expr):
     if not isinstance(tree, ast.Call):
         return ast.literal_eval(tree)
     name = value_of(tree.func)
-    options = option_names(registered(name))
+    options = option_names(registered_class(name))
     if len(tree.args) > len(options):
         raise TypeError(f"controller {name!r} has {len(options)} options, {options}; got {len(tree.args)} values.")
     given = dict(zip(options, map(value_of, tree.args), strict=False))
@@ -144,7 +144,7 @@ def controller(name: str, **options) -> Spec:
     >>> nb.resnet(14, controller=nb.controller("constant", value=0.5)).blocks[0].controller
     Constant(0.5)
     """
-    kind, known = registered(name), option_names(registered(name))
+    kind, known = registered_class(name), option_names(registered_class(name))
     unknown = set(options) - set(known)
     if unknown:
         raise TypeError(f"controller {name!r} has no option `{min(unknown)}`; its options are {known or 'none'}.")
@@ -199,7 +199,7 @@ def spec_of(value) -> Spec:
         if REGISTRY.get(value.name) is not value:
             raise ValueError(f'{value.__name__} needs a name: `class {value.__name__}(nb.Controller, name="...")`.')
         return Spec(value.name)
-    return parse(value) if isinstance(value, str) else Spec(registered(value).name)
+    return parse(value) if isinstance(value, str) else Spec(registered_class(value).name)
 
 
 def build(spec, channels: int, pool: dict, prefix: str = "", use: int = 0) -> Controller:

@@ -17,7 +17,7 @@ from netbridge.surgery.insert import first_pass
 from netbridge.surgery.merge import count_owners
 from netbridge.surgery.noise import NoisyNorm
 from netbridge.tracing.batches import run
-from netbridge.tracing.untouched import independent_copy, untouched, unwrapped
+from netbridge.tracing.untouched import independent_copy, untouched, unwrap
 
 
 def fold(net: nn.Module, images=None, call=None) -> nn.Module:
@@ -42,7 +42,7 @@ def fold(net: nn.Module, images=None, call=None) -> nn.Module:
     """
     if not isinstance(net, nn.Module):
         raise TypeError(f"`net` must be a network, got {type(net).__name__}.")
-    net = unwrapped(net)
+    net = unwrap(net)
     new = independent_copy(net).eval()
     with torch.no_grad():
         if isinstance(new, Configured):
@@ -215,7 +215,7 @@ def one_convolution(layer: Sum, where: str) -> nn.Conv2d:
     convs = [conv for conv, _ in pairs if conv is not None]
     like = convs[0] if convs else None
     alone = len(convs) < len(pairs)  # a batch normalisation is a convolution of 1x1 and stride 1
-    if like is None or any(geometry(conv) != geometry(like) or not centred(conv) for conv in convs):
+    if like is None or any(geometry(conv) != geometry(like) or not is_centred(conv) for conv in convs):
         raise ValueError(
             f"{where}: convolutions of other strides, groups or paddings than each other; not one of them."
         )
@@ -250,7 +250,7 @@ def geometry(conv: nn.Conv2d) -> tuple:
     return conv.stride, conv.groups, conv.in_channels, conv.out_channels
 
 
-def centred(conv: nn.Conv2d) -> bool:
+def is_centred(conv: nn.Conv2d) -> bool:
     """Does it keep height and width, but for its stride, with zeros around?"""
     same = tuple(size // 2 for size in conv.kernel_size) == conv.padding and all(size % 2 for size in conv.kernel_size)
     return same and conv.dilation == (1, 1) and conv.padding_mode == "zeros"

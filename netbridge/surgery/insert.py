@@ -10,9 +10,9 @@ from netbridge.model.network import Configured
 from netbridge.step_sizes.gated import Gated, channels_of, gate
 from netbridge.surgery.absorb import absorb
 from netbridge.tracing.batches import run, sample_of
-from netbridge.tracing.foreign import named_blocks, watched
+from netbridge.tracing.foreign import named_blocks, watch_pass
 from netbridge.tracing.graph import ACTIVATIONS, LAYOUTS, TRANSPARENT, Graph
-from netbridge.tracing.untouched import independent_copy, untouched, unwrapped
+from netbridge.tracing.untouched import independent_copy, untouched, unwrap
 
 SIZES = (32, 64, 224)  # of images tried where none are given
 WORK = ("batch_norm", "layer_norm", "group_norm", "instance_norm", "linear", "conv1d", "conv2d", "conv3d")
@@ -61,12 +61,12 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
     >>> [(place.step, place.layer, place.channels) for place in nb.places(net, torch.rand(2, 4, 8, 8))]
     [('0', '0.norm', 4), ('1', '1.norm', 4)]
     """
-    net = unwrapped(net)
+    net = unwrap(net)
     if isinstance(net, Configured):
         raise TypeError("`net` is a network of netbridge, which has step sizes: use nb.swap.")
     if not (isinstance(at, str) and at in ("branches", "norms")):
         try:
-            return [described(name, "", net) for name in named_blocks(net, at)]
+            return [place_behind(name, "", net) for name in named_blocks(net, at)]
         except ValueError as error:
             raise ValueError(str(error).replace("`blocks`", "`at`")) from None
     with untouched(net), torch.no_grad():
@@ -75,7 +75,7 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
     if at == "norms":
         pairs = ((i, net.get_submodule(one.module)) for i, one in enumerate(graph.operations) if one.module)
         found = [
-            described(graph.operations[i].module, "", net)
+            place_behind(graph.operations[i].module, "", net)
             for i, layer in pairs
             if isinstance(layer, NORMS) and any(graph.operations[j].name in ACTIVATIONS for j in graph.users[i])
         ]
@@ -123,7 +123,7 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
     >>> bool(torch.allclose(nb.merge(gated)(images), gated(images), atol=1e-6))
     True
     """
-    net = unwrapped(net)
+    net = unwrap(net)
     chosen = choose(places(net, images, at, call), on, type(net).__name__)
     new = independent_copy(net)
     like = next((tensor for tensor in new.parameters() if tensor.is_floating_point()), None)
@@ -181,13 +181,13 @@ def choose(found: list[Insertion], on, kind: str) -> list[Insertion]:
 def first_pass(net: nn.Module, images, call):
     """What the network does with a few images."""
     if images is not None:
-        return watched(net, call, sample_of(images))
+        return watch_pass(net, call, sample_of(images))
     first: Any = next((part for part in net.modules() if isinstance(part, nn.Conv2d)), None)
     for size in SIZES if first is not None else ():
         like = first.weight
         try:
             sample = torch.ones(5, first.in_channels, size, size, dtype=like.dtype, device=like.device)
-            return watched(net, call, sample)
+            return watch_pass(net, call, sample)
         except Exception:
             continue
     raise ValueError("`images` must be given: what this network takes could not be guessed.")
@@ -202,7 +202,7 @@ def behind(graph: Graph, step, branch, net: nn.Module) -> Insertion:
     layers, reason = ends(graph, i, region, net)
     if reason:
         return Insertion(step.name, reason=reason)
-    first, *others = (described(layer, step.name, net) for layer in layers)
+    first, *others = (place_behind(layer, step.name, net) for layer in layers)
     if any(place.channels != first.channels for place in others):
         return Insertion(step.name, reason="the branch ends in a sum of layers whose channels are not alike")
     return first._replace(also=tuple(place.layer for place in others))
@@ -228,7 +228,7 @@ def ends(graph: Graph, i: int, region: set[int], net: nn.Module) -> tuple[list[s
         i = alive[0]
 
 
-def described(layer: str, step: str, net: nn.Module) -> Insertion:
+def place_behind(layer: str, step: str, net: nn.Module) -> Insertion:
     """The place behind a layer."""
     module = net.get_submodule(layer)
     channels = channels_of(module)

@@ -49,7 +49,7 @@ def swap(net, controller, on=None, share: bool = False):
     if trained is not None:
         after = placement.present(trained)
     elif isinstance(net, Plain):
-        after = plain.chosen(net, controller, on)
+        after = plain.specs_of_places(net, controller, on)
     else:
         uniform = "family" in net.config  # all but residual networks of convolutions open no stage by a block
         after = placement.on_blocks(spec.spec_of(controller), net.config["blocks"], on, before, uniform)

@@ -7,7 +7,7 @@ For a network that ends in an average over the map and one linear layer, Grad-CA
 import torch
 
 from netbridge.model.network import Network
-from netbridge.tracing.batches import placed
+from netbridge.tracing.batches import to_network
 from netbridge.tracing.untouched import untouched
 
 
@@ -35,7 +35,7 @@ def class_maps(net: Network, images: torch.Tensor, classes: torch.Tensor | None 
         with untouched(net), torch.no_grad():
             for number, part in enumerate(images.split(batch)):
                 last.clear()
-                logits = net(placed(net, part))
+                logits = net(to_network(net, part))
                 wanted = (
                     logits.argmax(1) if classes is None else classes[number * batch :][: len(part)].to(logits.device)
                 )

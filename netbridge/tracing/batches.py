@@ -84,14 +84,14 @@ def run(net: nn.Module, batch):
     return net(**batch) if isinstance(batch, Mapping) else net(batch)
 
 
-def mapped(batch, function):
+def map_tensors(batch, function):
     """The same nested structure with a function applied to every tensor."""
     if isinstance(batch, torch.Tensor):
         return function(batch)
     if isinstance(batch, Mapping):
-        return {key: mapped(value, function) for key, value in batch.items()}
+        return {key: map_tensors(value, function) for key, value in batch.items()}
     if isinstance(batch, tuple | list):
-        return tuple(mapped(part, function) for part in batch)
+        return tuple(map_tensors(part, function) for part in batch)
     return batch
 
 
@@ -103,7 +103,7 @@ def length(batch) -> int:
 def part_of(batch, indices):
     """Some images of a batch: of every tensor with as many entries as there are images."""
     images = length(batch)
-    return mapped(batch, lambda tensor: tensor[indices] if tensor.ndim and len(tensor) == images else tensor)
+    return map_tensors(batch, lambda tensor: tensor[indices] if tensor.ndim and len(tensor) == images else tensor)
 
 
 def sample_of(batch):
@@ -111,7 +111,7 @@ def sample_of(batch):
     return part_of(batch, torch.arange(SAMPLE) % length(batch))
 
 
-def placed(net: nn.Module, batch, memory_format=None):
+def to_network(net: nn.Module, batch, memory_format=None):
     """The batch on the network's device, in its precision unless autocast is on, in the memory format asked for."""
     like = next((p for p in net.parameters() if p.is_floating_point()), None)
     if like is None:
@@ -126,7 +126,7 @@ def placed(net: nn.Module, batch, memory_format=None):
         tensor = tensor.to(like.device, dtype, non_blocking=True)
         return tensor if memory_format is None or tensor.ndim != 4 else tensor.contiguous(memory_format=memory_format)
 
-    return mapped(batch, place)
+    return map_tensors(batch, place)
 
 
 def check_dimensions(net: nn.Module, batch):
@@ -166,7 +166,7 @@ class Feeder:
             size = self.size() or (images if whole else BATCH)
             began = time.perf_counter()
             portion = batch if start == 0 and size >= images else part_of(batch, slice(start, start + size))
-            yield placed(self.net, portion, self.format)
+            yield to_network(self.net, portion, self.format)
             self.learn(size, min(size, images - start), time.perf_counter() - began)
             start += size
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from netbridge.tracing.graph import UNSEEN, Factor, Graph, Operation, Place, Step, described, is_number, stages
+from netbridge.tracing.graph import UNSEEN, Factor, Graph, Operation, Place, Step, describe, is_number, stages
 from netbridge.tracing.norms import Recorder
 from netbridge.tracing.record import INCREMENT, SLOPE, Places
 
@@ -94,7 +94,7 @@ class Watching(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         raw = getattr(func, "__name__", "")
-        name, arguments = described(raw, args, kwargs)
+        name, arguments = describe(raw, args, kwargs)
         given = tensors((args, kwargs))
         for tensor in given:
             self.number_unseen(tensor)
@@ -162,7 +162,7 @@ def sample_shape(value) -> tuple[int, ...] | None:
     return None if tensor is None else tuple(tensor.shape[1:])
 
 
-def watched(net: nn.Module, call, batch) -> Pass:
+def watch_pass(net: nn.Module, call, batch) -> Pass:
     """One pass of `batch`, written down."""
     path: list[str] = []
     ends: dict[str, tuple] = {}
@@ -398,7 +398,7 @@ class BlockTracer:
 def tracer_of(net: nn.Module, call, sample, kinds: tuple[str, ...] | None, blocks):
     """The tracer for somebody else's network: by its steps where sums are found, else by the ends of its blocks."""
     named = None if blocks is None else named_blocks(net, blocks)
-    first = watched(net, call, sample)
+    first = watch_pass(net, call, sample)
     tracer = StepTracer(net, call, first, named)
     obscured = [module for module in first.graph().obscured() if named is None or any(within(module, n) for n in named)]
     if tracer.steps and not tracer.hidden and not obscured:

@@ -11,7 +11,7 @@ from netbridge.model.network import Network
 from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.spec import asr
 from netbridge.surgery.swap import swap
-from netbridge.tracing.batches import placed
+from netbridge.tracing.batches import to_network
 from netbridge.tracing.untouched import untouched
 
 
@@ -82,8 +82,8 @@ def gates(net: Network, images: torch.Tensor, batch: int = 250) -> list[Gates]:
     pools: list[list] = [[] for _ in range(count)]
     with untouched(net), torch.no_grad(), living_units(net) as living:
         for part in images.split(batch):
-            with net.observed(noted, []) as seen:
-                net(placed(net, part))
+            with net.observed(note_gate, []) as seen:
+                net(to_network(net, part))
             for number, (h, pooled) in enumerate(seen.carry):
                 rows[number].append(h)
                 pools[number].append(pooled)
@@ -94,7 +94,7 @@ def gates(net: Network, images: torch.Tensor, batch: int = 250) -> list[Gates]:
     return found
 
 
-def noted(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+def note_gate(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
     """One number per image and channel of the step size, and the slope's mean over the map."""
     pooled = mean_slope.mean((2, 3))
     h = torch.as_tensor(h, dtype=pooled.dtype)
@@ -190,7 +190,7 @@ def with_fresh_statistics(net: nn.Module, images: torch.Tensor, batch: int = 128
     with torch.no_grad():
         for part in images.split(batch):
             if len(part) == min(batch, len(images)):
-                net(placed(net, part))
+                net(to_network(net, part))
     for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum
     return net.eval()

@@ -54,7 +54,7 @@ LONGEST_SHORTCUT = 6  # operations: pool, pad, convolution, normalisation and so
 LONGEST_TAIL = 3  # operations between an addition and the next state
 
 
-def described(name: str, args, kwargs) -> tuple[str, list]:
+def describe(name: str, args, kwargs) -> tuple[str, list]:
     """An operation under the one name of all its spellings, and its arguments in the order of its signature.
 
     Adding the number 0 or multiplying by the number 1 is an identity, as in Python's own `sum`.
@@ -200,7 +200,9 @@ class Graph:
         found = [step._replace(after=self.settled(step.addition, reached[step.addition], tails)) for step in found]
         regions = {step.addition: self.between(step.state, step.addition) - {step.addition} for step in found}
         found = [step for step in found if not bridges(step, found, regions)]
-        return numbered([step for step in found if not any(self.inside(step, regions[o.addition], o) for o in found)])
+        return number_names(
+            [step for step in found if not any(self.inside(step, regions[o.addition], o) for o in found)]
+        )
 
     def inside(self, step: Step, region: set[int], outer: Step) -> bool:
         """Is this step a part of another's branch, and of nothing else? Half of a state may go on beside a branch."""
@@ -445,7 +447,7 @@ def bridges(step: Step, found: list[Step], regions: dict[int, set[int]]) -> bool
     return any(other.after in states for other in inside)
 
 
-def numbered(steps: list[Step]) -> list[Step]:
+def number_names(steps: list[Step]) -> list[Step]:
     """Several additions in one module are told apart by a number."""
     modules = [step.module for step in steps]
     named = []

@@ -266,7 +266,7 @@ def measure_and_add(u, f, state_norms, slope_norms):
 
 
 @functools.cache
-def compiled():
+def compile_loop():
     """The loop compiled, or None. Sums may be reordered, which is all that vector instructions need."""
     try:
         from numba import njit
@@ -286,10 +286,10 @@ def advance_compiled(state: torch.Tensor, slope: torch.Tensor):
     if state.numel() < LARGE or torch.get_num_threads() > THREADS or state.stride() != slope.stride():
         return None
     u, f = rows_of(state), rows_of(slope)
-    if u is None or f is None or compiled() is None:
+    if u is None or f is None or compile_loop() is None:
         return None
     norms = np.empty((len(u), 1), np.float32), np.empty((len(u), 1), np.float32)
-    compiled()(u, f, *norms)
+    compile_loop()(u, f, *norms)
     return tuple(map(torch.from_numpy, norms))
 
 

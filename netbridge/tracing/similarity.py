@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from netbridge.tracing.batches import placed
+from netbridge.tracing.batches import to_network
 from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.record import Record
 from netbridge.tracing.states import blocks_of
@@ -42,7 +42,7 @@ def cka(x, y, grams: bool = False) -> float:
     if len(k) != len(l_):
         raise ValueError(f"`y` must be of the same images as `x`, {len(k)} of them, got {len(l_)}.")
     rounding = [len(k) * np.finfo(float).eps * float(np.abs(gram).max()) for gram in (k, l_)]
-    k, l_ = centred(k), centred(l_)
+    k, l_ = centre(k), centre(l_)
     # the unbiased estimates of HSIC (Song et al. 2012) without their common factor 1 / (N (N - 3))
     lengths = [float(np.linalg.norm(gram)) for gram in (k, l_)]
     if any(length <= len(k) * least for length, least in zip(lengths, rounding, strict=True)):
@@ -62,7 +62,7 @@ def as_gram(name: str, value, grams: bool) -> np.ndarray:
     return rows @ rows.T
 
 
-def centred(gram: np.ndarray) -> np.ndarray:
+def centre(gram: np.ndarray) -> np.ndarray:
     """U-centred (Székely and Rizzo 2014): free of the images' means, and of each image with itself."""
     n = len(gram)
     gram = gram - np.diag(np.diag(gram))
@@ -121,7 +121,7 @@ def state_grams(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, 
         grams[name] = (rows @ rows.T).cpu().double().numpy()
 
     with untouched(net), torch.no_grad(), contextlib.ExitStack() as stack:
-        images = placed(net, images)
+        images = to_network(net, images)
         for name, block in blocks_of(net, images, blocks).items():
             hook = block.register_forward_hook(lambda _, inputs, out, name=name: leave(name, out))
             stack.callback(hook.remove)

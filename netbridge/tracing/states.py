@@ -7,7 +7,7 @@ from torch import nn
 
 from netbridge.model.block import Block
 from netbridge.tracing import foreign
-from netbridge.tracing.batches import placed, run, sample_of
+from netbridge.tracing.batches import run, sample_of, to_network
 from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.ours import network_inside
 from netbridge.tracing.untouched import untouched
@@ -40,7 +40,7 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
             states[name] = first_tensor((args, kwargs)).clone()
 
     with untouched(net), torch.no_grad(), contextlib.ExitStack() as stack:
-        images = placed(net, images)
+        images = to_network(net, images)
         for name, block in blocks_of(net, images, blocks).items():
             door = block.branch if isinstance(block, Block) else block  # in a stage of ours the solver calls the branch
             hook = door.register_forward_pre_hook(lambda _, a, k, name=name: enter(name, a, k), with_kwargs=True)

@@ -20,7 +20,7 @@ from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.norms import Keeper, Recorder, array
 from netbridge.tracing.ours import SolverTracer, network_inside
 from netbridge.tracing.record import INCREMENT, SLOPE, Record, Records, Trajectories, trajectories
-from netbridge.tracing.untouched import untouched, unwrapped
+from netbridge.tracing.untouched import untouched, unwrap
 
 Kind = Literal["slope", "increment"]
 Progress = bool | Callable[[int, int | None], object] | None
@@ -127,7 +127,7 @@ def trace(
     """
     kinds: Any = kinds_of(of)
     check(net, on_bad)
-    net = unwrapped(net)
+    net = unwrap(net)
     feeder = Feeder(net, batch_size, tune)
     batches, total = batches_of(images, net, call)
     rows: dict[str, list] = {}
@@ -150,7 +150,7 @@ def trace(
                     rows = {kind: [] for kind in kinds}
                 output = one_pass(tracer, recorder, batch)
                 for kind in kinds:
-                    rows[kind].append(defined(recorder, kind, tracer.places.names, done, on_bad))
+                    rows[kind].append(mark_undefined(recorder, kind, tracer.places.names, done, on_bad))
                 sizes.append(recorder.step_sizes)
                 if outputs:
                     results.append(output_of(output, length(batch)))
@@ -199,7 +199,7 @@ def one_pass(tracer, recorder, batch):
     return output
 
 
-def defined(recorder, kind: str, names, done: int, on_bad: str) -> np.ndarray:
+def mark_undefined(recorder, kind: str, names, done: int, on_bad: str) -> np.ndarray:
     """The indices of one batch; where one is not defined, NaN or an error that names image and block."""
     nsi = recorder.indices(kind)
     wrong = ~np.isfinite(nsi)

@@ -23,7 +23,7 @@ PLAIN: tuple[type, ...] = (
 HOUSES = {"torch", "netbridge"}  # packages whose layers never write into their own parameters
 
 
-def unwrapped(net: nn.Module) -> nn.Module:
+def unwrap(net: nn.Module) -> nn.Module:
     """The network inside a compiled or a parallel one."""
     while True:
         if isinstance(net, DataParallel | DistributedDataParallel):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from netbridge.train.policies import treated
+from netbridge.train.policies import apply_policy
 
 STRIDE = 1_000_003  # more than any number of epochs, so that no two (seed, epoch) share a generator
 
@@ -62,7 +62,7 @@ class Batches:
         chance = generator(seed, epoch)
         order = torch.randperm(self.count, generator=chance)
         down, right = torch.randint(0, 2 * self.recipe.shift + 1, (2, self.count), generator=chance)
-        flipped = mirrored(self.recipe.flip, self.count, seed, epoch, chance)[order]
+        flipped = choose_mirrored(self.recipe.flip, self.count, seed, epoch, chance)[order]
         rows = rows_of(self.recipe.batch, parts or world, rank, world)
         windows = self.windows
         order, down, right, flipped = (x.to(self.device) for x in (order, down, right, flipped))
@@ -72,7 +72,7 @@ class Batches:
             pictures = windows[chosen, down[part], right[part]]
             if self.recipe.flip != "none":
                 pictures = torch.where(flipped[part, None, None, None], pictures.flip(2), pictures)
-            pictures = treated(pictures, self.recipe, seed, epoch, number, rows)
+            pictures = apply_policy(pictures, self.recipe, seed, epoch, number, rows)
             yield self.normaliser(pictures), self.labels[chosen]
 
 
@@ -95,7 +95,7 @@ class Normaliser:
         return rows.view(pictures.shape).permute(0, 3, 1, 2)
 
 
-def mirrored(flip: str, count: int, seed: int, epoch: int, chance: torch.Generator) -> torch.Tensor:
+def choose_mirrored(flip: str, count: int, seed: int, epoch: int, chance: torch.Generator) -> torch.Tensor:
     """Which of `count` images are mirrored, by a recipe's `flip`.
 
     "alternating": one half of them in even epochs, the other half in odd ones.

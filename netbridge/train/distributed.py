@@ -119,7 +119,7 @@ def from_first(make: Callable[[], Any]):
     return box[0]
 
 
-def gathered(value) -> list:
+def gather(value) -> list:
     """What every process holds, in the order of their ranks."""
     if not active():
         return [value]

@@ -31,9 +31,8 @@ class Journal:
         self.seconds = 0.0
         self.log: list[dict] = []
         data, recipe, net = training.data, training.recipe, training.net
-        self.about = (
-            described(net) | dict(about or {}) | {"seed": training.seed, "recipe": recipe.name, "dataset": data.name}
-        )
+        own = {"seed": training.seed, "recipe": recipe.name, "dataset": data.name}
+        self.about = header_fields(net) | dict(about or {}) | own
         self.run = {
             "dataset": {"name": data.name, "images": data.train_count},
             "recipe": json.loads(json.dumps(recipe.as_json())),
@@ -183,7 +182,7 @@ def architecture(net: nn.Module) -> dict:
     }
 
 
-def described(net: nn.Module) -> dict:
+def header_fields(net: nn.Module) -> dict:
     """Controller, depth (layers with weights) and width (channels of the first stage), as a header names them."""
     if not isinstance(net, Configured):
         return {"network": type(net).__name__}

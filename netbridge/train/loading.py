@@ -12,8 +12,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from netbridge.data.pictures import Index, Pictures
-from netbridge.train.augment import Normaliser, generator, mirrored, rows_of
-from netbridge.train.policies import treated
+from netbridge.train.augment import Normaliser, choose_mirrored, generator, rows_of
+from netbridge.train.policies import apply_policy
 
 TRIES = 10  # boxes that are drawn before the middle of the picture is taken
 
@@ -42,13 +42,13 @@ class PictureBatches:
         """Yields (images, labels) of every batch from number `start` on, as `augment.Batches.epoch` does."""
         chance = generator(seed, epoch)
         order = torch.randperm(len(self.pictures.train), generator=chance)
-        flipped = mirrored(self.recipe.flip, len(order), seed, epoch, chance)
+        flipped = choose_mirrored(self.recipe.flip, len(order), seed, epoch, chance)
         rows = rows_of(self.recipe.batch, parts or world, rank, world)
         firsts = [number * self.recipe.batch for number in range(start, len(self))]
         batches = [[(index, bool(flipped[index])) for index in order[first + rows].tolist()] for first in firsts]
         crops = Crops(self.pictures.train, self.recipe, self.size, seed, epoch)
         for number, (images, labels) in enumerate(self.loaded(crops, batches), start):
-            yield self.normaliser(treated(images, self.recipe, seed, epoch, number, rows)), labels
+            yield self.normaliser(apply_policy(images, self.recipe, seed, epoch, number, rows)), labels
 
     def loaded(self, crops: Dataset, batches):
         loader = DataLoader(

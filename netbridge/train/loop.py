@@ -158,7 +158,7 @@ def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, 
                 journal.add(record)
                 distributed.wait()
                 if training.epoch < last and pauses.asked():
-                    raise stopped(journal, journal.going_on())
+                    raise stop_exception(journal, journal.going_on())
     except Diverged as error:
         journal.note_divergence(str(error))
         raise
@@ -178,10 +178,10 @@ def pause(journal: Journal, keep: bool, stop: bool) -> None:
         journal.keep_within()
         distributed.wait()
     if stop:
-        raise stopped(journal, journal.going_on(kept_within=True))
+        raise stop_exception(journal, journal.going_on(kept_within=True))
 
 
-def stopped(journal: Journal, words: str) -> Interrupted:
+def stop_exception(journal: Journal, words: str) -> Interrupted:
     """The exception that ends a session which a signal has asked to stop."""
     error = Interrupted(words)
     error.code = 0 if journal.path is not None else Interrupted.code
@@ -266,7 +266,7 @@ class Training:
         loss, right = (float(distributed.mean(x)) * self.world for x in self.sums)
         seconds = self.elapsed + time.perf_counter() - self.began
         record = {"step": self.number, "loss": loss, "right": right, "seconds": seconds}
-        return record, distributed.gathered(drawing_state(self.device))
+        return record, distributed.gather(drawing_state(self.device))
 
     def go_on_within(self, record: dict, drawing: list[torch.Tensor]) -> None:
         """Go on in the middle of an epoch; `record` and `drawing` are those of `within`."""

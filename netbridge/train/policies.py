@@ -45,26 +45,26 @@ WIDE = Ranges(0.99, 32, 1.0, 135.0, 0.99, 6)  # of TrivialAugment
 USUAL = Ranges(0.3, math.inf, 150 / 331, 30.0, 0.9, 4)  # of RandAugment; 150 pixels were meant for pictures of 331
 
 
-def treated(pictures: torch.Tensor, recipe, seed: int, epoch: int, step: int, rows: torch.Tensor) -> torch.Tensor:
+def apply_policy(pictures: torch.Tensor, recipe, seed: int, epoch: int, step: int, rows: torch.Tensor) -> torch.Tensor:
     """The pictures (uint8, N, H, W, C) of one step as a recipe's `policy` wants them.
 
     rows  the places of these pictures in the batch; what happens to them is drawn for the whole of it
     """
     if recipe.policy == "trivial":
-        return augmented(pictures, drawn_operations(recipe.batch, seed, epoch, step)[rows])
+        return augment(pictures, draw_operations(recipe.batch, seed, epoch, step)[rows])
     if recipe.policy == "rand":
-        for operations in drawn_rounds(recipe, seed, epoch, step):
-            pictures = augmented(pictures, operations[rows], USUAL)
+        for operations in draw_rounds(recipe, seed, epoch, step):
+            pictures = augment(pictures, operations[rows], USUAL)
     return pictures
 
 
-def drawn_operations(batch: int, seed: int, epoch: int, step: int) -> torch.Tensor:
+def draw_operations(batch: int, seed: int, epoch: int, step: int) -> torch.Tensor:
     """(batch, 3): the number of an operation in KINDS, its strength from 0 to STRENGTHS - 1, and its sign."""
     chance = step_chance(seed, epoch, step, POLICY)
     return torch.from_numpy(chance.integers(0, (len(KINDS), STRENGTHS, 2), (batch, 3)))
 
 
-def drawn_rounds(recipe, seed: int, epoch: int, step: int) -> torch.Tensor:
+def draw_rounds(recipe, seed: int, epoch: int, step: int) -> torch.Tensor:
     """(operations, batch, 3): the same of RandAugment, one operation after the other, all of the recipe's strength."""
     chance = step_chance(seed, epoch, step, POLICY)
     drawn = torch.from_numpy(chance.integers(0, (len(KINDS), 1, 2), (recipe.operations, recipe.batch, 3)))
@@ -72,8 +72,8 @@ def drawn_rounds(recipe, seed: int, epoch: int, step: int) -> torch.Tensor:
     return drawn
 
 
-def augmented(pictures: torch.Tensor, operations: torch.Tensor, ranges: Ranges = WIDE) -> torch.Tensor:
-    """uint8 pictures (N, H, W, C) after one operation each; `operations` (N, 3) as `drawn_operations` makes them."""
+def augment(pictures: torch.Tensor, operations: torch.Tensor, ranges: Ranges = WIDE) -> torch.Tensor:
+    """uint8 pictures (N, H, W, C) after one operation each; `operations` (N, 3) as `draw_operations` makes them."""
     kinds, strengths = operations[:, 0], operations[:, 1].double() / (STRENGTHS - 1)
     signed = strengths * (1 - 2 * operations[:, 2])
     changed = pictures.permute(0, 3, 1, 2).clone()
@@ -83,14 +83,14 @@ def augmented(pictures: torch.Tensor, operations: torch.Tensor, ranges: Ranges =
             continue
         images, where = changed[rows.to(changed.device)], rows.to(changed.device)
         if kind in SPATIAL:
-            changed[where] = moved(images, kind, signed[rows].to(images.device), ranges)
+            changed[where] = move(images, kind, signed[rows].to(images.device), ranges)
         else:
             strength = (strengths if kind in ("bits", "solarise") else signed)[rows].to(images.device)
-            changed[where] = toned(images, kind, strength, ranges)
+            changed[where] = change_tones(images, kind, strength, ranges)
     return changed.permute(0, 2, 3, 1).contiguous()
 
 
-def moved(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Ranges) -> torch.Tensor:
+def move(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Ranges) -> torch.Tensor:
     """Sheared, shifted or turned about the middle; black comes in."""
     count, _, height, width = images.shape
     maps = torch.eye(2, 3, dtype=torch.float64, device=images.device).repeat(count, 1, 1)
@@ -110,7 +110,7 @@ def moved(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Range
     return F.grid_sample(images.float(), grid, mode="nearest", align_corners=False).to(torch.uint8)
 
 
-def toned(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Ranges) -> torch.Tensor:
+def change_tones(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Ranges) -> torch.Tensor:
     """Changes the colours of the pixels and leaves every pixel in its place."""
     strength = strength[:, None, None, None]
     if kind == "bits":
@@ -123,8 +123,8 @@ def toned(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Range
         span = (high - low).clamp(min=1)
         return torch.where(high > low, (images.int() - low) * 255 // span, images.int()).to(torch.uint8)
     if kind == "equalise":
-        return equalised(images)
-    base = {"brightness": black, "colour": grey, "contrast": mean_grey, "sharpness": smoothed}[kind](images)
+        return equalise(images)
+    base = {"brightness": black, "colour": grey, "contrast": mean_grey, "sharpness": smooth}[kind](images)
     blend = base + (1 + ranges.blend * strength) * (images.double() - base)
     return blend.round().clamp(0, 255).to(torch.uint8)
 
@@ -145,7 +145,7 @@ def mean_grey(images: torch.Tensor) -> torch.Tensor:
     return grey(images).sum((1, 2, 3), keepdim=True) // (images.shape[2] * images.shape[3])
 
 
-def smoothed(images: torch.Tensor) -> torch.Tensor:
+def smooth(images: torch.Tensor) -> torch.Tensor:
     """Every pixel but those of the edge becomes a mean of nine, its own with weight 5 of 13."""
     channels = images.shape[1]
     kernel = torch.ones(3, 3, dtype=torch.float64, device=images.device)
@@ -157,7 +157,7 @@ def smoothed(images: torch.Tensor) -> torch.Tensor:
     return means
 
 
-def equalised(images: torch.Tensor) -> torch.Tensor:
+def equalise(images: torch.Tensor) -> torch.Tensor:
     """Levels moved so that every channel has about as many pixels at each, as Pillow's `ImageOps.equalize` does."""
     flat = images.flatten(2).long()
     counts = torch.zeros(*flat.shape[:2], 256, dtype=torch.int64, device=images.device)

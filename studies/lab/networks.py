@@ -5,7 +5,7 @@ import importlib.util
 from pathlib import Path
 
 import netbridge as nb
-from netbridge.train.journal import described
+from netbridge.train.journal import header_fields
 from studies.lab import defined
 
 ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
@@ -45,7 +45,7 @@ def subject(path: Path, stem: str | None = None) -> Subject:
         net,
         controller=controller_of(net.config),
         seed=about.get("seed"),
-        depth=described(net)["depth"],
+        depth=header_fields(net)["depth"],
         parameters=sum(p.numel() for p in net.parameters()),
         accuracy=None if accuracy is None else 100.0 * accuracy,
         source=path.name,

@@ -14,7 +14,7 @@ import netbridge as nb
 from netbridge.model import vit
 from netbridge.step_sizes.spec import Spec
 from netbridge.train import loop
-from netbridge.train.journal import described
+from netbridge.train.journal import header_fields
 from odelab import core
 from tests.netbridge import networks
 from tests.netbridge.train import runs
@@ -413,7 +413,7 @@ class TestImages:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
     def test_an_epoch_of_digits(self, dtype):
         net = nb.vit(size=8, patch=2, features=16, depth=2, heads=2, controller="stepnet")
-        assert described(net) == {
+        assert header_fields(net) == {
             "controller": "stepnet",
             "depth": 10,  # layers with weights
             "width": 16,

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 import netbridge as nb
 import odelab as ol
-from netbridge.tracing.graph import Graph, Operation, described, stages
+from netbridge.tracing.graph import Graph, Operation, describe, stages
 from tests.netbridge.tracing import foreign
 
 VISION = foreign.VisionResNet, (foreign.VisionBasic,)
@@ -288,10 +288,10 @@ class TestGraph:
         assert stages(steps) == ([0, 1], [True, True])
 
     def test_spellings_of_one_operation(self):
-        assert {described(name, (), {})[0] for name in ("add", "iadd", "__add__", "__iadd__", "add_", "__radd__")} == {
+        assert {describe(name, (), {})[0] for name in ("add", "iadd", "__add__", "__iadd__", "add_", "__radd__")} == {
             "add"
         }
-        assert {described(name, (), {})[0] for name in ("relu", "ReLU", "relu_")} == {"relu"}
+        assert {describe(name, (), {})[0] for name in ("relu", "ReLU", "relu_")} == {"relu"}
 
 
 def test_arguments_beyond_the_images_keep_their_defaults(images):

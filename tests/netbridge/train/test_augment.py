@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netbridge.train import augment, recipes
-from netbridge.train.augment import mirrored
+from netbridge.train.augment import choose_mirrored
 from tests.netbridge.data import archives
 
 
@@ -68,7 +68,7 @@ class TestBatches:
 
     def test_alternating_flips_show_both_sides_in_two_epochs(self):
         _, _, batches = self.batches(shift=0, flip="alternating")
-        even, odd = (mirrored("alternating", batches.count, 0, epoch, None) for epoch in (4, 5))
+        even, odd = (choose_mirrored("alternating", batches.count, 0, epoch, None) for epoch in (4, 5))
         assert torch.equal(even, ~odd)
         assert 0 < int(even.sum()) < len(even)
 

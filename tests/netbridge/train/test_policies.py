@@ -18,7 +18,7 @@ TOP = ta.STRENGTHS - 1
 
 def ours(kind: str, strength: int, sign: int = 0, pictures=PICTURES) -> np.ndarray:
     operations = torch.tensor([[ta.KINDS.index(kind), strength, sign]]).repeat(len(pictures), 1)
-    return ta.augmented(torch.from_numpy(pictures), operations).numpy()
+    return ta.augment(torch.from_numpy(pictures), operations).numpy()
 
 
 def theirs(function) -> np.ndarray:
@@ -75,17 +75,17 @@ def test_a_shear_moves_rows_against_each_other():
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 2**32), st.integers(1, 8))
 def test_a_pictures_result_does_not_depend_on_the_others(seed, first):
-    operations = ta.drawn_operations(len(PICTURES), seed, 0, 0)
-    whole = ta.augmented(torch.from_numpy(PICTURES), operations)
-    part = ta.augmented(torch.from_numpy(PICTURES[first:]), operations[first:])
+    operations = ta.draw_operations(len(PICTURES), seed, 0, 0)
+    whole = ta.augment(torch.from_numpy(PICTURES), operations)
+    part = ta.augment(torch.from_numpy(PICTURES[first:]), operations[first:])
     assert torch.equal(whole[first:], part)
 
 
 def test_what_is_drawn_is_everything_and_depends_on_the_step():
-    drawn = ta.drawn_operations(5000, 0, 1, 2)
+    drawn = ta.draw_operations(5000, 0, 1, 2)
     assert [len(column.unique()) for column in drawn.T] == [14, 31, 2]
-    assert torch.equal(drawn, ta.drawn_operations(5000, 0, 1, 2))
-    assert not torch.equal(drawn, ta.drawn_operations(5000, 0, 1, 3))
+    assert torch.equal(drawn, ta.draw_operations(5000, 0, 1, 2))
+    assert not torch.equal(drawn, ta.draw_operations(5000, 0, 1, 3))
 
 
 def test_pictures_of_one_channel():
@@ -98,22 +98,22 @@ class TestRandAugment:
     def test_several_operations_of_one_strength_one_after_the_other(self):
         """What the rounds do is what single operations do, in that paper's ranges."""
         recipe = train.recipe("paper", policy="rand", operations=3, strength=12, batch=len(PICTURES))
-        rounds = ta.drawn_rounds(recipe, 1, 2, 3)
+        rounds = ta.draw_rounds(recipe, 1, 2, 3)
         assert rounds.shape == (3, len(PICTURES), 3)
         assert (rounds[..., 1] == 12).all()
         wanted = torch.from_numpy(PICTURES)
         for operations in rounds:
-            wanted = ta.augmented(wanted, operations, ta.USUAL)
+            wanted = ta.augment(wanted, operations, ta.USUAL)
         everything = torch.arange(len(PICTURES))
-        got = ta.treated(torch.from_numpy(PICTURES), recipe, 1, 2, 3, everything)
+        got = ta.apply_policy(torch.from_numpy(PICTURES), recipe, 1, 2, 3, everything)
         assert torch.equal(got, wanted)
-        part = ta.treated(torch.from_numpy(PICTURES[4:7]), recipe, 1, 2, 3, everything[4:7])
+        part = ta.apply_policy(torch.from_numpy(PICTURES[4:7]), recipe, 1, 2, 3, everything[4:7])
         assert torch.equal(part, wanted[4:7])
 
     def test_its_ranges_are_narrower(self):
         def usual(kind, strength, sign=0):
             operations = torch.tensor([[ta.KINDS.index(kind), strength, sign]]).repeat(len(PICTURES), 1)
-            return ta.augmented(torch.from_numpy(PICTURES), operations, ta.USUAL).numpy()
+            return ta.augment(torch.from_numpy(PICTURES), operations, ta.USUAL).numpy()
 
         brighter = theirs(lambda picture: ImageEnhance.Brightness(picture).enhance(1.9))
         assert np.abs(usual("brightness", TOP).astype(int) - brighter).max() <= 1
@@ -125,6 +125,6 @@ class TestRandAugment:
 
     def test_every_kind_is_drawn(self):
         recipe = train.recipe("paper", policy="rand", batch=1000)
-        kinds = ta.drawn_rounds(recipe, 0, 0, 0)[..., 0]
+        kinds = ta.draw_rounds(recipe, 0, 0, 0)[..., 0]
         assert set(kinds.flatten().tolist()) == set(range(len(ta.KINDS)))
         assert not torch.equal(kinds[0], kinds[1])

@@ -14,7 +14,7 @@ import netbridge as nb
 from netbridge.train import loop as train
 from netbridge.train import recipes
 from netbridge.train.augment import Batches
-from netbridge.train.journal import described
+from netbridge.train.journal import header_fields
 from netbridge.train.loop import evaluate
 from tests.netbridge.train import runs
 
@@ -143,14 +143,14 @@ class TestWhatIsLeft:
         assert sorted(file.name for file in tmp_path.iterdir()) == ["se.jsonl", "se.safetensors"]
 
     def test_a_network_describes_itself(self):
-        about = [described(nb.resnet(depth, controller=c)) for depth, c in ((20, "stepnet"), (164, "se"))]
+        about = [header_fields(nb.resnet(depth, controller=c)) for depth, c in ((20, "stepnet"), (164, "se"))]
         assert about == [
             {"controller": "stepnet", "depth": 20, "width": 16},
             {"controller": "se", "depth": 164, "width": 16},
         ]
-        assert described(runs.fresh("constant"))["controller"] == "constant"
+        assert header_fields(runs.fresh("constant"))["controller"] == "constant"
         partly = nb.resnet(20, controller=nb.asr("se"), on=[1])
-        assert described(partly)["controller"] == '{"module": "se", "name": "asr"}'
+        assert header_fields(partly)["controller"] == '{"module": "se", "name": "asr"}'
 
     def test_nan_stops_with_a_report(self, tmp_path):
         path = tmp_path / "se.safetensors"

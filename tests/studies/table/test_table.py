@@ -127,7 +127,7 @@ def test_a_transformer_that_was_trained_so_is_of_table_7(tmp_path):
     (_, scale), *_ = TABLES[7].columns
     job = jobs.Job("cifar10", "stepnet", 1, scale.recipe, scale.depth, scale.width, network=scale.network)
     net = job.untrained(10)
-    about = {**train_journal.described(net), "recipe": scale.recipe.name, "epochs": scale.recipe.epochs, "seed": 1}
+    about = {**train_journal.header_fields(net), "recipe": scale.recipe.name, "epochs": scale.recipe.epochs, "seed": 1}
     one = read(save(tmp_path, "vit", net, **about))
     (cell,) = (c for c in table_cells.cells(TABLES[7], [one], 2) if c.row == "StepNet" and c.dataset == "cifar10")
     assert cell.found == [one]
