@@ -118,5 +118,5 @@ def results(
     for numbers, images, sizes in shown:
         images = images.contiguous(memory_format=torch.channels_last)
         own += as_results(data, numbers, net(images, sizes=sizes), sizes)
-    every = [one for part in distributed.gathered(own) for one in part]
+    every = [one for part in distributed.gather(own) for one in part]
     return sorted(every, key=lambda one: (one["image_id"], -one["score"]))

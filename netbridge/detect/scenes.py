@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from netbridge.detect import boxes as geometry
-from netbridge.train.augment import generator, mirrored, rows_of
+from netbridge.train.augment import choose_mirrored, generator, rows_of
 
 
 class Truth(NamedTuple):
@@ -113,7 +113,7 @@ class SceneBatches:
             order = group[torch.randperm(len(group), generator=chance)]
             whole += [order[first : first + batch] for first in range(0, len(order) - batch + 1, batch)]
         whole = [whole[number] for number in torch.randperm(len(whole), generator=chance).tolist()]
-        flipped = mirrored(self.recipe.flip, len(self.data.train), seed, epoch, chance)
+        flipped = choose_mirrored(self.recipe.flip, len(self.data.train), seed, epoch, chance)
         rows = rows_of(batch, parts or world, rank, world)
         items = [[(number, bool(flipped[number])) for number in one[rows].tolist()] for one in whole[start:]]
         loader = DataLoader(self.shown, batch_sampler=items, num_workers=self.workers, collate_fn=together)
