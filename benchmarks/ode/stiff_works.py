@@ -13,7 +13,7 @@ from benchmarks.harness.timing import Contestant, check
 from benchmarks.ode import cases, contestants, stiff_c, stiff_cases, works
 from benchmarks.ode.peers import peer
 from benchmarks.ode.reference_c import NoCompiler
-from odelab.linear.colouring import coloured
+from odelab.linear.colouring import colour_columns
 
 METHODS = ("RODAS4", "RODAS5P")
 TOLERANCES = tuple(10.0 ** np.arange(-2.0, -11.01, -0.5))
@@ -236,7 +236,7 @@ def evaluations(problem, method, atol: float) -> float:
     sol = ol.solve(problem, method, ol.adaptive(RTOL, atol), engine="python", max_steps=STEPS, throw=False)
     columns = problem.size
     if sol.jacobians and problem.form == "in-place" and problem.jacobian is not None:
-        columns = len(coloured(problem.jacobian(problem.t_span[0], problem.u0, problem.params)).seeds)
+        columns = len(colour_columns(problem.jacobian(problem.t_span[0], problem.u0, problem.params)).seeds)
     return float(sol.evaluations + sol.jacobians * columns) if sol.ok else np.inf
 
 
