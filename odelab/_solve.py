@@ -150,7 +150,7 @@ def with_events(trajectory, watched, searches) -> Trajectory:
 
 
 def try_engines(drive, engine, problem, method, controller, project, dense, max_steps) -> Trajectory:
-    """`drive(engine, attempts)` with one engine after the other, until one gets through or spends all attempts."""
+    """Call `drive(engine, attempts)` with one engine after the other, until one ends the run or spends all attempts."""
     from odelab.engines import choice
 
     for make, attempts in choice.choose(engine, problem, method, controller, project, dense, max_steps):

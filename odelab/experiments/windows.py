@@ -1,8 +1,8 @@
 """What a method costs on a stretch of a solution: windows, exact states, and the least cost of an error.
 
 Stiffness in practice is a ratio of costs: of an explicit method over an implicit one, on a window [a, b] of a solution,
-at an error. A run starts one window earlier, from the exact state and with the first step of its neighbour on a ladder
-of tolerances, so that it comes into the window with the steps it would take in a long run.
+at an error. A run starts one window earlier, from the exact state and with the first step that the run at the next
+looser tolerance took, so that it comes into the window with the steps it would take in a long run.
 """
 
 import dataclasses
@@ -164,10 +164,10 @@ def warm_run(
     piece = problem.piece(window.before, window.end, window.at_before)
     step = min(first_step, window.end - window.before)
     run = solve(piece, method, adaptive(rtol, rtol * scale, first_step=step), max_steps=most, throw=False)
-    if not run.steps or (not run.ok and run.status != "max_steps"):  # it blew up, for example: no result
+    if not run.steps or (not run.ok and run.status != "max_steps"):  # it failed, say it blew up: no result
         return Run(math.inf, math.nan, first_step, 1.0, math.nan, False)
     t, h = np.asarray(run.step_t), np.asarray(run.h).copy()
-    tried = 1.0 + run.rejected / run.steps  # attempts to an accepted step
+    tried = 1.0 + run.rejected / run.steps  # attempts per accepted step
     flags = run.h_rho
     known = flags[np.isfinite(flags)]
     boundary = getattr(method, "real_boundary", math.inf)
@@ -180,10 +180,10 @@ def warm_run(
         late = run.steps // 2
         pace = (run.steps - late) / (t[-1] - t[late])
         return Run(tried * pace * (window.end - window.start), math.nan, *told, True)
-    if run.steps > 1:  # the last step was cut to land on the end: it counts by what it would have been
+    if run.steps > 1:  # the last step was shortened to land on the end; it counts as the part of a full step that it is
         h[-1] = max(h[-1], h[-2])
     inside = np.clip(np.minimum(t[1:], window.end) - np.maximum(t[:-1], window.start), 0.0, None)
-    with np.errstate(over="ignore"):  # a loose explicit run may end anywhere
+    with np.errstate(over="ignore"):  # the end of an explicit run at a loose tolerance may be of any size
         error = np.sqrt(np.mean(((run.end_u - window.at_end) / (scale + np.abs(window.at_end))) ** 2))
     return Run(tried * float(np.sum(inside / h)), float(error), *told, False)
 

@@ -1,4 +1,4 @@
-"""Work and precision: what an error costs, in evaluations and in time."""
+"""Work-precision tables and curves: what an error costs, in evaluations of the right-hand side and in time."""
 
 import dataclasses
 import time
@@ -127,7 +127,7 @@ def work_precision(
 
 
 def as_tuple(given) -> tuple:
-    """Many, or one of them."""
+    """A tuple of what is given, be it one value or several."""
     return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 

@@ -1,7 +1,8 @@
 """The Runge-Kutta-Chebyshev step of order two, RKC: stable along the negative real axis to 0.65 (s^2 - 1) in s stages.
 
 B. P. Sommeijer, L. F. Shampine and J. G. Verwer, RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88
-(1998) 315-326. Closed like `odelab.core`: NumPy, torch and numba run these functions as they are.
+(1998) 315-326. Like those of `odelab.core`, these functions get every helper as an
+argument, so that NumPy, torch and numba run them as they are.
 """
 
 from typing import Any, NamedTuple
@@ -37,7 +38,7 @@ def chebyshev(w0, stages):
 
 
 def first_states(u, weight, slope):
-    """(Y_0, Y_1, a place for Y_2): `next_state` may write into the third; compiled code makes all three its own."""
+    """(Y_0, Y_1, an array for Y_2), into the last of which `next_state` may write; all three new in compiled code."""
     return u, u + weight * slope, None
 
 
@@ -54,12 +55,12 @@ class Gain(NamedTuple):
 
 
 def chebyshev_step(chebyshev, first_states, next_state):
-    """A step for `odelab.core.integrate`, made of its helpers."""
+    """A step for `odelab.core.integrate`, which calls the helper functions it is made from."""
 
     def rkc_step(rhs, params, t, u, slope, dt, h):
         """One step from `u`, whose slope is known: the new state, S, the error, and the slopes at both ends.
 
-        `h` is a `Gain`. The inner states recur in three terms,
+        `h` is a `Gain`. Each inner state follows from the two before it,
         Y_j = (1 - mu - nu) u + mu Y_{j-1} + nu Y_{j-2} + h mu~ F_{j-1} + h gamma~ F_0, and their times with them;
         b_0 = b_1 = b_2 as in the authors' code.
         """

@@ -35,7 +35,7 @@ def node_count(tree) -> int:
 
 @functools.cache
 def density(tree) -> int:
-    """gamma: the product over all nodes of the size of the subtree hanging there."""
+    """The density gamma(tree): the product, over all nodes, of the number of nodes in the subtree that begins there."""
     product = node_count(tree)
     for branch in tree:
         product *= density(branch)

@@ -20,7 +20,7 @@ from odelab.methods import order_conditions as trees
 from odelab.methods.stepper import Stepper
 from odelab.methods.tableau import ROUNDING
 
-DENSE_ROUNDING = 1e-11  # the same of an extension, relative to the terms that cancel: its weights are large
+DENSE_ROUNDING = 1e-11  # the same for an extension, relative to its terms, which are large and cancel
 DAMPED = 1e-12  # |R(infinity)| that counts as zero
 OUTWARD = np.logspace(-4.0, 8.0, 2001)  # |z| at which stability along an axis is looked at
 
@@ -177,7 +177,7 @@ class RosenbrockMethod:
 
     @property
     def error_order(self) -> int:
-        """k: the power of h that the error estimate falls with."""
+        """The power k of the step size h to which the error estimate is proportional."""
         return min(self.order, self.order_low) + 1
 
     @property
@@ -294,13 +294,13 @@ def square(rows) -> np.ndarray:
 
 
 def snap(value) -> float:
-    """`value`, or the whole number from which only rounding parts it: a stage at t + h, a derivative that drops out."""
+    """`value`, or the whole number that it equals but for rounding, as for a stage at t + h or a weight of zero."""
     whole = float(np.round(value)) + 0.0  # never -0.0
     return whole if abs(value - whole) <= ROUNDING else float(value)
 
 
 def number_to_divide_by(J, hg):
-    """I - hg J of one component."""
+    """The number 1 - h gamma J by which a system of one component divides."""
     return 1.0 - hg * J
 
 

@@ -33,7 +33,7 @@ class Ends(NamedTuple):
 
 
 def ends(operator: JacobianOperator, k: int, symmetric: bool, tolerance: float = TOLERANCE) -> Ends:
-    """At least `k` eigenvalues at each end. An end that fails is tried with a larger basis, then less sharply."""
+    """At least `k` eigenvalues at each end. Where an end fails, a larger basis is tried, then a looser tolerance."""
     product, count = _counting(operator)
     n = operator.shape[0]
     k = max(k, FEWEST) if n > 4 * FEWEST + 2 else k
@@ -91,7 +91,7 @@ def lanczos_bracket(operator: JacobianOperator, tolerance: float):
 
 
 def _counting(operator):
-    """The product with vectors, checked, and how often it was taken."""
+    """The product with vectors, which raises where a result is not finite, and a list that counts the products."""
     count = [0]
 
     def product(v):
@@ -134,7 +134,7 @@ class _Solver:
                 if len(failure.eigenvalues):
                     partial = failure.eigenvalues, failure.eigenvectors
             except ArpackError:
-                pass  # no shifts could be applied, or no factorization: a larger basis may do
+                pass  # ARPACK found no shifts or no factorisation, which a larger basis may allow
         return *partial, False
 
     def moves(self, end, start, found, radius) -> bool:
@@ -144,7 +144,7 @@ class _Solver:
         try:
             values, _ = self.attempt(end, start, 40, max(CONFIRMED, self.sharp))
         except ArpackError:
-            return False  # the first start has converged; that this one does not, says nothing
+            return False  # this start did not converge, which is no evidence against the first one, which did
         beyond = (direction * values.real).max() - (direction * found.real).max()
         if beyond > 10.0 * max(CONFIRMED, self.sharp) * radius:
             self.further.append(values)

@@ -54,8 +54,8 @@ class NotConverged(UserWarning):
 def eigenvalue_condition(J, value) -> float:
     """1 / |y'x| of one eigenvalue of a matrix, dense or scipy.sparse, by inverse iteration with one factorisation.
 
-    `value` needs to be right to rounding only in the sense of LAPACK; where it is far from every true eigenvalue
-    because the matrix is strongly non-normal, the answer is correspondingly large.
+    `value` may be as inexact as LAPACK's eigenvalues are. Where it is far from every true eigenvalue, because the
+    matrix is strongly non-normal, the condition number is found to be as large as this distance requires.
     """
     size = _size(J)
     if size == 0.0:
@@ -81,7 +81,7 @@ def eigenvalue_condition(J, value) -> float:
 
 
 def eigenvalue_conditions(J, values) -> np.ndarray:
-    """The same for a batch of dense matrices (b, n, n), one eigenvalue each, (b,)."""
+    """1 / |y'x| of one eigenvalue of each dense matrix of a batch: matrices (b, n, n), eigenvalues and answers (b,)."""
     if len(J) == 1 or J.shape[-1] > 64:
         return np.array([eigenvalue_condition(matrix, value) for matrix, value in zip(J, values, strict=True)])
     rows = max(1, BLOCK // J.shape[-1] ** 2)
@@ -109,7 +109,7 @@ def _conditions_at_once(J, values) -> np.ndarray:
 
 
 def movement(condition, size, n, precision):
-    """How far rounding may move an eigenvalue of an n x n matrix of norm `size`: min of two bounds.
+    """How far rounding may move an eigenvalue of an n x n matrix of norm `size`: the smaller of two bounds.
 
     condition * eps * size, which is first order, and Elsner's (2 size)^(1 - 1/n) (eps size)^(1/n), which holds for
     defective eigenvalues too (Stewart and Sun, Matrix Perturbation Theory, IV.1.2).

@@ -124,7 +124,7 @@ def _warn_of(value, condition, bound, which=""):
 
 
 def _warn(kind, text):
-    """Warn of the line that called into this module."""
+    """Warn, and name the line of the caller's file that called into this module."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         frame, level = frame.f_back, level + 1
@@ -135,7 +135,7 @@ def sai(sol=None, *, t=None, u=None, simplified: bool = False):
     """The stiffness-aware index SAI of each step: how fast the solution moves, relative to its size.
 
     Of a run it is ||S|| / ||u|| with the effective slope S of each accepted step, infinite where the state is zero. Of
-    observed states it is Eq. 3, with finite differences in place of the slopes, which nobody knows.
+    observed states it is Eq. 3, with finite differences in place of the slopes, which observations do not tell.
 
     sol         a Trajectory, or anything with `u` (m + 1, n) and `slope` (m, n)
     t, u        times (m + 1,) and states (m + 1, ...) that were observed, instead of `sol`
@@ -189,7 +189,7 @@ def nsi(state, slope):
     if 0 in state.shape:
         raise ValueError(f"`state` is empty, got shape {tuple(state.shape)}; give at least one sample and one feature.")
     index = relative_slope(state, slope)
-    if not bool(library_of(index).isfinite(index).all()):  # one look at N numbers; the search is for the message only
+    if not bool(library_of(index).isfinite(index).all()):  # the place is only sought for the message
         reject_nonfinite("state", state)
         reject_nonfinite("slope", slope)
         reject_zero("state", norm(state, _all_but_first(state)))

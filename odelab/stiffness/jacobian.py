@@ -75,7 +75,7 @@ def jacobian(problem, t=None, u=None, params=None, how: str = "auto"):
         J = _finite(_differentiate(lambda: torch.func.jacrev(point.slope)(state)), point)
         return J if library_of(point.u) is torch else to_numpy(J)
     way = {"central": differences.central, "complex": differences.complex_step}[point.how]
-    with np.errstate(all="ignore"):  # what is not finite is refused by name
+    with np.errstate(all="ignore"):  # a result that is not finite raises below, with its place
         return _finite(way(point.slope, point.u), point)
 
 
@@ -130,7 +130,7 @@ def _point(problem, t, u, params, how) -> Point:
 
 
 def _own(point: Point):
-    assert point.given is not None  # `_point` saw to it
+    assert point.given is not None  # `_point` has checked that the problem has a Jacobian
     J = point.given(point.t, read_only(point.u), point.params)
     n = len(point.u)
     if getattr(J, "shape", None) != (n, n):

@@ -16,7 +16,7 @@ from odelab.stiffness.spectrum import reject_gradients
 
 __all__ = ["Pseudospectrum", "pseudospectrum"]
 
-BY_SVD = 48  # components up to which singular values come from LAPACK, all at once
+BY_SVD = 48  # up to so many components LAPACK computes the singular values at all grid points at once
 LARGEST = 3000  # components at most; for more, the Schur form alone would take many minutes
 LANCZOS_STEPS = 100
 SETTLED = 1e-4  # relative change of the largest singular value of the resolvent, squared, that ends an iteration

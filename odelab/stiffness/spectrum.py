@@ -148,7 +148,7 @@ def spectrum(
         raise ValueError(f"`tol` must lie between 0 and 1, got {tol!r}.")
     reject_gradients(J)
     if len(known) and getattr(J, "shape", None) == (0, 0):
-        nothing = np.empty(0)  # but known values
+        nothing = np.empty(0)  # there are no eigenvalues but those in `known`
         departure = _henrici(nothing, known, frobenius)
         return _full(nothing, known, zero_tolerance, noise=0.0, how="dense", non_normality=departure)
     operator = as_operator(J)
@@ -231,7 +231,7 @@ def _full(values, known, zero_tolerance, noise, how, after="", **quality) -> Spe
 
 
 def _doubt(values, condition=math.nan, error_bound=math.nan, **_) -> str:
-    """What the message adds where rounding leaves the ends uncertain."""
+    """The sentence of the message that warns where rounding leaves the eigenvalues at the ends uncertain."""
     if not error_bound > max(CERTAIN, ORDINARY * float(np.finfo(values.dtype).eps)) * float(np.abs(values).max()):
         return ""
     return (
@@ -256,12 +256,12 @@ def _extremes(operator, known, shift, zero_tolerance, k, tol, conditions) -> Spe
     eps = float(np.finfo(operator.dtype).eps)
     noise = max(n * eps, found.residual) * max(radius, abs(shift))
     tolerance = noise if zero_tolerance is None else float(zero_tolerance)
-    one_sided = found.converged and (max_re < -tolerance or min_re > tolerance)  # then the ends speak for the rest
+    one_sided = found.converged and (max_re < -tolerance or min_re > tolerance)  # then all have one sign
     more = "raise `k` of `odelab.spectrum`"
     word = "converged" if found.converged else f"NOT converged: the true ends may lie further out; {more}"
     if found.moved:
         word = f"NOT converged: another start found an end further out, and there may be more; {more}"
-    size = float(np.abs(found.values).max())  # the residual, relative to it, is a backward error
+    size = float(np.abs(found.values).max())  # the residual over this size is a backward error
     quality: dict[str, Any] = _certainty(
         operator.matrix, found.values, symmetric, size, max(eps, found.residual), conditions
     )

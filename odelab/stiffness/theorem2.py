@@ -89,7 +89,7 @@ class Theorem2:
               as on a slow manifold, does not pass for a failure
     identity  whether J is symmetric and the residual is rounding
     limit     whether every premise that Q -> 0 needs is met, so that |Q| is at most about 3 small^2
-    holds     both of them
+    holds     whether `identity` and `limit` both hold
     premises  each hypothesis by name, a Premise with `value`, `holds` and `sentence`
     """
 
@@ -108,7 +108,7 @@ class Theorem2:
 
 
 class Modes(NamedTuple):
-    """A system seen through its eigenvectors, (N,) each; lengths are relative to ||u||."""
+    """The coefficients of systems in their eigenvectors, (N,) each; lengths are relative to ||u||."""
 
     si: Any
     c: Any
@@ -122,7 +122,8 @@ class Modes(NamedTuple):
 def theorem2(J, u, f, small: float = 0.1, floor: float = 1e-8) -> Theorem2:
     """Check Theorem 2 of Huang, Liang et al. (2023), corrected: does SAI stand for SI in a system, and why not?
 
-    "o(lambda_1)" speaks of a family; for one system it is read as a ratio.
+    The premise lambda_i = o(lambda_1) is about a family of systems whose lambda_1 grows. For a single system the ratio
+    lambda_i / lambda_1 is compared with `small` instead.
 
     J      Jacobians, (..., n, n), as an array or a tensor
     u      states, (..., n)
@@ -212,7 +213,7 @@ def _departures(J):
 
 
 def _modes(J, u, offset, symmetric, rounding) -> Modes:
-    """Symmetric systems by orthonormal eigenvectors, the others by what eigenvectors they have."""
+    """Decompose symmetric systems by orthonormal eigenvectors, the others by eigenvectors of length one."""
     if bool(symmetric.all()):
         return _symmetric_modes(J, u, offset, rounding)
     if not bool(symmetric.any()):
@@ -282,7 +283,7 @@ def _factors(values, c, a, gap, rounding) -> Modes:
 
 
 def _together(J, u, f):
-    """The three in one library and one precision, with shapes that agree."""
+    """J, u and f as arrays of one library and one precision, with shapes that agree."""
     like = next((x for x in (J, u, f) if library_of(x) is not np), None)
     J, u, f = floating("J", J, like), floating("u", u, like), floating("f", f, like)
     library = library_of(J)
