@@ -129,10 +129,10 @@ def relations(found: Measured, targets: dict[str, np.ndarray], measures, reading
     made = []
     for block in blocks:
         for reading in readings:
-            rows = rows_of(found, block, reading)
-            for target, values in targets.items():
-                wanted = of_images(found, values, rows)
-                for measure in measures:
+            for measure in measures:
+                rows = rows_of(found, block, KIND_OF.get(measure, reading))
+                for target, values in targets.items():
+                    wanted = of_images(found, values, rows)
                     one = relation(block, reading, measure, target, rows[measure], wanted)
                     if one is not None:
                         made.append(one)

@@ -36,7 +36,7 @@ PREDICTORS = (
 )  # fmt: skip
 SHARES = ("negative", "zero", "positive", "non_normality", "stiff")  # means over the images with all eigenvalues
 BY_LABEL = ("max_re", "min_re", "spectral_radius")  # means by label are kept of these
-LIVE_IMAGES = 2  # gates are differentiated too, at five times the cost, at up to this many images and a fifth of all
+LIVE_IMAGES = 2  # gates are differentiated too, at five times the cost, at this many images or a fifth of all
 FULL_IMAGES = 2  # at which all eigenvalues are found where that takes seconds, which also checks the ends
 NORM_IMAGES = 4  # at which norms of the whole Jacobian are taken
 WHOLE = 2048  # units of a block up to which all eigenvalues are cheaper than both ends
@@ -102,7 +102,7 @@ def look_at(about: Pretrained, data, count: int, work: dict) -> list[dict]:
     def survey(kind, blocks, images, values="extremes", gate="frozen"):
         return nb.block_survey(net, images, kind, blocks, values, gate, **work) if blocks else np.empty(0, ROW)
 
-    few = 0 if dear or about.controller == "constant" else min(LIVE_IMAGES, count // 5)
+    few = 0 if dear or about.controller == "constant" else min(LIVE_IMAGES, -(-count // 5))
     large = [name for name in inner if name not in small]
     ends = survey("increment", large, images)
     all_of_small = survey("increment", small, images, "full")

@@ -37,20 +37,27 @@ def percentages(untrained: list[dict]):
     """Table 2's and Table 5's percentages against the size of the input map, beside slices of an untrained network."""
     with style.figure(height=3.0) as (drawing, axes):
         axis = axes[0, 0]
-        for depth, mark in ((18, "o"), (34, "s")):
-            heights = [shape.height_in for shape in paper.shapes(depth)]
-            axis.plot(heights, paper.PERCENT[depth], mark, markersize=4, label=f"paper, ResNet-{depth}")
-        heights = [shape.height_in for shape in paper.shapes(18)]
-        values = [row["%, untrained slices"] for row in untrained]
-        axis.plot(heights, values, "x", markersize=6, color="black", label="slices, untrained ResNet-18")
         sizes = sorted(SHARE_OF_WINDOW, reverse=True)
-        bound = [50.0 * SHARE_OF_WINDOW[size][0] for size in sizes]
-        axis.plot(sizes, bound, "--", color="#666666", linewidth=1, label="half of what a window can fill")
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(sizes, sizes)
-        axis.invert_xaxis()
+        values = [row["%, untrained slices"] for row in untrained]
+        groups = (
+            ("paper, ResNet-18", paper.shapes(18), paper.PERCENT[18], "o", style.COLOURS[0]),
+            ("paper, ResNet-34", paper.shapes(34), paper.PERCENT[34], "s", style.COLOURS[1]),
+            ("slices, untrained ResNet-18", paper.shapes(18), values, "D", "black"),
+        )
+        for number, (name, shapes, percent, mark, colour) in enumerate(groups):
+            for square in (True, False):
+                some = [(shape, p) for shape, p in zip(shapes, percent, strict=True) if shape.square == square]
+                x = [sizes.index(shape.height_in) + 0.16 * (number - 1) for shape, _ in some]
+                fill = {"color": colour, "markerfacecolor": colour if square else "white"}
+                label = name if square else None
+                axis.plot(x, [p for _, p in some], mark, markersize=4.5, linestyle="", label=label, **fill)
+        for opens, line in ((0, "--"), (1, ":")):
+            bound = [50.0 * SHARE_OF_WINDOW[size][opens] for size in sizes]
+            label = f"half of what a window can fill{', opening blocks (hollow)' if opens else ''}"
+            axis.plot(range(len(sizes)), bound, line, color="#666666", linewidth=1, label=label)
+        axis.set_xticks(range(len(sizes)), [f"{size} x {size}" for size in sizes])
         axis.set(
-            xlabel="height of the block's input map", ylabel="eigenvalues with negative real part, %", ylim=(0, None)
+            xlabel="size of the block's input map", ylabel="eigenvalues with negative real part, %", ylim=(0, None)
         )
         axis.legend()
     return drawing
@@ -138,6 +145,7 @@ def correlation_map(related, found: Measured, blocks: list[str], titles: dict[st
             axis.set_yticks(range(len(measures)), [LABELS[measure] for measure in measures])
             axis.set_xlabel("block")
             axis.grid(False)
+            axis.tick_params(length=0)
         drawing.colorbar(image, ax=list(axes[0]), label="Spearman", shrink=0.9, pad=0.01)
     return drawing
 
@@ -311,11 +319,13 @@ def error_of_every_block(rows: list[dict], measures=("max_re", "min_re", "nsi"))
 
 
 def plain_ticks(*sides):
-    """1, 3, 10, 30 on logarithmic axes, as they are and not as powers."""
+    """1, 3, 10, 30 on logarithmic axes, as they are and not as powers; 2 and 5 as well where the axis is short."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     for side in sides:
-        side.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        low, high = side.get_view_interval()
+        short = 0.0 < low < high < 20.0 * low
+        side.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0) if short else (1.0, 3.0)))
         side.set_major_formatter("{x:g}")
         side.set_minor_formatter(NullFormatter())
 

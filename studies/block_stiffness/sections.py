@@ -44,7 +44,7 @@ def by_block(page, net, found, untrained, data, parts):
         "percentages",
         "The printed percentages jump with the size of the input map. A slice has at most as many eigenvalues that "
         "are not zero as its rows and columns share inside the window of two convolutions; half of them are of "
-        "either sign.",
+        "either sign, and dead outputs have none. Hollow: blocks that change the shape.",
     )
     page.table(
         "by_block",
@@ -204,7 +204,8 @@ def answers_and_errors(page, found, told, inner):
         figures.correlation_map(told["mapped"], found, inner, panels),
         "correlations",
         "Rank correlations of measures of the branch, image by image within each block. Framed: p < 0.05 after Holm's "
-        "correction over all cells of a panel (the first two together). Grey: nothing to correlate.",
+        "correction over all cells of a panel (the first two together). Grey: nothing to correlate, such as shares by "
+        "sign where the ends of a spectrum alone are known.",
     )
     page.figure(
         figures.error_against(found, inner),
@@ -393,8 +394,8 @@ def another(page, found, name, number):
     page.figure(figures.along_depth(found), f"along_depth_{number}", f"Along the depth of {name}.")
 
 
-def from_the_record(page, kept):
-    """What the last large run left, with its date, commit and network."""
+def from_the_record(page, kept, size):
+    """What the last large run left, with its date, commit and network; what this run has itself only if it had more."""
     if kept is None:
         return
     about, rows = kept
@@ -414,6 +415,8 @@ def from_the_record(page, kept):
             "the gate's mean; with the gate as it is, and with the constant h.",
         ),
     }
+    if sum(about["images a label"]["spectra"]) <= sum(size.spectra):
+        titles = {"swapped": titles["swapped"]}
     for table, (title, caption) in titles.items():
         page.table(f"large_{table}", rows.get(table, []), title, caption, printed=False)
     of_depths(page, rows)

@@ -85,6 +85,12 @@ def test_anything_stiff(shares, verdict):
 def test_same_as_ode_net(apart, verdict):
     fit = Fit(0, 0.7, 0.71, apart, 0.03, 0.03, 50, ((0.3, 0.01), (3.0, 4.0)))
     assert findings.same_as_ode_net([fit]).verdict == verdict
+    rows = [
+        {"trained by": "Euler", "run by": run, "accuracy, %": accuracy}
+        for run, accuracy in (("Euler", 90.0), ("x", 12.0))
+    ]
+    assert "trained by Euler 90 % as they were trained and 12 % under" in findings.same_as_ode_net([fit], rows).words
+    assert findings.same_as_ode_net([]).verdict == UNDECIDED
 
 
 @pytest.mark.parametrize(
