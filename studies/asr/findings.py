@@ -1,7 +1,9 @@
 """Eighteen claims of the paper and the verdicts of these data; every rule stands here.
 
 The rules were written before any number, but for one: findings 1 and 9 are decided by the arm with r = 4 alone where
-the literal arm lacks seeds, which was settled when two seeds had been seen.
+the literal arm lacks seeds, which was settled when two seeds had been seen. Some claims were given more cases later,
+each before any number of those cases was known: a small scale (uses, psi, ASR beside a module), larger images (speed),
+and transformers (spatial attention).
 
 A claim over several cases (modules, blocks, noises, arms) is supported where every case's interval lies on its side,
 contradicted where every one lies on the other, true of some where both happen, and undecided otherwise. Seeds need to
@@ -96,13 +98,18 @@ def over_settings(
     names     the arms that decide
     also      arms that are told beside them, and count where they have enough seeds
     """
-    beyond, words = {}, []
+    beyond, words, empty = {}, [], []
     for setting, groups in settings.items():
+        if not any(groups.get(name) for name in (control, *names, *also)):
+            empty.append(setting)
+            continue
         found = over_seeds(control, groups, (*names, *also))
         if fewest(groups, (control, *names)) >= FEWEST_SEEDS:
             beyond |= {f"{name}, {setting}": one for name, one in found.items() if np.isfinite(one.low)}
         counts = seeds_of(groups, (control, *names, *also))
         words.append(f"{setting}: {told(found)} ({counts})" if found else f"{setting}: {counts}")
+    if empty:
+        words.append(f"n = 0: {', '.join(empty)}")
     return beyond, "; ".join(words)
 
 
@@ -111,8 +118,13 @@ def fewest(groups, names) -> int:
 
 
 def seeds_of(groups, names) -> str:
-    """How many seeds every arm has, in words."""
-    return ", ".join(f"{name} n = {len(groups.get(name, []))}" for name in names)
+    """How many seeds every arm has, in words: arms with as many seeds stand together."""
+    counts: dict[int, list[str]] = {}
+    for name in names:
+        counts.setdefault(len(groups.get(name, [])), []).append(name)
+    if len(counts) == 1:
+        return f"n = {next(iter(counts))} each"
+    return "; ".join(f"n = {count}: {', '.join(found)}" for count, found in sorted(counts.items(), reverse=True))
 
 
 def ruled(beyond: dict[str, Estimate], names, sign: int = 1) -> str:

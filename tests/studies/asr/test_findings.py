@@ -41,7 +41,9 @@ def test_two_seeds_decide_nothing_however_far_apart():
     arms = {PLAIN: seeds_of(50.0, 2), FAITHFUL: seeds_of(90.0, 2), LITERAL: seeds_of(90.0, 2)}
     found = findings.gain(Evidence(rows={("controls", ""): arms}))
     assert found.verdict == UNDECIDED
-    assert f"{FAITHFUL} n = 2" in found.words
+    assert "n = 2 each" in found.words
+    del arms[LITERAL]
+    assert f"n = 2: {PLAIN}, {FAITHFUL}; n = 0: {LITERAL}" in findings.gain(Evidence(rows={("small", ""): arms})).words
 
 
 @pytest.mark.parametrize(
