@@ -14,7 +14,7 @@ import numpy as np
 
 import odelab as ol
 from odelab.plot import stability_region, style
-from studies.lab.command import start
+from studies.lab.command import plain_errors, require_positive, start
 from studies.lab.page import Page
 
 STUDY = "stiff_euler"
@@ -41,6 +41,10 @@ class Arguments:
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, tolerances=(1e-3,), adaptive_horizon=0.5)
+    require_positive(arguments, "horizon", "adaptive_horizon")
+    with plain_errors(STUDY):
+        for rtol in arguments.tolerances:
+            ol.adaptive(rtol)
     page = Page(STUDY, arguments, "Explicit Euler on y' = -1000y + 3000 - 2000e^-t")
     problem = ol.problems.stiff_linear().replace(t_span=(0.0, arguments.horizon))
     rate = float(np.squeeze(problem.jacobian(0.0, problem.u0, problem.params)))

@@ -128,7 +128,8 @@ def main(arguments: Arguments):
             f"studies.train: `--queue` knows {', '.join(QUEUES)}, got {arguments.queue!r}; `--ship` needs shipped or "
             "deep."
         )
-    require_at_least(1, arguments, "trace_every", "parts", "threads")
+    require_at_least(0, arguments, "seed", "workers")
+    require_at_least(1, arguments, "depth", "width", "size", "resize", "trace_every", "parts", "threads")
     for path in arguments.define:
         adopt(path)
     check_network(arguments)

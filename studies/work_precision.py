@@ -18,7 +18,7 @@ from odelab.control.laws import FILTERS
 from odelab.experiments import step_jitter
 from odelab.plot import style
 from odelab.plot import work_precision as work_precision_figure
-from studies.lab.command import start
+from studies.lab.command import plain_errors, start
 from studies.lab.page import Page
 
 STUDY = "work_precision"
@@ -67,6 +67,9 @@ def main(arguments: Arguments):
         arguments = dataclasses.replace(arguments, tolerances=(1e-3, 1e-4))
         problems = {name: PROBLEMS[name] for name in ("brusselator", "robertson")}
         laws, held_back = ("i", "pi42", "h211b"), {"Robertson": HELD_BACK["Robertson"]}
+    with plain_errors(STUDY):
+        for rtol in (*arguments.tolerances, arguments.held_back_rtol):
+            ol.adaptive(rtol)
     page = Page(STUDY, arguments, "Work against precision, and how smooth the steps are")
 
     measured = {}

@@ -1,5 +1,7 @@
 """What every step-size controller of a network is: a module that returns the step size; the solver multiplies."""
 
+import inspect
+
 import torch
 from torch import nn
 
@@ -12,6 +14,35 @@ def registered_class(record) -> "type[Controller]":
     if not isinstance(name, str) or name not in REGISTRY:
         raise ValueError(f"`controller` must be one of {list(REGISTRY)}, or a class of your own; got {name!r}.")
     return REGISTRY[name]
+
+
+def check_signatures(kind: type, name: str):
+    """Raises TypeError where a controller's functions cannot be called as networks call them."""
+    required = [
+        parameter.name
+        for parameter in list(inspect.signature(kind.__init__).parameters.values())[2:]
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if not accepts(kind.__init__, 2) or set(required) - {"build"}:
+        raise TypeError(
+            f"controller {name!r} must be built from the number of channels, and its options need defaults: "
+            f"`def __init__(self, channels, option=1.0)`, got __init__{inspect.signature(kind.__init__)}."
+        )
+    for function, arguments in (("forward", ("state", "slope")), ("propose", ("memory", "state", "slope"))):
+        written = getattr(kind, function)
+        if not accepts(written, 1 + len(arguments)):
+            raise TypeError(
+                f"controller {name!r} must define `def {function}(self, {', '.join(arguments)})`, got "
+                f"{function}{inspect.signature(written)}."
+            )
+
+
+def accepts(function, count: int) -> bool:
+    """Can its first arguments, so many of them, be handed over by position?"""
+    parameters = inspect.signature(function).parameters.values()
+    by_position = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(by_position) >= count or any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
 class Controller(nn.Module):
@@ -62,6 +93,7 @@ class Controller(nn.Module):
         super().__init_subclass__(**rest)
         if name is None:
             return
+        check_signatures(cls, name)
         known = REGISTRY.get(name)
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"`name` = {name!r} is already the controller {known.__module__}.{known.__qualname__}.")

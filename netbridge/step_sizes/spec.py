@@ -209,13 +209,23 @@ def build(spec, channels: int, pool: dict, prefix: str = "", use: int = 0) -> Co
     if spec.kind.takes_pool:
         options["build"] = functools.partial(build_inner, channels, pool, prefix)
     if not spec.kind.shared:
-        return spec.kind(channels, **options)
+        return made(spec, channels, options)
     key = prefix + spec.name + (f"_{use}" if use else "")
     if options:
         key += f"_{zlib.crc32(spec.text.encode()):08x}"
     if key not in pool:
-        pool[key] = spec.kind(channels, **options)
+        pool[key] = made(spec, channels, options)
     return Shared(pool[key])
+
+
+def made(spec, channels: int, options: dict) -> Controller:
+    """A controller from its class; torch's complaint about a class that does not prepare its base is put plainly."""
+    try:
+        return spec.kind(channels, **options)
+    except AttributeError as error:
+        if "Module.__init__()" not in str(error):
+            raise
+        raise TypeError(f"controller {spec.name!r} must call `super().__init__()` first in its `__init__`.") from error
 
 
 def build_inner(channels, pool, prefix, spec, use=None):

@@ -10,13 +10,26 @@ first, and bfloat16.
 import dataclasses
 import difflib
 import math
+import numbers
 
 SCHEDULES, FLIPS = ("steps", "triangle", "cosine"), ("none", "random", "alternating")
 BORDERS, OPTIMIZERS = ("constant", "reflect"), ("sgd", "adamw")
 POLICIES = ("none", "trivial", "rand")
-SHARES = ("drop_path", "ema")  # fields from 0 to below 1
-AMOUNTS = ("mixup", "cutmix", "cutout", "sam", "warmup", "clip", "min_lr")  # fields that are 0 or more
-WHOLE_SHARES = ("erasing", "distillation")  # fields from 0 to 1
+SHARES = ("drop_path", "ema", "momentum", "smoothing")  # fields from 0 to below 1
+AMOUNTS = (
+    "mixup",
+    "cutmix",
+    "cutout",
+    "sam",
+    "warmup",
+    "clip",
+    "min_lr",
+    "weight_decay",
+    "gamma",
+    "shift",
+)  # 0 or more
+WHOLE_SHARES = ("erasing", "distillation", "peak")  # fields from 0 to 1
+KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "text"}
 STRONGEST = 30  # of RandAugment
 
 
@@ -135,6 +148,7 @@ class Recipe:
     benchmark: bool = False
 
     def __post_init__(self):
+        self._check_kinds()
         for name in ("epochs", "batch", "evaluate_every", "operations"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
@@ -156,6 +170,8 @@ class Recipe:
             raise ValueError(f"`strength` must be from 0 to {STRONGEST}, got {self.strength!r}.")
         if not 0 < self.temperature < math.inf:
             raise ValueError(f"`temperature` must be above 0, got {self.temperature!r}.")
+        if not 0 < self.lr < math.inf:
+            raise ValueError(f"`lr` must be a positive number, got {self.lr!r}.")
         if self.min_lr > self.lr:
             raise ValueError(f"`min_lr` = {self.min_lr} is above `lr` = {self.lr}.")
         if self.ema and self.average:
@@ -165,6 +181,14 @@ class Recipe:
                 "`crop` must be two shares with 0 < least <= greatest <= 1 and `aspect` two ratios with 0 < least <= "
                 f"greatest, got {self.crop} and {self.aspect}."
             )
+
+    def _check_kinds(self):
+        """A value of another kind, such as text for a number, is named here and not by the comparison it breaks."""
+        for field in dataclasses.fields(self):
+            value, kind = getattr(self, field.name), field.type
+            wanted = {int: numbers.Integral, float: numbers.Real}.get(kind, kind)
+            if kind in KINDS and (not isinstance(value, wanted) or (kind in (int, float) and isinstance(value, bool))):
+                raise ValueError(f"`{field.name}` must be {KINDS[kind]}, got {value!r}.")
 
     def rate(self, step: int, steps_per_epoch: int) -> float:
         """The learning rate of a step counted from the start of training."""

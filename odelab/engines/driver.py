@@ -212,7 +212,7 @@ def name_the_end(trajectory, engine, chunk, state, status, max_steps, watch):
     elif status in (Status.STEP_LOST, Status.NOT_FINITE):
         attempted = last_attempt(engine, state)
         trajectory.status, trajectory.message = diagnosis.diagnose_stop(
-            engine.problem, engine.method, state, attempted, status == Status.NOT_FINITE
+            engine.problem, engine.method, state, attempted, status == Status.NOT_FINITE, engine.project
         )
     else:
         trajectory.status = "max_steps"

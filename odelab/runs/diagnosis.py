@@ -239,16 +239,17 @@ def chattering(trajectory) -> int | None:
     return int(found[0]) if found.size else None
 
 
-def diagnose_stop(problem, method, state, last_step, gave_up) -> tuple[str, str]:
+def diagnose_stop(problem, method, state, last_step, gave_up, project=None) -> tuple[str, str]:
     """(status, message) of a run whose step became too small or whose judge gave up.
 
     The cause is found by repeating the last attempt.
     """
     t, u = state.t, np.asarray(state.u)
-    if isinstance(method, RosenbrockMethod):
+    said = "" if project is None else undefined_projection(problem, method, t, u, last_step, project)
+    if isinstance(method, RosenbrockMethod) and not said:
         said = insoluble(problem, t, u, method.gamma * last_step)
-        if said:
-            return Status.NOT_FINITE.word, said
+    if said:
+        return Status.NOT_FINITE.word, said
     with np.errstate(all="ignore"):
         for times in (1,) if gave_up else AHEAD:
             failure = first_failures(array_form(problem), method, problem.params, t, u, times * last_step)
@@ -276,6 +277,23 @@ def diagnose_stop(problem, method, state, last_step, gave_up) -> tuple[str, str]
             "another origin where |t| is large"
         )
     return cause.word, message
+
+
+def undefined_projection(problem, method, t, u, last_step, project) -> str:
+    """The message if the projection has no finite value at a new state that is finite; empty if it has."""
+    rhs = array_form(problem)
+    with np.errstate(all="ignore"):
+        for times in AHEAD:
+            reached = np.asarray(method.one_step(rhs, problem.params, t, u, times * last_step))
+            projected = np.asarray(project(reached.copy()), dtype=float)
+            bad = np.flatnonzero(~np.isfinite(projected))
+            if np.isfinite(reached).all() and bad.size:
+                return (
+                    f"`project` returned {projected[bad[0]]} in component {bad[0]} soon after t = {t:.9g}, though the "
+                    f"state is finite there, {reached[bad[0]]:.9g}: it must return a finite number for every component "
+                    "of every state that a step reaches"
+                )
+    return ""
 
 
 def insoluble(problem, t, u, hg) -> str:

@@ -20,7 +20,7 @@ import netbridge as nb
 from studies.cifar_tns import figures, tables
 from studies.cifar_tns.findings import findings
 from studies.lab import jobs, networks
-from studies.lab.command import plain_errors, start
+from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.deep import deep_networks
 from studies.lab.images import images_or_fallback
 from studies.lab.measure import KINDS, READINGS, measure, total_stiffness, wording
@@ -62,6 +62,7 @@ def main(arguments: Arguments):
         arguments = dataclasses.replace(
             arguments, dataset="digits", controllers=("constant", "se"), images=64, resamples=20
         )
+    require_at_least(1, arguments, "depth")
     for path in arguments.define:
         networks.adopt(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import shlex
 import sys
 
@@ -22,6 +23,7 @@ def start(main, arguments_type, study: str, doc: str) -> None:
     ignored = [flag for name, flag, _ in changed(arguments) if name not in ALWAYS]
     if arguments.smoke and ignored:
         raise SystemExit(f"studies.{study}: `--smoke` chooses its own sizes and would ignore {', '.join(ignored)}.")
+    require_numbers(study, arguments)
     typed[study] = written(study, arguments)
     try:
         main(arguments)
@@ -72,8 +74,28 @@ def require_at_least(least, arguments, *names: str) -> None:
     """End the study where an option is below its least sensible value; an option that is None is not given."""
     for name in names:
         value = getattr(arguments, name)
-        if value is not None and value < least:
+        if value is not None and not value >= least:  # NaN is not
             raise SystemExit(f"`--{name.replace('_', '-')}` must be at least {least}, got {value}.")
+
+
+def require_positive(arguments, *names: str) -> None:
+    """End the study where an option, or one of the numbers it holds, is not a positive, finite number."""
+    for name in names:
+        value = getattr(arguments, name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if not 0 < one < math.inf:
+                raise SystemExit(f"`--{name.replace('_', '-')}` must be a positive number, got {one}.")
+
+
+def require_numbers(study: str, arguments) -> None:
+    """End the study where an option is NaN, which no comparison finds, or a seed is negative, whatever the study."""
+    for field in dataclasses.fields(arguments):
+        value = getattr(arguments, field.name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, float) and math.isnan(one):
+                raise SystemExit(f"studies.{study}: `{flag_of(field)}` must be a number, got nan.")
+            if field.name in ("seed", "seeds") and one is not None and one < 0:
+                raise SystemExit(f"studies.{study}: `{flag_of(field)}` must be a whole number from 0 on, got {one}.")
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from netbridge import data as datasets
 from studies.cifar_tns.figures import cloud_figure
 from studies.cifar_tns.tables import gate_table, signed
 from studies.lab import jobs, networks
-from studies.lab.command import plain_errors, start
+from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
@@ -58,6 +58,7 @@ def main(arguments: Arguments):
         arguments = dataclasses.replace(
             arguments, dataset="digits", controllers=("constant", "stepnet"), seeds=(0,), images=64, resamples=20
         )
+    require_at_least(1, arguments, "epochs")
     for path in arguments.define:
         networks.adopt(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows transformers trained on", no_networks)

@@ -12,6 +12,7 @@ from torch import nn
 
 import netbridge as nb
 from netbridge.step_sizes import ASR, IE, spec
+from netbridge.step_sizes.base import REGISTRY
 from tests.netbridge import networks
 
 PLAIN = ("se", "cbam", "eca", "srm", "fca", "ie", "sge", "spa", "dia", "sem", "stepnet")
@@ -321,6 +322,50 @@ class Mean(nb.Controller, name="mean of two"):
 
     def forward(self, state, slope):
         return torch.sigmoid(self.level * (state + slope).mean((2, 3)))[:, :, None, None]
+
+
+def built_without_channels(self):
+    """An `__init__` that has no place for the number of channels."""
+
+
+def built_with_more(self, channels, reduction):
+    """An option without a default."""
+
+
+def forward_of_the_state(self, state):
+    return 0.5
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"__init__": built_without_channels}, r"def __init__\(self, channels, option=1.0\)`, got __init__\(self\)"),
+        ({"__init__": built_with_more}, r"its options need defaults.*got __init__\(self, channels, reduction\)"),
+        (
+            {"forward": forward_of_the_state},
+            r"must define `def forward\(self, state, slope\)`, got forward\(self, state",
+        ),
+        ({"propose": forward_of_the_state}, r"must define `def propose\(self, memory, state, slope\)`, got propose"),
+    ],
+)
+def test_a_class_that_no_network_could_call_is_refused_where_it_is_written(body, words):
+    with pytest.raises(TypeError, match=f"controller 'cannot be called' .*{words}"):
+        type("Mine", (nb.Controller,), body, name="cannot be called")
+    assert "cannot be called" not in nb.controllers()
+
+
+def test_a_class_that_forgets_its_base_is_told_so():
+    def unprepared(self, channels):
+        self.scale = torch.nn.Parameter(torch.ones(channels))
+
+    type(
+        "Mine", (nb.Controller,), {"__init__": unprepared, "forward": lambda self, state, slope: 1.0}, name="unprepared"
+    )
+    try:
+        with pytest.raises(TypeError, match=r"controller 'unprepared' must call `super\(\).__init__\(\)` first"):
+            nb.resnet(8, controller="unprepared")
+    finally:
+        del REGISTRY["unprepared"]
 
 
 def test_a_controller_of_ones_own(images, tmp_path):

@@ -199,6 +199,12 @@ class TestRecipes:
     def test_numbers_that_fit_no_recipe(self):
         for changes, words in (
             ({"min_lr": 0.2}, r"`min_lr` = 0\.2 is above `lr` = 0\.1"),
+            ({"lr": 0.0}, r"`lr` must be a positive number, got 0\.0"),
+            ({"lr": float("nan")}, "`lr` must be a positive number, got nan"),
+            ({"momentum": 1.0}, "`momentum` must be at least 0 and below 1"),
+            ({"epochs": 2.5}, r"`epochs` must be a whole number, got 2\.5"),
+            ({"mixup": "lots"}, "`mixup` must be a number, got 'lots'"),
+            ({"nesterov": 1}, "`nesterov` must be True or False, got 1"),
             ({"strength": 31}, "`strength` must be from 0 to 30, got 31"),
             ({"temperature": 0.0}, "`temperature` must be above 0"),
             ({"erasing": 1.5}, "`erasing` must be from 0 to 1"),

@@ -210,6 +210,19 @@ def test_a_wrong_answer_in_compiled_code():
     assert run.t[-1] == 0.625
 
 
+def root_of_what_is_left(u):
+    return u + 0.0 * np.sqrt(u - 1.0)
+
+
+@pytest.mark.parametrize(("method", "controller"), [(ol.DOPRI5, None), (ol.RODAS4, None), (ol.EULER, ol.fixed(0.01))])
+def test_a_projection_without_a_finite_value_is_named(method, controller):
+    problem = ol.Problem(lambda t, u, params: (-u[0],), [2.0], (0.0, 2.0))
+    run = ol.solve(problem, method, controller, project=root_of_what_is_left, engine="python", throw=False)
+    assert run.status == "not_finite"
+    assert run.t[-1] == pytest.approx(np.log(2.0), abs=0.02)
+    assert "`project` returned nan in component 0" in run.message
+
+
 def test_the_step_budget():
     run = soon_over(CIRCLE, max_steps=7)
     assert run.status == "max_steps"
