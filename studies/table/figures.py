@@ -42,6 +42,7 @@ def gain_figure(table: Table, found: list[Trained]):
                 )
                 shown += 1
         axis.set_xticks(places, names)
+        axis.set_xlim(-0.5, len(names) - 0.4)  # so that a single row keeps its marks together
         axis.set_ylabel("points above the plain network")
         axis.grid(axis="x", visible=False)
         drawing.legend(loc="outside lower center", ncols=2)

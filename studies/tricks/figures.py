@@ -17,7 +17,7 @@ BARS = {
 
 def looks(runs: Runs) -> dict[str, tuple[str, str]]:
     """A colour and a mark per recipe; the plain one is black."""
-    colours = [*(c for c in style.COLOURS if c != "#000000"), "#6A3D9A"]
+    colours = [*(c for c in style.COLOURS if c != "#000000"), "#6A3D9A", "#4D4D4D"]
     others = [name for name in runs.groups if name != PLAIN]
     found = {PLAIN: ("#000000", MARKS[0])}
     return found | {name: (colours[k % len(colours)], MARKS[(k + 1) % len(MARKS)]) for k, name in enumerate(others)}
@@ -72,7 +72,7 @@ def blocks_figure(runs: Runs):
                 if not group:
                     continue
                 mean = mean_nsi(group, kind)
-                first, blocks = np.array(group[0].numbers["first"]), np.arange(len(mean))
+                first, blocks = np.array(group[0].numbers["first"]), np.arange(1, len(mean) + 1)
                 axis.plot(blocks, mean, color=colour, linewidth=0.9, label=name, marker=mark, markersize=4)
                 axis.plot(blocks[first], mean[first], mark, color=colour, markerfacecolor="white", markersize=4)
             axis.set_ylabel("mean NSI")
