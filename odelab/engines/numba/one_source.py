@@ -91,7 +91,7 @@ def step_lines(request: Request) -> list[str]:
     method = "stabilised.RKC2"
     if given is not None:
         method = f"stabilised.rkc2({'spectral_radius_of' if callable(given) else 0.0})"
-    next_state = "blending.fused(rhs)" if request.form == IN_PLACE else "chebyshev.next_state"
+    next_state = "blending.build_in(rhs)" if request.form == IN_PLACE else "chebyshev.next_state"
     return [
         f"steps = {method}.steer(*steps, slope_of)",
         f"made_of = (chebyshev.chebyshev, chebyshev.first_states, {next_state})",
