@@ -34,6 +34,16 @@ def test_rows_diagonal_and_largest_are_those_of_the_softmax(measured):
         np.testing.assert_allclose(step.largest, weights.max(-1).mean((1, 2)), rtol=1e-4)
         assert step.row_sums == pytest.approx((1.0, 1.0), abs=1e-5)
         assert np.ptp(weights) > 0.3
+        np.testing.assert_allclose(step.mean, weights.mean(0), rtol=1e-3, atol=1e-6)
+        flat = weights.reshape(len(weights), -1)
+        between, within = flat.mean(0).var(), flat.var(0).mean()
+        assert step.constant == pytest.approx(between / (between + within), rel=1e-3)
+
+
+def test_attention_is_constant_where_all_images_are_one():
+    net = networks.lively(nb.vit(16, features=12, depth=1, heads=2)).eval()
+    (step,) = nb.attention_values(net, torch.randn(1, 3, 16, 16).expand(4, -1, -1, -1))
+    assert step.constant == pytest.approx(1.0, abs=1e-6)
 
 
 def test_equation_33_holds_for_all_heads_together_and_for_none_alone(measured):
