@@ -46,7 +46,6 @@ from studies.lab.jobs import Job
 from studies.population import design as population
 
 WEIGHTS = (0.0, -0.1, -0.01, 0.01, 0.1)
-REWARDS = tuple(weight for weight in WEIGHTS if weight < 0)
 SEEDS = 10
 CONTROLLERS = ("constant", "se", "eca", "srm", "cbam", "stepnet")
 DEPTHS, WIDTHS = (20, 26, 32), (4, 8)

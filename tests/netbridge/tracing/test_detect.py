@@ -11,7 +11,6 @@ import odelab as ol
 from netbridge.tracing.graph import Graph, Operation, describe, stages
 from tests.netbridge.tracing import foreign
 
-VISION = foreign.VisionResNet, (foreign.VisionBasic,)
 CASES = {
     "vision basic": lambda: foreign.VisionResNet(),
     "vision bottleneck": lambda: foreign.VisionResNet(foreign.VisionBottleneck),

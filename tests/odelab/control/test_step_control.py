@@ -15,7 +15,6 @@ from tests.odelab.solver_cases import CIRCLE, PENDULUM, Recorder, replayed
 
 CLIPPED = ("i", "pi42", "pi33", "pi34")
 SMOOTH = tuple(name for name in ol.LAWS if name not in CLIPPED)
-SETTLING = tuple(name for name in ol.LAWS if name not in ("pc11", "h0321"))
 every_law = pytest.mark.parametrize("name", ol.LAWS)
 ORDER = 5  # k of DOPRI5
 

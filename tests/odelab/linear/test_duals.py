@@ -75,7 +75,6 @@ def elementary(t, u, params):
 
 
 X, Y, T, P = 1.3, 0.7, 0.4, 2.0
-HELPED = -0.5 * math.exp(-0.5 * Y)
 BY_HAND = [
     (branches, [[2 * X * Y, X * X], [0.0, math.sin(T)]], [0.0, math.cos(T) * Y]),
     (loops, [[0.0, 0.25 * 8], [3.0 + TABLE[0], 0.0]], [0.0, 0.0]),
