@@ -98,7 +98,7 @@ def stiffness_figure(found: list):
     """NSI of every block of the backbone, before and after training: mean over pictures, thin lines are seeds."""
     rows = [row for row, values in by_row(found, ap).items() if values]
     colours = coloured(rows)
-    with style.figure(1, 2, height=2.6, sharey=True) as (drawing, axes):
+    with style.figure(1, 2, height=2.8, sharey=True) as (drawing, axes):
         for axis, moment in zip(axes[0], ("before", "after"), strict=True):
             for mark, row in zip(MARKS, rows, strict=False):
                 own = [one for one in found if one.specification["controller"] == row]
@@ -114,20 +114,22 @@ def stiffness_figure(found: list):
             axis.set_title(f"{moment} training", loc="left")
             axis.set_xlabel("block of the backbone")
         axes[0, 0].set_ylabel("NSI (slope)")
-        axes[0, 1].legend(ncols=2)
+        drawing.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=len(rows))
     return drawing
 
 
 def relation_figure(found: list):
     """AP against TNS of the trained backbone, under all four readings."""
     colours = coloured(by_row(found, ap))
-    with style.figure(1, 4, height=2.3, sharey=True) as (drawing, axes):
+    with style.figure(1, 4, height=2.6, sharey=True) as (drawing, axes):
         for k, (axis, reading) in enumerate(zip(axes[0], READINGS, strict=True)):
             for one in found:
                 row = one.specification["controller"]
-                axis.plot(one.numbers["after"]["tns"][k], ap(one), "o", markersize=3.5, color=colours[row])
+                label = row if one.specification["seed"] == 0 else None
+                axis.plot(one.numbers["after"]["tns"][k], ap(one), "o", markersize=3.5, color=colours[row], label=label)
             axis.set_title(wording(*reading).replace(", ", ",\n"), loc="left")
             axis.set_xlabel("TNS of the backbone")
             axis.locator_params(axis="x", nbins=4)
         axes[0, 0].set_ylabel("AP (%)")
+        drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(colours))
     return drawing

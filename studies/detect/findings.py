@@ -112,7 +112,7 @@ def stiffness_finding(found: list) -> Finding:
         groups = by_row(found, lambda one, k=k: one.numbers["after"]["tns"][k])
         beyond = dunnett(PLAIN, groups)
         verdicts.append(UNDECIDED if lacking(groups) else of_rows(beyond))
-        parts.append(f"{wording(*reading)}: {told(beyond, '+.3f') or 'none'} ({verdicts[-1]})")
+        parts.append(f"{wording(*reading)} ({verdicts[-1]}): {told(beyond, '+.3f') or 'none'}")
     return Finding(
         "In a detector, too, backbones with attention measure more stiffness than plain ones.",
         "Figure 2, asked of Table 3",

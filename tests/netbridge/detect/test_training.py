@@ -1,5 +1,7 @@
 """Detectors learn, go on to the bit, and several processes compute what one does."""
 
+import json
+
 import pytest
 import torch
 
@@ -36,6 +38,31 @@ def test_stopped_and_started_again_ends_with_the_same_bits(data, tmp_path):
     assert loaded.about == again.about
     with pytest.raises(ValueError, match="belongs to a run with another config"):
         detect.train(detector("se"), data, RECIPE, path=path, **options)
+
+
+def test_stopped_within_an_epoch_it_ends_with_the_same_bits_and_losses(data, tmp_path, monkeypatch):
+    options = {"quiet": True, "device": "cpu", "checkpoint_minutes": 0.0}
+    whole, parts = tmp_path / "whole.safetensors", tmp_path / "parts.safetensors"
+    straight = detect.train(detector(), data, RECIPE, path=whole, **options)
+    step, steps = torch.optim.SGD.step, []
+
+    def interrupted(*given):
+        steps.append(0)
+        if len(steps) == 6:  # the last of the second epoch's three
+            raise KeyboardInterrupt
+        return step(*given)
+
+    monkeypatch.setattr(torch.optim.SGD, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        detect.train(detector(), data, RECIPE, path=parts, **options)
+    monkeypatch.undo()
+    resumed = detect.train(detector(seed=1), data, RECIPE, path=parts, **options)
+    assert same(straight, resumed)
+    logs = [
+        [json.loads(line) for line in path.with_suffix(".jsonl").read_text().splitlines()] for path in (whole, parts)
+    ]
+    for one, other in zip(*logs, strict=True):
+        assert one.get("loss") == other.get("loss")
 
 
 def test_a_batch_in_parts_gives_the_gradient_of_the_whole(data):
