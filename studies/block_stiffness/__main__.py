@@ -184,8 +184,8 @@ def tell(arguments: Arguments, executor):
         minutes = measures.planned_seconds(size) / 60
         print(f"The spectra of a ResNet-20 take about {minutes:.0f} minutes of processor time.", flush=True)
     more = preset == "full" or arguments.more
-    deeper = later(executor, networks_of_depths, folder) if more else list
-    solved = later(executor, ode_nets, folder) if more and arguments.ode_net else list
+    deeper = later(executor, trainings.of_depths, folder, DEPTH_EPOCHS) if more else list
+    solved = later(executor, digits_ode.of_seeds, folder, ODE_EPOCHS) if more and arguments.ode_net else list
     page = Page(
         STUDY,
         arguments,
@@ -250,25 +250,6 @@ def nb_digest(net) -> str:
     for name, tensor in sorted(net.state_dict().items()):
         total.update(name.encode() + tensor.cpu().numpy().tobytes())
     return total.hexdigest()[:12]
-
-
-def networks_of_depths(folder: Path) -> list[dict]:
-    """Networks of several depths on the digits; minutes, so that rows and networks are kept in the folder."""
-    rows = []
-    for depth in trainings.DEPTHS:
-        name = f"depth{depth}-{DEPTH_EPOCHS}-seed0"
-        made = functools.partial(trainings.of_depth, depth, DEPTH_EPOCHS, 10, 0, folder / f"{name}.safetensors")
-        rows += trainings.kept(folder / f"{name}.json", lambda made=made: [made()])
-    return rows
-
-
-def ode_nets(folder: Path) -> list[dict]:
-    """ODE-nets on the digits; minutes, so that rows and networks are kept in the folder."""
-    rows = []
-    for seed in range(2):
-        made = functools.partial(digits_ode.tolerance_rows, seed, ODE_EPOCHS, 300, folder)
-        rows += trainings.kept(folder / f"tolerances-{ODE_EPOCHS}-seed{seed}.json", made)
-    return rows
 
 
 def constants_for_gates(data, work) -> list[dict]:

@@ -6,6 +6,7 @@ block may.
 """
 
 import contextlib
+import functools
 
 import numpy as np
 import torch
@@ -14,12 +15,22 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import recipe, train
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
+from studies.block_stiffness.trainings import kept
 from studies.lab.measure import prepared
 
 DEPTH, WIDTHS = 14, (4, 8, 16)
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 TRAINED_AT = 1e-2  # relative and absolute, as everywhere here
 SOLVER = "dopri5"
+
+
+def of_seeds(folder, epochs: int, seeds: int = 2) -> list[dict]:
+    """The rows of several seeds; minutes, so that rows and networks are kept in the folder."""
+    rows = []
+    for seed in range(seeds):
+        made = functools.partial(tolerance_rows, seed, epochs, 300, folder)
+        rows += kept(folder / f"tolerances-{epochs}-seed{seed}.json", made)
+    return rows
 
 
 def tolerance_rows(seed: int, epochs: int, images: int, folder=None) -> list[dict]:

@@ -6,6 +6,7 @@ residual branch's Jacobian scale as 1 / depth: the step of size 1 would then be 
 the deeper the network.
 """
 
+import functools
 import json
 from pathlib import Path
 
@@ -115,6 +116,16 @@ def spectra_of(net, data, chosen, epoch: int, slices: bool = False) -> list[dict
             row |= {"%, slices": 100 * float(own["negative"].mean())}
             row |= {"S, slices": float(np.nanmean(own["stiffness_index"]))}
         rows.append(row)
+    return rows
+
+
+def of_depths(folder: Path, epochs: int) -> list[dict]:
+    """A row per depth; minutes, so that rows and networks are kept in the folder."""
+    rows = []
+    for depth in DEPTHS:
+        name = f"depth{depth}-{epochs}-seed0"
+        made = functools.partial(of_depth, depth, epochs, 10, 0, folder / f"{name}.safetensors")
+        rows += kept(folder / f"{name}.json", lambda made=made: [made()])
     return rows
 
 
