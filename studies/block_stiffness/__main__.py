@@ -9,7 +9,8 @@ untrained ResNet-18 follow Table 2 (r = 0.96); late blocks are the less stiff on
 step of size 1; index and percentage correlate with neither accuracy nor loss once p-values are corrected for the number
 of tests. Of the 23 shipped ResNet-20, at 4 images each, 12 have modes with Re h lambda < -2, all of them in the first
 stage; -min Re falls by 1.05 [0.95, 1.14] from the first stage to the last, and rises by 0.13 [0.04, 0.22] within a
-stage.
+stage. Euler's error of a block goes with min Re by +0.68 [0.59, 0.78] over the blocks of these networks: the less a
+block decays, the larger it is. ResNet-14 of the digits, run as equations by dopri5, fall from 90 % to 14 %.
 """
 
 import concurrent.futures
