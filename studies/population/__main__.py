@@ -4,6 +4,11 @@ Claims examined: the better the network, the larger its TNS; attention raises TN
 accuracy than simple rivals do (Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System
 Perspective, 2023). 240 networks on CIFAR-10 at 16 pixels, their design and the rules of their analysis fixed in
 `design.py` before any was trained. Default: the measurements that are there; `--train` works on those that are not.
+
+Last result (25 of 240 networks, 22 of which have a TNS under every reading, one or two seeds of a controller,
+2026-11-19): every claim is undecided, since the design judges from 24 networks, or three seeds of every controller, on.
+So far Kendall's tau of TNS and accuracy over all networks is -0.32 to -0.02 by reading, and TNS adds 1 to 9 of the 91
+to 93 % of the variance of accuracy that it explains together with four rivals.
 """
 
 import dataclasses
