@@ -3,6 +3,10 @@
 Without COCO it shows detectors of made-up scenes in COCO's format, whose measurements are shipped. With `--data-root`
 it trains on COCO itself, in any number of processes: `torchrun --nproc-per-node 8 -m studies.detect --data-root coco
 --depth 50 --weights FOLDER --train`.
+
+Last result (made-up scenes, 15 detectors, 2026-11-19): with three seeds of each row no module differs from the plain
+backbone in AP (StepNet -0.7 points [-5.1, +3.7]), and AP and TNS are unrelated (tau-b -0.14 to +0.12). By the increment
+index all four modules lower the TNS of the backbone, by the slope index StepNet alone does.
 """
 
 import dataclasses
