@@ -1,6 +1,7 @@
 """What every step-size controller of a network is: a module that returns the step size; the solver multiplies."""
 
 import inspect
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,7 +17,7 @@ def registered_class(record) -> "type[Controller]":
     return REGISTRY[name]
 
 
-def check_signatures(kind: type, name: str):
+def check_signatures(kind: Any, name: str):
     """Raises TypeError where a controller's functions cannot be called as networks call them."""
     required = [
         parameter.name

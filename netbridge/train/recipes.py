@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import math
 import numbers
+from typing import Any
 
 SCHEDULES, FLIPS = ("steps", "triangle", "cosine"), ("none", "random", "alternating")
 BORDERS, OPTIMIZERS = ("constant", "reflect"), ("sgd", "adamw")
@@ -185,7 +186,8 @@ class Recipe:
     def _check_kinds(self):
         """A value of another kind, such as text for a number, is named here and not by the comparison it breaks."""
         for field in dataclasses.fields(self):
-            value, kind = getattr(self, field.name), field.type
+            value: Any = getattr(self, field.name)
+            kind: Any = field.type
             wanted = {int: numbers.Integral, float: numbers.Real}.get(kind, kind)
             if kind in KINDS and (not isinstance(value, wanted) or (kind in (int, float) and isinstance(value, bool))):
                 raise ValueError(f"`{field.name}` must be {KINDS[kind]}, got {value!r}.")
