@@ -343,6 +343,10 @@ SUMS = {
     "in place": (lambda s, x, y: y.add_(x).sub_(s.b(x)), lambda s, x: s.branch(x) - s.b(x), 1.0),
     "product": (lambda s, x, y: torch.addcmul(x, y, s.b(x)), lambda s, x: s.branch(x) * s.b(x), 1.0),
     "minus": (lambda s, x, y: x - y, lambda s, x: s.branch(x), -1.0),
+    # Factors that no product spells belong to the slope.
+    "diagonal": (lambda s, x, y: x + y @ torch.diag(s.b.bias), lambda s, x: s.branch(x) * s.b.bias, 1.0),
+    "einsum": (lambda s, x, y: x + torch.einsum("nc,c->nc", y, s.b.bias), lambda s, x: s.branch(x) * s.b.bias, 1.0),
+    "where": (lambda s, x, y: x + torch.where(s.b.bias > 0, y, 0 * y), lambda s, x: s.branch(x) * (s.b.bias > 0), 1.0),
 }
 
 
