@@ -16,7 +16,7 @@ from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine, NotCompilable
 from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine, engine_request
-from odelab.engines.numba.request import Request, is_plain, obstacle_to_band, obstacle_to_kernel
+from odelab.engines.numba.request import Request, is_plain, obstacle_to_band, obstacle_to_kernel, takes_tuples
 from odelab.engines.python import PythonEngine
 from odelab.engines.switching import SwitchingEngine
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -112,7 +112,7 @@ def compiled_engine(problem, method, controller, project, dense) -> Engine:
                 "function with def, and put into `params`, or into a default value, what the object holds; or take "
                 "engine='python'."
             )
-    if isinstance(method, RosenbrockMethod):
+    if isinstance(method, RosenbrockMethod) or takes_tuples(problem.rhs, problem) is False:
         reason = obstacle_to_kernel(problem, method, controller, project) or obstacle_to_band(problem, method)
         if reason is not None:
             raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")

@@ -7,7 +7,7 @@ import numpy as np
 
 from odelab.engines.compiled import NotCompilable
 from odelab.engines.numba import load
-from odelab.engines.numba.request import UNROLLED, Request, is_plain, numbers
+from odelab.engines.numba.request import UNROLLED, Request, is_plain, numbers, takes_tuples
 from odelab.methods.tableau import Method
 from odelab.problem import COMPONENT
 
@@ -39,6 +39,8 @@ class Searches:
         returns (t, directions, states) of the zeros it found, and the numbers of the steps of which it is not sure.
         """
         if self.params is None or not (self.suited and is_plain(function)):
+            return None
+        if takes_tuples(function, self.problem) is False:
             return None
         rhs, form, n = self.problem.rhs, self.problem.form, self.problem.size
         request = Request("events", rhs, form, n, len(self.params), self.method, None, event=function)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from odelab.arrays import read_only
 from odelab.control.controllers import Controller
 from odelab.control.laws import Law
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -77,6 +78,8 @@ def obstacle_to_kernel(problem: Problem, method, controller: Controller, project
     for name, function in (("rhs", problem.rhs), ("project", project), ("spectral_radius", radius)):
         if (name == "rhs" or callable(function)) and not is_plain(function):
             return f"kernels need a plain function as `{name}`"
+    if takes_tuples(problem.rhs, problem) is False:
+        return CONCATENATES.format(problem.rhs.__name__)
     if controller.law is None and controller.h is None:
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
     return obstacle_to_implicit_kernel(problem, method)
@@ -126,6 +129,38 @@ def entries(rhs: Callable, n: int, parameters: int) -> int:
     return known[n, parameters]
 
 
+CONCATENATES = (
+    "kernels hand `u` to {} as a tuple, with which it computes something else than with an array, as `u + u` does; "
+    "write it component by component, `x, v = u`, or let it return an array"
+)
+
+
+def takes_tuples(function: Callable, problem: Problem) -> bool | None:
+    """Does a function of (t, u, params) give the same for `u` as a tuple? None where it cannot be said.
+
+    It is found once for each function, at two states. What takes no tuple is refused by numba, too.
+    """
+    if problem.form != COMPONENT:
+        return True
+    if function not in as_tuple:
+        beside = problem.u0 + 0.0123 * (1.0 + np.abs(problem.u0)) * np.cos(np.arange(problem.size))
+        answers = [same_for_tuple(function, problem.t_span[0], u, problem.params) for u in (problem.u0, beside)]
+        as_tuple[function] = False if False in answers else answers[0]
+    return as_tuple[function]
+
+
+def same_for_tuple(function, t, u, params) -> bool | None:
+    try:
+        with np.errstate(all="ignore"):
+            one, other = (
+                np.asarray(function(t, form, params), dtype=float) for form in (read_only(u), tuple(u.tolist()))
+            )
+    except Exception:  # it takes no tuple, or is not defined there: numba, or the run, will say so
+        return None
+    return one.shape == other.shape and bool(np.allclose(one, other, 1e-9, 1e-12, equal_nan=True))
+
+
+as_tuple: weakref.WeakKeyDictionary[Callable, bool | None] = weakref.WeakKeyDictionary()
 counted: weakref.WeakKeyDictionary[Callable, dict[tuple[int, int], int]] = weakref.WeakKeyDictionary()
 
 

@@ -397,6 +397,34 @@ def test_an_array_form_agrees_with_plain_python_whatever_its_parameters(params):
     np.testing.assert_allclose(compiled.end_u, plain.end_u, rtol=1e-7)
 
 
+def twice(t, u, params):
+    both = u + u  # of arrays a sum, of tuples one behind the other
+    return -both[0], -both[1]
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4], ids=["explicit", "implicit"])
+def test_what_means_another_thing_for_a_tuple_is_not_compiled(method):
+    problem = ol.Problem(twice, [1.0, 2.0], (0.0, 1.0))
+    with pytest.raises(ol.NotCompilable, match=r"hand `u` to twice as a tuple.*`u \+ u`"):
+        ol.solve(problem, method, engine="compiled")
+    for _ in range(60):
+        run = ol.solve(problem, method)
+        np.testing.assert_allclose(run.end_u, np.exp(-2.0) * np.array([1.0, 2.0]), rtol=1e-5)
+    many = ol.ensemble(problem, method, u0=[[1.0, 2.0]])
+    np.testing.assert_allclose(many.u[0], run.end_u, rtol=1e-5)
+
+
+def test_an_event_that_means_another_thing_for_a_tuple():
+    engines = ("compiled", "python")
+    problem = ol.Problem(lambda t, u, params: (u[1], -u[0]), [1.0, 0.0], (0.0, 9.0))
+    found = [ol.solve(problem, ol.DOPRI5, events=doubled, engine=engine).events[0].t for engine in engines]
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+
+def doubled(t, u, params):
+    return (u + u)[1] - 0.5
+
+
 @pytest.mark.parametrize("dense", [True, False])
 def test_an_array_form_that_stops_answering(dense):
     """The wrong answer comes late, after steps that hold; what it was is told as in plain Python."""
