@@ -69,9 +69,9 @@ def main(arguments: Arguments):
         networks.adopt(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
     arguments = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
-    folders = (trained(arguments, data),) if arguments.train else arguments.checkpoint
+    folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint
     paths = networks.files(folders)
-    subjects = chosen(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
+    subjects = choose_networks(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
 
     # Measure both indices, step sizes and answers of every network, and TNS with its interval.
     page = Page(
@@ -82,9 +82,9 @@ def main(arguments: Arguments):
         "After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
         notice,
     )
-    results = measured(subjects, data, arguments)
+    results = measure_networks(subjects, data, arguments)
     deep = None if paths or arguments.depth else deep_networks(data)
-    deeper = measured(deep.subjects, deep.data, fewer(arguments, deep.data)) if deep else []
+    deeper = measure_networks(deep.subjects, deep.data, fewer(arguments, deep.data)) if deep else []
     related, related_rows = tables.correlations(results, max(arguments.resamples, 100), seed=0)
 
     # The verdicts on the paper's claims come first, then the evidence in the order of the paper.
@@ -332,7 +332,7 @@ def fewer(arguments, data):
     return dataclasses.replace(arguments, images=min(arguments.images, len(data.test_images)))
 
 
-def trained(arguments, data) -> Path:
+def train_networks(arguments, data) -> Path:
     """The folder of the networks asked for; what is there already is not trained again."""
     folder = Path("results/train") / f"{arguments.dataset}-{arguments.recipe}"
     with plain_errors(STUDY):
@@ -350,7 +350,7 @@ def trained(arguments, data) -> Path:
     return folder
 
 
-def chosen(paths, arguments, data) -> list[networks.Subject]:
+def choose_networks(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.named([networks.subject(path) for path in paths])
     remedy = f"Train one with `python -m studies.train --dataset {data.name}` and hand it over with --checkpoint."
@@ -369,7 +369,7 @@ def chosen(paths, arguments, data) -> list[networks.Subject]:
     return kept
 
 
-def measured(subjects, data, arguments) -> list:
+def measure_networks(subjects, data, arguments) -> list:
     nb.tune_allocator()
     draws = choices(arguments.images, arguments.resamples, seed=0)
     results = []

@@ -64,7 +64,7 @@ def main(arguments: Arguments):
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
     arguments = fill_in(arguments, design.PRESETS[arguments.preset], len(data.test_images), fewest=8)
     paths = networks.files(arguments.checkpoint)
-    subjects = chosen(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
+    subjects = choose_networks(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
     page = Page(
         STUDY,
         arguments,
@@ -73,7 +73,7 @@ def main(arguments: Arguments):
         "Self-attention Mechanism via Dynamical System Perspective (2023).",
         notice,
     )
-    courses, losses = measured(subjects, data, arguments)
+    courses, losses = measure_networks(subjects, data, arguments)
     draws = choices(arguments.images, arguments.resamples, seed=0)
     proxy, *rivals = best(courses, design.PROXIES)
     nearer = []
@@ -235,7 +235,7 @@ def no_networks(arguments) -> str:
     return f"no networks trained on {arguments.dataset} come with this copy of the repository."
 
 
-def chosen(paths, arguments, data) -> list[networks.Subject]:
+def choose_networks(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.named([networks.subject(path) for path in paths])
     kept = networks.select(subjects, arguments, data.name, "`python -m studies.train` makes more.", fewest=2)
@@ -250,7 +250,7 @@ def chosen(paths, arguments, data) -> list[networks.Subject]:
     return kept
 
 
-def measured(subjects, data, arguments):
+def measure_networks(subjects, data, arguments):
     """The course of every network, and what those that are dropped from lose."""
     nb.tune_allocator()
     with Progress(transient=True) as progress:

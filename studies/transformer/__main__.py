@@ -62,9 +62,9 @@ def main(arguments: Arguments):
     for path in arguments.define:
         networks.adopt(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows transformers trained on", no_networks)
-    arguments = settled(arguments, len(data.test_images))
-    folders = (trained(arguments, data),) if arguments.train else arguments.checkpoint
-    subjects = chosen(networks.files(folders) or shipped(data.name), arguments, data)
+    arguments = fill_in_preset(arguments, len(data.test_images))
+    folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint
+    subjects = choose_networks(networks.files(folders) or shipped_networks(data.name), arguments, data)
     page = Page(
         STUDY,
         arguments,
@@ -74,7 +74,7 @@ def main(arguments: Arguments):
         "(2023), Appendix G.",
         notice,
     )
-    found, draws = measured(subjects, data, arguments)
+    found, draws = measure_networks(subjects, data, arguments)
     page.heading("What these data say")
     page.findings(findings(found, data.name, draws))
     accuracy(page, found, data.name)
@@ -194,16 +194,16 @@ def attention(page, found):
 
 def no_networks(arguments) -> str:
     """The message where a data set is there and no network trained on it; "" where there are networks."""
-    if arguments.checkpoint or arguments.train or shipped(arguments.dataset):
+    if arguments.checkpoint or arguments.train or shipped_networks(arguments.dataset):
         return ""
     return f"no transformers trained on {arguments.dataset} come with this copy of the repository."
 
 
-def shipped(dataset: str) -> list[Path]:
+def shipped_networks(dataset: str) -> list[Path]:
     return sorted((networks.ZOO / f"{dataset}-vit").glob("*.safetensors"))
 
 
-def settled(arguments, available: int):
+def fill_in_preset(arguments, available: int):
     """The options with everything filled in that the preset says; with --train its seeds and its recipe, too."""
     preset = design.PRESETS[arguments.preset]
     arguments = fill_in(arguments, preset, available, fewest=4)
@@ -211,7 +211,7 @@ def settled(arguments, available: int):
     return dataclasses.replace(arguments, recipe=arguments.recipe or preset["recipe"], seeds=seeds)
 
 
-def trained(arguments, data) -> Path:
+def train_networks(arguments, data) -> Path:
     """The folder of the networks asked for, those of Table 7's other data sets trained beside them."""
     nb.tune_allocator()
     every = arguments.preset == "full" and data.name in design.DATASETS
@@ -227,7 +227,7 @@ def trained(arguments, data) -> Path:
     return arguments.out / "networks" / data.name
 
 
-def chosen(paths, arguments, data) -> list[networks.Subject]:
+def choose_networks(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.named([networks.subject(path) for path in paths])
     for one in subjects:
@@ -242,7 +242,7 @@ def chosen(paths, arguments, data) -> list[networks.Subject]:
     return networks.select(subjects, arguments, data.name, "`--train` makes what is missing.")
 
 
-def measured(subjects, data, arguments):
+def measure_networks(subjects, data, arguments):
     """Everything about every network, and the resamples of the images that intervals come from."""
     nb.tune_allocator()
     draws = choices(arguments.images, arguments.resamples, seed=0)

@@ -95,9 +95,9 @@ def test_a_controller_of_ones_own_is_trained_and_measured(own_controller, tmp_pa
         dataset="digits", define=(own_controller,), train=True, controllers=("constant", "mine"), seeds=(4, 7), depth=14
     )
     networks_.adopt(own_controller)
-    folder = cifar_tns.trained(arguments, load("digits"))
+    folder = cifar_tns.train_networks(arguments, load("digits"))
     assert asked == [("constant", 4), ("constant", 7), ("mine", 4), ("mine", 7)]
-    subjects = cifar_tns.chosen(networks_.files([folder]), arguments, load("digits"))
+    subjects = cifar_tns.choose_networks(networks_.files([folder]), arguments, load("digits"))
     assert [(s.name, s.seed, s.depth) for s in subjects] == [
         ("constant", 4, 14),
         ("constant", 7, 14),
