@@ -13,7 +13,7 @@ attention map, is the step size h.
     gates        gates (Gates): the step sizes of every block for every image, and what lives in their heads
     stiffness    trace (Record, Records, Trajectories), block_states; nsi_with_gradients and stiffness_term: TNS in a
                  loss; block_spectrum, block_operator, slice_spectrum, block_survey, step_error, exact_flow,
-                 perturbation_bound
+                 perturbation_bound; block_time_scales, implicit_flow, steps_at_equal_error: is a block stiff?
     trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
                  transformer's attention as a step size
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
@@ -45,11 +45,14 @@ from netbridge.published import load_foreign as load_foreign
 from netbridge.shipped import pretrained as pretrained
 from netbridge.spectrum.block_spectrum import block_operator as block_operator
 from netbridge.spectrum.block_spectrum import block_spectrum as block_spectrum
+from netbridge.spectrum.implicit_steps import implicit_flow as implicit_flow
+from netbridge.spectrum.implicit_steps import steps_at_equal_error as steps_at_equal_error
 from netbridge.spectrum.perturbation import perturbation_bound as perturbation_bound
 from netbridge.spectrum.slices import slice_spectrum as slice_spectrum
 from netbridge.spectrum.step_error import exact_flow as exact_flow
 from netbridge.spectrum.step_error import step_error as step_error
 from netbridge.spectrum.survey import block_survey as block_survey
+from netbridge.spectrum.time_scales import block_time_scales as block_time_scales
 from netbridge.step_sizes import ChannelController as ChannelController
 from netbridge.step_sizes import Controller as Controller
 from netbridge.step_sizes.gated import Gated as Gated

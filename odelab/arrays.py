@@ -55,6 +55,26 @@ def to_numpy(value) -> np.ndarray:
     return np.asarray(value) if library_of(value) is np else value.detach().cpu().numpy()
 
 
+def plain(name: str, value) -> np.ndarray:
+    """`value` as a finite real NumPy array in double precision, for measures that return plain numbers.
+
+    A tensor that requires gradients is refused, because they would be lost without a word.
+    """
+    reject_lost_gradients(name, value)
+    if library_of(value) is not np:
+        value = to_numpy(value)
+    array = np.asarray(floating(name, value), dtype=float)
+    reject_nonfinite(name, array)
+    return array
+
+
+def reject_lost_gradients(name: str, value) -> None:
+    """Refuse a tensor whose gradients a plain number could not keep."""
+    library = library_of(value)
+    if library is not np and value.requires_grad and library.is_grad_enabled():
+        raise TypeError(f"`{name}` requires gradients, which a plain number cannot keep: pass {name}.detach().")
+
+
 def number(value):
     """A zero-dimensional NumPy array as a NumPy scalar; everything else as it is."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -10,9 +10,31 @@ from odelab.stiffness.scales import OSCILLATES, motion_rate, power_bounded_step
 from odelab.stiffness.spectrum import spectrum
 from odelab.stiffness.stable_step import largest_stable_step, nongrowing_radius
 
-__all__ = ["state_indices"]
+__all__ = ["linear_parts", "state_indices"]
 
 ZERO = 1e-10  # of the largest modulus: real parts below it are none
+
+
+def linear_parts(problem: Problem, t: float, u) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Linearise a problem at a state.
+
+    problem  the Problem; its Jacobian is used where it has one, else an exact one is derived
+    t, u     the time and the state (n,)
+
+    Returns (J, f, f_t): the Jacobian (n, n), dense, the slope (n,), and the derivative of the right-hand side with
+    respect to time (n,).
+
+    >>> import odelab as ol
+    >>> from odelab.experiments import at_a_state
+    >>> J, f, f_t = at_a_state.linear_parts(ol.problems.prothero_robinson(-50.0), 0.0, [1.0])
+    >>> J.shape, f.shape, f_t.shape
+    ((1, 1), (1,), (1,))
+    """
+    u = np.asarray(u, dtype=float)
+    slope = np.asarray(problem.slope(t, u), dtype=float)
+    J, slope_t = Linearisation(problem, array_form(problem)).derivatives(t, u, slope)
+    J = J.toarray() if hasattr(J, "toarray") else np.asarray(J)
+    return J, slope, np.broadcast_to(np.asarray(slope_t, dtype=float), u.shape)
 
 
 def state_indices(problem: Problem, t: float, u, method: Method, scale=1.0) -> dict[str, float]:
@@ -21,10 +43,12 @@ def state_indices(problem: Problem, t: float, u, method: Method, scale=1.0) -> d
     problem  the Problem; its Jacobian is used where it has one, else an exact one is derived
     t, u     the time and the state (n,)
     method   the explicit Method whose stability limits are asked about
-    scale    what each component is measured by in `h_power`, (n,) or one number
+    scale    what each component is measured by in "h_power" and "weighted SAI", (n,) or one number
 
-    Returns a dictionary. Of the problem: "SI" and "max/min |Re|" (of the real parts that are not zero), "rho", "rho_ng"
-    (of modes that do not grow), "|J|_2", "mu_2", "-s[J]". Of the solution: "SAI", "simplified SAI" (|f|), "rate" (see
+    Returns a dictionary. Of the problem: "SI", "-min Re", "max/min |Re|" (of the real parts that are not zero), "rho",
+    "rho_ng" (of modes that do not grow), "|J|_2", the logarithmic norms "mu_1", "mu_2", "mu_inf" and the lower one
+    "m_2", "-s[J]", "Henrici" (the departure from normality over the Frobenius norm). Of the solution: "SAI",
+    "simplified SAI" (|f|), "weighted SAI" (the root mean square of f over the scale), "rate" (see
     `odelab.motion_rate`). Of the method: "h_stab" and "h_power", the largest steps that eigenvalues and powers allow.
 
     >>> import odelab as ol
@@ -35,9 +59,7 @@ def state_indices(problem: Problem, t: float, u, method: Method, scale=1.0) -> d
     (1000.0, 1000.0, True)
     """
     u = np.asarray(u, dtype=float)
-    slope = problem.slope(t, u)
-    J, slope_t = Linearisation(problem, array_form(problem)).derivatives(t, u, slope)
-    J = J.toarray() if hasattr(J, "toarray") else np.asarray(J)
+    J, slope, slope_t = linear_parts(problem, t, u)
     found = spectrum(J)
     values = np.asarray(found.values)
     real = np.abs(values.real)
@@ -45,15 +67,21 @@ def state_indices(problem: Problem, t: float, u, method: Method, scale=1.0) -> d
     size, speed = float(np.linalg.norm(u)), float(np.linalg.norm(slope))
     return {
         "SI": float(found.si),
+        "-min Re": -float(found.min_re),
         "rho": float(found.spectral_radius),
         "rho_ng": nongrowing_radius(values),
         "|J|_2": float(np.linalg.norm(J, 2)),
+        "mu_1": float(log_norm(J, 1)),
         "mu_2": float(log_norm(J)),
+        "mu_inf": float(log_norm(J, np.inf)),
+        "m_2": -float(log_norm(-J)),
         "-s[J]": -float(soderlind(J)),
         "max/min |Re|": float(real.max() / real.min()) if len(real) else 1.0,
+        "Henrici": float(found.non_normality),
         "SAI": speed / size if size > 0.0 else 0.0,
         "simplified SAI": speed,
-        "rate": motion_rate(J, slope, np.broadcast_to(slope_t, u.shape)),
+        "weighted SAI": float(np.sqrt(np.mean((slope / scale) ** 2))),
+        "rate": motion_rate(J, slope, slope_t),
         "h_stab": largest_stable_step(values, method, modes="nongrowing", gain=OSCILLATES),
         "h_power": power_bounded_step(J, method, scale),
     }

@@ -7,6 +7,7 @@ looser tolerance took, so that it comes into the window with the steps it would 
 
 import dataclasses
 import math
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +15,24 @@ import numpy as np
 from odelab._solve import solve
 from odelab.control.controllers import adaptive
 from odelab.problem import Problem
+from odelab.stiffness.scales import accuracy_step
 
-__all__ = ["Run", "Window", "cut_into_windows", "least_cost", "scale_of", "warm_run"]
+__all__ = [
+    "Run",
+    "Window",
+    "attempt_evaluations",
+    "cut_into_windows",
+    "effective_derivative",
+    "least_cost",
+    "predicted_ratio",
+    "scale_of",
+    "seconds_per_attempt",
+    "warm_run",
+]
 
 SMALL = 1e-3  # the scale of a component is its size plus this share of the largest size it ever has
 FLOOR = 1e-6  # and a component that is always zero by this share of the largest component
+NEAR = 0.9  # of the stability boundary: Julia's AutoSwitch counts steps with h rho above it
 POINTS = 8  # Chebyshev points of a window at which the exact solution is known
 SHARPEST, FALLBACK = 1e-11, 1e-9  # relative tolerances of the run that exact states come from
 
@@ -50,8 +64,9 @@ class Run(NamedTuple):
     error        the scaled root mean square error at the end of the window; NaN where the run did not get there
     first_step   the first step it took, for the next run on the ladder
     rejected     the share of its attempts that were rejected
-    flagged      the share of its steps with h rho above the method's real stability boundary; NaN where h rho is not
-                 known for free
+    flagged      the share of its steps with h rho above the method's real stability boundary, which Hairer and Wanner
+                 count; NaN where h rho is not known for free
+    near         the share of its steps with h rho above nine tenths of that boundary, the rule of Julia's AutoSwitch
     censored     whether it ran out of attempts; `attempts` then extends the rate of its last half over the window
     """
 
@@ -60,6 +75,7 @@ class Run(NamedTuple):
     first_step: float
     rejected: float
     flagged: float
+    near: float
     censored: bool
 
 
@@ -78,7 +94,9 @@ def scale_of(u) -> np.ndarray:
     return SMALL * np.maximum(largest, max(FLOOR * largest.max(), 1e-300))
 
 
-def cut_into_windows(problem: Problem, method, sharp, count: int = 24, rtol: float = 1e-4, steps: int = 6):
+def cut_into_windows(
+    problem: Problem, method, sharp, count: int = 24, rtol: float = 1e-4, steps: int = 6, even: bool = False
+):
     """Cut a solution into windows of a few steps of an implicit method, and find exact states on some of them.
 
     The steps of the implicit method follow the solution and not its stability, so that windows are never chosen by a
@@ -90,6 +108,7 @@ def cut_into_windows(problem: Problem, method, sharp, count: int = 24, rtol: flo
     count    at most so many windows, evenly spread over the run; the first is never one, for nothing is before it
     rtol     relative tolerance of the run that is cut
     steps    steps to a window; fewer where the run has less than eight windows of them
+    even     True makes as many windows of one length in time instead; False by default
 
     Returns (scale, windows): what components are measured by, (n,), and a list of `Window`s.
 
@@ -105,6 +124,8 @@ def cut_into_windows(problem: Problem, method, sharp, count: int = 24, rtol: flo
     guide = solve(problem, method, adaptive(rtol, rtol * scale))
     pace = max(2, min(steps, guide.steps // 8))
     ends = np.append(guide.step_t[: guide.steps - pace + 1 : pace], guide.step_t[-1])
+    if even:
+        ends = np.linspace(ends[0], ends[-1], len(ends))
     if len(ends) < 3:
         raise ValueError(f"`rtol` = {rtol:g} leaves only {guide.steps} steps of {problem.name}, too few for windows.")
     numbers = np.unique(np.linspace(1, len(ends) - 2, min(count, len(ends) - 2)).astype(int))
@@ -137,7 +158,14 @@ def exact_states(problem: Problem, method, scale, times) -> dict:
 
 
 def warm_run(
-    problem: Problem, method, window: Window, rtol: float, scale, first_step: float | None = None, most: int = 3000
+    problem: Problem,
+    method,
+    window: Window,
+    rtol: float,
+    scale,
+    first_step: float | None = None,
+    most: int = 3000,
+    cold: bool = False,
 ) -> Run:
     """Run a method into a window and through it, and count what the window cost.
 
@@ -147,7 +175,8 @@ def warm_run(
     rtol         the relative tolerance; the absolute one of each component is rtol times its scale
     scale        (n,), see `scale_of`
     first_step   where the run begins to look for its step; a quarter of the stretch before the window by default
-    most         attempts after which the run is given up and its cost extended
+    most         attempts after which the run is given up and its cost extended; 3,000
+    cold         True starts the run where the window starts, with the first step that it finds by itself; False
 
     Returns a `Run`.
 
@@ -161,31 +190,32 @@ def warm_run(
     """
     if first_step is None:
         first_step = 0.25 * (window.start - window.before)
-    piece = problem.piece(window.before, window.end, window.at_before)
-    step = min(first_step, window.end - window.before)
+    start, state = (window.start, window.at_start) if cold else (window.before, window.at_before)
+    piece = problem.piece(start, window.end, state)
+    step = None if cold else min(first_step, window.end - start)
     run = solve(piece, method, adaptive(rtol, rtol * scale, first_step=step), max_steps=most, throw=False)
     if not run.steps or (not run.ok and run.status != "max_steps"):  # it failed, say it blew up: no result
-        return Run(math.inf, math.nan, first_step, 1.0, math.nan, False)
+        return Run(math.inf, math.nan, first_step, 1.0, math.nan, math.nan, False)
     t, h = np.asarray(run.step_t), np.asarray(run.h).copy()
     tried = 1.0 + run.rejected / run.steps  # attempts per accepted step
     flags = run.h_rho
     known = flags[np.isfinite(flags)]
     boundary = getattr(method, "real_boundary", math.inf)
-    told = (
-        float(h[0]),
-        run.rejected / (run.rejected + run.steps),
-        float(np.mean(known > boundary)) if len(known) else math.nan,
-    )
+    flagged, near = (float(np.mean(known > share * boundary)) if len(known) else math.nan for share in (1.0, NEAR))
+    share_rejected = run.rejected / (run.rejected + run.steps)
     if not run.ok:
         late = run.steps // 2
         pace = (run.steps - late) / (t[-1] - t[late])
-        return Run(tried * pace * (window.end - window.start), math.nan, *told, True)
+        cost = tried * pace * (window.end - window.start)
+        return Run(cost, math.nan, float(h[0]), share_rejected, flagged, near, True)
+    first = float(h[0])
     if run.steps > 1:  # the last step was shortened to land on the end; it counts as the part of a full step that it is
         h[-1] = max(h[-1], h[-2])
     inside = np.clip(np.minimum(t[1:], window.end) - np.maximum(t[:-1], window.start), 0.0, None)
     with np.errstate(over="ignore"):  # the end of an explicit run at a loose tolerance may be of any size
         error = np.sqrt(np.mean(((run.end_u - window.at_end) / (scale + np.abs(window.at_end))) ** 2))
-    return Run(tried * float(np.sum(inside / h)), float(error), *told, False)
+    cost = tried * float(np.sum(inside / h))
+    return Run(cost, float(error), first, share_rejected, flagged, near, False)
 
 
 def least_cost(errors, costs, at: float) -> float:
@@ -222,3 +252,94 @@ def least_cost(errors, costs, at: float) -> float:
     loose, sharp = (math.log(max(errors[i], 1e-300)) for i in (first - 1, first))
     share = float(np.clip((loose - math.log(at)) / (loose - sharp), 0.0, 1.0))
     return float(math.exp((1.0 - share) * math.log(costs[first - 1]) + share * math.log(costs[first])))
+
+
+def effective_derivative(sizes, order: int) -> float:
+    """The one size of a derivative with which a run would take as many steps as with sizes that vary.
+
+    Steps of (tolerance / size)^(1/order) are as many as the mean of size^(1/order) says, whatever the tolerance.
+
+    sizes   scaled sizes of the derivative at times that are evenly spread over the window, at least 0
+    order   which derivative, the error order of the method
+
+    Returns the size; 0 where all are.
+
+    >>> from odelab.experiments import windows
+    >>> windows.effective_derivative([1.0, 0.0], 2)
+    0.25
+    """
+    sizes = np.asarray(sizes, dtype=float)
+    if sizes.size == 0 or not (sizes >= 0.0).all() or order < 1:
+        raise ValueError(f"`sizes` must be at least 0 and `order` at least 1, got {sizes!r} and {order!r}.")
+    return float(np.mean(sizes ** (1.0 / order)) ** order)
+
+
+def attempt_evaluations(method) -> int:
+    """How often an attempted step evaluates the right-hand side, a Jacobian not counted.
+
+    method  an explicit Method, whose last stage may be the first of the next step, or a RosenbrockMethod
+
+    >>> import odelab as ol
+    >>> from odelab.experiments import windows
+    >>> windows.attempt_evaluations(ol.DOPRI5), windows.attempt_evaluations(ol.RODAS4)
+    (6, 6)
+    """
+    return method.stages - bool(getattr(method, "fsal", False))
+
+
+def seconds_per_attempt(problem: Problem, method, rtol: float = 1e-9, attempts=(50, 1050), repeats: int = 5) -> float:
+    """What an attempted step takes: the time of a long run less that of a short one, each the best of several.
+
+    problem   the Problem, from its start
+    method    any method with an error estimate
+    rtol      sharp enough that the span takes more than `attempts`; 1e-9. Where it does not, all that it takes counts
+    attempts  at most so many in the short and in the long run; (50, 1050)
+    repeats   5
+
+    Returns seconds, of whatever engine `ol.solve` chooses; a first run that makes kernels is not timed.
+
+    >>> import odelab as ol
+    >>> from odelab.experiments import windows
+    >>> windows.seconds_per_attempt(ol.problems.van_der_pol(), ol.BS32) > 0.0
+    True
+    """
+    size = np.abs(problem.u0).max() or 1.0
+    best, counted = [], []
+    for most in attempts:
+        times = []
+        for _ in range(repeats + 1):
+            began = time.perf_counter()
+            run = solve(problem, method, adaptive(rtol, 1e-3 * rtol * size), max_steps=most, throw=False)
+            times.append(time.perf_counter() - began)
+        best.append(min(times[1:]))
+        counted.append(run.steps + run.rejected)
+    more = counted[1] - counted[0]
+    return (best[1] - best[0]) / more if more > 0 and best[1] > best[0] else best[1] / max(counted[1], 1)
+
+
+def predicted_ratio(
+    stable: float, derivative: float, other_derivative: float, tolerance: float, explicit, implicit, size: int
+) -> float:
+    """What theory says of R: evaluations of an explicit method over those of an L-stable one at equal error.
+
+    The explicit method takes steps of min(h_acc, h_stab), the implicit one of its own h_acc; the constants of both
+    error estimates are left out.
+
+    stable            h_stab, the largest stable step of the explicit method; see `odelab.largest_stable_step`
+    derivative        the scaled size of the solution's derivative of the explicit method's error order
+    other_derivative  that of the implicit method's error order
+    tolerance         the error, relative to the scale of the derivatives
+    explicit          an explicit Method with an error estimate
+    implicit          a RosenbrockMethod with one
+    size              components; a Jacobian counts as so many evaluations
+
+    Returns the ratio.
+
+    >>> import odelab as ol
+    >>> from odelab.experiments import windows
+    >>> round(windows.predicted_ratio(1e-3, 1.0, 1.0, 1e-4, ol.DOPRI5, ol.RODAS4, size=2), 6)
+    75.0
+    """
+    slow = accuracy_step(other_derivative, tolerance, implicit.error_order)
+    fast = min(accuracy_step(derivative, tolerance, explicit.error_order), stable)
+    return attempt_evaluations(explicit) / (attempt_evaluations(implicit) + size) * slow / fast

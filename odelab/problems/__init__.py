@@ -14,6 +14,7 @@ from odelab.problems.chemistry import oregonator as oregonator
 from odelab.problems.chemistry import robertson as robertson
 from odelab.problems.ellipse import kepler as kepler
 from odelab.problems.forced import forced_linear as forced_linear
+from odelab.problems.forced import forced_linear_derivative as forced_linear_derivative
 from odelab.problems.gravity import nearest_pair as nearest_pair
 from odelab.problems.linear_systems import linear as linear
 from odelab.problems.linear_systems import linear_non_normal as linear_non_normal

@@ -50,13 +50,22 @@ def forced_linear_jacobian(t, u, params):
     return parts(params)[0]
 
 
-def forced_linear_exact(start, t, params):
-    from scipy.linalg import expm
+def carried(matrix, t, vector):
+    """exp(t A) applied to a vector, at each of the times (..., 1)."""
+    from scipy.linalg import expm, schur
 
+    if not vector.any():  # a huge exponential times nothing is nothing
+        return np.zeros((*t.shape[:-1], len(vector)))
+    # Of a triangular matrix SciPy forms the exponential without the overflow that squaring a sheared one brings.
+    triangle, basis = schur(matrix, output="complex")
+    return (expm(t[..., None] * triangle) @ (basis.conj().T @ vector) @ basis.T).real
+
+
+def forced_linear_exact(start, t, params):
     matrix, offset, amplitude, frequency = parts(params)
     t = np.asarray(t, dtype=float)[..., None]
     away = start - offset - amplitude
-    return offset + amplitude * np.cos(frequency * t) + expm(t[..., None] * matrix) @ away
+    return offset + amplitude * np.cos(frequency * t) + carried(matrix, t, away)
 
 
 def forced_linear(matrix=((-1.0, -100.0), (100.0, -1.0)), offset=2.0, amplitude=1.0, frequency=1.0, u0=None) -> Problem:
@@ -103,3 +112,28 @@ def forced_linear(matrix=((-1.0, -100.0), (100.0, -1.0)), offset=2.0, amplitude=
         about="Prothero and Robinson's equation (Math. Comp. 28 (1974) 145-162) as a system: the matrix is free, and "
         "the solution is g whatever the matrix.",
     )
+
+
+def forced_linear_derivative(problem: Problem, t, order: int) -> np.ndarray:
+    """A derivative of the solution of a `forced_linear` problem: that of g, and that of the modes that are alive.
+
+    problem  a Problem that `forced_linear` made; with other `params` or another `u0` it is still one
+    t        times, a row of them or one
+    order    which derivative, at least 0; 0 is the solution
+
+    Returns the derivative at each time, (..., n), in units of 1 / time^order.
+
+    >>> import odelab as ol
+    >>> problem = ol.problems.forced_linear(frequency=3.0)
+    >>> ol.problems.forced_linear_derivative(problem, 0.0, 2).round(12)
+    array([-9., -9.])
+    """
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 0:
+        raise ValueError(f"`order` must be a whole number of at least 0, got {order!r}.")
+    if problem.name != "forced_linear":
+        raise ValueError(f"`problem` must be one that `forced_linear` made, got {problem.name!r}.")
+    matrix, offset, amplitude, frequency = parts(problem.params)
+    t = np.asarray(t, dtype=float)[..., None]
+    away = np.linalg.matrix_power(matrix, order) @ (problem.u0 - offset - amplitude)
+    driven = amplitude * frequency**order * np.cos(frequency * t + 0.5 * np.pi * order)
+    return driven + (offset if order == 0 else 0.0) + carried(matrix, t, away)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from odelab.arrays import reject_nonfinite, to_numpy
+from odelab.arrays import reject_lost_gradients, reject_nonfinite, to_numpy
 from odelab.methods.tableau import Method
 
 __all__ = ["amplified", "largest_stable_step", "nongrowing", "nongrowing_radius"]
@@ -39,12 +39,14 @@ def nongrowing(values) -> np.ndarray:
 
     values   eigenvalues of a Jacobian, any shape
 
-    Returns them in one row; those with a real part of up to a millionth of the largest modulus count, as oscillating.
+    Returns them in one row, a NumPy array; those with a real part of up to a millionth of the largest modulus count, as
+    oscillating. Raises TypeError for a tensor that requires gradients.
 
     >>> import odelab as ol
     >>> ol.nongrowing([-1.0, 100j, -100j, 5.0])
     array([-1.  +0.j,  0.+100.j,  0.-100.j])
     """
+    reject_lost_gradients("values", values)
     values = np.asarray(to_numpy(values), dtype=complex).ravel()
     reject_nonfinite("values", values)
     kept = values[values.real <= UPRIGHT * np.abs(values).max(initial=0.0)]
@@ -96,6 +98,7 @@ def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0
         raise ValueError(f"`modes` must be one of {list(MODES)}, got {modes!r}.")
     if not 0.0 <= gain < float("inf"):
         raise ValueError(f"`gain` must be at least 0, got {gain!r}.")
+    reject_lost_gradients("values", values)
     values = np.asarray(to_numpy(values), dtype=complex).ravel()
     reject_nonfinite("values", values)
     counted = np.unique(values[values.real < 0] if modes == "decaying" else nongrowing(values))
@@ -105,7 +108,7 @@ def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0
     size, limit = np.abs(counted), 1.0 + max(gain, ROUNDING)
     if method.stages == 1 and gain == 0.0:
         return float((-2.0 * (counted.real / size) / size).min())
-    ray = counted / size
+    ray = counted.real / size + 1j * (counted.imag / size)
     outside = np.full(len(ray), float(method.stages))  # a distance with |R| > 1, which is doubled until one is found
     inside = np.zeros(len(ray))
     while True:
@@ -122,4 +125,5 @@ def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0
         middle = 0.5 * (low + high)
         grows = np.abs(method.stability(middle * ray)) > limit
         low, high = np.where(grows, low, middle), np.where(grows, middle, high)
-    return float((low / size).min())
+    with np.errstate(over="ignore"):  # a step beyond the largest number is infinite
+        return float((low / size).min())

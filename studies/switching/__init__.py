@@ -1,6 +1,7 @@
 """What is stiffness? Every index against what an explicit and an implicit method cost.
 
-`__main__.py` tells the story in order; problems and the rules of the analysis are in `design.py`, what is measured on a
-window in `measures.py`, costs and how well an index ranks them in `analysis.py`, verdicts in `findings.py`, drawings in
-`figures.py`.
+`__main__.py` tells the story in order. `design.py` has the definition and the rules, `subjects.py` the problems,
+`factorial.py` the forced systems, `networks.py` the blocks; `measures.py` says what is measured on a window and
+`measuring.py` where. `observations.py` makes costs and indices of it, `analysis.py`, `sensitivity.py` and `policies.py`
+judge them, `findings.py` gives verdicts; `figures.py`, `scenes.py` and `tables.py` show them.
 """

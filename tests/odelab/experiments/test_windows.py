@@ -107,3 +107,110 @@ def test_under_another_unit_of_time_rates_scale_and_ratios_stay(a):
         assert y[name] == pytest.approx(a * x[name], rel=1e-6), name
     for name in ("h_stab", "h_power"):
         assert y[name] == pytest.approx(x[name] / a, rel=1e-6), name
+
+
+def test_windows_of_one_length_in_time():
+    problem = ol.problems.van_der_pol(5.0).replace(t_span=(0.0, 8.0))
+    _, found = windows.cut_into_windows(problem, ol.RADAU, ol.RADAU, count=3, even=True)
+    assert np.ptp([window.end - window.start for window in found]) < 1e-9
+
+
+def test_a_cold_start_costs_what_finding_the_step_costs():
+    """It starts where the window does; a warm run comes in with its step."""
+    problem = ol.problems.prothero_robinson(-1.0).replace(t_span=(0.0, 10.0))
+    scale, (window,) = windows.cut_into_windows(problem, ol.RADAU, ol.RADAU, count=1)
+    warm, cold = (windows.warm_run(problem, ol.DOPRI5, window, 1e-6, scale, cold=flag) for flag in (False, True))
+    assert warm.attempts < cold.attempts
+    assert cold.error < 1e-4
+
+
+def test_the_share_near_the_boundary_is_at_least_that_above_it():
+    problem = ol.problems.prothero_robinson(-1e3).replace(t_span=(0.0, 10.0))
+    scale, (window,) = windows.cut_into_windows(problem, ol.RADAU, ol.RADAU, count=1)
+    run = windows.warm_run(problem, ol.DOPRI5, window, 1e-4, scale)
+    assert 0.1 < run.flagged < run.near <= 1.0
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), st.integers(1, 5), st.floats(1e-8, 1e-2))
+@settings(deadline=None)
+def test_an_effective_derivative_asks_for_as_many_steps(sizes, order, tolerance):
+    one = windows.effective_derivative(sizes, order)
+    steps = np.mean([1.0 / ol.accuracy_step(size, tolerance, order) for size in sizes])
+    assert 1.0 / ol.accuracy_step(one, tolerance, order) == pytest.approx(steps)
+
+
+def test_the_prediction_is_one_of_chi_beyond_the_boundary():
+    """With both derivatives alike and orders apart, R = work ratio x tol^(1/4 - 1/5) x max(1, chi)."""
+    work = 6.0 / (6.0 + 3.0)
+    for values, bound in (([-1e4], True), ([-1e-3], False)):
+        stable = ol.largest_stable_step(values, ol.DOPRI5, modes="nongrowing", gain=0.02)
+        chi = ol.chi(values, 1.0, 1e-6, ol.DOPRI5)
+        assert (chi > 1.0) == bound
+        found = windows.predicted_ratio(stable, 1.0, 1.0, 1e-6, ol.DOPRI5, ol.RODAS4, 3)
+        assert found == pytest.approx(work * 1e-6 ** (0.25 - 0.2) * max(1.0, chi))
+
+
+def test_the_measured_ratio_of_a_scalar_problem_is_that_of_chi():
+    """u' = -1000 (u - sin t) + cos t: explicit steps are those of the boundary, so R is h_R over h_stab."""
+    problem = ol.problems.prothero_robinson(-1e3).replace(t_span=(0.0, 10.0))
+    scale, (window,) = windows.cut_into_windows(problem, ol.RADAU, ol.RADAU, count=1)
+    run = windows.warm_run(problem, ol.DOPRI5, window, 1e-4, scale)
+    length = window.end - window.start
+    stable = ol.largest_stable_step([-1e3], ol.DOPRI5, modes="nongrowing", gain=0.02)
+    assert run.attempts == pytest.approx(length / stable, rel=0.2)
+
+
+def test_doubling_the_attempts_leaves_an_extended_cost_where_it_was():
+    problem = ol.problems.prothero_robinson(-1e6).replace(t_span=(0.0, 10.0))
+    scale, (window,) = windows.cut_into_windows(problem, ol.RADAU, ol.RADAU, count=1)
+    one, other = (windows.warm_run(problem, ol.DOPRI5, window, 1e-4, scale, most=most) for most in (300, 600))
+    assert other.attempts == pytest.approx(one.attempts, rel=0.2)
+
+
+def ratio_on_a_window(problem, unit: float):
+    """R, in attempts at one tolerance, on the window from 3 to 4 of a problem whose solution is known."""
+    times = np.array([2.0, 3.0, 4.0]) * unit
+    inside = np.linspace(times[1], times[2], 8)
+    states = problem.exact(np.append(times, inside), problem.params)
+    window = windows.Window(*times, *states[:3], inside, states[3:])
+    scale = np.full(problem.size, 1e-3)
+    runs = [
+        windows.warm_run(problem, method, window, 1e-4, scale, 0.01 * unit, most=100_000)
+        for method in (ol.DOPRI5, ol.RODAS4)
+    ]
+    return runs[0].attempts / runs[1].attempts
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_the_ratio_of_costs_has_no_unit_of_time(factor):
+    """u' = A (u - g) + g' with everything faster by a factor: every rate scales, R stays."""
+    base = ol.problems.forced_linear(((-600.0, 0.0), (0.0, -20.0)))
+    faster = ol.problems.forced_linear(((-600.0 * factor, 0.0), (0.0, -20.0 * factor)), frequency=factor)
+    wanted = ratio_on_a_window(base, 1.0)
+    assert wanted > 5.0
+    assert ratio_on_a_window(faster, 1.0 / factor) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_the_ratio_of_costs_does_not_change_under_an_orthogonal_map():
+    """One scale for all components: mixing them leaves every norm as it was."""
+    q = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    matrix, offset, amplitude = np.diag([-600.0, -50.0, -1.0]), np.array([2.0, 1.0, 0.0]), np.ones(3)
+    ratios = []
+    for turn in (np.eye(3), q):
+        problem = ol.problems.forced_linear(turn @ matrix @ turn.T, turn @ offset, turn @ amplitude)
+        runs = [ol.solve(problem, one, ol.adaptive(2.3e-14, 1e-6, first_step=0.01)) for one in (ol.DOPRI5, ol.RODAS4)]
+        ratios.append((runs[0].steps + runs[0].rejected) / (runs[1].steps + runs[1].rejected))
+    assert ratios[1] == pytest.approx(ratios[0], rel=0.01)
+
+
+def test_indices_of_other_norms_and_departures_are_those_of_the_measures():
+    problem = ol.problems.forced_linear(((-2.0, -30.0), (0.0, -5.0)))
+    found = state_indices(problem, 0.4, np.array([1.0, 2.0]), ol.DOPRI5, np.array([0.5, 2.0]))
+    J = problem.jacobian(0.4, None, problem.params)
+    assert found["mu_1"] == ol.log_norm(J, 1)
+    assert found["mu_inf"] == ol.log_norm(J, np.inf)
+    assert found["m_2"] + found["mu_2"] == pytest.approx(2.0 * ol.soderlind(J))
+    assert found["Henrici"] == pytest.approx(ol.spectrum(J).non_normality)
+    slope = problem.slope(0.4, np.array([1.0, 2.0]))
+    assert found["weighted SAI"] == pytest.approx(np.sqrt(np.mean((slope / [0.5, 2.0]) ** 2)))
+    assert found["-min Re"] == pytest.approx(5.0)

@@ -97,3 +97,34 @@ def test_the_default_is_the_textbook_example():
 def test_wrong_arguments_are_named(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_derivatives_of_a_driven_solution_are_those_of_a_polynomial_through_it(order):
+    problem = problems.forced_linear(((-1.0, 4.0), (0.0, -2.0)), frequency=2.0, u0=(1.0, 4.0))
+    t = 0.5 - 0.05 * np.cos(np.pi * (np.arange(12) + 0.5) / 12)
+    weights = np.polynomial.chebyshev.chebfit((t - 0.5) / 0.05, problem.exact(t, problem.params), 11)
+    wanted = np.polynomial.chebyshev.chebval(0.0, np.polynomial.chebyshev.chebder(weights, order)) / 0.05**order
+    found = problems.forced_linear_derivative(problem, 0.5, order)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    np.testing.assert_allclose(
+        problems.forced_linear_derivative(problem, t, 0), problem.exact(t, problem.params), rtol=1e-14
+    )
+
+
+def test_the_solution_of_a_sheared_driven_system_is_a_number():
+    """Squaring the exponential of a sheared matrix overflows, and its rounding grows: the solution is exact still."""
+    made = problems.linear_non_normal([-100.0, -60.0, -30.0, -10.0], 1e5, seed=0)
+    sheared = made.jacobian(0.0, made.u0, made.params)
+    on_the_way = problems.forced_linear(sheared, offset=0.0)
+    np.testing.assert_array_equal(on_the_way.exact(6.0, on_the_way.params), np.cos(6.0) * np.ones(4))
+    alive = problems.forced_linear(sheared / 5.0, offset=5.0, u0=np.array([6.01, 6.0, 5.99, 6.0]))
+    later = alive.exact(20.0, alive.params)
+    np.testing.assert_allclose(later, 5.0 + np.cos(20.0), atol=1e-6)
+
+
+def test_what_derivatives_of_driven_solutions_refuse():
+    with pytest.raises(ValueError, match="`order` must be a whole number"):
+        problems.forced_linear_derivative(problems.forced_linear(), 0.0, 1.5)
+    with pytest.raises(ValueError, match="`problem` must be one that `forced_linear` made"):
+        problems.forced_linear_derivative(problems.lorenz(), 0.0, 1)

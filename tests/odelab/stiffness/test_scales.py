@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.optimize
+import scipy.sparse
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,13 +89,105 @@ def test_no_step_is_too_small_or_too_large_for_its_number(size):
     assert ol.accuracy_step(derivative=size**-1.5, tolerance=1.0, order=2) == pytest.approx(size**0.75, rel=1e-14)
 
 
-def test_what_is_refused():
-    with pytest.raises(ValueError, match="`derivative` must be at least 0"):
-        ol.accuracy_step(-1.0, 1e-3, 5)
-    with pytest.raises(ValueError, match="`t` must be increasing"):
-        ol.window_derivative([0.0, 1.0], [[1.0], [2.0]], 2, 1.0)
-    with pytest.raises(ValueError, match="`u` must be finite"):
-        ol.window_derivative([0.0, 1.0, 2.0], [[1.0], [2.0], [np.nan]], 1, 1.0)
+J = np.array([[-1.0, 100.0], [0.0, -2.0]])
+NAN = np.array([[np.nan, 0.0], [0.0, -1.0]])
+t, u = np.linspace(0.0, 1.0, 5), np.arange(10.0).reshape(5, 2)
+needs = torch.ones(2, dtype=torch.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: ol.accuracy_step(-1.0, 1e-3, 5), ValueError, "`derivative` must be at least 0"),
+        (lambda: ol.accuracy_step(1.0, np.inf, 5), ValueError, "`tolerance` positive and finite"),
+        (lambda: ol.accuracy_step(1.0, 1e-3, 2.5), ValueError, "`order` must be a whole number"),
+        (lambda: ol.accuracy_step(np.ones(2), 1e-3, 2), ValueError, "`derivative` must be one real number"),
+        (lambda: ol.accuracy_step(needs[0], 1e-3, 2), TypeError, "`derivative` requires gradients"),
+        (lambda: ol.window_derivative([0.0, 1.0], [[1.0], [2.0]], 2, 1.0), ValueError, "`t` must be increasing"),
+        (lambda: ol.window_derivative(t, np.where(u > 8.0, np.nan, u), 1, 1.0), ValueError, "`u` must be finite"),
+        (lambda: ol.window_derivative(t, u, 1, 0.0), ValueError, "`scale` must be one positive number"),
+        (
+            lambda: ol.window_derivative(t, u, 1, [1.0, 2.0, 3.0]),
+            ValueError,
+            "`scale` must be one positive number or 2",
+        ),
+        (lambda: ol.window_derivative(t, u, True, 1.0), ValueError, "`order` must be a whole number"),
+        (lambda: ol.window_derivative(1e-100 * t, u**4, 4, 1e-9), ValueError, "too large for a number"),
+        (
+            lambda: ol.window_derivative(np.linspace(0.0, 1.0, 60), np.ones((60, 1)), 1, 1.0),
+            ValueError,
+            "no polynomial",
+        ),
+        (lambda: ol.motion_rate(J, np.array([np.nan, 1.0])), ValueError, "`f` must be finite"),
+        (lambda: ol.motion_rate(NAN, np.ones(2)), ValueError, "`J` must be finite"),
+        (lambda: ol.motion_rate(J, np.ones(3)), ValueError, r"`J` must be \(3, 3\)"),
+        (lambda: ol.motion_rate(J, np.ones((2, 1))), ValueError, "`f` must be a slope"),
+        (lambda: ol.motion_rate(J, np.ones(2), 1.0), ValueError, "`f_t` must have the shape of `f`"),
+        (lambda: ol.motion_rate(1j * J, np.ones(2)), TypeError, "`J` must hold real numbers"),
+        (lambda: ol.motion_rate(J, needs), TypeError, "`f` requires gradients"),
+        (lambda: ol.chi(J, 1.0, 1e-4, ol.DOPRI5), ValueError, "`values` must be a row of eigenvalues"),
+        (lambda: ol.chi([1.0], -1.0, 1e-4, ol.DOPRI5), ValueError, "`derivative` must be at least 0"),
+        (lambda: ol.chi([np.nan], 1.0, 1e-4, ol.DOPRI5), ValueError, "`values` must be finite"),
+        (lambda: ol.chi([-1.0], 1.0, 1e-4, ol.RK4), TypeError, "`method` must estimate its error"),
+        (lambda: ol.chi(-needs, 1.0, 1e-4, ol.DOPRI5), TypeError, "`values` requires gradients"),
+        (lambda: ol.nongrowing_radius(-needs), TypeError, "`values` requires gradients"),
+        (lambda: ol.power_bounded_step(NAN, ol.DOPRI5), ValueError, "`J` must be finite"),
+        (lambda: ol.power_bounded_step(np.ones(3), ol.DOPRI5), ValueError, "`J` must be square"),
+        (lambda: ol.power_bounded_step(J, ol.DOPRI5, -1.0), ValueError, "`scale` must be one positive number"),
+        (lambda: ol.power_bounded_step(J, ol.RODAS4), TypeError, "`method` must be an explicit Method"),
+        (lambda: ol.power_bounded_step(1j * J, ol.DOPRI5), TypeError, "`J` must hold real numbers"),
+    ],
+)
+def test_what_is_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_tensors_and_sparse_matrices_give_what_arrays_do():
+    f = np.array([1.0, 3.0])
+    wanted = ol.motion_rate(J, f)
+    assert ol.motion_rate(torch.from_numpy(J), torch.from_numpy(f)) == wanted
+    assert ol.motion_rate(scipy.sparse.csr_array(J), f) == pytest.approx(wanted)
+    assert ol.power_bounded_step(scipy.sparse.csr_array(J), ol.DOPRI5) == ol.power_bounded_step(J, ol.DOPRI5)
+    assert ol.chi(torch.tensor([-1e3, -1.0]), 1.0, 1e-4, ol.DOPRI5) == ol.chi([-1e3, -1.0], 1.0, 1e-4, ol.DOPRI5)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1.0, 1e200])
+def test_rates_of_slopes_of_any_size(size):
+    """One component at a rate of 7, however small or large the slope: nothing over- or underflows on the way."""
+    assert ol.motion_rate(np.array([[-7.0]]), np.array([size])) == pytest.approx(7.0)
+    assert ol.motion_rate(np.array([[0.0]]), np.array([size]), np.array([7.0 * size])) == pytest.approx(7.0)
+
+
+def test_a_slope_of_zero_stands_still_or_turns():
+    assert ol.motion_rate(J, np.zeros(2)) == 0.0
+    assert ol.motion_rate(J, np.zeros(2), np.array([0.0, 1.0])) == np.inf
+
+
+def test_a_defective_and_a_singular_matrix_and_one_component():
+    jordan = np.array([[-5.0, 1.0], [0.0, -5.0]])
+    values = np.linalg.eigvals(jordan)
+    assert ol.nongrowing_radius(values) == pytest.approx(5.0)
+    assert ol.power_bounded_step(jordan, ol.DOPRI5) == pytest.approx(
+        ol.power_bounded_step([[-5.0]], ol.DOPRI5), rel=0.1
+    )
+    assert ol.motion_rate(np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([1.0, 0.0])) == 0.0
+    assert ol.chi([0.0, -5.0], 1.0, 1e-4, ol.DOPRI5) == ol.chi([-5.0], 1.0, 1e-4, ol.DOPRI5)
+
+
+def test_three_modes_by_root_finding():
+    """h_stab of -1, i and i - 1 is the smallest of the roots of |R(h lambda)| = 1 along three rays."""
+
+    def root(value):
+        def excess(h):
+            return abs(ol.RK4.stability(h * value)) - 1.0
+
+        grid = np.linspace(1e-3, 4.0, 4000)
+        outside = grid[np.argmax([excess(h) > 1e-12 for h in grid])]
+        return scipy.optimize.brentq(excess, outside - 1e-3, outside)
+
+    found = ol.largest_stable_step([-1.0, 1j, -1j, 1j - 1.0, -1j - 1.0], ol.RK4, modes="nongrowing")
+    assert found == pytest.approx(min(root(value) for value in (-1.0, 1j, 1j - 1.0)), rel=1e-6)
 
 
 @pytest.mark.parametrize("real", [-0.01, -1.0])

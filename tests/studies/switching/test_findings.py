@@ -5,7 +5,9 @@ import pytest
 
 from studies.lab.statistics import CONTRADICTED, SUPPORTED, UNDECIDED, estimate
 from studies.switching import findings
-from studies.switching.analysis import INDICES, Ranking
+from studies.switching.analysis import Powers, Ranking
+from studies.switching.observations import INDICES
+from studies.switching.policies import Policy
 
 EPS = (1e-3, 1e-4)
 
@@ -25,16 +27,22 @@ def rankings(spread=0.01, within=0.0, **changed):
     [(0.9, 0.7, SUPPORTED), (0.9, 0.2, UNDECIDED), (0.7, 0.7, UNDECIDED), (0.6, 0.7, CONTRADICTED)],
 )
 def test_sai_tells(auc, within, verdict):
-    assert findings.sai_tells(rankings(within=within, SAI=auc)).verdict == verdict
+    found = rankings(within=within, SAI=auc)
+    assert findings.sai_tells(found, found).verdict == verdict
+
+
+def test_a_verdict_that_the_band_changes_is_none():
+    found = findings.sai_tells(rankings(within=0.7, SAI=0.9), rankings(within=0.7, SAI=0.6))
+    assert found.verdict == findings.BY_BAND
 
 
 def test_sai_that_points_the_other_way_is_said_to():
-    assert "other way" in findings.sai_tells(rankings(SAI=0.3)).words
-    assert "other way" not in findings.sai_tells(rankings(SAI=0.55)).words
+    for auc, said in ((0.3, True), (0.55, False)):
+        assert ("other way" in findings.sai_tells(rankings(SAI=auc), rankings(SAI=auc)).words) == said
 
 
 def test_few_families_decide_nothing():
-    found = [findings.sai_tells(rankings(SAI=0.3))]
+    found = [findings.sai_tells(rankings(SAI=0.3), rankings(SAI=0.3))]
     assert findings.guarded(found, 10) == found
     (one,) = findings.guarded(found, 9)
     assert (found[0].verdict, one.verdict) == (CONTRADICTED, UNDECIDED)
@@ -44,26 +52,28 @@ def test_few_families_decide_nothing():
 def test_errors_that_disagree_are_told():
     found = rankings(within=0.7, SAI=0.9)
     found[EPS[1]]["SAI"] = ranking(0.3)
-    assert findings.sai_tells(found).verdict == findings.BY_TOLERANCE
+    assert findings.sai_tells(found, found).verdict == findings.BY_TOLERANCE
 
 
 @pytest.mark.parametrize(("sai", "simplified", "verdict"), [(0.9, 0.88, SUPPORTED), (0.9, 0.7, UNDECIDED)])
 def test_simplified_sai(sai, simplified, verdict):
     found = rankings(within=0.7, SAI=sai, **{"simplified SAI": simplified})
-    assert findings.simplified_suffices(found, findings.sai_tells(found)).verdict == verdict
+    assert findings.simplified_suffices(found, findings.sai_tells(found, found)).verdict == verdict
 
 
 def test_what_ranks_the_wrong_way_does_not_suffice():
     found = rankings(SAI=0.3, **{"simplified SAI": 0.3})
-    assert findings.simplified_suffices(found, findings.sai_tells(found)).verdict == CONTRADICTED
+    assert findings.simplified_suffices(found, findings.sai_tells(found, found)).verdict == CONTRADICTED
 
 
-@pytest.mark.parametrize(
-    ("b", "spread", "verdict"), [(1.0, 0.1, SUPPORTED), (-0.8, 0.1, CONTRADICTED), (0.3, 0.1, UNDECIDED)]
-)
-def test_powers(b, spread, verdict):
-    made = {name: ranking(value, spread).auc for name, value in (("rho_ng", 1.0), ("SAI", b), ("eps", 0.25))}
-    assert findings.stands_for_si(made).verdict == verdict
+def powers(rho=1.0, pace=-1.0, eps=0.25, spread=0.1):
+    made = [ranking(value, spread).auc for value in (rho, pace, eps)]
+    return Powers(*made, explained=0.8, counted=100)
+
+
+@pytest.mark.parametrize(("b", "verdict"), [(1.0, SUPPORTED), (-0.8, CONTRADICTED), (0.3, UNDECIDED)])
+def test_powers(b, verdict):
+    assert findings.stands_for_si(powers(pace=b)).verdict == verdict
     assert findings.stands_for_si(None).verdict == UNDECIDED
 
 
@@ -79,18 +89,47 @@ def test_of_the_problem(share, verdict):
     [(0.95, 0.8, SUPPORTED), (0.95, 0.95, UNDECIDED), (0.7, 0.6, CONTRADICTED), (0.8, 0.6, UNDECIDED)],
 )
 def test_theory(chi, radius, verdict):
-    assert findings.theory_tells(rankings(**{"h_acc/h_stab": chi, "rho_ng": radius})).verdict == verdict
+    found = rankings(**{"h_acc/h_stab": chi, "rho_ng": radius})
+    assert findings.theory_tells(found, found, powers()).verdict == verdict
 
 
 @pytest.mark.parametrize(
-    ("ratio", "radius", "sai", "verdict"),
+    ("made", "verdict", "words"),
+    [
+        (powers(), SUPPORTED, "All intervals hold"),
+        (powers(eps=0.1), UNDECIDED, "interval of eps misses"),
+        (powers(rho=-0.5), CONTRADICTED, "rho_ng"),
+        (powers(pace=0.5), CONTRADICTED, "SAI"),
+        (None, UNDECIDED, "Too few families"),
+    ],
+)
+def test_theory_wants_its_exponents(made, verdict, words):
+    areas = rankings(**{"h_acc/h_stab": 0.95})
+    found = findings.theory_tells(areas, areas, made)
+    assert found.verdict == verdict
+    assert words in found.words
+
+
+def test_theory_that_does_not_hold_beyond_the_band_depends_on_it():
+    near, far = rankings(**{"h_acc/h_stab": 0.95}), rankings(**{"h_acc/h_stab": 0.8})
+    assert findings.theory_tells(near, far, powers()).verdict == findings.BY_BAND
+
+
+@pytest.mark.parametrize(
+    ("ratio", "si", "sai", "verdict"),
     [(0.9, 0.8, 0.3, SUPPORTED), (0.7, 0.8, 0.3, CONTRADICTED), (0.8, 0.8, 0.3, UNDECIDED)],
 )
-def test_ratio(ratio, radius, sai, verdict):
-    found = rankings(SAI=sai, **{"rho_ng/SAI": ratio, "rho_ng": radius})
+def test_ratio(ratio, si, sai, verdict):
+    found = rankings(SAI=sai, **{"SI/SAI": ratio, "SI": si})
     for table in found.values():  # the same resamples, but not the same draws
-        table["rho_ng"] = ranking(radius, spread=0.03)
-    assert findings.ratio_tells(found).verdict == verdict
+        table["SI"] = ranking(si, spread=0.03)
+    assert findings.ratio_tells(found, found).verdict == verdict
+
+
+def test_the_ratio_with_the_radius_that_does_not_grow_is_told_beside():
+    found = findings.ratio_tells(*(rankings(SAI=0.3, **{"rho_ng/SAI": 0.9, "rho_ng": 0.7}),) * 2)
+    assert found.verdict == UNDECIDED
+    assert "the same claim is supported" in found.words
 
 
 def test_damping():
@@ -104,12 +143,12 @@ def test_damping():
 @pytest.mark.parametrize(("gap", "verdict"), [(0.1, SUPPORTED), (-0.1, CONTRADICTED)])
 def test_powers_against_eigenvalues(gap, verdict):
     found = rankings(**{"h_acc/h_power": 0.8 + gap, "h_acc/h_stab": 0.8})
-    assert findings.powers_tell(found).verdict == verdict
+    assert findings.powers_tell(found, found).verdict == verdict
 
 
 def test_powers_without_problems_are_undecided():
     nothing = {e: dict.fromkeys(INDICES, Ranking(estimate(np.nan, []), np.nan, 0)) for e in EPS}
-    assert findings.powers_tell(nothing).verdict == UNDECIDED
+    assert findings.powers_tell(nothing, nothing).verdict == UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -117,5 +156,6 @@ def test_powers_without_problems_are_undecided():
     [(1.2, 1.18, SUPPORTED), (1.2, 1.05, UNDECIDED), (1.4, 1.39, UNDECIDED), (1.6, 1.3, CONTRADICTED)],
 )
 def test_switches(free, fitted, verdict):
-    one = {name: {"mean": mean, "threshold": 0.5} for name, mean in (("h_R/h_stab > 1", free), ("h_R/h_stab", fitted))}
+    pairs = (("h_R/h_stab > 1", free), ("h_R/h_stab", fitted))
+    one = {name: Policy(0.5, np.array([mean]), mean) for name, mean in pairs}
     assert findings.switches(dict.fromkeys(EPS, one)).verdict == verdict

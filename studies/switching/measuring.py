@@ -1,0 +1,97 @@
+"""Measuring all problems, here, on processes or on a Dask cluster; what is done is kept, and a stopped run goes on."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from netbridge.files import replacing
+from studies.switching.design import Preset
+from studies.switching.measures import all_subjects, measure
+from studies.switching.subjects import Subject
+
+SHARP = "RODAS5P"  # the method of the exact states
+
+
+def options_of(preset: Preset, explicit: str, implicit: str, define: str | None) -> dict:
+    """Everything that the measurements of a problem depend on, in plain JSON."""
+    told = {name: getattr(preset, name) for name in ("windows", "tolerances", "others", "auto")}
+    told |= {"explicit": explicit, "implicit": implicit}
+    if define is not None:
+        told |= {"define": Path(define).read_text(), "eps": preset.eps}
+    return json.loads(json.dumps(told))
+
+
+def measured(
+    wanted: list[Subject],
+    preset: Preset,
+    pair: tuple[str, str],
+    folder: Path,
+    define: str | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    fresh: bool = False,
+) -> list[dict]:
+    """The measurements of all problems, from an earlier run with the same options as far as they are there.
+
+    pair       names of the explicit and the implicit method
+    folder     where measurements are kept, a file per problem
+    define     a file with problems and indices of the user's, which every worker must be able to read
+    workers    processes, one thread each
+    scheduler  the address of a Dask scheduler, whose workers measure instead
+    fresh      measure anew what is there
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    options = options_of(preset, *pair, define)
+    told: dict[str, dict] = {}
+    missing: list[str] = []
+    paths = {one.name: folder / f"{one.name.replace(' ', '_')}.json" for one in wanted}
+    for name, path in paths.items():
+        kept = json.loads(path.read_text()) if path.is_file() and not fresh else {}
+        if kept.get("options") == options:
+            told[name] = kept
+        else:
+            missing.append(name)
+
+    def keep(name: str, found: dict) -> None:
+        with replacing(paths[name]) as unfinished:
+            unfinished.write_text(json.dumps(found | {"options": options}))
+        told[name] = found
+        print(f"{name}: {len(found['windows'])} windows ({len(told)} of {len(wanted)} problems)", flush=True)
+
+    rest = (preset, *pair, define)
+    if scheduler is not None and missing:
+        on_a_cluster(scheduler, missing, rest, keep)
+    elif workers > 1 and len(missing) > 1:
+        with ProcessPoolExecutor(workers) as pool:
+            futures = {pool.submit(measure_by_name, name, *rest): name for name in missing}
+            for future in as_completed(futures):
+                keep(futures[future], future.result())
+    else:
+        for name in missing:
+            keep(name, measure_by_name(name, *rest))
+    return [told[one.name] for one in wanted]
+
+
+def on_a_cluster(address: str, missing: list[str], rest: tuple, keep: Callable[[str, dict], None]) -> None:
+    """Measure on the workers of a Dask scheduler."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError("`--executor` needs the package distributed: pip install distributed.") from None
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"`--executor` = {address!r} is not the address of a Dask scheduler: {error}") from None
+    with client:
+        futures = {client.submit(measure_by_name, name, *rest, pure=False): name for name in missing}
+        from distributed import as_completed as finished
+
+        for future in finished(list(futures)):
+            keep(futures[future], future.result())
+
+
+def measure_by_name(name: str, preset: Preset, explicit: str, implicit: str, define: str | None) -> dict:
+    """`measure` of the problem of this name: what a worker is sent is small and can be pickled."""
+    (one,) = (one for one in all_subjects(define) if one.name == name)
+    return measure(one, preset, explicit, implicit, SHARP, define)

@@ -1,0 +1,104 @@
+"""The problems, the user's own, and the factorial: what they promise."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import odelab as ol
+from studies.switching import defined, factorial, measures, measuring, networks
+from studies.switching.design import PRESETS
+from studies.switching.observations import Lab
+from studies.switching.subjects import subjects
+
+SMOKE = dataclasses.replace(PRESETS["smoke"], windows=2, tolerances=(1e-2, 1e-4, 1e-6))
+
+
+def test_the_design_has_what_it_promises():
+    found = subjects()
+    assert len({one.family for one in found}) >= 28
+    assert len({one.name for one in found}) == len(found)
+    for preset in PRESETS.values():
+        assert sum(one.knob <= preset.knob for one in found) >= 3
+    for one in found:
+        assert one.problem().size <= 60
+
+
+def test_the_factorial_has_three_thousand_systems_and_factors_that_are_not_correlated():
+    found = factorial.systems(factorial.LEVELS["all"])
+    assert len(found) == 3000 == len(factorial.LEVELS["all"])
+    kinds = [factorial.KINDS.index(one.kind) for one in found]
+    table = np.array([[one.radius, one.pace, one.origin, one.amplitude] for one in found])
+    np.testing.assert_allclose(np.corrcoef(np.column_stack((kinds, table)).T), np.eye(5), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", factorial.KINDS)
+def test_systems_of_the_factorial_have_the_spectrum_and_the_solution_they_are_said_to_have(kind):
+    one = factorial.System(kind, 20.0, 2.0, 5.0, 1e-2, seed=3)
+    problem = one.problem()
+    values = np.linalg.eigvals(problem.jacobian(0.0, problem.u0, problem.params))
+    assert ol.nongrowing_radius(values) == pytest.approx(20.0, rel=1e-6)
+    assert (values.real > 0.1).any() == (kind == "growing")
+    t = np.linspace(0.0, problem.t_span[1], 5)
+    run = ol.solve(problem, ol.DOP853, ol.adaptive(1e-12, 1e-12), t_eval=t, engine="python")
+    # Rounding of g, times the norm of A, grows by powers of a hundred before it decays where A is sheared so far.
+    np.testing.assert_allclose(run.u, problem.exact(t, problem.params), rtol=0, atol=1e-4 if "100" in kind else 1e-9)
+
+
+def test_the_origin_changes_sai_and_not_the_ratio_of_costs():
+    some = [factorial.System("normal", 300.0, 1.0, origin, 0.0, seed=5) for origin in (0.0, 100.0)]
+    found = Lab(factorial.measured(some, (1e-2, 1e-3, 1e-4, 1e-5), "DOPRI5", "RODAS4", engine="python"))
+    ratio = found.truth(1e-4)
+    assert ratio[1] == pytest.approx(ratio[0], rel=1e-3)
+    assert found.index("SAI")[1] < 0.05 * found.index("SAI")[0]
+    assert found.index("rate")[1] == pytest.approx(found.index("rate")[0])
+    assert found.values(1e-4)["h_acc/h_stab"][1] == pytest.approx(found.values(1e-4)["h_acc/h_stab"][0], rel=1e-6)
+
+
+def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "import odelab as ol\n"
+        "def slow():\n"
+        "    return ol.problems.forced_linear(((-30.0, 0.0), (0.0, -40.0))).replace(t_span=(0.0, 3.0))\n"
+        "PROBLEMS = {'slow': slow}\n"
+        "INDICES = {'trace': lambda J, f, f_t, u, scale, tol: -J.trace() * tol}\n"
+    )
+    (one,) = (one for one in measures.all_subjects(str(mine)) if one.name == "slow")
+    assert one.family == "slow"
+    kept = tmp_path / "windows"
+    found = measuring.measured([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
+    lab = Lab(found, tuple(defined.adopt(str(mine)).indices))
+    np.testing.assert_allclose(lab.values(1e-4)["trace"], 70.0 * 1e-4)
+    assert lab.groups["trace"] == "yours"
+    before = (kept / "slow.json").stat().st_mtime_ns
+    again = measuring.measured([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
+    assert (kept / "slow.json").stat().st_mtime_ns == before
+    np.testing.assert_array_equal(Lab(again).truth(1e-4), lab.truth(1e-4))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("x = 1\n", "neither `PROBLEMS` nor `INDICES`"), ("INDICES = [1]\n", "must be a dictionary of functions")],
+)
+def test_what_a_users_file_must_hold(tmp_path, text, words):
+    mine = tmp_path / "wrong.py"
+    mine.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        defined.adopt(str(mine))
+
+
+def test_an_index_must_return_one_number():
+    with pytest.raises(ValueError, match="must return one real number"):
+        defined.checked_number("mine", np.ones(2))
+
+
+def test_a_scheduler_that_is_not_there_is_refused_in_words(tmp_path):
+    with pytest.raises(ValueError, match=r"`--executor` = .* is not the address of a Dask scheduler"):
+        measuring.measured(subjects()[:1], SMOKE, ("DOPRI5", "RODAS4"), tmp_path, scheduler="nowhere")
+
+
+def test_shipped_networks_are_listed_one_of_each_controller_first():
+    names = networks.shipped("digits")
+    assert len(names) == len(set(names)) > 8
+    assert "constant-seed0" in names[0]
