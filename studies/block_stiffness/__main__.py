@@ -43,7 +43,7 @@ from studies.block_stiffness import (
 )
 from studies.block_stiffness.subjects import STUDY
 from studies.lab import networks
-from studies.lab.command import require_at_least, start
+from studies.lab.command import require_at_least, start, written
 from studies.lab.images import images_or_fallback
 from studies.lab.measure import prepared
 from studies.lab.options import Options
@@ -232,11 +232,12 @@ def tell(arguments: Arguments, executor):
         looked = measured(other, its_name, data, size, work, arguments)
         sections.another(page, looked, its_name, number)
     if arguments.ship:
+        own = dataclasses.replace(arguments, out=Arguments.out, cache=None, data_root=None, device=None)  # no paths
         about = {
             "dataset": data.name,
             "network": name,
             "digest": nb_digest(net),
-            "command": page.provenance()["command"],
+            "command": written(STUDY, own),
         }
         about |= {"images a label": size._asdict()}
         record.write(about, told | page.numbers, record.path_of(data.name))

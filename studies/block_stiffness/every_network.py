@@ -178,7 +178,7 @@ def write(found: Everything, path: Path = SHIPPED) -> None:
     with replacing(path) as unfinished, unfinished.open("w") as file:
         for one in sorted([*others, found], key=lambda one: one.about["dataset"]):
             for line in (one.about, *one.rows):
-                file.write(json.dumps(line, allow_nan=False) + "\n")
+                file.write(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
 
 
 def read_all(path: Path = SHIPPED) -> list[Everything]:

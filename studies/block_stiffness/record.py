@@ -13,8 +13,8 @@ from studies.lab.results import as_json, commit
 
 SHIPPED = Path(__file__).parent / "shipped"
 TABLES = (  # of a run with --ship, in the order in which they are shown
-    "by_block", "readings", "activity", "variance", "label_components", "correlations", "correlations_held",
-    "predictors", "precision", "inputs", "flows", "adversarial", "ode_net", "depths", "tolerances", "swapped",
+    "by_block", "readings", "activity", "variance", "label_components", "correlations",
+    "predictors", "precision", "inputs", "flows", "ode_net", "depths", "tolerances", "swapped",
     "verdicts",
 )  # fmt: skip
 DIGITS = 5  # significant
@@ -30,7 +30,7 @@ def write(about: dict, tables: dict[str, list[dict]], path: Path) -> None:
     lines = [about, *([name, shortened(row)] for name in TABLES for row in tables.get(name, ()))]
     with replacing(path) as unfinished, unfinished.open("w") as file:
         for line in lines:
-            file.write(json.dumps(as_json(line), allow_nan=False) + "\n")
+            file.write(json.dumps(as_json(line), allow_nan=False, separators=(",", ":")) + "\n")
 
 
 def shortened(row: dict) -> dict:
