@@ -10,21 +10,24 @@ WRONG, UNEQUAL, REACHED, MISSED, MEASURED = "WRONG ANSWER", "errors differ", "re
 
 
 class Goal(NamedTuple):
-    """`kind` is "slower": ours/theirs at most `limit`; "faster": theirs/ours at least; "value": ours alone at most."""
+    """`kind` is "slower": ours/theirs at most `limit`; "faster": theirs/ours at least; "value": ours alone at most, but
+    at least `least`."""
 
     kind: str
     limit: float
+    least: float = -math.inf
 
     def reached(self, ours: float, ratio: float | None) -> bool:
         if self.kind == "value":
-            return ours <= self.limit
+            return self.least <= ours <= self.limit
         if ratio is None:
             return False
         return ratio <= self.limit if self.kind == "slower" else 1.0 / ratio >= self.limit
 
     def text(self, unit: str) -> str:
         if self.kind == "value":
-            return f"<= {number(self.limit)} {unit}"
+            least = f"{number(self.least)} to " if self.least > -math.inf else "<= "
+            return f"{least}{number(self.limit)} {unit}".rstrip()
         return f"<= {self.limit:.2f}" if self.kind == "slower" else f">= {number(self.limit)}x faster"
 
 
@@ -38,9 +41,9 @@ def at_least(speedup: float) -> Goal:
     return Goal("faster", speedup)
 
 
-def below(value: float) -> Goal:
-    """Ours alone must not exceed `value`, in the row's unit."""
-    return Goal("value", value)
+def below(value: float, least: float = -math.inf) -> Goal:
+    """Ours alone must not exceed `value`, nor fall short of `least`, in the row's unit."""
+    return Goal("value", value, least)
 
 
 @dataclasses.dataclass(frozen=True)

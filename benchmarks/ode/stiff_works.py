@@ -204,6 +204,27 @@ def lines(size: works.Size) -> Iterable[Row]:
         yield from compare(size, title, mine, others, allowed=wanted, equal=float("inf"), rounds=5)
 
 
+def proportion(size: works.Size) -> Iterable[Row]:
+    """Do errors follow the tolerance? The slope of log error over log rtol, 1e-3 to 1e-10, and the scatter about it.
+
+    The scatter is the root mean square, in decades. E5 goes to 1e-7: its published data have no more digits.
+    """
+    for case in stiff_cases.singles(size.quick):
+        rtols = 10.0 ** -np.arange(3.0, 7.1 if case.key == "e5" else 10.1, 0.5)
+        for method in METHODS:
+            errors = [case.error(ours(case, method, rtol).run()) for rtol in rtols.tolist()]
+            slope, scatter = line_through(np.log10(rtols), np.log10(errors))
+            label = f"odelab {method}"
+            yield Row(f"{case.label}, slope", label, "", slope, goal=below(1.15, least=0.75), unit="")
+            yield Row(f"{case.label}, scatter", label, "", scatter, goal=below(0.4), unit="decades")
+
+
+def line_through(x, y) -> tuple[float, float]:
+    """The slope of the line nearest to some points, and the root mean square of their distances from it."""
+    slope, offset = np.polyfit(x, y, 1)
+    return float(slope), float(np.sqrt(np.mean((y - slope * x - offset) ** 2)))
+
+
 RTOL, ATOL = 1e-5, 1e-8  # of `switching`; Robertson's and E5's smallest components need smaller ones
 TINY = {"robertson": 1e-11, "e5": 1e-22}
 STEPS = 8_000  # what takes more of them is no contestant
@@ -241,5 +262,5 @@ def evaluations(problem, method, atol: float) -> float:
 
 
 SECTIONS: dict[str, Callable[[works.Size], Iterable[Row]]] = {
-    section.__name__: section for section in (kernels, fixed, cvode, libraries, ensembles, lines, switching)
+    section.__name__: section for section in (kernels, fixed, cvode, libraries, ensembles, lines, proportion, switching)
 }

@@ -117,6 +117,12 @@ class Dual:
     def __float__(self):
         raise NotDifferentiable("a plain number is made of a value whose derivative is needed")
 
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
     def __round__(self, digits=None):
         return round(float(self.value), digits)
 

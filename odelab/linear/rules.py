@@ -1,12 +1,53 @@
-"""The derivatives of NumPy's functions, by their names, as dual numbers use them."""
+"""The derivatives of functions, by NumPy's names: one table for dual numbers in plain Python and in compiled code."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
+# The derivative of a function of one number x, in terms of x and of its value v. Plain Python takes `math` for NumPy.
+OF_ONE = {
+    "exp": "v",
+    "expm1": "v + 1.0",
+    "log": "1.0 / x",
+    "log1p": "1.0 / (1.0 + x)",
+    "log2": "1.4426950408889634 / x",
+    "log10": "0.4342944819032518 / x",
+    "sqrt": "0.5 / v",
+    "sin": "math.cos(x)",
+    "cos": "-math.sin(x)",
+    "tan": "1.0 + v * v",
+    "arcsin": "1.0 / math.sqrt(1.0 - x * x)",
+    "arccos": "-1.0 / math.sqrt(1.0 - x * x)",
+    "arctan": "1.0 / (1.0 + x * x)",
+    "sinh": "math.cosh(x)",
+    "cosh": "math.sinh(x)",
+    "tanh": "1.0 - v * v",
+    "arcsinh": "1.0 / math.sqrt(1.0 + x * x)",
+    "arccosh": "1.0 / math.sqrt(x * x - 1.0)",
+    "arctanh": "1.0 / (1.0 - x * x)",
+    "erf": "1.1283791670955126 * math.exp(-x * x)",
+    "erfc": "-1.1283791670955126 * math.exp(-x * x)",
+}
+
+# The derivatives of a function of two numbers a and b with respect to each, in terms of a, b and of its value v.
+OF_TWO = {
+    "arctan2": ("b / (a * a + b * b)", "-a / (a * a + b * b)"),
+    "hypot": ("a / v", "b / v"),
+    "remainder": ("1.0", "-math.floor(a / b)"),
+    "fmod": ("1.0", "-math.trunc(a / b)"),
+    "copysign": ("math.copysign(1.0, a) * math.copysign(1.0, b)", "0.0"),
+}
+
+
+def for_arrays(arguments: str, *derivatives: str) -> Callable:
+    """A function of the arguments and the value that returns the derivatives, of arrays as well as of numbers."""
+    return eval(f"lambda {arguments}, v: ({', '.join(derivatives)},)", {"math": np})
+
+
 # For each function of NumPy or scipy.special: its partial derivatives, computed from its arguments and its value.
 PARTIALS: dict[str, Callable] = {
+    **{name: for_arrays("x", by_x) for name, by_x in OF_ONE.items()},
+    **{name: for_arrays("a, b", *both) for name, both in OF_TWO.items()},
     "add": lambda x, y, f: (1.0, 1.0),
     "subtract": lambda x, y, f: (1.0, -1.0),
     "multiply": lambda x, y, f: (y, x),
@@ -17,41 +58,16 @@ PARTIALS: dict[str, Callable] = {
     "fabs": lambda x, f: (np.sign(x),),
     "reciprocal": lambda x, f: (-f * f,),
     "square": lambda x, f: (2.0 * x,),
-    "sqrt": lambda x, f: (0.5 / f,),
     "cbrt": lambda x, f: (1.0 / (3.0 * f * f),),
-    "exp": lambda x, f: (f,),
-    "exp2": lambda x, f: (math.log(2.0) * f,),
-    "expm1": lambda x, f: (f + 1.0,),
-    "log": lambda x, f: (1.0 / x,),
-    "log2": lambda x, f: (1.0 / (math.log(2.0) * x),),
-    "log10": lambda x, f: (1.0 / (math.log(10.0) * x),),
-    "log1p": lambda x, f: (1.0 / (1.0 + x),),
-    "sin": lambda x, f: (np.cos(x),),
-    "cos": lambda x, f: (-np.sin(x),),
-    "tan": lambda x, f: (1.0 + f * f,),
-    "arcsin": lambda x, f: (1.0 / np.sqrt(1.0 - x * x),),
-    "arccos": lambda x, f: (-1.0 / np.sqrt(1.0 - x * x),),
-    "arctan": lambda x, f: (1.0 / (1.0 + x * x),),
-    "arctan2": lambda y, x, f: (x / (x * x + y * y), -y / (x * x + y * y)),
-    "hypot": lambda x, y, f: (x / f, y / f),
-    "sinh": lambda x, f: (np.cosh(x),),
-    "cosh": lambda x, f: (np.sinh(x),),
-    "tanh": lambda x, f: (1.0 - f * f,),
-    "arcsinh": lambda x, f: (1.0 / np.sqrt(x * x + 1.0),),
-    "arccosh": lambda x, f: (1.0 / np.sqrt(x * x - 1.0),),
-    "arctanh": lambda x, f: (1.0 / (1.0 - x * x),),
-    "degrees": lambda x, f: (180.0 / math.pi,),
-    "radians": lambda x, f: (math.pi / 180.0,),
+    "exp2": lambda x, f: (np.log(2.0) * f,),
+    "degrees": lambda x, f: (180.0 / np.pi,),
+    "radians": lambda x, f: (np.pi / 180.0,),
     "maximum": lambda x, y, f: (np.where(x >= y, 1.0, 0.0), np.where(x >= y, 0.0, 1.0)),
     "minimum": lambda x, y, f: (np.where(x <= y, 1.0, 0.0), np.where(x <= y, 0.0, 1.0)),
     "fmax": lambda x, y, f: (np.where(x >= y, 1.0, 0.0), np.where(x >= y, 0.0, 1.0)),
     "fmin": lambda x, y, f: (np.where(x <= y, 1.0, 0.0), np.where(x <= y, 0.0, 1.0)),
-    "remainder": lambda x, y, f: (1.0, -np.floor(x / y)),
-    "fmod": lambda x, y, f: (1.0, -np.trunc(x / y)),
-    "copysign": lambda x, y, f: (np.sign(x) * np.sign(f), 0.0),
     "power": lambda x, y, f: (np.where(y == 0, 0.0, y * np.power(x, y - 1.0)), f * np.log(x)),
     "float_power": lambda x, y, f: (np.where(y == 0, 0.0, y * np.power(x, y - 1.0)), f * np.log(x)),
-    "erf": lambda x, f: (2.0 / math.sqrt(math.pi) * np.exp(-x * x),),
     "expit": lambda x, f: (f * (1.0 - f),),
 }
 PARTIALS["true_divide"], PARTIALS["mod"] = PARTIALS["divide"], PARTIALS["remainder"]

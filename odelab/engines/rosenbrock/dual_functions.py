@@ -10,33 +10,15 @@ import operator
 
 import numpy as np
 
-# value and derivative at x, in terms of x and of the value v
-ELEMENTARY = {
-    "exp": ("exp(x)", "v"),
-    "expm1": ("expm1(x)", "v + 1.0"),
-    "log": ("log(x)", "1.0 / x"),
-    "log1p": ("log1p(x)", "1.0 / (1.0 + x)"),
-    "log2": ("log2(x)", "1.4426950408889634 / x"),
-    "log10": ("log10(x)", "0.4342944819032518 / x"),
-    "sqrt": ("sqrt(x)", "0.5 / v"),
-    "sin": ("sin(x)", "math.cos(x)"),
-    "cos": ("cos(x)", "-math.sin(x)"),
-    "tan": ("tan(x)", "1.0 + v * v"),
-    "arcsin": ("asin(x)", "1.0 / math.sqrt(1.0 - x * x)"),
-    "arccos": ("acos(x)", "-1.0 / math.sqrt(1.0 - x * x)"),
-    "arctan": ("atan(x)", "1.0 / (1.0 + x * x)"),
-    "sinh": ("sinh(x)", "math.cosh(x)"),
-    "cosh": ("cosh(x)", "math.sinh(x)"),
-    "tanh": ("tanh(x)", "1.0 - v * v"),
-    "arcsinh": ("asinh(x)", "1.0 / math.sqrt(1.0 + x * x)"),
-    "arccosh": ("acosh(x)", "1.0 / math.sqrt(x * x - 1.0)"),
-    "arctanh": ("atanh(x)", "1.0 / (1.0 - x * x)"),
-    "erf": ("erf(x)", "1.1283791670955126 * math.exp(-x * x)"),
-    "erfc": ("erfc(x)", "-1.1283791670955126 * math.exp(-x * x)"),
-    "fabs": ("fabs(x)", "math.copysign(1.0, x) if x != 0.0 else 0.0"),
-}
+from odelab.linear.rules import OF_ONE, OF_TWO
+
 IN_MATH = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh"}
-IN_MATH["arctanh"] = "atanh"
+IN_MATH |= {"arctanh": "atanh", "arctan2": "atan2"}
+# What numba does not know in `math`, or what has another meaning there, with the functions that are meant
+IN_NUMPY: dict[str, tuple[list, str]] = {
+    "remainder": ([operator.mod, operator.imod, np.mod, np.remainder], "a % b"),
+    "fmod": ([np.fmod], "np.fmod(a, b)"),
+}
 STEPS = ("floor", "ceil", "trunc")  # constant between their jumps
 
 
@@ -78,12 +60,12 @@ def register():
         def elementary(z):
             return code if isinstance(z, Dual) else None
 
-    for name, (found, slope) in ELEMENTARY.items():
-        expression = found.replace("log2(x)", "log(x) * 1.4426950408889634")
+    for name, slope in OF_ONE.items():
+        found = "log(x) * 1.4426950408889634" if name == "log2" else f"{IN_MATH.get(name, name)}(x)"
         for function in spellings(name):
-            teach_elementary(function, expression, slope)
-    for function in (abs, np.abs):
-        teach_elementary(function, *ELEMENTARY["fabs"])
+            teach_elementary(function, found, slope)
+    for function in (abs, np.abs, math.fabs, np.fabs):
+        teach_elementary(function, "fabs(x)", "math.copysign(1.0, x) if x != 0.0 else 0.0")
 
     def teach_steps(function, numeric):
         @overload(function)
@@ -177,19 +159,38 @@ def register():
         def of_two(x, y):
             return code if any_dual(x, y) else None
 
-    for function in (math.atan2, np.arctan2):
-        teach_two(function, "math.atan2(a, b)", "b / (a * a + b * b)", "-a / (a * a + b * b)")
-    for function in (math.hypot, np.hypot):
-        teach_two(function, "math.hypot(a, b)", "a / v", "b / v")
-    for function in (operator.mod, operator.imod, np.mod):
-        teach_two(function, "a % b", "1.0", "-math.floor(a / b)")
-    for function in (math.copysign, np.copysign):
-        teach_two(function, "math.copysign(a, b)", "math.copysign(1.0, a) * math.copysign(1.0, b)", "0.0")
+    for name, (by_x, by_y) in OF_TWO.items():
+        if name in IN_NUMPY:
+            functions, found = IN_NUMPY[name]
+        else:
+            functions, found = spellings(name), f"math.{IN_MATH.get(name, name)}(a, b)"
+        for function in functions:
+            teach_two(function, found, by_x, by_y)
     for function in (operator.floordiv, operator.ifloordiv):
 
         @overload(function)
         def whole(x, y):
             return (lambda x, y: value(x) // value(y)) if any_dual(x, y) else None
+
+    @overload(divmod)
+    def whole_and_rest(x, y):
+        return (lambda x, y: (value(x) // value(y), x % y)) if any_dual(x, y) else None
+
+    @overload(np.clip)
+    def clipped(a, a_min, a_max):
+        return (lambda a, a_min, a_max: np.minimum(np.maximum(a, a_min), a_max)) if any_dual(a, a_min, a_max) else None
+
+    @overload(np.heaviside)
+    def heaviside(x, y):
+        def step(x, y):
+            a = value(x)
+            return value(y) if a == 0.0 else 0.0 if a < 0.0 else 1.0 if a > 0.0 else a
+
+        return step if any_dual(x, y) else None
+
+    @overload(round)
+    def rounded(z, digits):
+        return (lambda z, digits: round(value(z), digits)) if isinstance(z, Dual) else None
 
     @overload(np.interp)
     def table(x, xp, fp):

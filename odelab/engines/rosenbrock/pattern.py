@@ -105,6 +105,7 @@ SMOOTH = (
     *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "fabs"),
     *("asin", "acos", "atan", "asinh", "acosh", "atanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
     *("pow", "power", "hypot", "atan2", "arctan2", "abs", "erf", "erfc", "maximum", "minimum", "copysign", "sign"),
+    *("fmod", "clip", "heaviside"),
 )
 
 

@@ -74,7 +74,16 @@ def loops(t, u, params):
     return total * y, level / 2 + sum(u)
 
 
-FUNCTIONS = (branches, powers, elementary, chosen, tables, loops)
+def in_pieces(t, u, params):
+    """Functions with jumps, none of which lies near what the test asks for."""
+    x, y = u
+    (p,) = params
+    whole, rest = divmod(x + 0.05, 1.0)
+    one = np.fmod(5.0 * x + 10.0, 50.0) * y + np.clip(x, 0.0, 0.15) + np.clip(2.0 * y, x, 3.0) + whole * y
+    return one, np.heaviside(x + y - p, 0.5) * x * y + round(0.01 * y + 0.123, 1) * x + rest * p + np.fmod(y, 7.0 * x)
+
+
+FUNCTIONS = (branches, powers, elementary, chosen, tables, loops, in_pieces)
 
 
 def derivatives_of(rhs, n, parameters):

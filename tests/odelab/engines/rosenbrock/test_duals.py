@@ -54,6 +54,8 @@ def test_what_people_write_is_differentiated(rhs):
     for t, x, y in random.uniform(0.2, 0.9, (30, 3)):
         if rhs.__name__ == "tables" and max(abs(4 * x % 1.0 - 0.5), abs(0.7 * y % 0.3 - 0.15) / 0.3) > 0.49:
             continue  # a difference across a jump of the table is not a derivative
+        if rhs.__name__ == "in_pieces" and min(abs(x + y - 0.7), abs(2.0 * y - x), 0.95 - x) < 1e-2:
+            continue
         found = derivatives(t, (x, y), (0.7,))
         for one, other in zip(found, by_differences(rhs, t, (x, y), (0.7,)), strict=True):
             np.testing.assert_allclose(one, other, rtol=2e-9, atol=2e-9)
