@@ -52,7 +52,8 @@ class Spec:
     def __str__(self):
         if not self.options:
             return self.name
-        if not self.name.isidentifier():
+        nested = [spec_of(value).name for key, value in self.options.items() if self.kind.takes_pool and key in NESTED]
+        if not all(map(str.isidentifier, (self.name, *nested))):
             return json.dumps(self.as_json())
         return f"{self.name}({', '.join(self.parts(str, repr))})"
 

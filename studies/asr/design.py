@@ -13,7 +13,7 @@ import re
 
 import netbridge as nb
 from netbridge.train.recipes import Recipe
-from studies.lab import jobs, networks
+from studies.lab import defined, jobs, networks
 
 PLAIN, HALF, GAMMA, BIAS = "plain", "half", "gamma", "bias"
 FAITHFUL, LITERAL, DECAYED = "ASR(SE, r=4)", "ASR(SE)", "ASR(SE), psi decayed"
@@ -33,11 +33,6 @@ class Arm:
     controller: str = "constant"
     start: tuple[tuple[str, float], ...] = ()
     decay: bool = False
-
-
-def defined_controllers() -> list[str]:
-    """The names of controllers that are not netbridge's own."""
-    return [name for name in nb.controllers() if not nb.controller(name).kind.__module__.startswith("netbridge.")]
 
 
 def asr(module: str, **options) -> str:
@@ -222,15 +217,20 @@ class Plan:
         return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
 
     def own_beside(self) -> dict[str, Arm]:
-        """The controllers that `--define` has added: alone, as ASR, and both."""
-        arms = {}
-        for name in defined_controllers():
-            arms |= {
-                f"ASR({name})": Arm(asr(name)),
-                name: Arm(name),
-                f"{name} + ASR({name})": Arm(asr(name, beside=name)),
-            }
+        """The controllers of the files of `--define`: alone and, where ASR can feed them a vector, as ASR and both."""
+        arms: dict[str, Arm] = {}
+        for name in defined.controllers(self.arguments.define):
+            arms |= self.own_asr(name) | {name: Arm(name)}
+            if self.own_asr(name):
+                arms[f"{name} + ASR({name})"] = Arm(str(nb.asr(name, beside=name)))
         return arms
+
+    def own_asr(self, name: str) -> dict[str, Arm]:
+        """ASR with a controller of the user's own, under its name; nothing where that is no module of channels."""
+        try:
+            return {f"ASR({name})": Arm(str(nb.asr(name)))}
+        except ValueError:
+            return {}
 
     def small_job(self, arm: Arm, seed: int, recipe=None, **more) -> jobs.Job:
         """At 16 x 16 pixels, on few images: about a minute of one core. With --full the paper's scale."""
@@ -277,7 +277,9 @@ class Plan:
     def backbones(self, seeds) -> list[Run]:
         """Transformers have a recipe of their own, and twice the epochs; with --full the paper's sizes and recipes."""
         arguments, runs = self.arguments, []
-        own = {f"ASR({name})": Arm(asr(name)) for name in defined_controllers()}
+        own: dict[str, Arm] = {}
+        for name in defined.controllers(arguments.define):
+            own |= self.own_asr(name)
         for name, (network, options) in BACKBONES.items():
             transformer = name == TRANSFORMER
             arms = (ON_TRANSFORMERS if transformer else ON_BACKBONES) | own

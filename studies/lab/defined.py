@@ -1,20 +1,32 @@
-"""Networks and data sets that a user's own file defines, by their names.
+"""Controllers, networks and data sets that a user's own file defines, by their names.
 
-A file given with `--define` may hold, beside classes of controllers, two dictionaries:
+A file given with `--define` may hold classes of controllers and two dictionaries:
 
     NETWORKS = {"tiny": function}    function(classes) returns an untrained torch module that maps images to logits
     DATASETS = {"pets": function}    function(root) returns a data set; root is `--data-root` or None
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+import netbridge as nb
+
+in_files: dict[Path, list[str]] = {}  # the names of the controllers that a file defines
 networks: dict[str, Callable[[int], Any]] = {}
 datasets: dict[str, Callable[[Any], Any]] = {}
 
 
+def controllers(files: Iterable[Path]) -> list[str]:
+    """The names of the controllers that these files define, in order; the files have been given to `take`."""
+    return [name for file in files for name in in_files[Path(file).resolve()]]
+
+
 def take(module) -> None:
     """Remember what a module defines; a name that is there already is replaced."""
+    own = [one for one in vars(module).values() if getattr(one, "__module__", None) == module.__name__]
+    kinds = [one for one in own if isinstance(one, type) and issubclass(one, nb.Controller) and one.name]
+    in_files[Path(module.__file__).resolve()] = [kind.name for kind in kinds]
     for name, known in (("NETWORKS", networks), ("DATASETS", datasets)):
         found = getattr(module, name, {})
         if not (isinstance(found, dict) and all(callable(one) for one in found.values())):

@@ -231,6 +231,18 @@ def test_texts(text, wanted, title, file_name):
     assert (wanted.title, wanted.file_name.removesuffix("-")) == (title, file_name)
 
 
+def test_a_name_that_is_no_python_name_has_a_text_in_every_place():
+    """The registry takes any name; where it could not be read back between parentheses the text is JSON."""
+
+    class Level(nb.ChannelController, name="level of the slope"):
+        def head(self, statistic):
+            return statistic
+
+    for wanted in (nb.asr(Level.name), nb.asr("se", beside=Level.name), nb.controller(Level.name)):
+        assert spec.parse(str(wanted)) == wanted
+        assert nb.resnet(14, controller=str(wanted)).config["controllers"][1] == wanted.as_json()
+
+
 @pytest.mark.parametrize(
     "text", ["sé(", "senet", "senet(3)", "asr(senet)", "3", "[se]", "", "se se", "__import__('os')"]
 )

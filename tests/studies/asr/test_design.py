@@ -10,7 +10,7 @@ import netbridge as nb
 from netbridge.train.stepping import make_optimizer
 from studies.asr import design, results, style, training
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
-from studies.lab import jobs
+from studies.lab import jobs, networks
 from tests.studies.asr.made_up import plan_of
 
 PARTS = [name for names in design.TIERS.values() for name in names]
@@ -105,12 +105,24 @@ def test_rows_choose(tmp_path):
     assert {run.arm for run in plan.everything()} > {PLAIN, "2 uses", HALF}
 
 
-def test_a_controller_of_ones_own_joins_the_modules(tmp_path, monkeypatch):
-    assert design.defined_controllers() == []
-    monkeypatch.setattr(design, "defined_controllers", lambda: ["mine"])
-    plan = plan_of(tmp_path)
-    assert {"mine", "ASR(mine)", "mine + ASR(mine)"} <= {run.arm for run in plan.part("beside")}
-    assert {run.column for run in plan.part("backbones") if run.arm == "ASR(mine)"} == set(design.BACKBONES)
+def test_a_controller_of_ones_own_joins_the_modules(tmp_path):
+    """Only of the files that are given, whatever else has been defined in this process."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import netbridge as nb\n"
+        "class Mine(nb.ChannelController, name='mine of asr'):\n    def head(self, statistic): return statistic\n"
+        "class Headless(nb.Controller, name='headless'):\n    def forward(self, state, slope): return 0.5\n"
+    )
+    networks.adopt(file)
+    assert not [run for run in plan_of(tmp_path).runs() if "mine of asr" in run.arm]
+    plan = plan_of(tmp_path, define=(file,))
+    own = {"mine of asr", "ASR(mine of asr)", "mine of asr + ASR(mine of asr)", "headless"}
+    beside = [run for run in plan.part("beside") if run.arm in own]
+    assert {run.arm for run in beside} == own
+    assert not [run for run in plan.runs() if "ASR(headless)" in run.arm]  # it has no head to feed a vector to
+    for run in beside[: len(own)]:
+        assert network(run)(torch.rand(2, 3, 16, 16)).shape == (2, 10)
+    assert {run.column for run in plan.part("backbones") if run.arm == "ASR(mine of asr)"} == set(design.BACKBONES)
 
 
 def test_noise_none_is_the_small_scale(tmp_path):
