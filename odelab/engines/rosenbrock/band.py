@@ -1,6 +1,7 @@
 """The band of a large system's Jacobian: the order of its unknowns, and the columns that are found together.
 
-It is found from the pattern of the right-hand side, without values, and holds for all runs with as many components.
+It is found from the pattern of the right-hand side, without values, and holds for all runs with as many components, as
+long as the values that the right-hand side captured stay what they are.
 """
 
 import weakref
@@ -9,10 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab.engines.numba.fingerprint import Unseen, Watch, fingerprint
 from odelab.engines.rosenbrock.pattern import pattern_found
 from odelab.linear.solvers import BANDED, band_of
 
-known: weakref.WeakKeyDictionary[Callable, dict[tuple[int, int], "Band | str"]] = weakref.WeakKeyDictionary()
+known: weakref.WeakKeyDictionary[Callable, dict[tuple[int, int], tuple[Watch, "Band | str"]]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 class Band(NamedTuple):
@@ -38,14 +42,21 @@ class Band(NamedTuple):
 
 
 def band_for(rhs: Callable, n: int, parameters: int) -> Band | str:
-    """The band of a right-hand side in in-place form, or in words why there is none; the answer is remembered."""
-    found = known.get(rhs, {}).get((n, parameters))
-    return band_anew(rhs, n, parameters) if found is None else found
+    """The band of a right-hand side in in-place form, or in words why there is none.
 
-
-def band_anew(rhs: Callable, n: int, parameters: int) -> Band | str:
-    """The same found again, for a kernel that is compiled anew because a value that `rhs` captured has changed."""
-    found = known.setdefault(rhs, {})[n, parameters] = band_found(rhs, n, parameters)
+    The answer is remembered until a value that `rhs` captured changes; each kernel is then handed the band it was
+    compiled for, also where kernels of other methods were compiled with other values in between.
+    """
+    kept = known.setdefault(rhs, {})
+    if (n, parameters) in kept:
+        watch, found = kept[n, parameters]
+        if watch.unchanged():
+            return found
+    found = band_found(rhs, n, parameters)
+    try:
+        kept[n, parameters] = fingerprint(rhs).watch, found
+    except Unseen:  # a kernel is refused for the same reason
+        kept.pop((n, parameters), None)
     return found
 
 

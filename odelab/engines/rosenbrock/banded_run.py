@@ -43,7 +43,7 @@ def find_slope_t(t, u, params, zeros, numbers, slope_t):
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`; arguments as in `odelab.engines.numba.large`, and the fields of a `Band`."""
-    plan = band.band_anew(request.rhs, request.n, request.parameters)
+    plan = band.band_for(request.rhs, request.n, request.parameters)
     if isinstance(plan, str):
         raise NotCompilable(f"`engine='compiled'` cannot compile {request.rhs.__name__}: {plan}.")
     method = request.method

@@ -121,6 +121,14 @@ def test_a_value_that_widens_the_band_is_seen(monkeypatch):
         assert found.below + found.above == reach
 
 
+def test_each_kernel_gets_the_band_it_was_compiled_for(monkeypatch):
+    """Also where another method's kernel was compiled with another value in between."""
+    problem = ol.Problem(spread, np.linspace(1.0, 2.0, 9), (0.0, 0.1))
+    for reach, method in ((1, ol.ROS2), (3, ol.RODAS4), (1, ol.ROS2)):
+        monkeypatch.setitem(globals(), "REACH", reach)
+        assert_same_grid(*both(problem, method, ol.fixed(0.01)))
+
+
 @pytest.mark.parametrize("make", [ol.problems.brusselator_1d, ol.problems.heat_1d, ol.problems.allen_cahn_1d])
 def test_the_band_has_a_place_for_each_entry_of_the_jacobian(make):
     problem = make(12)
