@@ -208,18 +208,20 @@ def behind(graph: Graph, step, branch, net: nn.Module) -> Insertion:
     return first._replace(also=tuple(place.layer for place in others))
 
 
-def ends(graph: Graph, i: int, region: set[int], net: nn.Module) -> tuple[list[str], str]:
+def ends(graph: Graph, i: int, region: set[int], net: nn.Module, summand: bool = False) -> tuple[list[str], str]:
     """The layers that operation i is the output of, or the sum of; or why there are none."""
     while True:
         operation = graph.operations[i]
         if not set(graph.users[i]) <= region:
             return [], f"the result of {operation.name} is used outside of the branch as well"
+        if summand and len(graph.users[i]) > 1:  # f(g) + g: a constant behind g would act in f as well
+            return [], f"the branch ends in a sum, and its summand {operation.name} is used beside the sum as well"
         layer = net.get_submodule(operation.module) if operation.module else net
         if absorb.dispatch(type(layer)) is not absorb.dispatch(object):
             return [operation.module], ""
         summands = graph.summands(i)
         if len(summands) > 1 and all(one.branch.how == "plain" and not one.branch.factors for one in summands):
-            found = [ends(graph, one.operand, region, net) for one in summands]
+            found = [ends(graph, one.operand, region, net, summand=True) for one in summands]
             wrong = next((reason for _, reason in found if reason), "")
             return ([] if wrong else [layer for layers, _ in found for layer in layers]), wrong
         alive = [j for j in operation.inputs if graph.live[j]]

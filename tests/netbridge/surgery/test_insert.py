@@ -92,6 +92,26 @@ def test_all_summands_of_a_branch_have_one_step_size():
             nb.insert(net, live, images)
 
 
+class Nested(nn.Module):
+    """x + (f(g(x)) + g(x)): what the sum adds second goes into its first summand as well."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x):
+        slope = self.inner(x)
+        return x + (self.outer(slope) + slope)
+
+
+def test_a_sum_of_which_one_summand_feeds_another_takes_no_step_size():
+    """A constant behind both layers would act twice in f(g(x)), and no longer multiply the slope."""
+    net, images = nn.Sequential(nn.Conv2d(3, 8, 1), Nested()), torch.randn(IMAGES)
+    assert ["beside the sum" in place.reason for place in nb.places(net, images)] == [True]
+    with pytest.raises(ValueError, match="its summand conv2d is used beside the sum as well"):
+        nb.insert(net, "constant(0.5)", images)
+
+
 def test_some_places_only():
     net, images = maps(Inverted), torch.randn(IMAGES)
     for on in ([1], [-2], "2", "2.body.4", ["2", 1]):
