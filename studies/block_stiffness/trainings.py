@@ -18,6 +18,7 @@ from netbridge import data as datasets
 from netbridge.files import replacing
 from netbridge.train import recipe, train
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
+from studies.lab.jobs import recipe_of
 from studies.lab.measure import prepared
 from studies.lab.results import as_json
 
@@ -65,7 +66,7 @@ def papers_geometry(
     torch.manual_seed(seed)
     widths = tuple(width * 2**stage for stage in range(4))
     net = nb.resnet(18, len(data.names), in_channels=data.test_images.shape[1], stem="cifar-pooled", widths=widths)
-    how = recipe("short", **({} if epochs is None else {"epochs": epochs}))
+    how = recipe_of("short", data.name, epochs=epochs)
     path = folder / f"resnet18-width{width}-{data.name}-{how.epochs}-seed{seed}.safetensors"
     return followed(net, data, how, seed, set(range(how.epochs + 1)), images, path, device, slices=True)
 
@@ -111,7 +112,8 @@ def spectra_of(net, data, chosen, epoch: int, slices: bool = False) -> list[dict
             continue
         row = {"epoch": epoch, "accuracy, %": 100 * accuracy, "block": number}
         row |= {measure: float(np.mean(spectra[measure])) if len(spectra) else np.nan for measure in MEASURES}
-        row["step_error"] = float(np.median(errors["step_error"])) if len(errors) else np.nan
+        error = float(np.median(errors["step_error"])) if len(errors) else np.nan
+        row["step_error"] = error if np.isfinite(error) else np.nan  # as a file of rows has it
         if slices:
             row |= {"%, slices": 100 * float(own["negative"].mean())}
             row |= {"S, slices": float(np.nanmean(own["stiffness_index"]))}
