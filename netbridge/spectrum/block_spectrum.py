@@ -55,7 +55,8 @@ def block_spectrum(
     x               one state of the block, (C, h, w) or (1, C, h, w), such as `nb.block_states` gives
     part            "residual" (default): the branch f, before any step size; "increment": h(x) f(x), whose
                     eigenvalues are the h lambda of a step of Euler's method; "block": the whole map,
-                    project(shortcut(x) + h(x) f(x))
+                    project(shortcut(x) + h(x) f(x)). In somebody else's block constant factors stay with the
+                    branch: f is all that is added to the state there, and not the slope of `nb.trace`
     values          "full": all eigenvalues; "extremes": `k` at each end, from products with vectors; "auto" (default):
                     all of them where that takes a minute or two
     gate            the step size h of part="increment" and "block": "live" (default) differentiates an attention module
