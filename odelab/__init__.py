@@ -56,8 +56,8 @@ from odelab.engines.implicit import BDF as BDF
 from odelab.engines.implicit import LSODA as LSODA
 from odelab.engines.implicit import RADAU as RADAU
 from odelab.engines.lanes.result import Ensemble as Ensemble
-from odelab.engines.numba.show import show_kernel as show_kernel
 from odelab.engines.scipy import scipy_method as scipy_method
+from odelab.engines.show import show_kernel as show_kernel
 from odelab.experiments.observed_order import observed_order as observed_order
 from odelab.experiments.work_precision import work_precision as work_precision
 from odelab.methods.explicit import BS32 as BS32

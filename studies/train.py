@@ -21,7 +21,7 @@ from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.figures import learning_curve
 from studies.lab.images import load_images
 from studies.lab.measure import follower
-from studies.lab.networks import ZOO, adopt
+from studies.lab.networks import ZOO
 from studies.lab.results import Results
 
 STUDY = "train"
@@ -131,7 +131,7 @@ def main(arguments: Arguments):
     require_at_least(0, arguments, "seed", "workers")
     require_at_least(1, arguments, "depth", "width", "size", "resize", "trace_every", "parts", "threads")
     for path in arguments.define:
-        adopt(path)
+        defined.take(path)
     check_network(arguments)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)

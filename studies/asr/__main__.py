@@ -24,7 +24,7 @@ import netbridge as nb
 from studies.asr import gathering, told, training
 from studies.asr.design import TIERS, Plan
 from studies.asr.findings import findings
-from studies.lab import networks
+from studies.lab import defined
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
 from studies.lab.options import TrainingOptions, check_training
@@ -102,7 +102,7 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE)
     for path in arguments.define:
-        networks.adopt(path)
+        defined.take(path)
     arguments = settled(arguments)
     sizes = dict(SMOKE_SIZES if arguments.smoke else PRESETS[arguments.preset])
     sizes["resamples"] = arguments.resamples or sizes["resamples"]

@@ -29,11 +29,10 @@ from rich.progress import Progress
 from studies.block_stiffness import (
     adversarial,
     analysis,
-    digits_ode,
     every_network,
     findings,
     measures,
-    ode_net,
+    ode_nets,
     record,
     sections,
     subjects,
@@ -174,7 +173,7 @@ def tell(arguments: Arguments, executor):
     rounds = count if arguments.epochs is None else arguments.epochs
     trained = later(executor, trainings.through_training, rounds, looks) if rounds else list
     seeds, steps = FITS[preset] if arguments.ode_net else (0, 0)
-    fitted = [later(executor, ode_net.fit_both, seed, steps) for seed in range(seeds)]
+    fitted = [later(executor, ode_nets.fit_both, seed, steps) for seed in range(seeds)]
     (net, name), *others = subjects.chosen(arguments, data)
     for one, its_name in ((net, name), *others):
         subjects.check_accuracy(one, its_name, data, arguments)
@@ -186,7 +185,7 @@ def tell(arguments: Arguments, executor):
         print(f"The spectra of a ResNet-20 take about {minutes:.0f} minutes of processor time.", flush=True)
     more = preset == "full" or arguments.more
     deeper = later(executor, trainings.of_depths, folder, DEPTH_EPOCHS) if more else list
-    solved = later(executor, digits_ode.of_seeds, folder, ODE_EPOCHS) if more and arguments.ode_net else list
+    solved = later(executor, ode_nets.of_seeds, folder, ODE_EPOCHS) if more and arguments.ode_net else list
     page = Page(
         STUDY,
         arguments,

@@ -188,7 +188,7 @@ def stiff_elsewhere(across: list[dict], beyond: dict[str, list[dict]]) -> str:
 def same_as_ode_net(fits: list, solved: list[dict] = ()) -> Finding:
     """Supported if the fits differ by less than a tenth of the outputs and their losses by less than a tenth.
 
-    `solved` are rows of `digits_ode`, which the words tell and the rule does not know.
+    `solved` are rows of `ode_nets.of_seeds`, which the words tell and the rule does not know.
     """
     if not fits:
         return Finding("ResNets correspond to ODE-nets", "Figure 2", UNDECIDED, "Nothing was fitted.")

@@ -21,7 +21,7 @@ from rich.progress import Progress
 import netbridge as nb
 from studies.cifar_tns import figures, tables
 from studies.cifar_tns.findings import findings
-from studies.lab import jobs, networks
+from studies.lab import defined, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.deep import deep_networks
 from studies.lab.images import images_or_fallback
@@ -66,7 +66,7 @@ def main(arguments: Arguments):
         )
     require_at_least(1, arguments, "depth")
     for path in arguments.define:
-        networks.adopt(path)
+        defined.take(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
     arguments = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
     folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint

@@ -6,8 +6,10 @@ A file given with `--define` may hold classes of controllers and two dictionarie
     DATASETS = {"pets": function}    function(root) returns a data set; root is `--data-root` or None
 """
 
+import importlib.util
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import netbridge as nb
@@ -22,13 +24,30 @@ def controllers(files: Iterable[Path]) -> list[str]:
     return [name for file in files for name in in_files[Path(file).resolve()]]
 
 
-def take(module) -> None:
-    """Remember what a module defines; a name that is there already is replaced."""
+def module_of(path: Path | str) -> ModuleType:
+    """Run a user's Python file and return it as a module."""
+    path = Path(path)
+    if not path.is_file() or path.suffix != ".py":
+        raise SystemExit(f"`--define` = {str(path)!r} is not a Python file.")
+    spec: Any = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def functions(module: ModuleType, name: str) -> dict[str, Callable]:
+    """The functions of a module's dictionary of this name; none where it has no such dictionary."""
+    found = getattr(module, name, {})
+    if not (isinstance(found, dict) and all(callable(one) for one in found.values())):
+        raise SystemExit(f"{module.__file__}: `{name}` must be a dictionary of functions by their names.")
+    return found
+
+
+def take(path: Path) -> None:
+    """Run a user's file and remember what it defines; a name that is there already is replaced."""
+    module = module_of(path)
     own = [one for one in vars(module).values() if getattr(one, "__module__", None) == module.__name__]
     kinds = [one for one in own if isinstance(one, type) and issubclass(one, nb.Controller) and one.name]
-    in_files[Path(module.__file__).resolve()] = [kind.name for kind in kinds]
+    in_files[Path(path).resolve()] = [kind.name for kind in kinds]
     for name, known in (("NETWORKS", networks), ("DATASETS", datasets)):
-        found = getattr(module, name, {})
-        if not (isinstance(found, dict) and all(callable(one) for one in found.values())):
-            raise SystemExit(f"{module.__file__}: `{name}` must be a dictionary of functions by their names.")
-        known |= found
+        known |= functions(module, name)

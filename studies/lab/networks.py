@@ -1,12 +1,10 @@
 """The networks a study looks at: shipped ones, those a study has trained, other people's; with their accuracies."""
 
 import dataclasses
-import importlib.util
 from pathlib import Path
 
 import netbridge as nb
 from netbridge.train.journal import header_fields
-from studies.lab import defined
 
 ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
 
@@ -145,14 +143,3 @@ def files(places) -> list[Path]:
         else:
             raise SystemExit(f"`{place}` is neither a checkpoint nor a folder of them.")
     return found
-
-
-def adopt(path: Path) -> None:
-    """Import a Python file that defines controllers, networks or data sets; from then on studies know their names."""
-    path = Path(path)
-    if not path.is_file() or path.suffix != ".py":
-        raise SystemExit(f"`--define` = {str(path)!r} is not a Python file.")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    defined.take(module)

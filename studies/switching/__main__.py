@@ -57,7 +57,7 @@ class Arguments:
     problems: tuple[str, ...] = ()
     """Only problems whose names begin so; all by default."""
     define: Path | None = None
-    """A Python file with problems and indices of your own; `studies/switching/defined.py` says how it looks."""
+    """A Python file with problems and indices of your own; `studies.switching.measures.adopt` says how it looks."""
     networks: int | None = None
     """How many shipped networks are looked at; 0: none. quick: 1, full: 10. Without the images of CIFAR-10, those of
     the digits' networks."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -9,9 +10,9 @@ import odelab as ol
 from odelab import problems
 from odelab.experiments import state_indices, windows
 from odelab.experiments.at_a_state import linear_parts
-from studies.switching import defined
+from studies.lab import defined
 from studies.switching.design import CAP_EXPLICIT, CAP_IMPLICIT, OTHERS, Preset
-from studies.switching.observations import Lab
+from studies.switching.observations import Lab, index_of
 from studies.switching.subjects import Subject, over, subjects
 
 MEASURED = ("attempts", "error", "rejected", "flagged", "near", "censored")
@@ -24,7 +25,7 @@ LONGEST = 200_000  # attempts of such a run
 
 def all_subjects(define: str | None) -> list[Subject]:
     """The problems of the study, and behind them those of a user's file, each a family of its own."""
-    mine = [Subject(name, name, make) for name, make in defined.adopt(define).problems.items()]
+    mine = [Subject(name, name, make) for name, make in adopt(define).problems.items()]
     return subjects() + mine
 
 
@@ -34,7 +35,7 @@ def measure(subject: Subject, preset: Preset, explicit: str, implicit: str, shar
     pair = {"explicit": getattr(ol, explicit), "implicit": getattr(ol, implicit)}
     cut = functools.partial(windows.cut_into_windows, problem, pair["implicit"], getattr(ol, sharp))
     scale, found = cut(preset.windows)
-    mine = defined.adopt(define).indices
+    mine = adopt(define).indices
 
     def row_of(window) -> dict:
         row = {"start": window.start, "end": window.end, **ladders(problem, pair, window, preset, scale)}
@@ -108,7 +109,7 @@ def indices(problem, window, scale, method, eps_values, mine) -> dict[str, dict[
             for name, index in mine.items():
                 for eps in eps_values:
                     value = index(J, f, f_t, np.array(u), scale + np.abs(u), eps)
-                    one[defined.index_of(name, eps)] = defined.checked_number(name, value)
+                    one[index_of(name, eps)] = checked_number(name, value)
         found.append(one)
     means = {name: mean_of(name, [one[name] for one in found]) for name in found[0]}
     scale = scale + np.abs(window.states).mean(axis=0)
@@ -156,3 +157,31 @@ def one_run_told(preset: Preset, explicit: str, implicit: str, sharp: str) -> To
     edges = {key: np.array([w[key] for w in lab.windows]) for key in ("start", "end")}
     names = ("SI", "SAI", "h_acc/h_stab", "h_R/h_stab")
     return Told(**edges, ratio=lab.truth(AT_ERROR), indices={name: values[name] for name in names}, runs=runs)
+
+
+@functools.cache
+def adopt(path: str | None) -> SimpleNamespace:
+    """What a file of `--define` holds: `problems` and `indices`, dictionaries that are empty without a file.
+
+    Each is a dictionary of functions by their names:
+
+        PROBLEMS = {"mine": make}        make() returns an `odelab.Problem`; it is a family of its own
+        INDICES = {"my index": index}    index(J, f, f_t, u, scale, tol) returns a number, larger where it says stiff
+
+    An index gets the Jacobian (n, n), the slope, its derivative with respect to time, the state and the scale of each
+    component, (n,), and the error asked for. It is judged beside the study's own.
+    """
+    if path is None:
+        return SimpleNamespace(problems={}, indices={})
+    module = defined.module_of(path)
+    own = SimpleNamespace(**{name.lower(): defined.functions(module, name) for name in ("PROBLEMS", "INDICES")})
+    if not (own.problems or own.indices):
+        raise SystemExit(f"{path} defines neither `PROBLEMS` nor `INDICES`, dictionaries of functions by their names.")
+    return own
+
+
+def checked_number(name: str, value) -> float:
+    """What a user's index returned; NaN, which ranks lowest, is allowed."""
+    if np.shape(value) != () or not np.isrealobj(value):
+        raise ValueError(f"the index {name!r} of `--define` must return one real number, got {value!r}.")
+    return float(value)

@@ -7,7 +7,6 @@ import numpy as np
 
 import odelab as ol
 from odelab.experiments import least_cost
-from studies.switching import defined
 from studies.switching.design import LINES
 
 EXTENDED = 0.1  # of the tolerance: the error assumed for a run that was given up and whose cost was extended
@@ -185,7 +184,7 @@ class Lab:
                 "rejections": self.at_tolerance("explicit", "rejected", eps),
                 "trial: h_R/h_E": h_r / h_e,
             }
-        found |= {name: self.index(defined.index_of(name, eps)) for name in self.mine}
+        found |= {name: self.index(index_of(name, eps)) for name in self.mine}
         return {name: found[name] for name in self.groups}
 
     def early(self) -> dict[str, np.ndarray]:
@@ -214,3 +213,8 @@ def beyond(ratio, factor: float = 2.0) -> np.ndarray:
     """Windows whose class is beyond doubt: one method costs more than `factor` times the other."""
     with np.errstate(all="ignore"):
         return np.abs(np.log(ratio)) > np.log(factor)
+
+
+def index_of(name: str, eps: float) -> str:
+    """The key of a user's index at an error, in what is measured."""
+    return f"{name} at {eps:g}"

@@ -23,7 +23,7 @@ from typing import Literal
 from rich.progress import Progress
 
 import netbridge as nb
-from studies.lab import networks
+from studies.lab import defined, networks
 from studies.lab.command import start
 from studies.lab.deep import Deep, deep_networks
 from studies.lab.images import images_or_fallback
@@ -60,7 +60,7 @@ def main(arguments: Arguments):
             arguments, dataset="digits", controllers=("constant", "se"), images=64, resamples=20
         )
     for path in arguments.define:
-        networks.adopt(path)
+        defined.take(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
     arguments = fill_in(arguments, design.PRESETS[arguments.preset], len(data.test_images), fewest=8)
     paths = networks.files(arguments.checkpoint)

@@ -21,7 +21,7 @@ import netbridge as nb
 from netbridge import data as datasets
 from studies.cifar_tns.figures import cloud_figure
 from studies.cifar_tns.tables import gate_table, signed
-from studies.lab import jobs, networks
+from studies.lab import defined, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
 from studies.lab.options import TracingOptions, fill_in
@@ -60,7 +60,7 @@ def main(arguments: Arguments):
         )
     require_at_least(1, arguments, "epochs")
     for path in arguments.define:
-        networks.adopt(path)
+        defined.take(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows transformers trained on", no_networks)
     arguments = fill_in_preset(arguments, len(data.test_images))
     folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint

@@ -4,7 +4,7 @@ import pytest
 
 from studies.block_stiffness import findings
 from studies.block_stiffness.analysis import Component, Relation, Share
-from studies.block_stiffness.ode_net import Fit
+from studies.block_stiffness.ode_nets import Fit
 from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED, Estimate
 
 

@@ -8,7 +8,7 @@ import torch
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.block_stiffness import adversarial, digits_ode, measures, subjects, swapped, tables, trainings
+from studies.block_stiffness import adversarial, measures, ode_nets, subjects, swapped, tables, trainings
 from studies.block_stiffness.__main__ import Arguments
 from studies.lab.measure import prepared
 
@@ -125,8 +125,8 @@ def test_the_papers_geometry_is_looked_at_and_a_stopped_training_keeps_its_looks
 
 @pytest.mark.slow
 def test_a_tolerance_costs_evaluations_and_hardly_accuracy():
-    rows = digits_ode.tolerance_rows(0, 1, 60)
-    assert len(rows) == 2 * (1 + len(digits_ode.TOLERANCES))
+    rows = ode_nets.tolerance_rows(0, 1, 60)
+    assert len(rows) == 2 * (1 + len(ode_nets.TOLERANCES))
     for trained in ("Euler", "dopri5"):
         euler, *solved = [row for row in rows if row["trained by"] == trained]
         assert euler["evaluations a block"] == 1.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odelab as ol
-from studies.switching import defined, factorial, measures, measuring, networks
+from studies.switching import factorial, measures, measuring, networks
 from studies.switching.design import PRESETS
 from studies.switching.observations import Lab
 from studies.switching.subjects import subjects
@@ -68,7 +68,7 @@ def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
     assert one.family == "slow"
     kept = tmp_path / "windows"
     found = measuring.measured([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
-    lab = Lab(found, tuple(defined.adopt(str(mine)).indices))
+    lab = Lab(found, tuple(measures.adopt(str(mine)).indices))
     np.testing.assert_allclose(lab.values(1e-4)["trace"], 70.0 * 1e-4)
     assert lab.groups["trace"] == "yours"
     before = (kept / "slow.json").stat().st_mtime_ns
@@ -84,13 +84,13 @@ def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
 def test_what_a_users_file_must_hold(tmp_path, text, words):
     mine = tmp_path / "wrong.py"
     mine.write_text(text)
-    with pytest.raises(ValueError, match=words):
-        defined.adopt(str(mine))
+    with pytest.raises(SystemExit, match=words):
+        measures.adopt(str(mine))
 
 
 def test_an_index_must_return_one_number():
     with pytest.raises(ValueError, match="must return one real number"):
-        defined.checked_number("mine", np.ones(2))
+        measures.checked_number("mine", np.ones(2))
 
 
 def test_a_scheduler_that_is_not_there_is_refused_in_words(tmp_path):
