@@ -21,7 +21,6 @@ from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.page import Page
 from studies.switching import (
     analysis,
-    defined,
     factorial,
     figures,
     findings,
@@ -94,7 +93,7 @@ def main(arguments: Arguments):
         found = measuring.measured(
             wanted, preset, pair, kept, define, arguments.workers, arguments.executor, arguments.fresh
         )
-        lab = Lab(found, tuple(defined.adopt(define).indices))
+        lab = Lab(found, tuple(measures.adopt(define).indices))
         engine = "python" if arguments.smoke else "auto"  # making kernels would take longer than the few systems do
         ladder = preset.tolerances[:4] if arguments.smoke else preset.tolerances
         path = kept / f"factorial_{preset.systems}.json"
