@@ -1,5 +1,6 @@
 """What is installed: odelab, netbridge with its networks, studies with what they read; no benchmarks, no tests."""
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -42,3 +43,27 @@ def test_the_wheel_holds_every_file_of_the_packages_and_no_others(wheel):
             if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".pyc", ".resume", ".part")
         }
         assert there - ours == set()
+
+
+MAY_IMPORT = {"odelab": set(), "netbridge": {"odelab"}, "studies": {"odelab", "netbridge"}}
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_an_installed_package_imports_none_that_is_not_there_or_stands_above_it(package):
+    ours = {"odelab", "netbridge", "studies", "benchmarks", "tests"} - MAY_IMPORT[package] - {package}
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / package).rglob("*.py")
+        for name in imported(path.read_text())
+        if name.split(".")[0] in ours
+    }
+    assert found == set()
+
+
+def imported(source: str):
+    """The modules that a program names in its import statements, wherever these stand."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            yield node.module

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 import netbridge as nb
-from benchmarks.harness.clock import measure
 from benchmarks.harness.rows import Row, at_least, below
 from benchmarks.harness.timing import Contestant
 from benchmarks.net.networks import Size, network
 from netbridge import data
+from studies.lab.clock import measure
 
 SEED = 0
 NOBODY = Contestant("", None)

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 import netbridge as nb
-from benchmarks.harness.clock import interleave, quartiles, ratios
 from netbridge.surgery.fold import fold
 from netbridge.tracing import activation_maps, gates
 from studies.asr import design
 from studies.asr.results import BOUND_IMAGES, correlation
 from studies.lab import jobs, networks
+from studies.lab.clock import interleave, quartiles, ratios
 from studies.lab.networks import ZOO
 from studies.lab.statistics import Estimate, choices, estimate, mean_from_sums
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.harness import clock, rows
+from benchmarks.harness import rows
 from benchmarks.harness.rows import Row, at_least, at_most, below
 from benchmarks.harness.timing import Contestant, compare
 from benchmarks.ode import __main__ as ode
 from benchmarks.ode import works
+from studies.lab import clock
 
 times = st.floats(1e-9, 1e3)
 factors = st.floats(1e-3, 1e3)
