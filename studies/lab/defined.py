@@ -6,22 +6,50 @@ A file given with `--define` may hold classes of controllers and two dictionarie
     DATASETS = {"pets": function}    function(root) returns a data set; root is `--data-root` or None
 """
 
+import hashlib
 import importlib.util
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import netbridge as nb
+from netbridge import data
 
-in_files: dict[Path, list[str]] = {}  # the names of the controllers that a file defines
+in_files: dict[Path, dict[str, list[str]]] = {}  # the names that a file defines, of "controllers" and of "networks"
+sources: dict[str, str] = {}  # by the name of a controller, a network or a data set: a digest of its file
 networks: dict[str, Callable[[int], Any]] = {}
 datasets: dict[str, Callable[[Any], Any]] = {}
 
 
 def controllers(files: Iterable[Path]) -> list[str]:
     """The names of the controllers that these files define, in order; the files have been given to `take`."""
-    return [name for file in files for name in in_files[Path(file).resolve()]]
+    return names("controllers", files)
+
+
+def names(what: str, files: Iterable[Path]) -> list[str]:
+    """The names of all "controllers" or "networks" that these files define, in order."""
+    return list(dict.fromkeys(name for file in files for name in in_files[Path(file).resolve()][what]))
+
+
+def origin(*texts: str) -> str:
+    """A digest of the files that define what these texts name, such as "asr(mine)"; "" where none of them does.
+
+    It belongs to what determines a network: with another file, under the same names, the network is another one.
+    """
+    words = " ".join(texts)
+    found = {digest for name, digest in sources.items() if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words)}
+    return "".join(sorted(found))
+
+
+def take_all(study: str, files: Iterable[Path], dataset: str) -> None:
+    """Run these files; the study ends with one line where `--dataset` is neither theirs nor one that netbridge has."""
+    for file in files:
+        take(file)
+    known = (*data.DATASETS, *datasets)
+    if dataset not in known:
+        raise SystemExit(f"studies.{study}: `--dataset` knows {', '.join(known)}, got {dataset!r}.")
 
 
 def module_of(path: Path | str) -> ModuleType:
@@ -47,7 +75,9 @@ def take(path: Path) -> None:
     """Run a user's file and remember what it defines; a name that is there already is replaced."""
     module = module_of(path)
     own = [one for one in vars(module).values() if getattr(one, "__module__", None) == module.__name__]
-    kinds = [one for one in own if isinstance(one, type) and issubclass(one, nb.Controller) and one.name]
-    in_files[Path(path).resolve()] = [kind.name for kind in kinds]
+    kinds = [one.name for one in own if isinstance(one, type) and issubclass(one, nb.Controller) and one.name]
+    in_files[Path(path).resolve()] = {"controllers": kinds, "networks": list(functions(module, "NETWORKS"))}
     for name, known in (("NETWORKS", networks), ("DATASETS", datasets)):
         known |= functions(module, name)
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:8]
+    sources.update(dict.fromkeys((*kinds, *functions(module, "NETWORKS"), *functions(module, "DATASETS")), digest))

@@ -69,11 +69,11 @@ class Job:
 
         Start values, noise, an image size and options make it unique by the digest of the specification.
         """
+        special = f"-{self.digest}" if self.start or self.noise or self.size or self.options else ""
         if self.network in defined.networks:
-            return f"{self.network}-seed{self.seed}"
+            return f"{self.network}-seed{self.seed}{special}"
         controller = re.sub(r"\W+", "-", self.label).strip("-")
         width = "" if self.width == 16 else f"-width{self.width}"
-        special = f"-{self.digest}" if self.start or self.noise or self.size or self.options else ""
         return f"{self.kind}{width}-{controller}-seed{self.seed}{special}"
 
     @property
@@ -85,7 +85,8 @@ class Job:
     def specification(self) -> dict:
         """Everything that determines the network, in plain JSON; what is at its default is left out.
 
-        So the names of old results stay valid when jobs or recipes gain a field.
+        So the names of old results stay valid when jobs or recipes gain a field. What a user's file defines is known by
+        a digest of that file, since its name says nothing about it.
         """
         record: dict = {"dataset": self.dataset, "controller": self.controller, "seed": self.seed}
         record |= {
@@ -93,6 +94,8 @@ class Job:
             for field in dataclasses.fields(self)
             if field.name not in {*record, "recipe"} and getattr(self, field.name) != field.default
         }
+        own = defined.origin(self.label, self.network, self.dataset)
+        record |= {"defined": own} if own else {}
         return json.loads(json.dumps(record | {"recipe": changed_fields(self.recipe)}))
 
     @property
@@ -132,6 +135,29 @@ class Job:
             small = {part: shrink(getattr(data, part), self.size) for part in ("train_images", "test_images")}
             data = dataclasses.replace(data, **small)
         return data
+
+
+def of_ones_own(like: list[Job], files, networks: bool = True) -> list[Job]:
+    """Jobs like these for everything that the files of `--define` hold, job by job in the order of `like`.
+
+    like      jobs with constant step sizes
+    files     files that have been given to `defined.take`: each of their controllers takes the place of those steps
+    networks  False: leave the networks of the files out. They have one shape each, whatever that of `like`
+    """
+    found: dict[str, Job] = {}
+    for job in like:
+        own = [dataclasses.replace(job, controller=name) for name in defined.controllers(files)]
+        if networks:
+            shape = {"depth": Job.depth, "width": Job.width, "options": None, "on": None}
+            own += [dataclasses.replace(job, network=name, **shape) for name in defined.names("networks", files)]
+        found |= {one.stem: one for one in own if one.stem not in found}
+    return list(found.values())
+
+
+def count_ones_own(there: int, wanted: int) -> str:
+    """What a report says first of the networks of `of_ones_own`: how many of them are measured."""
+    rest = "" if there == wanted else "; `--train` makes the rest"
+    return f"{there} of {wanted} networks of your own are measured{rest}."
 
 
 def changed_fields(recipe: recipes.Recipe) -> dict:

@@ -113,7 +113,8 @@ def image_stiffness(record: nb.Record, mu: str) -> np.ndarray:
 
 def prepared(net, data, images: torch.Tensor) -> torch.Tensor:
     """Images as the network was trained to see them: by its own normalisation, else by the data set's."""
-    seen = data.normalised(images) if net.normalisation is None else net.normalise(images.float() / 255)
+    own = isinstance(net, nb.Network) and net.normalisation is not None
+    seen = net.normalise(images.float() / 255) if own else data.normalised(images)
     return seen.contiguous(memory_format=torch.channels_last)
 
 

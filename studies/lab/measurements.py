@@ -21,7 +21,7 @@ from netbridge import data as datasets
 from netbridge.data.datasets import Dataset
 from netbridge.files import replacing
 from netbridge.train import loop, recipes
-from studies.lab import jobs
+from studies.lab import defined, jobs
 from studies.lab.measure import KINDS, READINGS, follower, image_stiffness, traced
 from studies.lab.networks import controller_of
 from studies.lab.results import source
@@ -91,11 +91,23 @@ def find(job: jobs.Job, folders) -> Measurement | None:
     return None
 
 
+def find_all(wanted: list[jobs.Job], folders) -> list[Measurement]:
+    """The measurements there are of these jobs, in their order."""
+    return [one for job in wanted if (one := find(job, folders)) is not None]
+
+
 @functools.cache
 def images_of(dataset: str, size: int | None, root: Path | None) -> Dataset:
-    """The data set with its images shrunk, once for all jobs of a process."""
+    """The data set with its images shrunk, once for all jobs of a process; `--define` may have given it its name."""
     job = jobs.Job(dataset, "constant", 0, recipes.RECIPES["short"], size=size)
-    return job.data_of(datasets.load(dataset, root))
+    make = defined.datasets.get(dataset)
+    data = datasets.load(dataset, root) if make is None else make(root)
+    if not isinstance(data, Dataset):
+        raise SystemExit(
+            f"The data set {dataset!r} must be in memory, as data.dataset and data.folder of netbridge make one; got "
+            f"{type(data).__name__}."
+        )
+    return job.data_of(data)
 
 
 def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None, follow: int = 0) -> Measurement:
@@ -132,7 +144,7 @@ def measured(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Meas
         "logits_norm": float(logits.norm(dim=1).mean()),
         "sharpness": sharpness(net, data, device),
         "parameters": sum(p.numel() for p in net.parameters()),
-        "controller": controller_of(net.config),
+        "controller": job.network if job.network in defined.networks else controller_of(net.config),
         "depth": job.depth,
         "width": job.width,
         "seed": job.seed,
@@ -204,13 +216,17 @@ def work_off(
     )
 
 
-def work_off_on(executor, wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, say=print) -> None:
+def work_off_on(
+    executor, wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, say=print, files=()
+) -> None:
     """The same by an executor, such as a Dask cluster's; each result is written here as it arrives.
 
     executor  has `submit`, as those of `concurrent.futures` and `Client.get_executor()` of Dask have
+    files     those of `--define`, which every worker must be able to read
     """
     missing = [job for job in wanted if find(job, (work, *folders)) is None]
-    waiting = {executor.submit(carry_out_elsewhere, job, root): job for job in missing}
+    files = [str(Path(file).resolve()) for file in files]
+    waiting = {executor.submit(carry_out_elsewhere, job, root, files): job for job in missing}
     for future in concurrent.futures.as_completed(waiting):
         job = waiting[future]
         try:
@@ -223,8 +239,10 @@ def work_off_on(executor, wanted: list[jobs.Job], work: Path, folders, root: Pat
         say(f"{job.stem}: {found}")
 
 
-def carry_out_elsewhere(job: jobs.Job, root: Path | None = None) -> Measurement:
+def carry_out_elsewhere(job: jobs.Job, root: Path | None = None, files=()) -> Measurement:
     """`carry_out` on a worker that shares no folder with this process: it trains in its machine's temporary folder."""
+    for file in files:
+        defined.take(Path(file))
     work = Path(tempfile.gettempdir()) / "odelab-runs"
     work.mkdir(exist_ok=True)
     return carry_out(job, work, root)

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import torch
 
-from studies.lab import jobs, measurements
+from studies.lab import defined, jobs, measurements
 from studies.lab.command import require_at_least, start
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
 from studies.lab.statistics import FEWEST
 from studies.population import design, figures, tables
-from studies.population.analysis import Networks, comparisons, explained, relations
-from studies.population.cited import SHIPPED, measured
+from studies.population.analysis import CONSTANT, STEPNET, Networks, comparisons, explained, relations
+from studies.population.cited import SHIPPED
 from studies.population.findings import findings
 
 STUDY = "population"
@@ -39,13 +39,21 @@ class Arguments(ThreadOptions):
     """With --train: the address of a Dask scheduler whose workers do it, such as tcp://host:8786."""
     rounds: int = design.ROUNDS
     """How many rounds of 24 networks."""
+    dataset: str = "cifar10"
+    """What to train on: cifar10, cifar100, stl10, digits, or a name from a file of --define."""
+    define: tuple[Path, ...] = ()
+    """Python files with controllers, networks (NETWORKS) or data sets (DATASETS) of your own. With --train they are
+    trained as the core's are, a seed a round, and shown beside them; the verdicts stay those of the 240 networks. With
+    --scheduler every worker must be able to read the files."""
     out: Path = Path("results/population")
     """Where measurements (in runs/), figures, tables, report.html and record.json go."""
 
 
 def main(arguments: Arguments):
     require_at_least(1, arguments, "rounds", "threads")
-    wanted, folders = design.queue(arguments.rounds), (SHIPPED,)
+    defined.take_all(STUDY, arguments.define, arguments.dataset)
+    wanted, folders = design.queue(arguments.rounds, arguments.dataset), (SHIPPED,)
+    mine = design.of_ones_own(arguments.define, arguments.rounds, arguments.dataset)
     if arguments.smoke:
         arguments, wanted, folders = dataclasses.replace(arguments, train=True, threads=1), design.smoke(), ()
     work = arguments.out / "runs"
@@ -55,19 +63,21 @@ def main(arguments: Arguments):
         from distributed import Client
 
         with Client(arguments.scheduler) as client:
-            measurements.work_off_on(client.get_executor(), wanted, work, folders, arguments.data_root)
+            executor, root = client.get_executor(), arguments.data_root
+            measurements.work_off_on(executor, [*wanted, *mine], work, folders, root, files=arguments.define)
     elif arguments.train:
-        measurements.work_off(wanted, work, folders, arguments.data_root, arguments.device)
-    found = measured(wanted, (work, *folders))
+        measurements.work_off([*wanted, *mine], work, folders, arguments.data_root, arguments.device)
+    found, own = measurements.find_all(wanted, (work, *folders)), measurements.find_all(mine, (work,))
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
-    diverged = jobs.diverged(wanted, (work, *folders))
+    diverged = jobs.diverged([*wanted, *mine], (work, *folders))
 
     # The numbers of the four claims, and what they say by the rules of the design.
     networks = Networks.of(found)
     related, compared = relations(networks), comparisons(networks)
     explanations = {reading: explained(networks, reading) for reading in networks.tns}
-    data = "the digits" if arguments.smoke else f"CIFAR-10 at {design.PIXELS} pixels"
+    name = "CIFAR-10" if arguments.dataset == "cifar10" else arguments.dataset
+    data = "the digits" if arguments.smoke else f"{name} at {design.PIXELS} pixels"
     page = Page(
         STUDY,
         arguments,
@@ -79,8 +89,9 @@ def main(arguments: Arguments):
     page.heading("What these networks say")
     page.findings(findings(related, compared, explanations))
     what_there_is(page, wanted, found, diverged)
-    relation(page, networks, related)
+    relation(page, networks, related, Networks.of(own))
     controllers(page, compared)
+    ones_own(page, found, own, len(mine))
     explanation(page, networks, explanations)
     page.table("networks", tables.network_rows(networks), "Every network", printed=False, told=False)
     page.close()
@@ -111,13 +122,14 @@ def what_there_is(page, wanted, found, diverged):
     page.table("progress", tables.progress_rows(wanted, found, diverged), "Networks of the design")
 
 
-def relation(page, networks, related):
+def relation(page, networks, related, own):
     page.heading("Accuracy and TNS (Figure 7)")
     page.figure(
-        figures.relation_figure(networks),
+        figures.relation_figure(networks, own),
         "accuracy_tns",
         "Accuracy against TNS, one mark per network, under all four readings. ResNet-14 counts one block a stage, "
-        "which is no stiffer than its own mean: with the sample's mean it has no TNS.",
+        "which is no stiffer than its own mean: with the sample's mean it has no TNS."
+        + (" Hollow: networks of your own, which no number counts." if len(own) else ""),
     )
     page.figure(
         figures.tau_figure(related),
@@ -150,6 +162,26 @@ def controllers(page, compared):
         tables.controller_rows(compared),
         "Accuracy and TNS of the controllers, with 95 % intervals of Dunnett over seeds",
     )
+
+
+def ones_own(page, found, own, wanted: int):
+    """What the files of `--define` hold, beside the core's networks that it is compared with; it decides nothing."""
+    if not wanted:
+        return
+    page.heading("Controllers and networks of your own")
+    page.words(
+        f"{jobs.count_ones_own(len(own), wanted)} They are trained as the core's are. No verdict, table or interval "
+        "above counts them, and the comparisons below are theirs alone: with constant step sizes and with StepNet, of "
+        "the core."
+    )
+    if own:
+        core = [one for one in found if design.is_core(one.specification)]
+        beside = [one for one in core if one.numbers["controller"] in (CONSTANT, STEPNET)]
+        page.table(
+            "own",
+            tables.controller_rows(comparisons(Networks.of([*beside, *own]))),
+            "Networks of your own beside the core's, with 95 % intervals of Dunnett over seeds",
+        )
 
 
 def explanation(page, networks, explanations):

@@ -44,6 +44,7 @@ No claim is judged with fewer than 3 seeds of each controller compared (2, 3), o
 import dataclasses
 
 from netbridge.train.recipes import Recipe, recipe
+from studies.lab import jobs
 from studies.lab.jobs import Job
 from studies.train import CONTROLLERS, MULTIPLE
 
@@ -61,34 +62,39 @@ BRIEF = dataclasses.replace(recipe("short", epochs=3, small=(), shift=1, evaluat
 LONGER = dataclasses.replace(BRIEF, name="longer", epochs=6)
 
 
-def one(controller: str, seed: int, shape: tuple[int, int], how: Recipe) -> Job:
-    return Job("cifar10", controller, seed, how, *shape, size=PIXELS)
+def one(dataset: str, controller: str, seed: int, shape: tuple[int, int], how: Recipe) -> Job:
+    return Job(dataset, controller, seed, how, *shape, size=PIXELS)
 
 
-def core(seed: int) -> list[Job]:
+def core(seed: int, dataset: str = "cifar10") -> list[Job]:
     """The networks of one round that claims about controllers rest on."""
-    runs = [one(controller, seed, CORE, BRIEF) for controller in CONTROLLERS]
-    return [*runs, one("constant", seed + SECOND, CORE, BRIEF)]
+    runs = [one(dataset, controller, seed, CORE, BRIEF) for controller in CONTROLLERS]
+    return [*runs, one(dataset, "constant", seed + SECOND, CORE, BRIEF)]
 
 
-def spread(seed: int) -> list[Job]:
+def spread(seed: int, dataset: str = "cifar10") -> list[Job]:
     """The networks of one round that differ in depth, width, recipe and controller at once."""
     runs = []
     for cell, (depth, width) in enumerate((depth, width) for depth in DEPTHS for width in WIDTHS):
         serving = [name for name in CONTROLLERS if width % MULTIPLE.get(name, 1) == 0]
         how = LONGER if (depth, width) == CORE else (BRIEF, LONGER)[(cell + seed) % 2]
-        runs.append(one(serving[(cell + seed) % len(serving)], seed, (depth, width), how))
+        runs.append(one(dataset, serving[(cell + seed) % len(serving)], seed, (depth, width), how))
     return runs
 
 
-def queue(rounds: int = ROUNDS) -> list[Job]:
+def queue(rounds: int = ROUNDS, dataset: str = "cifar10") -> list[Job]:
     """All networks in the order of training."""
     runs = []
     for seed in range(rounds):
-        turns = [run for pair in zip(core(seed), spread(seed), strict=True) for run in pair]
+        turns = [run for pair in zip(core(seed, dataset), spread(seed, dataset), strict=True) for run in pair]
         start = 10 * seed % len(turns)  # even, so that core and spread keep their turns
         runs += turns[start:] + turns[:start]
     return runs
+
+
+def of_ones_own(files, rounds: int = ROUNDS, dataset: str = "cifar10") -> list[Job]:
+    """Every controller and network of the files of `--define`, trained as the core's are, one seed a round."""
+    return jobs.of_ones_own([one(dataset, "constant", seed, CORE, BRIEF) for seed in range(rounds)], files)
 
 
 def is_core(specification: dict) -> bool:

@@ -10,8 +10,8 @@ from studies.population import design
 from studies.population.analysis import ACCURACY, CONSTANT, TNS, WAYS, Explained, Networks, rank_correlations
 
 
-def relation_figure(networks: Networks):
-    """Figure 7: accuracy against TNS, every network a mark; colours are depths, marks are recipes."""
+def relation_figure(networks: Networks, own: Networks):
+    """Figure 7: accuracy against TNS, a mark per network; colours are depths, marks recipes, hollow ones the user's."""
     depths, recipes = np.unique(networks.depth), np.unique(networks.recipe.astype(str))
     with style.figure(2, 2, height=5.6, sharey=True) as (drawing, axes):
         for axis, reading in zip(axes.flat, READINGS, strict=True):
@@ -22,6 +22,8 @@ def relation_figure(networks: Networks):
                         x, y = networks.tns[reading][here], networks.accuracy[here]
                         name = f"{depth} layers, {recipe}"
                         axis.plot(x, y, mark, color=colour, markersize=3.8, alpha=0.75, label=name)
+            if len(own):
+                axis.plot(own.tns[reading], own.accuracy, "o", color="#000000", markerfacecolor="none", markersize=4.5)
             axis.set_title(wording(*reading), loc="left")
             axis.set_xlabel("TNS")
             axis.locator_params(axis="x", nbins=5)

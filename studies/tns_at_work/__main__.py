@@ -12,14 +12,13 @@ chance.
 import dataclasses
 import itertools
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 
 import netbridge as nb
-from studies.lab import jobs, measurements, networks
-from studies.lab.command import require_at_least, start
+from studies.lab import defined, jobs, measurements, networks
+from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import load_images
 from studies.lab.measure import READINGS, wording
 from studies.lab.options import ThreadOptions
@@ -30,6 +29,7 @@ from studies.tns_at_work import design, figures
 from studies.tns_at_work.findings import (
     RIVALS,
     better_finding,
+    by_weight,
     moves_finding,
     pruning_findings,
     ranked,
@@ -46,22 +46,27 @@ SHIPPED = Path(__file__).parent / "shipped"
 class Arguments(ThreadOptions):
     """TNS as a term of the loss, as a measure of untrained architectures, and as a guide to pruning."""
 
-    dataset: Literal["digits", "cifar10"] = "digits"
-    """What the networks see."""
+    dataset: str = "digits"
+    """What the networks see: digits, cifar10, cifar100, stl10, or a name from a file of --define."""
     train: bool = False
     """Train and measure what is missing. If it is stopped, start it again. Processes with one --out share the work."""
     seeds: int = design.SEEDS
     """How many seeds of every weight of TNS in the loss."""
     pruned: int | None = None
     """Prune only so many of the networks that come with the repository; all by default."""
+    define: tuple[Path, ...] = ()
+    """Python files with controllers, networks (NETWORKS) or data sets (DATASETS) of your own. With --train controllers
+    are trained with every weight and in every shape, networks once; the verdicts stay those of the study's networks."""
     out: Path = Path("results/tns_at_work")
     """Where measurements (in runs/), figures, tables, report.html and record.json go."""
 
 
 def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "pruned", "threads")
+    defined.take_all(STUDY, arguments.define, arguments.dataset)
     first, second = design.weighted(arguments.dataset, arguments.seeds), design.architectures(arguments.dataset)
     folders = (SHIPPED, POPULATION)
+    mine = design.of_ones_own(arguments.define, arguments.dataset, arguments.seeds)
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", train=True, pruned=2)
         (first, second), folders = design.smoke(), ()
@@ -71,13 +76,15 @@ def main(arguments: Arguments):
     work = arguments.out / "runs"
     images = load_images(STUDY, arguments)
     wanted = [run for turn in itertools.zip_longest(first, second) for run in turn if run is not None]
+    wanted += [*mine[0], *mine[1]]
     if arguments.train:
-        jobs.work_off(
-            lambda: wanted,
-            lambda run: measurements.find(run, (work, *folders)),
-            lambda run: told(carry_out(run, work, arguments.data_root, arguments.device)),
-            work,
-        )
+        with plain_errors(STUDY):
+            jobs.work_off(
+                lambda: wanted,
+                lambda run: measurements.find(run, (work, *folders)),
+                lambda run: told(carry_out(run, work, arguments.data_root, arguments.device)),
+                work,
+            )
     diverged = jobs.diverged(wanted, (work, *folders))
 
     page = Page(
@@ -103,8 +110,10 @@ def main(arguments: Arguments):
     )
     page.words(jobs.left_out(diverged))
     loss_part(page, tns, accuracies)
-    search_part(page, before, accuracy)
+    own = untrained(mine[1], (work,), arguments)
+    search_part(page, before, accuracy, own)
     pruning_part(page, shown)
+    ones_own(page, mine, work, own)
     page.close()
 
 
@@ -165,30 +174,37 @@ def loss_part(page, tns, accuracies):
     )
     page.table(
         "weights",
-        [
-            {
-                "weight": f"{weight:g}",
-                "seeds": len(tns[weight]),
-                "TNS": f"{np.mean(tns[weight]):.3f}",
-                "its standard deviation": f"{spread(tns[weight]):.3f}",
-                "accuracy (%)": f"{np.mean(accuracies[weight]):.2f}",
-                "standard deviation": f"{spread(accuracies[weight]):.2f}",
-            }
-            for weight in sorted(tns)
-        ],
+        weight_rows(tns, accuracies),
         "TNS and accuracy over seeds",
     )
 
 
-def search_part(page, before, accuracy):
+def weight_rows(tns, accuracies) -> list[dict]:
+    """One row per weight of which a network is there."""
+    return [
+        {
+            "weight": f"{weight:g}",
+            "seeds": len(tns[weight]),
+            "TNS": f"{np.mean(tns[weight]):.3f}",
+            "its standard deviation": f"{spread(tns[weight]):.3f}" if len(tns[weight]) > 1 else "",
+            "accuracy (%)": f"{np.mean(accuracies[weight]):.2f}",
+            "standard deviation": f"{spread(accuracies[weight]):.2f}" if len(tns[weight]) > 1 else "",
+        }
+        for weight in sorted(tns)
+        if tns[weight]
+    ]
+
+
+def search_part(page, before, accuracy, own):
     page.heading("TNS before training")
     if len(accuracy) < 2:
         page.words("Fewer than two architectures are there.")
         return
     page.figure(
-        figures.search_figure(before, accuracy),
+        figures.search_figure(before, accuracy, *own),
         "before_training",
-        "Accuracy after training against TNS before it, one mark per architecture, under all four readings.",
+        "Accuracy after training against TNS before it, one mark per architecture, under all four readings."
+        + (" Hollow: architectures of your own, which no number counts." if len(own[1]) else ""),
     )
     names = {reading: f"TNS, {wording(*reading)}" for reading in READINGS} | RIVALS
     rows = []
@@ -196,6 +212,47 @@ def search_part(page, before, accuracy):
         n, tau = ranked(before[key], accuracy)
         rows.append({"before training": name, "networks": n, "Kendall's tau-b": shown_interval(tau, "+.2f")})
     page.table("before_training", rows, "Rank correlation with the accuracy after training, over architectures")
+
+
+def ones_own(page, mine, work, own):
+    """What the files of `--define` hold; no verdict rests on it."""
+    first, second = mine
+    if not (first or second):
+        return
+    page.heading("Controllers and networks of your own")
+    weighted, architectures = ([run for run in runs if measurements.find(run, (work,))] for runs in mine)
+    page.words(
+        f"{jobs.count_ones_own(len(weighted) + len(architectures), len(first) + len(second))} They are trained as "
+        "those of the study are, and no verdict counts them. Only shipped networks are pruned."
+    )
+    rows: list[dict] = []
+    for name in dict.fromkeys(run.job.label for run in weighted):
+        tns, accuracies = in_loss([run for run in weighted if run.job.label == name], (work,))
+        beyond = by_weight(accuracies)
+        rows += [
+            {"controller": name}
+            | row
+            | {"minus that at 0 [95 %]": shown_interval(e, "+.2f") if (e := beyond.get(row["weight"])) else ""}
+            for row in weight_rows(tns, accuracies)
+        ]
+    if rows:
+        page.table("own_weights", rows, "TNS in the loss: TNS and accuracy over seeds, intervals of Dunnett")
+    before, accuracy = own
+    names = {reading: f"TNS before training, {wording(*reading)}" for reading in READINGS}
+    if len(accuracy):
+        page.table(
+            "own_architectures",
+            [
+                {"network": run.job.stem}
+                | {
+                    name: f"{value:.3f}" if np.isfinite(value := before[reading][place]) else "undefined"
+                    for reading, name in names.items()
+                }
+                | {"accuracy (%)": f"{accuracy[place]:.2f}"}
+                for place, run in enumerate(architectures)
+            ],
+            "Before training, and the accuracy after it",
+        )
 
 
 def pruning_part(page, found):

@@ -42,6 +42,7 @@ Neither is judged with fewer than 5 networks.
 import dataclasses
 
 from netbridge.train.recipes import recipe
+from studies.lab import jobs
 from studies.lab.jobs import Job
 from studies.population import design as population
 
@@ -78,18 +79,33 @@ class Run:
 def weighted(dataset: str, seeds: int = SEEDS) -> list[Run]:
     """The networks of the first part, seed by seed."""
     like = Job("digits", "constant", 0, DIGITS, 20, 4)
-    if dataset == "cifar10":
-        like = Job("cifar10", "constant", 0, population.BRIEF, *population.CORE, size=population.PIXELS)
+    if dataset != "digits":
+        like = Job(dataset, "constant", 0, population.BRIEF, *population.CORE, size=population.PIXELS)
     return [Run(dataclasses.replace(like, seed=seed), weight) for seed in range(seeds) for weight in WEIGHTS]
 
 
 def architectures(dataset: str) -> list[Run]:
-    """The networks of the second part: those of `population` on CIFAR-10."""
+    """The networks of the second part: on CIFAR-10 those of `population`, else every shape with every controller."""
     if dataset == "cifar10":
         runs = (job for job in population.queue() if job.recipe.name == population.BRIEF.name and job.depth > 14)
         return [Run(job) for job in runs]
-    shapes = [(depth, width, name) for depth in DEPTHS for width in WIDTHS for name in CONTROLLERS]
-    return [Run(Job("digits", name, 100, DIGITS, depth, width)) for depth, width, name in shapes]
+    return [Run(dataclasses.replace(job, controller=name)) for job in shapes(dataset) for name in CONTROLLERS]
+
+
+def shapes(dataset: str) -> list[Job]:
+    """Networks with constant step sizes, one of every depth and width of the second part."""
+    how, size = (DIGITS, None) if dataset == "digits" else (population.BRIEF, population.PIXELS)
+    return [Job(dataset, "constant", 100, how, depth, width, size=size) for depth in DEPTHS for width in WIDTHS]
+
+
+def of_ones_own(files, dataset: str, seeds: int = SEEDS) -> tuple[list[Run], list[Run]]:
+    """What the files of `--define` add: every controller to both parts, every network to the second."""
+    first = [
+        Run(job, run.weight)
+        for run in weighted(dataset, seeds)
+        for job in jobs.of_ones_own([run.job], files, networks=False)
+    ]
+    return first, [Run(job) for job in jobs.of_ones_own(shapes(dataset), files)]
 
 
 def smoke() -> tuple[list[Run], list[Run]]:

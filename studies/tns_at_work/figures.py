@@ -23,11 +23,12 @@ def weight_figure(tns: dict[float, list[float]], accuracies: dict[float, list[fl
     return drawing
 
 
-def search_figure(before: dict, accuracy: np.ndarray):
-    """Accuracy after training against TNS before it, under all four readings."""
+def search_figure(before: dict, accuracy: np.ndarray, own: dict, accuracy_of_own: np.ndarray):
+    """Accuracy after training against TNS before it, under all four readings; hollow, networks of the user's."""
     with style.figure(1, 4, height=2.3, sharey=True) as (drawing, axes):
         for axis, reading in zip(axes[0], READINGS, strict=True):
             axis.plot(before[reading], accuracy, "o", markersize=3.5, alpha=0.8)
+            axis.plot(own[reading], accuracy_of_own, "o", color="#000000", markerfacecolor="none", markersize=4.5)
             axis.set_title(wording(*reading).replace(", ", ",\n"), loc="left")
             axis.set_xlabel("TNS before training")
             axis.locator_params(axis="x", nbins=4)

@@ -29,7 +29,9 @@ def carry_out(run: Run, work: Path, root: Path | None = None, device=None) -> Me
     try:
         with nb.stiffness_term(net, run.weight):
             loop.train(net, data, run.job.recipe, run.job.seed, device=device, quiet=True)
-    except ValueError as error:  # a state has become zero, and the index divides by its norm
+    except ValueError as error:
+        if not str(error).startswith(("`state`", "`slope`")):
+            raise  # a wrong option, and no state that has become zero, by whose norm the index divides
         raise loop.Diverged(f"TNS is not defined any more: {error}") from None
     records = traced(net, data, measurements.TRACED, device or loop.best_device())
     numbers |= {key: net.about[key] for key in ("test_accuracy", "test_loss", "seconds")}

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from studies.lab import jobs, measurements
+from studies.lab import defined, jobs, measurements
 from studies.lab.command import require_at_least, start
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
@@ -41,6 +41,11 @@ class Arguments(ThreadOptions):
     """The paper's depth, images, epochs and number of seeds; give it a GPU."""
     seeds: int | None = None
     """How many seeds of every recipe: 3, with --full 5."""
+    dataset: str = "cifar10"
+    """What to train on: cifar10, cifar100, stl10, digits, or a name from a file of --define."""
+    define: tuple[Path, ...] = ()
+    """Python files with controllers, networks (NETWORKS) or data sets (DATASETS) of your own. With --train every recipe
+    trains them, too. They are shown beside the networks of the study, whose verdicts stay its own."""
     out: Path = Path("results/tricks")
     """Where measurements (in runs/), figures, tables, report.html and record.json go."""
 
@@ -54,7 +59,10 @@ UNNAMED = (
 
 def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "threads")
-    wanted, folders = design.queue(arguments.full, seeds=arguments.seeds), (SHIPPED,)
+    defined.take_all(STUDY, arguments.define, arguments.dataset)
+    scale_of = {"full": arguments.full, "dataset": arguments.dataset, "seeds": arguments.seeds}
+    wanted, folders = design.queue(**scale_of), (SHIPPED,)
+    mine = design.of_ones_own(arguments.define, **scale_of)
     if arguments.smoke:
         arguments, wanted, folders = dataclasses.replace(arguments, train=True, threads=1), design.smoke(), ()
     work = arguments.out / "runs"
@@ -62,11 +70,12 @@ def main(arguments: Arguments):
         torch.set_num_threads(arguments.threads)
     if arguments.train:
         follow = design.SMOKE_TRACED if arguments.smoke else design.TRACED
-        measurements.work_off(wanted, work, folders, arguments.data_root, arguments.device, follow)
-    found = [one for job in wanted if (one := measurements.find(job, (work, *folders))) is not None]
+        measurements.work_off([*wanted, *mine], work, folders, arguments.data_root, arguments.device, follow)
+    found = measurements.find_all(wanted, (work, *folders))
+    own = of_each(measurements.find_all(mine, (work,)))
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
-    diverged = jobs.diverged(wanted, (work, *folders))
+    diverged = jobs.diverged([*wanted, *mine], (work, *folders))
 
     # The verdicts come first, then the tables and figures from which they follow.
     runs = Runs.of(found)
@@ -76,12 +85,19 @@ def main(arguments: Arguments):
     page.words(jobs.left_out(diverged))
     page.findings(findings(runs))
     compare(page, runs)
-    relate(page, runs)
+    relate(page, runs, own)
     along_depth(page, runs)
     through_training(page, runs)
+    ones_own(page, runs, own, len(mine))
     page.table("networks", tables.network_rows(runs), "Every network", printed=False, told=False)
     page.numbers["recipes"] = {name: design.tricks(arguments.full).get(name) for name in runs.groups}
     page.close()
+
+
+def of_each(found) -> dict[str, Runs]:
+    """The runs of every controller and network of the user's, by its name."""
+    names = dict.fromkeys(one.numbers["controller"] for one in found)
+    return {name: Runs.of([one for one in found if one.numbers["controller"] == name]) for name in names}
 
 
 def notice_of(found, wanted, arguments) -> str:
@@ -137,9 +153,12 @@ def compare(page, runs):
     )
 
 
-def relate(page, runs):
+def relate(page, runs, own):
     page.heading("Accuracy and TNS (Figure 7 for recipes)")
-    page.figure(figures.relation_figure(runs), "accuracy_tns", "Accuracy against TNS, one mark per network.")
+    hollow = f" Hollow: {', '.join(own)}." if own else ""
+    page.figure(
+        figures.relation_figure(runs, own), "accuracy_tns", f"Accuracy against TNS, one mark per network.{hollow}"
+    )
 
 
 def along_depth(page, runs):
@@ -183,6 +202,23 @@ def through_training(page, runs):
         "tau takes the epoch's number out of both.",
         printed=False,
     )
+
+
+def ones_own(page, runs, own, wanted: int):
+    """What the files of `--define` hold, recipe by recipe; no verdict rests on it."""
+    if not wanted:
+        return
+    page.heading("Controllers and networks of your own")
+    there = sum(len(one.all) for one in own.values())
+    page.words(
+        f"{jobs.count_ones_own(there, wanted)} They are trained by the same recipes, on the same images and from the "
+        "same seeds as the networks of the study, whose verdicts above do not count them. Each is compared with itself "
+        "under the plain recipe."
+    )
+    if own:
+        page.table(
+            "own", tables.own_rows({"constant step sizes": runs} | own), "Beside the networks of the study, by recipe"
+        )
 
 
 if __name__ == "__main__":

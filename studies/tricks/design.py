@@ -43,6 +43,7 @@ by themselves; so TNS is also shown per stage and NSI per block.
 import dataclasses
 
 from netbridge.train.recipes import Recipe, recipe
+from studies.lab import jobs
 from studies.lab.jobs import Job
 
 PIXELS, IMAGES, SEEDS = 16, 5000, 3
@@ -93,6 +94,11 @@ def queue(full: bool = False, dataset: str = "cifar10", seeds: int | None = None
     """All networks in the order of training: seed by seed, so that every recipe has as many wherever it stops."""
     count = seeds or (FULL_SEEDS if full else SEEDS)
     return [job_of(trick, seed, full, dataset) for seed in range(count) for trick in tricks(full)]
+
+
+def of_ones_own(files, full: bool = False, dataset: str = "cifar10", seeds: int | None = None) -> list[Job]:
+    """The same with every controller and network of the files of `--define` in place of constant step sizes."""
+    return jobs.of_ones_own(queue(full, dataset, seeds), files)
 
 
 def smoke() -> list[Job]:

@@ -47,14 +47,17 @@ def recipes_figure(runs: Runs):
     return drawing
 
 
-def relation_figure(runs: Runs):
-    """Accuracy against TNS, one mark per network."""
+def relation_figure(runs: Runs, own: dict[str, Runs]):
+    """Accuracy against TNS, one mark per network; hollow, networks of the user's."""
     with style.figure(2, 2, height=5.4, sharey=True) as (drawing, axes):
         for axis, reading in zip(axes.flat, READINGS, strict=True):
             for name, (colour, mark) in looks(runs).items():
                 group = runs.groups.get(name, [])
                 x, y = ([value_of(one, what) for one in group] for what in (reading, ACCURACY))
                 axis.plot(x, y, mark, color=colour, markersize=4.5, label=name)
+                mine = [one for group in own.values() for one in group.groups.get(name, [])]
+                x, y = ([value_of(one, what) for one in mine] for what in (reading, ACCURACY))
+                axis.plot(x, y, mark, color=colour, markersize=4.5, markerfacecolor="white")
             axis.set_title(wording(*reading), loc="left")
             axis.set_xlabel("TNS")
         for row in axes:

@@ -37,6 +37,26 @@ def trick_rows(runs: Runs) -> list[dict]:
     ]
 
 
+def own_rows(groups: dict[str, Runs]) -> list[dict]:
+    """Accuracy and TNS of several sets of runs, each with its differences to its own plain recipe, over seeds."""
+    rows = []
+    for network, runs in groups.items():
+        columns = {"accuracy (%)": (ACCURACY, ".2f"), **{f"TNS, {wording(*r)}": (r, ".3f") for r in READINGS}}
+        values = {column: runs.values(what) for column, (what, _) in columns.items()}
+        beyond = runs.beyond(ACCURACY)
+        rows += [
+            {
+                "network": network,
+                "recipe": name,
+                "seeds": len(group),
+                **{column: shown(values[column][name], form) for column, (_, form) in columns.items()},
+                "accuracy minus plain [95 %]": difference(beyond, name, "+.2f"),
+            }
+            for name, group in runs.groups.items()
+        ]
+    return rows
+
+
 def stiffness_rows(runs: Runs) -> list[dict]:
     """TNS of every recipe under every reading."""
     rows = []

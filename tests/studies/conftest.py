@@ -5,6 +5,8 @@ import torch
 
 import netbridge as nb
 from netbridge import data as datasets
+from netbridge.step_sizes.base import REGISTRY
+from studies.lab import defined
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +22,46 @@ def networks(tmp_path_factory):
             about = {"seed": seed, "test_accuracy": 0.9 + 0.01 * place + 0.002 * seed}
             nb.save(net, folder / f"{place}-{seed}.safetensors", about)
     return folder
+
+
+OWN = """
+import torch
+import netbridge as nb
+import netbridge.data as data
+
+class Halved(nb.Controller, name="halved"):
+    def __init__(self, channels):
+        super().__init__()
+
+    def forward(self, state, slope):
+        return 0.5
+
+class Same(torch.nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(torch.nn.Conv2d(3, 3, 3, padding=1) for _ in range(3))
+        self.head = torch.nn.Linear(3, classes)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x.mean((2, 3)))
+
+def noise(root):
+    images, labels = torch.randint(0, 256, (128, 3, 16, 16), dtype=torch.uint8), torch.arange(128) % 2
+    parts = {"train_images": images, "train_labels": labels, "test_images": images[:8], "test_labels": labels[:8]}
+    return data.dataset("noise", parts, ("no", "yes"))
+
+NETWORKS, DATASETS = {"same": Same}, {"noise": noise}
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A file for --define: a controller, a network, and a data set of noise."""
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    yield path
+    REGISTRY.pop("halved", None)
+    for known in (defined.networks, defined.datasets, defined.sources, defined.in_files):
+        known.clear()

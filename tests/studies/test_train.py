@@ -11,7 +11,7 @@ import netbridge as nb
 from netbridge import data
 from netbridge.data import datasets
 from studies import train as study
-from studies.lab import defined, jobs
+from studies.lab import jobs
 from studies.lab.command import start
 from studies.lab.figures import learning_curve
 from studies.table.design import TABLES, Scale, Table
@@ -192,39 +192,6 @@ def test_a_controller_of_ones_own_is_trained(tmp_path):
         assert nb.load(tmp_path / "resnet8-half-seed0.safetensors").about["controller"] == "half"
     finally:
         REGISTRY.pop("half", None)
-
-
-OWN = """
-import torch
-import netbridge.data as data
-
-class Same(torch.nn.Module):
-    def __init__(self, classes):
-        super().__init__()
-        self.blocks = torch.nn.ModuleList(torch.nn.Conv2d(3, 3, 3, padding=1) for _ in range(3))
-        self.head = torch.nn.Linear(3, classes)
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = x + block(x)
-        return self.head(x.mean((2, 3)))
-
-def noise(root):
-    images, labels = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8), torch.arange(40) % 2
-    parts = {"train_images": images, "train_labels": labels, "test_images": images[:8], "test_labels": labels[:8]}
-    return data.dataset("noise", parts, ("no", "yes"))
-
-NETWORKS, DATASETS = {"same": Same}, {"noise": noise}
-"""
-
-
-@pytest.fixture
-def own(tmp_path):
-    path = tmp_path / "own.py"
-    path.write_text(OWN)
-    yield path
-    defined.networks.clear()
-    defined.datasets.clear()
 
 
 def test_a_network_and_a_data_set_of_ones_own_and_its_stiffness_in_the_log(own, tmp_path):

@@ -1,0 +1,125 @@
+"""What a user's file defines takes part in studies, under the file's digest, and moves no verdict of theirs."""
+
+import concurrent.futures
+import dataclasses
+import importlib
+import json
+
+import numpy as np
+import pytest
+
+from netbridge import data as datasets
+from netbridge.train import recipe
+from studies.lab import defined, jobs, measurements
+from studies.population import design as population
+from studies.tns_at_work import design as tns_at_work
+from studies.tricks import design as tricks
+
+HOW = recipe("digits", epochs=1, batch=64, evaluate_every=100)
+
+
+def job_of(**changes):
+    return dataclasses.replace(jobs.Job("noise", "constant", 0, HOW, 14, 4, size=8), **changes)
+
+
+def test_a_networks_name_knows_the_file_that_defines_it(own):
+    job, inside, other = (job_of(controller=name) for name in ("halved", "asr(halved)", "unhalved"))
+    before = [one.specification for one in (job, inside, other)]
+    defined.take(own)
+    first = [one.specification.get("defined") for one in (job, inside, other)]
+    assert "defined" not in before[0]
+    assert first[0] == first[1] == first[2] is not None  # the data set is the file's, too
+    assert "defined" not in job_of(controller="unhalved", dataset="digits").specification
+    assert "defined" in job_of(dataset="digits", network="same").specification
+    own.write_text(own.read_text() + "\n# changed\n")
+    stem = job.stem
+    defined.take(own)
+    assert job.specification["defined"] != first[0]
+    assert job.stem != stem
+
+
+def test_everything_of_the_files_takes_the_place_of_constant_step_sizes(own):
+    defined.take(own)
+    like = [job_of(seed=seed, depth=depth) for seed in (0, 1) for depth in (14, 20)]
+    found = jobs.of_ones_own(like, (own,))
+    assert [(one.controller, one.network, one.depth, one.seed) for one in found] == [
+        ("halved", "resnet", 14, 0),
+        ("constant", "same", 20, 0),  # once: it has no depth that a study could choose
+        ("halved", "resnet", 20, 0),
+        ("halved", "resnet", 14, 1),
+        ("constant", "same", 20, 1),
+        ("halved", "resnet", 20, 1),
+    ]
+    assert len({one.stem for one in found}) == len(found)
+    assert {one.network for one in jobs.of_ones_own(like, (own,), networks=False)} == {"resnet"}
+    assert jobs.of_ones_own(like, ()) == []
+
+
+def test_the_plans_of_the_studies_stay_as_they_are(own):
+    def plans():
+        return [tricks.queue(), population.queue(), tns_at_work.weighted("digits"), tns_at_work.architectures("digits")]
+
+    before = [[one.specification for one in plan] for plan in plans()]
+    defined.take(own)
+    assert [[one.specification for one in plan] for plan in plans()] == before
+    assert len(tricks.of_ones_own((own,))) == 2 * len(tricks.queue())
+    assert len(population.of_ones_own((own,))) == 2 * population.ROUNDS
+    assert all(population.is_core(one.specification) for one in population.of_ones_own((own,)))
+    first, second = tns_at_work.of_ones_own((own,), "digits")
+    assert len(first) == len(tns_at_work.WEIGHTS) * tns_at_work.SEEDS
+    assert len(second) == len(tns_at_work.DEPTHS) * len(tns_at_work.WIDTHS) + 1
+
+
+def test_a_network_on_a_data_set_of_ones_own_is_measured_here_and_by_an_executor(own, tmp_path):
+    defined.take(own)
+    job = job_of(network="same")
+    assert measurements.work_off([job], tmp_path / "here", ()) == []
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        measurements.work_off_on(executor, [job], tmp_path / "there", (), say=lambda line: None, files=(own,))
+    here, there = (measurements.find(job, (tmp_path / name,)) for name in ("here", "there"))
+    assert here.numbers["controller"] == "same"
+    assert here.arrays["nsi_slope"].shape == (8, 3)
+    assert np.array_equal(here.arrays["nsi_slope"], there.arrays["nsi_slope"])
+
+
+def test_what_a_study_cannot_take_is_named(own):
+    defined.take_all("tricks", (own,), "noise")
+    with pytest.raises(SystemExit, match="`--dataset` knows cifar10, cifar100, stl10, digits, noise, got 'nope'"):
+        defined.take_all("tricks", (own,), "nope")
+    defined.datasets["on the disk"] = lambda root: object()
+    with pytest.raises(SystemExit, match="'on the disk' must be in memory"):
+        measurements.images_of("on the disk", None, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tricks", "population", "tns_at_work"])
+def test_no_verdict_moves_and_the_report_shows_ones_own(name, own, tmp_path, monkeypatch):
+    study, design = (importlib.import_module(f"studies.{name}.{part}") for part in ("__main__", "design"))
+    monkeypatch.setattr("netbridge.tune_allocator", lambda: True)
+    chosen = {"seeds": 2, "dataset": "noise"}
+    if name == "tns_at_work":
+        monkeypatch.setattr(design.population, "BRIEF", dataclasses.replace(design.population.BRIEF, epochs=1))
+        for constant, few in (("CONTROLLERS", ("constant", "se")), ("DEPTHS", (20,)), ("WIDTHS", (4,))):
+            monkeypatch.setattr(design, constant, few)
+    else:
+        small = [dataclasses.replace(one, dataset="noise") for one in design.smoke()]
+        monkeypatch.setattr(design, "queue", lambda *_, **__: small)
+    if name == "population":
+        chosen["rounds"] = chosen.pop("seeds")
+        monkeypatch.setattr(design, "BRIEF", dataclasses.replace(design.BRIEF, epochs=1))
+    defined.take(own)
+    study.main(study.Arguments(train=True, threads=1, out=tmp_path, **chosen))
+    alone = json.loads((tmp_path / "record.json").read_text())["numbers"]
+    study.main(study.Arguments(train=True, threads=1, out=tmp_path, define=(own,), **chosen))
+    beside = json.loads((tmp_path / "record.json").read_text())["numbers"]
+    shown = {key for key in beside if key.startswith("own")}
+    assert shown == ({"own_weights", "own_architectures"} if name == "tns_at_work" else {"own"})
+    assert {key: value for key, value in beside.items() if key not in shown} == alone
+    assert "halved" in str([beside[key] for key in shown])
+    assert "same" in str([beside[key] for key in shown])
+
+
+def test_the_data_sets_name_is_the_users(own):
+    defined.take(own)
+    assert isinstance(measurements.images_of("noise", 8, None), datasets.Dataset)
+    assert measurements.images_of("noise", 8, None).size == 8
