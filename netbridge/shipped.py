@@ -7,6 +7,7 @@ of a data set, with the recipe behind it where that is not the data set's usual 
 import dataclasses
 import difflib
 from pathlib import Path
+from typing import overload
 
 from netbridge.checkpoint import load, read_header
 from netbridge.model.network import Network
@@ -53,6 +54,10 @@ class Catalogue(tuple[Pretrained, ...]):
         return "\n".join(lines)
 
 
+@overload
+def pretrained(name: None = None) -> Catalogue: ...
+@overload
+def pretrained(name: str) -> Network: ...
 def pretrained(name: str | None = None) -> Network | Catalogue:
     """A trained network that comes with this package, or the list of them all.
 

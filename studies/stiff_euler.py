@@ -47,7 +47,7 @@ def main(arguments: Arguments):
             ol.adaptive(rtol)
     page = Page(STUDY, arguments, "Explicit Euler on y' = -1000y + 3000 - 2000e^-t")
     problem = ol.problems.stiff_linear().replace(t_span=(0.0, arguments.horizon))
-    rate = float(np.squeeze(problem.jacobian(0.0, problem.u0, problem.params)))
+    rate = float(np.squeeze(ol.jacobian(problem)))
 
     page.figure(
         paper_figure(problem, arguments.horizon),

@@ -139,7 +139,7 @@ def finite_steps():
         settled[method.name] = np.array([ol.sai(run)[-1] for run in runs])
     rows = []
     for name, values in first.items():
-        row = {"SAI of": name}
+        row: dict[str, object] = {"SAI of": name}
         for h in (1e-5, 1e-3, 1e-2, 1.0):
             row[f"first step, h = {h:g}"] = at_size(sizes, values, h)
             row[f"after 300, h = {h:g}"] = at_size(sizes, settled[name], h) if name in settled else float("nan")
@@ -154,7 +154,11 @@ def at_size(sizes, values, h):
 def observed_sai(problem, h):
     """SAI of the exact flow over a step, from observations at its two ends."""
     t = np.array([0.0, h])
-    return float(ol.sai(t=t, u=problem.exact(t, problem.params))[0])
+    return float(ol.sai(t=t, u=exact_state(problem, t))[0])
+
+
+def exact_state(problem, t):
+    return problem.exact(t, problem.params)
 
 
 def breaks():
@@ -165,13 +169,14 @@ def breaks():
 
     for rate in (-1e2, -1e4, -1e6):
         problem = ol.problems.prothero_robinson(rate=rate)
-        here = at_state(problem, 0.5, problem.exact(0.5, problem.params))
-        yield row(f"Prothero-Robinson on its solution, rate {rate:g}", *here, "slow manifold")
+        si, sai = at_state(problem, 0.5, exact_state(problem, 0.5))
+        yield row(f"Prothero-Robinson on its solution, rate {rate:g}", si, sai, "slow manifold")
     robertson = ol.problems.robertson().replace(t_span=(0.0, 1e5))
     times = (0.0, 1e-3, 40.0, 1e5)
     states = ol.solve(robertson, ol.RADAU, ol.adaptive(1e-10, 1e-16), t_eval=times[1:]).u
     for t, u in zip(times, [robertson.u0, *states], strict=True):
-        yield row(f"Robertson at t = {t:g}", *at_state(robertson, t, u), "slow manifold" if t else "not normal")
+        si, sai = at_state(robertson, t, u)
+        yield row(f"Robertson at t = {t:g}", si, sai, "slow manifold" if t else "not normal")
     oscillator = ol.problems.van_der_pol(mu=1000.0).replace(t_span=(0.0, 2000.0))
     run = ol.solve(oscillator, ol.RADAU, ol.adaptive(1e-8, 1e-10))
     ind = ol.indicators(oscillator, run, every=1)
@@ -199,7 +204,7 @@ def validity_map(arguments):
         if arguments.smoke and name not in SMOKE:
             continue
         problem = HARDER.get(name, make)()
-        methods = [ol.DOPRI5] if name in NON_STIFF else [ol.RADAU] if name in TOO_STIFF else [ol.DOPRI5, ol.RADAU]
+        methods: list = [ol.DOPRI5] if name in NON_STIFF else [ol.RADAU] if name in TOO_STIFF else [ol.DOPRI5, ol.RADAU]
         for method in methods:
             run = ol.solve(problem, method, ol.adaptive(1e-6, ATOL.get(name, 1e-10)), max_steps=400_000, throw=False)
             ind = ol.indicators(problem, run, every=max(1, run.steps // arguments.spectra))

@@ -99,14 +99,14 @@ def count_encounters(arguments, horizons) -> Counted:
     method = ol.DOPRI5 if arguments.smoke else ol.DOP853  # its kernel compiles in a third of the time
     shape = (len(horizons), len(DISTANCES))
     found, share, square = np.zeros(shape, int), np.zeros(shape), np.zeros(shape)
-    failed, drift, used = 0, [], 0
+    failed, drifts, used = 0, [], 0
     for begin in track(range(0, arguments.runs, CHUNK), description="ensembles", transient=True):
         chunk = starts[begin : begin + CHUNK]
         ens = ol.ensemble(problem, method, controller, u0=chunk, t_eval=times)
         good = ens.status == "ok"
         failed += int((~good).sum())
         used += int(good.sum())
-        drift.append(invariant_drift(problem, chunk[good], ens.u[good, -1]))
+        drifts.append(invariant_drift(problem, chunk[good], ens.u[good, -1]))
         nearest = ol.problems.nearest_pair(ens.u[good])  # (runs, times)
         either_end = np.minimum(nearest[:, 1:], nearest[:, :-1])  # of each interval
         for i, horizon in enumerate(horizons):
@@ -116,7 +116,7 @@ def count_encounters(arguments, horizons) -> Counted:
                 found[i, j] += int((of_time > 0).sum())
                 share[i, j] += of_time.sum()
                 square[i, j] += (of_time**2).sum()
-    drift = np.concatenate(drift)
+    drift = np.concatenate(drifts)
     quality = {
         "failed runs": failed,
         "median energy error": float(np.median(drift)),

@@ -26,7 +26,7 @@ from studies.lab.results import Results
 
 STUDY = "train"
 TRACED = 512  # test images whose stiffness is followed through training
-SHAPES = {  # small images need smaller networks; shipped networks are part of every download
+SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped networks are part of every download
     "digits": {"depth": 32, "width": 4},
     "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
     "digits-vit": {"network": "vit", "depth": 4, "width": 32},
@@ -140,17 +140,20 @@ def main(arguments: Arguments):
             *(arguments.recipe, arguments.dataset, arguments.precision, arguments.network),
             **{key: getattr(arguments, key) for key in ("epochs", "lr", "batch")} | changed_fields(arguments.set),
         )
-        job = jobs.Job(*(getattr(arguments, key) for key in ("dataset", "controller", "seed")), recipe)
         depth, width = jobs.SHAPES.get(arguments.network, jobs.SHAPES["resnet"])
-        shape = {"depth": arguments.depth or depth, "width": arguments.width or width, "network": arguments.network}
-        job = dataclasses.replace(job, **shape)
+        job = jobs.Job(
+            *(arguments.dataset, arguments.controller, arguments.seed, recipe),
+            depth=arguments.depth or depth,
+            width=arguments.width or width,
+            network=arguments.network,
+        )
         jobs.spec_of_text(job.controller)
     nb.tune_allocator()
     if arguments.queue in MEASURED:
-        return measure_queue(arguments)
+        return measure_queue(MEASURED[arguments.queue], arguments)
     with distributed.join():
         if arguments.queue in TABLES:
-            return train_table(arguments)
+            return train_table(TABLES[arguments.queue], arguments)
         images = load_images(STUDY, arguments)
         if arguments.queue:
             return train_queue(arguments, job, images)
@@ -206,17 +209,17 @@ def train_queue(arguments: Arguments, like: jobs.Job, images):
         dataclasses.replace(like, controller=controller, seed=seed, **SHAPES.get(name, {}))
         for controller, seed in queue
     ]
-    wanted = [job for job in wanted if job.width % MULTIPLE.get(job.controller, 1) == 0]
+    wanted = [job for job in wanted if job.width % MULTIPLE.get(job.label, 1) == 0]
     locks = datasets.default_root() / "queue" / name if arguments.ship else folder
     if jobs.train_all(wanted, images, folder, STUDY, arguments.device, arguments.compile, locks):
         raise SystemExit(1)
 
 
-def train_table(arguments: Arguments) -> None:
+def train_table(number: int, arguments: Arguments) -> None:
     """Trains what is missing of one of the paper's tables, seed by seed, on those of its data sets that can be had."""
     from studies.table import cells, design  # it is built upon this module
 
-    table = design.TABLES[TABLES[arguments.queue]]
+    table = design.TABLES[number]
     images = {}
     for dataset in dict.fromkeys(dataset for dataset, _ in table.columns):
         try:
@@ -236,9 +239,9 @@ def train_table(arguments: Arguments) -> None:
         raise SystemExit(1)
 
 
-def measure_queue(arguments: Arguments) -> None:
+def measure_queue(name: str, arguments: Arguments) -> None:
     """Hands a queue over to the study whose networks it holds, at the paper's scale."""
-    study = importlib.import_module(f"studies.{MEASURED[arguments.queue]}.__main__")
+    study = importlib.import_module(f"studies.{name}.__main__")
     given = {name: getattr(arguments, name) for name in ("device", "threads", "data_root")}
     study.main(study.Arguments(train=True, full=True, **given))
 

@@ -44,7 +44,7 @@ HELD_BACK = {
     "van der Pol, mu = 100": lambda: ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 20.0)),
     "Curtiss-Hirschfelder": lambda: ol.problems.curtiss_hirschfelder().replace(t_span=(0.0, 60.0)),
 }
-LAWS = ("i", "pi42", "pi33", "pi34", "pc11", *FILTERS)
+LAWS: tuple[str, ...] = ("i", "pi42", "pi33", "pi34", "pc11", *FILTERS)
 
 
 @dataclasses.dataclass
@@ -74,9 +74,9 @@ def main(arguments: Arguments):
 
     measured = {}
     for name, make in track(problems.items(), description="methods", transient=True):
-        methods = () if name in IMPLICIT_ONLY else EXPLICIT
-        methods += (ol.RKC2,) if name in STABILISED_TOO else ()
-        methods += (ol.RADAU, ol.BDF) if name in IMPLICIT_TOO else ()
+        methods: list = [] if name in IMPLICIT_ONLY else [*EXPLICIT]
+        methods += [ol.RKC2] if name in STABILISED_TOO else []
+        methods += [ol.RADAU, ol.BDF] if name in IMPLICIT_TOO else []
         measured[name] = ol.work_precision(make(), methods, rtol=arguments.tolerances, max_steps=400_000)
         page.figure(
             work_precision_figure(measured[name], against=("evaluations",)),

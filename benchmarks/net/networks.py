@@ -8,6 +8,7 @@ import torch
 import netbridge as nb
 from benchmarks.harness.rows import Row
 from benchmarks.harness.timing import Contestant, compare
+from netbridge.tracing.batches import channels_last
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +37,7 @@ def network(depth: int, controller="constant", precision=torch.float32) -> nb.Ne
         for tensor in (*net.parameters(), *net.buffers()):
             if tensor.ndim == 1:
                 tensor.mul_(1.0 + 0.2 * torch.rand_like(tensor)).add_(0.1 * torch.rand_like(tensor))
-    return net.to(precision).eval().to(memory_format=torch.channels_last)
+    return channels_last(net.to(precision)).eval()
 
 
 def runner(net: Callable, images: torch.Tensor) -> Callable:

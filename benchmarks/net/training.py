@@ -12,6 +12,7 @@ from benchmarks.harness.rows import Row, at_most, below
 from benchmarks.harness.timing import Contestant
 from benchmarks.net.networks import Size, network
 from netbridge import data
+from netbridge.tracing.batches import channels_last
 from netbridge.train import loop as train
 from netbridge.train import recipes
 from netbridge.train.stepping import make_optimizer
@@ -47,7 +48,7 @@ def training(size: Size):
     """an epoch of netbridge's training, images prepared on the way, against a bare loop on one ready batch, bfloat16"""
     torch.manual_seed(0)
     images = noise(size.batch)
-    net = nb.resnet(20).to(memory_format=torch.channels_last).train()
+    net = channels_last(nb.resnet(20)).train()
     run = train.Training(copy.deepcopy(net), images, WHOLE_IMAGES, device="cpu")
     run.prepare()
     ready = next(iter(run.batches.epoch(0, 0, 0, 1)))

@@ -5,10 +5,13 @@ N_a and N_b are another first value of gamma and beta, and no noise. Statistics 
 """
 
 import copy
+from typing import TypeVar
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 class NoisyNorm(nn.BatchNorm2d):
@@ -51,7 +54,7 @@ class NoisyNorm(nn.BatchNorm2d):
         return f"{super().extra_repr()}, scale={self.scale}, shift={self.shift}, deviation={self.deviation}"
 
 
-def add_noise(net: nn.Module, scale=1.0, shift=0.0, deviation=0.0, at_test=False) -> nn.Module:
+def add_noise(net: Module, scale=1.0, shift=0.0, deviation=0.0, at_test=False) -> Module:
     """A copy of a network in which every `BatchNorm2d` is a `NoisyNorm`; parameters and statistics stay what they are.
 
     net        any network; it is not changed

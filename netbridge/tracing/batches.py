@@ -3,7 +3,7 @@
 import inspect
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,8 @@ from torch.utils.data import Dataset
 
 from netbridge.allocator import tune_allocator
 from netbridge.tracing.foreign import first_tensor, tensors
+
+Module = TypeVar("Module", bound=nn.Module)
 
 BATCH = 128
 TRIED = (16, 32, 64, 128, 256)  # batch sizes tried on the way when tuning
@@ -183,6 +185,11 @@ class Feeder:
 
 def convolutional(net: nn.Module) -> bool:
     return any(isinstance(module, nn.Conv2d) for module in net.modules())
+
+
+def channels_last(net: Module) -> Module:
+    """The same network, its weights laid out in memory as convolutions on the processor like them."""
+    return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch declares it for tensors only
 
 
 class Tuned:

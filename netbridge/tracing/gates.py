@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import dataclasses
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -13,6 +14,8 @@ from netbridge.step_sizes.spec import asr
 from netbridge.surgery.swap import swap
 from netbridge.tracing.batches import to_network
 from netbridge.tracing.untouched import untouched
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 @dataclasses.dataclass
@@ -162,7 +165,7 @@ def with_constant_gates(net: Network, values: list[torch.Tensor]) -> Network:
     return new
 
 
-def with_fresh_statistics(net: nn.Module, images: torch.Tensor, batch: int = 128) -> nn.Module:
+def with_fresh_statistics(net: Module, images: torch.Tensor, batch: int = 128) -> Module:
     """A copy of a network whose batch normalisations have the statistics of these images, each batch counting as much.
 
     An untrained network has only the initial statistics, and a network whose step sizes were replaced still has the

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from netbridge.data.datasets import Dataset
 from netbridge.data.pictures import Pictures
 from netbridge.progress import progress_bar
+from netbridge.tracing.batches import channels_last
 from netbridge.train import distributed, recipes
 from netbridge.train.augment import Batches, generator
 from netbridge.train.journal import Journal
@@ -22,6 +23,8 @@ from netbridge.train.recipes import Recipe
 from netbridge.train.stepping import Stepper
 
 MANY, TOP = 20, 5  # with more classes than `MANY`, the first `TOP` guesses are counted too
+Module = TypeVar("Module", bound=nn.Module)
+
 WATCH = 25  # steps between two looks at whether the loss is still a number
 
 
@@ -60,7 +63,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def train(
-    net: nn.Module,
+    net: Module,
     data: Dataset | Pictures,
     recipe: Recipe | str,
     seed: int = 0,
@@ -76,7 +79,7 @@ def train(
     checkpoint_minutes: float | None = None,
     heartbeat: float | None = None,
     on_epoch: Callable[[nn.Module, dict], dict | None] | None = None,
-) -> nn.Module:
+) -> Module:
     """Train a network in place by a recipe, so that killing and restarting it changes no bit of the result.
 
     net         any module that maps images (N, C, H, W) to logits (N, classes), of netbridge or not
@@ -122,7 +125,8 @@ def train(
     """
     recipe = recipes.recipe(recipe) if isinstance(recipe, str) else recipe
     training = Training(net, data, recipe, seed, device, dtype, parts, compiled, workers)
-    return carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, heartbeat)
+    carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, heartbeat)
+    return net
 
 
 def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch, heartbeat=None) -> nn.Module:
@@ -222,7 +226,7 @@ class Training:
         self.parts_asked = parts is not None
         self.parts = self.world if parts is None else check_parts(parts, self.world, recipe.batch)
         net.normalisation = data.normalisation
-        net.to(self.device, dtype).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+        channels_last(net.to(self.device, dtype)).train()
         self.precision = Precision(recipe, self.device, dtype)
         self.stepper = self.make_stepper(compiled)
         self.epoch = 0

@@ -16,18 +16,18 @@ trained (n = 0): random noise, the first decay, ablations, other backbones, ASR 
 
 import dataclasses
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 import netbridge as nb
 from studies.asr import gathering, told, training
-from studies.asr.design import TIERS, Plan
+from studies.asr.design import TIERS, Plan, Tier
 from studies.asr.findings import findings
 from studies.lab import defined
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
-from studies.lab.options import TrainingOptions, check_training
+from studies.lab.options import TrainingOptions, check_training, use_scale
 from studies.lab.page import Page
 
 STUDY = "asr"
@@ -56,7 +56,7 @@ PRESETS = {
 }
 OURS = {"depth": 20, "recipe": "short", "seeds": (8,)}
 PAPERS = {"depth": 164, "recipe": "paper", "seeds": (5,)}
-SMOKE = {"dataset": "digits", "own": True}
+SMOKE: dict[str, Any] = {"dataset": "digits", "own": True}
 SMOKE_SIZES = {"images": 64, "tested": 64, "resamples": 20, "speed_depth": 8, "seconds": 0.5, "speeds": ((8, 4),)}
 
 
@@ -77,7 +77,7 @@ class Arguments(TrainingOptions):
     full: bool = False
     """The paper's depth, recipes, backbones and number of seeds, all of it at one scale; give it a GPU. Its data are
     those of --dataset cifar100."""
-    tier: tuple[Literal[1, 2, 3, 4, 5], ...] = tuple(TIERS)
+    tier: tuple[Tier, ...] = tuple(TIERS)
     """Which networks: 1 controls, 2 small ones, 3 other backbones, 4 ASR beside a live module, 5 the ablations."""
     depth: int | None = None
     """Layers of the networks that are trained: 20, with --full 164."""
@@ -156,10 +156,7 @@ def settled(arguments: Arguments) -> Arguments:
     scale = PAPERS if arguments.full else OURS
     if arguments.full and arguments.dataset == "stl10":
         scale = scale | {"recipe": "paper-stl10"}
-    given = {key: getattr(arguments, key) for key in scale}
-    arguments = dataclasses.replace(
-        arguments, **{key: scale[key] if value in (None, ()) else value for key, value in given.items()}
-    )
+    arguments = use_scale(arguments, scale)
     require_at_least(1, arguments, "images", "epochs", "threads", "depth", "resamples")
     return dataclasses.replace(arguments, seeds=check_training(arguments))
 

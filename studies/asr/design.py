@@ -10,6 +10,7 @@ controls meet ASR on equal terms. Seeds are the outer loop everywhere: when trai
 
 import dataclasses
 import re
+from typing import Any, Literal
 
 import netbridge as nb
 from netbridge.train.recipes import Recipe
@@ -109,7 +110,7 @@ ON_TRANSFORMERS = {
     FAITHFUL: Arm(asr(FOUR, activation="tanh", init=FIRST_FACTOR, inner=FIRST_FACTOR)),
 }
 BARE = {"vector from 0.1": Arm("asr()"), "vector from 1": Arm("asr(init=1.0)")}
-SCHEDULES = {
+SCHEDULES: dict[str, tuple[str, dict]] = {
     "SE, steps": ("se", {}),
     "SE, constant rate": ("se", {"drops": ()}),
     "SE, cosine": ("se", {"drops": (), "schedule": "cosine"}),
@@ -124,20 +125,28 @@ LIVE = ("se", "eca", "ie", "srm", "fca")  # modules with one number per image an
 FINETUNING = Recipe(
     "finetune", 1, lr=0.01, weight_decay=5e-4, decay_all=False, shift=2, border="reflect", bfloat16=True
 )
-PAPERS_DYNAMICS = {"epochs": 164, "drops": (81, 122)}
-DYNAMICS = {"epochs": 8, "lr": 0.1, "schedule": "steps", "drops": (4, 6), "weight_decay": 1e-4, "decay_all": True}
+PAPERS_DYNAMICS: dict[str, Any] = {"epochs": 164, "drops": (81, 122)}
+DYNAMICS: dict[str, Any] = {
+    "epochs": 8,
+    "lr": 0.1,
+    "schedule": "steps",
+    "drops": (4, 6),
+    "weight_decay": 1e-4,
+    "decay_all": True,
+}
 SCALED = CONTROLS | {name: ORIGIN[name] for name in ("SE", "SE, b2 = 0")}  # the arms at the small scale
 NOISES_FIRST, RANDOM_FIRST = "(0.8, 0.8)", "random 0.2"  # the noise of the paper's largest gain, and one that is drawn
 SMALL = 16  # pixels of the images of the small networks: all of tier 2
 SMALL_EPOCHS = 5
 SMALL_IMAGES = 10_000  # the first so many training images are theirs
 LARGE_SCALE, SMALL_SCALE = "at the shipped networks' scale", "at the small scale"
-SHAPES = {"cifar10": {}, "digits": {"depth": 32, "width": 4}}  # of the shipped networks, by data set
+SHAPES: dict[str, dict] = {"cifar10": {}, "digits": {"depth": 32, "width": 4}}  # of the shipped networks, by data set
 FEW = 3  # seeds of what is not asked of every seed
 TWICE = {"beside": BESIDE, "uses": USES, "fixed": FIXED, "starts": STARTS, "bare": BARE}  # asked at both scales
 DECIDING_USES = ("2 uses", "3 uses")
 PAINTED = 10  # the group of the queue that the networks which repaint pictures stand before
-TIERS = {
+Tier = Literal[1, 2, 3, 4, 5]
+TIERS: dict[Tier, tuple[str, ...]] = {
     1: ("controls", "origin"),
     2: ("small", "noise", "dynamics", "finetuned"),
     3: ("backbones",),

@@ -27,8 +27,7 @@ class Observer:
     def __call__(self, net, record) -> dict:
         now = {f"gate {number}": one.h for number, one in enumerate(nb.gates(net, self.images))}
         spread = [float(h.mean(0).std(correction=0)) for h in now.values()]
-        norms = [module.weight for module in net.modules() if isinstance(module, nn.BatchNorm2d)]
-        now["scales"] = torch.cat(norms).clone()
+        now["scales"] = torch.cat([norm.weight.detach() for norm in net.modules() if isinstance(norm, nn.BatchNorm2d)])
         now["logits"] = net(self.images)
         before, self.before = self.before, now
         if before is None:

@@ -98,7 +98,8 @@ def over_settings(
     names     the arms that decide
     also      arms that are told beside them, and count where they have enough seeds
     """
-    beyond, words, empty = {}, [], []
+    beyond: dict[str, Estimate] = {}
+    words, empty = [], []
     for setting, groups in settings.items():
         if not any(groups.get(name) for name in (control, *names, *also)):
             empty.append(setting)
@@ -456,15 +457,16 @@ def learnt_psi(e: Evidence) -> Finding:
 
 def beside(e: Evidence) -> Finding:
     """Every module with ASR beside it against the module alone; a scale decides that has all four with their seeds."""
-    decisive, words = {}, []
+    decisive: dict[str, Estimate] = {}
+    told_of = []
     for scale, groups in twice(e, "beside").items():
         names = {module: f"{module} + ASR({module})" for module in ("SE", "IE", "SRM", "SPA")}
         found = {k: v for module, name in names.items() for k, v in over_seeds(module, groups, (name,)).items()}
         if fewest(groups, (*names, *names.values())) >= FEWEST_SEEDS:
             decisive |= {f"{name}, {scale}": one for name, one in found.items()}
         counts = seeds_of(groups, names.values())
-        words.append(f"{scale}: {told(found)} ({counts})" if found else f"{scale}: {counts}")
-    words = f"Points above the live module alone, {'; '.join(words)}."
+        told_of.append(f"{scale}: {told(found)} ({counts})" if found else f"{scale}: {counts}")
+    words = f"Points above the live module alone, {'; '.join(told_of)}."
     return Finding("ASR raises accuracy beside a live module.", "Table 4", ruled(decisive, decisive), words)
 
 

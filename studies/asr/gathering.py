@@ -53,8 +53,9 @@ def gathered(parts, plan: Plan, data, sizes) -> Evidence:
         for path in [] if arguments.checkpoint else sorted(folder.glob("*-constant-seed*.safetensors")):
             evidence.attention.append(measures.attention("ViT", named(path)[1], path, data, count))
     if "style" in parts:
-        wanted = style.planned(arguments.seeds[: design.FEW])
-        evidence.painted = [found for one in wanted if (found := style.find(one, folders(arguments)))]
+        paintings = style.planned(arguments.seeds[: design.FEW])
+        painted = (style.find(one, folders(arguments)) for one in paintings)
+        evidence.painted = [one for one in painted if one is not None]
     if "merging" in parts:
         evidence.merging = measures.merging(measures.FEW_GATES if smoke else measures.GATES)
     if "backbones" in parts:

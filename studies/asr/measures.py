@@ -3,7 +3,9 @@
 import copy
 import dataclasses
 import statistics
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +13,7 @@ import torch
 import netbridge as nb
 from netbridge.surgery.fold import fold
 from netbridge.tracing import activation_maps, gates
+from netbridge.tracing.batches import channels_last
 from studies.asr import design
 from studies.asr.results import BOUND_IMAGES, correlation
 from studies.lab import jobs, networks
@@ -83,7 +86,7 @@ def wanted(path: Path, controller: str) -> bool:
 
 def shipped_network(path: Path) -> nb.Network:
     """The network of a checkpoint, laid out as the processor likes it."""
-    return networks.subject(path).net.to(memory_format=torch.channels_last)
+    return channels_last(networks.subject(path).net)
 
 
 def constant_copy(path: Path, data) -> nb.Network:
@@ -173,16 +176,16 @@ def replaced(found: Shares, after, path: Path, data, images: int) -> Replaced:
     anew = gates.with_fresh_statistics(constant, data.normalised(data.train_images[: 8 * 128]))
     right = correct(net, data, images)
     shown = data.normalised(data.train_images[:MEANS]).contiguous(memory_format=torch.channels_last)
-    others = (constant, gates.with_constant_gates(net, one_after_the_other(net, shown)), anew)
-    changes = [change(right, correct(other, data, images)) for other in others]
+    sequential = gates.with_constant_gates(net, one_after_the_other(net, shown))
+    changes = [change(right, correct(other, data, images)) for other in (constant, sequential, anew)]
     mean_share = float(np.nanmean([one.value for one in found.share]))
-    return Replaced(found.name, found.seed, 100 * float(right.mean()), *changes, mean_share)
+    return Replaced(found.name, found.seed, 100 * float(right.mean()), changes[0], changes[1], changes[2], mean_share)
 
 
 class Meaning(nb.Controller):
     """A controller whose step size is the mean over the batch of another one's; it keeps the last."""
 
-    def __init__(self, controller: torch.nn.Module):
+    def __init__(self, controller: nb.Controller):
         super().__init__()
         self.controller, self.mean = controller, torch.empty(0)
 
@@ -311,12 +314,15 @@ def speeds(depth: int, size: int, batch: int, seconds: float) -> Speeds:
     One thread, and its processor time: what else the machine does counts for little.
     """
     images = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
-    nets = {"plain": nb.resnet(depth), "plain, again": nb.resnet(depth)}  # the second shows what the clock is worth
+    nets: dict[str, torch.nn.Module] = {
+        "plain": nb.resnet(depth),
+        "plain, again": nb.resnet(depth),
+    }  # the second shows what the clock is worth
     nets |= {name: nb.resnet(depth, controller=text) for name, text in SPEEDS.items()}
     nets["ASR(SE) merged"] = nb.merge(nets["ASR(SE) as trained"])
     nets["ASR(SE) folded"] = fold(nets["ASR(SE) merged"])
     for net in nets.values():
-        net.eval().to(memory_format=torch.channels_last)
+        channels_last(net).eval()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -368,7 +374,8 @@ def resnet(controller, **options):
     return nb.resnet(8, controller=controller, widths=(4, 4, 8), **options)
 
 
-BACKBONES = {  # small networks of every kind that there is, as functions of what decides their step sizes
+# Small networks of every kind that there is, as functions of what decides their step sizes.
+BACKBONES: dict[str, Callable[[Any], torch.nn.Module]] = {
     "ResNet": resnet,
     "ResNet, pre-activation": lambda gate: resnet(gate, post_activation=False),
     "ResNet with group normalisation": lambda gate: resnet(gate, norm="group"),
@@ -392,11 +399,11 @@ def shapes() -> list[dict]:
     """What is a step in every backbone that is trained, how many there are, and how many numbers are learnt."""
     rows = []
     for name, (network, options) in design.BACKBONES.items():
-        shape = {"depth": 6, "width": 64} if name == design.TRANSFORMER else {}
         recipe = jobs.recipe_of("short", "cifar10")
-        net = jobs.Job("cifar10", "constant", 0, recipe, network=network, options=options or None, **shape).untrained(
-            10
-        )
+        job = jobs.Job("cifar10", "constant", 0, recipe, network=network, options=options or None)
+        if name == design.TRANSFORMER:
+            job = dataclasses.replace(job, depth=6, width=64)
+        net: Any = job.untrained(10)
         steps = isinstance(net, nb.Network)
         rows.append(
             {
@@ -414,8 +421,9 @@ def shake(net) -> None:
     """Statistics and scales that are not those of a fresh network."""
     for module in net.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
-            module.running_mean.normal_(0, 0.3)
-            module.running_var.uniform_(0.5, 1.5)
+            statistics = dict(module.named_buffers())
+            statistics["running_mean"].normal_(0, 0.3)
+            statistics["running_var"].uniform_(0.5, 1.5)
             torch.nn.init.uniform_(module.weight, 0.5, 1.5)
             torch.nn.init.normal_(module.bias, 0, 0.3)
 

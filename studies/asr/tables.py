@@ -1,5 +1,7 @@
 """The rows of every table, beside what the paper prints."""
 
+from typing import Any
+
 import numpy as np
 
 from studies.asr import design, paper, style
@@ -117,7 +119,7 @@ def decay_alone(recipe: dict, specification: dict, images: int = 50_000) -> floa
     """What is left of a parameter without a gradient at the end of a recipe, without averaging of weights."""
     from netbridge.train.recipes import Recipe
 
-    known = {key: tuple(value) if isinstance(value, list) else value for key, value in recipe.items()}
+    known: dict[str, Any] = {key: tuple(x) if isinstance(x, list) else x for key, x in recipe.items()}
     whole = Recipe(**known)
     if not whole.decay_gates:
         return 1.0

@@ -8,6 +8,7 @@ images, a line of JSON; `shipped/every_network.jsonl` is what the last large run
 import datetime
 import itertools
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -209,7 +210,7 @@ def value(row: dict, measure: str, statistic: str = "median") -> float:
     return kept[STATISTICS.index(statistic)] if kept else float("nan")
 
 
-def by_network(rows: list[dict]) -> dict[str, list[dict]]:
+def by_network(rows: Iterable[dict]) -> dict[str, list[dict]]:
     """The rows of each network in the order of its blocks."""
     found: dict[str, list[dict]] = {}
     for row in rows:
@@ -301,7 +302,7 @@ def left_out(groups: list[np.ndarray]) -> float:
     missed = total = 0.0
     for place, (x, y) in enumerate(groups):
         others = np.concatenate([group for number, group in enumerate(groups) if number != place], axis=1)
-        slope, start = np.polyfit(*others, 1)
+        slope, start = np.polyfit(others[0], others[1], 1)
         missed += float(np.square(y - (start + slope * x)).sum())
         total += float(np.square(y - others[1].mean()).sum())
     return 1.0 - missed / total if total > 0.0 else float("nan")

@@ -7,6 +7,8 @@ had been planned so, but were first judged by shares of the variance over blocks
 Each function takes numbers and returns a Finding, so that made-up numbers can reach every verdict in a test.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import stats
 
@@ -143,7 +145,7 @@ def correlates(target: str, where: str, claimed: dict[str, int], found: list) ->
     return Finding(f"stiffness of a block goes with {target}", where, verdict, words)
 
 
-def anything_stiff(smallest: dict[str, float], shares: dict[str, Estimate], across: list[dict] = ()) -> Finding:
+def anything_stiff(smallest: dict[str, float], shares: dict[str, Estimate], across: Sequence[dict] = ()) -> Finding:
     """Supported if the share of stiff modes has an interval above 0 in every block, partly if it has in some.
 
     Contradicted if no image shows any such mode. `across` are rows of `every_network`; a network of them with a stiff
@@ -173,7 +175,7 @@ def stiff_blocks(blocks: list[dict]) -> list[dict]:
     return [row for row in blocks if every_network.lowest(row) < every_network.LIMIT]
 
 
-def stiff_elsewhere(across: list[dict], beyond: dict[str, list[dict]]) -> str:
+def stiff_elsewhere(across: Sequence[dict], beyond: dict[str, list[dict]]) -> str:
     """The sentence about all shipped networks, with the stages in which their stiff modes are."""
     if not across:
         return ""
@@ -185,7 +187,7 @@ def stiff_elsewhere(across: list[dict], beyond: dict[str, list[dict]]) -> str:
     )
 
 
-def same_as_ode_net(fits: list, solved: list[dict] = ()) -> Finding:
+def same_as_ode_net(fits: list, solved: Sequence[dict] = ()) -> Finding:
     """Supported if the fits differ by less than a tenth of the outputs and their losses by less than a tenth.
 
     `solved` are rows of `ode_nets.of_seeds`, which the words tell and the rule does not know.
@@ -206,7 +208,7 @@ def same_as_ode_net(fits: list, solved: list[dict] = ()) -> Finding:
     )
 
 
-def on_the_digits(solved: list[dict]) -> str:
+def on_the_digits(solved: Sequence[dict]) -> str:
     """A sentence about networks on the digits that are run by another scheme than the one they were trained with."""
     told = []
     for trained in dict.fromkeys(row["trained by"] for row in solved):

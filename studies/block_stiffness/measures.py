@@ -50,9 +50,9 @@ SIZES = {
 }
 
 
-SECONDS = {  # of one block at one image, one thread, single precision (2026-11-19); spectra by stage of a ResNet-20
-    "spectra": (0.25, 0.85, 0.42), "slices": 0.07, "norms": 0.15, "error": 0.03,
-}  # fmt: skip
+# Of one block at one image, one thread, single precision (2026-11-19); spectra by stage of a ResNet-20.
+SPECTRA_SECONDS = (0.25, 0.85, 0.42)
+SLICES_SECONDS, NORMS_SECONDS, ERROR_SECONDS = 0.07, 0.15, 0.03
 
 
 def planned_seconds(size: Size, blocks: tuple[int, ...] = (3, 3, 3)) -> float:
@@ -63,11 +63,11 @@ def planned_seconds(size: Size, blocks: tuple[int, ...] = (3, 3, 3)) -> float:
     inner = [count - (stage > 0) for stage, count in enumerate(blocks)]
     spectra = sum(
         len(SPECTRA) * count * each * seconds
-        for count, each, seconds in zip(inner, size.spectra[-len(blocks) :], SECONDS["spectra"], strict=True)
+        for count, each, seconds in zip(inner, size.spectra[-len(blocks) :], SPECTRA_SECONDS, strict=True)
     )
-    others = sum(blocks) * size.slices * SECONDS["slices"]
-    others += sum(inner) * (size.norms * SECONDS["norms"] + size.errors * SECONDS["error"])
-    inputs = 4 * size.inputs * sum(c * SECONDS["spectra"][0] for c in inner)
+    others = sum(blocks) * size.slices * SLICES_SECONDS
+    others += sum(inner) * (size.norms * NORMS_SECONDS + size.errors * ERROR_SECONDS)
+    inputs = 4 * size.inputs * sum(c * SPECTRA_SECONDS[0] for c in inner)
     return size.labels * (spectra + others) + inputs
 
 
@@ -116,8 +116,9 @@ def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS),
     for kind, stage, each in asked:
         chosen = nested_images(labels, each, size.labels)
         images = prepared(net, data, data.test_images[chosen])
-        blocks = [name for k in range(len(net.stages)) for name in inner_blocks(net, k)]
-        blocks = None if kind == "slices" else blocks if stage is None else inner_blocks(net, stage)
+        stages_seen = range(len(net.stages)) if stage is None else [stage]
+        inner = [name for k in stages_seen for name in inner_blocks(net, k)]
+        blocks = None if kind == "slices" else inner
         dear = stage == 0 and images.shape[-1] > 16
         table = nb.block_survey(net, images, kind, blocks, "extremes" if dear else "full", rows=size.rows, **work)
         if dear and full:

@@ -94,9 +94,15 @@ def fit_both(seed: int, rounds: int) -> Fit:
         evaluations = continuous.evaluations
         scales = tuple(scaled_distance(residual, x, factor) for factor in SCALES)
         return Fit(
-            seed, *losses, distance(*predictions), distance(predictions[0], flow(residual, x)),
-            distance(exact, residual_steps(continuous, x)), evaluations, scales,
-        )  # fmt: skip
+            seed,
+            losses[0],
+            losses[1],
+            distance(*predictions),
+            distance(predictions[0], flow(residual, x)),
+            distance(exact, residual_steps(continuous, x)),
+            evaluations,
+            scales,
+        )
 
 
 def scaled_distance(field, x, factor: float) -> tuple[float, float]:
@@ -107,7 +113,7 @@ def scaled_distance(field, x, factor: float) -> tuple[float, float]:
 
     jacobians = torch.func.vmap(torch.func.jacrev(lambda u: factor * field.layers(u)))(x)
     rho = np.mean([odelab.spectrum(J).spectral_radius for J in jacobians])
-    return rho / STEPS, distance(residual_steps(scaled, x), flow(scaled, x))
+    return float(rho) / STEPS, distance(residual_steps(scaled, x), flow(scaled, x))
 
 
 def distance(one, other) -> float:
@@ -140,7 +146,8 @@ def tolerance_rows(seed: int, epochs: int, images: int, folder=None) -> list[dic
         train(net, data, recipe("digits", epochs=epochs), seed, path, device="cpu", quiet=True)
         rho = h_rho(net, data)
         for tolerance in (None, *TOLERANCES):
-            run, calls = solved(net, tolerance), []
+            run = solved(net, tolerance)
+            calls: list[int] = []
             with counted(run, calls):
                 right = answers(run, data, np.arange(images))[1]
             batches = max(1, images // 128)

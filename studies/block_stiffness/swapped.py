@@ -9,7 +9,7 @@ import numpy as np
 import netbridge as nb
 from studies.block_stiffness.every_network import networks_of
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
-from studies.lab.measure import prepared
+from studies.lab.measure import prepared, step_sizes_of
 
 ENDS = ("max_re", "min_re", "spectral_radius")
 
@@ -20,7 +20,7 @@ def with_mean_gates(net, images):
     Returns the new network and the mean step size of every block, by its name.
     """
     steps = nb.trace(net, images)
-    means = dict(zip(steps.names, steps.step_sizes.mean(0), strict=True))
+    means = dict(zip(steps.names, step_sizes_of(steps).mean(0), strict=True))
     new = net
     for place, (name, block) in enumerate(zip(net.block_names, net.blocks, strict=True)):
         if block.controller.name != "constant":

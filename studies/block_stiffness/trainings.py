@@ -55,7 +55,7 @@ def through_training(epochs: int, images: int, seed: int = 0) -> list[dict]:
 
 
 def papers_geometry(
-    data, seed: int, images: int, folder: Path, device: str, epochs: int | None = None, width: int = 16
+    data, seed: int, images: int, folder: Path, device: str | None, epochs: int | None = None, width: int = 16
 ):
     """A ResNet-18 of the paper's geometry, a quarter as wide, trained and looked at after every epoch.
 

@@ -68,7 +68,7 @@ def main(arguments: Arguments):
     for path in arguments.define:
         defined.take(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
-    arguments = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
+    arguments, _, resamples = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
     folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint
     paths = networks.files(folders)
     subjects = choose_networks(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
@@ -85,7 +85,7 @@ def main(arguments: Arguments):
     results = measure_networks(subjects, data, arguments)
     deep = None if paths or arguments.depth else deep_networks(data)
     deeper = measure_networks(deep.subjects, deep.data, fewer(arguments, deep.data)) if deep else []
-    related, related_rows = tables.correlations(results, max(arguments.resamples, 100), seed=0)
+    related, related_rows = tables.correlations(results, max(resamples, 100), seed=0)
 
     # The verdicts on the paper's claims come first, then the evidence in the order of the paper.
     page.heading("What these data say")

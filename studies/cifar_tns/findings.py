@@ -167,7 +167,7 @@ def gate_finding(results, which: str = "") -> Finding | None:
     example = [i for i, found in enumerate(kept) if found.subject.controller == "SE"]
     if example:
         first = kept[example[0]].records["slope"].stage == 0
-        here = np.ix_(example, np.flatnonzero(first))
+        here = np.ix_(np.array(example), np.flatnonzero(first))
         below, above = (int((certain & sign)[here].sum()) for sign in (table < 0, table > 0))
         inside = int(np.isfinite(table[here]).sum())
         claim = "In the first stage of SENet a larger NSI goes with a smaller gate."

@@ -79,9 +79,10 @@ def tns_rows(results) -> list[dict]:
 def excess_rows(results) -> Iterator[dict]:
     """Per controller how far its mean TNS is from that of constant step sizes."""
     for name in names_of(results):
-        beyond = {reading: over_constant(results, name, reading)[1] for reading in READINGS}
-        if all(value is not None for value in beyond.values()):
-            yield {"controller": name, **{wording(*r): shown_interval(e, "+.3f") for r, e in beyond.items()}}
+        found = {reading: over_constant(results, name, reading)[1] for reading in READINGS}
+        beyond = {wording(*reading): shown_interval(one, "+.3f") for reading, one in found.items() if one is not None}
+        if beyond:
+            yield {"controller": name, **beyond}
 
 
 def over_constant(results, name, reading) -> tuple[Estimate, Estimate | None]:
@@ -135,7 +136,8 @@ def correlations(results, resamples: int, seed: int) -> tuple[dict, list[dict]]:
                 for places in names.values()
             ]
         for unit, pairs in units.items():
-            one = correlation(*zip(*pairs, strict=True), resamples, seed)
+            stiffness, accuracies = zip(*pairs, strict=True)
+            one = correlation(stiffness, accuracies, resamples, seed)
             if unit == "networks":
                 found[reading] = one
             rows.append(

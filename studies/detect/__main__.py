@@ -10,6 +10,7 @@ index all four modules lower the TNS of the backbone, by the slope index StepNet
 """
 
 import dataclasses
+import functools
 import hashlib
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def main(arguments: Arguments):
     nb.tune_allocator()
     with plain_errors(STUDY):
         runs = wanted(arguments)
-    folders = () if arguments.smoke else (SHIPPED,)
+    folders = [] if arguments.smoke else [SHIPPED]
     work = arguments.out / "runs"
     with distributed.join():
         if arguments.train or arguments.smoke:
@@ -133,6 +134,9 @@ def train_missing(runs, folders, work: Path, arguments) -> None:
     def find(run):
         return measurements.find(run, (work, *folders))
 
+    def is_missing(run) -> bool:
+        return find(run) is None
+
     def make(run) -> str:
         path = None if arguments.data_root is None else backbone_path(arguments, run.controller, run.seed)
         with plain_errors(STUDY):
@@ -144,7 +148,7 @@ def train_missing(runs, folders, work: Path, arguments) -> None:
         jobs.work_off(lambda: runs, find, make, work)
         return
     for run in runs:
-        if distributed.from_first(lambda run=run: find(run) is None):
+        if distributed.from_first(functools.partial(is_missing, run)):
             make(run)
 
 

@@ -42,8 +42,9 @@ def draw_picture(axis, data: Coco, number: int, detections: list[dict]):
     image, colours = data.test.images[number], [style.COLOURS[k % len(style.COLOURS)] for k in (1, 5, 4, 0, 3, 2, 7)]
     axis.imshow(np.asarray(data.test.picture(number)))
     for left, top, right, bottom in data.test.truths[number].boxes.tolist():
-        look = {"fill": False, "edgecolor": "white", "linestyle": ":", "linewidth": 1.6}
-        axis.add_patch(Rectangle((left, top), right - left, bottom - top, **look))
+        frame = Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor="white", linestyle=":")
+        frame.set_linewidth(1.6)
+        axis.add_patch(frame)
     for one in detections:
         if one["image_id"] != image["id"] or one["score"] < SURE:
             continue

@@ -57,8 +57,12 @@ def carry_out(run: Run, data: detect.Coco, work: Path, weights=None, machine: Ma
     images = 16 if run.dataset == design.MADE_UP else 1
     before = stiffness(calibrated(net.to(device), data, run), data, images)
     path = work / f"{run.stem}.safetensors"
-    options = {"workers": machine.workers, "parts": machine.parts, "checkpoint_minutes": machine.checkpoint_minutes}
-    detect.train(net, data, run.recipe, run.seed, path, {"controller": run.controller}, device, **options)
+    detect.train(
+        *(net, data, run.recipe, run.seed, path, {"controller": run.controller}, device),
+        workers=machine.workers,
+        parts=machine.parts,
+        checkpoint_minutes=machine.checkpoint_minutes,
+    )
     log = distributed.from_first(lambda: [json.loads(line) for line in lines_of(path.with_suffix(".jsonl"))[1:]])
     found = detect.results(net, data, run.recipe.batch)
     after = stiffness(net, data, images)

@@ -5,11 +5,12 @@ import dataclasses
 import math
 import shlex
 import sys
+from typing import get_args
 
 import tyro
 
 typed: dict[str, str] = {}  # the command line of a study that `start` is running, by its name
-POSITIONAL = tyro.conf.Positional[str].__metadata__
+POSITIONAL = get_args(tyro.conf.Positional[str])[1:]
 ALWAYS = ("smoke", "out", "device", "threads", "data_root")  # options that --smoke leaves to the user
 
 

@@ -14,7 +14,8 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 def looks(subjects) -> dict[str, tuple[str, str]]:
     """A colour and a mark per name of a network; constant step sizes are black."""
     colours = [*(c for c in style.COLOURS if c != "#000000"), "#6A3D9A"]
-    found, used = {}, 0
+    found: dict[str, tuple[str, str]] = {}
+    used = 0
     for name in groups(subjects):
         if name.split(",")[0] == "constant" and "#000000" not in [colour for colour, _ in found.values()]:
             found[name] = "#000000", MARKS[0]

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any, Protocol
 
 import filelock
 import torch
@@ -21,6 +22,16 @@ from studies.lab.command import plain_errors
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
 SHAPES = {"resnet": (20, 16), "vit": (6, 96), "vit-conv": (6, 96)}  # depth and width of a network where none is given
 HEAD = 32  # features of an attention head; every transformer has at least two heads
+
+
+class Planned(Protocol):
+    """What a queue works off: the name of its file, and in plain JSON everything that determines its result."""
+
+    @property
+    def stem(self) -> str: ...
+
+    @property
+    def specification(self) -> dict: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,8 +224,11 @@ def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.
     with plain_errors(study):
         data = job.data_of(data)
         net = job.untrained(len(data.names), data.size)
-        about = {"network": job.network} if job.network in defined.networks else {"controller": job.label}
-        about |= {"depth": job.depth} if job.network == "resnet" else {}
+        about: dict[str, Any] = (
+            {"network": job.network} if job.network in defined.networks else {"controller": job.label}
+        )
+        if job.network == "resnet":
+            about["depth"] = job.depth
         return loop.train(net, data, job.recipe, job.seed, path, about, device, **options)
 
 

@@ -7,13 +7,16 @@ import torch
 
 import netbridge as nb
 import odelab as ol
+from netbridge.tracing.batches import channels_last
+from netbridge.tracing.trace import Kind
 from netbridge.train.loading import to_test
 from studies.lab.networks import Subject
 from studies.lab.statistics import Estimate, estimate
 
-KINDS = ("slope", "increment")
+KINDS: tuple[Kind, ...] = ("slope", "increment")
 MEANS = ("sample", "dataset")
-READINGS = tuple((of, mu) for of in KINDS for mu in MEANS)  # the paper leaves both open; the first is the default
+# The paper leaves both open; the first is the default.
+READINGS: tuple[tuple[str, str], ...] = tuple((of, mu) for of in KINDS for mu in MEANS)
 BATCH = 128
 
 
@@ -63,7 +66,7 @@ def measure(subject: Subject, data, images: int, device, progress=lambda done: N
 
 def traced(net, data, images: int, device, progress=lambda done: None) -> nb.Records:
     """Both indices and the outputs of a network on the first `images` test images; see `measure`."""
-    net = net.to(device, memory_format=torch.channels_last).eval()
+    net = channels_last(net.to(device)).eval()
     parts = []
     for batch in data.test_images[:images].split(BATCH):
         parts.append(nb.trace(net, prepared(net, data, batch.to(device)), of=KINDS, outputs=True))
@@ -96,6 +99,13 @@ def first_images(data, count: int) -> torch.Tensor:
     """The first test images, as a network is shown them, of a data set in memory or on the disk."""
     batch, _ = next(to_test(data, count))
     return batch
+
+
+def step_sizes_of(record: nb.Record) -> np.ndarray:
+    """The step sizes of a record, (N, T); a file of an older version has none."""
+    if record.step_sizes is None:
+        raise ValueError("`record` has no step sizes; trace the network anew.")
+    return record.step_sizes
 
 
 def mean_stiffness(record: nb.Record, mu: str) -> float | None:

@@ -10,6 +10,7 @@ import functools
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,8 +63,9 @@ class Measurement:
 def write(found: Measurement, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     about = json.dumps({"format": FORMAT, "specification": found.specification, "numbers": found.numbers})
+    arrays: dict[str, Any] = {"about": np.array(about)} | found.arrays
     with replacing(path) as unfinished, Path(unfinished).open("wb") as file:
-        np.savez_compressed(file, about=np.array(about), **found.arrays)
+        np.savez_compressed(file, **arrays)
     return path
 
 
@@ -79,7 +81,7 @@ def read(path: Path) -> Measurement:
         raise SystemExit(f"{path}: damaged, or no measurement ({error}). Delete it to train anew.") from None
 
 
-def find(job: jobs.Job, folders) -> Measurement | None:
+def find(job: jobs.Planned, folders) -> Measurement | None:
     """The measurement of exactly this job in the first folder that has one."""
     for folder in folders:
         path = Path(folder) / f"{job.stem}.npz"
@@ -136,8 +138,8 @@ def measured(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Meas
     labels = data.test_labels[:TRACED]
     losses = F.cross_entropy(logits, labels, reduction="none")
     tns = np.array([image_stiffness(records[of], mu) for of, mu in READINGS])
-    fit = dataclasses.replace(data, test_images=data.train_images[:FITTED], test_labels=data.train_labels[:FITTED])
-    fit = loop.evaluate(net, fit, device)
+    fitted = dataclasses.replace(data, test_images=data.train_images[:FITTED], test_labels=data.train_labels[:FITTED])
+    fit = loop.evaluate(net, fitted, device)
     numbers = {key: net.about[key] for key in ("test_accuracy", "test_errors", "test_loss")} | {
         "train_loss": fit["test_loss"],
         "train_accuracy": fit["test_accuracy"],

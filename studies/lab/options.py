@@ -2,10 +2,13 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from netbridge.train.loop import best_device
 from studies.lab.command import require_at_least
+
+Tracing = TypeVar("Tracing", bound="TracingOptions")
+Training = TypeVar("Training", bound="TrainingOptions")
 
 
 @dataclasses.dataclass
@@ -69,14 +72,16 @@ class TrainingOptions(ThreadOptions):
     """Train on the first so many images only."""
     own: bool = False
     """Leave the results that come with the repository aside."""
+    seeds: tuple[int, ...] = ()
+    """One number: so many, from 0 on; several: these."""
     ship: bool = False
     """Put new results where those of the repository are."""
     keep: bool = False
     """Keep the trained networks, not only what they scored."""
 
 
-def fill_in(arguments: TracingOptions, preset: dict, available: int, fewest: int):
-    """The options with the numbers of images and resamples and the device filled in and checked.
+def fill_in(arguments: Tracing, preset: dict, available: int, fewest: int) -> tuple[Tracing, int, int]:
+    """The options with the numbers of images and resamples and the device filled in and checked, and both numbers.
 
     Too many images are an error only where `--images` was given.
 
@@ -90,9 +95,14 @@ def fill_in(arguments: TracingOptions, preset: dict, available: int, fewest: int
         message = f"`--images` must be between {fewest} and {available}, the test images there are; got {images}."
         raise SystemExit(message)
     resamples = preset["resamples"] if arguments.resamples is None else arguments.resamples
-    return dataclasses.replace(
-        arguments, images=images, resamples=resamples, device=arguments.device or str(best_device())
-    )
+    device = arguments.device or str(best_device())
+    return dataclasses.replace(arguments, images=images, resamples=resamples, device=device), images, resamples
+
+
+def use_scale(arguments: Training, scale: dict[str, Any]) -> Training:
+    """The options, those that were not given with the values that a study usually takes at this scale."""
+    missing = {name: value for name, value in scale.items() if getattr(arguments, name) in (None, ())}
+    return dataclasses.replace(arguments, **missing)
 
 
 def check_training(arguments: TrainingOptions) -> tuple[int, ...]:

@@ -104,7 +104,7 @@ def resampled(x, y, coefficient, resamples: int, seed: int) -> Estimate:
         warnings.simplefilter("ignore")  # SciPy warns where BCa is not defined; that case is answered below
         found = stats.bootstrap(
             (x, y),
-            lambda *pair: np.nan_to_num(ranked(*pair, coefficient)[0]),
+            lambda a, b: np.nan_to_num(ranked(a, b, coefficient)[0]),
             paired=True,
             vectorized=False,
             n_resamples=resamples,
@@ -221,20 +221,17 @@ def against(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]
     Tukey and Kramer: one spread over seeds, pooled, and all pairs of groups covered at once. A group of one seed has a
     difference and no interval.
     """
-    groups = {name: np.asarray(values, dtype=float) for name, values in groups.items() if len(values)}
-    if control not in groups:
+    seeds = {name: np.asarray(values, dtype=float) for name, values in groups.items() if len(values)}
+    if control not in seeds:
         return {}
-    several = [name for name, values in groups.items() if len(values) > 1]
+    several = [name for name, values in seeds.items() if len(values) > 1]
     intervals = {}
-    if control in several and len(several) > 1 and any(np.ptp(groups[name]) > 0 for name in several):
-        found = stats.tukey_hsd(*(groups[name] for name in several)).confidence_interval(LEVEL)
+    if control in several and len(several) > 1 and any(np.ptp(seeds[name]) > 0 for name in several):
+        found = stats.tukey_hsd(*(seeds[name] for name in several)).confidence_interval(LEVEL)
         column = several.index(control)
         intervals = {name: (found.low[row, column], found.high[row, column]) for row, name in enumerate(several)}
-    mean = groups.pop(control).mean()
-    return {
-        name: Estimate(float(values.mean() - mean), *map(float, intervals.get(name, (np.nan, np.nan))))
-        for name, values in groups.items()
-    }
+    reference = seeds.pop(control)
+    return {name: difference(values, reference, intervals.get(name)) for name, values in seeds.items()}
 
 
 def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
@@ -254,10 +251,13 @@ def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]
         found = stats.dunnett(*samples, control=np.asarray(reference), rng=np.random.default_rng(0))
         bounds = found.confidence_interval(LEVEL)
         intervals = dict(zip(several, zip(bounds.low, bounds.high, strict=True), strict=True))
-    return {
-        name: Estimate(float(np.mean(values) - np.mean(reference)), *map(float, intervals.get(name, (np.nan, np.nan))))
-        for name, values in groups.items()
-    }
+    return {name: difference(values, reference, intervals.get(name)) for name, values in groups.items()}
+
+
+def difference(values, reference, interval=None) -> Estimate:
+    """How far the mean of one group is above that of another, with the interval where there is one."""
+    low, high = (np.nan, np.nan) if interval is None else interval
+    return Estimate(float(np.mean(values) - np.mean(reference)), float(low), float(high))
 
 
 def welch(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:

@@ -52,10 +52,10 @@ class Arguments(ThreadOptions):
 def main(arguments: Arguments):
     require_at_least(1, arguments, "rounds", "threads")
     defined.take_all(STUDY, arguments.define, arguments.dataset)
-    wanted, folders = design.queue(arguments.rounds, arguments.dataset), (SHIPPED,)
+    wanted, folders = design.queue(arguments.rounds, arguments.dataset), [SHIPPED]
     mine = design.of_ones_own(arguments.define, arguments.rounds, arguments.dataset)
     if arguments.smoke:
-        arguments, wanted, folders = dataclasses.replace(arguments, train=True, threads=1), design.smoke(), ()
+        arguments, wanted, folders = dataclasses.replace(arguments, train=True, threads=1), design.smoke(), []
     work = arguments.out / "runs"
     if arguments.threads:
         torch.set_num_threads(arguments.threads)

@@ -11,7 +11,7 @@ of it differs from the plain network by more than seeds do; the intervals are on
 
 import dataclasses
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -19,7 +19,7 @@ import netbridge as nb
 from studies.lab import jobs
 from studies.lab.command import command, plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
-from studies.lab.options import TrainingOptions, check_training
+from studies.lab.options import TrainingOptions, check_training, use_scale
 from studies.lab.page import Page
 from studies.step_control import design, figures, results, tables
 from studies.step_control.design import Plan
@@ -29,7 +29,7 @@ STUDY = "step_control"
 SMALL = {"depth": 14, "recipe": "short", "epochs": 5, "seeds": (2,), "few": 2}
 # One block in ten is few: at most so many are stiff for most degrees, Figure 6. The rest is Section 3 and Table 6.
 FULL = {"depth": 164, "recipe": "paper", "epochs": None, "seeds": (5,), "few": 5}
-SMOKE = {
+SMOKE: dict[str, Any] = {
     "dataset": "digits",
     "epochs": 1,
     "seeds": (1,),
@@ -233,10 +233,7 @@ def settled(arguments: Arguments) -> Arguments:
         scale = {**scale, "recipe": "paper-stl10"}
     if arguments.recipe not in (None, scale["recipe"]):
         scale = {**scale, "epochs": None}
-    given = {key: getattr(arguments, key) for key in scale}
-    arguments = dataclasses.replace(
-        arguments, **{key: scale[key] if value in (None, ()) else value for key, value in given.items()}
-    )
+    arguments = use_scale(arguments, scale)
     seeds = check_training(arguments)
     require_at_least(1, arguments, "few", "draws", "images")
     known = {"both": (*design.CELLS, *design.TICKETS), "ablation": design.CELLS, "ticket": design.TICKETS}[

@@ -184,9 +184,9 @@ class Plan:
         self.scale = Scale(arguments.dataset, arguments.depth, recipe, arguments.images)
         self.own = arguments.out / "runs"
         self.folders = (self.own,) if arguments.own else (self.own, results.SHIPPED)
-        self.readings = (EVERY, COUNTED) if arguments.blocks == "both" else (arguments.blocks,)
+        self.readings = [EVERY, COUNTED] if arguments.blocks == "both" else [arguments.blocks]
         if arguments.part == "ablation":
-            self.readings = ()
+            self.readings = []
         if arguments.few > self.scale.blocks:
             raise SystemExit(f"`--few` must be at most {self.scale.blocks}, the blocks there are; got {arguments.few}.")
         for reading in self.readings:
@@ -240,7 +240,7 @@ class Plan:
         """All networks whose blocks are known by now, each once, in the order of training."""
         found: dict[str, Run] = {}
         for seed in self.arguments.seeds:
-            planned = [self.cell(PLAIN, seed)]
+            planned: list[Run | None] = [self.cell(PLAIN, seed)]
             cells = [] if self.arguments.part == "ticket" else [row for row in CELLS if self.wanted(row)]
             tickets = [(reading, row) for reading in self.readings for row in TICKETS if self.wanted(row)]
             planned += [self.cell(row, seed) for row in cells if row in FIRST]

@@ -1,5 +1,7 @@
 """Table 4 beside the paper's, accuracy by placement, and the stiffness of the blocks that were chosen."""
 
+from typing import Any
+
 import numpy as np
 
 from odelab.plot import style
@@ -104,7 +106,7 @@ def nsi_figure(plain: Row, tickets: dict[str, Row], firsts: list[int]):
         axes[-1, 0].set_xlabel("block")
         from matplotlib.lines import Line2D
 
-        grey = {"color": style.GREY, "linestyle": "", "marker": "o", "markersize": 5}
+        grey: dict[str, Any] = {"color": style.GREY, "linestyle": "", "marker": "o", "markersize": 5}
         handles = [Line2D([], [], **grey), Line2D([], [], fillstyle="none", **grey)]
         names = ["NSI", "opens a stage"]
         for name, colour in LOOKS.items():

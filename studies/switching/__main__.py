@@ -226,9 +226,9 @@ def tell_truth(page: Page, lab: Lab, preset: Preset, middle: float, everywhere, 
         "Area under the curve, and median rank correlation within problems",
     )
     family = dict(zip(lab.name.tolist(), lab.family.tolist(), strict=True))
-    pairs = [analysis.per_problem(lab, name, middle) for name in ("SAI", "rho_ng/SAI")]
+    sai, ratio = (analysis.per_problem(lab, name, middle) for name in ("SAI", "rho_ng/SAI"))
     page.figure(
-        figures.arrows(*pairs, family),
+        figures.arrows(sai, ratio, family),
         "within",
         "Within one problem: how SAI and the ratio rank its windows. A dot is a problem whose R spans a factor of "
         "three.",
@@ -314,7 +314,8 @@ def tell_one_run(page: Page, preset: Preset, pair):
     if not preset.auto:
         return
     page.heading("One run told")
-    told = measures.one_run_told(preset, *pair, measuring.SHARP)
+    explicit, implicit = pair
+    told = measures.one_run_told(preset, explicit, implicit, measuring.SHARP)
     page.figure(
         scenes.one_run(told, *pair),
         "one_run",

@@ -102,21 +102,21 @@ def powers(lab: Lab, eps_values, count: int, pace: str = "SAI", only=None) -> Po
 
     None where windows of fewer than five families are bound.
     """
-    rows, families = [], []
+    rows, family = [], []
     moving = lab.index(pace)
     for eps in eps_values:
         ratio, values = lab.truth(eps, "attempts"), lab.values(eps)
         bound = (values["h_R/h_stab"] > 2.0) & usable(ratio) & (moving > 0.0) & (True if only is None else only)
         for i in np.flatnonzero(bound):
             rows.append([*np.log10([ratio[i], values["rho_ng"][i], moving[i], eps]), lab.weight[i]])
-            families.append(lab.family[i])
-    names = np.unique(families)
+            family.append(lab.family[i])
+    names = np.unique(family)
     if len(names) < 5:
         return None
-    table, families = np.array(rows), np.array(families)
+    table = np.array(rows)
     several = len(set(eps_values)) > 1
     value, explained = fitted(table, several)
-    group = np.searchsorted(names, families)
+    group = np.searchsorted(names, family)
     found = np.array([fitted(table, several, drawn[group])[0] for drawn in resamples(len(names), count)])
     told = [estimate(value[i], found[:, i]) for i in range(len(value))]
     return Powers(told[0], told[1], told[2] if several else None, explained, len(table))
@@ -210,5 +210,7 @@ def graves(lab: Lab, eps: float, name: str, threshold: float) -> tuple[list[str]
     """Problems with windows that an index calls stiff and R < 1/2, and the other way round with R > 2."""
     ratio, values = lab.truth(eps), lab.values(eps)[name]
     called = values > threshold
-    wrong = lab.name[called & (ratio < 0.5)], lab.name[~called & (ratio > 2.0)]
-    return tuple(list(dict.fromkeys(names.tolist())) for names in wrong)  # type: ignore[return-value]
+    needless, missed = (
+        list(dict.fromkeys(lab.name[w].tolist())) for w in (called & (ratio < 0.5), ~called & (ratio > 2.0))
+    )
+    return needless, missed

@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,7 @@ class System:
 def matrix_of(kind: str, radius: float, pace: float, seed: int) -> np.ndarray:
     """A: its eigenvalues by the kind, its eigenvectors by the seed."""
     departure = float(kind.split()[1]) * radius if kind.startswith("sheared") else 0.0
-    values = -radius * np.array(RATES)
+    values: np.ndarray = -radius * np.array(RATES)
     if kind == "oscillating":
         values = 1j * radius * np.array([1.0, -1.0, 0.5, -0.5])
     elif kind == "growing":
@@ -91,8 +92,12 @@ def matrix_of(kind: str, radius: float, pace: float, seed: int) -> np.ndarray:
 
 def sheared(values, departure: float, seed: int) -> np.ndarray:
     """A matrix with these eigenvalues and this departure from normality."""
-    made = ol.problems.linear_non_normal(values, departure, seed)
-    return made.jacobian(0.0, made.u0, made.params)
+    return ol.jacobian(ol.problems.linear_non_normal(values, departure, seed))
+
+
+def exact_state(problem, t):
+    """The solution of a system, at one time or at several."""
+    return problem.exact(t, problem.params)
 
 
 def direction_of(seed: int) -> np.ndarray:
@@ -123,7 +128,9 @@ def measured(wanted: list[System], tolerances, explicit: str, implicit: str, eng
             for role, name, cap in (("explicit", explicit, CAP_EXPLICIT), ("implicit", implicit, CAP_IMPLICIT))
         }
         for k, (i, problem) in enumerate(zip(places, some, strict=True)):
-            window = {role: {key: found[key][k].tolist() for key in found} for role, found in runs.items()}
+            window: dict[str, Any] = {
+                role: {key: found[key][k].tolist() for key in found} for role, found in runs.items()
+            }
             window |= {"start": problem.t_span[0], "end": problem.t_span[1]}
             matrix = (wanted[i].kind, wanted[i].radius, pace, wanted[i].seed)
             if matrix not in of_matrices:
@@ -167,7 +174,7 @@ def ladders(some: list[ol.Problem], method, cap: int, tolerances, engine: str) -
     """Attempts, errors and rejections of every system at every tolerance, {measure: (systems, tolerances)}."""
     first, end = some[0], some[0].t_span[1]
     starts, sets = np.array([one.u0 for one in some]), np.array([one.params for one in some])
-    exact = np.array([one.exact(end, one.params) for one in some])
+    exact = np.array([exact_state(one, end) for one in some])
     told: dict[str, list] = {"attempts": [], "error": [], "rejected": [], "censored": []}
     for tolerance in tolerances:
         # The size of the motion is 1 whatever its origin: an absolute tolerance, and the least relative one there is.
@@ -191,7 +198,7 @@ def ladders(some: list[ol.Problem], method, cap: int, tolerances, engine: str) -
 def indices(problem: ol.Problem, method, of_the_matrix: dict[str, float]) -> dict[str, float]:
     """Every index of a system along its solution; those of its matrix are given, derivatives are exact."""
     times = problem.t_span[1] * (np.arange(POINTS) + 0.5) / POINTS
-    states = problem.exact(times, problem.params)
+    states = exact_state(problem, times)
     slopes, bends = (ol.problems.forced_linear_derivative(problem, times, k) for k in (1, 2))
     speed = np.linalg.norm(slopes, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -231,13 +238,12 @@ def plane(kind: str, ratios, eps_values, tolerances, explicit: str, implicit: st
     lab = Lab(measured(wanted, tolerances, explicit, implicit, engine))
     pair = getattr(ol, explicit), getattr(ol, implicit)
     known = [window["indices"] for window in lab.windows]
-    theory = [
-        [
-            predicted_ratio(one["h_stab"], *(one[f"u{method.error_order}"] for method in pair), eps, *pair, SIZE)
-            for one in known
-        ]
-        for eps in eps_values
-    ]
+
+    def predict(one: dict, eps: float) -> float:
+        first, second = (one[f"u{method.error_order}"] for method in pair)
+        return predicted_ratio(one["h_stab"], first, second, eps, *pair, SIZE)
+
+    theory = [[predict(one, eps) for one in known] for eps in eps_values]
     truth = np.array([lab.truth(eps) for eps in eps_values])
     return Plane(kind, np.asarray(ratios), np.asarray(eps_values), truth, np.array(theory))
 

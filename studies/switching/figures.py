@@ -154,11 +154,11 @@ def forest(lab: Lab, rankings: dict):
     with style.figure(height=0.185 * len(rows) + 0.8) as (drawing, axes):
         plane = axes[0, 0]
         plane.axvline(0.5, color="black", linewidth=0.8)
-        for i, (name, group) in enumerate(rows):
-            if group is None:
+        for i, (name, of) in enumerate(rows):
+            if of is None:
                 plane.text(0.003, i + 0.1, name, fontsize=7.5, fontweight="bold", va="center")
                 continue
-            colour = style.COLOURS[GROUPS.index(group) % len(style.COLOURS)]
+            colour = style.COLOURS[GROUPS.index(of) % len(style.COLOURS)]
             for k, (eps, found) in enumerate(rankings.items()):
                 e, shift = found[name].auc, 0.19 * (k - 0.5 * (len(rankings) - 1))
                 plane.plot([e.low, e.high], [i + shift] * 2, color=colour, alpha=shades[k], linewidth=1.1)
@@ -256,8 +256,8 @@ def tolerances(lab: Lab, eps_values, count: int = 12):
 
 def policies(table: dict):
     """Cost over the oracle's, problem by problem in order, a line per policy."""
-    drawn = ("best of both", "h_R/h_stab > 1", "h_acc/h_stab > 1", "rho_ng/SAI", "SAI", "SI", "always implicit")
-    drawn = (*drawn, "always explicit")
+    rules = ("h_R/h_stab > 1", "h_acc/h_stab > 1", "rho_ng/SAI", "SAI", "SI")
+    drawn = ("best of both", *rules, "always implicit", "always explicit")
     with style.figure(height=3.2) as (drawing, axes):
         plane = axes[0, 0]
         for k, name in enumerate(name for name in drawn if name in table):

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,11 @@ from studies.switching.subjects import Subject, over, subjects
 MEASURED = ("attempts", "error", "rejected", "flagged", "near", "censored")
 SIGNED = ("-min Re", "-s[J]", "mu_1", "mu_2", "mu_inf", "m_2")  # averaged as they are; the rest as logarithms
 ORDERS = (3, 4, 5)  # of the derivatives of the solution: 4 and 5 are the error orders of RODAS4 and DOPRI5
-RULES = {"3 steps": {"steps": 3}, "12 steps": {"steps": 12}, "even in time": {"even": True}}  # other windows
+RULES: dict[str, dict] = {
+    "3 steps": {"steps": 3},
+    "12 steps": {"steps": 12},
+    "even in time": {"even": True},
+}  # other windows
 WHOLE = 1e-5  # the relative tolerance of runs over the whole span, by which `ol.AUTO` is judged
 LONGEST = 200_000  # attempts of such a run
 
@@ -47,7 +52,7 @@ def measure(subject: Subject, preset: Preset, explicit: str, implicit: str, shar
         others = {name: getattr(ol, name) for name in OTHERS if name not in (explicit, implicit)}
         rows[i]["others"] = ladders(problem, others, found[i], preset, scale)
         rows[i]["cold"] = ladders(problem, pair, found[i], preset, scale, cold=True)
-    told = {
+    told: dict[str, Any] = {
         "name": subject.name,
         "family": subject.family,
         "n": problem.size,

@@ -64,7 +64,7 @@ def look_at(name: str, count: int, truth: bool) -> list[dict]:
         for i, row in enumerate(scales):
             rows.append(
                 {"network": name, "controller": about.controller, "block": number, "image": i}
-                | {key: float(row[key]) for key in scales.dtype.names}
+                | {key: float(row[key]) for key in scales.dtype.fields or ()}
                 | {"explicit steps": float(steps[i, 0]), "implicit steps": float(steps[i, 1])}
             )
     return rows

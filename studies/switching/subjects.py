@@ -1,6 +1,7 @@
 """The problems of `switching`, in families: catalogue entries with their knobs turned, and others made for it."""
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Subject:
 
     name: str
     family: str
-    make: object
+    make: Callable[[], ol.Problem]
     knob: int = 0
 
     def problem(self) -> ol.Problem:

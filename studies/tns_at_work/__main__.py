@@ -65,11 +65,11 @@ def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "pruned", "threads")
     defined.take_all(STUDY, arguments.define, arguments.dataset)
     first, second = design.weighted(arguments.dataset, arguments.seeds), design.architectures(arguments.dataset)
-    folders = (SHIPPED, POPULATION)
+    folders = [SHIPPED, POPULATION]
     mine = design.of_ones_own(arguments.define, arguments.dataset, arguments.seeds)
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", train=True, pruned=2)
-        (first, second), folders = design.smoke(), ()
+        (first, second), folders = design.smoke(), []
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     nb.tune_allocator()

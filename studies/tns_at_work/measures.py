@@ -3,12 +3,14 @@
 import contextlib
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
 import netbridge as nb
+from netbridge.tracing.batches import channels_last
 from netbridge.train import loop
 from studies.lab import measurements
 from studies.lab.measure import READINGS, mean_stiffness, prepared, traced
@@ -25,7 +27,7 @@ def carry_out(run: Run, work: Path, root: Path | None = None, device=None) -> Me
     data = measurements.images_of(run.job.dataset, run.job.size, root)
     data = run.job.data_of(data)
     net = run.job.untrained(len(data.names), data.size)
-    numbers = {"before": before_training(run, data, device)}
+    numbers: dict[str, Any] = {"before": before_training(run, data, device)}
     try:
         with nb.stiffness_term(net, run.weight):
             loop.train(net, data, run.job.recipe, run.job.seed, device=device, quiet=True)
@@ -81,7 +83,7 @@ class Pruned:
 
 def pruned(subject: Subject, data, device, seed: int = 0) -> Pruned:
     """A network without some of its blocks, chosen on training images and tested on others."""
-    net = subject.net.to(device, memory_format=torch.channels_last).eval()
+    net = channels_last(subject.net.to(device)).eval()
     count = design.PRUNED_ON
     chosen_on = prepared(net, data, data.train_images[:count].to(device)), data.train_labels[:count].to(device)
     tested_on = prepared(net, data, data.test_images[:count].to(device)), data.test_labels[:count].to(device)

@@ -62,7 +62,7 @@ def main(arguments: Arguments):
     for path in arguments.define:
         defined.take(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
-    arguments = fill_in(arguments, design.PRESETS[arguments.preset], len(data.test_images), fewest=8)
+    arguments, images, resamples = fill_in(arguments, design.PRESETS[arguments.preset], len(data.test_images), fewest=8)
     paths = networks.files(arguments.checkpoint)
     subjects = choose_networks(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
     page = Page(
@@ -74,7 +74,7 @@ def main(arguments: Arguments):
         notice,
     )
     courses, losses = measure_networks(subjects, data, arguments)
-    draws = choices(arguments.images, arguments.resamples, seed=0)
+    draws = choices(images, resamples, seed=0)
     proxy, *rivals = best(courses, design.PROXIES)
     nearer = []
     for one in (*rivals, proxy):  # the proxy comes last, because the distances of the last one are kept
@@ -87,7 +87,7 @@ def main(arguments: Arguments):
     page.words(design.PROXY)
     deep = None if paths or arguments.depth else deep_networks(data)
     deeper = deep_along(deep, arguments) if deep else []
-    said = deep_finding(deep, deeper, arguments) if deeper else None
+    said = deep_finding(deep, deeper, arguments) if deep and deeper else None
     page.findings(findings(courses, proxy, nearer, losses, inflated(ratios, draws), draws, said))
     distances(page, courses, proxy)
     matters(page, losses)

@@ -26,7 +26,7 @@ def course_figure(courses, proxy, of: str):
             ("the proxy's other seeds", style.GREY, 1.4),
             ("the proxy", "#000000", 1.8),
         ):
-            label = kind
+            label: str | None = kind
             for one in courses:
                 if kind_of(one, proxy) == kind:
                     values = one.found.records[of].nsi.mean(0)

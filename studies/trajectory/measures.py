@@ -6,7 +6,7 @@ import numpy as np
 
 import netbridge as nb
 from netbridge.tracing.similarity import profile_distance
-from studies.lab.measure import Measured, measure, prepared
+from studies.lab.measure import Measured, measure, prepared, step_sizes_of
 from studies.lab.networks import Subject
 from studies.lab.statistics import Estimate, along_rows, estimate, halves, resampled_mean
 from studies.trajectory.design import CKA, FEWEST_BLOCKS, HALVES, NSI, SIMILAR
@@ -66,7 +66,8 @@ def along_of(record: nb.Record) -> np.ndarray:
     stages = [counted.stage == stage for stage in np.unique(counted.stage)]
     if min(map(np.count_nonzero, stages)) < FEWEST_BLOCKS:
         stages = [np.ones(len(counted.names), dtype=bool)]
-    along = np.mean([along_rows(counted.step_sizes[:, here], counted.nsi[:, here]) for here in stages], axis=0)
+    sizes = step_sizes_of(counted)
+    along = np.mean([along_rows(sizes[:, here], counted.nsi[:, here]) for here in stages], axis=0)
     return along if np.isfinite(along).all() else np.empty(0)
 
 
@@ -95,9 +96,12 @@ def set_distances(courses: list[Course], proxy: Course, chosen: np.ndarray) -> N
 def dissimilarity(one: Course, proxy: Course, parts: np.ndarray) -> np.ndarray:
     """1 - CKA on each part of the images, behind every block, (parts, T)."""
     pairs = list(zip(one.grams.values(), proxy.grams.values(), strict=True))
-    return np.array(
-        [[1 - nb.cka(*(gram[np.ix_(rows, rows)] for gram in pair), grams=True) for pair in pairs] for rows in parts]
-    )
+
+    def compare(one, other, rows) -> float:
+        among = np.ix_(rows, rows)
+        return 1 - nb.cka(one[among], other[among], grams=True)
+
+    return np.array([[compare(*pair, rows) for pair in pairs] for rows in parts])
 
 
 def first_ratios(one: Course) -> dict[str, np.ndarray]:

@@ -206,7 +206,7 @@ def shipped_networks(dataset: str) -> list[Path]:
 def fill_in_preset(arguments, available: int):
     """The options with everything filled in that the preset says; with --train its seeds and its recipe, too."""
     preset = design.PRESETS[arguments.preset]
-    arguments = fill_in(arguments, preset, available, fewest=4)
+    arguments, *_ = fill_in(arguments, preset, available, fewest=4)
     seeds = arguments.seeds or (preset["seeds"] if arguments.train else ())
     return dataclasses.replace(arguments, recipe=arguments.recipe or preset["recipe"], seeds=seeds)
 

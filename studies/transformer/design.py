@@ -17,7 +17,9 @@ PAPER = {  # Table 7: per cent, with the standard deviation over five seeds
 }
 DATASETS = ("cifar10", "cifar100", "stl10")
 TOGETHER, APART = "all steps together", "attention and MLP apart"
-READINGS = tuple((of, mu, kinds) for kinds in (TOGETHER, APART) for of in KINDS for mu in MEANS)
+READINGS: tuple[tuple[str, str, str], ...] = tuple(
+    (of, mu, kinds) for kinds in (TOGETHER, APART) for of in KINDS for mu in MEANS
+)
 ATTENDED = 250  # test images whose attention is looked at
 PRESETS = {
     "quick": {"images": 1000, "resamples": 200, "recipe": "short", "seeds": (0, 1)},

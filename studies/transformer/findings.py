@@ -1,5 +1,7 @@
 """What the transformers say about Appendix G and Table 7: verdicts by `design.RULES`, computed from the numbers."""
 
+import collections
+
 import numpy as np
 from scipy import stats
 
@@ -97,7 +99,7 @@ def larger_finding(studied) -> Finding | None:
     plain = groups.pop("constant", [])
     if not plain or not groups:
         return None
-    verdicts, words = {}, {}
+    verdicts, words = {}, collections.defaultdict(list)
     for reading in READINGS:
         signs = [
             apart([one.tns[reading] for one in members], [one.tns[reading] for one in plain])
@@ -105,7 +107,7 @@ def larger_finding(studied) -> Finding | None:
         ]
         verdicts[reading] = counted(signs.count(1), signs.count(-1), len(signs))
         outcome = f"{signs.count(1)} above, {signs.count(-1)} below, of {len(signs)}"
-        words.setdefault(outcome, []).append(worded(reading))
+        words[outcome].append(worded(reading))
     parts = [
         f"{outcome} ({'all eight readings' if len(readings) == len(READINGS) else '; '.join(readings)})"
         for outcome, readings in words.items()

@@ -3,11 +3,10 @@
 import dataclasses
 
 import numpy as np
-import torch
 
 import netbridge as nb
 from netbridge.tracing.attention import AttentionValues
-from studies.lab.measure import Measured, measure, prepared, stiffness_of, total_stiffness
+from studies.lab.measure import Measured, measure, prepared, step_sizes_of, stiffness_of, total_stiffness
 from studies.lab.networks import Subject
 from studies.lab.statistics import Estimate, along_rows
 from studies.transformer.design import ATTENDED, READINGS, TOGETHER
@@ -66,14 +65,14 @@ def along_steps(record: nb.Record) -> dict[str, np.ndarray]:
     """Per image, over the steps it passes: the correlation of step size and NSI, over all and within each kind."""
     apart = record.by_kind().counted()
     whole = record.counted()
-    parts = {"all": (whole.step_sizes, whole.nsi)}
+    parts = {"all": (step_sizes_of(whole), whole.nsi)}
     parts |= {
-        name: (apart.step_sizes[:, apart.stage == kind], apart.nsi[:, apart.stage == kind])
+        name: (step_sizes_of(apart)[:, apart.stage == kind], apart.nsi[:, apart.stage == kind])
         for kind, name in enumerate(STEPS[1:])
     }
     found = {name: along_rows(sizes, nsi) for name, (sizes, nsi) in parts.items() if sizes.shape[1] >= LEAST}
     return {name: values for name, values in found.items() if np.isfinite(values).all()}
 
 
-def classes_fit(net: torch.nn.Module, data) -> bool:
+def classes_fit(net: nb.Network, data) -> bool:
     return net.config["num_classes"] == len(data.names)

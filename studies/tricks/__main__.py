@@ -60,11 +60,11 @@ UNNAMED = (
 def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "threads")
     defined.take_all(STUDY, arguments.define, arguments.dataset)
-    scale_of = {"full": arguments.full, "dataset": arguments.dataset, "seeds": arguments.seeds}
-    wanted, folders = design.queue(**scale_of), (SHIPPED,)
+    scale_of: dict[str, Any] = {"full": arguments.full, "dataset": arguments.dataset, "seeds": arguments.seeds}
+    wanted, folders = design.queue(**scale_of), [SHIPPED]
     mine = design.of_ones_own(arguments.define, **scale_of)
     if arguments.smoke:
-        arguments, wanted, folders = dataclasses.replace(arguments, train=True, threads=1), design.smoke(), ()
+        arguments, wanted, folders = dataclasses.replace(arguments, train=True, threads=1), design.smoke(), []
     work = arguments.out / "runs"
     if arguments.threads:
         torch.set_num_threads(arguments.threads)

@@ -93,7 +93,8 @@ def mean_nsi(group: list[Measurement], kind: str) -> np.ndarray:
 
 
 def columns(networks: list[Measurement], reading) -> tuple[np.ndarray, np.ndarray]:
-    return tuple(np.array([value_of(one, what) for one in networks]) for what in (reading, ACCURACY))
+    stiffness, accuracies = (np.array([value_of(one, what) for one in networks]) for what in (reading, ACCURACY))
+    return stiffness, accuracies
 
 
 def stage_stiffness(one: Measurement) -> list[float]:
@@ -124,7 +125,8 @@ def course(one: Measurement) -> Course | None:
         return None
     tns = np.array([[np.nan if x is None else x for x in record["tns"]] for record in log])
     nsi = np.array([record["nsi"]["slope"] for record in log])
-    return Course(*(np.array([record[key] for record in log]) for key in ("loss", "rate")), tns, nsi)
+    loss, rate = (np.array([record[key] for record in log]) for key in ("loss", "rate"))
+    return Course(loss, rate, tns, nsi)
 
 
 @dataclasses.dataclass(frozen=True)

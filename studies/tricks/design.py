@@ -104,6 +104,6 @@ def of_ones_own(files, full: bool = False, dataset: str = "cifar10", seeds: int 
 def smoke() -> list[Job]:
     """A few networks on the digits that only show that everything works."""
     how = recipe("digits", epochs=2, batch=32, evaluate_every=100, average=False)
-    changed = {PLAIN: {}, "mixup": {"mixup": 1.0}}
+    changed: dict[str, dict] = {PLAIN: {}, "mixup": {"mixup": 1.0}}
     recipes = [dataclasses.replace(how, name=name, **changes) for name, changes in changed.items()]
     return [Job("digits", "constant", seed, one, 20, 4, images=256, size=16) for seed in range(2) for one in recipes]

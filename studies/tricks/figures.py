@@ -1,5 +1,7 @@
 """Every figure of `tricks`: recipes side by side, accuracy against TNS, NSI along depth, stiffness through training."""
 
+import itertools
+
 import numpy as np
 
 from odelab.plot import style
@@ -8,7 +10,7 @@ from studies.lab.measure import READINGS, wording
 from studies.tricks.analysis import ACCURACY, Runs, course, mean_nsi, value_of
 from studies.tricks.design import PLAIN
 
-BARS = {
+BARS: dict[str | tuple[str, str], str] = {
     ACCURACY: "test accuracy (%)",
     **{r: f"TNS, {wording(*r)}" for r in READINGS},
     "logits_norm": "norm of the logits",
@@ -98,9 +100,8 @@ def training_figure(runs: Runs):
             lines = (np.mean([x.loss for x in ways], axis=0), *stiffness.T[:2])
             for axis, line in zip(axes[:, 0], lines, strict=True):
                 axis.plot(epochs, line, color=colour, label=name)
-            drops = epochs[1:][np.diff(ways[0].rate) < 0] if name == PLAIN else []
-            for axis in axes[:, 0]:
-                for epoch in drops:
+            if name == PLAIN:
+                for axis, epoch in itertools.product(axes[:, 0], epochs[1:][np.diff(ways[0].rate) < 0]):
                     axis.axvline(epoch - 0.5, color=style.GREY, linewidth=0.7, linestyle=":")
         for axis, title in zip(axes[:, 0], titles, strict=True):
             axis.set_title(title, loc="left")
