@@ -134,7 +134,7 @@ def main(arguments: Arguments):
         "164 layers and 164 epochs, and CIFAR-10 stands for CIFAR-100 and STL-10 nowhere. Intervals: 95 %; over seeds "
         "by Dunnett's comparisons with one arm, of the last epoch, where every arm has at least three seeds; over "
         "images by the bootstrap or Student. The rules of the verdicts were fixed before the numbers, but for one "
-        "that studies/asr/findings.py names; what has not been trained is undecided, and `--train` goes on."
+        "that studies/asr/findings names; what has not been trained is undecided, and `--train` goes on."
     )
     page.findings(findings(evidence))
     told.tell(page, evidence, sizes)

@@ -5,7 +5,7 @@ import numpy as np
 from odelab.plot import style as stylesheet
 from studies.asr import design, style
 from studies.asr.design import PLAIN
-from studies.asr.findings import Evidence, by_name, over_seeds
+from studies.asr.findings.evidence import Evidence, by_name, over_seeds
 from studies.lab.figures import MARKS, bottom, filled, panels
 
 SCALE_TITLES = {"small": "small scale", "controls": "shipped networks' scale"}

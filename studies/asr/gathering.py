@@ -4,7 +4,7 @@ from pathlib import Path
 
 from studies.asr import design, measures, results, style
 from studies.asr.design import Plan
-from studies.asr.findings import Evidence
+from studies.asr.findings.evidence import Evidence
 from studies.asr.training import folders
 from studies.lab import networks
 

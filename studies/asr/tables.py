@@ -6,7 +6,7 @@ import numpy as np
 
 from studies.asr import design, paper, style
 from studies.asr.design import FAITHFUL, HALF, PLAIN
-from studies.asr.findings import Evidence, over_seeds
+from studies.asr.findings.evidence import Evidence, over_seeds
 from studies.lab.statistics import Estimate, shown_interval, spread
 
 PAPERS_DATA = {  # what Tables 3, 4, 6, 7, 9 and 13 are about; the last is of ResNet-83

@@ -1,7 +1,7 @@
 """The report of the study, part by part: what is in the evidence is told, in the order of the claims."""
 
 from studies.asr import design, figures, tables
-from studies.asr.findings import Evidence
+from studies.asr.findings.evidence import Evidence
 
 
 def tell(page, e: Evidence, sizes):

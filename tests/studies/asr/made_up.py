@@ -7,7 +7,7 @@ import numpy as np
 from studies.asr import __main__ as asr
 from studies.asr import measures, results, style
 from studies.asr.design import Plan
-from studies.asr.findings import Evidence
+from studies.asr.findings.evidence import Evidence
 from studies.lab.statistics import Estimate
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from studies.asr import design, findings
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LAYER_SCALE, LITERAL, PLAIN
-from studies.asr.findings import Evidence
+from studies.asr.findings import attention_values
+from studies.asr.findings.evidence import Evidence
 from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED
 from tests.studies.asr.made_up import block, bounds, evidence, maps, replaced, result, seeds_of, shares
 
@@ -106,7 +107,7 @@ def test_priors_of_the_data_have_forgotten_the_first_biases(origin, channels, wa
 
 def test_fishers_interval_by_hand():
     """atanh(0.5) = 0.5493; 1.96 / sqrt(28 - 3) = 0.392: tanh(0.1573), tanh(0.9413)."""
-    assert findings.fisher(0.5, 28) == pytest.approx((0.1560, 0.7358), abs=1e-4)
+    assert attention_values.fisher(0.5, 28) == pytest.approx((0.1560, 0.7358), abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from netbridge import data as datasets
 from studies.asr import __main__ as asr
 from studies.asr import design, figures, measures, style, tables, told
 from studies.asr.design import FAITHFUL, HALF, PLAIN
-from studies.asr.findings import Evidence
+from studies.asr.findings.evidence import Evidence
 from studies.lab.networks import ZOO
 from studies.lab.page import Page
 from tests.studies.asr.made_up import (

@@ -6,7 +6,7 @@ import torch
 
 from netbridge import data as datasets
 from studies.asr import findings, style
-from studies.asr.findings import Evidence
+from studies.asr.findings.evidence import Evidence
 from studies.lab.statistics import CONTRADICTED, SUPPORTED, UNDECIDED
 from tests.studies.asr.made_up import painted
 
