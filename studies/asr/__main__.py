@@ -21,7 +21,7 @@ from typing import Any, Literal
 import torch
 
 import netbridge as nb
-from studies.asr import gathering, told, training
+from studies.asr import gathering, sections, training
 from studies.asr.design import TIERS, Plan, Tier
 from studies.asr.findings import findings
 from studies.lab import defined
@@ -43,7 +43,7 @@ TRAINED = {  # parts that look at trainings, and those parts of the design that 
 }
 PARTS = (*TRAINED, "stripes", "gradcam", "spatial", "style", "speed", "merging")
 SIZES = ((32, 32), (96, 4))  # pixels of CIFAR's and of STL's images, and how many at a time, that speed is measured at
-PRESETS = {
+PRESETS: dict[str, dict[str, Any]] = {
     "quick": {"images": 1000, "tested": 2000, "resamples": 200, "speed_depth": 56, "seconds": 45.0, "speeds": SIZES},
     "full": {
         "images": 1500,
@@ -57,7 +57,14 @@ PRESETS = {
 OURS = {"depth": 20, "recipe": "short", "seeds": (8,)}
 PAPERS = {"depth": 164, "recipe": "paper", "seeds": (5,)}
 SMOKE: dict[str, Any] = {"dataset": "digits", "own": True}
-SMOKE_SIZES = {"images": 64, "tested": 64, "resamples": 20, "speed_depth": 8, "seconds": 0.5, "speeds": ((8, 4),)}
+SMOKE_SIZES: dict[str, Any] = {
+    "images": 64,
+    "tested": 64,
+    "resamples": 20,
+    "speed_depth": 8,
+    "seconds": 0.5,
+    "speeds": ((8, 4),),
+}
 
 
 Part = Literal[
@@ -137,7 +144,7 @@ def main(arguments: Arguments):
         "that studies/asr/findings names; what has not been trained is undecided, and `--train` goes on."
     )
     page.findings(findings(evidence))
-    told.tell(page, evidence, sizes)
+    sections.write_sections(page, evidence, sizes["speed_depth"])
     page.numbers["counts"] = {f"{part} {column}".strip(): {arm: len(found) for arm, found in arms.items()}
                               for (part, column), arms in evidence.rows.items()}  # fmt: skip
     page.close()

@@ -11,7 +11,7 @@ from matplotlib.image import imread
 import netbridge as nb
 from netbridge import data as datasets
 from studies.asr import __main__ as asr
-from studies.asr import design, figures, measures, style, tables, told
+from studies.asr import design, figures, measures, sections, style, tables
 from studies.asr.design import FAITHFUL, HALF, PLAIN
 from studies.asr.findings.evidence import Evidence
 from studies.lab.networks import ZOO
@@ -76,7 +76,7 @@ def shown(tmp_path_factory):
     """The report on everything: its folder and the numbers of its record."""
     out = tmp_path_factory.mktemp("shown")
     page = Page("asr", asr.Arguments(out=out, dataset="digits"), "Title")
-    told.tell(page, everything(), SIZES)
+    sections.write_sections(page, everything(), SIZES["speed_depth"])
     page.close()
     return out, json.loads((out / "record.json").read_text(), parse_constant=pytest.fail)["numbers"]
 
