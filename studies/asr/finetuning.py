@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from netbridge.train import loop
-from studies.asr import measures, results
+from studies.asr import constants, measures, results
 from studies.lab.command import plain_errors
 from studies.lab.networks import ZOO
 from studies.lab.scores import remove_training
@@ -16,7 +16,7 @@ def carry_out(run, data, work: Path, destination: Path, device=None, keep: bool 
     """
     job = run.job
     live = ZOO / job.dataset / f"{job.stem}.safetensors"
-    net = measures.constant_copy(live, data)
+    net = constants.constant_copy(live, data)
     for block in net.blocks:
         block.controller.requires_grad_(False)
     path = work / f"{run.stem}.safetensors"

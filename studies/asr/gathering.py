@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from studies.asr import design, measures, results, style
+from studies.asr import backbones, constants, design, measures, results, style
 from studies.asr.design import Plan
 from studies.asr.findings.evidence import Evidence
 from studies.asr.training import folders
@@ -33,10 +33,10 @@ def gathered(parts, plan: Plan, data, sizes) -> Evidence:
 
     if {"stripes", "replace"} & set(parts):
         for name, seed, path in subjects(*(design.LIVE[:1] if smoke else design.LIVE)):
-            found, after = measures.shares(name, seed, path, data, sizes["images"], sizes["resamples"])
+            found, after = constants.shares(name, seed, path, data, sizes["images"], sizes["resamples"])
             evidence.shares.append(found)
             if "replace" in parts:
-                evidence.replaced.append(measures.replaced(found, after, path, data, sizes["tested"]))
+                evidence.replaced.append(constants.replaced(found, after, path, data, sizes["tested"]))
             print(f"{name}, seed {seed}: looked at.", flush=True)
     if "theorem" in parts:
         count = 4 if smoke else results.BOUND_IMAGES
@@ -57,13 +57,13 @@ def gathered(parts, plan: Plan, data, sizes) -> Evidence:
         painted = (style.find(one, folders(arguments)) for one in paintings)
         evidence.painted = [one for one in painted if one is not None]
     if "merging" in parts:
-        evidence.merging = measures.merging(measures.FEW_GATES if smoke else measures.GATES)
+        evidence.merging = backbones.merging(backbones.FEW_GATES if smoke else backbones.GATES)
     if "backbones" in parts:
-        evidence.shapes = measures.shapes()
+        evidence.shapes = backbones.shapes()
     if "speed" in parts:
         depth, seconds = sizes["speed_depth"], sizes["seconds"]
         evidence.speeds = {
-            f"{size} x {size}": measures.speeds(depth, size, batch, seconds / len(sizes["speeds"]))
+            f"{size} x {size}": backbones.speeds(depth, size, batch, seconds / len(sizes["speeds"]))
             for size, batch in sizes["speeds"]
         }
     return evidence

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from studies.asr import __main__ as asr
-from studies.asr import measures, results, style
+from studies.asr import constants, results, style
 from studies.asr.design import Plan
 from studies.asr.findings.evidence import Evidence
 from studies.lab.statistics import Estimate
@@ -59,7 +59,7 @@ def shares(name="SE", seed=0, share=0.95, untrained=0.9, origin=0.8, width=0.01,
     generator = np.random.default_rng(seed)
     draws = share + width * np.linspace(-1, 1, 11)
     start = [generator.uniform(0.3, 0.7, channels) for _ in range(3)]
-    return measures.Shares(
+    return constants.Shares(
         name,
         seed,
         share=[Estimate(share, share - width, share + width, draws)] * 3,
@@ -78,7 +78,7 @@ def shares(name="SE", seed=0, share=0.95, untrained=0.9, origin=0.8, width=0.01,
 
 def replaced(name="SE", seed=0, change=-1.0, width=0.5, share=0.9):
     interval = Estimate(change, change - width, change + width)
-    return measures.Replaced(name, seed, 90.0, interval, interval, interval, share)
+    return constants.Replaced(name, seed, 90.0, interval, interval, interval, share)
 
 
 def bounds(name, seed, log):

@@ -11,7 +11,7 @@ from matplotlib.image import imread
 import netbridge as nb
 from netbridge import data as datasets
 from studies.asr import __main__ as asr
-from studies.asr import design, figures, measures, sections, style, tables
+from studies.asr import backbones, constants, design, figures, measures, sections, style, tables
 from studies.asr.design import FAITHFUL, HALF, PLAIN
 from studies.asr.findings.evidence import Evidence
 from studies.lab.networks import ZOO
@@ -61,13 +61,13 @@ def everything() -> Evidence:
     e.spatial = [{"seed": 0, "share": [0.2, 0.8], "maps": [np.eye(8), np.eye(4)]}]
     e.painted = painted(style.INSTANCE, 1.0) + painted(style.WITH_ASR, 1.5)
     e.attention = [{"name": "ViT", "seed": 0, "share": [0.9, 0.3], "maps": [np.eye(16), np.eye(16)]}]
-    names = ("plain", *measures.SPEEDS, "ASR(SE) merged", "ASR(SE) folded")
+    names = ("plain", *backbones.SPEEDS, "ASR(SE) merged", "ASR(SE) folded")
     e.speeds = {size: dict.fromkeys(names, (0.9, (0.8, 1.0))) for size in ("32 x 32", "96 x 96")}
     e.merging = [
         {"backbone": "VGG", "gate": gate, "merged, float64": x, "folded, float64": fold}
         for gate, x, fold in (("a", 1e-16, "refused"), ("b", 3e-16, "refused"))
     ]
-    e.shapes = measures.shapes()
+    e.shapes = backbones.shapes()
     return e
 
 
@@ -190,13 +190,13 @@ def test_networks_of_ones_own_take_the_place_of_shipped_ones(tmp_path, capsys):
 def test_constants_one_after_the_other_are_the_constants_where_nothing_varies():
     images = torch.rand(6, 3, 16, 16)
     net = nb.resnet(8, controller=nb.asr("se", spread=1.0)).eval()
-    found = measures.one_after_the_other(net, images)
+    found = constants.one_after_the_other(net, images)
     for one, wanted in zip(found, nb.gates(net, images), strict=True):
         torch.testing.assert_close(one, wanted.h[0])
     live = nb.resnet(8, controller="srm").eval()
     for each in live.blocks:
         torch.nn.init.normal_(each.controller.weight)
-    first, *_ = measures.one_after_the_other(live, images)
+    first, *_ = constants.one_after_the_other(live, images)
     torch.testing.assert_close(first, nb.gates(live, images)[0].h.mean(0))
 
 
@@ -224,8 +224,8 @@ def test_bounds_of_shipped_networks(cifar, name, seed, log):
 @pytest.mark.parametrize("name", ["se", "srm"])
 def test_shares_and_replacements_of_shipped_networks(cifar, name, seed):
     path = ZOO / "cifar10" / f"resnet20-{name}-seed{seed}.safetensors"
-    found, after = measures.shares(name, seed, path, cifar, 600, 20)
-    change = measures.replaced(found, after, path, cifar, 2000).change.value
+    found, after = constants.shares(name, seed, path, cifar, 600, 20)
+    change = constants.replaced(found, after, path, cifar, 2000).change.value
     if name == "se":
         assert min(found.untrained) > 0.9
         assert min(found.origin) > 0.5

@@ -10,7 +10,7 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.tracing.gates import with_fresh_statistics
 from netbridge.train import loop, recipes, stepping
-from studies.asr import design, dynamics, finetuning, measures, results, style, tables
+from studies.asr import constants, design, dynamics, finetuning, measures, results, style, tables
 from studies.lab import jobs
 from studies.lab.networks import ZOO
 from tests.studies.asr.made_up import plan_of, result
@@ -124,7 +124,7 @@ def test_constants_stay_where_they_were_put_when_the_rest_goes_on(tmp_path, digi
     made = finetuning.carry_out(run, digits, tmp_path, tmp_path, "cpu", keep=True)
     net = nb.load(tmp_path / f"{run.stem}.safetensors")
     path = ZOO / "digits" / f"{run.job.stem}.safetensors"
-    for block, wanted in zip(net.blocks, measures.constant_copy(path, digits).blocks, strict=True):
+    for block, wanted in zip(net.blocks, constants.constant_copy(path, digits).blocks, strict=True):
         assert torch.equal(block.controller.psi, wanted.controller.psi)
     before = measures.correct(nb.load(path), digits, 60).mean()
     assert made.beyond[0] == pytest.approx(made.accuracy - 100 * before, abs=1e-3)
@@ -184,7 +184,7 @@ def test_initial_gates_are_those_that_training_began_with(seed):
     path = ZOO / "cifar10" / f"resnet20-se-seed{seed}.safetensors"
     wrong = ZOO / "cifar10" / f"resnet20-se-seed{1 - seed}.safetensors"
     trained = nb.load(path)
-    for start, right in ((measures.untrained(path), True), (measures.untrained(wrong), False)):
+    for start, right in ((constants.untrained(path), True), (constants.untrained(wrong), False)):
         biases = [
             [block.controller.excite[2].bias.detach().double() for block in net.blocks] for net in (start, trained)
         ]
