@@ -159,8 +159,8 @@ def of_ones_own(like: list[Job], files, networks: bool = True) -> list[Job]:
     for job in like:
         own = [dataclasses.replace(job, controller=name) for name in defined.controllers(files)]
         if networks:
-            shape = {"depth": Job.depth, "width": Job.width, "options": None, "on": None}
-            own += [dataclasses.replace(job, network=name, **shape) for name in defined.names("networks", files)]
+            shapeless = dataclasses.replace(job, depth=Job.depth, width=Job.width, options=None, on=None)
+            own += [dataclasses.replace(shapeless, network=name) for name in defined.names("networks", files)]
         found |= {one.stem: one for one in own if one.stem not in found}
     return list(found.values())
 

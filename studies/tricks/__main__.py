@@ -15,6 +15,7 @@ for recipes. Stiffer epochs do not gain less.
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import torch
 
