@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from netbridge.tracing.foreign import first_tensor, tensors
-from netbridge.tracing.graph import Graph, Operation, describe, is_number
+from netbridge.tracing.foreign import first_tensor, is_whole, tensors
+from netbridge.tracing.graph import LIKE, Graph, Operation, describe, is_number
 from netbridge.tracing.untouched import independent_copy
 
 OPAQUE: tuple[type, ...] = (nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer)
@@ -44,28 +44,31 @@ def symbolic(net: nn.Module, sample: torch.Tensor) -> tuple[fx.GraphModule, Grap
     source = next(node for node in program.graph.nodes if node.op == "placeholder")
     nodes.insert(0, source)
     index = {node: i for i, node in enumerate(nodes)}
-    operations = [read(node, index, shapes.found.get(node), program) for node in nodes]
+    operations = [read(node, index, shapes, program) for node in nodes]
     operations[0] = Operation("input", (), shape=tuple(sample.shape))
     end = next(node for node in program.graph.nodes if node.op == "output")
     return program, Graph(operations, [index[node] for node in end.all_input_nodes if node in index]), nodes
 
 
 class Shapes(fx.Interpreter):
-    """Runs a program and remembers the shapes of its tensors."""
+    """Runs a program and remembers the shapes of its tensors, and which of them hold whole numbers."""
 
     def __init__(self, program):
         super().__init__(program)
         self.found: dict[fx.Node, tuple[int, ...]] = {}
+        self.whole: set[fx.Node] = set()
 
     def run_node(self, n):
         result = super().run_node(n)
         tensor = first_tensor(result)
         if tensor is not None:
             self.found[n] = tuple(tensor.shape)
+            if is_whole(tensor):
+                self.whole.add(n)
         return result
 
 
-def read(node: fx.Node, index: dict, shape, program) -> Operation:
+def read(node: fx.Node, index: dict, shapes: Shapes, program) -> Operation:
     if node.op == "call_module":
         name = type(program.get_submodule(node.target)).__name__
     else:
@@ -77,14 +80,16 @@ def read(node: fx.Node, index: dict, shape, program) -> Operation:
             return index.get(value)
         return tuple(map(operand, value)) if isinstance(value, tuple | list) else None
 
+    given = node.all_input_nodes[: 1 if canonical in LIKE else None]
     return Operation(
         canonical,
-        tuple(index[source] for source in node.all_input_nodes if source in index),
+        tuple(index[source] for source in given if source in index),
         tuple(map(operand, arguments)),
-        shape,
+        shapes.found.get(node),
         module_of(node),
         name in ("iadd", "imul") or name.endswith("_"),
         tuple(float(value) if is_number(value) else None for value in arguments),
+        node in shapes.whole,
     )
 
 

@@ -224,10 +224,9 @@ def ends(graph: Graph, i: int, region: set[int], net: nn.Module, summand: bool =
             found = [ends(graph, one.operand, region, net, summand=True) for one in summands]
             wrong = next((reason for _, reason in found if reason), "")
             return ([] if wrong else [layer for layers, _ in found for layer in layers]), wrong
-        alive = [j for j in operation.inputs if graph.live[j]]
-        if operation.name not in TRANSPARENT | LAYOUTS or len(alive) != 1 or alive[0] == 0:
+        if not graph.passes(i, TRANSPARENT | LAYOUTS) or graph.sources(i) == [0]:
             return [], f"the branch ends in {operation.name}, which a step size does not pass"
-        i = alive[0]
+        (i,) = graph.sources(i)
 
 
 def place_behind(layer: str, step: str, net: nn.Module) -> Insertion:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from netbridge.tracing.graph import UNSEEN, Factor, Graph, Operation, Place, Step, describe, is_number, stages
+from netbridge.tracing.graph import LIKE, UNSEEN, Factor, Graph, Operation, Place, Step, describe, is_number, stages
 from netbridge.tracing.norms import Recorder
 from netbridge.tracing.record import INCREMENT, SLOPE, Places
 
@@ -61,7 +61,7 @@ class Watching(TorchFunctionMode):
         super().__init__()
         self.modules, self.expected, self.before, self.behind = modules, expected, before or {}, behind or {}
         self.same_way = expected is not None
-        self.operations = [Operation("input", (), shape=tuple(inputs[0].shape))]
+        self.operations = [Operation("input", (), shape=tuple(inputs[0].shape), whole=is_whole(inputs[0]))]
         self.numbers: dict[int, tuple[weakref.ref, int]] = {}
         for tensor in inputs:
             self.give_number(tensor, 0)
@@ -94,8 +94,10 @@ class Watching(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         raw = getattr(func, "__name__", "")
+        if raw == "__get__":  # a property, such as x.mT
+            raw = getattr(getattr(func, "__self__", None), "__name__", raw)
         name, arguments = describe(raw, args, kwargs)
-        given = tensors((args, kwargs))
+        given = tensors(args[:1] if name in LIKE else (args, kwargs))
         for tensor in given:
             self.number_unseen(tensor)
         inputs: Any = tuple(n for t in given if (n := self.number(t)) is not None)
@@ -115,7 +117,7 @@ class Watching(TorchFunctionMode):
             return result
         in_place = raw.startswith("__i") or (raw.endswith("_") and not raw.endswith("__"))
         numbers = tuple(float(a) if is_number(a) else None for a in arguments)
-        operation = Operation(name, inputs, operands, tuple(made.shape), module, in_place, numbers)
+        operation = Operation(name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made))
         self.operations.append(operation)
         if ahead is None or way(ahead) != way(operation):
             self.same_way = False
@@ -170,6 +172,11 @@ def watch_pass(net: nn.Module, call, batch) -> Pass:
         result = call(net, batch)
         outputs = [n for t in tensors(result) if isinstance(n := watching.number(t), int)]
     return Pass(watching.operations, outputs, ends)
+
+
+def is_whole(tensor: torch.Tensor) -> bool:
+    """Does it hold whole numbers or truth values?"""
+    return not (tensor.is_floating_point() or tensor.is_complex())
 
 
 def tensors(value) -> list[torch.Tensor]:

@@ -16,19 +16,26 @@ ACTIVATIONS = set(
     "relu relu6 leaky_relu leakyrelu gelu silu mish elu celu selu hardswish hardsigmoid sigmoid tanh prelu softplus "  # noqa: SIM905
     "hardtanh threshold clamp clip softmax logsigmoid softsign rrelu".split()
 )
+CURVED = ACTIVATIONS | set(
+    "abs absolute sign square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh erf "  # noqa: SIM905
+    "pow reciprocal round floor ceil trunc frac fix maximum minimum floordiv floor_divide glu".split()
+)  # nonlinear functions: what goes through one is no shortcut
+PRODUCTS = set("mul div matmul bmm mm mv einsum baddbmm addmm bilinear addcmul addcdiv lerp".split())  # noqa: SIM905
 TRANSPARENT = set(
     "identity dropout dropout1d dropout2d dropout3d alpha_dropout alphadropout feature_dropout featurealphadropout "  # noqa: SIM905
-    "droppath drop_path stochasticdepth stochastic_depth contiguous clone detach alias "
-    "to type_as float double half bfloat16".split()
-)  # of a network in evaluation mode
+    "droppath drop_path stochasticdepth stochastic_depth contiguous clone detach alias data positive "
+    "to type type_as float double half bfloat16 cpu cuda".split()
+)  # of a network in evaluation mode; casts are so from one floating type to another only, see `Graph.passes`
 LAYOUTS = set(
-    "permute transpose reshape view flatten unflatten swapaxes swapdims movedim moveaxis squeeze unsqueeze roll".split()  # noqa: SIM905
+    "permute transpose t mt reshape reshape_as view view_as ravel flatten unflatten swapaxes swapdims movedim moveaxis "  # noqa: SIM905
+    "squeeze unsqueeze roll getitem".split()
 )  # the same numbers in another order: the norm of a sample does not change
 SHAPED = set(
     "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_empty new_full "  # noqa: SIM905
     "new_tensor".split()
 )  # take the shape of a tensor and none of its numbers
-SLICES = set("getitem chunk split split_with_sizes tensor_split narrow select unbind index_select".split())  # noqa: SIM905
+LIKE = {"to", "type_as", "view_as", "reshape_as", "expand_as"}  # of a second tensor only its kind or shape is taken
+SLICES = set("getitem index chunk split split_with_sizes tensor_split narrow select unbind index_select".split())  # noqa: SIM905
 SPELLINGS = {
     "add": "iadd radd",
     "sub": "isub rsub subtract",
@@ -65,7 +72,11 @@ def describe(name: str, args, kwargs) -> tuple[str, list]:
     args += [kwargs.get(key) for key in signature[len(args) :]]
     if plain == "rsub":
         args[:2] = args[1::-1]
+    if name == "getitem" and not is_plain_index(args[1]):
+        return "index", args
     neutral = {"add": 0, "sub": 0, "mul": 1, "div": 1}.get(name)
+    if name == "div" and args[2] is not None:
+        return "floor_divide", args  # with a `rounding_mode`, which makes it another function
     if neutral is not None and is_number(args[1]) and args[1] == neutral:
         return "identity", args
     return name, args
@@ -75,8 +86,14 @@ def is_number(value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def is_plain_index(index) -> bool:
+    """Is an index made of slices, numbers, None and ... alone, so that no element is taken twice?"""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or part is ... or isinstance(part, int | slice) for part in parts)
+
+
 class Operation(NamedTuple):
-    """`inputs` are the operations whose tensors it takes; `operands` the operation behind each of its arguments."""
+    """`inputs` are the operations whose numbers it takes; `operands` the operation behind each of its arguments."""
 
     name: str
     inputs: tuple[int, ...]
@@ -85,6 +102,7 @@ class Operation(NamedTuple):
     module: str = ""  # in whose forward it ran
     in_place: bool = False
     numbers: tuple[float | None, ...] = ()  # the arguments that are plain numbers, None at the other places
+    whole: bool = False  # its tensor holds whole numbers or truth values
 
     def operand(self, place: int) -> Any:
         """The operation behind an argument: its number, a tuple of numbers for a list, or None."""
@@ -174,12 +192,27 @@ class Graph:
 
     def resolve(self, i: int) -> int:
         """Through operations that only pass on: a dropout in evaluation, an identity."""
-        while self.operations[i].name in TRANSPARENT and i:
-            sources = [j for j in self.operations[i].inputs if self.live[j]]
-            if len(sources) != 1 or self.operations[sources[0]].shape != self.operations[i].shape:
+        while i and self.passes(i, TRANSPARENT):
+            (source,) = self.sources(i)
+            if self.operations[source].shape != self.operations[i].shape:
                 break
-            i = sources[0]
+            i = source
         return i
+
+    def sources(self, i: int) -> list[int]:
+        """The operations before i that are computed from the network's input."""
+        return [j for j in self.operations[i].inputs if self.live[j]]
+
+    def passes(self, i: int, names: set[str]) -> bool:
+        """Is this one of the named operations, with one source whose numbers it keeps?
+
+        A cast of floating numbers to whole numbers or truth values rounds them, so that what stands before it is
+        another function than what stands behind it.
+        """
+        operation, sources = self.operations[i], self.sources(i)
+        if operation.name not in names or len(sources) != 1:
+            return False
+        return self.operations[sources[0]].whole or not operation.whole
 
     def between(self, start: int, end: int) -> set[int]:
         """The operations that lead from `start` to `end`, without the former."""
@@ -346,10 +379,16 @@ class Graph:
             return None
         ways = [self.between(source, self.resolve(summand.operand)) for summand in summands]
         side = int(len(ways[1]) < len(ways[0]))
-        names = {self.operations[j].name for j in ways[side]}
-        if len(ways[0]) == len(ways[1]) or len(ways[side]) > LONGEST_SHORTCUT or names & ACTIVATIONS:
+        if len(ways[0]) == len(ways[1]) or len(ways[side]) > LONGEST_SHORTCUT or any(map(self.bends, ways[side])):
             return None
         return None if summands[side].branch.factors else (summands[side], [summands[1 - side]])
+
+    def bends(self, i: int) -> bool:
+        """Is this operation nonlinear: an activation, a rounding cast, or a product of two things that are computed?"""
+        operation = self.operations[i]
+        sources = [j for j in operation.inputs if self.live[j]]
+        rounds = operation.whole and not all(self.operations[j].whole for j in sources)
+        return operation.name in CURVED or rounds or (operation.name in PRODUCTS and len(sources) > 1)
 
     def with_gates(self, summand: Summand, state: int) -> Branch:
         """The slope behind all products and quotients at the end of a branch, which are its step size.
@@ -362,10 +401,10 @@ class Graph:
             i = self.resolve(i)
             operation = self.operations[i]
             if operation.name in LAYOUTS:
-                sources = [j for j in operation.inputs if self.live[j]]
-                if len(sources) != 1 or not same_numbers(operation.shape, self.operations[sources[0]].shape):
+                source = self.sources(i)[0]
+                if not self.passes(i, LAYOUTS) or not same_numbers(operation.shape, self.operations[source].shape):
                     break
-                i, layout = sources[0], layout + 1
+                i, layout = source, layout + 1
                 continue
             if operation.name == "neg":
                 side: Any = 0
@@ -373,7 +412,7 @@ class Graph:
             elif operation.name in ("mul", "div"):
                 side = self.slope_side(operation, (0, 1))
                 over = operation.name == "div"
-                if side is None or (over and (side == 1 or operation.number(2) is not None)):
+                if side is None or (over and side == 1):
                     break
                 live = self.is_live(operation.operand(1 - side))
                 factor = Factor(Place(i, (1 - side,)), "over" if over else "times", live=live, layout=layout)

@@ -343,6 +343,21 @@ SUMS = {
     "in place": (lambda s, x, y: y.add_(x).sub_(s.b(x)), lambda s, x: s.branch(x) - s.b(x), 1.0),
     "product": (lambda s, x, y: torch.addcmul(x, y, s.b(x)), lambda s, x: s.branch(x) * s.b(x), 1.0),
     "minus": (lambda s, x, y: x - y, lambda s, x: s.branch(x), -1.0),
+    "like the state": (lambda s, x, y: x + (0.25 * y).type_as(x).view_as(x).to(x), lambda s, x: s.branch(x), 0.25),
+    "properties": (lambda s, x, y: x + (0.25 * y).data[:, None].mT.mT.squeeze(1), lambda s, x: s.branch(x), 0.25),
+    "typed": (lambda s, x, y: x + (0.25 * y).type(torch.float64).cpu().float(), lambda s, x: s.branch(x), 0.25),
+    # A cast to whole numbers is no cast of one function to itself: what stands before it is not the slope.
+    "to": (lambda s, x, y: x + 0.5 * (3 * y).to(torch.int32), lambda s, x: (3 * s.branch(x)).trunc(), 0.5),
+    "to and back": (lambda s, x, y: x + (3 * y).to(torch.int64).to(x), lambda s, x: (3 * s.branch(x)).trunc(), 1.0),
+    "int": (lambda s, x, y: x + 0.5 * (3 * y).int(), lambda s, x: (3 * s.branch(x)).trunc(), 0.5),
+    "type": (lambda s, x, y: x + (3 * y).type(torch.int16), lambda s, x: (3 * s.branch(x)).trunc(), 1.0),
+    "type_as": (lambda s, x, y: x + (3 * y).type_as(torch.arange(1)), lambda s, x: (3 * s.branch(x)).trunc(), 1.0),
+    "bool": (lambda s, x, y: x + 0.5 * (3 * y).relu().to(torch.bool), lambda s, x: (s.branch(x) > 0) * 1.0, 0.5),
+    "floor": (
+        lambda s, x, y: x + torch.div(3 * y, 1, rounding_mode="floor"),
+        lambda s, x: (3 * s.branch(x)).floor(),
+        1.0,
+    ),
     # Factors that no product spells belong to the slope.
     "diagonal": (lambda s, x, y: x + y @ torch.diag(s.b.bias), lambda s, x: s.branch(x) * s.b.bias, 1.0),
     "einsum": (lambda s, x, y: x + torch.einsum("nc,c->nc", y, s.b.bias), lambda s, x: s.branch(x) * s.b.bias, 1.0),
@@ -404,6 +419,16 @@ def test_a_state_that_is_multiplied_is_no_identity(x):
 
     with pytest.raises(ValueError, match="no residual blocks that could be seen"):
         nb.trace(stack(Doubled), x)
+
+
+@pytest.mark.parametrize("change", [lambda x: x.to(torch.int64), torch.round, torch.abs, lambda x: x * x], ids=str)
+def test_a_state_that_is_changed_on_its_way_is_no_shortcut(change, x):
+    class Changed(Base):
+        def forward(self, x):
+            return change(x) + self.branch(x)
+
+    with pytest.raises(ValueError, match="no residual blocks that could be seen"):
+        nb.trace(stack(Changed), x)
 
 
 def test_blocks_like_the_found_ones_without_a_step_are_named(x):
