@@ -59,6 +59,8 @@ class Gated(nn.Module):
         self.controller = spec.build(wanted, self.channels, pool)
         self.shared.update(pool)
         self.axis = channel_axis(layer) or 1
+        if isinstance(layer, nn.MultiheadAttention):  # what torch's encoders ask of it; None keeps them off the kernel
+            self.batch_first, self.in_proj_bias = layer.batch_first, None  # that would compute it without a step size
 
     def forward(self, x, *more, **options):
         out = self.layer(x, *more, **options)

@@ -143,7 +143,18 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
         for name, part in zip((place.layer, *place.also), parts, strict=True):
             parent, _, leaf = name.rpartition(".")
             setattr(new.get_submodule(parent), leaf, part)
+    leave_fused_kernels(new)
     return new
+
+
+def leave_fused_kernels(net: nn.Module) -> None:
+    """Make torch's encoders call their layers: in evaluation mode they would read the weights and pass step sizes by."""
+    for module in net.modules():
+        gated = any(isinstance(part, Gated) for part in module.modules())
+        if isinstance(module, nn.TransformerEncoderLayer) and gated:
+            module.activation_relu_or_gelu = 0  # asked for by the choice of a kernel only
+        elif isinstance(module, nn.TransformerEncoder) and gated:
+            module.use_nested_tensor = False
 
 
 def is_constant(gated: Gated) -> bool:

@@ -18,7 +18,8 @@ ACTIVATIONS = set(
 )
 CURVED = ACTIVATIONS | set(
     "abs absolute sign square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh erf "  # noqa: SIM905
-    "pow reciprocal round floor ceil trunc frac fix maximum minimum floordiv floor_divide glu".split()
+    "pow reciprocal round floor ceil trunc frac fix maximum minimum floordiv floor_divide glu "
+    "scaled_dot_product_attention multi_head_attention_forward lstm gru rnn_tanh rnn_relu".split()
 )  # nonlinear functions: what goes through one is no shortcut
 PRODUCTS = set("mul div matmul bmm mm mv einsum baddbmm addmm bilinear addcmul addcdiv lerp".split())  # noqa: SIM905
 TRANSPARENT = set(

@@ -29,7 +29,7 @@ WATCH = 25  # steps between two looks at whether the loss is still a number
 
 
 class Diverged(RuntimeError):
-    """The loss is not a number any more; the text says where, and what would help.
+    """The loss, a parameter or a running statistic is not a number any more; the text says where, and what would help.
 
     >>> import netbridge as nb
     >>> from netbridge import data, train
@@ -238,6 +238,7 @@ class Training:
         self.workers = workers
         self.batches: Any = None
         self.steps = self.count_steps()
+        self.always_infinite = set(not_finite(net))  # masks, for example
 
     def check(self, net, data, recipe) -> None:
         """Raise where the arguments do not fit together."""
@@ -337,17 +338,31 @@ class Training:
             self.size = size
 
     def watch(self, total: torch.Tensor) -> None:
-        """Raise Diverged where the sum of the losses so far is no number."""
-        if bool(torch.isfinite(distributed.mean(total))):
+        """Raise Diverged where the sum of the losses so far is no number, or at the end of an epoch the network is not.
+
+        The last step of an epoch may have made the weights infinite, and statistics overflow where no loss shows it.
+        """
+        lost = not bool(torch.isfinite(distributed.mean(total)))
+        if not lost and self.number < self.steps:
+            return
+        broken = [name for name in not_finite(self.net) if name not in self.always_infinite]
+        if not lost and not broken:
             return
         rate = self.stepper.optimizer.param_groups[0]["lr"]
-        broken = [name for name, x in self.net.named_parameters() if not bool(torch.isfinite(x).all())]
-        where = f"{len(broken)} parameters are no numbers, {broken[0]} first" if broken else "the parameters still are"
+        what = "the loss is no number any more" if lost else "the network does not hold numbers any more"
+        where = "the network is still finite"
+        if broken:
+            where = f"{len(broken)} tensors of the network are not finite, {broken[0]} first"
         raise Diverged(
-            f"the loss is no number any more in epoch {self.epoch + 1}, step {self.number} of {self.steps}, at "
-            f"learning rate {rate:.3g}; {where}. Start again with a lower rate (`lr`) or in full precision "
+            f"{what} in epoch {self.epoch + 1}, step {self.number} of {self.steps}, at learning rate {rate:.3g}; "
+            f"{where}. Start again with a lower rate (`lr`) or in full precision "
             "(`bfloat16=False`), under another `path`."
         )
+
+
+def not_finite(net: nn.Module) -> list[str]:
+    """The names of the parameters and buffers that hold something that is no number."""
+    return [name for name, x in (*net.named_parameters(), *net.named_buffers()) if not bool(torch.isfinite(x).all())]
 
 
 def usable_device(name) -> torch.device:

@@ -27,6 +27,7 @@ NETWORKS = {
     "MobileNet-V3's": (lambda: maps(lambda c: MBConv(c, nn.Hardswish, nn.Hardsigmoid)), IMAGES, "project.bn"),
     "RepVGG's": (lambda: maps(Summed), IMAGES, "narrow.bn"),
     "a transformer": (lambda: nn.Sequential(Attention(8), Attention(8)), TOKENS, ("out", "mlp.2")),
+    "torch's encoder": (lambda: foreign.TorchEncoder(), (4, 7, 12), ("self_attn", "linear2")),
 }
 
 
@@ -64,6 +65,29 @@ def test_live_step_sizes_train(case, controller):
     net = nb.insert(make(), controller, torch.randn(shape)).train()
     net(torch.randn(shape)).square().sum().backward()
     assert all(p.grad is not None for name, p in net.named_parameters() if "controller" in name)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")  # the original's own
+@pytest.mark.parametrize("on", [["self_attn"], ["linear2"]])
+def test_torchs_fused_encoder_does_not_pass_a_step_size_by(on):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    net = nn.TransformerEncoder(layer, 2).eval()
+    tokens, mask = torch.randn(4, 7, 8), torch.arange(7) >= torch.tensor([[7], [5], [6], [4]])
+
+    def call(net, tokens):
+        return net(tokens, src_key_padding_mask=mask[: len(tokens)])
+
+    places = [k for k, place in enumerate(nb.places(net, tokens)) if place.layer.endswith(tuple(on))]
+    gated = nb.insert(net, "constant(0.5)", tokens, on=places)
+    merged = nb.merge(gated)
+    with torch.no_grad():
+        for run in (call, nn.Module.__call__):
+            wanted = run(gated.train(False), tokens.requires_grad_())
+            torch.testing.assert_close(run(gated, tokens), wanted)
+            assert (run(net, tokens) - wanted)[~mask].abs().max() > 0.1
+            torch.testing.assert_close(run(merged, tokens)[~mask], wanted[~mask])
+    with torch.enable_grad():
+        torch.testing.assert_close(gated(tokens), merged(tokens))
 
 
 def test_a_constant_is_a_step_size_and_becomes_part_of_the_slope_when_merged():

@@ -1,6 +1,7 @@
 """Training: the loop is what one would write by hand, its recipes are the papers', and what fails says so."""
 
 import dataclasses
+import functools
 import json
 import math
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 from torch.nn import functional as F
 
 import netbridge as nb
@@ -158,6 +160,28 @@ class TestWhatIsLeft:
             runs.run(path, changes={"lr": 1e30})
         assert not path.exists()
         assert "diverged" in json.loads(path.with_suffix(".jsonl").read_text().splitlines()[-1])
+
+    @pytest.mark.parametrize("scale", [1.0, 1e25])
+    def test_statistics_that_overflow_stop_it_before_anybody_looks(self, scale):
+        class Large(nn.Module):
+            """Its batch variance overflows in single precision, which the loss does not show."""
+
+            def __init__(self):
+                super().__init__()
+                self.norm, self.head = nn.BatchNorm2d(3), nn.Linear(3, 10)
+                self.register_buffer("mask", torch.tensor([0.0, -math.inf]))  # infinite from the beginning
+
+            def forward(self, x):
+                return self.head(self.norm(x * scale if self.training else x).mean((2, 3)))
+
+        looked = []
+        run = functools.partial(train.train, Large(), runs.few(), runs.recipe(epochs=1), quiet=True, device="cpu")
+        if scale > 1:
+            with pytest.raises(train.Diverged, match=r"does not hold numbers .* 1 tensors .* norm.running_var first"):
+                run(on_epoch=lambda net, record: looked.append(record))
+        else:
+            run(on_epoch=lambda net, record: looked.append(record))
+        assert len(looked) == (scale == 1)
 
     def test_nan_pictures_stop_it_before_anything_is_kept(self, tmp_path):
         data = runs.few()
