@@ -1,8 +1,6 @@
 """A residual block taken apart, ours or anybody's: branch, shortcut, step size, final ReLU."""
 
 import dataclasses
-import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +9,12 @@ from torch import fx, nn
 
 from netbridge.model.block import Block
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
+from netbridge.spectrum.separation import NotSeparable, Separation, watch_block, watched_step
 from netbridge.spectrum.symbolic import NotTraceable, symbolic
 from netbridge.step_sizes.base import Shared
 from netbridge.surgery.absorb import has_hooks
 from netbridge.tracing.foreign import first_tensor
-from netbridge.tracing.graph import Place, describe
+from netbridge.tracing.graph import Graph, Step
 from netbridge.tracing.untouched import independent_copy
 
 
@@ -23,8 +22,10 @@ from netbridge.tracing.untouched import independent_copy
 class Anatomy:
     """The parts of one residual block, as functions of a state (1, ...).
 
-    branch      the slope f
+    branch      the slope f, as `nb.trace` measures it; where a block makes several steps, the increment; None where f
+                cannot be told from its step size
     whole       the whole block
+    increment   what the block adds to its state, h f; None where it is `size_at` times `branch`
     layers      the branch as a chain of layers (`chain`), or None, with the `reason` why it is no such chain
     reason      see `layers`
     identity    whether the shortcut is the identity
@@ -35,8 +36,9 @@ class Anatomy:
     shortcut    the shortcut; None where it cannot be separated from the branch
     """
 
-    branch: Callable
+    branch: Any
     whole: Callable
+    increment: Any = None
     layers: list | None = None
     reason: str = ""
     identity: bool = True
@@ -45,6 +47,15 @@ class Anatomy:
     size_at: Any = None
     size_of: Any = None
     shortcut: Any = None
+
+    def slope(self) -> Callable:
+        """The branch; ValueError where there is none of its own."""
+        if self.branch is None:
+            raise ValueError(
+                f'`block`: its branch cannot be told from its step size, as {self.reason}; part="increment" and '
+                'part="block" can be asked for.'
+            )
+        return self.branch
 
 
 def anatomy(block: nn.Module, x: torch.Tensor) -> Anatomy:
@@ -86,60 +97,64 @@ def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
     def increment(u):
         return whole(u) - u
 
-    parts = Anatomy(branch=increment, whole=whole)
+    parts = Anatomy(branch=increment, whole=whole, increment=increment)
     sample = torch.cat([x] * 5)  # five samples: hardly any other axis has this length
     try:
-        program, operations, nodes = symbolic(block, sample)
-    except NotTraceable as error:
-        parts.reason = f"torch.fx cannot read it ({error})"
-        return parts
-    end = program.graph.output_node().args[0]
-    parts.final_relu = isinstance(end, fx.Node) and is_relu(end)
-    steps = operations.steps()
-    parts.live = any(factor.live for step in steps for branch in step.branches for factor in branch.factors)
-    if len(steps) != 1:
-        parts.reason = f"it makes {len(steps)} residual steps instead of one; the increment is taken for the branch"
-        return parts
-    step: Any = steps[0]
-    parts.identity = step.identity
-    plain = operations.operations[step.addition].name == "add" and len(step.branches) == 1
-    if not plain or step.state != 0 or not ends_at(end, nodes[step.addition]):
-        parts.reason = "its branch does not start at its input, or something follows the addition"
-        return parts
-    gates = list(itertools.takewhile(lambda factor: factor.live and factor.layout == 0, step.factors))
-    if any(factor.place is not None and factor.place.operation == step.addition for factor in step.factors):
-        parts.reason = "its branch is added with a factor of its own (alpha)"
-        return parts
-    if any(factor.live for factor in step.factors[len(gates) :]):
-        parts.reason = "a factor that is no gate multiplies what is gated already"
-        return parts
-    if len(gates) == len(step.factors):
-        slope = argument(nodes, step.branches[0].place)
-    else:  # what is not computed from the state belongs to the branch here
-        side = 1 - step.shortcut.path[0]
-        slope = argument(nodes, Place(step.addition, (side,)))
-        for gate in gates:
-            slope = argument(nodes, Place(gate.place.operation, (1 - gate.place.path[0],)))
-    parts.branch = branch_of(program, slope)
-    parts.shortcut = branch_of(program, argument(nodes, step.shortcut))
-    if gates:
-        factors = [(branch_of(program, argument(nodes, gate.place)), gate.how == "over") for gate in gates]
-        parts.size_at = lambda u: math.prod(1.0 / factor(u) if over else factor(u) for factor, over in factors)
-    try:
-        parts.layers = chain_between(program, nodes[0], slope, x.dtype)
-    except NotAChain as error:
+        read_program(parts, *symbolic(block, sample), x.dtype)
+    except (NotTraceable, NotSeparable) as error:
         parts.reason = str(error)
+        watch_step(parts, block, sample)
     return parts
 
 
-def argument(nodes: list[fx.Node], place: Place) -> fx.Node:
-    """The node that stands at an argument of an operation."""
-    node = nodes[place.operation]
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    value: Any = describe(name, node.args, node.kwargs)[1]
-    for part in place.path:
-        value = value[part]
-    return value
+def read_program(parts: Anatomy, program: fx.GraphModule, graph: Graph, nodes: list[fx.Node], dtype) -> None:
+    """Take apart a block that torch.fx has read."""
+    end: Any = program.graph.output_node().args[0]
+    parts.final_relu = isinstance(end, fx.Node) and is_relu(end)
+    steps = graph.steps()
+    parts.live = is_live(steps)
+    if len(steps) != 1:
+        raise NotSeparable(
+            f"it makes {len(steps)} residual steps instead of one; the increment is taken for the branch"
+        )
+    (step,) = steps
+    added = graph.operations[step.addition].name in ("add", "sub")
+    if not (added and len(step.branches) == 1 and step.state == 0 and ends_at(end, nodes[step.addition])):
+        raise NotSeparable("its branch does not start at its input, or something follows the addition")
+    separation = Separation(program, graph, nodes, step)
+    if step.factors:
+        parts.size_at = separation.step_size()
+    parts.branch, parts.shortcut, parts.increment = separation.branch(), separation.shortcut(), None
+    parts.identity = step.identity
+    try:
+        if separation.changes_layout:
+            raise NotAChain("its branch is added in another layout")
+        parts.layers = chain_between(program, nodes[0], nodes[separation.slope], dtype)
+    except NotAChain as error:
+        parts.reason = str(error)
+
+
+def watch_step(parts: Anatomy, block: nn.Module, sample: torch.Tensor) -> None:
+    """Branch and step size of a block that torch.fx cannot take apart, where a trace of it sees one step."""
+    first = watch_block(block, sample)
+    graph = first.graph()
+    steps = graph.steps()
+    parts.live = is_live(steps)
+    if graph.obscured():
+        parts.branch, parts.reason = None, "it adds or multiplies what comes from no function of torch's"
+    elif len(steps) == 1 and steps[0].state == 0:
+        parts.identity = steps[0].identity
+        try:
+            parts.branch, size = watched_step(block, first, steps[0], sample)
+        except NotSeparable as error:
+            parts.branch, parts.reason = None, str(error)
+        else:
+            parts.increment, parts.size_at = None, size if steps[0].factors else None
+
+
+def is_live(steps: list[Step]) -> bool:
+    """Does a step size depend on the state?"""
+    return any(factor.live for step in steps for branch in step.branches for factor in branch.factors)
 
 
 def ends_at(end, addition: fx.Node) -> bool:
@@ -154,17 +169,3 @@ def is_relu(node: fx.Node) -> bool:
         owner: Any = node.graph.owning_module
         return type(owner.get_submodule(node.target)) is nn.ReLU
     return node.target in RELUS
-
-
-def branch_of(program: fx.GraphModule, slope: Any) -> fx.GraphModule:
-    """The program that ends at the slope."""
-    graph = fx.Graph()
-    copies: dict = {}
-    for node in program.graph.nodes:
-        if node.op == "output":
-            break
-        copies[node] = graph.node_copy(node, copies.__getitem__)
-        if node is slope:
-            break
-    graph.output(copies[slope])
-    return fx.GraphModule(program, graph)

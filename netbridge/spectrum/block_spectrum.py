@@ -55,8 +55,9 @@ def block_spectrum(
     x               one state of the block, (C, h, w) or (1, C, h, w), such as `nb.block_states` gives
     part            "residual" (default): the branch f, before any step size; "increment": h(x) f(x), whose
                     eigenvalues are the h lambda of a step of Euler's method; "block": the whole map,
-                    project(shortcut(x) + h(x) f(x)). In somebody else's block constant factors stay with the
-                    branch: f is all that is added to the state there, and not the slope of `nb.trace`
+                    project(shortcut(x) + h(x) f(x)). In somebody else's block f and h are those of `nb.trace`:
+                    constant factors are step sizes. Where such a block makes several steps, as a transformer's
+                    does, "residual" and "increment" are both block(x) - x
     values          "full": all eigenvalues; "extremes": `k` at each end, from products with vectors; "auto" (default):
                     all of them where that takes a minute or two
     gate            the step size h of part="increment" and "block": "live" (default) differentiates an attention module
@@ -203,10 +204,12 @@ def gate_factor(parts: Anatomy, x, slope) -> Gate:
 def mapping(parts: Anatomy, x, part: str, gate) -> Callable:
     """The map whose Jacobian is asked for, from (1, ...) to (1, ...)."""
     if part == "residual":
-        return parts.branch
+        return parts.slope()
     if isinstance(gate, str) and (gate == LIVE or not parts.live):
         if part == "block":
             return parts.whole
+        if parts.increment is not None:
+            return parts.increment
         if parts.size_at is None:
             return parts.branch
         if parts.live:

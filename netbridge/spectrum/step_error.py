@@ -68,11 +68,13 @@ def field_of(block: nn.Module, states: torch.Tensor, gate: str):
     if gate not in ("live", "frozen"):
         raise ValueError(f'`gate` must be "live" or "frozen", got {gate!r}.')
     parts = anatomy(block, states)
-    if gate == "frozen" and parts.live and parts.size_at is None:
+    if gate == "frozen" and (parts.branch is None or (parts.live and parts.size_at is None)):
         raise ValueError(f'`gate` must be "live" for this block, whose step size cannot be told apart: {parts.reason}.')
     held = 1.0 if parts.size_at is None else parts.size_at(states)
 
     def field(u):
+        if parts.branch is None:
+            return parts.increment(u.clone())
         f = parts.branch(u.clone())
         if parts.size_at is None:
             return f

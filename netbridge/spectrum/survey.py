@@ -289,7 +289,7 @@ def measure_error(block, state, kind, options) -> dict[str, float]:
     state = state.to(getattr(torch, options["dtype"]))
     parts = anatomy(block, state)
     with torch.no_grad():
-        output, slope = parts.whole(state), parts.branch(state.clone())
+        output, slope = parts.whole(state), parts.slope()(state.clone())
     return {
         "step_error": float(step_error(block, state, gate=options["gate"])),
         "alive": float((output > 0).double().mean()),

@@ -148,7 +148,7 @@ def insert(net: nn.Module, controller, images=None, at="branches", on=None, call
 
 
 def leave_fused_kernels(net: nn.Module) -> None:
-    """Make torch's encoders call their layers: in evaluation mode they would read the weights and pass step sizes by."""
+    """Make torch's encoders call their layers: in evaluation mode they would read weights and pass step sizes by."""
     for module in net.modules():
         gated = any(isinstance(part, Gated) for part in module.modules())
         if isinstance(module, nn.TransformerEncoderLayer) and gated:

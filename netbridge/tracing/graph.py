@@ -225,6 +225,14 @@ class Graph:
                 waiting.extend(self.operations[i].inputs)
         return found
 
+    def branch_between(self, start: int, end: int) -> set[int]:
+        """The operations that lead from `start` to `end` and are computed from the former."""
+        reached = {start}
+        for i in sorted(self.between(start, end)):
+            if not reached.isdisjoint(self.operations[i].inputs):
+                reached.add(i)
+        return reached - {start}
+
     def steps(self) -> list[Step]:
         """The residual steps on the way to an output, in order."""
         found = self.candidates()
@@ -232,7 +240,7 @@ class Graph:
         reached = {step.addition: self.after(step.addition, origins) for step in found}
         tails = {tail for after, tail in reached.values() if after is not None}
         found = [step._replace(after=self.settled(step.addition, reached[step.addition], tails)) for step in found]
-        regions = {step.addition: self.between(step.state, step.addition) - {step.addition} for step in found}
+        regions = {step.addition: self.branch_between(step.state, step.addition) - {step.addition} for step in found}
         found = [step for step in found if not bridges(step, found, regions)]
         return number_names(
             [step for step in found if not any(self.inside(step, regions[o.addition], o) for o in found)]
@@ -264,7 +272,7 @@ class Graph:
 
     def in_branches(self, steps: list[Step]) -> set[int]:
         """The operations between the states of these steps and their sums."""
-        return set().union(*(self.between(step.state, step.addition) for step in steps))
+        return set().union(*(self.branch_between(step.state, step.addition) for step in steps))
 
     def maker(self, place: Place, module: str) -> str:
         """The module in whose forward an argument was made, but for what `module` did to it alone; `module` if none."""
@@ -301,6 +309,8 @@ class Graph:
         state = self.resolve(source)
         identity = True
         parted = self.part(state, summands)
+        if parted is None and (with_context := self.beside_context(summands)) is not None:
+            state, parted = with_context
         if parted is None:
             identity, parted = False, self.projected(source, summands)
         if parted is None:
@@ -372,6 +382,22 @@ class Graph:
                 inner = self.part(state, self.summands(end))
                 if inner is not None and all(s.branch.how == "plain" for s in (*inner[1], *summands)):
                     return inner[0], [*inner[1], *(summand for j, summand in enumerate(summands) if j != k)]
+        return None
+
+    def beside_context(self, summands) -> tuple[int, tuple[Summand, list[Summand]]] | None:
+        """x + f(x, c), whose branch sees something else beside the state: another sequence, a time, a class.
+
+        The state and its step, None where there is none: where c goes on as the state does (a momentum, the halves of a
+        reversible network, x_{n-1} + f(x_n)), a sum on the way to the branch has a summand that is not computed from x.
+        """
+        for k, summand in enumerate(summands if len(summands) == 2 else ()):
+            other, state = summands[1 - k], self.resolve(summand.operand)
+            way = self.branch_between(state, other.operand)
+            if summand.branch.factors or other.operand not in way:
+                continue
+            sums = [[self.resolve(one.operand) for one in self.summands(i)] for i in way]
+            if other.branch.how == "plain" and all(i == state or i in way for ends in sums for i in ends):
+                return state, (summand, [other])
         return None
 
     def projected(self, source: int, summands) -> tuple[Summand, list[Summand]] | None:

@@ -349,13 +349,61 @@ class TestWholeJacobians:
 class Factored(foreign.HandBlock):
     """x + how(branch, gate), without a ReLU behind."""
 
-    def __init__(self, how):
+    def __init__(self, how, unreadable=False):
         super().__init__(4, 4, 1)
-        self.how = how
+        self.how, self.unreadable = how, unreadable
+
+    def branch(self, x):
+        return self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+
+    def gate(self, y):
+        return torch.sigmoid(y.mean((2, 3), keepdim=True))
 
     def forward(self, x):
-        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
-        return x + self.how(y, torch.sigmoid(y.mean((2, 3), keepdim=True)))
+        if self.unreadable and x.mean() > 1e9:  # Python decides by the numbers: torch.fx cannot read this
+            return x
+        y = self.branch(x)
+        added = self.how(y, self.gate(y))
+        return torch.sub(x, added) if self.how in SUBTRACTED else x + added
+
+
+class Followed(Factored):
+    def forward(self, x):
+        return torch.tanh(super().forward(x))
+
+
+class Rows(nn.Module):
+    """As in ConvNeXt: channels last in the branch, a scale per channel, channels first again."""
+
+    def __init__(self, readable):
+        super().__init__()
+        self.norm, self.linear, self.readable = nn.LayerNorm(4), nn.Linear(4, 4), readable
+        self.gamma = nn.Parameter(torch.tensor([0.1, -0.2, 0.3, 0.5]))
+
+    def branch(self, x):
+        return torch.tanh(self.linear(self.norm(x.permute(0, 2, 3, 1)))).permute(0, 3, 1, 2)
+
+    def forward(self, x):
+        if not self.readable and x.mean() > 1e9:
+            return x
+        y = torch.tanh(self.linear(self.norm(x.permute(0, 2, 3, 1))))
+        return x + (self.gamma * y).permute(0, 3, 1, 2)
+
+
+ROW = torch.tensor([0.1, 0.2, 0.3, -0.4], dtype=torch.float64)[:, None, None]
+SUBTRACTED = [minus := lambda y, g: 0.5 * y]
+SIZES = {
+    "number": (lambda y, g: 0.1 * y, lambda y, g: torch.full_like(y, 0.1)),
+    "row": (lambda y, g: ROW * y, lambda y, g: ROW.expand(y.shape)),
+    "quotient": (lambda y, g: y / 4, lambda y, g: torch.full_like(y, 0.25)),
+    "gate": (lambda y, g: y * g, lambda y, g: g),
+    "two": (lambda y, g: 0.5 * (y * g), lambda y, g: 0.5 * g),
+    "sign": (lambda y, g: torch.neg(y * g), lambda y, g: -g),
+    "in place": (lambda y, g: y.mul_(g).mul_(0.5), lambda y, g: 0.5 * g),
+    "dropout": (lambda y, g: nn.functional.dropout(g * y, 0.5, training=False) / 2, lambda y, g: g / 2),
+    "row behind": (lambda y, g: (ROW * y).flatten(2).unflatten(2, (4, 5)), lambda y, g: ROW.expand(y.shape)),
+    "minus": (minus, lambda y, g: torch.full_like(y, -0.5)),
+}
 
 
 class TestFactorsOfOthers:
@@ -370,12 +418,44 @@ class TestFactorsOfOthers:
         assert found.min_re == pytest.approx(wanted.min(), abs=1e-9)
         assert nb.step_error(block, x).isfinite().all()
 
-    @pytest.mark.parametrize("how", [lambda y, g: 0.5 * (y * g), lambda y, g: torch.neg(y * g)])
+    @pytest.mark.parametrize("unreadable", [False, True])
+    @pytest.mark.parametrize(("how", "size"), SIZES.values(), ids=SIZES)
+    def test_branch_and_step_size_are_those_of_a_trace(self, how, size, unreadable):
+        torch.manual_seed(0)
+        block = foreign.shaken(Factored(how, unreadable)).double()
+        x = torch.rand(1, 4, 4, 5, dtype=torch.float64)
+        f = block.branch(x)
+        h = size(f, block.gate(f)).detach()
+        agrees(nb.block_spectrum(block, x), dense(block.branch, x))
+        agrees(nb.block_spectrum(block, x, "increment"), dense(lambda u: block(u) - u, x))
+        agrees(nb.block_spectrum(block, x, "block"), dense(block, x))
+        if not unreadable:
+            agrees(nb.block_spectrum(block, x, "block", gate="frozen"), dense(lambda u: u + h * block.branch(u), x))
+        record = nb.trace(nn.Sequential(block), x)
+        assert record.nsi.item() == pytest.approx(float(odelab.nsi(x, f.detach())), rel=1e-12)
+        assert record.step_sizes.item() == pytest.approx(float(h.mean()), rel=1e-12)
+
     @pytest.mark.parametrize("measure", [functools.partial(nb.block_spectrum, part="block"), nb.step_error])
-    def test_a_gate_that_cannot_be_told_apart_is_not_called_frozen(self, how, measure):
-        block = foreign.shaken(Factored(how))
-        with pytest.raises(ValueError, match=r"`gate` must be .live. .* no gate multiplies what is gated already"):
-            measure(block, torch.rand(1, 4, 4, 5), gate="frozen")
+    def test_a_gate_that_cannot_be_told_apart_is_not_called_frozen(self, measure):
+        block, x = foreign.shaken(Followed(lambda y, g: y * g)), torch.rand(1, 4, 4, 5)
+        if measure is nb.step_error:  # of h f, which is known here; what follows is not
+            block = nn.Sequential(block, block)
+        with pytest.raises(ValueError, match=r"`gate` must be .live. .* (something follows|2 residual steps)"):
+            measure(block, x, gate="frozen")
+
+    @pytest.mark.parametrize("readable", [False, True])
+    def test_a_factor_in_another_layout_is_taken_out_or_refused(self, readable):
+        torch.manual_seed(0)
+        block = foreign.shaken(Rows(readable)).double()
+        x = torch.rand(1, 4, 3, 5, dtype=torch.float64)
+        agrees(nb.block_spectrum(block, x, "increment"), dense(lambda u: block(u) - u, x))
+        if not readable:
+            with pytest.raises(ValueError, match="cannot be told from its step size, as its branch is multiplied in"):
+                nb.block_spectrum(block, x)
+            return
+        agrees(nb.block_spectrum(block, x), dense(block.branch, x))
+        half = nb.block_spectrum(block, x, "block", gate=0.5)
+        agrees(half, dense(lambda u: u + 0.5 * block.branch(u), x))
 
 
 class KeepsAMean(foreign.HandBlock):

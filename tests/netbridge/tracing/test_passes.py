@@ -449,6 +449,71 @@ def test_blocks_like_the_found_ones_without_a_step_are_named(x):
         assert nb.trace(net, x).names == ("0", "1", "3")
 
 
+# branches that see something beside the state
+
+
+class Conditioned(nn.Module):
+    """Two inputs, a state and a context: attention to the context, then a perceptron shifted and gated by it."""
+
+    def __init__(self):
+        super().__init__()
+        self.start = nn.Linear(WIDTH, WIDTH)
+        self.cross = nn.ModuleList(nn.MultiheadAttention(WIDTH, 2, batch_first=True) for _ in range(2))
+        self.mlp = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(2))
+        self.modulate = nn.Linear(WIDTH, 2 * WIDTH)
+
+    def forward(self, x, context):
+        x, self.states, self.slopes = self.start(x), [], []
+        shift, gate = self.modulate(context.mean(1, keepdim=True)).chunk(2, dim=-1)
+        for cross, mlp in zip(self.cross, self.mlp, strict=True):
+            for slope, size in (
+                (lambda u, f=cross: f(u, context, context)[0], 1.0),
+                (lambda u, f=mlp: torch.tanh(f(u) + shift), gate),
+            ):
+                f = slope(x)
+                self.states.append(x), self.slopes.append(f)
+                x = x + size * f
+        return x
+
+
+class Decoding(Conditioned):
+    """The context is computed from the same input, by residual steps, after the first state."""
+
+    def forward(self, x):
+        context = torch.relu(x[:, :2] @ self.start.weight) + 1.0
+        return super().forward(x, context)
+
+
+@pytest.mark.parametrize("decoding", [False, True])
+def test_a_branch_may_see_something_else_beside_the_state(decoding):
+    torch.manual_seed(0)
+    net = (Decoding() if decoding else Conditioned()).double().eval()
+    tokens, context = torch.randn(6, 5, WIDTH, dtype=torch.float64), torch.randn(6, 3, WIDTH, dtype=torch.float64)
+    batch = tokens if decoding else [(tokens, context)]
+    record = nb.trace(net, batch, call=None if decoding else lambda net, batch: net(*batch))
+    with torch.no_grad():
+        net(tokens) if decoding else net(tokens, context)
+    wanted = torch.stack([ol.nsi(x, f) for x, f in zip(net.states, net.slopes, strict=True)], 1)
+    np.testing.assert_allclose(record.nsi, wanted, rtol=1e-12)
+    assert len(set(record.stage)) == 1
+
+
+def test_every_step_of_torchs_decoder_is_found():
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.transformer = nn.Transformer(WIDTH, 2, 1, 2, 16, batch_first=True)
+
+        def forward(self, x):
+            return self.transformer(x, x[:, :3].flip(1))
+
+    record = nb.trace(Decoder(), torch.randn(4, 5, WIDTH))
+    assert [name.partition("layers.")[2] for name in record.names] == [
+        *("0 (1)", "0 (2)"),
+        *("0 (1)", "0 (2)", "0 (3)", "1 (1)", "1 (2)", "1 (3)"),
+    ]
+
+
 # stages
 
 
