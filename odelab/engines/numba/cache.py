@@ -4,10 +4,16 @@ A folder's name contains a digest of everything the machine code depends on, so 
 date. Loading machine code means executing it. It is therefore loaded only from a folder that belongs to this user, that
 nobody else can write to, and that nobody else can replace by another folder. Nothing here can make a run fail: where a
 folder cannot be written, read or trusted, the kernel is compiled in memory.
+
+Machine code of several processes meets in the one that loads it, and is linked there by names; `names_are_apart` sees
+to it that no two functions have the same.
 """
 
 import contextlib
+import functools
+import itertools
 import os
+import secrets
 import shutil
 import stat
 import sys
@@ -47,6 +53,8 @@ def load(text: str, name: str, given: dict[str, Callable] | None = None) -> dict
     from numba.core.errors import NumbaError, NumbaWarning
 
     given = given or {}
+    if not names_are_apart():
+        return in_memory(text, name, given)
     place = (folder() / "kernels").resolve() / name  # a link is resolved once, before any check
     with warnings.catch_warnings():
         # Machine code refers to a large captured array by its address, so that it cannot be stored on disk.
@@ -67,6 +75,33 @@ def load(text: str, name: str, given: dict[str, Callable] | None = None) -> dict
             raise
         except Exception:  # no folder, no room, no lock, a cache numba does not like
             return in_memory(text, name, given)
+
+
+@functools.cache
+def names_are_apart() -> bool:
+    """Will each function that numba compiles from now on have a name that it has in no other process?
+
+    numba names machine code by a function's module and name, the types of its arguments, and how many functions this
+    process had met before. Two functions `rhs` that two processes compiled may thus have one name, and a third process
+    that loads both runs the first of them in place of the second. So counting is made to start at a random number, in
+    every process that is forked as well. Where numba does not heed it, as another version might not, the answer is no,
+    and nothing is read from disk or kept there.
+    """
+    from numba.core.bytecode import FunctionIdentity
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=count_from_elsewhere)
+    start = count_from_elsewhere()
+    return FunctionIdentity.from_function(count_from_elsewhere).unique_id == start
+
+
+def count_from_elsewhere() -> int:
+    """Have numba count functions from a random number on; returns the number."""
+    from numba.core.bytecode import FunctionIdentity
+
+    start = secrets.randbits(60)
+    FunctionIdentity._unique_ids = itertools.count(start)
+    return start
 
 
 def in_memory(text: str, name: str, given: dict[str, Callable]) -> dict:

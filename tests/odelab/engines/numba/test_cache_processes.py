@@ -138,6 +138,71 @@ def test_machine_code_needs_no_module_and_is_compiled_anew_where_it_is_damaged(t
         assert not before or damaged == (files(tmp_path) != before)
 
 
+NAMESAKES = """
+import json
+import numpy as np
+import odelab as ol
+
+def returned(body):
+    names = {"np": np, "ARRAY": np.array([[0.1, -0.5], [0.9, 0.3]]), "__name__": "theirs"}
+    exec(f"def rhs(t, u, params{', out' * ('out' in body)}):\\n    x, y = u[0], u[1]\\n    {body}", names)
+    return names["rhs"]
+
+PI, SMOOTH = ol.adaptive(1e-4, law="pi"), ol.adaptive(1e-4, law="h211b")
+CASES = [
+    ("return np.roll(u, 1) - x * u", ol.EULER, ol.fixed(0.125)),
+    ("return ARRAY @ u + x * np.ones_like(u)", ol.EULER, ol.fixed(0.125)),
+    ("out[0], out[1] = y, -x", ol.DOPRI5, PI),
+    ("out[0], out[1] = y * y, -x", ol.RKF45, SMOOTH),
+    ("return y, -x * x", ol.BS32, PI),
+    ("return y - x, -x", ol.DOPRI5, SMOOTH),
+]
+
+def far(case):
+    body, method, controller = case
+    problem = ol.Problem(returned(body), [0.4, -0.3], (0.0, 1.0))
+    ours, plain = (ol.solve(problem, method, controller, engine=engine) for engine in ("compiled", "python"))
+    assert ours.engine == "compiled"
+    return float(np.abs(ours.end_u - plain.end_u).max())
+
+print(json.dumps([far(case) for case in CASES[FIRST:LAST]]))
+"""
+
+
+@pytest.mark.slow
+def test_machine_code_of_several_processes_is_not_mistaken_for_one_another(tmp_path):
+    """Each process compiles one case, so that functions of the same name were compiled equally early."""
+
+    def distances(first, last):
+        return answer(start(tmp_path, NAMESAKES.replace("FIRST", str(first)).replace("LAST", str(last))))
+
+    alone = [distances(case, case + 1)[0] for case in range(6)]
+    assert len(kernels(tmp_path)) == 6
+    assert max(alone + distances(0, 6)) < 1e-12
+
+
+FORKED = """
+import json, os
+from odelab.engines.numba import cache
+from numba.core.bytecode import FunctionIdentity
+assert cache.names_are_apart()
+read, write = os.pipe()
+child = os.fork()
+number = FunctionIdentity.from_function(cache.folder).unique_id
+if child == 0:
+    os.write(write, str(number).encode())
+    os._exit(0)
+os.waitpid(child, 0)
+print(json.dumps([number, int(os.read(read, 100))]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_names_its_machine_code_otherwise(tmp_path):
+    ours, childs = answer(start(tmp_path, FORKED))
+    assert abs(ours - childs) > 1e6
+
+
 def test_a_folder_that_cannot_be_written_still_answers(tmp_path):
     (tmp_path / "file").write_text("in the way")
     assert end_state(tmp_path, cache=tmp_path / "file" / "below") == pytest.approx(DECAYED, **RIGHT)
