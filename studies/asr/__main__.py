@@ -10,8 +10,9 @@ Last result (ResNet-20, CIFAR-10, quick, 2026-11-19): of 21 claims six are contr
 not of others, twelve undecided. SE's gates are stripes before training and remember the biases they were drawn with;
 their means stand for SE and FCA (-0.6 to -1.3 points), not for SRM (-18 to -19), where an epoch of fine-tuning leaves
 -4.6; the plain network looks at the centre most. Undecided with three seeds: whether ASR gains over plain (+0.8 [-0.0,
-+1.7] points at the small scale, a constant half +1.1), and whether it does more than a constant half under noise. Not
-trained (n = 0): random noise, the first decay, ablations, other backbones, ASR beside a module; style has one seed.
++1.7] points at the small scale, a constant half +1.1), and whether it does more than a constant half under noise. At
+the first decay one network of three was watched: SE's gates slow down 3.5 times less than all scales do. Not trained
+(n = 0): random noise, ablations, other backbones, ASR beside a module; style has one seed.
 """
 
 import dataclasses
@@ -140,7 +141,7 @@ def main(arguments: Arguments):
         "What ASR claims, in its own order. Small networks, one data set and a short training: the paper's scale is "
         "164 layers and 164 epochs, and CIFAR-10 stands for CIFAR-100 and STL-10 nowhere. Intervals: 95 %; over seeds "
         "by Dunnett's comparisons with one arm, of the last epoch, where every arm has at least three seeds; over "
-        "images by the bootstrap or Student. The rules of the verdicts were fixed before the numbers, but for one "
+        "images by the bootstrap or Student. The rules of the verdicts were fixed before the numbers, but for two "
         "that studies/asr/findings names; what has not been trained is undecided, and `--train` goes on."
     )
     page.findings(findings(evidence))

@@ -141,7 +141,10 @@ def finetuned(e: Evidence) -> Finding:
 
 
 def first_decay(e: Evidence) -> Finding:
-    """Per block, the slowdown of the gates at the first drop of the rate against that of the normalisations' scales."""
+    """Per block, the slowdown of the gates at the first drop of the rate against that of the normalisations' scales.
+
+    Decided where a network of every module is there that the design watches at the drop.
+    """
     rows = e.rows.get(("dynamics", ""), {})
     steps = [one for name in design.AT_THE_DROP for one in rows.get(name, [])]
     constant = rows.get(design.AT_A_CONSTANT_RATE, [])
@@ -159,11 +162,12 @@ def first_decay(e: Evidence) -> Finding:
     still = [ratio for one in constant for ratio in slowdowns(one, drop, alone=True)]
     if still:
         words += f" At a constant rate the gates move {np.median(still):.2f} times as far as before at that epoch."
-    words += " One seed each."
+    missing = [name for name in design.AT_THE_DROP if not rows.get(name)]
+    words += f" One seed each{'; n = 0: ' + ', '.join(missing) if missing else ''}."
     return Finding(
         "Attention values converge at the first decay of the rate.",
         "Figures 2c and 11 to 18",
-        counted(more, less, len(ratios)),
+        UNDECIDED if missing else counted(more, less, len(ratios)),
         words,
     )
 

@@ -1,8 +1,12 @@
 """Every verdict of asr follows from its numbers, by the rule that the finding states."""
 
+import re
+
 import numpy as np
 import pytest
+import tyro
 
+from studies.asr import __main__ as study
 from studies.asr import design, findings
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LAYER_SCALE, LITERAL, PLAIN
 from studies.asr.findings import attention_values
@@ -154,8 +158,12 @@ def log_of(gates, scales):
     ],
 )
 def test_converging_is_slowing_down_more_than_everything_does(gates, scales, wanted):
-    rows = {"SE, steps": [result(log=log_of(gates, scales))]}
+    rows = {name: [result(log=log_of(gates, scales))] for name in design.AT_THE_DROP}
     assert verdict(findings.first_decay, Evidence(rows={("dynamics", ""): rows})) == wanted
+    del rows["SRM, steps"]
+    left = findings.first_decay(Evidence(rows={("dynamics", ""): rows}))
+    assert left.verdict == UNDECIDED
+    assert left.words.endswith("One seed each; n = 0: SRM, steps.")
 
 
 @pytest.mark.parametrize(
@@ -295,3 +303,16 @@ def test_nothing_known_is_undecided_throughout():
     found = findings.findings(Evidence())
     assert {one.verdict for one in found} == {UNDECIDED}
     assert len({one.claim for one in found}) == len(found) >= 18
+
+
+def test_what_is_undecided_names_a_command_that_the_study_knows():
+    for one in findings.findings(Evidence()):
+        options = re.search(r"`python -m studies\.asr (.+)` (trains what the plan still lacks|looks)\.$", one.words)
+        given = tyro.cli(study.Arguments, args=options[1].split())
+        assert given.part != ("all",)
+        assert not given.train or all(name == "stripes" or name in (*study.TRAINED, "style") for name in given.part)
+        assert given.train == (options[2] != "looks")
+    slow = evidence(plain=90.0, **{"ASR(SE, r=4)": 95.0})
+    (decided, *_) = findings.findings(slow)
+    assert decided.verdict == SUPPORTED
+    assert "python -m" not in decided.words
