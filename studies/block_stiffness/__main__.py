@@ -168,15 +168,15 @@ def tell(arguments: Arguments, executor):
     """The whole study, in the order of its page."""
     preset = "smoke" if arguments.smoke else arguments.preset
     data, notice, arguments = images_or_fallback(STUDY, arguments, "looks at a network trained on")
+    (net, name), *others = subjects.chosen(arguments, data)
+    for one, its_name in ((net, name), *others):
+        subjects.check_accuracy(one, its_name, data, arguments)
     size = measures.size_of(preset, arguments.images)
     count, looks = EPOCHS[preset]
     rounds = count if arguments.epochs is None else arguments.epochs
     trained = later(executor, trainings.through_training, rounds, looks) if rounds else list
     seeds, steps = FITS[preset] if arguments.ode_net else (0, 0)
     fitted = [later(executor, ode_nets.fit_both, seed, steps) for seed in range(seeds)]
-    (net, name), *others = subjects.chosen(arguments, data)
-    for one, its_name in ((net, name), *others):
-        subjects.check_accuracy(one, its_name, data, arguments)
     folder = arguments.cache or arguments.out / "cache"
     work = {"workers": arguments.workers, "executor": executor, "cache": folder}
     work["dtype"] = getattr(torch, arguments.precision)

@@ -10,7 +10,7 @@ from tests.odelab.solver_cases import CIRCLE
 
 def test_slopes_steps_and_dense_output():
     problem = ol.problems.heat_1d_wave(n=30)
-    run = ol.solve(problem, METHOD, ol.adaptive(1e-6, 1e-9))
+    run = ol.solve(problem, METHOD, ol.adaptive(1e-6, 1e-9), engine="python")
     np.testing.assert_allclose(run.slope, np.diff(run.u, axis=0) / run.h[:, None], rtol=1e-9, atol=1e-9)
     assert np.shape(ol.sai(run)) == (run.steps,)
     middle = 0.5 * (run.t[1:] + run.t[:-1])
@@ -76,7 +76,7 @@ def test_compiled_code_takes_the_same_steps():
     ],
 )
 def test_beside_the_strip_it_says_so(decay, frequency, words):
-    run = ol.solve(spiral(decay, frequency), METHOD, ol.adaptive(1e-3, 1e-6))
+    run = ol.solve(spiral(decay, frequency), METHOD, ol.adaptive(1e-3, 1e-6), engine="python")
     with np.errstate(all="raise", under="ignore"):
         assert "held back by stability" in run.message
     assert "lie beside the narrow strip along the negative real axis where RKC2 is stable" in run.message
@@ -84,7 +84,8 @@ def test_beside_the_strip_it_says_so(decay, frequency, words):
 
 
 def test_on_the_imaginary_axis_the_budget_ends_with_the_remedy():
-    run = ol.solve(spiral(0.0, 1e4), METHOD, ol.adaptive(1e-4, 1e-7), max_steps=2000, throw=False)
+    controller = ol.adaptive(1e-4, 1e-7)
+    run = ol.solve(spiral(0.0, 1e4), METHOD, controller, engine="python", max_steps=2000, throw=False)
     assert run.status == "max_steps"
     assert "its leading eigenvalues, " in run.message
     assert "odelab.DOPRI5 or odelab.DOP853" in run.message
@@ -105,7 +106,7 @@ def test_a_complex_pair_that_is_damped_holds_nothing_back():
 
 
 def test_a_radius_given_too_small_is_named():
-    run = ol.solve(ol.problems.heat_1d(), ol.rkc2(1e3), ol.adaptive(1e-3, 1e-6))
+    run = ol.solve(ol.problems.heat_1d(), ol.rkc2(1e3), ol.adaptive(1e-3, 1e-6), engine="python")
     assert "the spectral radius given, 1e+03, is below the one found, 4.0" in run.message
     assert "held back by stability" in run.message
 
@@ -131,8 +132,8 @@ def test_failures_have_their_names():
         return (u[0] * u[0],)
 
     controller = ol.adaptive(1e-4, 1e-7)
-    lost = ol.solve(ol.Problem(undefined, [1.0], (0.0, 1.0)), METHOD, controller, throw=False)
+    lost = ol.solve(ol.Problem(undefined, [1.0], (0.0, 1.0)), METHOD, controller, engine="python", throw=False)
     assert lost.status == "not_finite"
     assert "returned nan in component 0 at t = 0.5" in lost.message
-    blown = ol.solve(ol.Problem(exploding, [1.0], (0.0, 2.0)), METHOD, controller, throw=False)
+    blown = ol.solve(ol.Problem(exploding, [1.0], (0.0, 2.0)), METHOD, controller, engine="python", throw=False)
     assert blown.status == "blow_up"
