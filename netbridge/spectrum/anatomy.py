@@ -13,6 +13,7 @@ from netbridge.spectrum.separation import NotSeparable, Separation, watch_block,
 from netbridge.spectrum.symbolic import NotTraceable, symbolic
 from netbridge.step_sizes.base import Shared
 from netbridge.surgery.absorb import has_hooks
+from netbridge.tracing.batches import sample_of
 from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.graph import Graph, Step
 from netbridge.tracing.untouched import independent_copy
@@ -98,7 +99,7 @@ def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
         return whole(u) - u
 
     parts = Anatomy(branch=increment, whole=whole, increment=increment)
-    sample = torch.cat([x] * 5)  # five samples: hardly any other axis has this length
+    sample = sample_of(x)
     try:
         read_program(parts, *symbolic(block, sample), x.dtype)
     except (NotTraceable, NotSeparable) as error:

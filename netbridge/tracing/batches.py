@@ -1,6 +1,7 @@
 """Batches of images from whatever holds them, placed where the network is; and how the size of a pass is tuned."""
 
 import inspect
+import itertools
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 BATCH = 128
 TRIED = (16, 32, 64, 128, 256)  # batch sizes tried on the way when tuning
-SAMPLE = 5  # images of the first pass, which finds the blocks: hardly any other axis has this length
+SAMPLE = 5  # images of the first pass, which finds the blocks, or more: as many as no axis of an image is long
 LABELS = {"label", "labels", "target", "targets", "y"}  # entries of a batch's dictionary that are not inputs
 
 
@@ -109,8 +110,10 @@ def part_of(batch, indices):
 
 
 def sample_of(batch):
-    """The first images of a batch, for the pass that finds the blocks."""
-    return part_of(batch, torch.arange(SAMPLE) % length(batch))
+    """The first images of a batch, for the pass that finds the blocks: as many as no other axis of it is long."""
+    others = {size for tensor in tensors(batch) for size in tensor.shape[1:]}
+    count = next(count for count in itertools.count(SAMPLE) if count not in others)
+    return part_of(batch, torch.arange(count) % length(batch))
 
 
 def to_network(net: nn.Module, batch, memory_format=None):

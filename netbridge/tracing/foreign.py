@@ -63,11 +63,32 @@ class Watching(TorchFunctionMode):
         self.same_way = expected is not None
         self.operations = [Operation("input", (), shape=tuple(inputs[0].shape), whole=is_whole(inputs[0]))]
         self.numbers: dict[int, tuple[weakref.ref, int]] = {}
+        self.sharing: dict[int, list[weakref.ref]] = {}  # the numbered tensors by the memory they lie in
         for tensor in inputs:
             self.give_number(tensor, 0)
 
     def give_number(self, tensor: torch.Tensor, number: int):
+        if self.number(tensor) is None and (memory := memory_of(tensor)) is not None:
+            self.sharing.setdefault(memory, []).append(weakref.ref(tensor))
         self.numbers[id(tensor)] = weakref.ref(tensor), number
+
+    def pass_on_change(self, changed: torch.Tensor, number: int):
+        """Number anew every tensor that shows the memory of one that was changed in place."""
+        memory = memory_of(changed)
+        sharing = (
+            [] if memory is None else [tensor for one in self.sharing.get(memory, ()) if (tensor := one()) is not None]
+        )
+        for tensor in sharing:
+            before = self.number(tensor)
+            if tensor is changed or not isinstance(before, int) or not overlap(changed, tensor):
+                continue
+            if changed.numel() == tensor.numel():  # all of it, perhaps in another layout
+                operation = Operation("view", (number,), (number,), tuple(tensor.shape), self.module())
+            else:
+                shape = tuple(tensor.shape)
+                operation = Operation("setitem", (before, number), (before, None, number), shape, self.module())
+            self.give_number(tensor, len(self.operations))
+            self.operations.append(operation)
 
     def number_unseen(self, tensor: torch.Tensor):
         """Give a tensor with the first axis of the images that no torch function returned an operation of its own."""
@@ -123,6 +144,8 @@ class Watching(TorchFunctionMode):
             self.same_way = False
         for tensor in tensors(result_of):
             self.give_number(tensor, count)
+        if args and made is args[0]:
+            self.pass_on_change(made, count)
         if self.same_way:
             for probe in self.behind.get(count, ()):
                 probe(result)
@@ -172,6 +195,22 @@ def watch_pass(net: nn.Module, call, batch) -> Pass:
         result = call(net, batch)
         outputs = [n for t in tensors(result) if isinstance(n := watching.number(t), int)]
     return Pass(watching.operations, outputs, ends)
+
+
+def memory_of(tensor: torch.Tensor) -> int | None:
+    """Where a tensor's numbers lie; None where it has none of its own, as within torch.func."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Do two tensors in one memory show the same numbers? Slices beside each other do not."""
+    size = one.untyped_storage().nbytes()
+    if size in (one.nbytes, other.nbytes) or one._base is other or other._base is one:
+        return True
+    return (one.data_ptr(), one.shape, one.stride()) == (other.data_ptr(), other.shape, other.stride())
 
 
 def is_whole(tensor: torch.Tensor) -> bool:
@@ -440,6 +479,13 @@ def warn_of_unseen(net: nn.Module, first: Pass, steps: list[Step]):
     if partial:
         warnings.warn(
             f"the steps {partial} change a slice of their state: their index is that of the slice, not of the state.",
+            stacklevel=4,
+        )
+    unexplained = first.graph().unexplained(steps)
+    if unexplained:
+        warnings.warn(
+            f"the trace is without sums in {unexplained}: two things computed from one state, in which no state and "
+            "branch could be told apart, or which have not one row an image.",
             stacklevel=4,
         )
     classes = {type(modules[step.module]) for step in steps if step.module in modules}

@@ -22,6 +22,8 @@ CURVED = ACTIVATIONS | set(
     "scaled_dot_product_attention multi_head_attention_forward lstm gru rnn_tanh rnn_relu".split()
 )  # nonlinear functions: what goes through one is no shortcut
 PRODUCTS = set("mul div matmul bmm mm mv einsum baddbmm addmm bilinear addcmul addcdiv lerp".split())  # noqa: SIM905
+ADDING = set("add sub addcmul addcdiv lerp index_add scatter_add scatter_reduce index_put index_copy setitem".split())  # noqa: SIM905
+ADDING_PRODUCTS = {"addmm", "baddbmm", "addbmm"}  # of which a factor need not be as large as the sum
 TRANSPARENT = set(
     "identity dropout dropout1d dropout2d dropout3d alpha_dropout alphadropout feature_dropout featurealphadropout "  # noqa: SIM905
     "droppath drop_path stochasticdepth stochastic_depth contiguous clone detach alias data positive "
@@ -31,6 +33,8 @@ LAYOUTS = set(
     "permute transpose t mt reshape reshape_as view view_as ravel flatten unflatten swapaxes swapdims movedim moveaxis "  # noqa: SIM905
     "squeeze unsqueeze roll getitem".split()
 )  # the same numbers in another order: the norm of a sample does not change
+RESHAPING = TRANSPARENT | {"reshape", "reshape_as", "view", "view_as", "ravel", "flatten", "unflatten", "squeeze"}
+RESHAPING |= {"unsqueeze", "getitem"}  # the same numbers in the same order
 SHAPED = set(
     "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_empty new_full "  # noqa: SIM905
     "new_tensor".split()
@@ -147,7 +151,8 @@ class Step(NamedTuple):
     state: int  # x_t
     after: int  # x_{t+1}: the sum, or the activation or normalisation after it
     identity: bool  # the shortcut is x_t itself
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of the sum
+    start: tuple[int, ...]  # the shape of x_t, or of its projection
     shortcut: Place
     branches: tuple[Branch, ...]  # more than one in x + f + g, whose slope is f + g
     overwrites: bool = False  # x += f
@@ -191,11 +196,12 @@ class Graph:
             i = self.dominator[i]
         return i
 
-    def resolve(self, i: int) -> int:
-        """Through operations that only pass on: a dropout in evaluation, an identity."""
-        while i and self.passes(i, TRANSPARENT):
+    def resolve(self, i: int, names: set[str] = TRANSPARENT) -> int:
+        """Through operations that only pass on: a dropout in evaluation, an identity; with `RESHAPING`, a reshape."""
+        while i and self.passes(i, names):
             (source,) = self.sources(i)
-            if self.operations[source].shape != self.operations[i].shape:
+            shape, before = self.operations[i].shape, self.operations[source].shape
+            if shape != before and not (names is RESHAPING and same_numbers(shape, before)):
                 break
             i = source
         return i
@@ -293,6 +299,46 @@ class Graph:
                     found.append(operation.module)
         return found
 
+    def unexplained(self, steps: list[Step]) -> list[str]:
+        """The modules that add two things computed from one state, on the way from state to state, without a step.
+
+        steps   the steps that were found; what lies in their branches is no matter
+        """
+        ends = [*self.outputs, *(step.state for step in steps)]
+        trunk = {i for end in ends for i in self.dominators(end)}
+        covered = self.in_branches(steps)
+        sizes = {math.prod(step.shape) for step in steps}
+        found = []
+        for i in sorted(trunk - covered):
+            merged = self.merged(i)
+            if len(merged) > 1 and math.prod(self.operations[i].shape) in sizes:
+                within = self.between(self.meet(*merged[:2]), i)
+                if within.isdisjoint(step.addition for step in steps):
+                    found.append(self.operations[i].module)
+        return list(dict.fromkeys(found))
+
+    def dominators(self, i: int) -> list[int]:
+        """The operations through which everything on the way from the input to i goes."""
+        found = [i]
+        while i:
+            i = self.dominator[i]
+            found.append(i)
+        return found
+
+    def merged(self, i: int) -> list[int]:
+        """The things, as large as the result, that operation i adds or picks from: of a stack, what was stacked."""
+        operation, sources = self.operations[i], self.sources(i)
+        if operation.name in ADDING_PRODUCTS:
+            return sources if self.is_live(operation.operand(0)) else []
+        if operation.name in ("sum", "mean") and len(sources) == 1:
+            stacked = self.resolve(sources[0])
+            if self.operations[stacked].name in ("stack", "cat", "concat"):
+                sources = self.sources(stacked)
+        elif operation.name not in ADDING:
+            return []
+        size = math.prod(operation.shape)
+        return [j for j in dict.fromkeys(map(self.resolve, sources)) if math.prod(self.operations[j].shape) == size]
+
     def candidates(self) -> list[Step]:
         """Every sum of a shortcut and a branch, also inside the branch of another and around a whole network."""
         needed = set().union(*(self.between(0, output) for output in self.outputs)) if self.outputs else set()
@@ -308,7 +354,7 @@ class Graph:
         source = self.dominator[summands[0].branch.place.operation]  # of a stack, not of its sum
         state = self.resolve(source)
         identity = True
-        parted = self.part(state, summands)
+        parted = self.part(state, summands) or self.part(state, summands, RESHAPING)
         if parted is None and (with_context := self.beside_context(summands)) is not None:
             state, parted = with_context
         if parted is None:
@@ -321,9 +367,9 @@ class Graph:
             branches = (self.with_gates(others[0], state),)
         place = shortcut.branch.place
         overwrites = self.operations[place.operation].in_place and place.path == (0,)
-        return Step(
-            operation.module, operation.module, i, state, i, identity, operation.shape, place, branches, overwrites
-        )
+        name, shape = operation.module, operation.shape
+        start = self.operations[state].shape if identity else shape
+        return Step(name, name, i, state, i, identity, shape, start, place, branches, overwrites)
 
     def summands(self, i: int) -> list[Summand]:
         """What operation i adds up, [] unless all of it has the shape of the sum and is computed from the input."""
@@ -368,9 +414,10 @@ class Graph:
         )
         return operation.operand(side), (side,), (*value, other), "plain"
 
-    def part(self, state: int, summands) -> tuple[Summand, list[Summand]] | None:
+    def part(self, state: int, summands, names: set[str] = TRANSPARENT) -> tuple[Summand, list[Summand]] | None:
         """The summand that is the state itself, perhaps in a sum within the sum, and all the others."""
-        ends = [self.resolve(summand.operand) for summand in summands]
+        state = self.resolve(state, names)
+        ends = [self.resolve(summand.operand, names) for summand in summands]
         sides = [k for k, end in enumerate(ends) if end == state and not summands[k].branch.factors]
         if len(sides) > 1 or (sides and any(end == state for k, end in enumerate(ends) if k not in sides)):
             return None
@@ -379,7 +426,7 @@ class Graph:
         for k, end in enumerate(ends):
             users = [summands[0].branch.place.operation]
             if end > state and self.users[end] == users and not summands[k].branch.factors:
-                inner = self.part(state, self.summands(end))
+                inner = self.part(state, self.summands(end), names)
                 if inner is not None and all(s.branch.how == "plain" for s in (*inner[1], *summands)):
                     return inner[0], [*inner[1], *(summand for j, summand in enumerate(summands) if j != k)]
         return None
@@ -548,7 +595,7 @@ def stages(steps: list[Step]) -> tuple[list[int], list[bool]]:
     stage: list[int] = []
     first: list[bool] = []
     for i, step in enumerate(steps):
-        opens = i == 0 or not step.identity or not same_layout(step.shape[1:], steps[i - 1].shape[1:])
+        opens = i == 0 or not step.identity or not same_layout(step.start[1:], steps[i - 1].start[1:])
         first.append(opens)
         stage.append((stage[-1] if stage else -1) + opens)
     return stage, first

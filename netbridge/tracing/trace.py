@@ -149,6 +149,11 @@ def trace(
                     recorder = (Keeper if keep else Recorder)(kinds)
                     rows = {kind: [] for kind in kinds}
                 output = one_pass(tracer, recorder, batch)
+                if len(recorder.state_norms) != length(batch):
+                    found = len(recorder.state_norms)
+                    raise ValueError(
+                        f"`net` has states of {found} samples for {length(batch)} images: their first axis is another."
+                    )
                 for kind in kinds:
                     rows[kind].append(mark_undefined(recorder, kind, tracer.places.names, done, on_bad))
                 sizes.append(recorder.step_sizes)

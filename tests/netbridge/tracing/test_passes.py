@@ -329,6 +329,16 @@ class Sum(Base):
         return SUMS[self.how][0](self, x, self.branch(x))
 
 
+def shown(x, change):
+    change(x)
+    return x
+
+
+def added(x, view, y):
+    x += y
+    return view
+
+
 SUMS = {
     "lerp": (lambda s, x, y: torch.lerp(x, y, 0.25), lambda s, x: s.branch(x) - x, 0.25),
     "lerp from the branch": (lambda s, x, y: torch.lerp(y, x, 0.25), lambda s, x: s.branch(x) - x, 0.75),
@@ -346,6 +356,18 @@ SUMS = {
     "like the state": (lambda s, x, y: x + (0.25 * y).type_as(x).view_as(x).to(x), lambda s, x: s.branch(x), 0.25),
     "properties": (lambda s, x, y: x + (0.25 * y).data[:, None].mT.mT.squeeze(1), lambda s, x: s.branch(x), 0.25),
     "typed": (lambda s, x, y: x + (0.25 * y).type(torch.float64).cpu().float(), lambda s, x: s.branch(x), 0.25),
+    # What is changed in place is changed for everything that shows its memory.
+    "in a view": (
+        lambda s, x, y: shown(x.clone(), lambda x: x[:, None].flatten(1).add_(y)),
+        lambda s, x: s.branch(x),
+        1.0,
+    ),
+    "in another shape": (
+        lambda s, x, y: (x.unflatten(-1, (2, 4)) + 0.5 * y.unflatten(-1, (2, 4))).flatten(-2),
+        lambda s, x: s.branch(x),
+        0.5,
+    ),
+    "under a view": (lambda s, x, y: added(u := x.clone(), u.view(-1), y).view_as(x), lambda s, x: s.branch(x), 1.0),
     # A cast to whole numbers is no cast of one function to itself: what stands before it is not the slope.
     "to": (lambda s, x, y: x + 0.5 * (3 * y).to(torch.int32), lambda s, x: (3 * s.branch(x)).trunc(), 0.5),
     "to and back": (lambda s, x, y: x + (3 * y).to(torch.int64).to(x), lambda s, x: (3 * s.branch(x)).trunc(), 1.0),
@@ -447,6 +469,46 @@ def test_blocks_like_the_found_ones_without_a_step_are_named(x):
     net[2].hidden = True
     with pytest.warns(UserWarning, match=r"without the blocks \['2'\].* class Sometimes"):
         assert nb.trace(net, x).names == ("0", "1", "3")
+
+
+UNEXPLAINED = {
+    "addmm": lambda f, x: torch.addmm(x, torch.tanh(x), f.weight),
+    "index_add": lambda f, x: x.index_add(0, torch.arange(len(x)), torch.tanh(f(x))),
+    "cat": lambda f, x: torch.cat([x[None], torch.tanh(f(x))[None]]).sum(0),
+    "mean": lambda f, x: 2 * torch.stack([x, torch.tanh(f(x))]).mean(0),
+    "minus a minus": lambda f, x: torch.tanh(f(x)) - (-x),
+    "rows beside the images": lambda f, x: folded(f, x.unflatten(1, (2, -1)).flatten(0, 1)).view_as(x),
+}
+
+
+def folded(f, rows):
+    return rows + torch.tanh(rows @ f.weight[:4, :4])
+
+
+@pytest.mark.parametrize("how", UNEXPLAINED)
+def test_sums_that_are_no_known_steps_are_named(how, x):
+    class Other(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.f = nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, x):
+            return UNEXPLAINED[how](self.f, x)
+
+    torch.manual_seed(1)
+    net = nn.Sequential(Base(), Other(), Base())
+    with pytest.warns(UserWarning, match=r"without sums in \['1'\]"):
+        assert nb.trace(net, x).names == ("0", "2")
+
+
+@pytest.mark.parametrize("images", [4, 5])
+def test_an_axis_of_five_is_not_taken_for_that_of_the_images(images):
+    class SequenceFirst(nn.Sequential):
+        def forward(self, x):
+            return super().forward(x.transpose(0, 1))
+
+    with pytest.raises(ValueError, match="the first axis is the batch"):
+        nb.trace(SequenceFirst(Base(), Base()), torch.randn(images, 5, WIDTH))
 
 
 # branches that see something beside the state
