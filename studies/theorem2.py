@@ -20,7 +20,7 @@ from odelab.plot import style
 from studies.lab.command import require_at_least, start
 from studies.lab.figures import heat_map
 from studies.lab.page import Page
-from studies.lab.statistics import ranked
+from studies.lab.statistics import rank_correlation
 
 STUDY = "theorem2"
 STIFFNESS = np.logspace(1, 7, 13)  # six decades
@@ -237,7 +237,7 @@ def rank(ind, at):
     """Spearman's correlation of SAI with SI; NaN where SI does not change or there is too little to rank."""
     if len(at) < 8 or np.ptp(ind.si[at]) <= 1e-9 * ind.si[at].max():
         return float("nan")
-    return ranked(ind.sai[at], ind.si[at], spearmanr)[0]
+    return rank_correlation(ind.sai[at], ind.si[at], spearmanr)[0]
 
 
 def limit_figure(families):

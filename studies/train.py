@@ -131,7 +131,7 @@ def main(arguments: Arguments):
     require_at_least(0, arguments, "seed", "workers")
     require_at_least(1, arguments, "depth", "width", "size", "resize", "trace_every", "parts", "threads")
     for path in arguments.define:
-        defined.take(path)
+        defined.run_file(path)
     check_network(arguments)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)

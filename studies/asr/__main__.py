@@ -110,7 +110,7 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE)
     for path in arguments.define:
-        defined.take(path)
+        defined.run_file(path)
     arguments = settled(arguments)
     sizes = dict(SMOKE_SIZES if arguments.smoke else PRESETS[arguments.preset])
     sizes["resamples"] = arguments.resamples or sizes["resamples"]

@@ -70,7 +70,7 @@ def untrained(path: Path) -> nb.Network | None:
 
     None where the checkpoint does not say how it began, or says it of a network of another shape.
     """
-    net = networks.subject(path).net
+    net = networks.read_subject(path).net
     about, widths = net.about, net.config["widths"]
     if not {"dataset", "controller", "seed", "depth"} <= about.keys():
         return None

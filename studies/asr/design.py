@@ -281,7 +281,7 @@ class Plan:
             for name in LIVE
         ]
         there = [(name, job) for name, job in wanted if (networks.ZOO / dataset / f"{job.stem}.safetensors").is_file()]
-        return [Run("finetuned", networks.written(name), job) for name, job in there]
+        return [Run("finetuned", networks.controller_name(name), job) for name, job in there]
 
     def backbones(self, seeds) -> list[Run]:
         """Transformers have a recipe of their own, and twice the epochs; with --full the paper's sizes and recipes."""

@@ -6,7 +6,7 @@ from odelab.plot import style as stylesheet
 from studies.asr import design, style
 from studies.asr.design import PLAIN
 from studies.asr.findings.evidence import Evidence, by_name, over_seeds
-from studies.lab.figures import MARKS, bottom, filled, panels
+from studies.lab.figures import MARKS, lowest_axes, panels, use_axes
 
 SCALE_TITLES = {"small": "small scale", "controls": "shipped networks' scale"}
 WHAT = ("input, trained", "gate, trained", "gate, untrained")
@@ -40,7 +40,7 @@ def shares_figure(shares):
     """Per module the share that is channel, block by block; dotted before training."""
     grouped = by_name(shares)
     with panels(len(grouped), height=1.9, sharey=True) as (drawing, axes):
-        used = filled(axes, len(grouped))
+        used = use_axes(axes, len(grouped))
         for axis, (name, networks) in zip(used, grouped.items(), strict=True):
             for colour, mark, one in zip(stylesheet.COLOURS, MARKS, networks, strict=False):
                 blocks = np.arange(len(one.share))
@@ -71,7 +71,7 @@ def origin_figure(shares):
     chosen = [one for one in shares if np.isfinite(one.origin).any()]
     grouped = by_name(chosen)
     with panels(len(grouped), height=2.0) as (drawing, axes):
-        used = filled(axes, len(grouped))
+        used = use_axes(axes, len(grouped))
         for axis, (name, networks) in zip(used, grouped.items(), strict=True):
             for colour, one in zip(stylesheet.COLOURS, networks, strict=False):
                 start, end = np.concatenate(one.start), np.concatenate(one.end)
@@ -148,7 +148,7 @@ def spatial_figure(one, word: str):
     columns = min(count, 10)
     rows = -(-count // columns)
     with stylesheet.figure(rows, columns, height=6.2 / columns * rows + 0.38 * rows) as (drawing, axes):
-        used = filled(axes, count)
+        used = use_axes(axes, count)
         for number, (axis, picture, share) in enumerate(zip(used, one["maps"], one["share"], strict=True)):
             axis.imshow(picture, cmap="viridis")
             axis.set_title(f"{word} {number}\n{share:.2f}", fontsize=7)
@@ -261,7 +261,7 @@ def dynamics_figure(e: Evidence):
     """How far gates, scales and logits move in an epoch, relative to their spread."""
     rows = {name: found[0] for name, found in e.rows[("dynamics", "")].items() if found}
     with panels(len(rows), sharex=True, sharey=True) as (drawing, axes):
-        used = filled(axes, len(rows))
+        used = use_axes(axes, len(rows))
         for axis, (name, one) in zip(used, rows.items(), strict=True):
             records = [record for record in one.log if "moved" in record]
             epochs = [record["epoch"] for record in records]
@@ -276,7 +276,7 @@ def dynamics_figure(e: Evidence):
             for what, look in (("scales", "s--"), ("logits", "^:")):
                 axis.plot(epochs, [record["moved"][what] for record in records], look, label=what, markersize=3)
             axis.set(title=name, yscale="log")
-        for axis in bottom(axes, len(rows)):
+        for axis in lowest_axes(axes, len(rows)):
             axis.set_xlabel("epoch")
             axis.tick_params(labelbottom=True)
         for axis in axes[:, 0]:

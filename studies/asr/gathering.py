@@ -8,7 +8,9 @@ from studies.asr.findings.evidence import Evidence
 from studies.asr.training import folders
 from studies.lab import networks
 
-MODULES = [networks.written(controller) for controller in design.LIVE]  # in shipped networks, with one number a channel
+MODULES = [
+    networks.controller_name(controller) for controller in design.LIVE
+]  # in shipped networks, with one number a channel
 NAMES = {"constant": "plain"}  # what networks are called by their controllers, where it is not the controller's name
 MAP_IMAGES, SPATIAL_IMAGES = 500, 600
 
@@ -22,7 +24,7 @@ def gathered(parts, plan: Plan, data, sizes) -> Evidence:
     def subjects(*shipped: str) -> list[tuple[str, int | str, Path]]:
         """Name, seed and file of the networks to look at: the user's own, or shipped ones with these controllers."""
         if arguments.checkpoint:
-            found = [named(path) for path in networks.files(arguments.checkpoint)]
+            found = [named(path) for path in networks.checkpoints(arguments.checkpoint)]
         else:
             found = [
                 (named(path)[0], seed, path)
@@ -81,5 +83,5 @@ def found_rows(plan: Plan) -> dict:
 
 def named(path: Path) -> tuple[str, int | str, Path]:
     """Name, seed and file of a network; the file's name in place of a seed that is not known."""
-    one = networks.subject(path)
+    one = networks.read_subject(path)
     return NAMES.get(one.controller, one.controller), path.stem if one.seed is None else one.seed, path

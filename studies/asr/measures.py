@@ -29,7 +29,7 @@ def wanted(path: Path, controller: str) -> bool:
 
 def shipped_network(path: Path) -> nb.Network:
     """The network of a checkpoint, laid out as the processor likes it."""
-    return channels_last(networks.subject(path).net)
+    return channels_last(networks.read_subject(path).net)
 
 
 def correct(net, data, images: int) -> np.ndarray:
@@ -50,7 +50,7 @@ def change(before: np.ndarray, after: np.ndarray) -> Estimate:
 
 def bounds(name: str, seed, path: Path, data, images: int = BOUND_IMAGES) -> dict:
     """Theorem 6.1's bound of one network and what it measures, as numbers."""
-    net = networks.subject(path).net
+    net = networks.read_subject(path).net
     found = nb.perturbation_bound(net, data.normalised(data.test_images[:images]))
     return {
         "name": name,
@@ -110,7 +110,7 @@ def positions(seed, path: Path, data, images: int) -> dict:
 
 def attention(name: str, seed, path: Path, data, images: int) -> dict:
     """A transformer's attention: per block the share of its variance that is the position's, and its mean."""
-    net = networks.subject(path).net
+    net = networks.read_subject(path).net
     found = nb.attention_values(net, data.normalised(data.test_images[:images]))
     return {
         "name": name,

@@ -7,7 +7,7 @@ import numpy as np
 from studies.asr import design, paper, style
 from studies.asr.design import FAITHFUL, HALF, PLAIN
 from studies.asr.findings.evidence import Evidence, over_seeds
-from studies.lab.statistics import Estimate, shown_interval, spread
+from studies.lab.statistics import Estimate, seed_deviation, shown_interval
 
 PAPERS_DATA = {  # what Tables 3, 4, 6, 7, 9 and 13 are about; the last is of ResNet-83
     "controls": "CIFAR-10",
@@ -33,7 +33,7 @@ def result_rows(e: Evidence, part: str, column: str = "", control: str = PLAIN) 
             continue
         line = {"arm": name, "n": len(results)}
         line["accuracy (%)"] = f"{np.mean(groups[name]):.2f}"
-        line["deviation"] = f"{spread(groups[name]):.2f}" if len(results) > 1 else "one seed"
+        line["deviation"] = f"{seed_deviation(groups[name]):.2f}" if len(results) > 1 else "one seed"
         line["test loss"] = f"{np.mean([one.test_loss for one in results]):.4f}"
         line[f"above {control} [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
         line |= living(results)
@@ -67,7 +67,7 @@ def backbone_rows(e: Evidence) -> list[dict]:
             if not results:
                 continue
             line = {"backbone": column, "arm": name, "n": len(results), "accuracy (%)": f"{np.mean(groups[name]):.2f}"}
-            line["deviation"] = f"{spread(groups[name]):.2f}" if len(results) > 1 else "one seed"
+            line["deviation"] = f"{seed_deviation(groups[name]):.2f}" if len(results) > 1 else "one seed"
             line["above plain [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
             rows.append(line | {"paper, other data and sizes (%)": paper.BACKBONES[column] if name == FAITHFUL else ""})
     return rows

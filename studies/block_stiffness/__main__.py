@@ -42,9 +42,9 @@ from studies.block_stiffness import (
 )
 from studies.block_stiffness.subjects import STUDY
 from studies.lab import networks
-from studies.lab.command import require_at_least, start, written
+from studies.lab.command import command_line, require_at_least, start
 from studies.lab.images import images_or_fallback
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 from studies.lab.options import Options
 from studies.lab.page import Page
 from studies.lab.statistics import Estimate
@@ -236,7 +236,7 @@ def tell(arguments: Arguments, executor):
             "dataset": data.name,
             "network": name,
             "digest": nb_digest(net),
-            "command": written(STUDY, own),
+            "command": command_line(STUDY, own),
         }
         about |= {"images a label": size._asdict()}
         record.write(about, told | page.numbers, record.path_of(data.name))
@@ -272,7 +272,7 @@ def told_of(net, data, found, inner, arguments, preset, size, work) -> dict:
         work["executor"],
         measures.accuracy_by_flow,
         net,
-        prepared(net, data, data.test_images[first]),
+        prepare(net, data, data.test_images[first]),
         data.test_labels[first],
     )
     untrained = subjects.untrained_slices(data, preset, work)

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 
 SIZES = (1, 2)  # of the move, in units of a pixel's 255 values
 
@@ -17,7 +17,7 @@ def robustness(net, data, chosen: np.ndarray) -> dict[str, np.ndarray]:
     growth                 how many times larger the step of 1/255 is after the last block than before the first one,
                            both in the norm over the state
     """
-    images = prepared(net, data, data.test_images[chosen]).to(next(net.parameters()).device)
+    images = prepare(net, data, data.test_images[chosen]).to(next(net.parameters()).device)
     labels = data.test_labels[chosen]
     result = {}
     for size in SIZES:

@@ -21,7 +21,7 @@ from netbridge.shipped import Pretrained
 from netbridge.spectrum.survey import ROW
 from studies.block_stiffness.analysis import holm
 from studies.block_stiffness.measures import inner_blocks, nested_images
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 from studies.lab.results import commit
 from studies.lab.statistics import Estimate, shown_interval
 
@@ -94,7 +94,7 @@ def look_at(about: Pretrained, data, count: int, work: dict) -> list[dict]:
     dear = any(block.controller.modifies_branch for block in net.blocks)
     labels = data.test_labels.numpy()
     chosen = nested_images(labels, -(-count // len(data.names)))[: min(count, LIVE_IMAGES) if dear else count]
-    images = prepared(net, data, data.test_images[chosen])
+    images = prepare(net, data, data.test_images[chosen])
     inner = [name for stage in range(len(net.stages)) for name in inner_blocks(net, stage)]
     units = {name: state[0].numel() for name, state in nb.block_states(net, images[:1], inner).items()}
     small = [] if dear else [name for name in inner if units[name] <= WHOLE]

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 import netbridge as nb
 from studies.block_stiffness.adversarial import moved
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 
 READINGS = {  # what "the Jacobian of a block" may mean; the keys are kinds of `nb.block_survey`
     "slices": "H x W slices of the unflattened Jacobian, as the paper's counts have it",
@@ -115,7 +115,7 @@ def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS),
     tables = []
     for kind, stage, each in asked:
         chosen = nested_images(labels, each, size.labels)
-        images = prepared(net, data, data.test_images[chosen])
+        images = prepare(net, data, data.test_images[chosen])
         stages_seen = range(len(net.stages)) if stage is None else [stage]
         inner = [name for k in stages_seen for name in inner_blocks(net, k)]
         blocks = None if kind == "slices" else inner
@@ -152,7 +152,7 @@ def answers(net, data, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     loss, right = [], []
     with torch.inference_mode():
         for part in np.array_split(chosen, max(1, len(chosen) // 128)):
-            images, wanted = prepared(net, data, data.test_images[part]), data.test_labels[part]
+            images, wanted = prepare(net, data, data.test_images[part]), data.test_labels[part]
             logits = net(images.to(device_of(net))).cpu()
             loss.append(F.cross_entropy(logits, wanted, reduction="none").numpy())
             right.append((logits.argmax(1) == wanted).numpy())
@@ -170,11 +170,11 @@ def other_inputs(net, data, blocks: list[str], count: int, work: dict) -> dict[s
     sign of the loss's gradient (FGSM).
     """
     chosen = nested_images(data.test_labels.numpy(), -(-count // len(data.names)))[:count]
-    images = prepared(net, data, data.test_images[chosen])
+    images = prepare(net, data, data.test_images[chosen])
     trained = nested_images(data.train_labels.numpy(), -(-count // len(data.names)))[:count]
     kinds = {
         "test images": images,
-        "training images": prepared(net, data, data.train_images[trained]),
+        "training images": prepare(net, data, data.train_images[trained]),
         "noise": torch.randn(images.shape, generator=torch.Generator().manual_seed(0)),
         "FGSM, 8/255": moved(net, images, data.test_labels[chosen], 8 / 255)[0].cpu(),
     }

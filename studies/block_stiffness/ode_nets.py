@@ -24,7 +24,7 @@ from netbridge.spectrum.step_error import equal_steps
 from netbridge.train import recipe, train
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
 from studies.block_stiffness.trainings import kept
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 
 POINTS, HIDDEN, STEPS = 64, 32, 8
 SCALES = (1.0, 2.0, 4.0, 8.0)  # of the field, for the distance against h rho
@@ -192,5 +192,5 @@ def h_rho(net, data, images: int = 10) -> float:
     euler = solved(net, None)
     chosen = nested_images(data.test_labels.numpy(), 1)[:images]
     blocks = [name for stage in range(len(euler.stages)) for name in inner_blocks(euler, stage)]
-    table = nb.block_survey(euler, prepared(euler, data, data.test_images[chosen]), "residual", blocks, "full")
+    table = nb.block_survey(euler, prepare(euler, data, data.test_images[chosen]), "residual", blocks, "full")
     return float(np.median(table["spectral_radius"]))

@@ -5,7 +5,7 @@ import torch
 
 import netbridge as nb
 from studies.block_stiffness import every_network, figures, measures, tables, trainings
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 
 CLOUDS = 8192  # units of a block up to which all eigenvalues are found for the figure
 
@@ -78,7 +78,7 @@ def by_block(page, net, found, untrained, data, parts):
 
 def clouds_of(net, data, found, part):
     """All eigenvalues of this part at the first test image, for blocks of which that is cheap."""
-    states = nb.block_states(net, prepared(net, data, data.test_images[:1]))
+    states = nb.block_states(net, prepare(net, data, data.test_images[:1]))
     result = {}
     for number, block in enumerate(found.blocks, 1):
         if len(measures.rows_of(found, block, part)) and states[block].numel() <= CLOUDS:

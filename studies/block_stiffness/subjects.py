@@ -7,7 +7,7 @@ import netbridge as nb
 from studies.block_stiffness import measures
 from studies.lab import networks
 from studies.lab.command import plain_errors
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 
 STUDY = "block_stiffness"
 PLAIN = {"cifar10": "cifar10/resnet20-constant-seed0", "digits": "digits/resnet32-width4-constant-seed0"}
@@ -17,7 +17,7 @@ def chosen(arguments, data) -> list[tuple]:
     """Networks, ready to be looked at, and what they are called."""
     if arguments.checkpoint:
         with plain_errors(STUDY):
-            found = [networks.subject(path, arguments.stem) for path in networks.files(arguments.checkpoint)]
+            found = [networks.read_subject(path, arguments.stem) for path in networks.checkpoints(arguments.checkpoint)]
         return [(one.net.eval().to(arguments.device), one.source) for one in found]
     name = arguments.network or PLAIN[data.name]
     with plain_errors(STUDY):
@@ -52,7 +52,7 @@ def untrained_slices(data, preset, work):
     widths = (8, 16, 32, 64) if preset == "smoke" else (64, 128, 256, 512)
     net = nb.resnet(18, len(data.names), stem="cifar-pooled", widths=widths).eval()
     rows = 10 if preset == "smoke" else 150
-    return nb.block_survey(net, prepared(net, data, images), "slices", rows=rows, **work)
+    return nb.block_survey(net, prepare(net, data, images), "slices", rows=rows, **work)
 
 
 def precision_rows(net, data, inner: list[str], work: dict) -> list[dict]:
@@ -60,7 +60,7 @@ def precision_rows(net, data, inner: list[str], work: dict) -> list[dict]:
 
     Only of blocks of which that takes seconds. Differences of the ends are relative to the spectral radius.
     """
-    images = prepared(net, data, data.test_images[:1])
+    images = prepare(net, data, data.test_images[:1])
     sizes = {name: state[0].numel() for name, state in nb.block_states(net, images, inner).items()}
     blocks = [name for name in inner if sizes[name] <= 8192]
     if not blocks:

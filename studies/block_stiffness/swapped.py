@@ -9,7 +9,7 @@ import numpy as np
 import netbridge as nb
 from studies.block_stiffness.every_network import networks_of
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
-from studies.lab.measure import prepared, step_sizes_of
+from studies.lab.measure import prepare, step_sizes_of
 
 ENDS = ("max_re", "min_re", "spectral_radius")
 
@@ -40,7 +40,7 @@ def swapped_rows(data, images: int, answered: int, work: dict) -> list[dict]:
         net = nb.pretrained(about.name).eval()
         if about.seed or about.controller == "constant" or any(b.controller.modifies_branch for b in net.blocks):
             continue
-        seen = prepared(net, data, data.test_images[chosen])
+        seen = prepare(net, data, data.test_images[chosen])
         other, means = with_mean_gates(net, seen)
         inner = [name for stage in range(len(net.stages)) for name in inner_blocks(net, stage)]
         values = "extremes" if seen.shape[-1] > 16 else "full"

@@ -19,7 +19,7 @@ from netbridge.files import replacing
 from netbridge.train import recipe, train
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
 from studies.lab.jobs import recipe_of
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 from studies.lab.results import as_json
 
 DEPTH, WIDTHS = 14, (4, 8, 16)
@@ -100,7 +100,7 @@ def spectra_of(net, data, chosen, epoch: int, slices: bool = False) -> list[dict
     training = net.training
     accuracy = float(answers(net.eval(), data, np.arange(len(data.test_images)))[1].mean())
     net.train(training)
-    images = prepared(net, data, data.test_images[chosen])
+    images = prepare(net, data, data.test_images[chosen])
     inner = [name for stage in range(len(net.stages)) for name in inner_blocks(net, stage)]
     table = nb.block_survey(net, images, ("residual", "error"), inner, values="full")
     cut = nb.block_survey(net, images, "slices", rows=SLICE_ROWS) if slices else table[:0]
@@ -143,7 +143,7 @@ def of_depth(depth: int, epochs: int, images: int, seed: int, path=None) -> dict
     net = nb.resnet(depth, len(data.names), widths=WIDTHS)
     train(net, data, recipe("digits", epochs=epochs), seed, path, device="cpu", quiet=True)
     chosen = nested_images(data.test_labels.numpy(), -(-images // 10))[:images]
-    seen = prepared(net, data, data.test_images[chosen])
+    seen = prepare(net, data, data.test_images[chosen])
     blocks = [name for stage in range(len(net.stages)) for name in inner_blocks(net, stage)]
     spectra = nb.block_survey(net, seen, "residual", blocks, "full")
     norms = nb.block_survey(net, seen, ("norms", "error"), blocks)

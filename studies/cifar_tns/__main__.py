@@ -25,7 +25,7 @@ from studies.lab import defined, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.deep import deep_networks
 from studies.lab.images import images_or_fallback
-from studies.lab.measure import KINDS, READINGS, measure, total_stiffness, wording
+from studies.lab.measure import KINDS, READINGS, measure, set_stiffness, wording
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices
@@ -66,12 +66,14 @@ def main(arguments: Arguments):
         )
     require_at_least(1, arguments, "depth")
     for path in arguments.define:
-        defined.take(path)
+        defined.run_file(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
     arguments, _, resamples = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
     folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint
-    paths = networks.files(folders)
-    subjects = choose_networks(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
+    paths = networks.checkpoints(folders)
+    subjects = choose_networks(
+        paths or networks.shipped_files(data.name, deep=arguments.depth is not None), arguments, data
+    )
 
     # Measure both indices, step sizes and answers of every network, and TNS with its interval.
     page = Page(
@@ -322,7 +324,11 @@ def other_readings(page, results):
 
 def no_networks(arguments) -> str:
     """The message where a data set is there and no network trained on it; "" where there are networks."""
-    if arguments.checkpoint or arguments.train or networks.shipped(arguments.dataset, deep=arguments.depth is not None):
+    if (
+        arguments.checkpoint
+        or arguments.train
+        or networks.shipped_files(arguments.dataset, deep=arguments.depth is not None)
+    ):
         return ""
     return f"no networks trained on {arguments.dataset} come with this copy of the repository."
 
@@ -352,7 +358,7 @@ def train_networks(arguments, data) -> Path:
 
 def choose_networks(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
-    subjects = networks.named([networks.subject(path) for path in paths])
+    subjects = networks.name_subjects([networks.read_subject(path) for path in paths])
     remedy = f"Train one with `python -m studies.train --dataset {data.name}` and hand it over with --checkpoint."
     kept = networks.select(subjects, arguments, data.name, remedy)
     for one in kept:
@@ -378,7 +384,7 @@ def measure_networks(subjects, data, arguments) -> list:
         for one in subjects:
             progress.update(task, description=f"tracing {one.name}")
             found = measure(one, data, arguments.images, arguments.device, lambda n: progress.advance(task, n))
-            total_stiffness(found, draws)
+            set_stiffness(found, draws)
             one.net.cpu()
             results.append(found)
     return results

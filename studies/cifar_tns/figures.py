@@ -3,7 +3,7 @@
 import numpy as np
 
 from odelab.plot import style
-from studies.lab.figures import bottom, filled, heat_map, looks, panels
+from studies.lab.figures import heat_map, looks, lowest_axes, panels, use_axes
 from studies.lab.measure import READINGS, wording
 from studies.lab.networks import groups
 from studies.lab.statistics import shown_interval
@@ -55,7 +55,7 @@ def single_figure(results, of, images=6):
     """Figures 1 and 3: a few images through the constant network and through networks with attention."""
     firsts = shown_first([r.subject for r in results])
     with panels(len(firsts), columns=2, height=2.1, sharex=False, sharey=True) as (drawing, axes):
-        shown = filled(axes, len(firsts))
+        shown = use_axes(axes, len(firsts))
         for axis, place in zip(shown, firsts, strict=True):
             found = results[place]
             record = found.records[of]
@@ -75,7 +75,7 @@ def averaged_figure(results, of):
     names = groups([r.subject for r in results])
     colours = looks([r.subject for r in results])
     with panels(len(names), sharex=False, sharey=True) as (drawing, axes):
-        shown = filled(axes, len(names))
+        shown = use_axes(axes, len(names))
         for axis, (name, places) in zip(shown, names.items(), strict=True):
             record = results[places[0]].records[of]
             band(axis, record, colours[name][0])
@@ -110,7 +110,7 @@ def band(axis, record, colour):
 
 
 def finish(drawing, axes, count, of):
-    for axis in bottom(axes, count):
+    for axis in lowest_axes(axes, count):
         axis.set_xlabel("block")
     for row in axes:
         row[0].set_ylabel("NSI")
@@ -147,7 +147,7 @@ def surface_figure(results, of, mu, which):
     levels = LEVELS if which == "delta" else LEVELS[:2]
     top = 1.0 if which == "delta" else max(0.2, max(float(s.max()) for s in found.values()))
     with panels(len(found), sharex=True, sharey=True) as (drawing, axes):
-        shown = filled(axes, len(found))
+        shown = use_axes(axes, len(found))
         for axis, (name, surface) in zip(shown, found.items(), strict=True):
             image = axis.pcolormesh(
                 m1, m2, surface, cmap="viridis", vmin=0.0, vmax=top, shading="gouraud", rasterized=True
@@ -157,7 +157,7 @@ def surface_figure(results, of, mu, which):
                 axis.contour(m1, m2, surface, levels=crossed, colors="white", linewidths=0.7)
             axis.grid(False)
             axis.set_title(title(results, name, of, mu, which), loc="left")
-        for axis in bottom(axes, len(found)):
+        for axis in lowest_axes(axes, len(found)):
             axis.set_xlabel("$M_1$")
             axis.xaxis.set_tick_params(labelbottom=True)
         for row in axes:

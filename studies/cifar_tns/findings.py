@@ -15,10 +15,10 @@ from studies.lab.statistics import (
     UNDECIDED,
     Correlation,
     Finding,
-    counted,
-    differ,
+    chance_of_one_mean,
+    joint_verdict,
     shown_chance,
-    together,
+    verdict_of_counts,
 )
 
 
@@ -26,7 +26,7 @@ def correlation_finding(correlations: dict[tuple[str, str], Correlation], more: 
     """The central claim: the better network has the larger TNS; judged under every reading."""
     verdicts = {reading: found.verdict for reading, found in correlations.items()}
     n = next(iter(correlations.values())).n
-    verdict = together(verdicts.values())
+    verdict = joint_verdict(verdicts.values())
     if n < FEWEST:
         words = (
             f"With n = {n} no order of networks is unlikely enough by chance ({FEWEST} are the least): these data "
@@ -78,7 +78,7 @@ def gain_finding(results) -> Finding | None:
         return None
     better = [name for name, gain in gains.items() if gain > 0]
     best, least = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
-    p = differ(accuracies.values())
+    p = chance_of_one_mean(accuracies.values())
     told_apart = p < 1.0 - LEVEL
     verdict = UNDECIDED
     if told_apart:
@@ -113,7 +113,7 @@ def larger_finding(results) -> Finding | None:
         if not total:
             return None
         counts[reading] = f"{wording(*reading)}: {above} above, {below} below, of {total}"
-        verdicts[reading] = counted(above, below, total)
+        verdicts[reading] = verdict_of_counts(above, below, total)
     words = (
         "Controllers whose mean TNS is above or below that of constant step sizes, with an interval over images that "
         f"leaves out zero and all seeds on that side: {'; '.join(counts.values())}."
@@ -122,7 +122,7 @@ def larger_finding(results) -> Finding | None:
     if fewest == 1:
         words += " Where there is one network of a controller, another seed could reverse this."
     return Finding(
-        "Networks with attention have a larger TNS.", "Figure 2, Section 2.3", together(verdicts.values()), words
+        "Networks with attention have a larger TNS.", "Figure 2, Section 2.3", joint_verdict(verdicts.values()), words
     )
 
 
@@ -145,7 +145,7 @@ def few_blocks_finding(results, which: str = "") -> Finding:
     return Finding(
         "Only a few blocks of a trajectory are stiff, at most 10 % for most degrees.",
         "Figure 6, Section 3.1",
-        UNDECIDED if limit else together(verdicts.values()),
+        UNDECIDED if limit else joint_verdict(verdicts.values()),
         f"{which}Share of the degrees drawn in Figure 6 at which at most 10 % of the blocks are stiff, for the "
         f"controller with the smallest such share: {'; '.join(words)}.{limit}",
     )
@@ -163,7 +163,7 @@ def gate_finding(results, which: str = "") -> Finding | None:
         f"Of all {total} correlations of gate and NSI, over networks and blocks, {negative} are negative and "
         f"{positive} positive beyond chance (Bonferroni, {100 * LEVEL:.0f} %)."
     )
-    claim, verdict = "A larger NSI goes with a smaller gate.", counted(negative, positive, total)
+    claim, verdict = "A larger NSI goes with a smaller gate.", verdict_of_counts(negative, positive, total)
     example = [i for i, found in enumerate(kept) if found.subject.controller == "SE"]
     if example:
         first = kept[example[0]].records["slope"].stage == 0
@@ -171,7 +171,7 @@ def gate_finding(results, which: str = "") -> Finding | None:
         below, above = (int((certain & sign)[here].sum()) for sign in (table < 0, table > 0))
         inside = int(np.isfinite(table[here]).sum())
         claim = "In the first stage of SENet a larger NSI goes with a smaller gate."
-        verdict = counted(below, above, inside)
+        verdict = verdict_of_counts(below, above, inside)
         words = (
             f"In the first stage of SE networks, {len(example)} of them, {below} of {inside} correlations are "
             f"negative and {above} positive beyond chance. {words}"

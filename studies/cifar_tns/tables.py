@@ -7,7 +7,16 @@ from scipy import stats
 
 from studies.lab.measure import READINGS, wording
 from studies.lab.networks import groups
-from studies.lab.statistics import LEVEL, Estimate, correlation, mean_of, ranked, shown_chance, shown_interval, spread
+from studies.lab.statistics import (
+    LEVEL,
+    Estimate,
+    correlation,
+    mean_of,
+    rank_correlation,
+    seed_deviation,
+    shown_chance,
+    shown_interval,
+)
 
 DEGREES = ((0.1, 0.1), (0.25, 0.25), (0.5, 0.5))
 
@@ -34,7 +43,7 @@ def accuracy_rows(results) -> Iterator[dict]:
             "parameters (M)": f"{np.mean([m.subject.parameters for m in members]) / 1e6:.4f}",
             "networks": len(members),
             "accuracy (%)": f"{np.mean(accuracies):.2f}",
-            "standard deviation": f"{spread(accuracies):.2f}" if len(members) > 1 else "one network",
+            "standard deviation": f"{seed_deviation(accuracies):.2f}" if len(members) > 1 else "one network",
             "gain": "" if is_plain or not plain else f"{np.mean(accuracies) - np.mean(plain):+.2f}",
             "on the traced images (%)": f"{np.mean([m.measured_accuracy for m in members]):.2f}",
         }
@@ -116,7 +125,7 @@ def gate_table(results, of) -> tuple[list, np.ndarray, np.ndarray]:
         for k in range(nsi.shape[1]):
             moves = np.ptp(found.gates[:, k]) > 1e-6 * np.abs(found.gates[:, k]).max()
             if moves and np.isfinite(nsi[:, k]).all():
-                line[:, k] = ranked(found.gates[:, k], nsi[:, k], stats.spearmanr)
+                line[:, k] = rank_correlation(found.gates[:, k], nsi[:, k], stats.spearmanr)
         if np.isfinite(line[0]).any():
             kept.append(found)
             table.append(line[0])

@@ -19,7 +19,7 @@ has them, the stem and the first stage frozen, every normalisation of the backbo
    where all lie below 0, contradicted where one lies above 0, else undecided.
 3. *Backbones with attention measure more stiffness than plain ones in a detector, too.* TNS of the trained backbones on
    64 test pictures minus that of plain, Dunnett over seeds, a verdict under each of the four readings by the rule of 1,
-   and one for all by `statistics.together`.
+   and one for all by `statistics.joint_verdict`.
 4. *Detectors of larger TNS have higher AP.* Kendall's tau-b and Spearman's rho over all networks, by
    `statistics.correlation`'s rule under each reading, and one verdict for all.
 

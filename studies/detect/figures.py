@@ -9,7 +9,7 @@ from studies.detect import design
 from studies.detect.findings import ap, by_row
 from studies.lab.figures import MARKS
 from studies.lab.measure import READINGS, wording
-from studies.lab.statistics import over_networks
+from studies.lab.statistics import mean_over_networks
 
 SURE = 0.5  # detections below this score are not drawn
 
@@ -71,7 +71,7 @@ def precision_figure(found: list):
             colours = coloured(groups)
             for place, (row, values) in enumerate(groups.items()):
                 axis.plot(np.full(len(values), place), values, ".", color=style.GREY, markersize=4)
-                mean = over_networks(values)
+                mean = mean_over_networks(values)
                 reach = [[mean.value - mean.low], [mean.high - mean.value]] if len(values) > 1 else None
                 axis.errorbar(place + 0.2, mean.value, reach, fmt="o", color=colours[row], markersize=4, capsize=2)
             axis.set_xticks(range(len(groups)), list(groups), rotation=35, ha="right")

@@ -14,11 +14,11 @@ from studies.lab.statistics import (
     Finding,
     correlation,
     dunnett,
-    over_networks,
+    joint_verdict,
+    listing,
+    mean_over_networks,
+    seed_deviation,
     shown_interval,
-    spread,
-    together,
-    told,
 )
 
 PLAIN, STEPNET = "constant", "stepnet"
@@ -82,7 +82,7 @@ def gain_finding(found: list) -> Finding:
         "Every attention module raises the AP of a detector above that of the plain backbone.",
         TABLE,
         UNDECIDED if lacking(groups) else of_rows(beyond),
-        f"{lacking(groups)}Points of AP above plain, intervals of Dunnett over seeds: {told(beyond) or 'none'}. "
+        f"{lacking(groups)}Points of AP above plain, intervals of Dunnett over seeds: {listing(beyond) or 'none'}. "
         f"Detectors by row: {counts(groups)}.",
     )
 
@@ -101,7 +101,7 @@ def best_finding(found: list) -> Finding:
         "StepNet has the highest AP of all rows.",
         TABLE,
         verdict,
-        f"{lacking(groups)}Points of AP above StepNet, the same intervals: {told(beyond) or 'none'}.",
+        f"{lacking(groups)}Points of AP above StepNet, the same intervals: {listing(beyond) or 'none'}.",
     )
 
 
@@ -112,11 +112,11 @@ def stiffness_finding(found: list) -> Finding:
         groups = by_row(found, lambda one, k=k: one.numbers["after"]["tns"][k])
         beyond = dunnett(PLAIN, groups)
         verdicts.append(UNDECIDED if lacking(groups) else of_rows(beyond))
-        parts.append(f"{wording(*reading)} ({verdicts[-1]}): {told(beyond, '+.3f') or 'none'}")
+        parts.append(f"{wording(*reading)} ({verdicts[-1]}): {listing(beyond, '+.3f') or 'none'}")
     return Finding(
         "In a detector, too, backbones with attention measure more stiffness than plain ones.",
         "Figure 2, asked of Table 3",
-        together(verdicts),
+        joint_verdict(verdicts),
         f"{lacking(by_row(found, ap))}TNS above plain, intervals of Dunnett over seeds. {'; '.join(parts)}.",
     )
 
@@ -136,7 +136,7 @@ def relation_finding(found: list) -> Finding:
     return Finding(
         "Detectors whose backbones measure more stiffness have a higher AP.",
         "Figure 7, asked of Table 3",
-        together(verdicts),
+        joint_verdict(verdicts),
         f"{short}Over {len(found)} detectors. {'; '.join(parts)}.",
     )
 
@@ -147,7 +147,7 @@ def shown_mean(values: list) -> str:
         return "none"
     if len(values) == 1:
         return f"{values[0]:.1f}"
-    return shown_interval(over_networks(np.array(values)), ".1f")
+    return shown_interval(mean_over_networks(np.array(values)), ".1f")
 
 
 def table_rows(found: list) -> list[dict]:
@@ -157,7 +157,7 @@ def table_rows(found: list) -> list[dict]:
         own = [one for one in found if one.specification["controller"] == row]
         if own:
             numbers = {name: shown_mean([one.numbers[name] for one in own]) for name in NAMES}
-            deviation = f"{spread([ap(one) for one in own]):.2f}" if len(own) > 1 else "none"
+            deviation = f"{seed_deviation([ap(one) for one in own]):.2f}" if len(own) > 1 else "none"
             parameters = own[0].numbers["parameters"]
             rows.append(
                 {"backbone": row, "seeds": len(own), **numbers, "s.d. of AP": deviation, "parameters": parameters}

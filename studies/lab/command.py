@@ -21,11 +21,11 @@ def start(main, arguments_type, study: str, doc: str) -> None:
     that a signal has asked to stop, with 0 where it can go on.
     """
     arguments = tyro.cli(arguments_type, prog=f"python -m studies.{study}", description=doc)
-    ignored = [flag for name, flag, _ in changed(arguments) if name not in ALWAYS]
+    ignored = [flag for name, flag, _ in changed_options(arguments) if name not in ALWAYS]
     if arguments.smoke and ignored:
         raise SystemExit(f"studies.{study}: `--smoke` chooses its own sizes and would ignore {', '.join(ignored)}.")
     require_numbers(study, arguments)
-    typed[study] = written(study, arguments)
+    typed[study] = command_line(study, arguments)
     try:
         main(arguments)
     except KeyboardInterrupt as stop:  # a training says in its text what is kept
@@ -42,13 +42,13 @@ def command(study: str, arguments) -> str:
     For a run from the command line this is what was typed there, even where the study has filled in options since. For
     a run that was called from Python it lists the options whose values are not the default.
     """
-    return typed.get(study) or written(study, arguments)
+    return typed.get(study) or command_line(study, arguments)
 
 
-def written(study: str, arguments) -> str:
+def command_line(study: str, arguments) -> str:
     """The command line with every option whose value is not the default."""
     words = ["python", "-m", f"studies.{study}"]
-    for name, flag, value in changed(arguments):
+    for name, flag, value in changed_options(arguments):
         if arguments.smoke and name not in ALWAYS:  # --smoke has chosen these values
             continue
         if flag:
@@ -58,7 +58,7 @@ def written(study: str, arguments) -> str:
     return shlex.join(words)
 
 
-def changed(arguments) -> list[tuple[str, str, object]]:
+def changed_options(arguments) -> list[tuple[str, str, object]]:
     """The name, the flag and the value of every option that is not at its default; a positional one has no flag."""
     options = [(field, getattr(arguments, field.name)) for field in dataclasses.fields(arguments)]
     return [(field.name, flag_of(field, value), value) for field, value in options if value != field.default]

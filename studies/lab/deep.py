@@ -27,7 +27,7 @@ class Deep:
 def deep_networks(data) -> Deep | None:
     """Those of a data set, or those of the digits in their place; None where neither come along."""
     for name in (data.name, USED):
-        if paths := networks.shipped(f"{name}-deep"):
+        if paths := networks.shipped_files(f"{name}-deep"):
             images = data if data.name == name else datasets.load(name)
-            return Deep(networks.named([networks.subject(path) for path in paths]), images)
+            return Deep(networks.name_subjects([networks.read_subject(path) for path in paths]), images)
     return None

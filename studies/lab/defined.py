@@ -24,7 +24,7 @@ datasets: dict[str, Callable[[Any], Any]] = {}
 
 
 def controllers(files: Iterable[Path]) -> list[str]:
-    """The names of the controllers that these files define, in order; the files have been given to `take`."""
+    """The names of the controllers that these files define, in order; the files have been given to `run_file`."""
     return names("controllers", files)
 
 
@@ -46,7 +46,7 @@ def origin(*texts: str) -> str:
 def take_all(study: str, files: Iterable[Path], dataset: str) -> None:
     """Run these files; the study ends with one line where `--dataset` is neither theirs nor one that netbridge has."""
     for file in files:
-        take(file)
+        run_file(file)
     known = (*data.DATASETS, *datasets)
     if dataset not in known:
         raise SystemExit(f"studies.{study}: `--dataset` knows {', '.join(known)}, got {dataset!r}.")
@@ -63,7 +63,7 @@ def module_of(path: Path | str) -> ModuleType:
     return module
 
 
-def functions(module: ModuleType, name: str) -> dict[str, Callable]:
+def named_functions(module: ModuleType, name: str) -> dict[str, Callable]:
     """The functions of a module's dictionary of this name; none where it has no such dictionary."""
     found = getattr(module, name, {})
     if not (isinstance(found, dict) and all(callable(one) for one in found.values())):
@@ -71,13 +71,15 @@ def functions(module: ModuleType, name: str) -> dict[str, Callable]:
     return found
 
 
-def take(path: Path) -> None:
+def run_file(path: Path) -> None:
     """Run a user's file and remember what it defines; a name that is there already is replaced."""
     module = module_of(path)
     own = [one for one in vars(module).values() if getattr(one, "__module__", None) == module.__name__]
     kinds = [one.name for one in own if isinstance(one, type) and issubclass(one, nb.Controller) and one.name]
-    in_files[Path(path).resolve()] = {"controllers": kinds, "networks": list(functions(module, "NETWORKS"))}
+    in_files[Path(path).resolve()] = {"controllers": kinds, "networks": list(named_functions(module, "NETWORKS"))}
     for name, known in (("NETWORKS", networks), ("DATASETS", datasets)):
-        known |= functions(module, name)
+        known |= named_functions(module, name)
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:8]
-    sources.update(dict.fromkeys((*kinds, *functions(module, "NETWORKS"), *functions(module, "DATASETS")), digest))
+    sources.update(
+        dict.fromkeys((*kinds, *named_functions(module, "NETWORKS"), *named_functions(module, "DATASETS")), digest)
+    )

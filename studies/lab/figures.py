@@ -31,13 +31,13 @@ def in_a_row(count: int) -> int:
 
 
 def panels(count: int, columns: int = 3, height: float = 1.75, extra: float = 0.6, **options):
-    """A figure of `count` panels, `columns` in a row, `height` inches each; `filled` blanks the panels left over."""
+    """A figure of `count` panels, `columns` in a row, `height` inches each; `use_axes` blanks the panels left over."""
     columns = min(columns, count)
     rows = -(-count // columns)
     return style.figure(rows, columns, height=height * rows + extra, **options)
 
 
-def filled(axes, count: int) -> list:
+def use_axes(axes, count: int) -> list:
     """The first `count` axes; the others are made invisible."""
     flat = list(axes.flat)
     for axis in flat[count:]:
@@ -45,7 +45,7 @@ def filled(axes, count: int) -> list:
     return flat[:count]
 
 
-def bottom(axes, count: int) -> list:
+def lowest_axes(axes, count: int) -> list:
     """The lowest axis in use of each column."""
     return [list(axes.flat)[i] for i in range(count) if i + axes.shape[1] >= count]
 

@@ -152,7 +152,7 @@ def of_ones_own(like: list[Job], files, networks: bool = True) -> list[Job]:
     """Jobs like these for everything that the files of `--define` hold, job by job in the order of `like`.
 
     like      jobs with constant step sizes
-    files     files that have been given to `defined.take`: each of their controllers takes the place of those steps
+    files     files that have been given to `defined.run_file`: each of their controllers takes the place of those steps
     networks  False: leave the networks of the files out. They have one shape each, whatever that of `like`
     """
     found: dict[str, Job] = {}
@@ -296,11 +296,11 @@ def divergence(job, folder: Path) -> str | None:
     return path.read_text().strip() if path.is_file() else None
 
 
-def diverged(planned, folders) -> list[str]:
+def list_diverged(planned, folders) -> list[str]:
     """The names of the planned jobs whose training diverged, by the notes in any of the folders."""
     return [job.stem for job in planned if any(divergence(job, folder) for folder in folders)]
 
 
-def left_out(names: list[str]) -> str:
+def describe_diverged(names: list[str]) -> str:
     """What a report says of trainings that diverged; "" where there is none."""
     return f"Training diverged and is left out: {', '.join(names)}." if names else ""

@@ -33,7 +33,7 @@ class Measured:
     records  one `nb.Record` per kind of index
     gates    the mean step size of every image at every block, (N, T)
     correct  was the image classified correctly? (N,)
-    tns      total neural stiffness under every reading, filled by `total_stiffness`
+    tns      total neural stiffness under every reading, filled by `set_stiffness`
     """
 
     subject: Subject
@@ -59,17 +59,17 @@ class Measured:
 
 def measure(subject: Subject, data, images: int, device, progress=lambda done: None) -> Measured:
     """The first `images` test images in one pass, a batch at a time; `progress` is told the images of each batch."""
-    found = traced(subject.net, data, images, device, progress)
+    found = trace_both(subject.net, data, images, device, progress)
     correct = found.outputs.argmax(1) == data.test_labels[:images].numpy()
     return Measured(subject, {of: found[of] for of in KINDS}, found.step_sizes, correct)
 
 
-def traced(net, data, images: int, device, progress=lambda done: None) -> nb.Records:
+def trace_both(net, data, images: int, device, progress=lambda done: None) -> nb.Records:
     """Both indices and the outputs of a network on the first `images` test images; see `measure`."""
     net = channels_last(net.to(device)).eval()
     parts = []
     for batch in data.test_images[:images].split(BATCH):
-        parts.append(nb.trace(net, prepared(net, data, batch.to(device)), of=KINDS, outputs=True))
+        parts.append(nb.trace(net, prepare(net, data, batch.to(device)), of=KINDS, outputs=True))
         progress(len(batch))
     return nb.Records.merge(parts)
 
@@ -121,14 +121,14 @@ def image_stiffness(record: nb.Record, mu: str) -> np.ndarray:
     return np.full(len(record), np.nan) if mu == "sample" and alone else record.tns(mu)
 
 
-def prepared(net, data, images: torch.Tensor) -> torch.Tensor:
+def prepare(net, data, images: torch.Tensor) -> torch.Tensor:
     """Images as the network was trained to see them: by its own normalisation, else by the data set's."""
     own = isinstance(net, nb.Network) and net.normalisation is not None
     seen = net.normalise(images.float() / 255) if own else data.normalised(images)
     return seen.contiguous(memory_format=torch.channels_last)
 
 
-def total_stiffness(found: Measured, chosen: np.ndarray) -> None:
+def set_stiffness(found: Measured, chosen: np.ndarray) -> None:
     """TNS under every reading, with its interval over the resamples `chosen` (resamples, N) of the images."""
     for of, mu in READINGS:
         found.tns[of, mu] = stiffness_of(found.records[of], mu, chosen)

@@ -23,7 +23,7 @@ from netbridge.data.datasets import Dataset
 from netbridge.files import replacing
 from netbridge.train import loop, recipes
 from studies.lab import defined, jobs
-from studies.lab.measure import KINDS, READINGS, follower, image_stiffness, traced
+from studies.lab.measure import KINDS, READINGS, follower, image_stiffness, trace_both
 from studies.lab.networks import controller_of
 from studies.lab.results import source
 from studies.lab.scores import remove_training
@@ -122,7 +122,7 @@ def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None, 
     watch = follower(job.data_of(data), follow) if follow else None
     net = jobs.train(job, data, path, "lab", device, on_epoch=watch)
     head, *log = map(json.loads, path.with_suffix(".jsonl").read_text().splitlines())
-    found = measured(job, net, job.data_of(data), device)
+    found = measure_network(job, net, job.data_of(data), device)
     found.numbers["log"] = log
     found.numbers["made"] |= {"device": head["device"], "torch": head["torch"]}
     write(found, work / f"{job.stem}.npz")
@@ -130,10 +130,10 @@ def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None, 
     return found
 
 
-def measured(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Measurement:
+def measure_network(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Measurement:
     """What is kept of a trained network."""
     device = device or loop.best_device()
-    records = traced(net, data, TRACED, device)
+    records = trace_both(net, data, TRACED, device)
     logits = torch.from_numpy(records.outputs).double()
     labels = data.test_labels[:TRACED]
     losses = F.cross_entropy(logits, labels, reduction="none")
@@ -158,9 +158,9 @@ def measured(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Meas
     }
     numbers |= {f"nsi_{of}": moments(records[of].nsi) for of in KINDS}
     arrays = {
-        "nsi_slope": rounded(records["slope"].nsi, 4),
-        "tns": rounded(tns, 6),
-        "loss": rounded(losses.numpy(), 5),
+        "nsi_slope": round_bits(records["slope"].nsi, 4),
+        "tns": round_bits(tns, 6),
+        "loss": round_bits(losses.numpy(), 5),
         "correct": (logits.argmax(1) == labels).numpy(),
     }
     return Measurement(job.specification, numbers, arrays)
@@ -176,7 +176,7 @@ def numbers_of(values) -> list[float | None]:
     return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values]
 
 
-def rounded(values: np.ndarray, bits: int) -> np.ndarray:
+def round_bits(values: np.ndarray, bits: int) -> np.ndarray:
     """In half precision with so many binary digits behind the point only, which compresses well."""
     digits, exponent = np.frexp(values)
     return np.ldexp(np.round(digits * 2.0 ** (bits + 1)), exponent - bits - 1).astype(np.float16)
@@ -244,7 +244,7 @@ def work_off_on(
 def carry_out_elsewhere(job: jobs.Job, root: Path | None = None, files=()) -> Measurement:
     """`carry_out` on a worker that shares no folder with this process: it trains in its machine's temporary folder."""
     for file in files:
-        defined.take(Path(file))
+        defined.run_file(Path(file))
     work = Path(tempfile.gettempdir()) / "odelab-runs"
     work.mkdir(exist_ok=True)
     return carry_out(job, work, root)

@@ -16,7 +16,7 @@ class Subject:
     net, controller, seed, depth, parameters  the network and what it is; the seed is None where it is not known
     accuracy  in per cent on the whole test set, as its training measured it; None where that is not known
     source    name of the file
-    name      what figures and tables call it, see `named`; with the seed behind it where that is known, `full_name`
+    name      what figures and tables call it, see `name_subjects`; `full_name` has the seed behind it where that is known
     """
 
     net: nb.Network
@@ -33,7 +33,7 @@ class Subject:
         return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
 
 
-def subject(path: Path, stem: str | None = None) -> Subject:
+def read_subject(path: Path, stem: str | None = None) -> Subject:
     """From a checkpoint of this repository, or published weights of a known ResNet, whose stem may have to be told."""
     path = Path(path)
     ours = path.suffix == ".safetensors"
@@ -53,24 +53,24 @@ def subject(path: Path, stem: str | None = None) -> Subject:
 def controller_of(config) -> str:
     """The usual name of the controller that the blocks have; "constant" where none has one."""
     others = [one for one in config["controllers"] if one != "constant"]
-    return written(others[0]) if others else "constant"
+    return controller_name(others[0]) if others else "constant"
 
 
-def written(record) -> str:
+def controller_name(record) -> str:
     """ "se" -> "SE", {"name": "asr", "module": "se"} -> "ASR(SE)"; a controller of somebody's own keeps its name."""
     usual = {"constant": "constant", "stepnet": "StepNet"}
     if isinstance(record, str):
         ours = nb.controller(record).kind.__module__.startswith("netbridge.")
         return usual.get(record, record.upper() if ours else record)
     options = {key: value for key, value in record.items() if key != "name"}
-    inside = [written(options.pop("module"))] if "module" in options else []
+    inside = [controller_name(options.pop("module"))] if "module" in options else []
     inside += [f"{key}={value}" for key, value in sorted(options.items())]
-    return f"{written(record['name'])}({', '.join(inside)})" if inside else written(record["name"])
+    return f"{controller_name(record['name'])}({', '.join(inside)})" if inside else controller_name(record["name"])
 
 
-def named(subjects: list[Subject]) -> list[Subject]:
+def name_subjects(subjects: list[Subject]) -> list[Subject]:
     """In the order of `nb.controllers()`, constant first; the depth in the name where there are several."""
-    known = [written(name) for name in nb.controllers()]
+    known = [controller_name(name) for name in nb.controllers()]
     several = len({s.depth for s in subjects}) > 1
     for one in subjects:
         one.name = f"{one.controller}, {one.depth}" if several else one.controller
@@ -126,13 +126,13 @@ def groups(subjects) -> dict[str, list[int]]:
     return found
 
 
-def shipped(folder: str, deep: bool = False) -> list[Path]:
+def shipped_files(folder: str, deep: bool = False) -> list[Path]:
     """The networks in a folder of those that come along, with `deep` the deep ones of its data set, too."""
     names = (folder, f"{folder}-deep") if deep else (folder,)
     return [path for name in names for path in sorted((ZOO / name).glob("*.safetensors"))]
 
 
-def files(places) -> list[Path]:
+def checkpoints(places) -> list[Path]:
     """Checkpoints among files and folders, in order."""
     found: list[Path] = []
     for place in map(Path, places):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jinja2
 
-from studies.lab.results import Results, shown
+from studies.lab.results import Results, cell_text
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -14,7 +14,7 @@ TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters |= {"shown": shown, "cell": lambda value: shown(value).replace("|", "\\|")}
+TEMPLATES.filters |= {"shown": cell_text, "cell": lambda value: cell_text(value).replace("|", "\\|")}
 
 
 class Page(Results):

@@ -103,14 +103,14 @@ def as_json(value):
     return str(value) if isinstance(value, Path) else value
 
 
-def shown(value) -> str:
+def cell_text(value) -> str:
     """A cell of a table: numbers with four significant digits."""
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def plain_table(rows: list[dict]) -> str:
     """Rows in columns of equal width, for the terminal."""
-    cells = [list(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
+    cells = [list(rows[0]), *([cell_text(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells

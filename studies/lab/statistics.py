@@ -85,26 +85,26 @@ def correlation(x, y, resamples: int = 1000, seed: int = 0) -> Correlation:
     """Kendall's tau and Spearman's rho of two rows of numbers; no intervals for fewer than FEWEST pairs."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     (kendall, kendall_p), (spearman, spearman_p) = (
-        (resampled(x, y, coefficient, resamples, seed), ranked(x, y, coefficient)[1])
+        (bootstrap_rank(x, y, coefficient, resamples, seed), rank_correlation(x, y, coefficient)[1])
         for coefficient in (stats.kendalltau, stats.spearmanr)
     )
     return Correlation(len(x), kendall, kendall_p, spearman, spearman_p)
 
 
-def resampled(x, y, coefficient, resamples: int, seed: int) -> Estimate:
+def bootstrap_rank(x, y, coefficient, resamples: int, seed: int) -> Estimate:
     """A rank correlation with its bootstrap interval over the pairs, bias-corrected and accelerated (BCa).
 
     A resample that leaves nothing to rank counts as no relation. Where all resamples agree, as those of a perfect
     order do, BCa is not defined and the interval is that one value.
     """
-    value = ranked(x, y, coefficient)[0]
+    value = rank_correlation(x, y, coefficient)[0]
     if len(x) < FEWEST or not np.isfinite(value):
         return estimate(value, [])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # SciPy warns where BCa is not defined; that case is answered below
         found = stats.bootstrap(
             (x, y),
-            lambda a, b: np.nan_to_num(ranked(a, b, coefficient)[0]),
+            lambda a, b: np.nan_to_num(rank_correlation(a, b, coefficient)[0]),
             paired=True,
             vectorized=False,
             n_resamples=resamples,
@@ -117,7 +117,7 @@ def resampled(x, y, coefficient, resamples: int, seed: int) -> Estimate:
     return dataclasses.replace(plain, low=float(low), high=float(high)) if np.isfinite(low + high) else plain
 
 
-def ranked(x, y, coefficient) -> tuple[float, float]:
+def rank_correlation(x, y, coefficient) -> tuple[float, float]:
     """A rank correlation and its p-value; NaN where there is nothing to rank."""
     if len(x) < 3 or np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
         return float("nan"), float("nan")
@@ -125,7 +125,7 @@ def ranked(x, y, coefficient) -> tuple[float, float]:
     return float(found.statistic), float(found.pvalue)
 
 
-def along_rows(x, y) -> np.ndarray:
+def correlate_rows(x, y) -> np.ndarray:
     """Spearman's correlation within every row of two tables of one shape; NaN where a row has nothing to rank."""
     ranks = [stats.rankdata(table, axis=1) for table in (x, y)]
     ranks = [rank - rank.mean(1, keepdims=True) for rank in ranks]
@@ -134,24 +134,24 @@ def along_rows(x, y) -> np.ndarray:
         return (ranks[0] * ranks[1]).sum(1) / (lengths[0] * lengths[1])
 
 
-def resampled_mean(values, chosen: np.ndarray) -> Estimate:
+def bootstrap_mean(values, chosen: np.ndarray) -> Estimate:
     """The mean of one number per image, with its interval over the resamples `chosen` (resamples, N) of the images."""
     values = np.asarray(values, dtype=float)
     return estimate(np.mean(values), values[chosen].mean(1))
 
 
-def side(e: Estimate) -> int:
+def sign_of(e: Estimate) -> int:
     """1 or -1 where the whole interval lies above or below zero, else 0."""
     return int(e.low > 0) - int(e.high < 0)
 
 
-def apart(here: list[Estimate], there: list[Estimate]) -> int:
+def compare_seeds(here: list[Estimate], there: list[Estimate]) -> int:
     """1 or -1 where one group of seeds is above or below another, else 0.
 
     Both must say so: the paired interval over images of the difference of means, and every seed of the one against
     every seed of the other.
     """
-    sign = side(mean_of(here).minus(mean_of(there)))
+    sign = sign_of(mean_of(here).minus(mean_of(there)))
     values, others = [e.value for e in here], [e.value for e in there]
     separate = min(values) > max(others) if sign > 0 else max(values) < min(others)
     return sign if separate else 0
@@ -164,13 +164,13 @@ def sign_test(values) -> float:
     return float(stats.binomtest(signed[0], sum(signed)).pvalue) if sum(signed) else float("nan")
 
 
-def over_networks(values) -> Estimate:
+def mean_over_networks(values) -> Estimate:
     """The mean of one number per network, with Student's interval."""
     values = np.asarray(values, dtype=float)
     return mean_from_sums(len(values), float(values.sum()), float((values**2).sum()))
 
 
-def halves(images: int, resamples: int, seed: int) -> np.ndarray:
+def draw_halves(images: int, resamples: int, seed: int) -> np.ndarray:
     """Random halves of the images, (resamples, images // 2), none of them twice in a half.
 
     A statistic of pairs of images cannot be bootstrapped, because an image drawn twice would be paired with itself. Its
@@ -188,7 +188,7 @@ def mean_from_sums(count: int, total: float, squares: float) -> Estimate:
     return Estimate(float(mean), float(low), float(high))
 
 
-def together(verdicts) -> str:
+def joint_verdict(verdicts) -> str:
     """One verdict from those under several readings."""
     said = set(verdicts)
     if len(said) == 1:
@@ -198,7 +198,7 @@ def together(verdicts) -> str:
     return PARTLY if PARTLY in said else UNDECIDED
 
 
-def counted(above: int, below: int, total: int) -> str:
+def verdict_of_counts(above: int, below: int, total: int) -> str:
     """The verdict on a claim that beyond chance holds in `above` of `total` cases and fails in `below` of them."""
     if above == total:
         return SUPPORTED
@@ -207,7 +207,7 @@ def counted(above: int, below: int, total: int) -> str:
     return PARTLY if above and below else UNDECIDED
 
 
-def differ(groups) -> float:
+def chance_of_one_mean(groups) -> float:
     """p of all groups having one mean (one-way analysis of variance); NaN where that cannot be asked."""
     groups = [group for group in groups if len(group) > 1]
     if len(groups) < 2 or not any(np.ptp(group) > 0 for group in groups):
@@ -215,7 +215,7 @@ def differ(groups) -> float:
     return float(stats.f_oneway(*groups).pvalue)
 
 
-def against(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+def tukey(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
     """How far the mean of every other group is above that of `control`, with intervals that hold all together.
 
     Tukey and Kramer: one spread over seeds, pooled, and all pairs of groups covered at once. A group of one seed has a
@@ -280,19 +280,19 @@ def welch(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
     return found
 
 
-def decided(beyond: dict[str, Estimate], sign: int = 1) -> str:
+def verdict_of_intervals(beyond: dict[str, Estimate], sign: int = 1) -> str:
     """A verdict over cases: one supports the claim if its whole interval has this sign, contradicts it if the other."""
     right = sum(min(sign * e.low, sign * e.high) > 0 for e in beyond.values())
     wrong = sum(max(sign * e.low, sign * e.high) < 0 for e in beyond.values())
-    return counted(right, wrong, len(beyond)) if right or wrong else UNDECIDED
+    return verdict_of_counts(right, wrong, len(beyond)) if right or wrong else UNDECIDED
 
 
-def told(beyond: dict[str, Estimate], form: str = "+.2f") -> str:
+def listing(beyond: dict[str, Estimate], form: str = "+.2f") -> str:
     """Names with their estimates, in one line."""
     return "; ".join(f"{name} {shown_interval(e, form)}" for name, e in beyond.items())
 
 
-def spread(values) -> float:
+def seed_deviation(values) -> float:
     """The standard deviation over seeds; NaN of a single one."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 

@@ -70,7 +70,7 @@ def main(arguments: Arguments):
     found, own = measurements.find_all(wanted, (work, *folders)), measurements.find_all(mine, (work,))
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
-    diverged = jobs.diverged([*wanted, *mine], (work, *folders))
+    diverged = jobs.list_diverged([*wanted, *mine], (work, *folders))
 
     # The numbers of the four claims, and what they say by the rules of the design.
     networks = Networks.of(found)
@@ -117,7 +117,7 @@ def what_there_is(page, wanted, found, diverged):
         f"with 8, 12 and 16 channels, {design.BRIEF.epochs} or {design.LONGER.epochs} epochs, the controllers in "
         "rotation; claims about networks are judged on both. All are far smaller, and trained far more shortly, than "
         "the paper's ResNet-164: what is decided here is decided for such networks.",
-        jobs.left_out(diverged),
+        jobs.describe_diverged(diverged),
     )
     page.table("progress", tables.progress_rows(wanted, found, diverged), "Networks of the design")
 

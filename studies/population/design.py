@@ -18,7 +18,7 @@ ResNet-14 counts one block a stage: compared with the mean of that one block its
 out of the readings with mu per image. Accuracy is that on the 10,000 test images after the last epoch. Training loss is
 measured on 5,000 training images without augmentation. A network whose training diverged is named and left out.
 
-The rules. Intervals are of 95 %. A verdict is given under each reading, and one for all by `statistics.together`.
+The rules. Intervals are of 95 %. A verdict is given under each reading, and one for all by `statistics.joint_verdict`.
 
 1. *The better the network, the larger its TNS.* Kendall's tau-b of TNS and accuracy, in four ways: over all networks;
    within depth; within controller; at equal training loss, where the networks in the order of their training loss are

@@ -10,9 +10,9 @@ from studies.lab.statistics import (
     UNDECIDED,
     Estimate,
     Finding,
+    joint_verdict,
+    listing,
     shown_interval,
-    together,
-    told,
 )
 from studies.population import design
 from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, TNS, WAYS, Comparison, Explained
@@ -60,7 +60,9 @@ def relation_finding(way: str, relations: dict) -> Finding:
         f"{wording(*reading)}, n = {found.n}: {outcome(found.n, found.tau)}" for reading, found in relations.items()
     ]
     words = f"Kendall's tau-b of TNS and accuracy. {'; '.join(parts)}."
-    return Finding(f"{BETTER}: {way}.", "Figure 7, Section 3.1", together(verdicts), f"{too_few(relations)}{words}")
+    return Finding(
+        f"{BETTER}: {way}.", "Figure 7, Section 3.1", joint_verdict(verdicts), f"{too_few(relations)}{words}"
+    )
 
 
 def too_few(found: dict) -> str:
@@ -115,7 +117,7 @@ def larger_finding(found: dict[tuple[str, str], Comparison]) -> Finding:
             "Controllers whose interval of TNS minus that of constant step sizes leaves out 0 (Dunnett, over seeds). "
             f"{parts}."
         )
-    return Finding(LARGER, "Figure 2, Section 2.3", together(verdicts), words)
+    return Finding(LARGER, "Figure 2, Section 2.3", joint_verdict(verdicts), words)
 
 
 def higher_finding(found: Comparison) -> Finding:
@@ -133,7 +135,7 @@ def most_finding(found: Comparison) -> Finding:
 def points(found: Comparison) -> str:
     if not found.beyond:
         return lacking(found)
-    words = f"{counts(found)} ({told(found.beyond)})"
+    words = f"{counts(found)} ({listing(found.beyond)})"
     return f"{lacking(found)}Points above {found.control}, intervals of Dunnett over seeds: {words}."
 
 
@@ -147,7 +149,7 @@ def beyond_finding(explanations: dict[tuple[str, str], Explained]) -> Finding:
     return Finding(
         BEYOND,
         "Section 3.1, Figure 7",
-        together(verdicts),
+        joint_verdict(verdicts),
         f"{too_few(explanations)}Coefficient of TNS in a regression of the ranks of accuracy, beside norm of the "
         f"logits, training loss, width and sharpness. {'; '.join(parts)}.",
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from studies.lab.measure import READINGS, wording
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import shown_interval, spread
+from studies.lab.statistics import seed_deviation, shown_interval
 from studies.population import design
 from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, Comparison, Explained, Networks
 from studies.population.findings import of_sign
@@ -55,7 +55,7 @@ def controller_rows(comparisons: dict) -> Iterator[dict]:
             "controller": name,
             "seeds": len(values),
             "accuracy (%)": f"{np.mean(values):.2f}",
-            "standard deviation": f"{spread(values):.2f}" if len(values) > 1 else "",
+            "standard deviation": f"{seed_deviation(values):.2f}" if len(values) > 1 else "",
             **{
                 f"above {control}": interval_of(comparisons[ACCURACY, control], name, "+.2f")
                 for control in (CONSTANT, STEPNET)

@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, Finding, decided, differ, shown_chance, told
+from studies.lab.statistics import (
+    LEVEL,
+    UNDECIDED,
+    Estimate,
+    Finding,
+    chance_of_one_mean,
+    listing,
+    shown_chance,
+    verdict_of_intervals,
+)
 from studies.step_control import design
 from studies.step_control.design import Row
 from studies.step_control.tables import gains
@@ -36,7 +45,7 @@ def gain_finding(rows) -> Finding | None:
     if not beyond:
         return None
     all_of_them = [rows[name].accuracies for name in ours if rows[name].found]
-    p = differ(all_of_them)
+    p = chance_of_one_mean(all_of_them)
     among = (
         f" Among the {len(all_of_them)} StepNets themselves an analysis of variance finds p {shown_chance(p)}: "
         + ("they differ beyond chance." if p < 1.0 - LEVEL else "their order may be that of other seeds.")
@@ -46,8 +55,8 @@ def gain_finding(rows) -> Finding | None:
     return Finding(
         "StepNet raises the accuracy, with any input and any adaptor.",
         "Table 4",
-        decided(beyond, +1),
-        f"Points above the plain network: {told(beyond)}.{noise(beyond)}{among}",
+        verdict_of_intervals(beyond, +1),
+        f"Points above the plain network: {listing(beyond)}.{noise(beyond)}{among}",
     )
 
 
@@ -56,8 +65,8 @@ def worse_finding(rows, others, claim, where, more="") -> Finding | None:
     beyond = chosen(gains(rows, design.OURS), others) if there(rows, design.OURS) else {}
     if not beyond:
         return None
-    words = f"Points above {design.OURS}, negative where the paper is right: {told(beyond)}.{noise(beyond)}{more}"
-    return Finding(claim, where, decided(beyond, -1), words)
+    words = f"Points above {design.OURS}, negative where the paper is right: {listing(beyond)}.{noise(beyond)}{more}"
+    return Finding(claim, where, verdict_of_intervals(beyond, -1), words)
 
 
 def few_finding(rows, where) -> Finding | None:
@@ -69,8 +78,8 @@ def few_finding(rows, where) -> Finding | None:
     return Finding(
         "Controllers on a small number of blocks are a remarkable improvement.",
         where,
-        decided(beyond, +1),
-        f"On the stiffest {blocks}, points above the plain network: {told(beyond)}.{noise(beyond)}",
+        verdict_of_intervals(beyond, +1),
+        f"On the stiffest {blocks}, points above the plain network: {listing(beyond)}.{noise(beyond)}",
     )
 
 
@@ -82,8 +91,8 @@ def stiff_finding(rows, where) -> Finding | None:
     return Finding(
         "The blocks that need a controller are the stiff ones.",
         where,
-        decided(beyond, -1),
-        f"Points above the stiffest blocks, negative where the paper is right: {told(beyond)}.{noise(beyond)}"
+        verdict_of_intervals(beyond, -1),
+        f"Points above the stiffest blocks, negative where the paper is right: {listing(beyond)}.{noise(beyond)}"
         f"{coinciding(rows)}",
     )
 
@@ -103,10 +112,12 @@ def all_finding(rows, where) -> Finding | None:
         return None
     beyond = chosen(gains(rows, design.STIFFEST), [design.ALL])
     estimate = beyond[design.ALL]
-    words = f"Points of all blocks above the stiffest: {told(beyond)}."
-    if decided(beyond, -1) == UNDECIDED and np.isfinite(estimate.high):
+    words = f"Points of all blocks above the stiffest: {listing(beyond)}."
+    if verdict_of_intervals(beyond, -1) == UNDECIDED and np.isfinite(estimate.high):
         words += f" The few may lose up to {max(estimate.high, 0):.2f} points against all."
-    return Finding("The stiffest blocks alone do as well as all.", where, decided(beyond, -1), words + noise(beyond))
+    return Finding(
+        "The stiffest blocks alone do as well as all.", where, verdict_of_intervals(beyond, -1), words + noise(beyond)
+    )
 
 
 TICKET_FINDINGS = (few_finding, stiff_finding, all_finding)

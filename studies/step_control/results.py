@@ -6,7 +6,7 @@ from pathlib import Path
 import netbridge as nb
 from netbridge.train import loop
 from studies.lab import jobs
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 from studies.lab.scores import Score, remove_training, score_of
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -55,4 +55,4 @@ def stiffness(net, data, device) -> list[float]:
     """Per block the mean NSI of its branch over training images."""
     net = net.to(device or loop.best_device())
     images = data.train_images[:TRACED].to(next(net.parameters()).device)
-    return nb.trace(net, prepared(net, data, images), of="slope").nsi.mean(0).tolist()
+    return nb.trace(net, prepare(net, data, images), of="slope").nsi.mean(0).tolist()

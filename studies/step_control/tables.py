@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from studies.lab.statistics import against, shown_interval, spread
+from studies.lab.statistics import seed_deviation, shown_interval, tukey
 from studies.step_control import design
 from studies.step_control.design import Row, Run
 
@@ -31,7 +31,7 @@ def paper_dataset(dataset: str) -> str:
 
 def gains(rows: dict[str, Row], over: str) -> dict:
     """The gain of every row with results over the row `over`."""
-    return against(over, {name: row.accuracies for name, row in rows.items()})
+    return tukey(over, {name: row.accuracies for name, row in rows.items()})
 
 
 def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
@@ -144,5 +144,5 @@ def listed(run: Run) -> str:
 
 
 def deviation(row: Row) -> str:
-    value = spread(row.accuracies)
+    value = seed_deviation(row.accuracies)
     return f"{value:.2f}" if np.isfinite(value) else "one network"

@@ -179,7 +179,7 @@ def adopt(path: str | None) -> SimpleNamespace:
     if path is None:
         return SimpleNamespace(problems={}, indices={})
     module = defined.module_of(path)
-    own = SimpleNamespace(**{name.lower(): defined.functions(module, name) for name in ("PROBLEMS", "INDICES")})
+    own = SimpleNamespace(**{name.lower(): defined.named_functions(module, name) for name in ("PROBLEMS", "INDICES")})
     if not (own.problems or own.indices):
         raise SystemExit(f"{path} defines neither `PROBLEMS` nor `INDICES`, dictionaries of functions by their names.")
     return own

@@ -44,12 +44,12 @@ def look_at(name: str, count: int, truth: bool) -> list[dict]:
     """The rows of one network."""
     import netbridge as nb
     from netbridge import data
-    from studies.lab.measure import prepared
+    from studies.lab.measure import prepare
 
     about = next(one for one in nb.pretrained() if one.name == name)
     net = nb.pretrained(name).eval()
     images = data.load(about.dataset, None)
-    states = nb.block_states(net, prepared(net, images, images.test_images[:count]))
+    states = nb.block_states(net, prepare(net, images, images.test_images[:count]))
     rows = []
     for number, (block, state) in enumerate(states.items()):
         module = net.get_submodule(block)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from studies.lab.jobs import Job
-from studies.lab.statistics import spread
+from studies.lab.statistics import seed_deviation
 from studies.table.design import FIRST, USUAL, WIDTHS, Scale, Table
 from studies.table.found import Trained
 
@@ -81,7 +81,7 @@ def several_depths(table: Table) -> bool:
 def shown(accuracies: list[float]) -> str:
     if not accuracies:
         return "none"
-    deviation = f" ± {spread(accuracies):.2f}" if len(accuracies) > 1 else ""
+    deviation = f" ± {seed_deviation(accuracies):.2f}" if len(accuracies) > 1 else ""
     return f"{np.mean(accuracies):.2f}{deviation} (n = {len(accuracies)})"
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.lab.figures import MARKS
-from studies.lab.statistics import spread
+from studies.lab.statistics import seed_deviation
 from studies.table.design import USUAL, Table
 from studies.table.found import Trained
 
@@ -34,7 +34,7 @@ def gain_figure(table: Table, found: list[Trained]):
                 axis.errorbar(
                     [x + shift for x, _ in points],
                     [np.mean(values) - np.mean(groups["constant"]) for _, values in points],
-                    yerr=[np.nan_to_num(spread(values)) for _, values in points],
+                    yerr=[np.nan_to_num(seed_deviation(values)) for _, values in points],
                     fmt=MARKS[shown],
                     color=style.COLOURS[shown % len(style.COLOURS)],
                     markersize=4.5,

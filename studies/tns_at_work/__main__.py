@@ -23,7 +23,7 @@ from studies.lab.images import load_images
 from studies.lab.measure import READINGS, wording
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
-from studies.lab.statistics import shown_interval, spread
+from studies.lab.statistics import seed_deviation, shown_interval
 from studies.population.cited import SHIPPED as POPULATION
 from studies.tns_at_work import design, figures
 from studies.tns_at_work.findings import (
@@ -85,7 +85,7 @@ def main(arguments: Arguments):
                 lambda run: told(carry_out(run, work, arguments.data_root, arguments.device)),
                 work,
             )
-    diverged = jobs.diverged(wanted, (work, *folders))
+    diverged = jobs.list_diverged(wanted, (work, *folders))
 
     page = Page(
         STUDY,
@@ -108,7 +108,7 @@ def main(arguments: Arguments):
             *pruning_findings(shown),
         ]
     )
-    page.words(jobs.left_out(diverged))
+    page.words(jobs.describe_diverged(diverged))
     loss_part(page, tns, accuracies)
     own = untrained(mine[1], (work,), arguments)
     search_part(page, before, accuracy, own)
@@ -154,7 +154,7 @@ def untrained(runs, folders, arguments) -> tuple[dict, np.ndarray]:
 
 def prunings(images, arguments) -> list[Pruned]:
     paths = sorted((networks.ZOO / arguments.dataset).glob("*.safetensors"))
-    subjects = networks.named([networks.subject(path) for path in paths])[: arguments.pruned]
+    subjects = networks.name_subjects([networks.read_subject(path) for path in paths])[: arguments.pruned]
     return [pruned(subject, images, arguments.device or "cpu") for subject in subjects]
 
 
@@ -186,9 +186,9 @@ def weight_rows(tns, accuracies) -> list[dict]:
             "weight": f"{weight:g}",
             "seeds": len(tns[weight]),
             "TNS": f"{np.mean(tns[weight]):.3f}",
-            "its standard deviation": f"{spread(tns[weight]):.3f}" if len(tns[weight]) > 1 else "",
+            "its standard deviation": f"{seed_deviation(tns[weight]):.3f}" if len(tns[weight]) > 1 else "",
             "accuracy (%)": f"{np.mean(accuracies[weight]):.2f}",
-            "standard deviation": f"{spread(accuracies[weight]):.2f}" if len(tns[weight]) > 1 else "",
+            "standard deviation": f"{seed_deviation(accuracies[weight]):.2f}" if len(tns[weight]) > 1 else "",
         }
         for weight in sorted(tns)
         if tns[weight]

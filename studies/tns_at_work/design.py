@@ -21,7 +21,7 @@ and the norm of the gradient of the first loss (Abdelfattah et al. 2021, "grad n
 
 3. *TNS before training ranks architectures as their accuracy does.* Kendall's tau-b with its bootstrap interval over
    networks. Supported above 0, contradicted below 0 or where the interval lies within +-0.15 of 0, else undecided; a
-   verdict under each of the four readings, and one for all by `statistics.together`.
+   verdict under each of the four readings, and one for all by `statistics.joint_verdict`.
 4. *It does so better than the number of parameters.* The difference of the two tau-b, resampled on the same networks:
    supported above 0, contradicted below 0, else undecided.
 

@@ -11,10 +11,10 @@ from studies.lab.statistics import (
     Estimate,
     Finding,
     dunnett,
+    joint_verdict,
+    listing,
     mean_from_sums,
     shown_interval,
-    together,
-    told,
 )
 from studies.population.analysis import kendall_within
 from studies.population.findings import of_sign, outcome
@@ -56,7 +56,8 @@ def moves_finding(tns: dict[float, list[float]]) -> Finding:
         "TNS as a term of the loss moves TNS: rewarded it grows, punished it shrinks.",
         IN_LOSS,
         verdict,
-        f"{lacking(tns)}TNS (slope NSI, sample mean) above that without the term, by weight: {told(beyond, '+.3f')}. "
+        f"{lacking(tns)}TNS (slope NSI, sample mean) above that without the term, by weight: "
+        f"{listing(beyond, '+.3f')}. "
         f"Networks by weight: {counts(tns)}; a training whose TNS became undefined on the way is left out.",
     )
 
@@ -72,7 +73,7 @@ def reward_finding(accuracies: dict[float, list[float]]) -> Finding:
         IN_LOSS,
         UNDECIDED if lacking(accuracies) else verdict,
         f"{lacking(accuracies)}Points above training without the term, by weight (negative weights reward TNS), "
-        f"intervals of Dunnett over seeds: {told(beyond)}.",
+        f"intervals of Dunnett over seeds: {listing(beyond)}.",
     )
 
 
@@ -89,7 +90,7 @@ def search_finding(before: dict, accuracy: np.ndarray) -> Finding:
     return Finding(
         "TNS before training ranks architectures as their accuracy does.",
         SEARCH,
-        together(of_sign(n, tau) for n, tau in found.values()),
+        joint_verdict(of_sign(n, tau) for n, tau in found.values()),
         f"{few(len(accuracy))}Kendall's tau-b over {len(accuracy)} networks. {'; '.join(parts)}.",
     )
 
@@ -109,7 +110,7 @@ def better_finding(before: dict, accuracy: np.ndarray) -> Finding:
     return Finding(
         "TNS before training ranks architectures better than the number of parameters does.",
         SEARCH,
-        together(verdicts),
+        joint_verdict(verdicts),
         f"{few(len(accuracy))}Tau-b of TNS minus that of the number of parameters. {'; '.join(parts)}. By themselves: "
         f"{'; '.join(rivals)}.",
     )

@@ -13,7 +13,7 @@ import netbridge as nb
 from netbridge.tracing.batches import channels_last
 from netbridge.train import loop
 from studies.lab import measurements
-from studies.lab.measure import READINGS, mean_stiffness, prepared, traced
+from studies.lab.measure import READINGS, mean_stiffness, prepare, trace_both
 from studies.lab.measurements import Measurement
 from studies.lab.networks import Subject
 from studies.tns_at_work import design
@@ -35,7 +35,7 @@ def carry_out(run: Run, work: Path, root: Path | None = None, device=None) -> Me
         if not str(error).startswith(("`state`", "`slope`")):
             raise  # a wrong option, and no state that has become zero, by whose norm the index divides
         raise loop.Diverged(f"TNS is not defined any more: {error}") from None
-    records = traced(net, data, measurements.TRACED, device or loop.best_device())
+    records = trace_both(net, data, measurements.TRACED, device or loop.best_device())
     numbers |= {key: net.about[key] for key in ("test_accuracy", "test_loss", "seconds")}
     numbers["tns"] = [mean_stiffness(records[of], mu) for of, mu in READINGS]
     found = Measurement(run.specification, numbers, {})
@@ -47,14 +47,14 @@ def before_training(run: Run, data, device=None) -> dict:
     """TNS under every reading, parameters and the norm of the first gradient of an untrained network."""
     device = device or loop.best_device()
     net = run.job.untrained(len(data.names), data.size).to(device)
-    images = prepared(net, data, data.train_images[: design.SHOWN].to(device))
+    images = prepare(net, data, data.train_images[: design.SHOWN].to(device))
     labels = data.train_labels[: design.SHOWN].to(device)
     for module in net.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = None  # a running mean of what has been seen, which is one batch
     F.cross_entropy(net.train()(images), labels).backward()
     gradient = float(torch.stack([p.grad.norm() for p in net.parameters() if p.grad is not None]).norm())
-    records = traced(net, data, design.SHOWN, device)
+    records = trace_both(net, data, design.SHOWN, device)
     return {
         "tns": [mean_stiffness(records[of], mu) for of, mu in READINGS],
         "parameters": sum(p.numel() for p in net.parameters()),
@@ -85,8 +85,8 @@ def pruned(subject: Subject, data, device, seed: int = 0) -> Pruned:
     """A network without some of its blocks, chosen on training images and tested on others."""
     net = channels_last(subject.net.to(device)).eval()
     count = design.PRUNED_ON
-    chosen_on = prepared(net, data, data.train_images[:count].to(device)), data.train_labels[:count].to(device)
-    tested_on = prepared(net, data, data.test_images[:count].to(device)), data.test_labels[:count].to(device)
+    chosen_on = prepare(net, data, data.train_images[:count].to(device)), data.train_labels[:count].to(device)
+    tested_on = prepare(net, data, data.test_images[:count].to(device)), data.test_labels[:count].to(device)
     record = nb.trace(net, chosen_on[0])
     candidates = np.flatnonzero(~record.first)
     stiffness = record.nsi.mean(0)[candidates]

@@ -30,7 +30,7 @@ from studies.lab.images import images_or_fallback
 from studies.lab.measure import measure
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
-from studies.lab.statistics import choices, resampled_mean
+from studies.lab.statistics import bootstrap_mean, choices
 from studies.trajectory import design, figures, tables
 from studies.trajectory.findings import along_finding, distances_of, findings, nearer_finding
 from studies.trajectory.importance import importance
@@ -60,11 +60,13 @@ def main(arguments: Arguments):
             arguments, dataset="digits", controllers=("constant", "se"), images=64, resamples=20
         )
     for path in arguments.define:
-        defined.take(path)
+        defined.run_file(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
     arguments, images, resamples = fill_in(arguments, design.PRESETS[arguments.preset], len(data.test_images), fewest=8)
-    paths = networks.files(arguments.checkpoint)
-    subjects = choose_networks(paths or networks.shipped(data.name, deep=arguments.depth is not None), arguments, data)
+    paths = networks.checkpoints(arguments.checkpoint)
+    subjects = choose_networks(
+        paths or networks.shipped_files(data.name, deep=arguments.depth is not None), arguments, data
+    )
     page = Page(
         STUDY,
         arguments,
@@ -105,7 +107,7 @@ def inflated(ratios, draws) -> dict:
     """Of NSI and norm, the first block over the others: an estimate per network and stage."""
     return {
         what: [
-            resampled_mean(values, tables.within(draws, len(values))) for found in ratios for values in found[what].T
+            bootstrap_mean(values, tables.within(draws, len(values))) for found in ratios for values in found[what].T
         ]
         for what in ("NSI", "norm")
     }
@@ -230,14 +232,14 @@ def first_blocks(page, courses, ratios, draws):
 
 def no_networks(arguments) -> str:
     """The message where a data set is there and no network trained on it; "" where there are networks."""
-    if arguments.checkpoint or networks.shipped(arguments.dataset, deep=arguments.depth is not None):
+    if arguments.checkpoint or networks.shipped_files(arguments.dataset, deep=arguments.depth is not None):
         return ""
     return f"no networks trained on {arguments.dataset} come with this copy of the repository."
 
 
 def choose_networks(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
-    subjects = networks.named([networks.subject(path) for path in paths])
+    subjects = networks.name_subjects([networks.read_subject(path) for path in paths])
     kept = networks.select(subjects, arguments, data.name, "`python -m studies.train` makes more.", fewest=2)
     shapes = {(tuple(one.net.config["blocks"]), one.net.config["num_classes"]) for one in kept}
     if len(shapes) > 1 or next(iter(shapes))[1] != len(data.names):

@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.cifar_tns.figures import SYMBOL, stages_of, trajectory
-from studies.lab.figures import bottom, filled, in_a_row, looks, panels
+from studies.lab.figures import in_a_row, looks, lowest_axes, panels, use_axes
 from studies.lab.networks import groups
 from studies.lab.statistics import correlation, shown_interval
 from studies.trajectory.design import MEASURES, WORDS
@@ -110,7 +110,7 @@ def nearness_figure(courses, proxy):
 def importance_figure(losses):
     """The rise of the loss without a block against its NSI, one panel per network."""
     with panels(len(losses), in_a_row(len(losses)), height=2.0, sharex=True, sharey=True) as (drawing, axes):
-        for axis, one in zip(filled(axes, len(losses)), losses, strict=True):
+        for axis, one in zip(use_axes(axes, len(losses)), losses, strict=True):
             record = one.course.found.records["slope"]
             nsi, rise = record.nsi.mean(0), one.rise.mean(0)
             for stage in np.unique(record.stage):
@@ -129,7 +129,7 @@ def importance_figure(losses):
                 axis.annotate(str(k + 1), (nsi[k], rise[k]), (3, 3), textcoords="offset points", fontsize=6)
             axis.set_title(one.course.name, loc="left")
             axis.set_yscale("symlog", linthresh=0.1)
-        for axis in bottom(axes, len(losses)):
+        for axis in lowest_axes(axes, len(losses)):
             axis.set_xlabel("NSI")
             axis.xaxis.set_tick_params(labelbottom=True)
         for row in axes:
@@ -161,7 +161,7 @@ def along_figure(courses):
     names = groups([one.subject for one in kept])
     seen = looks([one.subject for one in courses])
     with panels(len(names), in_a_row(len(names)), height=1.7, sharex=True, sharey=True) as (drawing, axes):
-        for axis, (name, places) in zip(filled(axes, len(names)), names.items(), strict=True):
+        for axis, (name, places) in zip(use_axes(axes, len(names)), names.items(), strict=True):
             for line, place in enumerate(places):
                 values = kept[place].along
                 shares = np.full(len(values), 100 / len(values))
@@ -169,7 +169,7 @@ def along_figure(courses):
                 axis.hist(values, BINS, weights=shares, histtype="step", color=seen[name][0], linestyle=style_of)
             axis.axvline(0, color=style.GREY, linewidth=0.6)
             axis.set_title(name, loc="left")
-        for axis in bottom(axes, len(names)):
+        for axis in lowest_axes(axes, len(names)):
             axis.set_xlabel("rank correlation")
             axis.xaxis.set_tick_params(labelbottom=True)
         for row in axes:

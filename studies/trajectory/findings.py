@@ -15,17 +15,17 @@ from studies.lab.statistics import (
     UNDECIDED,
     Estimate,
     Finding,
-    apart,
+    bootstrap_mean,
+    compare_seeds,
     correlation,
-    counted,
-    over_networks,
-    ranked,
-    resampled_mean,
+    joint_verdict,
+    mean_over_networks,
+    rank_correlation,
     shown_chance,
     shown_interval,
-    side,
+    sign_of,
     sign_test,
-    together,
+    verdict_of_counts,
 )
 from studies.trajectory.design import DEGREES, FEWEST_BLOCKS, LARGE, MEASURES, WORDS
 
@@ -40,10 +40,10 @@ def nearer_finding(distances: dict[str, dict[str, list[Estimate]]], proxy: str, 
     for measure in MEASURES:
         found = dict(distances[measure])
         floor, plain = found.pop(proxy, []), found.pop("constant", [])
-        signs = {name: apart(here, plain) for name, here in found.items()} if plain else {}
+        signs = {name: compare_seeds(here, plain) for name, here in found.items()} if plain else {}
         nearer, farther = list(signs.values()).count(-1), list(signs.values()).count(1)
         decidable = bool(floor and signs) and proxy != "constant"
-        verdicts.append(counted(nearer, farther, len(signs)) if decidable else UNDECIDED)
+        verdicts.append(verdict_of_counts(nearer, farther, len(signs)) if decidable else UNDECIDED)
         said = f"by {WORDS[measure]}, {nearer} of {len(signs)} nearer and {farther} farther"
         if plain:
             said += f" (constant {np.mean([e.value for e in plain]):.3f}"
@@ -57,7 +57,7 @@ def nearer_finding(distances: dict[str, dict[str, list[Estimate]]], proxy: str, 
     for name, finding in others:
         text += f" With {name} as proxy: {finding.verdict}."
     claim = "Networks with attention are closer to the ground truth trajectory."
-    verdict = together([together(verdicts), *(finding.verdict for _, finding in others)])
+    verdict = joint_verdict([joint_verdict(verdicts), *(finding.verdict for _, finding in others)])
     return Finding(claim, "Section 2.3, Figure 1", verdict, text)
 
 
@@ -65,7 +65,7 @@ def accumulates_finding(blocks: dict[str, list[np.ndarray]]) -> Finding:
     """Section 2.3; `blocks` holds, per measure, the distance at every block of every network but the proxy."""
     verdicts, words = [], []
     for measure in MEASURES:
-        slopes = [ranked(np.arange(len(line)), line, stats.kendalltau)[0] for line in blocks[measure]]
+        slopes = [rank_correlation(np.arange(len(line)), line, stats.kendalltau)[0] for line in blocks[measure]]
         slopes = [tau for tau in slopes if np.isfinite(tau)]
         p = sign_test(slopes)
         verdict = UNDECIDED
@@ -80,7 +80,7 @@ def accumulates_finding(blocks: dict[str, list[np.ndarray]]) -> Finding:
     return Finding(
         "A deviation from the ground truth accumulates along the trajectory.",
         "Section 2.3",
-        together(verdicts),
+        joint_verdict(verdicts),
         f"Within each network, block by block: {'; '.join(words)}.",
     )
 
@@ -97,7 +97,7 @@ def better_finding(distances: dict[str, list[float]], accuracies: list[float]) -
     return Finding(
         "The closer to the ground truth trajectory, the better the network.",
         "Section 2.3",
-        together(one.verdict for one in found.values()),
+        joint_verdict(one.verdict for one in found.values()),
         text,
     )
 
@@ -116,7 +116,7 @@ def property_finding(shares: dict[tuple[str, str], np.ndarray]) -> Finding:
     return Finding(
         "For most inputs the trajectory is stiff somewhere.",
         "property (1), Section 3.1",
-        together(verdicts),
+        joint_verdict(verdicts),
         f"Share of images with a counted block at least {degrees} above the mean of its stage, mean over networks: "
         f"{words}. A stage has few counted blocks, and one of them is never below their mean.",
     )
@@ -127,7 +127,7 @@ def first_finding(ratios: dict[str, list[Estimate]]) -> Finding:
     verdicts, words = [], []
     for what, found in ratios.items():
         above, below = sum(e.low > LARGE for e in found), sum(e.high < LARGE for e in found)
-        verdicts.append(counted(above, below, len(found)))
+        verdicts.append(verdict_of_counts(above, below, len(found)))
         values = [e.value for e in found]
         words.append(
             f"{what} {min(values):.2f} to {max(values):.2f} times the others, above {LARGE:g} in {above} of "
@@ -136,7 +136,7 @@ def first_finding(ratios: dict[str, list[Estimate]]) -> Finding:
     return Finding(
         "In the first block of a stage the norm is extremely large.",
         "Section 2.2",
-        together(verdicts),
+        joint_verdict(verdicts),
         f"First block of a stage over the median of its others, mean over images: {'; '.join(words)}.",
     )
 
@@ -144,8 +144,12 @@ def first_finding(ratios: dict[str, list[Estimate]]) -> Finding:
 def importance_finding(correlations: list[float], per_image: tuple[int, int, int]) -> Finding:
     """Section 3.1; one correlation per network, and counts of those over images: positive, negative, all."""
     defined = [rho for rho in correlations if np.isfinite(rho)]
-    e = over_networks(defined) if len(defined) > 1 else Estimate(float(np.mean(defined or [np.nan])), np.nan, np.nan)
-    sign = side(e)
+    e = (
+        mean_over_networks(defined)
+        if len(defined) > 1
+        else Estimate(float(np.mean(defined or [np.nan])), np.nan, np.nan)
+    )
+    sign = sign_of(e)
     verdict = SUPPORTED if sign > 0 else CONTRADICTED if sign < 0 else UNDECIDED
     positive, negative, total = per_image
     words = (
@@ -158,7 +162,7 @@ def importance_finding(correlations: list[float], per_image: tuple[int, int, int
 
 def features_finding(differences: list[Estimate], as_many: float, equal: float, large: float) -> Finding:
     """Section 3.1; differences of the rise at equal norm, one per network and counted block, and three mean rises."""
-    signs = [side(e) for e in differences]
+    signs = [sign_of(e) for e in differences]
     words = (
         f"Without the largest elements of a slope the loss rises by {large:.3f} on average, without as many of the "
         f"smallest by {as_many:.3f}, without so many of the smallest as have the same norm by {equal:.3f}. At equal "
@@ -168,7 +172,7 @@ def features_finding(differences: list[Estimate], as_many: float, equal: float, 
     return Finding(
         "Large features contribute most to the performance.",
         "Section 3.1",
-        counted(signs.count(1), signs.count(-1), len(signs)),
+        verdict_of_counts(signs.count(1), signs.count(-1), len(signs)),
         words,
     )
 
@@ -177,15 +181,15 @@ def along_finding(along: list[np.ndarray], blocks: int, chosen: np.ndarray, whic
     """Figure 9b as worded; `along` per network, `blocks` counted ones in the longest stage; `which` networks."""
     if not along:
         return None
-    means = [resampled_mean(values, chosen) for values in along]
-    signs = [side(e) for e in means]
+    means = [bootstrap_mean(values, chosen) for values in along]
+    signs = [sign_of(e) for e in means]
     below = 100 * np.mean([np.mean(values < 0) for values in along])
     words = (
         f"{which}The mean over images lies between {min(e.value for e in means):+.2f} and "
         f"{max(e.value for e in means):+.2f}, below zero beyond chance for {signs.count(-1)} of {len(signs)} networks, "
         f"above for {signs.count(1)}; {below:.0f} % of all correlations are negative."
     )
-    verdict = counted(signs.count(-1), signs.count(1), len(signs))
+    verdict = verdict_of_counts(signs.count(-1), signs.count(1), len(signs))
     if blocks >= FEWEST_BLOCKS:
         words += f" A stage counts {blocks} blocks; correlations are within stages, averaged over them."
     else:
@@ -246,7 +250,7 @@ def block_correlation(one) -> float:
     """Spearman's correlation of mean NSI and mean rise of the loss, over the counted blocks of one network."""
     record = one.course.found.records["slope"]
     kept = ~record.first
-    return ranked(record.nsi.mean(0)[kept], one.rise.mean(0)[kept], stats.spearmanr)[0]
+    return rank_correlation(record.nsi.mean(0)[kept], one.rise.mean(0)[kept], stats.spearmanr)[0]
 
 
 def image_correlations(losses) -> tuple[int, int, int]:
@@ -254,7 +258,9 @@ def image_correlations(losses) -> tuple[int, int, int]:
     found = []
     for one in losses:
         record = one.course.found.records["slope"]
-        found += [ranked(record.nsi[:, k], one.rise[:, k], stats.spearmanr) for k in np.flatnonzero(~record.first)]
+        found += [
+            rank_correlation(record.nsi[:, k], one.rise[:, k], stats.spearmanr) for k in np.flatnonzero(~record.first)
+        ]
     found = [(rho, p) for rho, p in found if np.isfinite(rho)]
     certain = [rho for rho, p in found if p < (1.0 - LEVEL) / len(found)]
     return sum(rho > 0 for rho in certain), sum(rho < 0 for rho in certain), len(found)
@@ -262,4 +268,4 @@ def image_correlations(losses) -> tuple[int, int, int]:
 
 def feature_differences(one) -> list[Estimate]:
     """How much more the loss rises without the largest than without the smallest of equal norm, per counted block."""
-    return [over_networks(difference) for difference in (one.features[LARGEST] - one.features[EQUAL]).T]
+    return [mean_over_networks(difference) for difference in (one.features[LARGEST] - one.features[EQUAL]).T]

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 import netbridge as nb
 from netbridge.surgery.alteration import without_largest, without_smallest
-from studies.lab.measure import BATCH, prepared
+from studies.lab.measure import BATCH, prepare
 from studies.trajectory.design import FEATURED, SHARE
 from studies.trajectory.measures import Course
 
@@ -64,6 +64,6 @@ def importance(one: Course, data, images: int, device, progress=lambda: None) ->
 @torch.no_grad()
 def losses(net, data, images, labels, device) -> tuple[np.ndarray, np.ndarray]:
     """Cross-entropy of every image, and whether it is classified correctly."""
-    parts = [net(prepared(net, data, part.to(device))).double().cpu() for part in images.split(BATCH)]
+    parts = [net(prepare(net, data, part.to(device))).double().cpu() for part in images.split(BATCH)]
     logits = torch.cat(parts)
     return F.cross_entropy(logits, labels, reduction="none").numpy(), (logits.argmax(1) == labels).numpy()

@@ -6,9 +6,9 @@ import numpy as np
 
 import netbridge as nb
 from netbridge.tracing.similarity import profile_distance
-from studies.lab.measure import Measured, measure, prepared, step_sizes_of
+from studies.lab.measure import Measured, measure, prepare, step_sizes_of
 from studies.lab.networks import Subject
-from studies.lab.statistics import Estimate, along_rows, estimate, halves, resampled_mean
+from studies.lab.statistics import Estimate, bootstrap_mean, correlate_rows, draw_halves, estimate
 from studies.trajectory.design import CKA, FEWEST_BLOCKS, HALVES, NSI, SIMILAR
 
 
@@ -42,7 +42,7 @@ class Course:
 def course(subject: Subject, data, images: int, device, progress=lambda n: None) -> Course:
     """Everything about one network but its distance, on the first `images` test images."""
     found = measure(subject, data, images, device, progress)
-    few = prepared(subject.net, data, data.test_images[: min(images, SIMILAR)].to(device))
+    few = prepare(subject.net, data, data.test_images[: min(images, SIMILAR)].to(device))
     grams = nb.state_grams(subject.net, few)
     norms = np.sqrt([np.diag(gram) for gram in grams.values()]).T
     return Course(found, grams, norms, along_of(found.records["slope"]))
@@ -67,7 +67,7 @@ def along_of(record: nb.Record) -> np.ndarray:
     if min(map(np.count_nonzero, stages)) < FEWEST_BLOCKS:
         stages = [np.ones(len(counted.names), dtype=bool)]
     sizes = step_sizes_of(counted)
-    along = np.mean([along_rows(sizes[:, here], counted.nsi[:, here]) for here in stages], axis=0)
+    along = np.mean([correlate_rows(sizes[:, here], counted.nsi[:, here]) for here in stages], axis=0)
     return along if np.isfinite(along).all() else np.empty(0)
 
 
@@ -85,11 +85,11 @@ def set_distances(courses: list[Course], proxy: Course, chosen: np.ndarray) -> N
         record, other = (course.found.records["slope"] for course in (one, proxy))
         apart = profile_distance(record, other)
         one.blocks[NSI] = apart.mean(0)
-        one.distance[NSI] = resampled_mean(apart[:, ~record.first].mean(1), chosen)
+        one.distance[NSI] = bootstrap_mean(apart[:, ~record.first].mean(1), chosen)
         images = len(one.norms)
         everything = np.arange(images)[None]
         one.blocks[CKA] = dissimilarity(one, proxy, everything)[0]
-        parts = dissimilarity(one, proxy, halves(images, HALVES, seed=0))
+        parts = dissimilarity(one, proxy, draw_halves(images, HALVES, seed=0))
         one.distance[CKA] = estimate(one.blocks[CKA].mean(), parts.mean(1))
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 from studies.cifar_tns.figures import wording
 from studies.cifar_tns.tables import signed
 from studies.lab.measure import READINGS
-from studies.lab.statistics import ranked, resampled_mean, shown_interval
+from studies.lab.statistics import bootstrap_mean, rank_correlation, shown_interval
 from studies.trajectory.design import DEGREES, MEASURES, RULES
 from studies.trajectory.findings import block_correlation
 from studies.trajectory.measures import first_ratios
@@ -40,7 +40,7 @@ def distance_rows(courses, proxy) -> Iterator[dict]:
 
 def with_depth(line: np.ndarray) -> float:
     """Kendall's correlation of a distance with depth."""
-    return ranked(np.arange(len(line)), line, stats.kendalltau)[0]
+    return rank_correlation(np.arange(len(line)), line, stats.kendalltau)[0]
 
 
 def property_rows(courses) -> Iterator[dict]:
@@ -58,7 +58,7 @@ def first_rows(courses, chosen) -> Iterator[dict]:
     for one in courses:
         for what, ratios in first_ratios(one).items():
             yield {"network": one.name, "of": what} | {
-                f"stage {stage + 1}": shown_interval(resampled_mean(values, within(chosen, len(values))), ".2f")
+                f"stage {stage + 1}": shown_interval(bootstrap_mean(values, within(chosen, len(values))), ".2f")
                 for stage, values in enumerate(ratios.T)
             }
 
@@ -80,14 +80,18 @@ def importance_rows(losses) -> Iterator[dict]:
                 "NSI": f"{record.nsi[:, k].mean():.3f}",
                 "loss rises by": f"{one.rise[:, k].mean():.3f}",
                 "accuracy without (%)": f"{one.accuracy[k]:.1f}",
-                "rank correlation over images": signed(ranked(record.nsi[:, k], one.rise[:, k], stats.spearmanr)[0]),
+                "rank correlation over images": signed(
+                    rank_correlation(record.nsi[:, k], one.rise[:, k], stats.spearmanr)[0]
+                ),
             }
 
 
 def correlation_rows(losses) -> Iterator[dict]:
     """One correlation of NSI and importance per network."""
     for one in losses:
-        everything = ranked(one.course.found.records["slope"].nsi.mean(0), one.rise.mean(0), stats.spearmanr)[0]
+        everything = rank_correlation(one.course.found.records["slope"].nsi.mean(0), one.rise.mean(0), stats.spearmanr)[
+            0
+        ]
         yield {
             "network": one.course.name,
             "accuracy (%)": f"{one.course.found.accuracy:.2f}",

@@ -60,11 +60,11 @@ def main(arguments: Arguments):
         )
     require_at_least(1, arguments, "epochs")
     for path in arguments.define:
-        defined.take(path)
+        defined.run_file(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows transformers trained on", no_networks)
     arguments = fill_in_preset(arguments, len(data.test_images))
     folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint
-    subjects = choose_networks(networks.files(folders) or shipped_networks(data.name), arguments, data)
+    subjects = choose_networks(networks.checkpoints(folders) or shipped_networks(data.name), arguments, data)
     page = Page(
         STUDY,
         arguments,
@@ -229,7 +229,7 @@ def train_networks(arguments, data) -> Path:
 
 def choose_networks(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
-    subjects = networks.named([networks.subject(path) for path in paths])
+    subjects = networks.name_subjects([networks.read_subject(path) for path in paths])
     for one in subjects:
         if one.net.config.get("family") != "vit":
             raise SystemExit(f"{one.source} is no transformer; python -m studies.cifar_tns looks at residual networks.")

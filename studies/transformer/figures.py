@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.cifar_tns.figures import DASHES, SYMBOL
-from studies.lab.figures import bottom, filled, in_a_row, looks, panels
+from studies.lab.figures import in_a_row, looks, lowest_axes, panels, use_axes
 from studies.transformer.design import READINGS
 from studies.transformer.findings import by_controller, worded
 from studies.transformer.measures import STEPS
@@ -18,12 +18,12 @@ def depth_figure(studied, of: str):
     """NSI along depth, attention and MLP steps each on a line of their own; a dash pattern per seed."""
     groups = by_controller(studied)
     with panels(len(groups), height=2.2, sharey=True) as (drawing, axes):
-        shown = filled(axes, len(groups))
+        shown = use_axes(axes, len(groups))
         for axis, (name, members) in zip(shown, groups.items(), strict=True):
             for line, one in enumerate(members):
                 kinds(axis, one.found.records[of], DASHES[line % len(DASHES)], marked=line == 0)
             axis.set_title(name, loc="left")
-        for axis in bottom(axes, len(groups)):
+        for axis in lowest_axes(axes, len(groups)):
             axis.set_xlabel("step")
         for row in axes:
             row[0].set_ylabel("NSI")
@@ -72,7 +72,7 @@ def tns_figure(studied):
 def step_size_figure(studied):
     """The mean step size of every step, and how much it varies over images."""
     with panels(len(studied), in_a_row(len(studied)), height=2.1, sharey=True) as (drawing, axes):
-        for axis, one in zip(filled(axes, len(studied)), studied, strict=True):
+        for axis, one in zip(use_axes(axes, len(studied)), studied, strict=True):
             sizes = one.found.gates
             steps = np.arange(1, sizes.shape[1] + 1)
             for kind, (name, colour, mark) in enumerate(KIND_LOOKS):
@@ -84,7 +84,7 @@ def step_size_figure(studied):
                 )
             axis.set_title(one.name, loc="left")
             axis.set_xticks(steps[:: max(1, len(steps) // 6)])
-        for axis in bottom(axes, len(studied)):
+        for axis in lowest_axes(axes, len(studied)):
             axis.set_xlabel("step")
             axis.xaxis.set_tick_params(labelbottom=True)
         for row in axes:
@@ -97,7 +97,7 @@ def step_size_figure(studied):
 def along_figure(studied):
     """Figure 9b as worded: a histogram over images of the correlation along each one's steps."""
     with panels(len(studied), in_a_row(len(studied)), height=2.0, sharex=True, sharey=True) as (drawing, axes):
-        for axis, one in zip(filled(axes, len(studied)), studied, strict=True):
+        for axis, one in zip(use_axes(axes, len(studied)), studied, strict=True):
             for kind, colour in zip(STEPS, ("#000000", *(look[1] for look in KIND_LOOKS)), strict=True):
                 if kind in one.along:
                     values = one.along[kind]
@@ -105,7 +105,7 @@ def along_figure(studied):
                     axis.hist(values, BINS, weights=shares, histtype="step", color=colour, label=f"{kind} steps")
             axis.axvline(0, color=style.GREY, linewidth=0.6)
             axis.set_title(one.name, loc="left")
-        for axis in bottom(axes, len(studied)):
+        for axis in lowest_axes(axes, len(studied)):
             axis.set_xlabel("rank correlation of h and NSI")
             axis.xaxis.set_tick_params(labelbottom=True)
         for row in axes:

@@ -13,16 +13,16 @@ from studies.lab.statistics import (
     SUPPORTED,
     UNDECIDED,
     Finding,
-    against,
-    apart,
-    counted,
-    decided,
-    ranked,
-    resampled_mean,
+    bootstrap_mean,
+    compare_seeds,
+    joint_verdict,
+    listing,
+    rank_correlation,
     shown_interval,
-    side,
-    together,
-    told,
+    sign_of,
+    tukey,
+    verdict_of_counts,
+    verdict_of_intervals,
 )
 from studies.transformer.design import APART, EXACT, READINGS
 from studies.transformer.measures import STEPS
@@ -38,17 +38,17 @@ def by_controller(studied) -> dict[str, list]:
 
 def gain_finding(accuracies: dict[str, list[float]], dataset: str) -> Finding | None:
     """Table 7: StepNet's gain, with intervals over seeds."""
-    beyond = against("constant", accuracies)
+    beyond = tukey("constant", accuracies)
     if "StepNet" not in beyond:
         return None
     ours = {"StepNet": beyond["StepNet"]}
     fewest = min(len(accuracies["StepNet"]), len(accuracies["constant"]))
-    words = f"On {dataset}, gains over constant step sizes in points: {told(beyond)}."
+    words = f"On {dataset}, gains over constant step sizes in points: {listing(beyond)}."
     if fewest < 2:
         words += " One seed of each cannot tell StepNet from its seed."
     else:
         words += f" Intervals are over seeds, {fewest} at the least, and hold all together (Tukey-Kramer)."
-    return Finding("StepNet raises the accuracy of a ViT.", "Table 7", decided(ours), words)
+    return Finding("StepNet raises the accuracy of a ViT.", "Table 7", verdict_of_intervals(ours), words)
 
 
 def average_finding(attention) -> Finding:
@@ -102,10 +102,10 @@ def larger_finding(studied) -> Finding | None:
     verdicts, words = {}, collections.defaultdict(list)
     for reading in READINGS:
         signs = [
-            apart([one.tns[reading] for one in members], [one.tns[reading] for one in plain])
+            compare_seeds([one.tns[reading] for one in members], [one.tns[reading] for one in plain])
             for members in groups.values()
         ]
-        verdicts[reading] = counted(signs.count(1), signs.count(-1), len(signs))
+        verdicts[reading] = verdict_of_counts(signs.count(1), signs.count(-1), len(signs))
         outcome = f"{signs.count(1)} above, {signs.count(-1)} below, of {len(signs)}"
         words[outcome].append(worded(reading))
     parts = [
@@ -113,7 +113,7 @@ def larger_finding(studied) -> Finding | None:
         for outcome, readings in words.items()
     ]
     text = f"Controllers whose TNS is above or below that of constant step sizes: {'; '.join(parts)}."
-    verdict = together(verdicts.values())
+    verdict = joint_verdict(verdicts.values())
     if min(map(len, (plain, *groups.values()))) < 2:
         text += " There is one network of some of them, and another seed could reverse this."
         verdict = UNDECIDED
@@ -128,7 +128,7 @@ def worded(reading) -> str:
 
 def signs_over_images(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int, int, list[float]]:
     """Of correlations over images, one per pair: negative ones beyond chance, positive ones, all, and their values."""
-    found = [ranked(x, y, stats.spearmanr) for x, y in pairs]
+    found = [rank_correlation(x, y, stats.spearmanr) for x, y in pairs]
     found = [(rho, p) for rho, p in found if np.isfinite(rho)]
     chance = (1.0 - LEVEL) / max(len(found), 1)  # Bonferroni
     certain = [rho for rho, p in found if p < chance]
@@ -145,7 +145,7 @@ def step_finding(claim: str, where: str, pairs) -> Finding | None:
         f"{positive} positive (Bonferroni, {100 * LEVEL:.0f} %). They lie between {min(values):+.2f} and "
         f"{max(values):+.2f}."
     )
-    return Finding(claim, where, counted(negative, positive, total), words)
+    return Finding(claim, where, verdict_of_counts(negative, positive, total), words)
 
 
 def gate_pairs(studied):
@@ -169,11 +169,11 @@ def along_finding(along: list[dict[str, np.ndarray]], chosen: np.ndarray) -> Fin
     """Figure 9b as worded: per trajectory, over its steps; `along` holds one dictionary per network."""
     verdicts, words = [], []
     for kind in STEPS:
-        means = [resampled_mean(one[kind], chosen) for one in along if kind in one]
+        means = [bootstrap_mean(one[kind], chosen) for one in along if kind in one]
         if not means:
             continue
-        signs = [side(e) for e in means]
-        verdicts.append(counted(signs.count(-1), signs.count(1), len(signs)))
+        signs = [sign_of(e) for e in means]
+        verdicts.append(verdict_of_counts(signs.count(-1), signs.count(1), len(signs)))
         below = np.mean([np.mean(one[kind] < 0) for one in along if kind in one])
         steps = "all steps" if kind == "all" else f"{kind} steps alone"
         words.append(
@@ -185,7 +185,7 @@ def along_finding(along: list[dict[str, np.ndarray]], chosen: np.ndarray) -> Fin
     return Finding(
         "Along a trajectory a larger NSI goes with a smaller step size.",
         "Figure 9b, as worded",
-        together(verdicts),
+        joint_verdict(verdicts),
         f"Spearman's correlation along the counted steps of single images, network by network: {'; '.join(words)}.",
     )
 

@@ -6,9 +6,9 @@ import numpy as np
 
 import netbridge as nb
 from netbridge.tracing.attention import AttentionValues
-from studies.lab.measure import Measured, measure, prepared, step_sizes_of, stiffness_of, total_stiffness
+from studies.lab.measure import Measured, measure, prepare, set_stiffness, step_sizes_of, stiffness_of
 from studies.lab.networks import Subject
-from studies.lab.statistics import Estimate, along_rows
+from studies.lab.statistics import Estimate, correlate_rows
 from studies.transformer.design import ATTENDED, READINGS, TOGETHER
 
 STEPS = ("all", "attention", "MLP")
@@ -48,11 +48,11 @@ class Studied:
 def studied(subject: Subject, data, images: int, device, chosen: np.ndarray, progress=lambda n: None) -> Studied:
     """Everything about one network, on the first `images` test images; `chosen` are the resamples of them."""
     found = measure(subject, data, images, device, progress)
-    total_stiffness(found, chosen)
+    set_stiffness(found, chosen)
     tns = {
         reading: stiffness_of(kept(found.records[reading[0]], reading[2]), reading[1], chosen) for reading in READINGS
     }
-    shown = prepared(subject.net, data, data.test_images[: min(images, ATTENDED)].to(device))
+    shown = prepare(subject.net, data, data.test_images[: min(images, ATTENDED)].to(device))
     return Studied(found, tns, along_steps(found.records["slope"]), nb.attention_values(subject.net, shown))
 
 
@@ -70,7 +70,7 @@ def along_steps(record: nb.Record) -> dict[str, np.ndarray]:
         name: (step_sizes_of(apart)[:, apart.stage == kind], apart.nsi[:, apart.stage == kind])
         for kind, name in enumerate(STEPS[1:])
     }
-    found = {name: along_rows(sizes, nsi) for name, (sizes, nsi) in parts.items() if sizes.shape[1] >= LEAST}
+    found = {name: correlate_rows(sizes, nsi) for name, (sizes, nsi) in parts.items() if sizes.shape[1] >= LEAST}
     return {name: values for name, values in found.items() if np.isfinite(values).all()}
 
 

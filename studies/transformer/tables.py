@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from studies.lab.statistics import against, shown_interval, spread
+from studies.lab.statistics import seed_deviation, shown_interval, tukey
 from studies.transformer.design import PAPER, READINGS, RULES
 from studies.transformer.findings import by_controller, worded
 
@@ -15,7 +15,7 @@ def table7_rows(studied, dataset: str) -> Iterator[dict]:
     """Accuracy of every controller beside what the paper prints, and the gain over constant step sizes."""
     groups = by_controller(studied)
     accuracies = {name: [one.found.accuracy for one in members] for name, members in groups.items()}
-    gains = against("constant", accuracies)
+    gains = tukey("constant", accuracies)
     for name, members in groups.items():
         printed = PAPER.get((USUAL.get(name, name), dataset))
         about = members[0].subject.net.about
@@ -24,7 +24,7 @@ def table7_rows(studied, dataset: str) -> Iterator[dict]:
             "data set": dataset,
             "paper (%)": "" if printed is None else f"{printed[0]:.2f} ± {printed[1]:.2f}",
             "here (%)": f"{np.mean(accuracies[name]):.2f}",
-            "standard deviation": f"{spread(accuracies[name]):.2f}" if len(members) > 1 else "one network",
+            "standard deviation": f"{seed_deviation(accuracies[name]):.2f}" if len(members) > 1 else "one network",
             "networks": len(members),
             "epochs": about.get("epochs", ""),
             "parameters (M)": f"{members[0].subject.parameters / 1e6:.3f}",

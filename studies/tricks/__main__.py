@@ -76,14 +76,14 @@ def main(arguments: Arguments):
     own = of_each(measurements.find_all(mine, (work,)))
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
-    diverged = jobs.diverged([*wanted, *mine], (work, *folders))
+    diverged = jobs.list_diverged([*wanted, *mine], (work, *folders))
 
     # The verdicts come first, then the tables and figures from which they follow.
     runs = Runs.of(found)
     page = Page(STUDY, arguments, "Training tricks and stiffness", UNNAMED, notice_of(found, wanted, arguments))
     page.heading("What these networks say")
     page.words(scale(found[0], len(found)))
-    page.words(jobs.left_out(diverged))
+    page.words(jobs.describe_diverged(diverged))
     page.findings(findings(runs))
     compare(page, runs)
     relate(page, runs, own)

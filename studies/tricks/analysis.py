@@ -10,7 +10,7 @@ import numpy as np
 import odelab as ol
 from studies.lab.measure import READINGS
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import Correlation, Estimate, against, choices, correlation, estimate
+from studies.lab.statistics import Correlation, Estimate, choices, correlation, estimate, tukey
 from studies.population.analysis import kendall_within
 from studies.tricks import design
 from studies.tricks.design import PLAIN
@@ -47,7 +47,7 @@ class Runs:
 
     def beyond(self, what) -> dict[str, Estimate]:
         """Every recipe's mean minus that of the plain one, intervals over seeds (Tukey and Kramer)."""
-        return against(PLAIN, self.values(what))
+        return tukey(PLAIN, self.values(what))
 
     def paired(self, what) -> dict[str, Estimate]:
         """The same for these very networks: means over seeds of image-wise differences, intervals over images."""

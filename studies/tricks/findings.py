@@ -9,10 +9,10 @@ from studies.lab.statistics import (
     UNDECIDED,
     Estimate,
     Finding,
-    counted,
+    joint_verdict,
+    listing,
     shown_interval,
-    together,
-    told,
+    verdict_of_counts,
 )
 from studies.tricks import design
 from studies.tricks.analysis import ACCURACY, Hardness, Runs, hardness
@@ -35,7 +35,7 @@ def raising(beyond: dict[str, Estimate], plain: float) -> str:
     ends = [end for e in beyond.values() for end in (e.low, e.high)]
     if not above and not below and np.all(np.abs(ends) <= design.NEGLIGIBLE * plain):
         return CONTRADICTED
-    return counted(above, below, len(beyond))
+    return verdict_of_counts(above, below, len(beyond))
 
 
 def raising_finding(runs: Runs) -> Finding:
@@ -47,7 +47,7 @@ def raising_finding(runs: Runs) -> Finding:
         plain = float(np.mean(values[design.PLAIN])) if values.get(design.PLAIN) else float("nan")
         verdicts.append(raising({name: beyond[name] for name in good if name in beyond}, plain))
         if shown := {name: beyond[name] for name in (*good, *worse) if name in beyond}:
-            parts.append(f"{wording(*reading)} (plain {plain:.3f}): {told(shown, '+.3f')} ({verdicts[-1]})")
+            parts.append(f"{wording(*reading)} (plain {plain:.3f}): {listing(shown, '+.3f')} ({verdicts[-1]})")
     which = (
         f"Better than the plain recipe beyond what seeds do, in points: {chosen(accuracy, good)}. "
         if good
@@ -58,11 +58,11 @@ def raising_finding(runs: Runs) -> Finding:
     if parts:
         which += f"TNS of these minus that of plain, only the better ones being judged: {'; '.join(parts)}."
     where, claim = "Figure 8, Appendix A", "What raises the accuracy, raises TNS."
-    return Finding(claim, where, together(verdicts), f"{few_seeds(runs)}{which}".strip())
+    return Finding(claim, where, joint_verdict(verdicts), f"{few_seeds(runs)}{which}".strip())
 
 
 def chosen(beyond: dict[str, Estimate], names: list[str]) -> str:
-    return told({name: beyond[name] for name in names}, "+.2f")
+    return listing({name: beyond[name] for name in names}, "+.2f")
 
 
 def relation_finding(runs: Runs) -> Finding:
@@ -76,7 +76,7 @@ def relation_finding(runs: Runs) -> Finding:
     return Finding(
         "The better the network, the larger its TNS, whatever it was trained with.",
         "Figures 7 and 8",
-        together([one.verdict for one in found.values()]),
+        joint_verdict([one.verdict for one in found.values()]),
         f"Over {len(runs.all)} networks of {len(runs.groups)} recipes; networks of one recipe are alike, so that "
         f"intervals are narrower than they should be. Pairs within recipes judge nothing. {'; '.join(parts)}.",
     )
@@ -107,7 +107,7 @@ def hardness_findings(runs: Runs) -> list[Finding]:
         f"among epochs of one learning rate; negative where stiff networks gain less. {'; '.join(parts)}. Training as "
         "a whole is not made harder or easier here, only followed: a relation in time is no cause."
     )
-    return [Finding("Stiffness makes training hard.", "abstract, Section 1", together(verdicts), words)]
+    return [Finding("Stiffness makes training hard.", "abstract, Section 1", joint_verdict(verdicts), words)]
 
 
 def few_seeds(runs: Runs) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from studies.lab.measure import READINGS, wording
-from studies.lab.statistics import Estimate, shown_interval, spread
+from studies.lab.statistics import Estimate, seed_deviation, shown_interval
 from studies.tricks.analysis import ACCURACY, Runs, hardness, stage_stiffness
 
 
@@ -11,7 +11,7 @@ def shown(values: list[float], form: str) -> str:
     """Mean and standard deviation over seeds."""
     if not values:
         return "undefined"
-    deviation = spread(values)
+    deviation = seed_deviation(values)
     return f"{np.mean(values):{form}} ± {deviation:{form}}" if np.isfinite(deviation) else f"{np.mean(values):{form}}"
 
 

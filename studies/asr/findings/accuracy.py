@@ -6,7 +6,7 @@ from scipy import stats
 from studies.asr import design
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LAYER_SCALE, LITERAL, PLAIN
 from studies.asr.findings.evidence import FEWEST_SEEDS, Evidence, fewest, over_seeds, over_settings, ruled, seeds_of
-from studies.lab.statistics import Estimate, Finding, told, welch
+from studies.lab.statistics import Estimate, Finding, listing, welch
 
 
 def living(e: Evidence, arm: str) -> str:
@@ -59,7 +59,7 @@ def constant_noise(e: Evidence) -> Finding:
         for name, one in welch(FAITHFUL, {arm: groups[arm] for arm in (FAITHFUL, PLAIN, HALF)}).items()
     }
     if apart:
-        words += f" With deviations that may differ (Welch, each interval for itself): {told(apart)}."
+        words += f" With deviations that may differ (Welch, each interval for itself): {listing(apart)}."
     words += " Constant noise is another first value of scale and shift, and no noise."
     return Finding("ASR regulates constant noise.", "Table 8", ruled(beyond, beyond, -1), words)
 
@@ -140,7 +140,7 @@ def beside(e: Evidence) -> Finding:
         if fewest(groups, (*names, *names.values())) >= FEWEST_SEEDS:
             decisive |= {f"{name}, {scale}": one for name, one in found.items()}
         counts = seeds_of(groups, names.values())
-        told_of.append(f"{scale}: {told(found)} ({counts})" if found else f"{scale}: {counts}")
+        told_of.append(f"{scale}: {listing(found)} ({counts})" if found else f"{scale}: {counts}")
     words = f"Points above the live module alone, {'; '.join(told_of)}."
     return Finding("ASR raises accuracy beside a live module.", "Table 4", ruled(decisive, decisive), words)
 

@@ -5,7 +5,7 @@ from scipy import stats
 
 from studies.asr import design
 from studies.asr.findings.evidence import NOT_LOOKED_AT, Evidence, by_name, not_run, ruled
-from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, Finding, counted, estimate, told
+from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, Finding, estimate, listing, verdict_of_counts
 
 CONSTANT = 0.9  # a share of the variance from which on gates may be called constants
 COSTS_LITTLE = 2.0  # points: constants that lose less stand for the gates
@@ -29,7 +29,7 @@ def approach(e: Evidence) -> Finding:
     if not differences:
         return not_run("Attention values approach constants in training.", "Section 3, Figure 2", NOT_LOOKED_AT)
     undefined = [name for name in by_name(e.shares) if name not in differences]
-    words = f"Share of the gates' variance that is the channel's, after training minus before: {told(differences)}."
+    words = f"Share of the gates' variance that is the channel's, after training minus before: {listing(differences)}."
     if undefined:
         words += f" The untrained gates of {', '.join(undefined)} are exactly constant: nothing to compare with."
     verdict = ruled(differences, differences)
@@ -51,7 +51,7 @@ def stripes(e: Evidence) -> Finding:
     if not words:
         return not_run(claim, where, NOT_LOOKED_AT)
     shown = f"Share from block to block: {'; '.join(words)}."
-    return Finding(claim, where, counted(above, below, len(words)), shown)
+    return Finding(claim, where, verdict_of_counts(above, below, len(words)), shown)
 
 
 def embody(e: Evidence) -> Finding:
@@ -65,7 +65,7 @@ def embody(e: Evidence) -> Finding:
     ]
     remembered = sum(low > 0 for low, _ in intervals)
     forgotten = sum(high < REMEMBERED for _, high in intervals)
-    verdict = counted(forgotten, remembered, len(intervals)) if intervals else UNDECIDED
+    verdict = verdict_of_counts(forgotten, remembered, len(intervals)) if intervals else UNDECIDED
     values = [value for one in networks for value in one.origin if np.isfinite(value)]
     words = (
         f"Correlation over the channels of SE's mean gates before and after training: {min(values):.2f} to "
@@ -107,11 +107,11 @@ def stand_in(e: Evidence) -> Finding:
         return not_run(claim, "Section 3", NOT_LOOKED_AT)
     above = sum(one.low > -COSTS_LITTLE for one in found.values())
     below = sum(one.high < -COSTS_LITTLE for one in found.values())
-    words = f"Points gained when every gate becomes its mean over training images: {told(found)}."
+    words = f"Points gained when every gate becomes its mean over training images: {listing(found)}."
     if len(e.replaced) > 2:
         rank = stats.spearmanr([one.share for one in e.replaced], [one.change.value for one in e.replaced])
         words += f" Loss follows the share that is constant: Spearman's rho {rank.statistic:.2f}, n = {len(found)}."
-    return Finding(claim, "Section 3", counted(above, below, len(found)), words)
+    return Finding(claim, "Section 3", verdict_of_counts(above, below, len(found)), words)
 
 
 def papers_loss(e: Evidence) -> Finding:
@@ -119,7 +119,7 @@ def papers_loss(e: Evidence) -> Finding:
     if not found:
         return not_run("Attention values replaced by constants cost 28 %.", "Section 6 (1)", NOT_LOOKED_AT)
     inside = sum(one.low <= PAPERS_LOSS <= one.high for one in found.values())
-    verdict = counted(inside, len(found) - inside, len(found))
+    verdict = verdict_of_counts(inside, len(found) - inside, len(found))
     words = f"The interval of the loss holds {-PAPERS_LOSS:g} points for {inside} of {len(found)} networks."
     return Finding("Attention values replaced by constants cost 28 %.", "Section 6 (1)", verdict, words)
 
@@ -132,11 +132,14 @@ def finetuned(e: Evidence) -> Finding:
         for one in found
     }
     inside = sum(one.low <= PAPERS_REST <= one.high for one in results.values())
-    verdict = counted(inside, len(results) - inside, len(results)) if results else UNDECIDED
-    words = "n = 0." if not results else (
-        "Points above the network with its gates, when constants have replaced them and the other weights were trained "
-        f"on for an epoch: {told(results)}. The interval holds {PAPERS_REST:g} for {inside} of {len(results)} networks."
-    )  # fmt: skip
+    verdict = verdict_of_counts(inside, len(results) - inside, len(results)) if results else UNDECIDED
+    words = "n = 0."
+    if results:
+        words = (
+            "Points above the network with its gates, when constants have replaced them and the other weights were "
+            f"trained on for an epoch: {listing(results)}. The interval holds {PAPERS_REST:g} for {inside} of "
+            f"{len(results)} networks."
+        )
     return Finding("Even with fine-tuning the replacement costs 15 %.", "Section 6 (1)", verdict, words)
 
 
@@ -167,7 +170,7 @@ def first_decay(e: Evidence) -> Finding:
     return Finding(
         "Attention values converge at the first decay of the rate.",
         "Figures 2c and 11 to 18",
-        UNDECIDED if missing else counted(more, less, len(ratios)),
+        UNDECIDED if missing else verdict_of_counts(more, less, len(ratios)),
         words,
     )
 
@@ -201,7 +204,7 @@ def spatial(e: Evidence) -> Finding:
     )
     if every:
         words = f"Share of the variance that is the position's; above a half they are mostly constants.{words}"
-    verdict = counted(more, less, len(every)) if every else UNDECIDED
+    verdict = verdict_of_counts(more, less, len(every)) if every else UNDECIDED
     return Finding(
         "Spatial and transformer attention are not constant.", "Section 6 (4), Figure 29", verdict, words.strip()
     )

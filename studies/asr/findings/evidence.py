@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from studies.lab.statistics import UNDECIDED, Estimate, Finding, decided, dunnett, told
+from studies.lab.statistics import UNDECIDED, Estimate, Finding, dunnett, listing, verdict_of_intervals
 
 FEWEST_SEEDS = 3
 NOT_LOOKED_AT = "these networks were not looked at in this run"
@@ -74,7 +74,7 @@ def over_settings(
         if fewest(groups, (control, *names)) >= FEWEST_SEEDS:
             beyond |= {f"{name}, {setting}": one for name, one in found.items() if np.isfinite(one.low)}
         counts = seeds_of(groups, (control, *names, *also))
-        words.append(f"{setting}: {told(found)} ({counts})" if found else f"{setting}: {counts}")
+        words.append(f"{setting}: {listing(found)} ({counts})" if found else f"{setting}: {counts}")
     if empty:
         words.append(f"n = 0: {', '.join(empty)}")
     return beyond, "; ".join(words)
@@ -95,8 +95,8 @@ def seeds_of(groups, names) -> str:
 
 
 def ruled(beyond: dict[str, Estimate], names, sign: int = 1) -> str:
-    """`decided`, over all the cases that the claim is about: one that is missing leaves it open."""
-    verdict = decided(beyond, sign) if beyond else UNDECIDED
+    """`verdict_of_intervals` over all the cases that the claim is about: one that is missing leaves it open."""
+    verdict = verdict_of_intervals(beyond, sign) if beyond else UNDECIDED
     complete = set(names) <= set(beyond) and all(np.isfinite(e.low) for e in beyond.values())
     return verdict if complete else UNDECIDED
 

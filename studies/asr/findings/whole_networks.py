@@ -13,7 +13,7 @@ from studies.asr.findings.evidence import (
     ruled,
     seeds_of,
 )
-from studies.lab.statistics import UNDECIDED, Estimate, Finding, counted, shown_interval, told, welch
+from studies.lab.statistics import UNDECIDED, Estimate, Finding, listing, shown_interval, verdict_of_counts, welch
 
 PAPERS_SLOWDOWN = 0.36
 PAPERS_SIX = ("IE", "SRM", "CBAM", "SE", "DIA", "SPA")  # the modules of Table 1
@@ -41,7 +41,7 @@ def slower(e: Evidence) -> Finding:
             f"the median; speed over the plain network's: merged {found['ASR(SE) merged'][0]:.2f}, folded "
             f"{found['ASR(SE) folded'][0]:.2f}."
         )
-    return Finding(claim, where, counted(above, below, len(known)), " ".join(words))
+    return Finding(claim, where, verdict_of_counts(above, below, len(known)), " ".join(words))
 
 
 def paints_alike(e: Evidence) -> Finding:
@@ -58,13 +58,13 @@ def paints_alike(e: Evidence) -> Finding:
             groups = {arm: [one.evaluation[place] for one in own if one.painting.arm == arm] for arm in style.ARMS}
             beyond = over_seeds(style.INSTANCE, groups, names)
             counts = seeds_of(groups, (style.INSTANCE, *names))
-            words.append(f"{picture}, {score}: {told(beyond, '+.3f')} ({counts})" if beyond else f"{picture}: n = 0")
+            words.append(f"{picture}, {score}: {listing(beyond, '+.3f')} ({counts})" if beyond else f"{picture}: n = 0")
             if fewest(groups, (style.INSTANCE, style.WITH_ASR)) >= FEWEST_SEEDS:
                 one, margin = beyond[style.WITH_ASR], ALIKE * np.mean(groups[style.INSTANCE])
                 total += 1
                 alike += -margin < one.low and one.high < margin
                 apart += margin < one.low or one.high < -margin
-    verdict = counted(alike, apart, total) if total else UNDECIDED
+    verdict = verdict_of_counts(alike, apart, total) if total else UNDECIDED
     shown = f"Losses above instance normalisation's, in evaluation mode, {'; '.join(dict.fromkeys(words))}."
     claim = "With ASR, batch normalisation transfers style as instance normalisation does."
     return Finding(claim, "Figure 5", verdict, shown)
@@ -81,7 +81,9 @@ def centre(e: Evidence) -> Finding:
         if one["name"] != "plain" and one["seed"] in plain
     }
     masses = "; ".join(f"{one['name']} (seed {one['seed']}) {shown_interval(one['mass'])}" for one in e.maps)
-    words = f"Mass in the central quarter, uniform 0.25: {masses}. Above plain: {told(beyond, '+.3f') or 'none known'}."
+    words = (
+        f"Mass in the central quarter, uniform 0.25: {masses}. Above plain: {listing(beyond, '+.3f') or 'none known'}."
+    )
     return Finding("A bias to the centre is attention's.", "Figure 4", ruled(beyond, beyond), words)
 
 

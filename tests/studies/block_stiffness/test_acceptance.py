@@ -5,7 +5,7 @@ import pytest
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 
 BRANCH = {  # block: max Re, min Re, S, nonzero eigenvalues, negative, zero, positive; zeros of the whole block
     "stages.2.blocks.2": (2.5992, -0.3497, -7.434, 1527, 0.1616, 0.6272, 0.2112, 0.6733),
@@ -28,7 +28,7 @@ def states():
         pytest.skip("CIFAR-10 is not in the cache of data sets")
     images = datasets.load("cifar10")
     net = nb.pretrained("cifar10/resnet20-constant-seed0").eval()
-    return net, nb.block_states(net, prepared(net, images, images.test_images[:1]))
+    return net, nb.block_states(net, prepare(net, images, images.test_images[:1]))
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_shares_of_slices(states):
 def test_errors_of_the_steps(states):
     """Of other images than the pilot's, so that the means agree to a tenth only."""
     images, (net, _) = datasets.load("cifar10"), states
-    some = nb.block_states(net, prepared(net, images, images.test_images[:40]))
+    some = nb.block_states(net, prepare(net, images, images.test_images[:40]))
     for number, wanted in ERRORS.items():
         name = net.block_names[number - 1]
         assert float(nb.step_error(net.get_submodule(name), some[name]).mean()) == pytest.approx(wanted, rel=0.15)

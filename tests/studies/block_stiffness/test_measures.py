@@ -10,7 +10,7 @@ import netbridge as nb
 from netbridge.data import datasets
 from studies.block_stiffness import adversarial, measures, ode_nets, subjects, swapped, tables, trainings
 from studies.block_stiffness.__main__ import Arguments
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 
 WORK = {"workers": 1, "cache": None}
 
@@ -31,14 +31,14 @@ def test_a_flow_in_place_of_a_step_changes_nothing_where_the_branch_is_zero(digi
         if not block.opens:
             torch.nn.init.zeros_(block.branch.bn2.weight)
             torch.nn.init.zeros_(block.branch.bn2.bias)
-    found = measures.accuracy_by_flow(net, prepared(net, digits, digits.test_images[:40]), digits.test_labels[:40])
+    found = measures.accuracy_by_flow(net, prepare(net, digits, digits.test_images[:40]), digits.test_labels[:40])
     assert len(found) == 1 + sum(not block.opens for block in net.blocks)
     assert len(set(found.values())) == 1
     assert not any(module._forward_hooks for module in net.modules())
 
 
 def test_a_flow_in_place_of_a_step_changes_answers(net, digits):
-    found = measures.accuracy_by_flow(net, prepared(net, digits, digits.test_images[:60]), digits.test_labels[:60])
+    found = measures.accuracy_by_flow(net, prepare(net, digits, digits.test_images[:60]), digits.test_labels[:60])
     assert found[""] > 0.9
     assert min(found.values()) < found[""]
 
@@ -76,7 +76,7 @@ def test_an_attack_grows_and_flips(net, digits):
     assert found["flips at 2/255"].sum() >= found["flips at 1/255"].sum()
     assert (found["growth"] > 0).all()
     assert (found["small margin"] <= 0).all()
-    large, _ = adversarial.moved(net, prepared(net, digits, digits.test_images[:60]), digits.test_labels[:60], 0.5)
+    large, _ = adversarial.moved(net, prepare(net, digits, digits.test_images[:60]), digits.test_labels[:60], 0.5)
     with torch.inference_mode():
         right = (net(large).argmax(1) == digits.test_labels[:60]).float().mean()
     assert right < 0.7  # of 0.98
@@ -86,7 +86,7 @@ def test_an_attack_grows_and_flips(net, digits):
 def test_a_constant_in_the_place_of_a_gate_scales_the_branch(digits):
     """The eigenvalues of h f' are h times those of f' at the same state, as that of the first block is."""
     net = nb.pretrained("digits/resnet32-width4-se-seed0").eval()
-    seen = prepared(net, digits, digits.test_images[:2])
+    seen = prepare(net, digits, digits.test_images[:2])
     other, means = swapped.with_mean_gates(net, seen)
     name = net.block_names[0]
     assert {block.controller.name for block in other.blocks} == {"constant"}
@@ -101,7 +101,7 @@ def test_a_constant_in_the_place_of_a_gate_scales_the_branch(digits):
 def test_merged_constants_of_asr_have_the_spectrum_of_the_step(digits):
     """What `nb.merge` moves into the branch is the step size: f' of the merged block is h f' of the other one."""
     net = nb.pretrained("digits/resnet32-width4-asr-se-seed0").eval()
-    seen = prepared(net, digits, digits.test_images[:1])
+    seen = prepare(net, digits, digits.test_images[:1])
     name = measures.inner_blocks(net, 2)[0]
     step = nb.block_survey(net, seen, "increment", [name], "full", "frozen", dtype=torch.float64)
     merged = nb.block_survey(nb.merge(net), seen, "residual", [name], "full", dtype=torch.float64)
@@ -146,7 +146,7 @@ def test_a_deeper_network_has_more_blocks():
 
 def test_the_step_map_has_one_more_than_the_branch(net, digits):
     name = measures.inner_blocks(net, 2)[0]
-    images = prepared(net, digits, digits.test_images[:3])
+    images = prepare(net, digits, digits.test_images[:3])
     table = nb.block_survey(net, images, ("residual", "block"), [name])
     found = measures.Measured("a", (name,), table, np.zeros(3), np.zeros(3), np.zeros(3, bool), np.zeros(1))
     branch, shifted, whole = (

@@ -15,13 +15,13 @@ from studies.cifar_tns import __main__ as cifar_tns
 from studies.cifar_tns.tables import accuracy_errors
 from studies.lab import defined, jobs
 from studies.lab import networks as networks_
-from studies.lab.measure import measure, total_stiffness
+from studies.lab.measure import measure, set_stiffness
 from studies.lab.statistics import choices
 
 
 def test_measured_is_traced(networks):
     data = load("digits")
-    one = networks_.named([networks_.subject(networks / "1-0.safetensors")])[0]
+    one = networks_.name_subjects([networks_.read_subject(networks / "1-0.safetensors")])[0]
     found = measure(one, data, 150, "cpu")  # more than a batch
     net = nb.load(networks / "1-0.safetensors")
     images = net.normalise(data.test_images[:150].float() / 255)
@@ -35,7 +35,7 @@ def test_measured_is_traced(networks):
         gate = first.controller(state, first.branch(state)).mean((1, 2, 3))
     assert (found.correct == right.numpy()).mean() > 0.99
     np.testing.assert_allclose(found.gates[:, 0], gate, rtol=1e-4)
-    total_stiffness(found, choices(150, 10, 0))
+    set_stiffness(found, choices(150, 10, 0))
     counted_only = found.records["slope"].counted()
     assert found.tns["slope", "dataset"].value == pytest.approx(
         ol.tns(counted_only.nsi, counted_only.stage, "dataset").mean()
@@ -44,19 +44,21 @@ def test_measured_is_traced(networks):
 
 
 def test_constant_steps_are_one(networks):
-    one = networks_.subject(networks / "0-0.safetensors")
+    one = networks_.read_subject(networks / "0-0.safetensors")
     assert (measure(one, load("digits"), 3, "cpu").gates == 1.0).all()
 
 
 def test_names_depth_and_order(networks):
-    subjects = networks_.named([networks_.subject(path) for path in sorted(networks.iterdir(), reverse=True)])
+    subjects = networks_.name_subjects(
+        [networks_.read_subject(path) for path in sorted(networks.iterdir(), reverse=True)]
+    )
     assert [s.name for s in subjects][::2] == ["constant", "SE", "StepNet", "ASR(SE)"]
     assert [s.seed for s in subjects][:2] == [0, 1]
     assert {s.depth for s in subjects} == {20}
 
 
 def test_accuracy_errors_are_binomial(networks):
-    found = measure(networks_.subject(networks / "0-0.safetensors"), load("digits"), 3, "cpu")
+    found = measure(networks_.read_subject(networks / "0-0.safetensors"), load("digits"), 3, "cpu")
     below, above = accuracy_errors([found], 10_000)[0]  # 90 % of 10,000
     assert below == pytest.approx(100 * 1.96 * (0.9 * 0.1 / 10_000) ** 0.5, rel=0.05)
     assert above == pytest.approx(below, rel=0.1)
@@ -94,10 +96,10 @@ def test_a_controller_of_ones_own_is_trained_and_measured(own_controller, tmp_pa
     arguments = cifar_tns.Arguments(
         dataset="digits", define=(own_controller,), train=True, controllers=("constant", "mine"), seeds=(4, 7), depth=14
     )
-    defined.take(own_controller)
+    defined.run_file(own_controller)
     folder = cifar_tns.train_networks(arguments, load("digits"))
     assert asked == [("constant", 4), ("constant", 7), ("mine", 4), ("mine", 7)]
-    subjects = cifar_tns.choose_networks(networks_.files([folder]), arguments, load("digits"))
+    subjects = cifar_tns.choose_networks(networks_.checkpoints([folder]), arguments, load("digits"))
     assert [(s.name, s.seed, s.depth) for s in subjects] == [
         ("constant", 4, 14),
         ("constant", 7, 14),
@@ -118,8 +120,8 @@ def test_a_strangers_network_gives_the_known_numbers():
     if not available("cifar10"):
         pytest.skip("no CIFAR-10 at hand")
     known = json.loads((Path(folder) / "oracle_resnet20.json").read_text())["nsi"]["resnet20"]["eq4_post_relu"]
-    found = measure(networks_.subject(Path(folder) / "resnet20_cifar10.th"), load("cifar10"), 1000, "cpu")
-    total_stiffness(found, choices(1000, 5, 0))
+    found = measure(networks_.read_subject(Path(folder) / "resnet20_cifar10.th"), load("cifar10"), 1000, "cpu")
+    set_stiffness(found, choices(1000, 5, 0))
     for mu in ("sample", "dataset"):
         assert found.tns["increment", mu].value == pytest.approx(known[f"mu_{mu}"]["TNS"], rel=1e-5)
     record = found.records["increment"]

@@ -16,7 +16,7 @@ from studies.cifar_tns.findings import (
 )
 from studies.cifar_tns.tables import beside_rows
 from studies.lab import networks as _networks
-from studies.lab.measure import KINDS, READINGS, Measured, total_stiffness
+from studies.lab.measure import KINDS, READINGS, Measured, set_stiffness
 from studies.lab.statistics import (
     CONTRADICTED,
     FEWEST,
@@ -29,10 +29,10 @@ from studies.lab.statistics import (
     Finding,
     choices,
     correlation,
-    counted,
     estimate,
+    joint_verdict,
     mean_of,
-    together,
+    verdict_of_counts,
 )
 from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, TNS, WAYS, Comparison, Explained, Relation
 from studies.population.findings import findings as population_findings
@@ -130,12 +130,17 @@ def test_equal_accuracies_cannot_be_ranked():
 
 
 def test_verdicts_are_put_together_and_counted():
-    assert together([SUPPORTED] * 4) == SUPPORTED
-    assert together([CONTRADICTED] * 4) == CONTRADICTED
-    assert together([SUPPORTED, UNDECIDED]) == together([SUPPORTED, CONTRADICTED]) == MIXED
-    assert together([CONTRADICTED, UNDECIDED]) == UNDECIDED
-    assert together([PARTLY, UNDECIDED]) == PARTLY
-    assert [counted(3, 0, 3), counted(0, 3, 3), counted(1, 1, 3), counted(2, 0, 3)] == [
+    assert joint_verdict([SUPPORTED] * 4) == SUPPORTED
+    assert joint_verdict([CONTRADICTED] * 4) == CONTRADICTED
+    assert joint_verdict([SUPPORTED, UNDECIDED]) == joint_verdict([SUPPORTED, CONTRADICTED]) == MIXED
+    assert joint_verdict([CONTRADICTED, UNDECIDED]) == UNDECIDED
+    assert joint_verdict([PARTLY, UNDECIDED]) == PARTLY
+    assert [
+        verdict_of_counts(3, 0, 3),
+        verdict_of_counts(0, 3, 3),
+        verdict_of_counts(1, 1, 3),
+        verdict_of_counts(2, 0, 3),
+    ] == [
         SUPPORTED,
         CONTRADICTED,
         PARTLY,
@@ -153,7 +158,7 @@ def made(controller, seed, accuracy=90.0, scale=1.0, sign=-1.0, blocks=3):
     gates = np.ones_like(nsi) if controller == "constant" else 0.5 + 0.1 * sign * nsi / scale
     subject = _networks.Subject(None, controller, seed, 20, 1000, accuracy, "", controller)
     found = Measured(subject, records, gates, np.ones(80, dtype=bool))
-    total_stiffness(found, choices(80, 40, 0))
+    set_stiffness(found, choices(80, 40, 0))
     return found
 
 

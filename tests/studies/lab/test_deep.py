@@ -24,6 +24,6 @@ def test_where_a_data_set_has_none_those_of_the_digits_serve(monkeypatch, tmp_pa
 
 
 def test_deep_networks_join_only_where_they_are_asked_for():
-    plain, both = (networks.shipped("digits", deep=deep) for deep in (False, True))
+    plain, both = (networks.shipped_files("digits", deep=deep) for deep in (False, True))
     assert set(plain) < set(both)
     assert {path.parent.name for path in set(both) - set(plain)} == {"digits-deep"}

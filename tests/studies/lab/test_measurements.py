@@ -93,5 +93,5 @@ def test_sharpness_of_a_loss_that_is_known():
 def test_rounding_keeps_its_digits():
     values = np.random.default_rng(0).lognormal(size=1000)
     for bits in (4, 6):
-        assert np.abs(measurements.rounded(values, bits) / values - 1).max() <= 2.0 ** -(bits + 1) * 1.01
-    assert np.isnan(measurements.rounded(np.array([np.nan]), 4)).all()
+        assert np.abs(measurements.round_bits(values, bits) / values - 1).max() <= 2.0 ** -(bits + 1) * 1.01
+    assert np.isnan(measurements.round_bits(np.array([np.nan]), 4)).all()

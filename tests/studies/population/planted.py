@@ -4,7 +4,7 @@ import numpy as np
 
 from studies.lab.measure import READINGS
 from studies.lab.measurements import Measurement
-from studies.lab.networks import written
+from studies.lab.networks import controller_name
 from studies.population import design
 from studies.population.analysis import Networks
 
@@ -15,7 +15,7 @@ NOISES = ("accuracy", "tns", "train_loss", "logits_norm", "sharpness")
 def measurement(job, accuracy, tns, train_loss=1.0, logits_norm=5.0, sharpness=1.0) -> Measurement:
     """Of the network of a job; `tns` is a number for all readings, or one for each."""
     numbers = {
-        "controller": "ASR(SE)" if job.controller == "asr(se)" else written(job.controller),
+        "controller": "ASR(SE)" if job.controller == "asr(se)" else controller_name(job.controller),
         **{"depth": job.depth, "width": job.width, "seed": job.seed, "test_accuracy": accuracy / 100},
         **{"train_loss": train_loss, "logits_norm": logits_norm, "sharpness": sharpness},
         "tns": [float(x) for x in np.broadcast_to(tns, len(READINGS))],

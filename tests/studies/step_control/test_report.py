@@ -13,7 +13,7 @@ from netbridge import data as datasets
 from netbridge.train.recipes import recipe
 from studies.lab import jobs
 from studies.lab.images import images_or_fallback
-from studies.lab.statistics import LEVEL, Estimate, against, spread
+from studies.lab.statistics import LEVEL, Estimate, seed_deviation, tukey
 from studies.step_control import __main__ as step_control
 from studies.step_control import design, results
 from studies.step_control.figures import LOOKS, MARKS, ablation_figure, nsi_figure, placement_figure
@@ -107,7 +107,7 @@ def test_what_the_few_may_lose_is_the_upper_end(tmp_path):
     numbers = record_of(tmp_path, blocks="every", part="ticket")
     (found,) = (one for one in numbers["findings"] if "as well as all" in one["claim"])
     assert found["verdict"] == "undecided"
-    estimate = against(
+    estimate = tukey(
         design.STIFFEST, {design.STIFFEST: [90.0, 89.6], design.NONE: [89.0, 88.6], design.ALL: [90.1, 89.7]}
     )
     assert estimate[design.ALL].low < 0 < estimate[design.ALL].high
@@ -313,7 +313,7 @@ def test_without_data_there_are_three_remedies_or_the_digits(tmp_path, monkeypat
 
 def test_of_two_groups_the_interval_is_students():
     a, b = [81.0, 82.0, 80.5], [83.0, 82.5]
-    found = against("a", {"a": a, "b": b})["b"]
+    found = tukey("a", {"a": a, "b": b})["b"]
     student = stats.ttest_ind(b, a).confidence_interval(LEVEL)
     assert found.value == pytest.approx(np.mean(b) - np.mean(a))
     assert (found.low, found.high) == pytest.approx((student.low, student.high))
@@ -321,7 +321,7 @@ def test_of_two_groups_the_interval_is_students():
 
 def test_more_comparisons_widen_the_intervals():
     groups = {"a": [81.0, 82.0], "b": [83.0, 82.0], "c": [80.0, 81.0], "d": [80.5, 81.5], "e": [79.0, 80.0]}
-    found = against("a", groups)
+    found = tukey("a", groups)
     assert set(found) == set("bcde")
     alone = stats.t.ppf(0.975, 5) * np.sqrt(0.5)  # five groups of two, all of variance 1/2: five degrees of freedom
     assert found["b"].value == pytest.approx(1.0)
@@ -330,10 +330,10 @@ def test_more_comparisons_widen_the_intervals():
 
 
 def test_one_seed_gives_no_interval_and_equal_ones_no_complaint():
-    found = against("a", {"a": [81.0], "b": [83.0, 82.0], "none": []})
+    found = tukey("a", {"a": [81.0], "b": [83.0, 82.0], "none": []})
     assert set(found) == {"b"}
     assert found["b"].value == 1.5
     assert np.isnan(found["b"].low)
-    assert np.isnan(spread([81.0]))
-    assert np.isnan(against("a", {"a": [81.0, 81.0], "b": [83.0, 83.0]})["b"].high)
-    assert np.isfinite(against("a", {"a": [81.0, 81.0], "b": [83.0, 83.5]})["b"].high)
+    assert np.isnan(seed_deviation([81.0]))
+    assert np.isnan(tukey("a", {"a": [81.0, 81.0], "b": [83.0, 83.0]})["b"].high)
+    assert np.isfinite(tukey("a", {"a": [81.0, 81.0], "b": [83.0, 83.5]})["b"].high)

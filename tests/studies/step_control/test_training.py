@@ -14,7 +14,7 @@ from netbridge import data as datasets
 from netbridge.train import loop as train
 from netbridge.train.journal import Journal
 from studies.lab import jobs
-from studies.lab.measure import prepared
+from studies.lab.measure import prepare
 from studies.step_control import design, results
 from tests.studies.step_control.step_results import made_up, plan_of
 
@@ -209,14 +209,14 @@ def test_what_is_written_down_is_what_the_network_is_and_does(tmp_path, training
 
     net.eval()
     with torch.no_grad():
-        scores = net(prepared(net, data, data.test_images))
+        scores = net(prepare(net, data, data.test_images))
     assert result.test_errors == int((scores.argmax(1) != data.test_labels).sum())
     assert result.test_loss == pytest.approx(
         float(torch.nn.functional.cross_entropy(scores, data.test_labels)), rel=1e-4
     )
     assert result.test_images == len(data.test_labels)
     seen = data.train_images[:100]  # what choices rest on is not the test set
-    expected = nb.trace(net, prepared(net, data, seen), of="slope").nsi.mean(0)
+    expected = nb.trace(net, prepare(net, data, seen), of="slope").nsi.mean(0)
     np.testing.assert_allclose(result.nsi, expected, rtol=1e-5)
     assert result.traced == 100
 

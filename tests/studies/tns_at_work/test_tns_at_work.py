@@ -123,7 +123,7 @@ def test_a_block_without_a_slope_is_pruned_first_and_costs_nothing(digits):
 
 def test_blocks_that_hurt_are_dropped_by_loss(digits):
     """One block throws the state far away: without it the loss is smallest, and its NSI is the largest."""
-    net = networks.subject(networks.ZOO / "digits" / "resnet32-width4-constant-seed0.safetensors").net
+    net = networks.read_subject(networks.ZOO / "digits" / "resnet32-width4-constant-seed0.safetensors").net
     with torch.no_grad():
         net.stages[2].blocks[3].branch.bn2.weight *= 50
     subject = networks.Subject(net, "constant", 0, 32, 0, None, "", "constant")

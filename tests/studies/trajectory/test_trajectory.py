@@ -10,7 +10,7 @@ import netbridge as nb
 from netbridge import data as datasets
 from studies.lab.deep import Deep
 from studies.lab.measure import READINGS
-from studies.lab.networks import subject
+from studies.lab.networks import read_subject
 from studies.lab.statistics import (
     CONTRADICTED,
     MIXED,
@@ -19,9 +19,9 @@ from studies.lab.statistics import (
     UNDECIDED,
     Finding,
     choices,
+    draw_halves,
     estimate,
-    halves,
-    over_networks,
+    mean_over_networks,
     sign_test,
 )
 from studies.trajectory import __main__ as trajectory
@@ -135,14 +135,14 @@ class TestStatistics:
         from scipy import stats
 
         values = [0.1, 0.4, -0.2, 0.3]
-        found = over_networks(values)
+        found = mean_over_networks(values)
         low, high = stats.ttest_1samp(values, 0).confidence_interval()
         assert (found.value, found.low, found.high) == pytest.approx((0.15, low, high))
 
     def test_halves_scatter_as_a_bootstrap_does(self):
         """The law that lets them stand for one: the spread of a mean over halves is its standard error."""
         values = np.random.default_rng(0).normal(size=200)
-        parts = halves(200, 4000, seed=1)
+        parts = draw_halves(200, 4000, seed=1)
         assert parts.shape == (4000, 100)
         assert all(len(set(part)) == 100 for part in parts[:20])
         assert values[parts].mean(1).std() == pytest.approx(values.std() / 200**0.5, rel=0.05)
@@ -152,7 +152,7 @@ class TestStatistics:
 def courses(networks):
     digits = datasets.load("digits")
     paths = [networks / f"{name}.safetensors" for name in ("0-0", "0-1", "1-0", "1-1")]
-    return [course(subject(path), digits, 24, "cpu") for path in paths], digits
+    return [course(read_subject(path), digits, 24, "cpu") for path in paths], digits
 
 
 class TestMeasures:
@@ -221,7 +221,7 @@ def test_along_a_trajectory_stages_with_blocks_enough_are_ranked_each_on_its_own
 
 
 def test_deep_networks_are_judged_where_they_are(networks):
-    known = [subject(path) for path in sorted(networks.glob("*.safetensors"))]
+    known = [read_subject(path) for path in sorted(networks.glob("*.safetensors"))]
     deep = Deep([one for one in known if one.controller == "SE"], datasets.load("digits"))
     arguments = trajectory.Arguments(images=16, resamples=20, device="cpu")
     along = trajectory.deep_along(deep, arguments)

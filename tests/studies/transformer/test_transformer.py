@@ -15,11 +15,11 @@ from studies.lab.statistics import (
     PARTLY,
     SUPPORTED,
     UNDECIDED,
-    along_rows,
-    apart,
     choices,
+    compare_seeds,
+    correlate_rows,
     estimate,
-    side,
+    sign_of,
 )
 from studies.transformer import __main__ as transformer
 from studies.transformer import design, findings
@@ -73,12 +73,12 @@ def test_above_needs_the_interval_and_every_seed():
     def estimates(*values):
         return [estimate(value, value + np.linspace(-0.05, 0.05, 50)) for value in values]
 
-    assert apart(estimates(1.0, 1.2), estimates(0.5, 0.6)) == 1
-    assert apart(estimates(0.5, 0.6), estimates(1.0, 1.2)) == -1
-    assert apart(estimates(1.0, 0.55), estimates(0.5, 0.6)) == 0  # one seed lies among the plain
+    assert compare_seeds(estimates(1.0, 1.2), estimates(0.5, 0.6)) == 1
+    assert compare_seeds(estimates(0.5, 0.6), estimates(1.0, 1.2)) == -1
+    assert compare_seeds(estimates(1.0, 0.55), estimates(0.5, 0.6)) == 0  # one seed lies among the plain
     noisy = [estimate(0.7, np.linspace(-1, 2, 50)), estimate(0.8, np.linspace(2, -1, 50) ** 2)]
-    assert apart(noisy, estimates(0.5, 0.6)) == 0
-    assert [side(e) for e in estimates(1.0, -1.0, 0.0)] == [1, -1, 0]
+    assert compare_seeds(noisy, estimates(0.5, 0.6)) == 0
+    assert [sign_of(e) for e in estimates(1.0, -1.0, 0.0)] == [1, -1, 0]
 
 
 class Fake:
@@ -127,8 +127,8 @@ def test_along_rows_is_spearmans_within_each_row():
 
     x, y = np.random.default_rng(1).integers(0, 5, (2, 30, 7))
     wanted = [stats.spearmanr(a, b).statistic if np.ptp(a) * np.ptp(b) else np.nan for a, b in zip(x, y, strict=True)]
-    np.testing.assert_allclose(along_rows(x, y), wanted, atol=1e-12)
-    assert np.isnan(along_rows(np.ones((1, 7)), y[:1])).all()
+    np.testing.assert_allclose(correlate_rows(x, y), wanted, atol=1e-12)
+    assert np.isnan(correlate_rows(np.ones((1, 7)), y[:1])).all()
 
 
 def test_steps_are_counted_within_their_kind():
