@@ -64,7 +64,7 @@ def main(arguments: Arguments):
     rows, curves = finite_steps()
     page.table("c_finite_steps", rows, "(c) SAI over a finite step")
     page.figure(finite_figure(curves), "c_finite_steps", "SAI of finite steps; dashed: the limits of stability.")
-    parts["breaks"] = page.table("d_where_it_breaks", breaks(), "(d) Where it breaks")
+    parts["breaks"] = page.table("d_where_it_breaks", counterexamples(), "(d) Where it breaks")
     rows, runs = validity_map(arguments)
     parts["map"] = page.table("e_validity_map", rows, "(e) Rank correlation of SAI with SI along real runs")
     page.figure(map_figure(parts["map"]), "e_validity_map", "Rank correlation of SAI with SI along real runs.")
@@ -161,7 +161,7 @@ def exact_state(problem, t):
     return problem.exact(t, problem.params)
 
 
-def breaks():
+def counterexamples():
     """States at which SAI differs from SI, one row each, with the reason."""
 
     def row(what, si, sai, word):

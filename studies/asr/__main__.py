@@ -111,7 +111,7 @@ def main(arguments: Arguments):
         arguments = dataclasses.replace(arguments, **SMOKE)
     for path in arguments.define:
         defined.run_file(path)
-    arguments = settled(arguments)
+    arguments = fill_in_options(arguments)
     sizes = dict(SMOKE_SIZES if arguments.smoke else PRESETS[arguments.preset])
     sizes["resamples"] = arguments.resamples or sizes["resamples"]
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on")
@@ -134,7 +134,7 @@ def main(arguments: Arguments):
         training.train(plan, data, painted="style" in parts and 2 in arguments.tier)
     if arguments.smoke:
         training.smoke(plan, data)
-    evidence = gathering.gathered(parts, plan, data, sizes)
+    evidence = gathering.gather_evidence(parts, plan, data, sizes)
 
     page.heading("What these data say")
     page.words(
@@ -159,7 +159,7 @@ def check_rows(plan: Plan):
             raise ValueError(f"`--only` knows {', '.join(known)} in these parts; got {name!r}.")
 
 
-def settled(arguments: Arguments) -> Arguments:
+def fill_in_options(arguments: Arguments) -> Arguments:
     """Every number given, and sensible."""
     scale = PAPERS if arguments.full else OURS
     if arguments.full and arguments.dataset == "stl10":

@@ -27,7 +27,7 @@ SPEEDS = {
 Speeds = dict[str, tuple[float, tuple[float, float] | None]]
 
 
-def speeds(depth: int, size: int, batch: int, seconds: float) -> Speeds:
+def measure_speeds(depth: int, size: int, batch: int, seconds: float) -> Speeds:
     """Images per second relative to the plain network: the median over interleaved rounds, and quartiles.
 
     One thread, and its processor time: what else the machine does counts for little.
@@ -65,14 +65,14 @@ GATES = {
 FEW_GATES = {name: GATES[name] for name in ("ASR(SE)", "constant -0.3")}
 
 
-def merging(kinds: dict) -> list[dict]:
+def merging_errors(kinds: dict) -> list[dict]:
     """How far merged and folded networks are from the unmerged, relative to the largest logit, by backbone and gate."""
     rows = []
     for name, build in BACKBONES.items():
         for label, spec in kinds.items():
             torch.manual_seed(0)
             net = build(spec).eval()
-            shake(net)
+            randomise_norms(net)
             line = {"backbone": name, "gate": label}
             for dtype in (torch.float64, torch.float32):
                 like = net.to(dtype)
@@ -80,27 +80,27 @@ def merging(kinds: dict) -> list[dict]:
                 with torch.no_grad():
                     wanted = like(images)
                     merged = nb.merge(like)
-                    line[f"merged, {str(dtype)[6:]}"] = relative(merged(images), wanted)
+                    line[f"merged, {str(dtype)[6:]}"] = relative_error(merged(images), wanted)
                     try:
-                        line[f"folded, {str(dtype)[6:]}"] = relative(fold(merged)(images), wanted)
+                        line[f"folded, {str(dtype)[6:]}"] = relative_error(fold(merged)(images), wanted)
                     except ValueError:
                         line[f"folded, {str(dtype)[6:]}"] = "refused"
             rows.append(line)
     return rows
 
 
-def resnet(controller, **options):
+def small_resnet(controller, **options):
     return nb.resnet(8, controller=controller, widths=(4, 4, 8), **options)
 
 
 # Small networks of every kind that there is, as functions of what decides their step sizes.
 BACKBONES: dict[str, Callable[[Any], torch.nn.Module]] = {
-    "ResNet": resnet,
-    "ResNet, pre-activation": lambda gate: resnet(gate, post_activation=False),
-    "ResNet with group normalisation": lambda gate: resnet(gate, norm="group"),
-    "ResNet with instance normalisation": lambda gate: resnet(gate, norm="instance"),
-    "ResNet with layer normalisation": lambda gate: resnet(gate, norm="layer"),
-    "ResNet-ACNet": lambda gate: resnet(gate, convolution="asymmetric"),
+    "ResNet": small_resnet,
+    "ResNet, pre-activation": lambda gate: small_resnet(gate, post_activation=False),
+    "ResNet with group normalisation": lambda gate: small_resnet(gate, norm="group"),
+    "ResNet with instance normalisation": lambda gate: small_resnet(gate, norm="instance"),
+    "ResNet with layer normalisation": lambda gate: small_resnet(gate, norm="layer"),
+    "ResNet-ACNet": lambda gate: small_resnet(gate, convolution="asymmetric"),
     "MobileNetV2": lambda gate: nb.mobilenet(controller=gate, width=0.125, blocks=(1, 2, 1, 1, 2, 1, 1)),
     "ViT": lambda gate: nb.vit(16, 4, 12, 2, 2, controller=gate),
     "RepVGG": lambda gate: nb.repvgg(controller=gate, blocks=(1, 2), widths=(4, 8)),
@@ -112,7 +112,7 @@ BACKBONES: dict[str, Callable[[Any], torch.nn.Module]] = {
 NO_STEP = {"RepVGG": "a gain on the state, its shortcut included", "ShuffleNetV2": "a factor of a coupled half"}
 
 
-def shapes() -> list[dict]:
+def places_of_steps() -> list[dict]:
     """What is a step in every backbone that is trained, how many there are, and how many numbers are learnt."""
     rows = []
     for name, (network, options) in design.BACKBONES.items():
@@ -134,7 +134,7 @@ def shapes() -> list[dict]:
     return rows
 
 
-def shake(net) -> None:
+def randomise_norms(net) -> None:
     """Statistics and scales that are not those of a fresh network."""
     for module in net.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
@@ -145,5 +145,5 @@ def shake(net) -> None:
             torch.nn.init.normal_(module.bias, 0, 0.3)
 
 
-def relative(found: torch.Tensor, wanted: torch.Tensor) -> float:
+def relative_error(found: torch.Tensor, wanted: torch.Tensor) -> float:
     return float((found - wanted).abs().max() / wanted.abs().max())

@@ -9,7 +9,7 @@ import torch
 
 import netbridge as nb
 from netbridge.tracing import gates
-from studies.asr.measures import change, correct, shipped_network
+from studies.asr.measures import points_gained, right_answers, shipped_network
 from studies.asr.results import correlation
 from studies.lab import jobs, networks
 from studies.lab.statistics import Estimate, choices, estimate
@@ -65,7 +65,7 @@ class Replaced:
     share: float
 
 
-def untrained(path: Path) -> nb.Network | None:
+def before_training(path: Path) -> nb.Network | None:
     """The network of a checkpoint as its training began: the same seed, the same constructor, the same draws.
 
     None where the checkpoint does not say how it began, or says it of a network of another shape.
@@ -81,12 +81,12 @@ def untrained(path: Path) -> nb.Network | None:
     return start if shapes[0] == shapes[1] else None
 
 
-def shares(name: str, seed, path: Path, data, images: int, resamples: int) -> tuple[Shares, list]:
+def measure_shares(name: str, seed, path: Path, data, images: int, resamples: int) -> tuple[Shares, list]:
     """The statistics of one network, and its gates on the training images."""
     net = shipped_network(path)
     shown = data.normalised(data.train_images[:MEANS]).contiguous(memory_format=torch.channels_last)
     first = shown[:UNTRAINED]
-    start = untrained(path)
+    start = before_training(path)
     before = [] if start is None else nb.gates(gates.with_fresh_statistics(start, first), first)
     after = nb.gates(net, shown)
     some = min(images, len(shown))
@@ -99,7 +99,7 @@ def shares(name: str, seed, path: Path, data, images: int, resamples: int) -> tu
     found = Shares(
         name,
         seed,
-        share=[resampled_share(one.h[:some], chosen) for one in after],
+        share=[bootstrap_share(one.h[:some], chosen) for one in after],
         untrained=[one.share for one in before] or [float("nan")] * len(after),
         pooled=[gates.constant_share(one.pooled[:some]) for one in after],
         classes=[class_share(one.h[:some], labels) for one in after],
@@ -117,7 +117,7 @@ def shares(name: str, seed, path: Path, data, images: int, resamples: int) -> tu
     return found, after
 
 
-def resampled_share(h: torch.Tensor, chosen: np.ndarray) -> Estimate:
+def bootstrap_share(h: torch.Tensor, chosen: np.ndarray) -> Estimate:
     """`constant_share` with its percentile interval over the images."""
     values = h.double().numpy()
     counts = np.stack([np.bincount(rows, minlength=len(values)) for rows in chosen]) / len(values)
@@ -138,15 +138,15 @@ def class_share(h: torch.Tensor, labels: torch.Tensor) -> float:
     return float(sum(parts)) / total if total > 0 else float("nan")
 
 
-def replaced(found: Shares, after, path: Path, data, images: int) -> Replaced:
+def replace_gates(found: Shares, after, path: Path, data, images: int) -> Replaced:
     """The test accuracy with every gate at its mean over training images, also with statistics taken anew."""
     net = shipped_network(path)
     constant = gates.with_constant_gates(net, [one.h.mean(0) for one in after])
     anew = gates.with_fresh_statistics(constant, data.normalised(data.train_images[: 8 * 128]))
-    right = correct(net, data, images)
+    right = right_answers(net, data, images)
     shown = data.normalised(data.train_images[:MEANS]).contiguous(memory_format=torch.channels_last)
-    sequential = gates.with_constant_gates(net, one_after_the_other(net, shown))
-    changes = [change(right, correct(other, data, images)) for other in (constant, sequential, anew)]
+    sequential = gates.with_constant_gates(net, mean_gates_in_turn(net, shown))
+    changes = [points_gained(right, right_answers(other, data, images)) for other in (constant, sequential, anew)]
     mean_share = float(np.nanmean([one.value for one in found.share]))
     return Replaced(found.name, found.seed, 100 * float(right.mean()), changes[0], changes[1], changes[2], mean_share)
 
@@ -165,7 +165,7 @@ class Meaning(nb.Controller):
 
 
 @torch.no_grad()
-def one_after_the_other(net, images) -> list[torch.Tensor]:
+def mean_gates_in_turn(net, images) -> list[torch.Tensor]:
     """Mean gates of a network, each block's behind blocks whose gates are at their means: one pass over all images."""
     net = copy.deepcopy(net).eval()
     for block in net.blocks:

@@ -5,7 +5,7 @@ import numpy as np
 from odelab.plot import style as stylesheet
 from studies.asr import design, style
 from studies.asr.design import PLAIN
-from studies.asr.findings.evidence import Evidence, by_name, over_seeds
+from studies.asr.findings.evidence import Evidence, group_by_name, over_seeds
 from studies.lab.figures import MARKS, lowest_axes, panels, use_axes
 
 SCALE_TITLES = {"small": "small scale", "controls": "shipped networks' scale"}
@@ -14,7 +14,7 @@ WHAT = ("input, trained", "gate, trained", "gate, untrained")
 
 def stripes_figure(shares):
     """20 images by 60 channels: what a module sees, its gates, and its gates before training."""
-    first = [networks[0] for networks in by_name(shares).values()]
+    first = [networks[0] for networks in group_by_name(shares).values()]
     with stylesheet.figure(len(first), 3, height=1.15 * len(first) + 0.5) as (drawing, axes):
         for number, (one, row) in enumerate(zip(first, axes, strict=True)):
             for what, axis in zip(WHAT, row, strict=True):
@@ -38,7 +38,7 @@ def stripes_figure(shares):
 
 def shares_figure(shares):
     """Per module the share that is channel, block by block; dotted before training."""
-    grouped = by_name(shares)
+    grouped = group_by_name(shares)
     with panels(len(grouped), height=1.9, sharey=True) as (drawing, axes):
         used = use_axes(axes, len(grouped))
         for axis, (name, networks) in zip(used, grouped.items(), strict=True):
@@ -69,7 +69,7 @@ def shares_figure(shares):
 def origin_figure(shares):
     """The mean gate of every channel before training and after it."""
     chosen = [one for one in shares if np.isfinite(one.origin).any()]
-    grouped = by_name(chosen)
+    grouped = group_by_name(chosen)
     with panels(len(grouped), height=2.0) as (drawing, axes):
         used = use_axes(axes, len(grouped))
         for axis, (name, networks) in zip(used, grouped.items(), strict=True):
@@ -88,7 +88,7 @@ def replacement_figure(replaced):
     """What constants cost, by how constant the gates are."""
     with stylesheet.figure(height=2.8) as (drawing, axes):
         axis = axes[0, 0]
-        grouped = by_name(replaced)
+        grouped = group_by_name(replaced)
         for colour, mark, (name, networks) in zip(stylesheet.COLOURS, MARKS, grouped.items(), strict=False):
             share = [one.share for one in networks]
             for what, filling, label in (("change", "full", name), ("anew", "none", None)):

@@ -23,10 +23,10 @@ def carry_out(run, data, work: Path, destination: Path, device=None, keep: bool 
     with plain_errors("asr"):
         about = {"controller": job.label, "depth": job.depth}
         net = loop.train(net, data, job.recipe, job.seed, path, about, device).to("cpu")
-    before = measures.correct(measures.shipped_network(live), data, len(data.test_labels))
-    change = measures.change(before, measures.correct(net, data, len(data.test_labels)))
-    beyond = tuple(results.brief(value) for value in (change.value, change.low, change.high))
-    result = results.measured(run, net, data, path.with_suffix(".jsonl"), beyond)
+    before = measures.right_answers(measures.shipped_network(live), data, len(data.test_labels))
+    change = measures.points_gained(before, measures.right_answers(net, data, len(data.test_labels)))
+    beyond = tuple(results.five_digits(value) for value in (change.value, change.low, change.high))
+    result = results.measure(run, net, data, path.with_suffix(".jsonl"), beyond)
     result.write(destination / f"{run.stem}.json")
     if not keep:
         remove_training(path)

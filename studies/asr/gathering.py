@@ -15,63 +15,65 @@ NAMES = {"constant": "plain"}  # what networks are called by their controllers, 
 MAP_IMAGES, SPATIAL_IMAGES = 500, 600
 
 
-def gathered(parts, plan: Plan, data, sizes) -> Evidence:
+def gather_evidence(parts, plan: Plan, data, sizes) -> Evidence:
     """Everything that the parts ask for."""
     arguments = plan.arguments
     smoke, seeds = arguments.smoke, (0,) if arguments.smoke else (0, 1)
-    evidence = Evidence(rows=found_rows(plan))
+    evidence = Evidence(rows=results_by_arm(plan))
 
     def subjects(*shipped: str) -> list[tuple[str, int | str, Path]]:
         """Name, seed and file of the networks to look at: the user's own, or shipped ones with these controllers."""
         if arguments.checkpoint:
-            found = [named(path) for path in networks.checkpoints(arguments.checkpoint)]
+            found = [identify(path) for path in networks.checkpoints(arguments.checkpoint)]
         else:
             found = [
-                (named(path)[0], seed, path)
+                (identify(path)[0], seed, path)
                 for one in shipped
-                for seed, path in measures.shipped(data.name, one, seeds)
+                for seed, path in measures.shipped_files(data.name, one, seeds)
             ]
         return [one for one in found if not arguments.only or one[0] in arguments.only]
 
     if {"stripes", "replace"} & set(parts):
         for name, seed, path in subjects(*(design.LIVE[:1] if smoke else design.LIVE)):
-            found, after = constants.shares(name, seed, path, data, sizes["images"], sizes["resamples"])
+            found, after = constants.measure_shares(name, seed, path, data, sizes["images"], sizes["resamples"])
             evidence.shares.append(found)
             if "replace" in parts:
-                evidence.replaced.append(constants.replaced(found, after, path, data, sizes["tested"]))
+                evidence.replaced.append(constants.replace_gates(found, after, path, data, sizes["tested"]))
             print(f"{name}, seed {seed}: looked at.", flush=True)
     if "theorem" in parts:
         count = 4 if smoke else results.BOUND_IMAGES
-        evidence.bounds = [measures.bounds(*one, data, count) for one in subjects("constant", "asr-se")]
+        evidence.bounds = [measures.measure_bound(*one, data, count) for one in subjects("constant", "asr-se")]
     if "gradcam" in parts:
         wanted = subjects(*("constant", "se", "srm")[: 2 if smoke else 3])
-        evidence.maps = [measures.maps(*one, data, min(MAP_IMAGES, sizes["tested"])) for one in wanted]
+        evidence.maps = [measures.measure_class_maps(*one, data, min(MAP_IMAGES, sizes["tested"])) for one in wanted]
     if "spatial" in parts:
         count = min(SPATIAL_IMAGES, sizes["tested"])
         evidence.spatial = [
-            measures.positions(seed, path, data, count) for name, seed, path in subjects("cbam") if name == "CBAM"
+            measures.measure_spatial_gates(seed, path, data, count)
+            for name, seed, path in subjects("cbam")
+            if name == "CBAM"
         ]
         folder, count = networks.ZOO / f"{data.name}-vit", min(SPATIAL_IMAGES, sizes["tested"])
         for path in [] if arguments.checkpoint else sorted(folder.glob("*-constant-seed*.safetensors")):
-            evidence.attention.append(measures.attention("ViT", named(path)[1], path, data, count))
+            evidence.attention.append(measures.measure_attention("ViT", identify(path)[1], path, data, count))
     if "style" in parts:
-        paintings = style.planned(arguments.seeds[: design.FEW])
+        paintings = style.plan_paintings(arguments.seeds[: design.FEW])
         painted = (style.find(one, folders(arguments)) for one in paintings)
         evidence.painted = [one for one in painted if one is not None]
     if "merging" in parts:
-        evidence.merging = backbones.merging(backbones.FEW_GATES if smoke else backbones.GATES)
+        evidence.merging = backbones.merging_errors(backbones.FEW_GATES if smoke else backbones.GATES)
     if "backbones" in parts:
-        evidence.shapes = backbones.shapes()
+        evidence.shapes = backbones.places_of_steps()
     if "speed" in parts:
         depth, seconds = sizes["speed_depth"], sizes["seconds"]
         evidence.speeds = {
-            f"{size} x {size}": backbones.speeds(depth, size, batch, seconds / len(sizes["speeds"]))
+            f"{size} x {size}": backbones.measure_speeds(depth, size, batch, seconds / len(sizes["speeds"]))
             for size, batch in sizes["speeds"]
         }
     return evidence
 
 
-def found_rows(plan: Plan) -> dict:
+def results_by_arm(plan: Plan) -> dict:
     """The results that are there: {(part, column): {arm: [Result]}}, arms without any included."""
     rows: dict = {}
     for run in plan.runs():
@@ -81,7 +83,7 @@ def found_rows(plan: Plan) -> dict:
     return rows
 
 
-def named(path: Path) -> tuple[str, int | str, Path]:
+def identify(path: Path) -> tuple[str, int | str, Path]:
     """Name, seed and file of a network; the file's name in place of a seed that is not known."""
     one = networks.read_subject(path)
     return NAMES.get(one.controller, one.controller), path.stem if one.seed is None else one.seed, path

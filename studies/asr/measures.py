@@ -16,13 +16,13 @@ from studies.lab.statistics import Estimate, mean_from_sums
 ROLL = 6  # pixels by which pictures are rolled
 
 
-def shipped(dataset: str, controller: str, seeds) -> list[tuple[int, Path]]:
+def shipped_files(dataset: str, controller: str, seeds) -> list[tuple[int, Path]]:
     """Files of the shipped networks with a controller."""
     found = [(seed, sorted((ZOO / dataset).glob(f"*-{controller}-seed{seed}.safetensors"))) for seed in seeds]
-    return [(seed, path) for seed, paths in found for path in paths if wanted(path, controller)]
+    return [(seed, path) for seed, paths in found for path in paths if has_controller(path, controller)]
 
 
-def wanted(path: Path, controller: str) -> bool:
+def has_controller(path: Path, controller: str) -> bool:
     """Does the whole of the name's middle say this controller?"""
     return path.stem.split("-seed")[0].split("-", 2 if "-width" in path.stem else 1)[-1] == controller
 
@@ -32,7 +32,7 @@ def shipped_network(path: Path) -> nb.Network:
     return channels_last(networks.read_subject(path).net)
 
 
-def correct(net, data, images: int) -> np.ndarray:
+def right_answers(net, data, images: int) -> np.ndarray:
     """Which of the first test images are classified correctly, as 0 and 1."""
     answers = []
     with torch.no_grad():
@@ -42,13 +42,13 @@ def correct(net, data, images: int) -> np.ndarray:
     return (torch.cat(answers) == data.test_labels[:images]).double().numpy()
 
 
-def change(before: np.ndarray, after: np.ndarray) -> Estimate:
+def points_gained(before: np.ndarray, after: np.ndarray) -> Estimate:
     """Points gained, with Student's interval over the paired images."""
     points = 100.0 * (after - before)
     return mean_from_sums(len(points), float(points.sum()), float((points**2).sum()))
 
 
-def bounds(name: str, seed, path: Path, data, images: int = BOUND_IMAGES) -> dict:
+def measure_bound(name: str, seed, path: Path, data, images: int = BOUND_IMAGES) -> dict:
     """Theorem 6.1's bound of one network and what it measures, as numbers."""
     net = networks.read_subject(path).net
     found = nb.perturbation_bound(net, data.normalised(data.test_images[:images]))
@@ -62,7 +62,7 @@ def bounds(name: str, seed, path: Path, data, images: int = BOUND_IMAGES) -> dic
     }
 
 
-def maps(name: str, seed, path: Path, data, images: int) -> dict:
+def measure_class_maps(name: str, seed, path: Path, data, images: int) -> dict:
     """Grad-CAM of test images, straight and with the pictures rolled by six pixels to the right."""
     net = shipped_network(path)
     shown, labels = data.normalised(data.test_images[:images]), data.test_labels[:images]
@@ -87,7 +87,7 @@ def maps(name: str, seed, path: Path, data, images: int) -> dict:
     }
 
 
-def positions(seed, path: Path, data, images: int) -> dict:
+def measure_spatial_gates(seed, path: Path, data, images: int) -> dict:
     """CBAM's spatial gates: per block the share of their variance that is the position's, and their mean maps."""
     net = shipped_network(path)
     seen: list[list] = [[] for _ in net.blocks]
@@ -97,7 +97,7 @@ def positions(seed, path: Path, data, images: int) -> dict:
         )
         for block, kept in zip(net.blocks, seen, strict=True)
     ]
-    correct(net, data, images)
+    right_answers(net, data, images)
     for hook in hooks:
         hook.remove()
     spatial = [torch.cat(kept) for kept in seen]
@@ -108,7 +108,7 @@ def positions(seed, path: Path, data, images: int) -> dict:
     }
 
 
-def attention(name: str, seed, path: Path, data, images: int) -> dict:
+def measure_attention(name: str, seed, path: Path, data, images: int) -> dict:
     """A transformer's attention: per block the share of its variance that is the position's, and its mean."""
     net = networks.read_subject(path).net
     found = nb.attention_values(net, data.normalised(data.test_images[:images]))

@@ -63,7 +63,7 @@ STARTS = {  # Table 13: ResNet-83, ASR(SE); from 0.1 74.83
 BARE = {"vector from 0.1": 92.84, "vector from 1": 92.84, BIAS: 92.84}  # Table 9: CIFAR-10; first value not said
 
 
-def beside(arm: str) -> str:
+def printed_beside(arm: str) -> str:
     """The paper's accuracy of an arm of Tables 3 and 4, in per cent."""
     if arm in RESNET:
         return f"{RESNET[arm][1]:.2f}"
@@ -71,10 +71,10 @@ def beside(arm: str) -> str:
     return f"{BESIDE[module]['+' in arm]:.2f}" if module in BESIDE else ""
 
 
-def told(part: str, arm: str) -> str:
+def printed_accuracy(part: str, arm: str) -> str:
     """What the paper prints for an arm of a part, in per cent; "" where it has no such arm."""
     if part == "beside":
-        return beside(arm)
+        return printed_beside(arm)
     if part in ("controls", "small"):
         return f"{RESNET[arm][0]:.2f}" if arm in RESNET else ""
     value = {"uses": USES, "fixed": FIXED, "starts": STARTS, "bare": BARE}.get(part, {}).get(arm)

@@ -56,21 +56,21 @@ def carry_out(run, data, work: Path, destination: Path, device=None, keep: bool 
     """Train one network, or take the shipped one, look at its gates and write down what it scored."""
     data = run.job.data_of(data)
     path = work / f"{run.stem}.safetensors"
-    shipped = of_the_zoo(run)
+    shipped = shipped_network(run)
     if shipped is not None:
         net, log = shipped
     else:
         observer = Observer(data) if run.observed else None
         net = jobs.train(run.job, data, path, "asr", device, on_epoch=observer)
         log = path.with_suffix(".jsonl")
-    result = measured(run, net, data, log)
+    result = measure(run, net, data, log)
     result.write(destination / f"{run.stem}.json")
     if shipped is None and not keep:
         remove_training(path)
     return result
 
 
-def of_the_zoo(run) -> tuple[nb.Network, Path] | None:
+def shipped_network(run) -> tuple[nb.Network, Path] | None:
     """The shipped network of exactly this job and its log; None where there is none."""
     job = run.job
     path = ZOO / job.dataset / f"{job.stem}.safetensors"
@@ -82,13 +82,13 @@ def of_the_zoo(run) -> tuple[nb.Network, Path] | None:
     return nb.load(path), log
 
 
-def measured(run, net, data, log: Path, beyond: tuple[float, float, float] | None = None) -> Result:
+def measure(run, net, data, log: Path, beyond: tuple[float, float, float] | None = None) -> Result:
     """From the finished network and its log."""
     net, job = net.to("cpu"), run.job
     usual = job.network == "resnet" and not job.options and beyond is None
     shown = data.normalised(data.train_images[:PROBES])
     score = score_of(net, data, job.specification, log)
-    score["log"] = [{key: brief(value) for key, value in record.items()} for record in score["log"]]
+    score["log"] = [{key: five_digits(value) for key, value in record.items()} for record in score["log"]]
     return Result(
         **score,
         blocks=block_records(job.untrained(len(data.names)), net, shown) if usual else [],
@@ -115,19 +115,19 @@ def block_records(start, end, images) -> list[dict]:
         varies = len(new.h) > 1
         weight = last.branch.last.weight.detach().double()
         record = {
-            "mean": [brief(x.mean()) for x in h],
-            "std": [brief(x.std(correction=0)) for x in h],
-            "share": [brief(gates.share) for gates in (old, new)] if varies else None,
+            "mean": [five_digits(x.mean()) for x in h],
+            "std": [five_digits(x.std(correction=0)) for x in h],
+            "share": [five_digits(gates.share) for gates in (old, new)] if varies else None,
             "alive": [old.alive, new.alive],
             "hidden": new.hidden,
-            "origin": brief(correlation(*h)),
+            "origin": five_digits(correlation(*h)),
             "psi": None,
-            "scale": [brief(weight.mean()), brief(weight.std(correction=0))],
+            "scale": [five_digits(weight.mean()), five_digits(weight.std(correction=0))],
         }
         if isinstance(last.controller, ASR):
             psi = last.controller.psi.detach().double()
             values = (psi.mean(), psi.std(correction=0), first.controller.psi.detach().mean())
-            record["psi"] = [brief(value) for value in values]
+            record["psi"] = [five_digits(value) for value in values]
         records.append(record)
     return records
 
@@ -139,14 +139,14 @@ def correlation(x, y) -> float:
     return float(torch.corrcoef(torch.stack((x, y)))[0, 1])
 
 
-def brief(value):
+def five_digits(value):
     """Five digits of a number, None for one that is no number; anything else as it is."""
     if isinstance(value, torch.Tensor):
         value = float(value)
     if isinstance(value, dict):
-        return {key: brief(one) for key, one in value.items()}
+        return {key: five_digits(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [brief(one) for one in value]
+        return [five_digits(one) for one in value]
     if not isinstance(value, float):
         return value
     return float(f"{value:.5g}") if math.isfinite(value) else None
@@ -155,7 +155,7 @@ def brief(value):
 def bound_and_growth(net, data) -> tuple[float, float]:
     """log10 of the bound on a perturbation behind the last block, and its largest growth on the first test images."""
     found = nb.perturbation_bound(net, data.normalised(data.test_images[:BOUND_IMAGES]))
-    return brief(float(np.log10(found.bound[-1]))), brief(float(found.measured[-1]))
+    return five_digits(float(np.log10(found.bound[-1]))), five_digits(float(found.measured[-1]))
 
 
 def noisy_score(net, data, seed: int) -> tuple[int, float] | None:

@@ -114,7 +114,7 @@ class Painted:
         return f"content {self.evaluation[0]:.3f}, style {self.evaluation[1]:.3f}, {self.seconds:.0f} s."
 
 
-def planned(seeds, steps: int = STEPS) -> list[Painting]:
+def plan_paintings(seeds, steps: int = STEPS) -> list[Painting]:
     """One style after the other; within a style all arms have as many seeds."""
     return [Painting(arm, style, seed, steps) for style in STYLES for seed in seeds for arm in ARMS]
 
@@ -145,13 +145,13 @@ def paint(painting: Painting, data) -> Painted:
             advance(1, painting.stem)
     shown = data.normalised(data.test_images[:TESTED])
     with torch.no_grad():
-        batch, _ = scores(net.train(), judge, shown, grams)  # first: it is the mode of the training
-    evaluation, pictures = scores(net.eval(), judge, shown, grams)
+        batch, _ = score_pictures(net.train(), judge, shown, grams)  # first: it is the mode of the training
+    evaluation, pictures = score_pictures(net.eval(), judge, shown, grams)
     return Painted(painting, evaluation, batch, as_bytes(pictures[:SHOWN], data), time.perf_counter() - began)
 
 
 @torch.no_grad()
-def scores(net, judge, shown, grams) -> tuple[tuple[float, float, float], torch.Tensor]:
+def score_pictures(net, judge, shown, grams) -> tuple[tuple[float, float, float], torch.Tensor]:
     """The three scores of pictures and the pictures; the network is not changed."""
     kept = {name: x.clone() for name, x in net.state_dict().items()}
     pictures = net(shown)

@@ -36,14 +36,14 @@ def result_rows(e: Evidence, part: str, column: str = "", control: str = PLAIN) 
         line["deviation"] = f"{seed_deviation(groups[name]):.2f}" if len(results) > 1 else "one seed"
         line["test loss"] = f"{np.mean([one.test_loss for one in results]):.4f}"
         line[f"above {control} [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
-        line |= living(results)
+        line |= living_cells(results)
         if part in PAPERS_DATA:
-            line[f"paper, ResNet-164, {PAPERS_DATA[part]} (%)"] = paper.told(part, name)
+            line[f"paper, ResNet-164, {PAPERS_DATA[part]} (%)"] = paper.printed_accuracy(part, name)
         rows.append(line)
     return rows
 
 
-def living(results) -> dict:
+def living_cells(results) -> dict:
     """Hidden units of all blocks and seeds, and where the gates' means stand before and after."""
     blocks = [block for one in results for block in one.blocks]
     if not blocks:
@@ -111,7 +111,7 @@ def psi_rows(e: Evidence) -> list[dict]:
             alone = decay_alone(results[0].recipe, results[0].specification) * start
             line = {"part": f"{part} {column}".strip(), "arm": name, "n": len(results), "start": f"{start:.4f}"}
             line |= {"by decay alone": f"{alone:.4f}", "end": f"{end:.4f}"}
-            rows.append(line | {"deviation over channels": f"{deviation:.4f}", **living(results)})
+            rows.append(line | {"deviation over channels": f"{deviation:.4f}", **living_cells(results)})
     return rows
 
 

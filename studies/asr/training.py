@@ -37,7 +37,7 @@ def queue(plan: Plan, painted: bool) -> list:
     runs = plan.queue()
     if not painted:
         return runs
-    paintings = style.planned(plan.arguments.seeds[: design.FEW])
+    paintings = style.plan_paintings(plan.arguments.seeds[: design.FEW])
     first = [one for one in paintings if one.style == paintings[0].style]
     early = [run for run in runs if plan.turn(run)[0] < design.PAINTED]
     return early + first + runs[len(early) :] + [one for one in paintings if one not in first]

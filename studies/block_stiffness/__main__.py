@@ -154,17 +154,17 @@ def main(arguments: Arguments):
             )
             stack.callback(pool.shutdown, cancel_futures=True)
             executor = pool
-        tell(arguments, executor)
+        run_study(arguments, executor)
 
 
-def later(executor, function, *arguments):
+def submit(executor, function, *arguments):
     """Start a call at once where there is an executor, at the latest when its result is asked for; returns a getter."""
     if executor is None:
         return functools.partial(function, *arguments)
     return executor.submit(function, *arguments).result
 
 
-def tell(arguments: Arguments, executor):
+def run_study(arguments: Arguments, executor):
     """The whole study, in the order of its page."""
     preset = "smoke" if arguments.smoke else arguments.preset
     data, notice, arguments = images_or_fallback(STUDY, arguments, "looks at a network trained on")
@@ -174,9 +174,9 @@ def tell(arguments: Arguments, executor):
     size = measures.size_of(preset, arguments.images)
     count, looks = EPOCHS[preset]
     rounds = count if arguments.epochs is None else arguments.epochs
-    trained = later(executor, trainings.through_training, rounds, looks) if rounds else list
+    trained = submit(executor, trainings.rows_through_training, rounds, looks) if rounds else list
     seeds, steps = FITS[preset] if arguments.ode_net else (0, 0)
-    fitted = [later(executor, ode_nets.fit_both, seed, steps) for seed in range(seeds)]
+    fitted = [submit(executor, ode_nets.fit_both, seed, steps) for seed in range(seeds)]
     folder = arguments.cache or arguments.out / "cache"
     work = {"workers": arguments.workers, "executor": executor, "cache": folder}
     work["dtype"] = getattr(torch, arguments.precision)
@@ -184,8 +184,8 @@ def tell(arguments: Arguments, executor):
         minutes = measures.planned_seconds(size) / 60
         print(f"The spectra of a ResNet-20 take about {minutes:.0f} minutes of processor time.", flush=True)
     more = preset == "full" or arguments.more
-    deeper = later(executor, trainings.of_depths, folder, DEPTH_EPOCHS) if more else list
-    solved = later(executor, ode_nets.of_seeds, folder, ODE_EPOCHS) if more and arguments.ode_net else list
+    deeper = submit(executor, trainings.rows_of_depths, folder, DEPTH_EPOCHS) if more else list
+    solved = submit(executor, ode_nets.rows_of_seeds, folder, ODE_EPOCHS) if more and arguments.ode_net else list
     page = Page(
         STUDY,
         arguments,
@@ -193,9 +193,9 @@ def tell(arguments: Arguments, executor):
         f"{name} on {data.name}. After Block-level Stiffness Analysis of Residual Networks (ICLR 2023 submission).",
         notice,
     )
-    found = measured(net, name, data, size, work, arguments)
+    found = measure_blocks(net, name, data, size, work, arguments)
     inner = [block for block in found.blocks if len(measures.rows_of(found, block, "residual"))]
-    told = told_of(net, data, found, inner, arguments, preset, size, work)
+    told = compute_all(net, data, found, inner, arguments, preset, size, work)
     told |= {"depths": deeper(), "tolerances": solved(), "swapped": []}
     if more:
         told["swapped"] = swapped.summary_rows(constants_for_gates(data, work))
@@ -204,7 +204,7 @@ def tell(arguments: Arguments, executor):
     if arguments.train:
         print("Training a ResNet-18 of the paper's geometry, a quarter as wide.", flush=True)
         for seed in arguments.seeds or (0,):
-            told["geometry"] += trainings.papers_geometry(data, seed, 4, folder, arguments.device)
+            told["geometry"] += trainings.train_papers_geometry(data, seed, 4, folder, arguments.device)
     told["fits"] = [fit() for fit in fitted]
 
     page.heading("What these data say")
@@ -228,14 +228,14 @@ def tell(arguments: Arguments, executor):
     sections.of_depths(page, told)
     sections.equivalence(page, told)
     for number, (other, its_name) in enumerate(others, 2):
-        looked = measured(other, its_name, data, size, work, arguments)
+        looked = measure_blocks(other, its_name, data, size, work, arguments)
         sections.another(page, looked, its_name, number)
     if arguments.ship:
         own = dataclasses.replace(arguments, out=Arguments.out, cache=None, data_root=None, device=None)  # no paths
         about = {
             "dataset": data.name,
             "network": name,
-            "digest": nb_digest(net),
+            "digest": digest_of(net),
             "command": command_line(STUDY, own),
         }
         about |= {"images a label": size._asdict()}
@@ -245,7 +245,7 @@ def tell(arguments: Arguments, executor):
     page.close()
 
 
-def nb_digest(net) -> str:
+def digest_of(net) -> str:
     """Twelve hexadecimal digits that name the network's weights."""
     total = hashlib.sha256()
     for name, tensor in sorted(net.state_dict().items()):
@@ -256,10 +256,10 @@ def nb_digest(net) -> str:
 def constants_for_gates(data, work) -> list[dict]:
     """Learnt step sizes beside constants in their place; minutes, so that rows are kept in the folder of the cache."""
     made = functools.partial(swapped.swapped_rows, data, SWAPPED_IMAGES, 500, work)
-    return trainings.kept(work["cache"] / f"swapped-{data.name}-{SWAPPED_IMAGES}.json", made)
+    return trainings.keep_rows(work["cache"] / f"swapped-{data.name}-{SWAPPED_IMAGES}.json", made)
 
 
-def told_of(net, data, found, inner, arguments, preset, size, work) -> dict:
+def compute_all(net, data, found, inner, arguments, preset, size, work) -> dict:
     """Everything that is computed of the network, by the names that the sections ask for."""
     answers = {"accuracy": found.right.astype(float), "loss": found.loss}
     targets = adversarial.robustness(net, data, np.unique(found.table["image"]))
@@ -268,7 +268,7 @@ def told_of(net, data, found, inner, arguments, preset, size, work) -> dict:
     errors = analysis.error_relations(found, measures.MEASURES, inner)
     last = [block for block in inner if block.split(".blocks")[0] == inner[-1].split(".blocks")[0]]
     first = slice(size.flows)
-    flows = later(
+    flows = submit(
         work["executor"],
         measures.accuracy_by_flow,
         net,
@@ -276,7 +276,7 @@ def told_of(net, data, found, inner, arguments, preset, size, work) -> dict:
         data.test_labels[first],
     )
     untrained = subjects.untrained_slices(data, preset, work)
-    everything = every_network_of(data, preset, arguments, work)
+    everything = find_every_network(data, preset, arguments, work)
     return {
         "untrained": tables.untrained_rows(untrained),
         "activity": analysis.activity_relations(found, inner),
@@ -301,13 +301,13 @@ def told_of(net, data, found, inner, arguments, preset, size, work) -> dict:
     }
 
 
-def every_network_of(data, preset, arguments, work):
+def find_every_network(data, preset, arguments, work):
     """Measured now where that is asked for, else what the last large run left; None where there is neither.
 
     Of a record that has more, only the controllers and seeds that the options ask for are shown.
     """
     images = arguments.every_network or NETWORKS.get(preset)
-    names = selected(data.name, arguments)
+    names = select_names(data.name, arguments)
     if images is None:
         found = every_network.shipped(data.name)
         return found and found._replace(rows=[row for row in found.rows if row["network"] in names])
@@ -319,13 +319,13 @@ def every_network_of(data, preset, arguments, work):
     return found
 
 
-def selected(dataset: str, arguments) -> list[str]:
+def select_names(dataset: str, arguments) -> list[str]:
     """The names of the shipped networks that the options `controllers` and `seeds` leave."""
     there = every_network.networks_of(dataset)
     return [one.name for one in networks.select(there, arguments, dataset, "Leave the options out for all of them.")]
 
 
-def measured(net, name, data, size, work, arguments):
+def measure_blocks(net, name, data, size, work, arguments):
     with Progress(transient=True) as progress:
         task = progress.add_task("spectra", total=2 * len(net.stages) + 3)
         return measures.measure(
@@ -351,7 +351,9 @@ def verdicts(found, told, inner):
     stiff = {block: share_of_stiff(measures.rows_of(found, block, "residual")) for block in inner}
     depth = {name: tables.depth_relation(found, name) for name in ("residual", "block")}
     loss = {measure: -sign for measure, sign in CLAIMED.items()}
-    orders = {f"{name} {one}": tables.halves(found, name, one) for name in ("residual", "block") for one in TOLD[2:]}
+    orders = {
+        f"{name} {one}": tables.correlate_halves(found, name, one) for name in ("residual", "block") for one in TOLD[2:]
+    }
     for row in tables.input_rows(told["inputs"])[1:]:
         orders |= {f"{row['input']}, {measure}": row[f"order of {measure}"] for measure in tables.ENDS}
     rows = [] if everything is None else everything.rows

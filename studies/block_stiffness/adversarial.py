@@ -21,7 +21,7 @@ def robustness(net, data, chosen: np.ndarray) -> dict[str, np.ndarray]:
     labels = data.test_labels[chosen]
     result = {}
     for size in SIZES:
-        there, logits = moved(net, images, labels, size / 255)
+        there, logits = move_images(net, images, labels, size / 255)
         with torch.inference_mode():
             result[f"flips at {size}/255"] = (net(there).argmax(1) != logits.argmax(1)).cpu().numpy().astype(float)
         if size == SIZES[0]:
@@ -31,7 +31,7 @@ def robustness(net, data, chosen: np.ndarray) -> dict[str, np.ndarray]:
     return result
 
 
-def moved(net, images: torch.Tensor, labels: torch.Tensor, size: float):
+def move_images(net, images: torch.Tensor, labels: torch.Tensor, size: float):
     """Images moved by `size` along the sign of the loss's gradient, and the answers to the images before that."""
     images = images.to(next(net.parameters()).device).clone().requires_grad_()
     logits = net(images)
@@ -43,12 +43,12 @@ def moved(net, images: torch.Tensor, labels: torch.Tensor, size: float):
 
 def growth(net, images: torch.Tensor, there: torch.Tensor) -> np.ndarray:
     """The distance of two images' states after the last block, over that before the first block."""
-    (first, last), (other_first, other_last) = (ends_of(net, some) for some in (images, there))
+    (first, last), (other_first, other_last) = (end_states(net, some) for some in (images, there))
     before, after = ((one - other).flatten(1).norm(dim=1) for one, other in ((first, other_first), (last, other_last)))
     return (after / before).double().cpu().numpy()
 
 
-def ends_of(net, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def end_states(net, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The states before the first block and after the last one."""
     states: list[torch.Tensor] = []
     handles = [

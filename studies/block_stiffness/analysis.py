@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from studies.block_stiffness.measures import KIND_OF, READINGS, Measured, of_images, rows_of, shared_columns
+from studies.block_stiffness.measures import KIND_OF, READINGS, Measured, rows_of, shared_columns, values_of_images
 from studies.lab.statistics import Estimate, estimate
 
 
@@ -31,7 +31,7 @@ def variance_shares(found: Measured, reading: str, measure: str, blocks: list[st
     layers = []
     for block in blocks:
         rows = rows_of(found, block, reading)
-        labels = of_images(found, found.labels, rows)
+        labels = values_of_images(found, found.labels, rows)
         by_label = [rows[measure][labels == label] for label in np.unique(labels)]
         if not by_label or min(map(len, by_label)) < 2:
             return None
@@ -79,7 +79,7 @@ def label_components(found: Measured, readings, measures, blocks) -> list[Compon
     made = []
     for reading, measure, block in itertools.product(readings, measures, blocks):
         rows = rows_of(found, block, reading)
-        labels = of_images(found, found.labels, rows)
+        labels = values_of_images(found, found.labels, rows)
         by_label = [rows[measure][labels == label] for label in np.unique(labels)]
         shortest = min(map(len, by_label), default=0)
         values = np.array([some[:shortest] for some in by_label])
@@ -132,7 +132,7 @@ def relations(found: Measured, targets: dict[str, np.ndarray], measures, reading
             for measure in measures:
                 rows = rows_of(found, block, KIND_OF.get(measure, reading))
                 for target, values in targets.items():
-                    wanted = of_images(found, values, rows)
+                    wanted = values_of_images(found, values, rows)
                     one = relation(block, reading, measure, target, rows[measure], wanted)
                     if one is not None:
                         made.append(one)
@@ -151,7 +151,7 @@ def relations_held(found: Measured, targets: dict[str, np.ndarray], measures, re
         others = rows_of(found, block, "error")
         for reading in readings:
             rows = rows_of(found, block, reading)
-            labels = of_images(found, found.labels, rows)
+            labels = values_of_images(found, found.labels, rows)
             place = np.searchsorted(others["image"], rows["image"]).clip(max=max(0, len(others) - 1))
             known = len(others) > 0 and bool((others["image"][place] == rows["image"]).all())
             held = {"within labels": (labels[:, None] == np.unique(labels)).astype(float)}
@@ -159,16 +159,18 @@ def relations_held(found: Measured, targets: dict[str, np.ndarray], measures, re
                 beside = np.stack([stats.rankdata(others[name][place]) for name in ("alive", "nsi")], 1)
                 held["beside activity and NSI"] = np.column_stack([np.ones(len(rows)), beside])
             for (target, values), (how, known_part) in itertools.product(targets.items(), held.items()):
-                wanted = of_images(found, values, rows)
+                wanted = values_of_images(found, values, rows)
                 for measure in measures:
-                    one = partial(block, reading, measure, f"{target}, {how}", rows[measure], wanted, known_part)
+                    one = partial_correlation(
+                        block, reading, measure, f"{target}, {how}", rows[measure], wanted, known_part
+                    )
                     if one is not None:
                         made.append(one)
     adjusted = holm([one.p for one in made])
     return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
 
 
-def partial(block, reading, measure, target, x, y, held: np.ndarray) -> Relation | None:
+def partial_correlation(block, reading, measure, target, x, y, held: np.ndarray) -> Relation | None:
     """The correlation of what is left of two ranks after a linear fit to the columns of `held`."""
     n, lost = held.shape
     if not (np.isfinite(x).all() and np.isfinite(y).all()) or n - lost < 8:

@@ -137,39 +137,39 @@ def summaries(about: Pretrained, net, found: Tables, steps, labels: np.ndarray, 
         line = {
             "network": about.name, "controller": about.controller, "seed": about.seed,
             "accuracy": about.test_accuracy, "block": number, "stage": int(name.split(".")[1]), "images": len(rows),
-            "step_size": rounded(steps.step_sizes[:, steps.names.index(name)].mean()),
+            "step_size": round_cells(steps.step_sizes[:, steps.names.index(name)].mean()),
         }  # fmt: skip
-        line |= {measure: summary(rows[measure]) for measure in FROZEN}
-        line |= {measure: summary(norms[measure]) for measure in NORMS}
-        line |= {measure: summary(wrong[measure]) for measure in ERROR}
-        line["converged"] = rounded(rows["converged"].mean())
+        line |= {measure: summarise(rows[measure]) for measure in FROZEN}
+        line |= {measure: summarise(norms[measure]) for measure in NORMS}
+        line |= {measure: summarise(wrong[measure]) for measure in ERROR}
+        line["converged"] = round_cells(rows["converged"].mean())
         if len(set(labels)) == classes:
             for measure in BY_LABEL:
                 by_label = [rows[measure][labels[rows["image"]] == label] for label in range(classes)]
-                line[f"{measure}_by_label"] = [rounded(values.mean()) for values in by_label]
+                line[f"{measure}_by_label"] = [round_cells(values.mean()) for values in by_label]
         if len(whole):
-            line |= {measure: rounded(whole[measure].mean()) for measure in SHARES}
-            line["ends_missed"] = missed(rows[np.isin(rows["image"], whole["image"])], whole)
+            line |= {measure: round_cells(whole[measure].mean()) for measure in SHARES}
+            line["ends_missed"] = error_of_ends(rows[np.isin(rows["image"], whole["image"])], whole)
         if len(live):
             both = rows[np.isin(rows["image"], live["image"])], live
-            line |= {f"{measure}_held_and_live": [rounded(t[measure].mean()) for t in both] for measure in LIVE}
+            line |= {f"{measure}_held_and_live": [round_cells(t[measure].mean()) for t in both] for measure in LIVE}
         result.append(line)
     return result
 
 
-def missed(ends: np.ndarray, whole: np.ndarray) -> float:
+def error_of_ends(ends: np.ndarray, whole: np.ndarray) -> float:
     """By how much ends from products with vectors differ from those of all eigenvalues, relative to the radius."""
     apart = [np.abs(ends[name] - whole[name]) / whole["spectral_radius"] for name in ("max_re", "min_re")]
-    return rounded(np.max(apart))
+    return round_cells(np.max(apart))
 
 
-def summary(values: np.ndarray) -> list[float]:
+def summarise(values: np.ndarray) -> list[float]:
     """The STATISTICS of the values that are numbers; nothing where none is."""
     known = values[np.isfinite(values)]
-    return [rounded(one(known)) for one in (np.median, np.mean, np.min, np.max)] if len(known) else []
+    return [round_cells(one(known)) for one in (np.median, np.mean, np.min, np.max)] if len(known) else []
 
 
-def rounded(value) -> float:
+def round_cells(value) -> float:
     return float(f"{float(value):.5g}")
 
 
@@ -218,7 +218,7 @@ def by_network(rows: Iterable[dict]) -> dict[str, list[dict]]:
     return found
 
 
-def lowest(row: dict) -> float:
+def lowest_real_part(row: dict) -> float:
     """The most negative real part of h lambda at any image, with gates held."""
     return value(row, "min_re", "smallest")
 
@@ -291,13 +291,13 @@ def predictors(rows: list[dict], measures=PREDICTORS) -> list[dict]:
                     "measure": measure,
                     "networks": len(groups),
                     "Spearman within networks": shown_interval(one, "+.2f"),
-                    "R2, left-out networks": left_out(groups),
+                    "R2, left-out networks": r2_left_out(groups),
                 }
             )
     return sorted(made, key=lambda row: -row["R2, left-out networks"])
 
 
-def left_out(groups: list[np.ndarray]) -> float:
+def r2_left_out(groups: list[np.ndarray]) -> float:
     """R2 of a line fitted to all groups (2, n) but one, on that one, over all groups together."""
     missed = total = 0.0
     for place, (x, y) in enumerate(groups):
@@ -336,16 +336,16 @@ def network_rows(rows: list[dict]) -> list[dict]:
     """A row per network: its accuracy, its stiffest block, and the block with the largest error of the step."""
     result = []
     for name, blocks in by_network(rows).items():
-        stiffest = min(blocks, key=lowest)
+        stiffest = min(blocks, key=lowest_real_part)
         worst = max(blocks, key=lambda row: value(row, "step_error"))
         result.append(
             {
                 "network": name,
                 "accuracy, %": 100 * blocks[0]["accuracy"],
                 "images": blocks[0]["images"],
-                "min Re h lambda": lowest(stiffest),
+                "min Re h lambda": lowest_real_part(stiffest),
                 "in block": stiffest["block"],
-                "blocks beyond -2": sum(lowest(row) < LIMIT for row in blocks),
+                "blocks beyond -2": sum(lowest_real_part(row) < LIMIT for row in blocks),
                 "max Re h lambda": max(value(row, "max_re", "largest") for row in blocks),
                 "largest error": value(worst, "step_error"),
                 "of block": worst["block"],

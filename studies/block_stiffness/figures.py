@@ -7,7 +7,7 @@ from scipy import stats
 
 from odelab.plot import style
 from studies.block_stiffness import paper
-from studies.block_stiffness.measures import READINGS, Measured, of_images, rows_of
+from studies.block_stiffness.measures import READINGS, Measured, rows_of, values_of_images
 
 SHARE_OF_WINDOW = {16: (0.085, 0.160), 8: (0.293, 0.500), 4: (0.781, 1.000), 2: (1.000, 1.000)}
 
@@ -163,7 +163,7 @@ def label_means(found: Measured, blocks: list[str], names, measures=("max_re", "
         for axis, measure in zip(axes[:, 0], measures, strict=True):
             for number, (block, mark) in enumerate(zip(blocks, "osD^v", strict=False)):
                 rows = rows_of(found, block, "residual")
-                by_label = [rows[measure][of_images(found, found.labels, rows) == label] for label in labels]
+                by_label = [rows[measure][values_of_images(found, found.labels, rows) == label] for label in labels]
                 usable = [k for k, values in enumerate(by_label) if len(values) > 1]
                 if not usable:
                     continue

@@ -172,7 +172,7 @@ def anything_stiff(smallest: dict[str, float], shares: dict[str, Estimate], acro
 
 
 def stiff_blocks(blocks: list[dict]) -> list[dict]:
-    return [row for row in blocks if every_network.lowest(row) < every_network.LIMIT]
+    return [row for row in blocks if every_network.lowest_real_part(row) < every_network.LIMIT]
 
 
 def stiff_elsewhere(across: Sequence[dict], beyond: dict[str, list[dict]]) -> str:
@@ -190,7 +190,7 @@ def stiff_elsewhere(across: Sequence[dict], beyond: dict[str, list[dict]]) -> st
 def same_as_ode_net(fits: list, solved: Sequence[dict] = ()) -> Finding:
     """Supported if the fits differ by less than a tenth of the outputs and their losses by less than a tenth.
 
-    `solved` are rows of `ode_nets.of_seeds`, which the words tell and the rule does not know.
+    `solved` are rows of `ode_nets.rows_of_seeds`, which the words tell and the rule does not know.
     """
     if not fits:
         return Finding("ResNets correspond to ODE-nets", "Figure 2", UNDECIDED, "Nothing was fitted.")
@@ -213,14 +213,16 @@ def on_the_digits(solved: Sequence[dict]) -> str:
     told = []
     for trained in dict.fromkeys(row["trained by"] for row in solved):
         own, other = (
-            np.mean([row["accuracy, %"] for row in solved if row["trained by"] == trained and same(row) is wanted])
+            np.mean(
+                [row["accuracy, %"] for row in solved if row["trained by"] == trained and is_own_scheme(row) is wanted]
+            )
             for wanted in (True, False)
         )
         told.append(f"trained by {trained} {own:.0f} % as they were trained and {other:.0f} % under the other scheme")
     return f" Networks on the digits have an accuracy of: {'; '.join(told)}." if told else ""
 
 
-def same(row: dict) -> bool:
+def is_own_scheme(row: dict) -> bool:
     """Is a network run by the scheme that it was trained with?"""
     return row["run by"] == row["trained by"]
 

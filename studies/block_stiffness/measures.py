@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 import netbridge as nb
-from studies.block_stiffness.adversarial import moved
+from studies.block_stiffness.adversarial import move_images
 from studies.lab.measure import prepare
 
 READINGS = {  # what "the Jacobian of a block" may mean; the keys are kinds of `nb.block_survey`
@@ -176,7 +176,7 @@ def other_inputs(net, data, blocks: list[str], count: int, work: dict) -> dict[s
         "test images": images,
         "training images": prepare(net, data, data.train_images[trained]),
         "noise": torch.randn(images.shape, generator=torch.Generator().manual_seed(0)),
-        "FGSM, 8/255": moved(net, images, data.test_labels[chosen], 8 / 255)[0].cpu(),
+        "FGSM, 8/255": move_images(net, images, data.test_labels[chosen], 8 / 255)[0].cpu(),
     }
     values = "extremes" if images.shape[-1] > 16 else "full"  # whichever is the cheaper one
     return {name: nb.block_survey(net, inputs, "residual", blocks, values, **work) for name, inputs in kinds.items()}
@@ -228,6 +228,6 @@ def shared_columns(found: Measured, block: str, one: str, other: str, kind: str 
     return shared, x[one], y[other]
 
 
-def of_images(found: Measured, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def values_of_images(found: Measured, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """A number per image (loss, label, rightness), for the images of these rows."""
     return values[np.searchsorted(np.unique(found.table["image"]), rows["image"])]

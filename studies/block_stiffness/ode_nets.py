@@ -23,7 +23,7 @@ from netbridge import data as datasets
 from netbridge.spectrum.step_error import equal_steps
 from netbridge.train import recipe, train
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
-from studies.block_stiffness.trainings import kept
+from studies.block_stiffness.trainings import keep_rows
 from studies.lab.measure import prepare
 
 POINTS, HIDDEN, STEPS = 64, 32, 8
@@ -120,12 +120,12 @@ def distance(one, other) -> float:
     return float((one - other).square().sum(1).mean().sqrt())
 
 
-def of_seeds(folder, epochs: int, seeds: int = 2) -> list[dict]:
+def rows_of_seeds(folder, epochs: int, seeds: int = 2) -> list[dict]:
     """The rows of several seeds; minutes, so that rows and networks are kept in the folder."""
     rows = []
     for seed in range(seeds):
         made = functools.partial(tolerance_rows, seed, epochs, 300, folder)
-        rows += kept(folder / f"tolerances-{epochs}-seed{seed}.json", made)
+        rows += keep_rows(folder / f"tolerances-{epochs}-seed{seed}.json", made)
     return rows
 
 
@@ -146,9 +146,9 @@ def tolerance_rows(seed: int, epochs: int, images: int, folder=None) -> list[dic
         train(net, data, recipe("digits", epochs=epochs), seed, path, device="cpu", quiet=True)
         rho = h_rho(net, data)
         for tolerance in (None, *TOLERANCES):
-            run = solved(net, tolerance)
+            run = under_solver(net, tolerance)
             calls: list[int] = []
-            with counted(run, calls):
+            with count_evaluations(run, calls):
                 right = answers(run, data, np.arange(images))[1]
             batches = max(1, images // 128)
             rows.append(
@@ -165,7 +165,7 @@ def tolerance_rows(seed: int, epochs: int, images: int, folder=None) -> list[dic
     return rows
 
 
-def solved(net, tolerance: float | None):
+def under_solver(net, tolerance: float | None):
     """The same weights under dopri5 at a tolerance, or under Euler's steps."""
     solver = None if tolerance is None else SOLVER
     other = nb.resnet(DEPTH, net.config["num_classes"], widths=WIDTHS, solver=solver, tolerance=tolerance or TRAINED_AT)
@@ -175,7 +175,7 @@ def solved(net, tolerance: float | None):
 
 
 @contextlib.contextmanager
-def counted(net, calls: list):
+def count_evaluations(net, calls: list):
     """Notes every evaluation of a branch that keeps the shape."""
     handles = [
         block.branch.register_forward_hook(lambda *_: calls.append(1)) for block in net.blocks if not block.opens
@@ -189,7 +189,7 @@ def counted(net, calls: list):
 
 def h_rho(net, data, images: int = 10) -> float:
     """The median spectral radius of the branches, at the states of Euler's steps."""
-    euler = solved(net, None)
+    euler = under_solver(net, None)
     chosen = nested_images(data.test_labels.numpy(), 1)[:images]
     blocks = [name for stage in range(len(euler.stages)) for name in inner_blocks(euler, stage)]
     table = nb.block_survey(euler, prepare(euler, data, data.test_images[chosen]), "residual", blocks, "full")

@@ -116,10 +116,10 @@ def sample_sizes(pairs, decimals: int = 2, largest: int = 20_000) -> tuple[int, 
     half = 0.5 * 10.0**-decimals
     low, high = 3, largest
     for r, p in pairs:
-        fits = [n for n in candidates(low, high) if reachable(abs(r), half, p, n)]
+        fits = [n for n in candidates(low, high) if is_reachable(abs(r), half, p, n)]
         if not fits:
             return None
-        low, high = refined(low, high, lambda n, r=r, p=p: reachable(abs(r), half, p, n), fits)
+        low, high = refine_ends(low, high, lambda n, r=r, p=p: is_reachable(abs(r), half, p, n), fits)
     return low, high
 
 
@@ -129,7 +129,7 @@ def candidates(low: int, high: int) -> list[int]:
     return [*range(low, high, step), high]
 
 
-def refined(low, high, fits, found) -> tuple[int, int]:
+def refine_ends(low, high, fits, found) -> tuple[int, int]:
     """The ends of the range in which `fits` holds, to the unit."""
     first, last = found[0], found[-1]
     while first > low and fits(first - 1):
@@ -139,13 +139,13 @@ def refined(low, high, fits, found) -> tuple[int, int]:
     return first, last
 
 
-def reachable(r: float, half: float, p: float, n: int) -> bool:
+def is_reachable(r: float, half: float, p: float, n: int) -> bool:
     """Can a correlation that rounds to r have, over n images, a p-value that rounds to p?"""
-    strongest, weakest = chance(r + half, n), chance(max(0.0, r - half), n)
+    strongest, weakest = p_value(r + half, n), p_value(max(0.0, r - half), n)
     return strongest <= p + half and weakest >= p - half
 
 
-def chance(r: float, n: int) -> float:
+def p_value(r: float, n: int) -> float:
     """The p-value of a correlation r over n pairs."""
     t = r * math.sqrt((n - 2) / max(1e-12, 1.0 - r * r))
     return float(2.0 * special.stdtr(n - 2, -t))  # Student's distribution; scipy.stats takes a hundred times as long

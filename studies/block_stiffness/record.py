@@ -27,13 +27,13 @@ def path_of(dataset: str) -> Path:
 def write(about: dict, tables: dict[str, list[dict]], path: Path) -> None:
     """One line about the run, then one for each row: the name of its table and its cells."""
     about = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "commit": commit()} | about
-    lines = [about, *([name, shortened(row)] for name in TABLES for row in tables.get(name, ()))]
+    lines = [about, *([name, shorten(row)] for name in TABLES for row in tables.get(name, ()))]
     with replacing(path) as unfinished, unfinished.open("w") as file:
         for line in lines:
             file.write(json.dumps(as_json(line), allow_nan=False, separators=(",", ":")) + "\n")
 
 
-def shortened(row: dict) -> dict:
+def shorten(row: dict) -> dict:
     """The row with numbers of DIGITS significant digits."""
     return {
         name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) and math.isfinite(value) else value

@@ -13,7 +13,7 @@ STUDY = "block_stiffness"
 PLAIN = {"cifar10": "cifar10/resnet20-constant-seed0", "digits": "digits/resnet32-width4-constant-seed0"}
 
 
-def chosen(arguments, data) -> list[tuple]:
+def choose_networks(arguments, data) -> list[tuple]:
     """Networks, ready to be looked at, and what they are called."""
     if arguments.checkpoint:
         with plain_errors(STUDY):

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from studies.block_stiffness import paper
-from studies.block_stiffness.measures import READINGS, Measured, of_images, rows_of
+from studies.block_stiffness.measures import READINGS, Measured, rows_of, values_of_images
 from studies.lab.statistics import shown_interval
 
 
@@ -203,7 +203,7 @@ def label_rows(found: Measured, reading: str, blocks, names) -> list[dict]:
         chosen = []
         for block in blocks:
             table = rows_of(found, block, reading)
-            chosen.append(table[of_images(found, found.labels, table) == label])
+            chosen.append(table[values_of_images(found, found.labels, table) == label])
         table = np.concatenate(chosen)
         rows.append(
             {
@@ -318,7 +318,7 @@ def slice_relation(found: Measured) -> tuple[float, float]:
     return float(one.statistic), float(one.pvalue)
 
 
-def halves(found: Measured, reading: str, measure: str) -> float:
+def correlate_halves(found: Measured, reading: str, measure: str) -> float:
     """Rank correlation of block means over the first and the second half of the images."""
     means = []
     for block in found.blocks:

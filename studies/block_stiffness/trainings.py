@@ -28,7 +28,7 @@ SLICE_ROWS = 150  # output units that slices look at
 MEASURES = ("max_re", "min_re", "spectral_radius", "negative")
 
 
-def kept(path: Path | None, make) -> list[dict]:
+def keep_rows(path: Path | None, make) -> list[dict]:
     """The rows that an earlier run has left in a file; else those that `make` returns, which are then left there."""
     if path is None or not path.is_file():
         rows = make()
@@ -41,7 +41,7 @@ def kept(path: Path | None, make) -> list[dict]:
     return [{name: np.nan if cell is None else cell for name, cell in row.items()} for row in rows]
 
 
-def through_training(epochs: int, images: int, seed: int = 0) -> list[dict]:
+def rows_through_training(epochs: int, images: int, seed: int = 0) -> list[dict]:
     """A small network on the digits: a row per look and block, before training and after the epochs 1, 2, 4, ...
 
     epochs  of the recipe "digits", after the last of which is the last look
@@ -51,10 +51,10 @@ def through_training(epochs: int, images: int, seed: int = 0) -> list[dict]:
     torch.manual_seed(seed)
     net = nb.resnet(DEPTH, len(data.names), widths=WIDTHS)
     looks = {0, *(2**k for k in range(epochs.bit_length())), epochs}
-    return followed(net, data, recipe("digits", epochs=epochs), seed, looks, images)
+    return train_and_look(net, data, recipe("digits", epochs=epochs), seed, looks, images)
 
 
-def papers_geometry(
+def train_papers_geometry(
     data, seed: int, images: int, folder: Path, device: str | None, epochs: int | None = None, width: int = 16
 ):
     """A ResNet-18 of the paper's geometry, a quarter as wide, trained and looked at after every epoch.
@@ -68,10 +68,10 @@ def papers_geometry(
     net = nb.resnet(18, len(data.names), in_channels=data.test_images.shape[1], stem="cifar-pooled", widths=widths)
     how = recipe_of("short", data.name, epochs=epochs)
     path = folder / f"resnet18-width{width}-{data.name}-{how.epochs}-seed{seed}.safetensors"
-    return followed(net, data, how, seed, set(range(how.epochs + 1)), images, path, device, slices=True)
+    return train_and_look(net, data, how, seed, set(range(how.epochs + 1)), images, path, device, slices=True)
 
 
-def followed(net, data, how, seed: int, looks: set[int], images: int, path=None, device="cpu", slices=False):
+def train_and_look(net, data, how, seed: int, looks: set[int], images: int, path=None, device="cpu", slices=False):
     """Train a network and look at its blocks before training and after the epochs of `looks`: a row per look and block.
 
     how     the recipe
@@ -81,7 +81,7 @@ def followed(net, data, how, seed: int, looks: set[int], images: int, path=None,
     chosen = nested_images(data.test_labels.numpy(), -(-images // 10))[:images]
     net.normalisation = data.normalisation
     place = None if path is None else path.with_suffix(".looks.json")
-    rows = kept(place, list)
+    rows = keep_rows(place, list)
 
     def look(net, record):
         if record["epoch"] in looks and record["epoch"] not in {row["epoch"] for row in rows}:
@@ -121,17 +121,17 @@ def spectra_of(net, data, chosen, epoch: int, slices: bool = False) -> list[dict
     return rows
 
 
-def of_depths(folder: Path, epochs: int) -> list[dict]:
+def rows_of_depths(folder: Path, epochs: int) -> list[dict]:
     """A row per depth; minutes, so that rows and networks are kept in the folder."""
     rows = []
     for depth in DEPTHS:
         name = f"depth{depth}-{epochs}-seed0"
-        made = functools.partial(of_depth, depth, epochs, 10, 0, folder / f"{name}.safetensors")
-        rows += kept(folder / f"{name}.json", lambda made=made: [made()])
+        made = functools.partial(row_of_depth, depth, epochs, 10, 0, folder / f"{name}.safetensors")
+        rows += keep_rows(folder / f"{name}.json", lambda made=made: [made()])
     return rows
 
 
-def of_depth(depth: int, epochs: int, images: int, seed: int, path=None) -> dict:
+def row_of_depth(depth: int, epochs: int, images: int, seed: int, path=None) -> dict:
     """Train one network, or go on with the one in `path`, and summarise the branches of its blocks.
 
     depth   layers, 6 n + 2

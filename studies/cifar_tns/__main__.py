@@ -86,7 +86,7 @@ def main(arguments: Arguments):
     )
     results = measure_networks(subjects, data, arguments)
     deep = None if paths or arguments.depth else deep_networks(data)
-    deeper = measure_networks(deep.subjects, deep.data, fewer(arguments, deep.data)) if deep else []
+    deeper = measure_networks(deep.subjects, deep.data, limit_images(arguments, deep.data)) if deep else []
     related, related_rows = tables.correlations(results, max(resamples, 100), seed=0)
 
     # The verdicts on the paper's claims come first, then the evidence in the order of the paper.
@@ -333,7 +333,7 @@ def no_networks(arguments) -> str:
     return f"no networks trained on {arguments.dataset} come with this copy of the repository."
 
 
-def fewer(arguments, data):
+def limit_images(arguments, data):
     """The options for a data set that may have fewer test images."""
     return dataclasses.replace(arguments, images=min(arguments.images, len(data.test_images)))
 

@@ -44,7 +44,7 @@ def trajectory(axis, record, values, **options):
             axis.plot(blocks[outer], values[outer], mark, color=colour, markersize=3.2, markerfacecolor="white")
 
 
-def shown_first(subjects, count=4) -> list[int]:
+def places_shown_first(subjects, count=4) -> list[int]:
     """The places of up to `count` networks of different names, those that the paper shows first."""
     places = [members[0] for members in groups(subjects).values()]
     wanted = ("constant", "SE", "StepNet")
@@ -53,7 +53,7 @@ def shown_first(subjects, count=4) -> list[int]:
 
 def single_figure(results, of, images=6):
     """Figures 1 and 3: a few images through the constant network and through networks with attention."""
-    firsts = shown_first([r.subject for r in results])
+    firsts = places_shown_first([r.subject for r in results])
     with panels(len(firsts), columns=2, height=2.1, sharex=False, sharey=True) as (drawing, axes):
         shown = use_axes(axes, len(firsts))
         for axis, place in zip(shown, firsts, strict=True):

@@ -155,9 +155,9 @@ def correlations(results, resamples: int, seed: int) -> tuple[dict, list[dict]]:
                     "over": unit,
                     "n": one.n,
                     "Kendall": shown_interval(one.kendall, "+.2f"),
-                    "p (Kendall)": chance(one.kendall_p),
+                    "p (Kendall)": chance_cell(one.kendall_p),
                     "Spearman": shown_interval(one.spearman, "+.2f"),
-                    "p (Spearman)": chance(one.spearman_p),
+                    "p (Spearman)": chance_cell(one.spearman_p),
                     "positive correlation": one.verdict,
                 }
             )
@@ -179,7 +179,7 @@ def percent(values) -> str:
     return f"{100.0 * np.mean(values):.1f}"
 
 
-def chance(p: float) -> str:
+def chance_cell(p: float) -> str:
     return shown_chance(p).removeprefix("= ") if np.isfinite(p) else ""
 
 

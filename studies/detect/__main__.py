@@ -81,7 +81,7 @@ def main(arguments: Arguments):
         torch.set_num_threads(arguments.threads)
     nb.tune_allocator()
     with plain_errors(STUDY):
-        runs = wanted(arguments)
+        runs = plan_runs(arguments)
     folders = [] if arguments.smoke else [SHIPPED]
     work = arguments.out / "runs"
     with distributed.join():
@@ -91,7 +91,7 @@ def main(arguments: Arguments):
             report(runs, [one for run in runs if (one := measurements.find(run, (work, *folders)))], arguments)
 
 
-def wanted(arguments) -> list[design.Run]:
+def plan_runs(arguments) -> list[design.Run]:
     """The detectors that the options ask for, seed by seed."""
     if arguments.smoke:
         return design.smoke()
@@ -99,7 +99,7 @@ def wanted(arguments) -> list[design.Run]:
         return design.made_up(arguments.seeds, arguments.controllers)
     if arguments.depth not in BACKBONES:
         raise ValueError(f"`--depth` must be one of {list(BACKBONES)}, got {arguments.depth}.")
-    recipe = design.scheduled(arguments.schedule, arguments.batch)
+    recipe = design.schedule(arguments.schedule, arguments.batch)
     return [
         design.Run(row, seed, "coco", recipe, arguments.depth, weights=digest(backbone_path(arguments, row, seed)))
         for seed in range(arguments.seeds)
@@ -180,7 +180,7 @@ def report(runs, found: list, arguments) -> None:
         page.words(f"{missing} of the {len(runs)} detectors are missing; `--train` makes them.")
     if found:
         with plain_errors(STUDY):
-            data = scenes(drawn(runs[0]) if made_up else runs[0], arguments.out, arguments.data_root)
+            data = scenes(select_drawn(runs[0]) if made_up else runs[0], arguments.out, arguments.data_root)
         precision_part(page, found)
         pictures_part(page, data, found)
         stiffness_part(page, found)
@@ -189,7 +189,7 @@ def report(runs, found: list, arguments) -> None:
     page.close()
 
 
-def drawn(run: design.Run) -> design.Run:
+def select_drawn(run: design.Run) -> design.Run:
     """The same scenes, but only those that are drawn: the first ones do not depend on how many follow."""
     return dataclasses.replace(run, pictures=(1, design.SHOWN))
 

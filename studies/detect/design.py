@@ -110,7 +110,7 @@ def smoke() -> list[Run]:
     return made_up(1, ("constant", "stepnet"), recipe=recipe, pictures=(8, 4), size=64)
 
 
-def scheduled(schedule: str, batch: int | None = None) -> Recipe:
+def schedule(schedule: str, batch: int | None = None) -> Recipe:
     """MMDetection's schedule for so many times 12 epochs, such as 1x or 2x; the rate is in proportion to the batch."""
     times = schedule.removesuffix("x")
     if not times.isdigit() or not int(times):

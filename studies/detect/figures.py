@@ -14,7 +14,7 @@ from studies.lab.statistics import mean_over_networks
 SURE = 0.5  # detections below this score are not drawn
 
 
-def coloured(rows) -> dict[str, str]:
+def colours_by_row(rows) -> dict[str, str]:
     """A colour per row; constant step sizes are black."""
     others = [colour for colour in style.COLOURS if colour != "#000000"]
     found, place = {}, 0
@@ -68,7 +68,7 @@ def precision_figure(found: list):
             groups = {
                 row: values for row, values in by_row(found, lambda one, n=name: one.numbers[n]).items() if values
             }
-            colours = coloured(groups)
+            colours = colours_by_row(groups)
             for place, (row, values) in enumerate(groups.items()):
                 axis.plot(np.full(len(values), place), values, ".", color=style.GREY, markersize=4)
                 mean = mean_over_networks(values)
@@ -82,7 +82,7 @@ def precision_figure(found: list):
 
 def loss_figure(found: list):
     """The training loss of every detector over the epochs."""
-    colours = coloured(by_row(found, ap))
+    colours = colours_by_row(by_row(found, ap))
     with style.figure(height=2.4) as (drawing, axes):
         for one in found:
             row, seed = one.specification["controller"], one.specification["seed"]
@@ -98,7 +98,7 @@ def loss_figure(found: list):
 def stiffness_figure(found: list):
     """NSI of every block of the backbone, before and after training: mean over pictures, thin lines are seeds."""
     rows = [row for row, values in by_row(found, ap).items() if values]
-    colours = coloured(rows)
+    colours = colours_by_row(rows)
     with style.figure(1, 2, height=2.8, sharey=True) as (drawing, axes):
         for axis, moment in zip(axes[0], ("before", "after"), strict=True):
             for mark, row in zip(MARKS, rows, strict=False):
@@ -121,7 +121,7 @@ def stiffness_figure(found: list):
 
 def relation_figure(found: list):
     """AP against TNS of the trained backbone, under all four readings."""
-    colours = coloured(by_row(found, ap))
+    colours = colours_by_row(by_row(found, ap))
     with style.figure(1, 4, height=2.6, sharey=True) as (drawing, axes):
         for k, (axis, reading) in enumerate(zip(axes[0], READINGS, strict=True)):
             for one in found:

@@ -53,7 +53,7 @@ def ap(one) -> float:
     return one.numbers["AP"]
 
 
-def lacking(groups: dict[str, list[float]]) -> str:
+def why_undecided(groups: dict[str, list[float]]) -> str:
     """Why nothing is judged; "" where there is enough."""
     few = min((len(groups[row]) for row in design.ROWS), default=0)
     if few >= design.FEWEST_SEEDS:
@@ -61,7 +61,7 @@ def lacking(groups: dict[str, list[float]]) -> str:
     return f"n = {few} seeds of some row, and the design judges from {design.FEWEST_SEEDS} on. "
 
 
-def of_rows(beyond: dict[str, Estimate]) -> str:
+def rule_of_rows(beyond: dict[str, Estimate]) -> str:
     """The rule of claim 1."""
     above, below = sum(e.low > 0 for e in beyond.values()), sum(e.high < 0 for e in beyond.values())
     if above and below:
@@ -81,8 +81,9 @@ def gain_finding(found: list) -> Finding:
     return Finding(
         "Every attention module raises the AP of a detector above that of the plain backbone.",
         TABLE,
-        UNDECIDED if lacking(groups) else of_rows(beyond),
-        f"{lacking(groups)}Points of AP above plain, intervals of Dunnett over seeds: {listing(beyond) or 'none'}. "
+        UNDECIDED if why_undecided(groups) else rule_of_rows(beyond),
+        f"{why_undecided(groups)}Points of AP above plain, intervals of Dunnett over seeds: "
+        f"{listing(beyond) or 'none'}. "
         f"Detectors by row: {counts(groups)}.",
     )
 
@@ -92,7 +93,7 @@ def best_finding(found: list) -> Finding:
     groups = by_row(found, ap)
     beyond = dunnett(STEPNET, groups)
     verdict = UNDECIDED
-    if beyond and not lacking(groups):
+    if beyond and not why_undecided(groups):
         if any(e.low > 0 for e in beyond.values()):
             verdict = CONTRADICTED
         elif all(e.high < 0 for e in beyond.values()):
@@ -101,7 +102,7 @@ def best_finding(found: list) -> Finding:
         "StepNet has the highest AP of all rows.",
         TABLE,
         verdict,
-        f"{lacking(groups)}Points of AP above StepNet, the same intervals: {listing(beyond) or 'none'}.",
+        f"{why_undecided(groups)}Points of AP above StepNet, the same intervals: {listing(beyond) or 'none'}.",
     )
 
 
@@ -111,13 +112,13 @@ def stiffness_finding(found: list) -> Finding:
     for k, reading in enumerate(READINGS):
         groups = by_row(found, lambda one, k=k: one.numbers["after"]["tns"][k])
         beyond = dunnett(PLAIN, groups)
-        verdicts.append(UNDECIDED if lacking(groups) else of_rows(beyond))
+        verdicts.append(UNDECIDED if why_undecided(groups) else rule_of_rows(beyond))
         parts.append(f"{wording(*reading)} ({verdicts[-1]}): {listing(beyond, '+.3f') or 'none'}")
     return Finding(
         "In a detector, too, backbones with attention measure more stiffness than plain ones.",
         "Figure 2, asked of Table 3",
         joint_verdict(verdicts),
-        f"{lacking(by_row(found, ap))}TNS above plain, intervals of Dunnett over seeds. {'; '.join(parts)}.",
+        f"{why_undecided(by_row(found, ap))}TNS above plain, intervals of Dunnett over seeds. {'; '.join(parts)}.",
     )
 
 

@@ -16,7 +16,7 @@ class Subject:
     net, controller, seed, depth, parameters  the network and what it is; the seed is None where it is not known
     accuracy  in per cent on the whole test set, as its training measured it; None where that is not known
     source    name of the file
-    name      what figures and tables call it, see `name_subjects`; `full_name` has the seed behind it where that is known
+    name      what figures and tables call it, see `name_subjects`; `full_name` adds the seed where it is known
     """
 
     net: nb.Network

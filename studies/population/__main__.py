@@ -22,7 +22,7 @@ from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
 from studies.lab.statistics import FEWEST
 from studies.population import design, figures, tables
-from studies.population.analysis import CONSTANT, STEPNET, Networks, comparisons, explained, relations
+from studies.population.analysis import CONSTANT, STEPNET, Networks, comparisons, explain_accuracy, relations
 from studies.population.cited import SHIPPED
 from studies.population.findings import findings
 
@@ -75,7 +75,7 @@ def main(arguments: Arguments):
     # The numbers of the four claims, and what they say by the rules of the design.
     networks = Networks.of(found)
     related, compared = relations(networks), comparisons(networks)
-    explanations = {reading: explained(networks, reading) for reading in networks.tns}
+    explanations = {reading: explain_accuracy(networks, reading) for reading in networks.tns}
     name = "CIFAR-10" if arguments.dataset == "cifar10" else arguments.dataset
     data = "the digits" if arguments.smoke else f"{name} at {design.PIXELS} pixels"
     page = Page(

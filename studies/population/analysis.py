@@ -128,11 +128,11 @@ def kendall_within(x, y, groups, resamples: int) -> Estimate:
         untied = np.sqrt(untied_x * untied_y)
         return np.divide(agree, untied, out=np.full(len(times), np.nan), where=untied > 0)
 
-    draws = tau(drawn(len(x), resamples)) if len(x) >= FEWEST else []
+    draws = tau(draw_counts(len(x), resamples)) if len(x) >= FEWEST else []
     return estimate(tau(np.ones((1, len(x))))[0], draws)
 
 
-def drawn(n: int, resamples: int) -> np.ndarray:
+def draw_counts(n: int, resamples: int) -> np.ndarray:
     """How many times each of n networks is in each resample, (resamples, n)."""
     rows = np.arange(resamples)[:, None] * n + choices(n, resamples, seed=0)
     return np.bincount(rows.ravel(), minlength=resamples * n).reshape(resamples, n).astype(float)
@@ -188,7 +188,7 @@ class Explained:
     shares: dict[str, Estimate]
 
 
-def explained(networks: Networks, reading, resamples: int = design.RESAMPLES) -> Explained:
+def explain_accuracy(networks: Networks, reading, resamples: int = design.RESAMPLES) -> Explained:
     """What TNS says about accuracy beside its rivals, with bootstrap intervals over networks; of few nothing."""
     there = np.isfinite(networks.tns[reading])
     columns = {TNS: networks.tns[reading]} | networks.rivals()

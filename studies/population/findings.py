@@ -87,7 +87,7 @@ def beyond_zero(beyond: dict[str, Estimate]) -> tuple[int, int]:
     return sum(e.low > 0.0 for e in beyond.values()), sum(e.high < 0.0 for e in beyond.values())
 
 
-def lacking(found: Comparison) -> str:
+def why_undecided(found: Comparison) -> str:
     """What comes first where controllers cannot be compared yet, or ""."""
     if not found.beyond:
         return f"n = 0: no networks of the core to compare with {found.control}."
@@ -108,10 +108,10 @@ def counts(found: Comparison) -> str:
 
 def larger_finding(found: dict[tuple[str, str], Comparison]) -> Finding:
     """Claim 2."""
-    verdicts = [UNDECIDED if lacking(one) else of_each(one.beyond) for one in found.values()]
+    verdicts = [UNDECIDED if why_undecided(one) else of_each(one.beyond) for one in found.values()]
     parts = "; ".join(f"{wording(*reading)}: {counts(one)}" for reading, one in found.items())
     first = next(iter(found.values()))
-    words = lacking(first)
+    words = why_undecided(first)
     if first.beyond:
         words += (
             "Controllers whose interval of TNS minus that of constant step sizes leaves out 0 (Dunnett, over seeds). "
@@ -122,21 +122,21 @@ def larger_finding(found: dict[tuple[str, str], Comparison]) -> Finding:
 
 def higher_finding(found: Comparison) -> Finding:
     """Claim 3."""
-    return Finding(HIGHER, "Table 1", UNDECIDED if lacking(found) else of_each(found.beyond), points(found))
+    return Finding(HIGHER, "Table 1", UNDECIDED if why_undecided(found) else of_each(found.beyond), points(found))
 
 
 def most_finding(found: Comparison) -> Finding:
     """Claim 3, of StepNet: all others below it, or one above it."""
     above, below = beyond_zero(found.beyond)
     verdict = SUPPORTED if below == len(found.beyond) else CONTRADICTED if above else UNDECIDED
-    return Finding(MOST, "Table 1", UNDECIDED if lacking(found) else verdict, points(found))
+    return Finding(MOST, "Table 1", UNDECIDED if why_undecided(found) else verdict, points(found))
 
 
 def points(found: Comparison) -> str:
     if not found.beyond:
-        return lacking(found)
+        return why_undecided(found)
     words = f"{counts(found)} ({listing(found.beyond)})"
-    return f"{lacking(found)}Points above {found.control}, intervals of Dunnett over seeds: {words}."
+    return f"{why_undecided(found)}Points above {found.control}, intervals of Dunnett over seeds: {words}."
 
 
 def beyond_finding(explanations: dict[tuple[str, str], Explained]) -> Finding:

@@ -90,7 +90,7 @@ WORDS = {
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE, only=SMOKE_ROWS)
-    arguments, data, notice = settled(arguments), None, ""
+    arguments, data, notice = fill_in_options(arguments), None, ""
     if arguments.train:
         data, notice, arguments = images_or_fallback(STUDY, arguments, "trains on")
         check_images(arguments, len(data.train_images))
@@ -110,7 +110,7 @@ def main(arguments: Arguments):
     count = len({run.stem for row in everything.values() for run, _ in row.found})
     if not count:
         again = command(STUDY, dataclasses.replace(arguments, train=True))
-        told = [f"no result is there for {described(plan)}. `--train` makes them, resumably: {again}"]
+        told = [f"no result is there for {describe(plan)}. `--train` makes them, resumably: {again}"]
         told += [f"{stem}: {message}" for stem, message in diverged.items()]
         raise SystemExit(f"studies.{STUDY}: " + "\n".join(told))
 
@@ -188,7 +188,7 @@ def tell_tickets(page, plan, reading, tickets, stiffness):
     page.table(f"tickets_{reading}", tables.ticket_rows(tickets), f"Lottery tickets among {among}")
 
 
-def described(plan) -> str:
+def describe(plan) -> str:
     recipe = plan.scale.recipe
     images = f", {plan.scale.images} training images" if plan.scale.images else ""
     return f"ResNet-{plan.scale.depth} on {plan.scale.dataset}, recipe {recipe.name}, {recipe.epochs} epochs{images}"
@@ -197,7 +197,7 @@ def described(plan) -> str:
 def setting(plan, count: int) -> str:
     seeds = ", ".join(map(str, plan.arguments.seeds))
     return (
-        f"{described(plan)}; {count} networks, seeds {seeds}. After Huang, Liang et al., Understanding Self-attention "
+        f"{describe(plan)}; {count} networks, seeds {seeds}. After Huang, Liang et al., Understanding Self-attention "
         "Mechanism via Dynamical System Perspective (2023), Section 3.1. Networks of one seed begin with the same "
         "weights and see the same batches."
     )
@@ -226,7 +226,7 @@ def check_images(arguments: Arguments, available: int):
         raise SystemExit(f"`--images` must be at most {available}, got {arguments.images}.")
 
 
-def settled(arguments: Arguments) -> Arguments:
+def fill_in_options(arguments: Arguments) -> Arguments:
     """The options with every number filled in and checked."""
     scale = FULL if arguments.full else SMALL
     if arguments.full and arguments.dataset == "stl10":

@@ -131,7 +131,7 @@ def candidates(scale: Scale, reading: str) -> list[int]:
     return [number for number in range(scale.blocks) if reading == EVERY or number not in scale.firsts]
 
 
-def drawn(among: list[int], few: int, seed: int, count: int) -> list[list[int]]:
+def draw_blocks(among: list[int], few: int, seed: int, count: int) -> list[list[int]]:
     """`count` different random choices of `few` blocks; a larger `count` keeps the choices of a smaller one."""
     most = math.comb(len(among), few)
     if count > most:
@@ -233,7 +233,7 @@ class Plan:
         if placed != RANDOM:
             return [self.ticket(reading, placed, seed)]
         among = candidates(self.scale, reading)
-        tickets = drawn(among, self.few(reading), seed, self.arguments.draws)
+        tickets = draw_blocks(among, self.few(reading), seed, self.arguments.draws)
         return [self.on(blocks, seed) for blocks in tickets]
 
     def queue(self) -> list[Run]:

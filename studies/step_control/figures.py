@@ -46,7 +46,7 @@ def placement_figure(rows: dict[str, Row]):
         dots(axis, shown)
         if design.NONE in shown:
             axis.axvline(shown[design.NONE].mean, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1.5)
-        axis.set_yticks(range(len(shown)), [counted(name, row) for name, row in shown.items()])
+        axis.set_yticks(range(len(shown)), [label_with_count(name, row) for name, row in shown.items()])
         axis.invert_yaxis()
         axis.set_xlabel("test accuracy (%)")
         axis.set_title("controllers on these blocks: every network and the mean", loc="left")
@@ -121,7 +121,7 @@ def seeds_of(rows: dict[str, Row]) -> list[int]:
     return sorted({run.seed for row in rows.values() for run, _ in row.found})
 
 
-def counted(name: str, row: Row) -> str:
+def label_with_count(name: str, row: Row) -> str:
     count = len(row.found[0][0].acting)
     return name if name in (design.NONE, design.ALL) else f"{count} {name}"
 

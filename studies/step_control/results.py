@@ -35,14 +35,14 @@ def carry_out(run, data, work: Path, destination: Path, device=None, keep: bool 
     """Train one network, or go on with it, trace it, and write down what it scored; the weights go unless kept."""
     path = work / f"{run.stem}.safetensors"
     net = jobs.train(run.job, data, path, "step_control", device)
-    result = measured(run, net, data, path, device)
+    result = measure(run, net, data, path, device)
     result.write(destination / f"{run.stem}.json")
     if not keep:
         remove_training(path)
     return result
 
 
-def measured(run, net, data, path: Path, device) -> Result:
+def measure(run, net, data, path: Path, device) -> Result:
     """From the finished network and its log."""
     return Result(
         **score_of(net, data, run.specification, path.with_suffix(".jsonl")),

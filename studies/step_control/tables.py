@@ -108,7 +108,7 @@ def network_rows(rows: dict[str, Row]) -> list[dict]:
             found[run.stem] = {
                 "rows": name,
                 "seed": run.seed,
-                "on blocks": listed(run),
+                "on blocks": list_numbers(run),
                 "test errors": result.test_errors,
                 "accuracy (%)": f"{result.accuracy:.2f}",
                 "test loss": f"{result.test_loss:.4f}",
@@ -131,10 +131,10 @@ def missing(rows, diverged) -> list[str]:
 
 def places(row: Row) -> str:
     """Block numbers; of every network where they differ."""
-    return "; ".join(dict.fromkeys(listed(run) for run, _ in row.found))
+    return "; ".join(dict.fromkeys(list_numbers(run) for run, _ in row.found))
 
 
-def listed(run: Run) -> str:
+def list_numbers(run: Run) -> str:
     count = len(run.acting)
     if count == run.scale.blocks:
         return "all"

@@ -81,7 +81,7 @@ def main(arguments: Arguments):
     preset = PRESETS["smoke" if arguments.smoke else arguments.preset]
     with plain_errors(STUDY):
         preset = with_errors(preset, arguments.eps)
-        pair = checked_pair(arguments)
+        pair = check_pair(arguments)
         define = None if arguments.define is None else str(arguments.define)
         wanted = [one for one in measures.all_subjects(define) if one.knob <= preset.knob]
         if arguments.problems:
@@ -90,14 +90,14 @@ def main(arguments: Arguments):
             names = [one.name for one in measures.all_subjects(define)]
             raise SystemExit(f"studies.{STUDY}: `--problems` names none of {names}.")
         kept = arguments.out / "windows"
-        found = measuring.measured(
+        found = measuring.measure_all(
             wanted, preset, pair, kept, define, arguments.workers, arguments.executor, arguments.fresh
         )
         lab = Lab(found, tuple(measures.adopt(define).indices))
         engine = "python" if arguments.smoke else "auto"  # making kernels would take longer than the few systems do
         ladder = preset.tolerances[:4] if arguments.smoke else preset.tolerances
         path = kept / f"factorial_{preset.systems}.json"
-        forced = Lab(factorial.kept(path, preset.systems, ladder, *pair, engine, arguments.fresh))
+        forced = Lab(factorial.measure_or_read(path, preset.systems, ladder, *pair, engine, arguments.fresh))
 
     page = Page(
         STUDY,
@@ -111,7 +111,7 @@ def main(arguments: Arguments):
     everywhere = {eps: analysis.rankings(lab, eps, preset.resamples) for eps in preset.eps}
     beyond = {eps: analysis.rankings(lab, eps, preset.resamples, band=True) for eps in preset.eps}
     tables_of_costs = {eps: policies.policies(lab, eps) for eps in preset.eps}
-    fits = fitted(lab, forced, preset)
+    fits = fit_powers(lab, forced, preset)
     judge(page, lab, forced, preset, everywhere, beyond, tables_of_costs, fits)
     tell_truth(page, lab, preset, middle, everywhere, beyond)
     tell_forced(page, lab, forced, preset, middle, fits, pair)
@@ -133,7 +133,7 @@ def with_errors(preset: Preset, eps: tuple[float, ...]) -> Preset:
     return dataclasses.replace(preset, eps=tuple(sorted(set(eps), reverse=True)))
 
 
-def checked_pair(arguments: Arguments) -> tuple[str, str]:
+def check_pair(arguments: Arguments) -> tuple[str, str]:
     """The names of both methods."""
     for name, kind in (("explicit", ol.Method), ("implicit", ol.RosenbrockMethod)):
         method = getattr(ol, getattr(arguments, name), None)
@@ -145,7 +145,7 @@ def checked_pair(arguments: Arguments) -> tuple[str, str]:
     return arguments.explicit, arguments.implicit
 
 
-def fitted(lab: Lab, forced: Lab, preset: Preset) -> dict[str, analysis.Powers | None]:
+def fit_powers(lab: Lab, forced: Lab, preset: Preset) -> dict[str, analysis.Powers | None]:
     """The powers of R where stability binds, over the windows and over the factorial."""
     kinds = np.array([problem["levels"]["kind"] for problem in forced.problems])
     origin = np.array([problem["levels"]["origin"] for problem in forced.problems])
@@ -172,7 +172,7 @@ def judge(page: Page, lab: Lab, forced: Lab, preset: Preset, everywhere, beyond,
         {eps: analysis.rankings(forced, eps, few, sheared, band, names) for eps in preset.eps} for band in (False, True)
     ]
     loose, sharp = preset.eps[0], preset.eps[-1]
-    change = analysis.changing(lab, loose, sharp) if loose != sharp else float("nan")
+    change = analysis.share_that_changes(lab, loose, sharp) if loose != sharp else float("nan")
     page.heading("What these data say")
     page.words(
         "A window of a solution is stiff at an error where the explicit method needs more than the L-stable one to end "
@@ -191,9 +191,9 @@ def judge(page: Page, lab: Lab, forced: Lab, preset: Preset, everywhere, beyond,
         findings.damping_alone({eps: analysis.bound_without_damping(lab, eps) for eps in preset.eps}),
     ]
     families = len(set(lab.family))
-    of_forced = findings.guarded([findings.powers_tell(*on_sheared)], len(set(forced.family[sheared])))
-    last = findings.guarded([findings.switches(tables_of_costs)], families)
-    page.findings([*findings.guarded(found, families), *of_forced, *last])
+    of_forced = findings.require_families([findings.powers_tell(*on_sheared)], len(set(forced.family[sheared])))
+    last = findings.require_families([findings.switches(tables_of_costs)], families)
+    page.findings([*findings.require_families(found, families), *of_forced, *last])
 
 
 def tell_truth(page: Page, lab: Lab, preset: Preset, middle: float, everywhere, beyond):
@@ -315,7 +315,7 @@ def tell_one_run(page: Page, preset: Preset, pair):
         return
     page.heading("One run told")
     explicit, implicit = pair
-    told = measures.one_run_told(preset, explicit, implicit, measuring.SHARP)
+    told = measures.measure_one_run(preset, explicit, implicit, measuring.SHARP)
     page.figure(
         scenes.one_run(told, *pair),
         "one_run",
@@ -334,8 +334,8 @@ def tell_networks(page: Page, arguments: Arguments, preset: Preset, lab: Lab, mi
     kept = arguments.out / "windows"
     for dataset in ("cifar10", "digits"):
         try:
-            names = networks.shipped(dataset)[:count]
-            rows = networks.measured(names, preset.truths, preset.images, kept, arguments.fresh)
+            names = networks.shipped_names(dataset)[:count]
+            rows = networks.measure_networks(names, preset.truths, preset.images, kept, arguments.fresh)
             break
         except data.DataUnavailable:
             page.warn(f"The images of {dataset} are not here and cannot be had.")

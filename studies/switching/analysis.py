@@ -115,14 +115,14 @@ def powers(lab: Lab, eps_values, count: int, pace: str = "SAI", only=None) -> Po
         return None
     table = np.array(rows)
     several = len(set(eps_values)) > 1
-    value, explained = fitted(table, several)
+    value, explained = least_squares(table, several)
     group = np.searchsorted(names, family)
-    found = np.array([fitted(table, several, drawn[group])[0] for drawn in resamples(len(names), count)])
+    found = np.array([least_squares(table, several, drawn[group])[0] for drawn in resamples(len(names), count)])
     told = [estimate(value[i], found[:, i]) for i in range(len(value))]
     return Powers(told[0], told[1], told[2] if several else None, explained, len(table))
 
 
-def fitted(table, several: bool, drawn=1.0) -> tuple[np.ndarray, float]:
+def least_squares(table, several: bool, drawn=1.0) -> tuple[np.ndarray, float]:
     """Weighted least squares, and the share of variance explained; the slope of eps only where there are several.
 
     `drawn` says how often each row counts.
@@ -152,7 +152,7 @@ def slopes(lab: Lab, loose: float, sharp: float) -> dict[str, tuple[float, int]]
     return told
 
 
-def changing(lab: Lab, loose: float, sharp: float) -> float:
+def share_that_changes(lab: Lab, loose: float, sharp: float) -> float:
     """The share of windows that are stiff at one error and not at the other, problems counting alike."""
     a, b = lab.truth(loose), lab.truth(sharp)
     known = np.isfinite(a) & np.isfinite(b)
@@ -206,7 +206,7 @@ def confusion(lab: Lab, eps: float, name: str, threshold: float) -> dict[str, tu
     return told
 
 
-def graves(lab: Lab, eps: float, name: str, threshold: float) -> tuple[list[str], list[str]]:
+def grave_mistakes(lab: Lab, eps: float, name: str, threshold: float) -> tuple[list[str], list[str]]:
     """Problems with windows that an index calls stiff and R < 1/2, and the other way round with R > 2."""
     ratio, values = lab.truth(eps), lab.values(eps)[name]
     called = values > threshold

@@ -87,10 +87,10 @@ def matrix_of(kind: str, radius: float, pace: float, seed: int) -> np.ndarray:
         values = 1j * radius * np.array([1.0, -1.0, 0.5, -0.5])
     elif kind == "growing":
         values[-1] = GROWTH * pace
-    return sheared(values, departure, seed)
+    return shear_matrix(values, departure, seed)
 
 
-def sheared(values, departure: float, seed: int) -> np.ndarray:
+def shear_matrix(values, departure: float, seed: int) -> np.ndarray:
     """A matrix with these eigenvalues and this departure from normality."""
     return ol.jacobian(ol.problems.linear_non_normal(values, departure, seed))
 
@@ -115,7 +115,7 @@ def systems(levels: Levels) -> list[System]:
     return found
 
 
-def measured(wanted: list[System], tolerances, explicit: str, implicit: str, engine: str = "auto") -> list[dict]:
+def measure_systems(wanted: list[System], tolerances, explicit: str, implicit: str, engine: str = "auto") -> list[dict]:
     """Costs, errors and indices of every system, as `analysis.Lab` takes problems: one window each."""
     told: dict[int, dict] = {}
     of_matrices: dict[tuple, dict] = {}
@@ -153,16 +153,16 @@ def measured(wanted: list[System], tolerances, explicit: str, implicit: str, eng
     return [told[i] for i in range(len(wanted))]
 
 
-def kept(
+def measure_or_read(
     path: Path, name: str, tolerances, explicit: str, implicit: str, engine: str, fresh: bool = False
 ) -> list[dict]:
-    """`measured` of all systems of the levels `name`, from an earlier run with the same options where there is one."""
+    """`measure_systems` of the levels `name`, from an earlier run with the same options where there is one."""
     levels = LEVELS[name]
     options = {"levels": dataclasses.asdict(levels), "tolerances": tolerances, "pair": (explicit, implicit)}
     options = json.loads(json.dumps(options))
     known = json.loads(path.read_text()) if path.is_file() and not fresh else {}
     if known.get("options") != options:
-        found = measured(systems(levels), tolerances, explicit, implicit, engine)
+        found = measure_systems(systems(levels), tolerances, explicit, implicit, engine)
         known = {"options": options, "systems": found}
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps(known))
@@ -235,7 +235,7 @@ class Plane:
 def plane(kind: str, ratios, eps_values, tolerances, explicit: str, implicit: str, engine: str = "auto") -> Plane:
     """Measure R of systems of one kind whose fast modes are not alive, and predict it."""
     wanted = [System(kind, float(ratio), 1.0, 0.0, 0.0, seed) for seed, ratio in enumerate(ratios)]
-    lab = Lab(measured(wanted, tolerances, explicit, implicit, engine))
+    lab = Lab(measure_systems(wanted, tolerances, explicit, implicit, engine))
     pair = getattr(ol, explicit), getattr(ol, implicit)
     known = [window["indices"] for window in lab.windows]
 
@@ -276,7 +276,7 @@ def along_shear(tolerances, explicit: str, implicit: str) -> Shear:
         for departure in DEPARTURES
         for seed in range(SEEDS)
     ]
-    lab = Lab(measured(wanted, tolerances, explicit, implicit))
+    lab = Lab(measure_systems(wanted, tolerances, explicit, implicit))
     h_r = lab.length / lab.cost("implicit", ERROR, "attempts")
     shape = (len(DEPARTURES), SEEDS)
     truth = lab.truth(ERROR, "attempts").reshape(shape)

@@ -21,18 +21,18 @@ PAPER = "first paper, Sections 2.1.2 and 2.4"
 Rankings = dict[float, dict[str, Ranking]]
 
 
-def agreed(verdicts) -> str:
+def agree_over_errors(verdicts) -> str:
     """The verdict of all errors, or that it depends on them."""
     said = set(verdicts)
     return said.pop() if len(said) == 1 else BY_TOLERANCE if said else UNDECIDED
 
 
-def over_bands(everywhere: str, beyond: str) -> str:
+def agree_over_bands(everywhere: str, beyond: str) -> str:
     """The verdict of all windows where that of the windows beyond a factor of two is the same."""
     return everywhere if everywhere == beyond else BY_BAND
 
 
-def guarded(found: list[Finding], families: int) -> list[Finding]:
+def require_families(found: list[Finding], families: int) -> list[Finding]:
     """The findings, all undecided where there are too few families."""
     if families >= FEWEST_FAMILIES:
         return found
@@ -49,13 +49,13 @@ def aucs(rankings: Rankings, name: str) -> dict[float, Estimate]:
     return {eps: table[name].auc for eps, table in rankings.items()}
 
 
-def beyond_in_words(rankings: Rankings, name: str) -> str:
+def words_on_bands(rankings: Rankings, name: str) -> str:
     """The same index on windows beyond a factor of two, in a sentence."""
     return f"On windows where one method costs more than twice the other: {at_each(aucs(rankings, name))}."
 
 
 def of_sai(rankings: Rankings) -> str:
-    return agreed(
+    return agree_over_errors(
         SUPPORTED
         if r.auc.low > RULES["ranks"] and r.within > RULES["within"]
         else CONTRADICTED
@@ -73,9 +73,9 @@ def sai_tells(rankings: Rankings, beyond: Rankings) -> Finding:
     return Finding(
         "SAI tells where a problem is stiff",
         PAPER,
-        over_bands(of_sai(rankings), of_sai(beyond)),
+        agree_over_bands(of_sai(rankings), of_sai(beyond)),
         f"Area under the curve by error: {at_each(aucs(rankings, 'SAI'))}; 0.5 is chance. "
-        f"{beyond_in_words(beyond, 'SAI')} "
+        f"{words_on_bands(beyond, 'SAI')} "
         f"Within problems its median rank correlation with the ratio of costs is {within}. "
         + ("It points the other way: where SAI is large the solution moves fast, and an explicit method is right. "
            if backwards else ""),
@@ -145,7 +145,7 @@ def of_chi(rankings: Rankings) -> tuple[str, list[str]]:
         not_beaten |= set(lost)
         good = chi.low > THEORY["ranks"] and not lost
         verdicts.append(SUPPORTED if good else CONTRADICTED if chi.high < THEORY["fails"] else UNDECIDED)
-    return agreed(verdicts), sorted(not_beaten)
+    return agree_over_errors(verdicts), sorted(not_beaten)
 
 
 def of_powers(found: Powers | None) -> tuple[str, str]:
@@ -168,7 +168,7 @@ def theory_tells(rankings: Rankings, beyond: Rankings, found: Powers | None) -> 
     wrong sign of an exponent."""
     (everywhere, lost), (far, _) = of_chi(rankings), of_chi(beyond)
     exponents, words = of_powers(found)
-    areas = over_bands(everywhere, far)
+    areas = agree_over_bands(everywhere, far)
     if CONTRADICTED in (areas, exponents):
         verdict = CONTRADICTED
     elif areas == exponents == SUPPORTED:
@@ -187,7 +187,7 @@ def theory_tells(rankings: Rankings, beyond: Rankings, found: Powers | None) -> 
         "theory, see odelab.chi",
         verdict,
         f"Its area under the curve: {at_each(aucs(rankings, 'h_acc/h_stab'))}. "
-        f"{beyond_in_words(beyond, 'h_acc/h_stab')} "
+        f"{words_on_bands(beyond, 'h_acc/h_stab')} "
         f"{beaten} The best of those, {best}: {at_each(aucs(rankings, best))}. {words}",
     )
 
@@ -198,19 +198,19 @@ def of_ratio(rankings: Rankings, ratio: str, parts: tuple[str, str]) -> str:
         gaps = [table[ratio].auc.minus(table[name].auc) for name in parts]
         good, bad = all(gap.low > 0.0 for gap in gaps), any(gap.high < 0.0 for gap in gaps)
         verdicts.append(SUPPORTED if good else CONTRADICTED if bad else UNDECIDED)
-    return agreed(verdicts)
+    return agree_over_errors(verdicts)
 
 
 def ratio_tells(rankings: Rankings, beyond: Rankings) -> Finding:
     """T2: SI/SAI above SI and above SAI for certain, or below either for certain."""
     parts = ("SI", "SAI")
     gaps = {eps: table["SI/SAI"].auc.minus(table["SI"].auc) for eps, table in rankings.items()}
-    other = over_bands(*(of_ratio(some, "rho_ng/SAI", ("rho_ng", "SAI")) for some in (rankings, beyond)))
+    other = agree_over_bands(*(of_ratio(some, "rho_ng/SAI", ("rho_ng", "SAI")) for some in (rankings, beyond)))
     against = {eps: table["rho_ng/SAI"].auc.minus(table["rho_ng"].auc) for eps, table in rankings.items()}
     return Finding(
         "the ratio SI/SAI does what neither of its parts does alone",
         "theory, with the first paper's two indices",
-        over_bands(of_ratio(rankings, "SI/SAI", parts), of_ratio(beyond, "SI/SAI", parts)),
+        agree_over_bands(of_ratio(rankings, "SI/SAI", parts), of_ratio(beyond, "SI/SAI", parts)),
         f"Its area under the curve: {at_each(aucs(rankings, 'SI/SAI'))}; minus that of SI: {at_each(gaps, '+.2f')}. "
         f"With rho_ng, which sees fast oscillations too, in place of SI the same claim is {other}: rho_ng/SAI has "
         f"{at_each(aucs(rankings, 'rho_ng/SAI'))}; minus rho_ng: {at_each(against, '+.2f')}.",
@@ -228,7 +228,7 @@ def damping_alone(counts: dict[float, tuple[int, int, list[str]]]) -> Finding:
     return Finding(
         "stability binds an explicit method only where T s[J] is far below -1",
         "Söderlind, Jay and Calvo 2015, as the definition is often read",
-        agreed(verdicts),
+        agree_over_errors(verdicts),
         f"Windows with T s[J] > -1 that cost an explicit method more than twice as much: "
         f"{', '.join(f'{eps:.0e}: {n}' for eps, n in mild.items())}. More than ten times: "
         + "; ".join(f"{eps:.0e}: {', '.join(some) or 'none'}" for eps, some in grave.items())
@@ -240,7 +240,7 @@ def damping_alone(counts: dict[float, tuple[int, int, list[str]]]) -> Finding:
 def of_powers_and_values(rankings: Rankings) -> tuple[str, dict[float, Estimate]]:
     gaps = {eps: t["h_acc/h_power"].auc.minus(t["h_acc/h_stab"].auc) for eps, t in rankings.items()}
     known = {eps: gap for eps, gap in gaps.items() if np.isfinite(gap.low)}
-    return agreed(
+    return agree_over_errors(
         SUPPORTED if gap.low > 0.0 else CONTRADICTED if gap.high < 0.0 else UNDECIDED for gap in known.values()
     ), gaps
 
@@ -252,7 +252,7 @@ def powers_tell(rankings: Rankings, beyond: Rankings) -> Finding:
     return Finding(
         "on forced non-normal systems powers of a step (pseudospectra) tell better than eigenvalues",
         "Higham and Trefethen 1993",
-        over_bands(verdict, far) if known else UNDECIDED,
+        agree_over_bands(verdict, far) if known else UNDECIDED,
         f"Area under the curve of h_acc/h_power minus that of h_acc/h_stab: {at_each(gaps, '+.2f')}; of h_acc/h_stab "
         f"itself: {at_each(aucs(rankings, 'h_acc/h_stab'))}."
         if known
@@ -276,7 +276,7 @@ def switches(tables: dict[float, dict[str, Policy]]) -> Finding:
     return Finding(
         "switching where h_R/h_stab passes 1 needs no fitted constant",
         "theory; the rule of ol.AUTO in implicit mode",
-        agreed(verdicts),
+        agree_over_errors(verdicts),
         f"Cost over the oracle's, geometric mean over problems, and with the best threshold in hindsight: "
         f"{'; '.join(told)}. For comparison, mean over errors, with the best threshold where none is named: {others}.",
     )

@@ -14,7 +14,7 @@ from odelab.experiments.at_a_state import linear_parts
 from studies.lab import defined
 from studies.switching.design import CAP_EXPLICIT, CAP_IMPLICIT, OTHERS, Preset
 from studies.switching.observations import Lab, index_of
-from studies.switching.subjects import Subject, over, subjects
+from studies.switching.subjects import Subject, factory_over, subjects
 
 MEASURED = ("attempts", "error", "rejected", "flagged", "near", "censored")
 SIGNED = ("-min Re", "-s[J]", "mu_1", "mu_2", "mu_inf", "m_2")  # averaged as they are; the rest as logarithms
@@ -128,7 +128,7 @@ def mean_of(name, values) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-TOLD = Subject("van_der_pol told", "van_der_pol", over(problems.van_der_pol, 170.0, mu=100.0))
+TOLD = Subject("van_der_pol told", "van_der_pol", factory_over(problems.van_der_pol, 170.0, mu=100.0))
 EVERY = 200  # windows: more than there are, so that they lie side by side
 AT_ERROR = TOLERANCE = 1e-4  # of the windows and of the runs
 
@@ -150,7 +150,7 @@ class Told:
     runs: dict[str, ol.Trajectory]
 
 
-def one_run_told(preset: Preset, explicit: str, implicit: str, sharp: str) -> Told:
+def measure_one_run(preset: Preset, explicit: str, implicit: str, sharp: str) -> Told:
     """Measure windows side by side along the run, and run the two methods and the one that switches."""
     few = dataclasses.replace(preset, windows=EVERY, others=0, auto=False)
     lab = Lab([measure(TOLD, few, explicit, implicit, sharp)])

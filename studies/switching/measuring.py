@@ -22,7 +22,7 @@ def options_of(preset: Preset, explicit: str, implicit: str, define: str | None)
     return json.loads(json.dumps(told))
 
 
-def measured(
+def measure_all(
     wanted: list[Subject],
     preset: Preset,
     pair: tuple[str, str],

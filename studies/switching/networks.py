@@ -18,7 +18,7 @@ LADDER = (1, 2, 4, 8, 16)
 FIRST_TRUTHS = 1  # images at which the truth is measured, of networks that get one
 
 
-def measured(wanted: list[str], truths: int, count: int, folder: Path, fresh: bool = False) -> list[dict]:
+def measure_networks(wanted: list[str], truths: int, count: int, folder: Path, fresh: bool = False) -> list[dict]:
     """Time scales of every block of shipped networks, one row per block and image; kept in `folder` network by network.
 
     wanted  names of shipped networks of one data set
@@ -70,7 +70,7 @@ def look_at(name: str, count: int, truth: bool) -> list[dict]:
     return rows
 
 
-def shipped(dataset: str) -> list[str]:
+def shipped_names(dataset: str) -> list[str]:
     """Shipped residual networks of a data set; one of each controller first."""
     import netbridge as nb
 

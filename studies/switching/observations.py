@@ -60,7 +60,7 @@ RATES = {  # indices whose unit is 1 / time: they change with the unit of time, 
 class Lab:
     """All windows of all problems, as columns.
 
-    problems   what `measures.measure` or `factorial.measured` gave, one per problem
+    problems   what `measures.measure` or `factorial.measure_systems` gave, one per problem
     mine       names of a user's own indices
     """
 

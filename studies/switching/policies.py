@@ -58,11 +58,11 @@ class Costs:
         return self.by_problem(spent) / self.oracle
 
 
-def geometric(cost) -> float:
+def geometric_mean(cost) -> float:
     return float(np.exp(np.log(np.minimum(cost, CAPPED)).mean()))
 
 
-def fitted(costs: Costs, values) -> Policy | None:
+def fit_thresholds(costs: Costs, values) -> Policy | None:
     """The threshold that is best in hindsight, and what thresholds fitted to half of the families do on the others."""
     values = np.where(np.isnan(values), -np.inf, values)[costs.kept]
     finite = values[np.isfinite(values)]
@@ -79,7 +79,10 @@ def fitted(costs: Costs, values) -> Policy | None:
         unseen.append(logs[logs[:, seen].mean(axis=1).argmin()][~seen].mean())
     missing = float("nan")
     return Policy(
-        float(tried[best]), table[best], geometric(table[best]), float(np.exp(np.mean(unseen))) if unseen else missing
+        float(tried[best]),
+        table[best],
+        geometric_mean(table[best]),
+        float(np.exp(np.mean(unseen))) if unseen else missing,
     )
 
 
@@ -90,21 +93,21 @@ def policies(lab: Lab, eps: float) -> dict[str, Policy]:
     whole = costs.by_problem(costs.implicit) < costs.by_problem(costs.explicit)
     better = np.repeat(whole, np.diff(np.r_[costs.first, len(costs.kept)]))
     told = {
-        name: Policy(float("nan"), cost := costs.of(choice), geometric(cost))
+        name: Policy(float("nan"), cost := costs.of(choice), geometric_mean(cost))
         for name, choice in (("always explicit", nothing), ("always implicit", ~nothing), ("best of both", better))
     }
     values = lab.values(eps)
     for name, column in values.items():
-        found = fitted(costs, column) if lab.groups[name] != REFERENCE else None
+        found = fit_thresholds(costs, column) if lab.groups[name] != REFERENCE else None
         if found is not None:
             told[name] = found
     for name, column in lab.early().items():
-        found = fitted(costs, column)
+        found = fit_thresholds(costs, column)
         if found is not None:
             told[f"{name}, known at the start"] = found
     for name, threshold in FREE_AT.items():
         cost = costs.of(values[name][costs.kept] > threshold)
-        told[f"{name} > {threshold:g}"] = Policy(threshold, cost, geometric(cost))
+        told[f"{name} > {threshold:g}"] = Policy(threshold, cost, geometric_mean(cost))
     return told
 
 

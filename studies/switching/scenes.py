@@ -112,7 +112,7 @@ def _no_labels():
 def networks(rows: list[dict], band: tuple[float, float]):
     """NSI of blocks against the radius of their modes that do not grow, beside windows of differential equations.
 
-    rows  of `networks.measured`
+    rows  of `networks.measure_networks`
     band  of rho_ng/SAI, between which windows of differential equations turn from not stiff to stiff
     """
     with style.figure(1, 2, height=3.2, width_ratios=(1.25, 1.0)) as (drawing, axes):

@@ -25,15 +25,15 @@ def rows(lab: Lab, eps: float, eps_values) -> list[dict]:
     some = lab.with_windows(lambda problem: [w for w in problem["windows"] if "others" in w])
     if not some.problems:
         return found
-    cold = replaced(some, {"explicit": "explicit", "implicit": "implicit"}, "cold")
+    cold = replace_runs(some, {"explicit": "explicit", "implicit": "implicit"}, "cold")
     found.append(row("cold starts", some, eps, cold.truth(eps)))
     for name in OTHERS:
         if name in some.windows[0]["others"]:
             role = "implicit" if name in IMPLICIT else "explicit"
-            found.append(row(f"{name} as the {role} method", some, eps, replaced(some, {role: name}).truth(eps)))
+            found.append(row(f"{name} as the {role} method", some, eps, replace_runs(some, {role: name}).truth(eps)))
     both = {"explicit": "BS32", "implicit": "ROS2"}
     if set(both.values()) <= set(some.windows[0]["others"]):
-        found.append(row("BS32 against ROS2", some, eps, replaced(some, both).truth(eps)))
+        found.append(row("BS32 against ROS2", some, eps, replace_runs(some, both).truth(eps)))
     for rule in some.problems[0]["rules"]:
         other = some.with_windows(lambda problem, rule=rule: problem["rules"][rule])
         ratio = other.truth(eps)
@@ -41,7 +41,7 @@ def rows(lab: Lab, eps: float, eps_values) -> list[dict]:
     return found
 
 
-def replaced(lab: Lab, roles: dict[str, str], where: str = "others") -> Lab:
+def replace_runs(lab: Lab, roles: dict[str, str], where: str = "others") -> Lab:
     """The same windows run by other methods: {role: name in w[where]}."""
     changed = [
         problem

@@ -56,7 +56,7 @@ def graves(lab: Lab, eps_values):
     """Problems with grave mistakes, by index."""
     for eps in eps_values:
         for name, threshold in FIXED:
-            called, missed = analysis.graves(lab, eps, name, threshold)
+            called, missed = analysis.grave_mistakes(lab, eps, name, threshold)
             yield {
                 "error": f"{eps:.0e}",
                 "index": f"{name} > {threshold:g}",

@@ -54,7 +54,7 @@ def main(arguments: Arguments):
         raise SystemExit(f"studies.{STUDY}: `--table` knows {', '.join(map(str, TABLES))}, got {', '.join(unknown)}.")
     found, left_out = read_all((ZOO, *(folder for folder in arguments.results if folder.is_dir())))
     with plain_errors(STUDY):
-        tables = [wanted(TABLES[number], arguments, found) for number in arguments.table]
+        tables = [choose_columns(TABLES[number], arguments, found) for number in arguments.table]
     tables = [table for table in tables if table.columns]
     if not tables:
         raise SystemExit(
@@ -85,7 +85,7 @@ def main(arguments: Arguments):
     page.close()
 
 
-def wanted(table: Table, arguments, found) -> Table:
+def choose_columns(table: Table, arguments, found) -> Table:
     """A table with the columns asked for: the paper's, or networks of one's own in their place."""
     if arguments.depth is None:
         kept = [number for number, (dataset, _) in enumerate(table.columns) if dataset in (arguments.datasets or USUAL)]

@@ -69,7 +69,7 @@ def rows_of(table: Table, found: list[Cell]) -> Iterator[dict]:
             line[f"{head}: paper"] = f"{printed[number][0]:.2f} ± {printed[number][1]:.2f}" if printed else "not there"
             column = [cell for cell in found if (cell.dataset, cell.scale) == (dataset, scale)]
             (cell,) = (cell for cell in column if cell.row == row)
-            line[f"{head}: found"] = shown(cell.accuracies)
+            line[f"{head}: found"] = accuracy_cell(cell.accuracies)
             line[f"{head}: gain"] = gain(cell, column)
         yield line
 
@@ -78,7 +78,7 @@ def several_depths(table: Table) -> bool:
     return len({scale for _, scale in table.columns}) > 1
 
 
-def shown(accuracies: list[float]) -> str:
+def accuracy_cell(accuracies: list[float]) -> str:
     if not accuracies:
         return "none"
     deviation = f" ± {seed_deviation(accuracies):.2f}" if len(accuracies) > 1 else ""
@@ -143,6 +143,6 @@ def elsewhere_rows(tables: list[Table], found: list[Trained]) -> Iterator[dict]:
                 "data set": USUAL.get(dataset, dataset),
                 "networks": scale.label,
                 "controller": row,
-                "accuracy (%)": shown(accuracies),
+                "accuracy (%)": accuracy_cell(accuracies),
                 "gain": above,
             }

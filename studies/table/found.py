@@ -81,14 +81,14 @@ def scale_of(config: dict, about: dict, run: dict) -> Scale:
     """The scale of a trained network; its recipe is the known one where all that matters is the same."""
     record = run["recipe"]
     usual = RECIPES.get(record["name"])
-    how = usual if usual is not None and same_recipe(record, usual) else named_by_difference(record, usual)
+    how = usual if usual is not None and same_recipe(record, usual) else name_by_difference(record, usual)
     network, depth = config.get("family", "resnet"), about["depth"]
     if network == "vit":  # two steps make a block
         network, depth = "vit-conv" if config["stem"] == "conv" else "vit", sum(config["blocks"]) // 2
     return Scale(network, depth, config["widths"][0], how)
 
 
-def named_by_difference(record: dict, usual: Recipe | None) -> Recipe:
+def name_by_difference(record: dict, usual: Recipe | None) -> Recipe:
     """A recipe that was changed carries the most telling of its changes in its name."""
     epochs = record["epochs"]
     changed = "" if usual is not None and epochs == usual.epochs else f" for {epochs} epochs"

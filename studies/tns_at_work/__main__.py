@@ -36,7 +36,7 @@ from studies.tns_at_work.findings import (
     reward_finding,
     search_finding,
 )
-from studies.tns_at_work.measures import ORDERS, Pruned, before_training, carry_out, pruned
+from studies.tns_at_work.measures import ORDERS, Pruned, before_training, carry_out, prune
 
 STUDY = "tns_at_work"
 SHIPPED = Path(__file__).parent / "shipped"
@@ -82,7 +82,7 @@ def main(arguments: Arguments):
             jobs.work_off(
                 lambda: wanted,
                 lambda run: measurements.find(run, (work, *folders)),
-                lambda run: told(carry_out(run, work, arguments.data_root, arguments.device)),
+                lambda run: describe(carry_out(run, work, arguments.data_root, arguments.device)),
                 work,
             )
     diverged = jobs.list_diverged(wanted, (work, *folders))
@@ -117,7 +117,7 @@ def main(arguments: Arguments):
     page.close()
 
 
-def told(found: measurements.Measurement) -> str:
+def describe(found: measurements.Measurement) -> str:
     return (
         f"{100 * found.numbers['test_accuracy']:.2f} % on the test set, {found.numbers['seconds']:.0f} s of training."
     )
@@ -155,7 +155,7 @@ def untrained(runs, folders, arguments) -> tuple[dict, np.ndarray]:
 def prunings(images, arguments) -> list[Pruned]:
     paths = sorted((networks.ZOO / arguments.dataset).glob("*.safetensors"))
     subjects = networks.name_subjects([networks.read_subject(path) for path in paths])[: arguments.pruned]
-    return [pruned(subject, images, arguments.device or "cpu") for subject in subjects]
+    return [prune(subject, images, arguments.device or "cpu") for subject in subjects]
 
 
 def loss_part(page, tns, accuracies):

@@ -13,7 +13,7 @@ from studies.lab.statistics import (
     dunnett,
     joint_verdict,
     listing,
-    mean_from_sums,
+    mean_over_networks,
     shown_interval,
 )
 from studies.population.analysis import kendall_within
@@ -33,7 +33,7 @@ def by_weight(groups: dict[float, list[float]]) -> dict[str, Estimate]:
     return dunnett("0", {f"{weight:g}": values for weight, values in groups.items()})
 
 
-def lacking(groups: dict[float, list[float]]) -> str:
+def why_undecided(groups: dict[float, list[float]]) -> str:
     few = min((len(groups.get(weight, ())) for weight in design.WEIGHTS), default=0)
     if few >= design.FEWEST_SEEDS:
         return ""
@@ -49,14 +49,14 @@ def moves_finding(tns: dict[float, list[float]]) -> Finding:
     beyond = by_weight(tns)
     signed = [(e.low, e.high) if float(name) < 0 else (-e.high, -e.low) for name, e in beyond.items()]
     verdict = UNDECIDED
-    if not lacking(tns) and signed:
+    if not why_undecided(tns) and signed:
         right, wrong = sum(low > 0 for low, _ in signed), sum(high < 0 for _, high in signed)
         verdict = CONTRADICTED if wrong else SUPPORTED if right == len(signed) else UNDECIDED
     return Finding(
         "TNS as a term of the loss moves TNS: rewarded it grows, punished it shrinks.",
         IN_LOSS,
         verdict,
-        f"{lacking(tns)}TNS (slope NSI, sample mean) above that without the term, by weight: "
+        f"{why_undecided(tns)}TNS (slope NSI, sample mean) above that without the term, by weight: "
         f"{listing(beyond, '+.3f')}. "
         f"Networks by weight: {counts(tns)}; a training whose TNS became undefined on the way is left out.",
     )
@@ -71,8 +71,8 @@ def reward_finding(accuracies: dict[float, list[float]]) -> Finding:
     return Finding(
         "Rewarding TNS in the loss raises the accuracy.",
         IN_LOSS,
-        UNDECIDED if lacking(accuracies) else verdict,
-        f"{lacking(accuracies)}Points above training without the term, by weight (negative weights reward TNS), "
+        UNDECIDED if why_undecided(accuracies) else verdict,
+        f"{why_undecided(accuracies)}Points above training without the term, by weight (negative weights reward TNS), "
         f"intervals of Dunnett over seeds: {listing(beyond)}.",
     )
 
@@ -121,19 +121,15 @@ def few(n: int) -> str:
     return f"n = {n} networks, and the design judges from {fewest} on. " if n < fewest else ""
 
 
-def over_networks(values: list[float]) -> Estimate:
-    """The mean with Student's interval over networks."""
-    numbers = np.asarray(values, dtype=float)
-    return mean_from_sums(len(numbers), float(numbers.sum()), float(np.square(numbers).sum()))
-
-
 def pruning_findings(found: list[Pruned]) -> list[Finding]:
     """Claims 5 and 6; none without a network."""
     if not found:
         return []
     enough = len(found) >= design.FEWEST_PRUNED
     short = "" if enough else f"n = {len(found)} networks, and the design judges from {design.FEWEST_PRUNED} on. "
-    random, loss = (over_networks([one.advantage(SMALLEST, other) for one in found]) for other in (RANDOM, BY_LOSS))
+    random, loss = (
+        mean_over_networks([one.advantage(SMALLEST, other) for one in found]) for other in (RANDOM, BY_LOSS)
+    )
     against_random = SUPPORTED if random.low > 0 else CONTRADICTED if random.high < 0 else UNDECIDED
     margin = -design.MARGIN
     against_loss = SUPPORTED if loss.low > margin else CONTRADICTED if loss.high < margin else UNDECIDED

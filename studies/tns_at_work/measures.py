@@ -81,7 +81,7 @@ class Pruned:
         return float(np.mean([a - b for a, b in pairs]))
 
 
-def pruned(subject: Subject, data, device, seed: int = 0) -> Pruned:
+def prune(subject: Subject, data, device, seed: int = 0) -> Pruned:
     """A network without some of its blocks, chosen on training images and tested on others."""
     net = channels_last(subject.net.to(device)).eval()
     count = design.PRUNED_ON

@@ -90,7 +90,7 @@ def main(arguments: Arguments):
     deep = None if paths or arguments.depth else deep_networks(data)
     deeper = deep_along(deep, arguments) if deep else []
     said = deep_finding(deep, deeper, arguments) if deep and deeper else None
-    page.findings(findings(courses, proxy, nearer, losses, inflated(ratios, draws), draws, said))
+    page.findings(findings(courses, proxy, nearer, losses, inflation(ratios, draws), draws, said))
     distances(page, courses, proxy)
     matters(page, losses)
     along(page, courses, deep, deeper)
@@ -103,7 +103,7 @@ def main(arguments: Arguments):
     page.close()
 
 
-def inflated(ratios, draws) -> dict:
+def inflation(ratios, draws) -> dict:
     """Of NSI and norm, the first block over the others: an estimate per network and stage."""
     return {
         what: [

@@ -29,7 +29,7 @@ from studies.lab.page import Page
 from studies.lab.statistics import choices
 from studies.transformer import design, figures, tables
 from studies.transformer.findings import findings
-from studies.transformer.measures import classes_fit, studied
+from studies.transformer.measures import classes_fit, study_network
 
 STUDY = "transformer"
 INDEX = "NSI is the branch before its gate over the state"
@@ -252,7 +252,7 @@ def measure_networks(subjects, data, arguments):
         for one in subjects:
             progress.update(task, description=f"tracing {one.name}")
             found.append(
-                studied(one, data, arguments.images, arguments.device, draws, lambda n: progress.advance(task, n))
+                study_network(one, data, arguments.images, arguments.device, draws, lambda n: progress.advance(task, n))
             )
             one.net.cpu()
     return found, draws

@@ -6,7 +6,7 @@ from odelab.plot import style
 from studies.cifar_tns.figures import DASHES, SYMBOL
 from studies.lab.figures import in_a_row, looks, lowest_axes, panels, use_axes
 from studies.transformer.design import READINGS
-from studies.transformer.findings import by_controller, worded
+from studies.transformer.findings import by_controller, reading_in_words
 from studies.transformer.measures import STEPS
 from studies.transformer.tables import tokens_of
 
@@ -61,7 +61,7 @@ def tns_figure(studied):
                 axis.plot(e.value, y, "o", color=colour, markersize=4)
             axis.set_yticks(range(len(studied)), [one.name for one in studied])
             axis.grid(axis="y", visible=False)
-            axis.set_title(worded(reading), loc="left", fontsize=8)
+            axis.set_title(reading_in_words(reading), loc="left", fontsize=8)
             axis.locator_params(axis="x", nbins=5)
         for axis in axes[-1]:
             axis.set_xlabel("TNS")

@@ -107,7 +107,7 @@ def larger_finding(studied) -> Finding | None:
         ]
         verdicts[reading] = verdict_of_counts(signs.count(1), signs.count(-1), len(signs))
         outcome = f"{signs.count(1)} above, {signs.count(-1)} below, of {len(signs)}"
-        words[outcome].append(worded(reading))
+        words[outcome].append(reading_in_words(reading))
     parts = [
         f"{outcome} ({'all eight readings' if len(readings) == len(READINGS) else '; '.join(readings)})"
         for outcome, readings in words.items()
@@ -120,7 +120,7 @@ def larger_finding(studied) -> Finding | None:
     return Finding("Transformers with step-size control have a larger TNS.", "Figure 2", verdict, text)
 
 
-def worded(reading) -> str:
+def reading_in_words(reading) -> str:
     of, mu, kinds = reading
     apart = ", kinds apart" if kinds == APART else ""
     return f"{of} NSI, {'sample' if mu == 'sample' else 'data-set'} mean{apart}"

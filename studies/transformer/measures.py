@@ -45,18 +45,19 @@ class Studied:
         return len(self.attention[0].diagonal)
 
 
-def studied(subject: Subject, data, images: int, device, chosen: np.ndarray, progress=lambda n: None) -> Studied:
+def study_network(subject: Subject, data, images: int, device, chosen: np.ndarray, progress=lambda n: None) -> Studied:
     """Everything about one network, on the first `images` test images; `chosen` are the resamples of them."""
     found = measure(subject, data, images, device, progress)
     set_stiffness(found, chosen)
     tns = {
-        reading: stiffness_of(kept(found.records[reading[0]], reading[2]), reading[1], chosen) for reading in READINGS
+        reading: stiffness_of(with_kinds(found.records[reading[0]], reading[2]), reading[1], chosen)
+        for reading in READINGS
     }
     shown = prepare(subject.net, data, data.test_images[: min(images, ATTENDED)].to(device))
     return Studied(found, tns, along_steps(found.records["slope"]), nb.attention_values(subject.net, shown))
 
 
-def kept(record: nb.Record, kinds: str) -> nb.Record:
+def with_kinds(record: nb.Record, kinds: str) -> nb.Record:
     """The record with its steps in one stage, or with attention and MLP in stages of their own."""
     return record if kinds == TOGETHER else record.by_kind()
 

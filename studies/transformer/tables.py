@@ -6,7 +6,7 @@ import numpy as np
 
 from studies.lab.statistics import seed_deviation, shown_interval, tukey
 from studies.transformer.design import PAPER, READINGS, RULES
-from studies.transformer.findings import by_controller, worded
+from studies.transformer.findings import by_controller, reading_in_words
 
 USUAL = {"constant": "constant", "StepNet": "stepnet"}  # the two rows of Table 7, as we and as files call them
 
@@ -46,7 +46,7 @@ def missing_rows(dataset: str) -> Iterator[dict]:
 
 def tns_rows(studied) -> Iterator[dict]:
     for reading in READINGS:
-        yield {"reading": worded(reading)} | {one.name: shown_interval(one.tns[reading]) for one in studied}
+        yield {"reading": reading_in_words(reading)} | {one.name: shown_interval(one.tns[reading]) for one in studied}
 
 
 def step_rows(studied) -> Iterator[dict]:

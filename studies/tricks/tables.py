@@ -7,7 +7,7 @@ from studies.lab.statistics import Estimate, seed_deviation, shown_interval
 from studies.tricks.analysis import ACCURACY, Runs, hardness, stage_stiffness
 
 
-def shown(values: list[float], form: str) -> str:
+def mean_cell(values: list[float], form: str) -> str:
     """Mean and standard deviation over seeds."""
     if not values:
         return "undefined"
@@ -27,11 +27,11 @@ def trick_rows(runs: Runs) -> list[dict]:
         {
             "recipe": name,
             "seeds": len(group),
-            "accuracy (%)": shown(accuracy[name], ".2f"),
+            "accuracy (%)": mean_cell(accuracy[name], ".2f"),
             "minus plain, over seeds [95 %]": difference(beyond, name, "+.2f"),
             "minus plain, over images [95 %]": difference(paired, name, "+.2f"),
-            "training loss": shown(losses[name], ".3f"),
-            "norm of the logits": shown(norms[name], ".2f"),
+            "training loss": mean_cell(losses[name], ".3f"),
+            "norm of the logits": mean_cell(norms[name], ".2f"),
         }
         for name, group in runs.groups.items()
     ]
@@ -49,7 +49,7 @@ def own_rows(groups: dict[str, Runs]) -> list[dict]:
                 "network": network,
                 "recipe": name,
                 "seeds": len(group),
-                **{column: shown(values[column][name], form) for column, (_, form) in columns.items()},
+                **{column: mean_cell(values[column][name], form) for column, (_, form) in columns.items()},
                 "accuracy minus plain [95 %]": difference(beyond, name, "+.2f"),
             }
             for name, group in runs.groups.items()
@@ -66,7 +66,7 @@ def stiffness_rows(runs: Runs) -> list[dict]:
             {
                 "reading": wording(*reading),
                 "recipe": name,
-                "TNS": shown(values[name], ".3f"),
+                "TNS": mean_cell(values[name], ".3f"),
                 "minus plain, over seeds [95 %]": difference(beyond, name, "+.3f"),
                 "minus plain, over images [95 %]": difference(paired, name, "+.3f"),
             }
@@ -81,7 +81,7 @@ def stage_rows(runs: Runs) -> list[dict]:
     for name, group in runs.groups.items():
         stages = np.array([stage_stiffness(one) for one in group])
         rows.append(
-            {"recipe": name} | {f"stage {k + 1}": shown(list(column), ".3f") for k, column in enumerate(stages.T)}
+            {"recipe": name} | {f"stage {k + 1}": mean_cell(list(column), ".3f") for k, column in enumerate(stages.T)}
         )
     return rows
 

@@ -5,11 +5,19 @@ from scipy import stats
 
 from studies.asr import design
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LAYER_SCALE, LITERAL, PLAIN
-from studies.asr.findings.evidence import FEWEST_SEEDS, Evidence, fewest, over_seeds, over_settings, ruled, seeds_of
+from studies.asr.findings.evidence import (
+    FEWEST_SEEDS,
+    Evidence,
+    count_seeds,
+    fewest_seeds,
+    over_seeds,
+    over_settings,
+    verdict_if_complete,
+)
 from studies.lab.statistics import Estimate, Finding, listing, welch
 
 
-def living(e: Evidence, arm: str) -> str:
+def living_units(e: Evidence, arm: str) -> str:
     """The hidden units of an arm's heads that are alive, of all blocks and seeds together."""
     results = [one for part in ("controls", "small") for one in e.rows.get((part, ""), {}).get(arm, [])]
     blocks = [block for one in results for block in one.blocks if block["hidden"]]
@@ -19,29 +27,31 @@ def living(e: Evidence, arm: str) -> str:
     return f" Hidden units alive in {arm}: {start} of {total} before training, {end} after it."
 
 
-def scales(e: Evidence) -> dict[str, dict[str, list[float]]]:
+def controls_by_scale(e: Evidence) -> dict[str, dict[str, list[float]]]:
     """The accuracies of the controls at both scales."""
     return {design.LARGE_SCALE: e.accuracies("controls"), design.SMALL_SCALE: e.accuracies("small")}
 
 
 def gain(e: Evidence) -> Finding:
     """By the arm whose heads have the paper's numbers of hidden units, and the literal one where it has its seeds."""
-    beyond, words = over_settings(PLAIN, scales(e), (FAITHFUL,), (LITERAL,))
-    words = f"Points above the plain network, {words}." + "".join(living(e, name) for name in (FAITHFUL, LITERAL))
-    return Finding("ASR raises accuracy at no cost in inference.", "Tables 2 and 3", ruled(beyond, beyond), words)
+    beyond, words = over_settings(PLAIN, controls_by_scale(e), (FAITHFUL,), (LITERAL,))
+    words = f"Points above the plain network, {words}." + "".join(living_units(e, name) for name in (FAITHFUL, LITERAL))
+    return Finding(
+        "ASR raises accuracy at no cost in inference.", "Tables 2 and 3", verdict_if_complete(beyond, beyond), words
+    )
 
 
 def attention(e: Evidence) -> Finding:
-    beyond, words = over_settings(FAITHFUL, scales(e), (HALF, GAMMA, BIAS))
+    beyond, words = over_settings(FAITHFUL, controls_by_scale(e), (HALF, GAMMA, BIAS))
     words = (
         f"Points of the controls above {FAITHFUL}, negative where the claim is right, {words}. A constant gate changes "
-        f"no function class; all it can change is how training goes.{living(e, FAITHFUL)}"
+        f"no function class; all it can change is how training goes.{living_units(e, FAITHFUL)}"
     )
-    verdict = ruled(beyond, beyond, -1)
+    verdict = verdict_if_complete(beyond, beyond, -1)
     return Finding("It is the attention module that does it.", "Sections 1 and 4", verdict, words)
 
 
-def noises(e: Evidence, random: bool) -> dict[str, dict[str, list[float]]]:
+def accuracies_by_noise(e: Evidence, random: bool) -> dict[str, dict[str, list[float]]]:
     """The accuracies under every noise of a kind."""
     kind = [name for name, noise in design.NOISES.items() if noise is not None and (noise[2] > 0.0) is random]
     return {name: e.accuracies("noise", name) for name in kind}
@@ -49,36 +59,36 @@ def noises(e: Evidence, random: bool) -> dict[str, dict[str, list[float]]]:
 
 def constant_noise(e: Evidence) -> Finding:
     """ASR above the plain network and above a constant half, by Dunnett; Welch's intervals are told beside them."""
-    settings = noises(e, random=False)
+    settings = accuracies_by_noise(e, random=False)
     beyond, words = over_settings(FAITHFUL, settings, (PLAIN, HALF))
     words = f"Points above {FAITHFUL}, negative where the claim is right, {words}."
     apart = {
         f"{name}, {column}": one
         for column, groups in settings.items()
-        if fewest(groups, (FAITHFUL, PLAIN, HALF)) >= FEWEST_SEEDS
+        if fewest_seeds(groups, (FAITHFUL, PLAIN, HALF)) >= FEWEST_SEEDS
         for name, one in welch(FAITHFUL, {arm: groups[arm] for arm in (FAITHFUL, PLAIN, HALF)}).items()
     }
     if apart:
         words += f" With deviations that may differ (Welch, each interval for itself): {listing(apart)}."
     words += " Constant noise is another first value of scale and shift, and no noise."
-    return Finding("ASR regulates constant noise.", "Table 8", ruled(beyond, beyond, -1), words)
+    return Finding("ASR regulates constant noise.", "Table 8", verdict_if_complete(beyond, beyond, -1), words)
 
 
 def random_noise(e: Evidence) -> Finding:
     """Accuracy above plain; the variance over seeds beside it, by a two-sided F-test."""
-    settings = noises(e, random=True)
+    settings = accuracies_by_noise(e, random=True)
     beyond, words = over_settings(PLAIN, settings, (FAITHFUL,))
     ratios = []
     for column, groups in settings.items():
         ours, plain = groups.get(FAITHFUL, []), groups.get(PLAIN, [])
-        if fewest(groups, (PLAIN, FAITHFUL)) >= FEWEST_SEEDS and np.var(plain) > 0:
+        if fewest_seeds(groups, (PLAIN, FAITHFUL)) >= FEWEST_SEEDS and np.var(plain) > 0:
             ratio = np.var(ours, ddof=1) / np.var(plain, ddof=1)
             low, high = (ratio / stats.f.ppf(q, len(ours) - 1, len(plain) - 1) for q in (0.975, 0.025))
             ratios.append(f"{column} {ratio:.2f} [{low:.2f}, {high:.2f}]")
     words = f"Points above the plain network, {words}. "
     words += f"Variance over seeds, over the plain one's: {'; '.join(ratios) or 'undecided, too few seeds'}."
     claim = "ASR regulates random noise, with a smaller variance."
-    return Finding(claim, "Table 8", ruled(beyond, beyond), words)
+    return Finding(claim, "Table 8", verdict_if_complete(beyond, beyond), words)
 
 
 def bound(e: Evidence) -> Finding:
@@ -96,10 +106,10 @@ def bound(e: Evidence) -> Finding:
         )
         words += f" Shipped networks, whose psi decays: {logs}. A larger bound cannot explain a smaller growth."
     claim = "The bound on perturbations explains ASR's robustness."
-    return Finding(claim, "Theorem 6.1", ruled(beyond, beyond, -1), words)
+    return Finding(claim, "Theorem 6.1", verdict_if_complete(beyond, beyond, -1), words)
 
 
-def twice(e: Evidence, part: str) -> dict[str, dict[str, list[float]]]:
+def accuracies_by_scale(e: Evidence, part: str) -> dict[str, dict[str, list[float]]]:
     """The accuracies of a part at both scales, with those of the controls of each scale."""
     return {
         design.LARGE_SCALE: e.accuracies("controls") | e.accuracies(part),
@@ -109,14 +119,16 @@ def twice(e: Evidence, part: str) -> dict[str, dict[str, list[float]]]:
 
 def several_uses(e: Evidence) -> Finding:
     """Every number of uses against one; a constant of the same size stands beside it in the table."""
-    beyond, words = over_settings(FAITHFUL, twice(e, "uses"), design.DECIDING_USES)
+    beyond, words = over_settings(FAITHFUL, accuracies_by_scale(e, "uses"), design.DECIDING_USES)
     words = f"Points above one use, {words}."
-    return Finding("Several uses help, up to two or three.", "Tables 6 and 14", ruled(beyond, beyond), words)
+    return Finding(
+        "Several uses help, up to two or three.", "Tables 6 and 14", verdict_if_complete(beyond, beyond), words
+    )
 
 
 def learnt_psi(e: Evidence) -> Finding:
     """Every fixed psi against one that is learnt, from 0.1 on."""
-    beyond, words = over_settings(FAITHFUL, twice(e, "fixed"), design.FIXED)
+    beyond, words = over_settings(FAITHFUL, accuracies_by_scale(e, "fixed"), design.FIXED)
     psi = [
         block["psi"]
         for part in ("controls", "small")
@@ -127,40 +139,46 @@ def learnt_psi(e: Evidence) -> Finding:
     if psi := [one for one in psi if one]:
         moved = [abs(mean - start) for mean, _, start in psi]
         words += f" A learnt psi, which does not decay here, moved by {np.mean(moved):.4f} on average from its 0.1."
-    return Finding("psi must be learnt, and 0.1 is crucial.", "Tables 7 and 13", ruled(beyond, beyond, -1), words)
+    return Finding(
+        "psi must be learnt, and 0.1 is crucial.", "Tables 7 and 13", verdict_if_complete(beyond, beyond, -1), words
+    )
 
 
 def beside(e: Evidence) -> Finding:
     """Every module with ASR beside it against the module alone; a scale decides that has all four with their seeds."""
     decisive: dict[str, Estimate] = {}
     told_of = []
-    for scale, groups in twice(e, "beside").items():
+    for scale, groups in accuracies_by_scale(e, "beside").items():
         names = {module: f"{module} + ASR({module})" for module in ("SE", "IE", "SRM", "SPA")}
         found = {k: v for module, name in names.items() for k, v in over_seeds(module, groups, (name,)).items()}
-        if fewest(groups, (*names, *names.values())) >= FEWEST_SEEDS:
+        if fewest_seeds(groups, (*names, *names.values())) >= FEWEST_SEEDS:
             decisive |= {f"{name}, {scale}": one for name, one in found.items()}
-        counts = seeds_of(groups, names.values())
+        counts = count_seeds(groups, names.values())
         told_of.append(f"{scale}: {listing(found)} ({counts})" if found else f"{scale}: {counts}")
     words = f"Points above the live module alone, {'; '.join(told_of)}."
-    return Finding("ASR raises accuracy beside a live module.", "Table 4", ruled(decisive, decisive), words)
+    return Finding(
+        "ASR raises accuracy beside a live module.", "Table 4", verdict_if_complete(decisive, decisive), words
+    )
 
 
-def on_backbones(e: Evidence, names) -> dict[str, dict[str, list[float]]]:
+def accuracies_by_backbone(e: Evidence, names) -> dict[str, dict[str, list[float]]]:
     return {name: e.accuracies("backbones", name) for name in names}
 
 
 def reparameterised(e: Evidence) -> Finding:
     """Against the same network without ASR."""
-    settings = on_backbones(e, design.SRP)
+    settings = accuracies_by_backbone(e, design.SRP)
     beyond, words = over_settings(PLAIN, settings, (FAITHFUL,))
     words = f"Points above the same network without ASR, {words}."
-    return Finding("ASR raises accuracy on top of RepVGG and ACNet.", "Table 5", ruled(beyond, beyond), words)
+    return Finding(
+        "ASR raises accuracy on top of RepVGG and ACNet.", "Table 5", verdict_if_complete(beyond, beyond), words
+    )
 
 
 def transformers(e: Evidence) -> Finding:
     """Above the plain transformer and above LayerScale, which starts at the same value."""
     name = design.TRANSFORMER
-    beyond, words = over_settings(FAITHFUL, on_backbones(e, [name]), (PLAIN, LAYER_SCALE))
+    beyond, words = over_settings(FAITHFUL, accuracies_by_backbone(e, [name]), (PLAIN, LAYER_SCALE))
     words = f"Points above ASR(SE) with tanh and {design.FIRST_FACTOR:g}, negative where the claim is right, {words}."
     claim = "ASR raises the accuracy of vision transformers, beyond what LayerScale does."
-    return Finding(claim, "Table 2", ruled(beyond, beyond, -1), words)
+    return Finding(claim, "Table 2", verdict_if_complete(beyond, beyond, -1), words)

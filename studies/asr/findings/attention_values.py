@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from studies.asr import design
-from studies.asr.findings.evidence import NOT_LOOKED_AT, Evidence, by_name, not_run, ruled
+from studies.asr.findings.evidence import NOT_LOOKED_AT, Evidence, group_by_name, not_run, verdict_if_complete
 from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, Finding, estimate, listing, verdict_of_counts
 
 CONSTANT = 0.9  # a share of the variance from which on gates may be called constants
@@ -17,7 +17,7 @@ REMEMBERED = 0.5  # a correlation with the initial gates above which they are ha
 def approach(e: Evidence) -> Finding:
     """The mean over blocks of share after minus share before, by module; gates that start constant are left out."""
     differences = {}
-    for name, networks in by_name(e.shares).items():
+    for name, networks in group_by_name(e.shares).items():
         values, draws = [], []
         for one in networks:
             for after, before in zip(one.share, one.untrained, strict=True):
@@ -28,11 +28,11 @@ def approach(e: Evidence) -> Finding:
             differences[name] = estimate(np.mean(values), np.mean(draws, axis=0))
     if not differences:
         return not_run("Attention values approach constants in training.", "Section 3, Figure 2", NOT_LOOKED_AT)
-    undefined = [name for name in by_name(e.shares) if name not in differences]
+    undefined = [name for name in group_by_name(e.shares) if name not in differences]
     words = f"Share of the gates' variance that is the channel's, after training minus before: {listing(differences)}."
     if undefined:
         words += f" The untrained gates of {', '.join(undefined)} are exactly constant: nothing to compare with."
-    verdict = ruled(differences, differences)
+    verdict = verdict_if_complete(differences, differences)
     return Finding("Attention values approach constants in training.", "Section 3, Figure 2", verdict, words)
 
 
@@ -40,7 +40,7 @@ def stripes(e: Evidence) -> Finding:
     """Constants in every block of every network of a module, by the interval of its smallest share."""
     above = below = 0
     words = []
-    for name, networks in by_name(e.shares).items():
+    for name, networks in group_by_name(e.shares).items():
         all_of_them = [one for network in networks for one in network.share]
         smallest = min(all_of_them, key=lambda one: one.value)
         above += smallest.low > CONSTANT
@@ -56,9 +56,9 @@ def stripes(e: Evidence) -> Finding:
 
 def embody(e: Evidence) -> Finding:
     """A block contradicts where the interval of the correlation is above 0, supports where it is below a half."""
-    networks = by_name(e.shares).get("SE", [])
+    networks = group_by_name(e.shares).get("SE", [])
     intervals = [
-        fisher(value, len(start))
+        fisher_interval(value, len(start))
         for one in networks
         for value, start in zip(one.origin, one.start, strict=True)
         if np.isfinite(value)
@@ -90,18 +90,18 @@ def embody(e: Evidence) -> Finding:
     return Finding("The constants embody priors of the data set.", "Section 3", verdict, words)
 
 
-def fisher(value: float, count: int) -> tuple[float, float]:
+def fisher_interval(value: float, count: int) -> tuple[float, float]:
     """Fisher's interval of a correlation of `count` pairs."""
     centre, width = np.arctanh(min(value, 1 - 1e-12)), stats.norm.ppf(0.5 + LEVEL / 2) / np.sqrt(count - 3)
     return float(np.tanh(centre - width)), float(np.tanh(centre + width))
 
 
-def losses(e: Evidence) -> dict[str, Estimate]:
+def changes_by_network(e: Evidence) -> dict[str, Estimate]:
     return {f"{one.name} (seed {one.seed})": one.change for one in e.replaced}
 
 
 def stand_in(e: Evidence) -> Finding:
-    found = losses(e)
+    found = changes_by_network(e)
     claim = f"Constants can stand for the attention values (at a loss of less than {COSTS_LITTLE:g} points)."
     if not found:
         return not_run(claim, "Section 3", NOT_LOOKED_AT)
@@ -115,7 +115,7 @@ def stand_in(e: Evidence) -> Finding:
 
 
 def papers_loss(e: Evidence) -> Finding:
-    found = losses(e)
+    found = changes_by_network(e)
     if not found:
         return not_run("Attention values replaced by constants cost 28 %.", "Section 6 (1)", NOT_LOOKED_AT)
     inside = sum(one.low <= PAPERS_LOSS <= one.high for one in found.values())

@@ -71,20 +71,20 @@ def over_settings(
             empty.append(setting)
             continue
         found = over_seeds(control, groups, (*names, *also))
-        if fewest(groups, (control, *names)) >= FEWEST_SEEDS:
+        if fewest_seeds(groups, (control, *names)) >= FEWEST_SEEDS:
             beyond |= {f"{name}, {setting}": one for name, one in found.items() if np.isfinite(one.low)}
-        counts = seeds_of(groups, (control, *names, *also))
+        counts = count_seeds(groups, (control, *names, *also))
         words.append(f"{setting}: {listing(found)} ({counts})" if found else f"{setting}: {counts}")
     if empty:
         words.append(f"n = 0: {', '.join(empty)}")
     return beyond, "; ".join(words)
 
 
-def fewest(groups, names) -> int:
+def fewest_seeds(groups, names) -> int:
     return min(len(groups.get(name, [])) for name in names)
 
 
-def seeds_of(groups, names) -> str:
+def count_seeds(groups, names) -> str:
     """How many seeds every arm has, in words: arms with as many seeds stand together."""
     counts: dict[int, list[str]] = {}
     for name in names:
@@ -94,7 +94,7 @@ def seeds_of(groups, names) -> str:
     return "; ".join(f"n = {count}: {', '.join(found)}" for count, found in sorted(counts.items(), reverse=True))
 
 
-def ruled(beyond: dict[str, Estimate], names, sign: int = 1) -> str:
+def verdict_if_complete(beyond: dict[str, Estimate], names, sign: int = 1) -> str:
     """`verdict_of_intervals` over all the cases that the claim is about: one that is missing leaves it open."""
     verdict = verdict_of_intervals(beyond, sign) if beyond else UNDECIDED
     complete = set(names) <= set(beyond) and all(np.isfinite(e.low) for e in beyond.values())
@@ -105,7 +105,7 @@ def not_run(claim: str, where: str, why: str) -> Finding:
     return Finding(claim, where, UNDECIDED, f"n = 0: {why}.")
 
 
-def by_name(networks) -> dict[str, list]:
+def group_by_name(networks) -> dict[str, list]:
     found: dict[str, list] = {}
     for one in networks:
         found.setdefault(one.name, []).append(one)

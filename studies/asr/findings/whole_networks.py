@@ -7,11 +7,11 @@ from studies.asr.findings.evidence import (
     FEWEST_SEEDS,
     NOT_LOOKED_AT,
     Evidence,
-    fewest,
+    count_seeds,
+    fewest_seeds,
     not_run,
     over_seeds,
-    ruled,
-    seeds_of,
+    verdict_if_complete,
 )
 from studies.lab.statistics import UNDECIDED, Estimate, Finding, listing, shown_interval, verdict_of_counts, welch
 
@@ -57,9 +57,9 @@ def paints_alike(e: Evidence) -> Finding:
             own = [one for one in e.painted if one.painting.style == picture]
             groups = {arm: [one.evaluation[place] for one in own if one.painting.arm == arm] for arm in style.ARMS}
             beyond = over_seeds(style.INSTANCE, groups, names)
-            counts = seeds_of(groups, (style.INSTANCE, *names))
+            counts = count_seeds(groups, (style.INSTANCE, *names))
             words.append(f"{picture}, {score}: {listing(beyond, '+.3f')} ({counts})" if beyond else f"{picture}: n = 0")
-            if fewest(groups, (style.INSTANCE, style.WITH_ASR)) >= FEWEST_SEEDS:
+            if fewest_seeds(groups, (style.INSTANCE, style.WITH_ASR)) >= FEWEST_SEEDS:
                 one, margin = beyond[style.WITH_ASR], ALIKE * np.mean(groups[style.INSTANCE])
                 total += 1
                 alike += -margin < one.low and one.high < margin
@@ -84,7 +84,7 @@ def centre(e: Evidence) -> Finding:
     words = (
         f"Mass in the central quarter, uniform 0.25: {masses}. Above plain: {listing(beyond, '+.3f') or 'none known'}."
     )
-    return Finding("A bias to the centre is attention's.", "Figure 4", ruled(beyond, beyond), words)
+    return Finding("A bias to the centre is attention's.", "Figure 4", verdict_if_complete(beyond, beyond), words)
 
 
 def difference(one, other) -> Estimate:

@@ -14,7 +14,7 @@ from studies.lab.statistics import Estimate
 def plan_of(out, **given):
     """The plan of a run on digits, of few images and epochs."""
     defaults = {"dataset": "digits", "epochs": 2, "depth": 8, "images": 128, "own": True, "out": out, "seeds": (3,)}
-    return Plan(asr.settled(asr.Arguments(**{**defaults, **given})))
+    return Plan(asr.fill_in_options(asr.Arguments(**{**defaults, **given})))
 
 
 def block(**given):

@@ -56,7 +56,7 @@ def test_the_queue_goes_by_claims(tmp_path):
     places = {one.stem: place for place, one in enumerate(queue)}
     assert len(places) == len(queue)
     paintings = [one for one in queue if isinstance(one, style.Painting)]
-    assert {one.stem for one in paintings} == {one.stem for one in style.planned((0, 1, 2))}
+    assert {one.stem for one in paintings} == {one.stem for one in style.plan_paintings((0, 1, 2))}
     early = max(places[one.stem] for one in paintings if one.style == paintings[0].style)
     for part, arms in (("uses", design.DECIDING_USES), ("fixed", design.FIXED), ("beside", design.BESIDE)):
         small = [run for run in plan.part(part) if run.arm in arms and run.column == design.SMALL_SCALE]
@@ -206,7 +206,10 @@ def test_the_shipped_networks_are_found_again_by_their_jobs(tmp_path):
     """Plain networks and ASR with a decaying psi are in the package; the arms of the study are not."""
     plan = plan_of(tmp_path, dataset="cifar10", depth=20, epochs=None, images=None)
     known = {
-        (run.arm, run.seed) for part in ("controls", "origin") for run in plan.part(part) if results.of_the_zoo(run)
+        (run.arm, run.seed)
+        for part in ("controls", "origin")
+        for run in plan.part(part)
+        if results.shipped_network(run)
     }
     assert known == {(PLAIN, 0), (PLAIN, 1), ("SE", 0), ("SE", 1), (design.DECAYED, 0), (design.DECAYED, 1)}
 

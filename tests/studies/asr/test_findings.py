@@ -111,7 +111,7 @@ def test_priors_of_the_data_have_forgotten_the_first_biases(origin, channels, wa
 
 def test_fishers_interval_by_hand():
     """atanh(0.5) = 0.5493; 1.96 / sqrt(28 - 3) = 0.392: tanh(0.1573), tanh(0.9413)."""
-    assert attention_values.fisher(0.5, 28) == pytest.approx((0.1560, 0.7358), abs=1e-4)
+    assert attention_values.fisher_interval(0.5, 28) == pytest.approx((0.1560, 0.7358), abs=1e-4)
 
 
 @pytest.mark.parametrize(

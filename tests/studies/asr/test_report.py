@@ -67,7 +67,7 @@ def everything() -> Evidence:
         {"backbone": "VGG", "gate": gate, "merged, float64": x, "folded, float64": fold}
         for gate, x, fold in (("a", 1e-16, "refused"), ("b", 3e-16, "refused"))
     ]
-    e.shapes = backbones.shapes()
+    e.shapes = backbones.places_of_steps()
     return e
 
 
@@ -190,13 +190,13 @@ def test_networks_of_ones_own_take_the_place_of_shipped_ones(tmp_path, capsys):
 def test_constants_one_after_the_other_are_the_constants_where_nothing_varies():
     images = torch.rand(6, 3, 16, 16)
     net = nb.resnet(8, controller=nb.asr("se", spread=1.0)).eval()
-    found = constants.one_after_the_other(net, images)
+    found = constants.mean_gates_in_turn(net, images)
     for one, wanted in zip(found, nb.gates(net, images), strict=True):
         torch.testing.assert_close(one, wanted.h[0])
     live = nb.resnet(8, controller="srm").eval()
     for each in live.blocks:
         torch.nn.init.normal_(each.controller.weight)
-    first, *_ = constants.one_after_the_other(live, images)
+    first, *_ = constants.mean_gates_in_turn(live, images)
     torch.testing.assert_close(first, nb.gates(live, images)[0].h.mean(0))
 
 
@@ -215,7 +215,7 @@ def cifar():
     ("name", "seed", "log"), [("constant", 0, 9.02), ("constant", 1, 8.96), ("asr-se", 0, 9.76), ("asr-se", 1, 9.55)]
 )
 def test_bounds_of_shipped_networks(cifar, name, seed, log):
-    found = measures.bounds(name, seed, ZOO / "cifar10" / f"resnet20-{name}-seed{seed}.safetensors", cifar)
+    found = measures.measure_bound(name, seed, ZOO / "cifar10" / f"resnet20-{name}-seed{seed}.safetensors", cifar)
     assert found["bound"][-1] == pytest.approx(log, rel=0.01)
 
 
@@ -224,8 +224,8 @@ def test_bounds_of_shipped_networks(cifar, name, seed, log):
 @pytest.mark.parametrize("name", ["se", "srm"])
 def test_shares_and_replacements_of_shipped_networks(cifar, name, seed):
     path = ZOO / "cifar10" / f"resnet20-{name}-seed{seed}.safetensors"
-    found, after = constants.shares(name, seed, path, cifar, 600, 20)
-    change = constants.replaced(found, after, path, cifar, 2000).change.value
+    found, after = constants.measure_shares(name, seed, path, cifar, 600, 20)
+    change = constants.replace_gates(found, after, path, cifar, 2000).change.value
     if name == "se":
         assert min(found.untrained) > 0.9
         assert min(found.origin) > 0.5
@@ -237,6 +237,6 @@ def test_shares_and_replacements_of_shipped_networks(cifar, name, seed):
 
 @pytest.mark.slow
 def test_class_maps_of_the_shipped_plain_network_look_at_the_centre(cifar):
-    found = measures.maps("plain", 0, ZOO / "cifar10" / "resnet20-constant-seed0.safetensors", cifar, 300)
+    found = measures.measure_class_maps("plain", 0, ZOO / "cifar10" / "resnet20-constant-seed0.safetensors", cifar, 300)
     assert found["mass"].low > 0.4
     assert 0.25 < found["shift"] < found["cells"] == 1.5

@@ -54,7 +54,7 @@ def test_shipped_results_bear_the_name_of_what_they_hold():
     """And the default plan finds every one of them."""
     plan = plan_of("nowhere", dataset="cifar10", depth=20, epochs=None, images=None, seeds=(8,))
     planned = {run.stem: run for run in plan.queue()}
-    paintings = {one.stem: one for one in style.planned(range(design.FEW))}
+    paintings = {one.stem: one for one in style.plan_paintings(range(design.FEW))}
     paths = sorted(results.SHIPPED.glob("*.json"))
     assert paths
     for path in paths:
@@ -126,7 +126,7 @@ def test_constants_stay_where_they_were_put_when_the_rest_goes_on(tmp_path, digi
     path = ZOO / "digits" / f"{run.job.stem}.safetensors"
     for block, wanted in zip(net.blocks, constants.constant_copy(path, digits).blocks, strict=True):
         assert torch.equal(block.controller.psi, wanted.controller.psi)
-    before = measures.correct(nb.load(path), digits, 60).mean()
+    before = measures.right_answers(nb.load(path), digits, 60).mean()
     assert made.beyond[0] == pytest.approx(made.accuracy - 100 * before, abs=1e-3)
     assert made.beyond[1] <= made.beyond[0] <= made.beyond[2]
     assert results.find(run, [tmp_path]) == made
@@ -184,7 +184,7 @@ def test_initial_gates_are_those_that_training_began_with(seed):
     path = ZOO / "cifar10" / f"resnet20-se-seed{seed}.safetensors"
     wrong = ZOO / "cifar10" / f"resnet20-se-seed{1 - seed}.safetensors"
     trained = nb.load(path)
-    for start, right in ((constants.untrained(path), True), (constants.untrained(wrong), False)):
+    for start, right in ((constants.before_training(path), True), (constants.before_training(wrong), False)):
         biases = [
             [block.controller.excite[2].bias.detach().double() for block in net.blocks] for net in (start, trained)
         ]

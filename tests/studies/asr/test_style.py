@@ -21,7 +21,7 @@ def test_a_style_is_a_picture_and_the_same_one_always(name):
 
 
 def test_every_arm_has_as_many_seeds():
-    wanted = style.planned((0, 1, 2))
+    wanted = style.plan_paintings((0, 1, 2))
     assert len({one.stem for one in wanted}) == len(wanted) == 36
     assert [one.arm for one in wanted[:4]] == list(style.ARMS)
     assert {one.style for one in wanted[:12]} == {wanted[0].style}

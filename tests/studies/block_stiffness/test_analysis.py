@@ -90,7 +90,7 @@ def test_what_comes_from_something_held_is_gone(seed):
     x, y = (third + 0.1 * random.standard_normal(200) for _ in range(2))
     held = np.column_stack([np.ones(200), np.argsort(np.argsort(third))])
     plain = analysis.relation("b", "residual", "max_re", "loss", x, y)
-    beside = analysis.partial("b", "residual", "max_re", "loss", x, y, held)
+    beside = analysis.partial_correlation("b", "residual", "max_re", "loss", x, y, held)
     assert plain.r.value > 0.9
     assert abs(beside.r.value) < 0.35
     assert beside.r.low < beside.r.value < beside.r.high
@@ -101,7 +101,7 @@ def test_nothing_held_but_the_mean_is_the_plain_correlation():
     x = random.standard_normal(50)
     y = x + random.standard_normal(50)
     plain = analysis.relation("b", "residual", "max_re", "loss", x, y)
-    held = analysis.partial("b", "residual", "max_re", "loss", x, y, np.ones((50, 1)))
+    held = analysis.partial_correlation("b", "residual", "max_re", "loss", x, y, np.ones((50, 1)))
     assert held.r.value == pytest.approx(plain.r.value)
     assert held.p == pytest.approx(plain.p, rel=1e-6)
     assert (held.r.low, held.r.high) == pytest.approx((plain.r.low, plain.r.high), rel=1e-6)
@@ -113,5 +113,5 @@ def test_within_labels_a_difference_of_labels_says_nothing():
     random = np.random.default_rng(0)
     x, y = (10.0 * labels + random.standard_normal(40) for _ in range(2))
     assert analysis.relation("b", "residual", "max_re", "loss", x, y).r.value > 0.9
-    assert abs(analysis.partial("b", "residual", "max_re", "loss", x, y, held).r.value) < 0.4
-    assert analysis.partial("b", "residual", "max_re", "loss", x, labels.astype(float), held) is None
+    assert abs(analysis.partial_correlation("b", "residual", "max_re", "loss", x, y, held).r.value) < 0.4
+    assert analysis.partial_correlation("b", "residual", "max_re", "loss", x, labels.astype(float), held) is None

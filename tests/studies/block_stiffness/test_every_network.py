@@ -26,12 +26,12 @@ def row(network="a", block=1, stage=0, lowest=-1.0, error=0.5, max_re=1.0, **mor
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
 @settings(deadline=None, max_examples=50)
 def test_a_summary_holds_middle_mean_and_ends(values):
-    middle, mean, low, high = every_network.summary(np.array([*values, np.nan]))
+    middle, mean, low, high = every_network.summarise(np.array([*values, np.nan]))
     assert (middle, mean) == pytest.approx(
         (np.median(values), np.mean(values)), rel=1e-4, abs=1e-4 * max(map(abs, values))
     )
     assert low <= high
-    assert every_network.summary(np.array([np.nan])) == []
+    assert every_network.summarise(np.array([np.nan])) == []
 
 
 def test_what_is_written_is_read_again_and_other_data_sets_stay(tmp_path):
@@ -53,7 +53,7 @@ def test_what_comes_with_the_study_is_small_and_of_shipped_networks():
     for found in every_network.read_all():
         assert {"date", "commit", "dataset", "images"} <= set(found.about)
         assert {one["network"] for one in found.rows} <= names
-        assert all(every_network.lowest(one) <= every_network.value(one, "min_re") for one in found.rows)
+        assert all(every_network.lowest_real_part(one) <= every_network.value(one, "min_re") for one in found.rows)
     for line in every_network.SHIPPED.read_text().splitlines():
         assert json.loads(line)
 
@@ -75,9 +75,9 @@ def test_ends_that_a_full_spectrum_moves_are_told():
     four = np.zeros(2, every_network.ROW)
     four["spectral_radius"], four["max_re"], four["min_re"] = 2.0, 1.0, -2.0
     ends = four.copy()
-    assert every_network.missed(ends, four) == 0.0
+    assert every_network.error_of_ends(ends, four) == 0.0
     ends["min_re"][1] = -1.8
-    assert every_network.missed(ends, four) == pytest.approx(0.1)
+    assert every_network.error_of_ends(ends, four) == pytest.approx(0.1)
 
 
 def test_the_measure_that_makes_the_error_is_the_best_predictor():
@@ -158,7 +158,7 @@ def test_a_network_is_looked_at(tmp_path):
         assert one["images"] == 5
         assert 0 < one["step_size"] < 1
         held, live = one["min_re_held_and_live"]
-        assert every_network.lowest(one) <= held <= every_network.value(one, "min_re", "largest")
+        assert every_network.lowest_real_part(one) <= held <= every_network.value(one, "min_re", "largest")
         assert abs(live - held) < 1.0
     again = every_network.look_at(about, data, 5, {"workers": 1, "cache": tmp_path})
     assert again == rows

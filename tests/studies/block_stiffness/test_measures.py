@@ -76,7 +76,7 @@ def test_an_attack_grows_and_flips(net, digits):
     assert found["flips at 2/255"].sum() >= found["flips at 1/255"].sum()
     assert (found["growth"] > 0).all()
     assert (found["small margin"] <= 0).all()
-    large, _ = adversarial.moved(net, prepare(net, digits, digits.test_images[:60]), digits.test_labels[:60], 0.5)
+    large, _ = adversarial.move_images(net, prepare(net, digits, digits.test_images[:60]), digits.test_labels[:60], 0.5)
     with torch.inference_mode():
         right = (net(large).argmax(1) == digits.test_labels[:60]).float().mean()
     assert right < 0.7  # of 0.98
@@ -111,12 +111,12 @@ def test_merged_constants_of_asr_have_the_spectrum_of_the_step(digits):
 
 @pytest.mark.slow
 def test_the_papers_geometry_is_looked_at_and_a_stopped_training_keeps_its_looks(digits, tmp_path):
-    rows = trainings.papers_geometry(digits, 0, 1, tmp_path, "cpu", epochs=1, width=2)
+    rows = trainings.train_papers_geometry(digits, 0, 1, tmp_path, "cpu", epochs=1, width=2)
     assert [row["epoch"] for row in rows] == [0] * 8 + [1] * 8
     assert np.isfinite([row["%, slices"] for row in rows]).all()
     opening = [row["block"] for row in rows[:8] if not np.isfinite(row["max_re"])]
     assert opening == [3, 5, 7]
-    again = trainings.papers_geometry(digits, 0, 1, tmp_path, "cpu", epochs=1, width=2)
+    again = trainings.train_papers_geometry(digits, 0, 1, tmp_path, "cpu", epochs=1, width=2)
     np.testing.assert_equal(again, rows)
     table = tables.geometry_rows(rows)
     assert len(table) == 8
@@ -137,7 +137,7 @@ def test_a_tolerance_costs_evaluations_and_hardly_accuracy():
 
 @pytest.mark.slow
 def test_a_deeper_network_has_more_blocks():
-    one, two = (trainings.of_depth(depth, 1, 2, 0) for depth in (14, 20))
+    one, two = (trainings.row_of_depth(depth, 1, 2, 0) for depth in (14, 20))
     assert (one["blocks"], two["blocks"]) == (4, 7)
     assert one["sigma, largest"] >= one["rho, median"] > 0
     rows = [{"blocks": n, "x": 3.0 / n} for n in (4, 7, 13)]
@@ -160,7 +160,7 @@ def test_the_step_map_has_one_more_than_the_branch(net, digits):
 
 @pytest.mark.slow
 def test_training_is_looked_at_from_before_it_begins():
-    rows = trainings.through_training(1, 1)
+    rows = trainings.rows_through_training(1, 1)
     assert [row["epoch"] for row in rows] == [0] * 4 + [1] * 4
     assert all(np.isfinite(row["max_re"]) and row["step_error"] > 0 for row in rows)
     assert rows[0]["max_re"] != rows[4]["max_re"]

@@ -62,7 +62,7 @@ def test_the_two_samples_of_images_are_not_the_same():
 @given(st.integers(200, 4000), st.lists(st.floats(-0.3, 0.3), min_size=20, max_size=40))
 @settings(deadline=None, max_examples=25)
 def test_the_number_of_images_is_found_again(n, correlations):
-    pairs = [(round(r, 2), round(paper.chance(abs(r), n), 2)) for r in correlations]
+    pairs = [(round(r, 2), round(paper.p_value(abs(r), n), 2)) for r in correlations]
     low, high = paper.sample_sizes(pairs)
     assert low <= n <= high
 
@@ -72,15 +72,15 @@ def test_correlations_that_fall_when_their_number_is_counted():
     by_block = sum(4 * len(rows) for rows in paper.CORRELATIONS.values())
     chance = 0.05 / (by_block + 2 * 4)  # two rows are of all blocks
     assert chance == pytest.approx(0.05 / 108)
-    assert paper.chance(0.06, 3419) < chance < paper.chance(0.055, 3419)
-    assert paper.chance(0.104, 1127) == pytest.approx(chance, rel=0.05)
+    assert paper.p_value(0.06, 3419) < chance < paper.p_value(0.055, 3419)
+    assert paper.p_value(0.104, 1127) == pytest.approx(chance, rel=0.05)
     fallen = {}
     for name, column in (("accuracy, S", 0), ("loss, percentage", 6)):
         rows = paper.CORRELATIONS[34]
         fallen[name] = {
             block
             for block, row in enumerate(rows, 1)
-            if row[column + 1] < 0.05 and paper.chance(abs(row[column]) + 0.005, 1189) > chance
+            if row[column + 1] < 0.05 and paper.p_value(abs(row[column]) + 0.005, 1189) > chance
         }
     assert fallen == {"accuracy, S": {1, 6, 8, 9}, "loss, percentage": {14}}
 

@@ -11,7 +11,7 @@ from netbridge import detect
 from netbridge.detect.evaluation import NAMES
 from studies import miniature
 from studies.detect import design, measures
-from studies.detect.__main__ import SHIPPED, Arguments, main, wanted
+from studies.detect.__main__ import SHIPPED, Arguments, main, plan_runs
 from studies.detect.findings import (
     PRINTED,
     best_finding,
@@ -64,7 +64,7 @@ def test_backbones_of_the_rows_differ_in_their_controllers_only():
 
 
 def test_a_backbone_with_weights_is_frozen_as_the_papers_toolkit_does(monkeypatch):
-    run = design.Run("se", 0, "coco", design.scheduled("1x"), 50)
+    run = design.Run("se", 0, "coco", design.schedule("1x"), 50)
     assert run.specification["settings"]["features"] == detect.Settings().features
     monkeypatch.setattr(design.detect, "Detector", lambda *given, **options: options)
     fresh, trained = run.untrained(("one",)), run.untrained(("one",), object())
@@ -73,20 +73,20 @@ def test_a_backbone_with_weights_is_frozen_as_the_papers_toolkit_does(monkeypatc
 
 
 def test_the_schedule_grows_with_its_name_and_the_rate_with_the_batch():
-    once, twice = design.scheduled("1x"), design.scheduled("2x", batch=8)
+    once, twice = design.schedule("1x"), design.schedule("2x", batch=8)
     assert (once.epochs, once.drops, once.batch, once.lr) == (12, (8, 11), 16, 0.02)
     assert (twice.epochs, twice.drops, twice.batch, twice.lr) == (24, (16, 22), 8, 0.01)
     with pytest.raises(ValueError, match="`--schedule` must be 1x, 2x"):
-        design.scheduled("soon")
+        design.schedule("soon")
 
 
 def test_what_coco_needs_is_asked_for(tmp_path):
     arguments = Arguments(data_root=tmp_path, seeds=1, weights=tmp_path)
     with pytest.raises(ValueError, match=r"resnet50-constant-seed0\.safetensors is not there"):
-        wanted(arguments)
+        plan_runs(arguments)
     with pytest.raises(ValueError, match="`--depth` must be one of"):
-        wanted(dataclasses.replace(arguments, depth=20))
-    assert {run.recipe.name for run in wanted(dataclasses.replace(arguments, weights=None))} == {"coco-1x"}
+        plan_runs(dataclasses.replace(arguments, depth=20))
+    assert {run.recipe.name for run in plan_runs(dataclasses.replace(arguments, weights=None))} == {"coco-1x"}
 
 
 def test_a_run_is_made_once_and_found_again(tmp_path):
@@ -109,7 +109,7 @@ def test_calibration_leaves_the_detector_as_it_is(tmp_path):
     data = measures.scenes(run, tmp_path)
     net = run.untrained(data.names)
     before = {name: x.clone() for name, x in net.state_dict().items()}
-    other = measures.calibrated(net, data, run)
+    other = measures.calibrate(net, data, run)
     assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
     assert float(other.backbone.stem.bn.running_var.max()) != 1.0
 

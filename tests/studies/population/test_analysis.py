@@ -20,8 +20,8 @@ from studies.population.analysis import (
     STEPNET,
     coefficients,
     comparisons,
-    drawn,
-    explained,
+    draw_counts,
+    explain_accuracy,
     explained_variance,
     groups_of,
     kendall_within,
@@ -69,7 +69,7 @@ def test_a_resample_is_tau_of_the_networks_drawn():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(2, 15))
     found = kendall_within(x, y, np.zeros(15), 20)
-    for times, draw in zip(drawn(15, 20), found.draws, strict=True):
+    for times, draw in zip(draw_counts(15, 20), found.draws, strict=True):
         rows = np.repeat(np.arange(15), times.astype(int))
         assert len(rows) == 15
         assert draw == pytest.approx(stats.kendalltau(x[rows], y[rows]).statistic)
@@ -81,7 +81,7 @@ def test_four_networks_have_no_interval():
     assert found.value == 1.0
     assert np.isnan(found.low)
     networks = planted.population(plain, planted.QUEUE[:4])
-    assert np.isnan(explained(networks, READINGS[1], 50).coefficient.value)
+    assert np.isnan(explain_accuracy(networks, READINGS[1], 50).coefficient.value)
 
 
 def test_neighbours_are_twelve_in_order():
@@ -116,7 +116,7 @@ def test_networks_without_a_tns_are_left_out_of_that_reading_only():
     for way, reading in found:
         assert found[way, reading].n == (210 if reading[1] == "sample" else 240)
         assert np.isfinite(found[way, reading].tau.value)
-    assert [explained(networks, reading, 20).n for reading in READINGS] == [210, 240, 210, 240]
+    assert [explain_accuracy(networks, reading, 20).n for reading in READINGS] == [210, 240, 210, 240]
 
 
 def test_a_shift_between_depths_is_seen_over_all_and_not_within():
@@ -209,7 +209,7 @@ def test_what_a_rival_says_already_is_not_tns_coefficient():
         }
 
     networks = planted.population(plant)
-    found = explained(networks, READINGS[0], 200)
+    found = explain_accuracy(networks, READINGS[0], 200)
     assert relations(networks, 50)[OVER_ALL, READINGS[0]].tau.low > 0.3
     assert abs(found.coefficient.value) < design.NEGLIGIBLE
     assert found.shares["training loss"].value > 2 * found.shares["sharpness"].value

@@ -7,7 +7,7 @@ from studies.lab import measurements
 from studies.lab.measure import READINGS
 from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED, Estimate, estimate
 from studies.population import design
-from studies.population.analysis import WAYS, Comparison, Explained, Relation, comparisons, explained, relations
+from studies.population.analysis import WAYS, Comparison, Explained, Relation, comparisons, explain_accuracy, relations
 from studies.population.cited import shipped_findings
 from studies.population.findings import (
     BETTER,
@@ -28,7 +28,7 @@ from tests.studies.population import planted
 
 
 def verdicts_of(networks, resamples=60):
-    explanations = {reading: explained(networks, reading, resamples) for reading in READINGS}
+    explanations = {reading: explain_accuracy(networks, reading, resamples) for reading in READINGS}
     found = findings(relations(networks, resamples), comparisons(networks), explanations)
     return {finding.claim: finding for finding in found}
 
@@ -136,7 +136,9 @@ def test_its_opposite_and_chance_contradict_and_few_networks_of_chance_do_not_kn
     one = relation_finding(WAYS[0], {reading: found[WAYS[0], reading] for reading in READINGS})
     assert one.verdict == verdict
     assert (f"within {design.NEGLIGIBLE} of 0" in one.words) == (plant is chance and verdict == CONTRADICTED)
-    assert beyond_finding({reading: explained(networks, reading, 200) for reading in READINGS}).verdict == verdict
+    assert (
+        beyond_finding({reading: explain_accuracy(networks, reading, 200) for reading in READINGS}).verdict == verdict
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 23])

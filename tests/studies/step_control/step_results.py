@@ -9,7 +9,7 @@ from studies.step_control.design import Plan
 
 def plan_of(out, **given):
     defaults = {"dataset": "digits", "epochs": 2, "images": 128, "own": True, "out": out}
-    return Plan(step_control.settled(step_control.Arguments(**{**defaults, **given})))
+    return Plan(step_control.fill_in_options(step_control.Arguments(**{**defaults, **given})))
 
 
 def made_up(run, errors=50, nsi=(6.0, 1.0, 5.0, 2.0, 4.0, 3.0)):

@@ -181,7 +181,7 @@ def test_what_diverged_is_said_as_such_and_ends_with_an_error(tmp_path, capsys):
 
 def test_random_blocks_that_are_the_stiffest_are_named(tmp_path):
     plan = plan_of(tmp_path, seeds=(1,), blocks="every")
-    random = design.drawn(range(6), 2, 0, 1)[0]
+    random = design.draw_blocks(range(6), 2, 0, 1)[0]
     nsi = tuple(9.0 if block in random else 1.0 for block in range(6))
     plain = plan.cell(design.PLAIN, 0)
     made_up(plain, nsi=nsi).write(plan.own / f"{plain.stem}.json")
@@ -296,7 +296,7 @@ def test_the_full_scale_is_the_papers(tmp_path):
 
 def test_without_data_there_are_three_remedies_or_the_digits(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "load", lambda name, root=None: REAL_LOAD(name, root, download=False))
-    arguments = step_control.settled(step_control.Arguments(train=True, data_root=tmp_path))
+    arguments = step_control.fill_in_options(step_control.Arguments(train=True, data_root=tmp_path))
     with pytest.raises(SystemExit) as stopped:
         images_or_fallback("studies.step_control", arguments, "trains on")
     for remedy in ("1. with a network", "2. put cifar-10", "3. use --dataset digits"):

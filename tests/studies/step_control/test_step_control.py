@@ -42,17 +42,17 @@ def test_the_stiffest_are_no_less_stiff_than_any_other(data):
 @given(st.integers(0, 1000), st.integers(1, 6))
 def test_random_tickets_are_those_of_the_seed_and_all_different(seed, few):
     most = math.comb(6, few)
-    tickets = design.drawn(list(range(6)), few, seed, most)
+    tickets = design.draw_blocks(list(range(6)), few, seed, most)
     assert sorted(tickets) == [list(blocks) for blocks in itertools.combinations(range(6), few)]  # each once
     for count in range(1, most):
-        assert design.drawn(list(range(6)), few, seed, count) == tickets[:count]
+        assert design.draw_blocks(list(range(6)), few, seed, count) == tickets[:count]
     with pytest.raises(ValueError, match=f"{most} different tickets"):
-        design.drawn(list(range(6)), few, seed, most + 1)
+        design.draw_blocks(list(range(6)), few, seed, most + 1)
 
 
 def test_random_blocks_are_spread_evenly():
     for one in range(3):  # of the first, second and third draw
-        counts = np.bincount([k for seed in range(600) for k in design.drawn(range(6), 2, seed, 3)[one]])
+        counts = np.bincount([k for seed in range(600) for k in design.draw_blocks(range(6), 2, seed, 3)[one]])
         assert stats.chisquare(counts).pvalue > 1e-3
 
 

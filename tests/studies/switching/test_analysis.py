@@ -101,7 +101,7 @@ def test_windows_that_change_class_are_counted_by_problem():
     loose = window(100.0, 10.0)
     loose["implicit"]["attempts"] = np.where(LADDER < 1e-6, 1000.0, 1.0).tolist()
     changing = problem("b", [loose])
-    assert analysis.changing(Lab([always, changing]), 1e-3, 1e-8) == pytest.approx(0.5)
+    assert analysis.share_that_changes(Lab([always, changing]), 1e-3, 1e-8) == pytest.approx(0.5)
 
 
 def test_runs_that_were_given_up_keep_their_rank():
@@ -117,7 +117,7 @@ def test_bound_without_damping_names_families():
 
 def test_grave_mistakes_are_named_and_counted():
     lab = Lab([problem("fine", [window(100.0, 1.0, rho_ng=1e6)]), problem("missed", [window(100.0, 1.0, rho_ng=1e-6)])])
-    assert analysis.graves(lab, 1e-4, "rho_ng/SAI", 26.0) == ([], ["missed"])
+    assert analysis.grave_mistakes(lab, 1e-4, "rho_ng/SAI", 26.0) == ([], ["missed"])
     assert analysis.confusion(lab, 1e-4, "rho_ng/SAI", 26.0) == {"fine": (1, 0, 0, 0), "missed": (0, 1, 0, 0)}
 
 

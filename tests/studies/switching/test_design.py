@@ -47,7 +47,7 @@ def test_systems_of_the_factorial_have_the_spectrum_and_the_solution_they_are_sa
 
 def test_the_origin_changes_sai_and_not_the_ratio_of_costs():
     some = [factorial.System("normal", 300.0, 1.0, origin, 0.0, seed=5) for origin in (0.0, 100.0)]
-    found = Lab(factorial.measured(some, (1e-2, 1e-3, 1e-4, 1e-5), "DOPRI5", "RODAS4", engine="python"))
+    found = Lab(factorial.measure_systems(some, (1e-2, 1e-3, 1e-4, 1e-5), "DOPRI5", "RODAS4", engine="python"))
     ratio = found.truth(1e-4)
     assert ratio[1] == pytest.approx(ratio[0], rel=1e-3)
     assert found.index("SAI")[1] < 0.05 * found.index("SAI")[0]
@@ -67,12 +67,12 @@ def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
     (one,) = (one for one in measures.all_subjects(str(mine)) if one.name == "slow")
     assert one.family == "slow"
     kept = tmp_path / "windows"
-    found = measuring.measured([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
+    found = measuring.measure_all([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
     lab = Lab(found, tuple(measures.adopt(str(mine)).indices))
     np.testing.assert_allclose(lab.values(1e-4)["trace"], 70.0 * 1e-4)
     assert lab.groups["trace"] == "yours"
     before = (kept / "slow.json").stat().st_mtime_ns
-    again = measuring.measured([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
+    again = measuring.measure_all([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
     assert (kept / "slow.json").stat().st_mtime_ns == before
     np.testing.assert_array_equal(Lab(again).truth(1e-4), lab.truth(1e-4))
 
@@ -95,10 +95,10 @@ def test_an_index_must_return_one_number():
 
 def test_a_scheduler_that_is_not_there_is_refused_in_words(tmp_path):
     with pytest.raises(ValueError, match=r"`--executor` = .* is not the address of a Dask scheduler"):
-        measuring.measured(subjects()[:1], SMOKE, ("DOPRI5", "RODAS4"), tmp_path, scheduler="nowhere")
+        measuring.measure_all(subjects()[:1], SMOKE, ("DOPRI5", "RODAS4"), tmp_path, scheduler="nowhere")
 
 
 def test_shipped_networks_are_listed_one_of_each_controller_first():
-    names = networks.shipped("digits")
+    names = networks.shipped_names("digits")
     assert len(names) == len(set(names)) > 8
     assert "constant-seed0" in names[0]

@@ -43,8 +43,8 @@ def test_sai_that_points_the_other_way_is_said_to():
 
 def test_few_families_decide_nothing():
     found = [findings.sai_tells(rankings(SAI=0.3), rankings(SAI=0.3))]
-    assert findings.guarded(found, 10) == found
-    (one,) = findings.guarded(found, 9)
+    assert findings.require_families(found, 10) == found
+    (one,) = findings.require_families(found, 9)
     assert (found[0].verdict, one.verdict) == (CONTRADICTED, UNDECIDED)
     assert "Only 9 families" in one.words
 

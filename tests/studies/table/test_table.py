@@ -48,7 +48,7 @@ def trained(controller="constant", seed=0, accuracy=90.0, dataset="cifar10", sca
 
 def small_table(found):
     arguments = table.Arguments(depth=20, recipe="short")
-    return table.wanted(TABLES[1], arguments, found)
+    return table.choose_columns(TABLES[1], arguments, found)
 
 
 def test_means_spreads_and_gains_are_those_of_the_seeds():

@@ -14,7 +14,7 @@ from studies.lab.measure import READINGS
 from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED
 from studies.population import design as population
 from studies.tns_at_work import design, measures
-from studies.tns_at_work.__main__ import told
+from studies.tns_at_work.__main__ import describe
 from studies.tns_at_work.findings import (
     better_finding,
     moves_finding,
@@ -65,7 +65,7 @@ def test_a_run_is_made_once_and_found_again(tmp_path):
     jobs.work_off(
         lambda: [run],
         lambda one: measurements.find(one, (tmp_path,)),
-        lambda one: told(measures.carry_out(one, tmp_path, device="cpu")),
+        lambda one: describe(measures.carry_out(one, tmp_path, device="cpu")),
         tmp_path,
         said.append,
     )
@@ -109,7 +109,7 @@ def test_a_block_without_a_slope_is_pruned_first_and_costs_nothing(digits):
         net.stages[1].blocks[2].branch.bn2.weight.zero_()
         net.stages[1].blocks[2].branch.bn2.bias.zero_()
     subject = networks.Subject(net, "constant", 0, 20, 0, None, "", "constant")
-    found = measures.pruned(subject, digits, "cpu")
+    found = measures.prune(subject, digits, "cpu")
     assert found.name == "constant, seed 0"
     assert set(found.accuracy) == set(ORDERS)
     assert all(list(of_k) == list(design.DROPPED) for of_k in found.accuracy.values())
@@ -127,7 +127,7 @@ def test_blocks_that_hurt_are_dropped_by_loss(digits):
     with torch.no_grad():
         net.stages[2].blocks[3].branch.bn2.weight *= 50
     subject = networks.Subject(net, "constant", 0, 32, 0, None, "", "constant")
-    found = measures.pruned(subject, digits, "cpu")
+    found = measures.prune(subject, digits, "cpu")
     assert found.accuracy[BY_LOSS][1] == found.accuracy[LARGEST][1] > found.whole
     assert found.accuracy[BY_LOSS][1] > found.accuracy[SMALLEST][1]
 
