@@ -39,8 +39,20 @@ class DataUnavailable(RuntimeError):
     """
 
 
+class Normalised:
+    """Data with a mean and a standard deviation of every channel, by which networks are shown its images."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def normalisation(self) -> dict:
+        """As a checkpoint records it; `Network.normalise` applies it to images in [0, 1]."""
+        return {"mean": list(self.mean), "std": list(self.std)}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Dataset:
+class Dataset(Normalised):
     """A training and a test set of images, whole in memory. `data.load`, `data.folder` and `data.dataset` make one.
 
     name                        how logs and files call it
@@ -66,11 +78,6 @@ class Dataset:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     names: tuple[str, ...]
-
-    @property
-    def normalisation(self) -> dict:
-        """As a checkpoint records it; `Network.normalise` applies it to images in [0, 1]."""
-        return {"mean": list(self.mean), "std": list(self.std)}
 
     @property
     def size(self) -> int:

@@ -10,7 +10,7 @@ import hashlib
 import io
 import tarfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from pathlib import Path
 
 import filelock
@@ -19,6 +19,7 @@ import safetensors
 import torch
 from safetensors.torch import save_file
 
+from netbridge.data.datasets import Normalised
 from netbridge.files import replacing
 
 ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
@@ -90,8 +91,19 @@ class Index:
         return total.hexdigest()
 
 
+class OnDisk(Normalised):
+    """Normalised pictures that stay on the disk; `train` holds those to train on."""
+
+    train: Sized
+
+    @property
+    def train_count(self) -> int:
+        """How many pictures there are to train on."""
+        return len(self.train)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Pictures:
+class Pictures(OnDisk):
     """A training and a test set of pictures that stay on the disk. `data.imagenet` makes one.
 
     name         how logs and files call it
@@ -117,16 +129,6 @@ class Pictures:
     resize: int = 256
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
-
-    @property
-    def normalisation(self) -> dict:
-        """As a checkpoint records it; `Network.normalise` applies it to images in [0, 1]."""
-        return {"mean": list(self.mean), "std": list(self.std)}
-
-    @property
-    def train_count(self) -> int:
-        """How many pictures there are to train on."""
-        return len(self.train)
 
     def digest(self) -> str:
         """SHA-256 of the two indices; the bytes of the pictures themselves are not read."""

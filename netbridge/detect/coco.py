@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from netbridge.data.pictures import IMAGENET_MEAN, IMAGENET_STD
+from netbridge.data.pictures import IMAGENET_MEAN, IMAGENET_STD, OnDisk
 from netbridge.detect.scenes import Truth
 
 TRAIN, TEST = "train2017", "val2017"
@@ -58,7 +58,7 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Coco:
+class Coco(OnDisk):
     """Pictures with their objects, to train and to test a detector on; `detect.load` makes one.
 
     name         how logs and files call it
@@ -87,16 +87,6 @@ class Coco:
     multiple: int = 32
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
-
-    @property
-    def normalisation(self) -> dict:
-        """As a file of weights records it."""
-        return {"mean": list(self.mean), "std": list(self.std)}
-
-    @property
-    def train_count(self) -> int:
-        """How many pictures there are to train on."""
-        return len(self.train)
 
     def digest(self) -> str:
         """SHA-256 of the annotations and of how pictures are shown; the pictures themselves are not read."""

@@ -1,19 +1,14 @@
 """What the tests of detection share: made-up scenes, and a detector small enough to be trained in seconds."""
 
+import dataclasses
+
 import torch
 
 import netbridge as nb
 from netbridge import detect
 
-TINY = detect.Settings(
-    features=16,
-    hidden=32,
-    scale=4.0,
-    canonical=64.0,
-    anchor_samples=64,
-    best=(50, 30),
-    proposals=(30, 20),
-    box_samples=32,
+TINY = dataclasses.replace(
+    detect.SMALL, features=16, hidden=32, anchor_samples=64, best=(50, 30), proposals=(30, 20), box_samples=32
 )
 
 

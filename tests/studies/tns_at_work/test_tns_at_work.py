@@ -18,7 +18,6 @@ from studies.tns_at_work.__main__ import describe
 from studies.tns_at_work.findings import (
     better_finding,
     moves_finding,
-    over_networks,
     pruning_findings,
     reward_finding,
     search_finding,
@@ -229,12 +228,3 @@ def test_is_pruning_by_nsi_worth_it(above_random, above_loss, verdicts):
     few = pruning_findings(prunings(above_random, above_loss, n=4))
     assert {one.verdict for one in few} == {UNDECIDED}
     assert all(one.words.startswith("n = 4 networks") for one in few)
-
-
-def test_the_interval_over_networks_is_students():
-    from scipy import stats
-
-    values = [1.0, 2.0, 4.0, 8.0]
-    found = over_networks(values)
-    low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
-    assert (found.value, found.low, found.high) == pytest.approx((3.75, low, high))
