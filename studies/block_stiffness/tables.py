@@ -219,36 +219,18 @@ def label_rows(found: Measured, reading: str, blocks, names) -> list[dict]:
 
 
 def component_rows(components) -> list[dict]:
-    return [
-        {
-            "block": one.block,
-            "reading": one.reading,
-            "measure": one.measure,
-            "label's share": shown_interval(one.share, "+.2f"),
-            "F": one.f,
-            "p": one.p,
-            "p, Holm": one.holm,
-            "n": one.n,
-        }
-        for one in components
-    ]
+    return [case_row(one, {"label's share": shown_interval(one.share, "+.2f"), "F": one.f}) for one in components]
 
 
 def relation_rows(relations) -> list[dict]:
     """Correlations with their intervals, p-values alone and corrected."""
-    return [
-        {
-            "block": one.block,
-            "reading": one.reading,
-            "measure": one.measure,
-            "target": one.target,
-            "Spearman": shown_interval(one.r, "+.2f"),
-            "p": one.p,
-            "p, Holm": one.holm,
-            "n": one.n,
-        }
-        for one in relations
-    ]
+    return [case_row(one, {"target": one.target, "Spearman": shown_interval(one.r, "+.2f")}) for one in relations]
+
+
+def case_row(one, numbers: dict) -> dict:
+    """What was computed of one measure of one block: its numbers between what it is of and how certain it is."""
+    about = {"block": one.block, "reading": one.reading, "measure": one.measure}
+    return about | numbers | {"p": one.p, "p, Holm": one.holm, "n": one.n}
 
 
 def share_rows(shares) -> list[dict]:

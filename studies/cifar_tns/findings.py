@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from studies.cifar_tns import tables as tables
+from studies.cifar_tns import tables
 from studies.cifar_tns.figures import surfaces
 from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import (

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import torch
+from rich.progress import Progress
 
 import netbridge as nb
 import odelab as ol
@@ -62,6 +63,19 @@ def measure(subject: Subject, data, images: int, device, progress=lambda done: N
     found = trace_both(subject.net, data, images, device, progress)
     correct = found.outputs.argmax(1) == data.test_labels[:images].numpy()
     return Measured(subject, {of: found[of] for of in KINDS}, found.step_sizes, correct)
+
+
+def measure_each(subjects: list[Subject], images: int, look) -> list:
+    """What `look(subject, progress)` returns of every network; `progress` is told how many of its images are done."""
+    nb.tune_allocator()
+    found = []
+    with Progress(transient=True) as bar:
+        task = bar.add_task("tracing", total=len(subjects) * images)
+        for one in subjects:
+            bar.update(task, description=f"tracing {one.name}")
+            found.append(look(one, lambda done: bar.advance(task, done)))
+            one.net.cpu()
+    return found
 
 
 def trace_both(net, data, images: int, device, progress=lambda done: None) -> nb.Records:

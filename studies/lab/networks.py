@@ -132,6 +132,14 @@ def shipped_files(folder: str, deep: bool = False) -> list[Path]:
     return [path for name in names for path in sorted((ZOO / name).glob("*.safetensors"))]
 
 
+def explain_absence(arguments) -> str:
+    """The message where no ResNets trained on a data set come along and none are given; "" where there are some."""
+    given = arguments.checkpoint or getattr(arguments, "train", False)
+    if given or shipped_files(arguments.dataset, deep=arguments.depth is not None):
+        return ""
+    return f"no networks trained on {arguments.dataset} come with this copy of the repository."
+
+
 def checkpoints(places) -> list[Path]:
     """Checkpoints among files and folders, in order."""
     found: list[Path] = []

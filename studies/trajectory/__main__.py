@@ -61,7 +61,9 @@ def main(arguments: Arguments):
         )
     for path in arguments.define:
         defined.run_file(path)
-    data, notice, arguments = images_or_fallback(STUDY, arguments, "shows networks trained on", no_networks)
+    data, notice, arguments = images_or_fallback(
+        STUDY, arguments, "shows networks trained on", networks.explain_absence
+    )
     arguments, images, resamples = fill_in(arguments, design.PRESETS[arguments.preset], len(data.test_images), fewest=8)
     paths = networks.checkpoints(arguments.checkpoint)
     subjects = choose_networks(
@@ -228,13 +230,6 @@ def first_blocks(page, courses, ratios, draws):
         "First block over the median of the others, with 95 % intervals over images",
         printed=False,
     )
-
-
-def no_networks(arguments) -> str:
-    """The message where a data set is there and no network trained on it; "" where there are networks."""
-    if arguments.checkpoint or networks.shipped_files(arguments.dataset, deep=arguments.depth is not None):
-        return ""
-    return f"no networks trained on {arguments.dataset} come with this copy of the repository."
 
 
 def choose_networks(paths, arguments, data) -> list[networks.Subject]:

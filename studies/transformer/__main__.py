@@ -15,8 +15,6 @@ import dataclasses
 from pathlib import Path
 from typing import Literal
 
-from rich.progress import Progress
-
 import netbridge as nb
 from netbridge import data as datasets
 from studies.cifar_tns.figures import cloud_figure
@@ -24,6 +22,7 @@ from studies.cifar_tns.tables import gate_table, signed
 from studies.lab import defined, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
+from studies.lab.measure import measure_each
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices
@@ -244,18 +243,12 @@ def choose_networks(paths, arguments, data) -> list[networks.Subject]:
 
 def measure_networks(subjects, data, arguments):
     """Everything about every network, and the resamples of the images that intervals come from."""
-    nb.tune_allocator()
     draws = choices(arguments.images, arguments.resamples, seed=0)
-    found = []
-    with Progress(transient=True) as progress:
-        task = progress.add_task("tracing", total=len(subjects) * arguments.images)
-        for one in subjects:
-            progress.update(task, description=f"tracing {one.name}")
-            found.append(
-                study_network(one, data, arguments.images, arguments.device, draws, lambda n: progress.advance(task, n))
-            )
-            one.net.cpu()
-    return found, draws
+
+    def look(one, progress):
+        return study_network(one, data, arguments.images, arguments.device, draws, progress)
+
+    return measure_each(subjects, arguments.images, look), draws
 
 
 if __name__ == "__main__":

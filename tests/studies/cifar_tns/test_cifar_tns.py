@@ -22,6 +22,7 @@ from netbridge import data as datasets
 from studies.cifar_tns import __main__ as cifar_tns
 from studies.lab.images import images_or_fallback
 from studies.lab.measure import KINDS, READINGS
+from studies.lab.networks import explain_absence
 from studies.lab.page import Page
 from studies.lab.results import as_json
 from studies.lab.statistics import SUPPORTED, Finding
@@ -77,7 +78,7 @@ def test_the_fallback_is_said_first(run):
 
 def test_with_data_there_is_no_notice():
     data, notice, arguments = images_or_fallback(
-        "cifar_tns", cifar_tns.Arguments(dataset="digits", fallback="digits"), "shows", cifar_tns.no_networks
+        "cifar_tns", cifar_tns.Arguments(dataset="digits", fallback="digits"), "shows", explain_absence
     )
     assert data.name == "digits"
     assert notice == ""
