@@ -168,7 +168,7 @@ def run_study(arguments: Arguments, executor):
     """The whole study, in the order of its page."""
     preset = "smoke" if arguments.smoke else arguments.preset
     data, notice, arguments = images_or_fallback(STUDY, arguments, "looks at a network trained on")
-    (net, name), *others = subjects.chosen(arguments, data)
+    (net, name), *others = subjects.choose_networks(arguments, data)
     for one, its_name in ((net, name), *others):
         subjects.check_accuracy(one, its_name, data, arguments)
     size = measures.size_of(preset, arguments.images)
