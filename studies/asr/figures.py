@@ -212,7 +212,7 @@ def speed_figure(speeds):
     return drawing
 
 
-def controls_figure(e: Evidence, scales: dict):
+def controls_figure(scales: dict):
     """Every control against the plain network: single seeds, means and intervals, one panel per scale."""
     arms = [name for name in (*design.CONTROLS, *design.ORIGIN) if any(groups.get(name) for groups in scales.values())]
     arms = arms[::-1]

@@ -35,7 +35,7 @@ def controls(page, e: Evidence):
         f"them are trained on for {design.SMALL_EPOCHS} epochs; otherwise it is the recipe of the large one."
     )
     page.figure(
-        figures.controls_figure(e, scales),
+        figures.controls_figure(scales),
         "controls",
         "Every arm against the mean of the plain networks, last epoch. Dots: single seeds; squares: Dunnett's "
         "simultaneous 95 % intervals, where an arm has at least three seeds.",

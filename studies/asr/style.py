@@ -114,9 +114,9 @@ class Painted:
         return f"content {self.evaluation[0]:.3f}, style {self.evaluation[1]:.3f}, {self.seconds:.0f} s."
 
 
-def plan_paintings(seeds, steps: int = STEPS) -> list[Painting]:
+def plan_paintings(seeds) -> list[Painting]:
     """One style after the other; within a style all arms have as many seeds."""
-    return [Painting(arm, style, seed, steps) for style in STYLES for seed in seeds for arm in ARMS]
+    return [Painting(arm, style, seed) for style in STYLES for seed in seeds for arm in ARMS]
 
 
 def paint(painting: Painting, data) -> Painted:

@@ -20,13 +20,13 @@ PAPERS_DATA = {  # what Tables 3, 4, 6, 7, 9 and 13 are about; the last is of Re
 }
 
 
-def result_rows(e: Evidence, part: str, column: str = "", control: str = PLAIN) -> list[dict]:
+def result_rows(e: Evidence, part: str, column: str = "") -> list[dict]:
     """Every arm of a part with its seeds, its score and what lives in its heads."""
     found, groups = e.rows.get((part, column), {}), e.accuracies(part, column)
-    if control not in groups:
+    if PLAIN not in groups:
         near = "small" if column == design.SMALL_SCALE else "controls"
-        groups = groups | {control: e.accuracies(near).get(control, [])}
-    beyond = over_seeds(control, groups, [name for name in found if name != control])
+        groups = groups | {PLAIN: e.accuracies(near).get(PLAIN, [])}
+    beyond = over_seeds(PLAIN, groups, [name for name in found if name != PLAIN])
     rows = []
     for name, results in found.items():
         if not results:
@@ -35,7 +35,7 @@ def result_rows(e: Evidence, part: str, column: str = "", control: str = PLAIN) 
         line["accuracy (%)"] = f"{np.mean(groups[name]):.2f}"
         line["deviation"] = f"{seed_deviation(groups[name]):.2f}" if len(results) > 1 else "one seed"
         line["test loss"] = f"{np.mean([one.test_loss for one in results]):.4f}"
-        line[f"above {control} [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
+        line[f"above {PLAIN} [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
         line |= living_cells(results)
         if part in PAPERS_DATA:
             line[f"paper, ResNet-164, {PAPERS_DATA[part]} (%)"] = paper.printed_accuracy(part, name)

@@ -55,7 +55,7 @@ def carry_out(run: Run, data: detect.Coco, work: Path, weights=None, machine: Ma
     device = machine.device or loop.best_device()
     net = run.untrained(data.names, weights)
     images = 16 if run.dataset == design.MADE_UP else 1
-    before = stiffness(calibrate(net.to(device), data, run), data, images)
+    before = stiffness(calibrate(net.to(device), data), data, images)
     path = work / f"{run.stem}.safetensors"
     detect.train(
         *(net, data, run.recipe, run.seed, path, {"controller": run.controller}, device),
@@ -98,7 +98,7 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 
-def calibrate(net: detect.Detector, data: detect.Coco, run: Run) -> detect.Detector:
+def calibrate(net: detect.Detector, data: detect.Coco) -> detect.Detector:
     """The untrained detector; fresh normalisations have seen one batch of the test pictures, else they do nothing."""
     if net.frozen_norms:
         return net

@@ -144,7 +144,7 @@ def draw_blocks(among: list[int], few: int, seed: int, count: int) -> list[list[
     return [list(blocks) for blocks in found]
 
 
-def ticket(placed: str, nsi, among: list[int], few: int, seed: int) -> list[int]:
+def ticket(placed: str, nsi, among: list[int], few: int) -> list[int]:
     """The blocks of a placement, which `nsi` decides: one number per block, of the plain network of the same seed."""
     if placed == ALL:
         return list(among)
@@ -223,7 +223,7 @@ class Plan:
                 return None
             nsi = plain.nsi
         among = candidates(self.scale, reading)
-        return self.on(ticket(placed, nsi, among, self.few(reading), seed), seed)
+        return self.on(ticket(placed, nsi, among, self.few(reading)), seed)
 
     def on(self, blocks: list[int], seed: int) -> Run:
         return run(self.scale, jobs.spec_of_text(self.arguments.ticket_controller), seed, blocks)

@@ -115,7 +115,7 @@ def main(arguments: Arguments):
     judge(page, lab, forced, preset, everywhere, beyond, tables_of_costs, fits)
     tell_truth(page, lab, preset, middle, everywhere, beyond)
     tell_forced(page, lab, forced, preset, middle, fits, pair)
-    tell_switches(page, lab, preset, middle, tables_of_costs)
+    tell_switches(page, lab, middle, tables_of_costs)
     tell_one_run(page, preset, pair)
     tell_networks(page, arguments, preset, lab, middle)
     page.close()
@@ -289,7 +289,7 @@ def tell_forced(page: Page, lab: Lab, forced: Lab, preset: Preset, middle: float
     )
 
 
-def tell_switches(page: Page, lab: Lab, preset: Preset, middle: float, tables_of_costs):
+def tell_switches(page: Page, lab: Lab, middle: float, tables_of_costs):
     page.heading("Indices as switches")
     page.figure(
         figures.policies(tables_of_costs[middle]),

@@ -143,7 +143,7 @@ def measure_systems(wanted: list[System], tolerances, explicit: str, implicit: s
                 "by_lines": False,
                 "non_normal": wanted[i].kind.startswith("sheared"),
                 "tolerances": list(tolerances),
-                "windows": [window | {"indices": indices(problem, method, of_matrices[matrix])}],
+                "windows": [window | {"indices": indices(problem, of_matrices[matrix])}],
                 "work": {
                     "explicit": attempt_evaluations(method),
                     "implicit": attempt_evaluations(getattr(ol, implicit)),
@@ -195,7 +195,7 @@ def ladders(some: list[ol.Problem], method, cap: int, tolerances, engine: str) -
     return {key: np.array(rows).T for key, rows in told.items()} | flags
 
 
-def indices(problem: ol.Problem, method, of_the_matrix: dict[str, float]) -> dict[str, float]:
+def indices(problem: ol.Problem, of_the_matrix: dict[str, float]) -> dict[str, float]:
     """Every index of a system along its solution; those of its matrix are given, derivatives are exact."""
     times = problem.t_span[1] * (np.arange(POINTS) + 0.5) / POINTS
     states = exact_state(problem, times)

@@ -21,7 +21,6 @@ class Trained:
     scale     how large, and how trained
     accuracy  per cent of the test images
     seconds   of training
-    path      the file
     """
 
     dataset: str
@@ -30,7 +29,6 @@ class Trained:
     scale: Scale
     accuracy: float
     seconds: float
-    path: Path
 
 
 def read_all(folders: Iterable[Path]) -> tuple[list[Trained], list[str]]:
@@ -58,7 +56,7 @@ def read(path: Path) -> Trained | str:
         scale = scale_of(config, about, run)
         one = Trained(
             *(about["dataset"], controller_of(config), about["seed"], scale, 100 * about["test_accuracy"]),
-            *(float(about.get("seconds", "nan")), path),
+            float(about.get("seconds", "nan")),
         )
     except (KeyError, TypeError, ValueError) as error:
         return f"says too little of its training ({error})"

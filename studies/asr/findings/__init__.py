@@ -14,54 +14,32 @@ under several noises or on several backbones, those decide whose arms all have t
 
 import dataclasses
 
-from studies.asr.findings.accuracy import (
-    attention,
-    beside,
-    bound,
-    constant_noise,
-    gain,
-    learnt_psi,
-    random_noise,
-    reparameterised,
-    several_uses,
-    transformers,
-)
-from studies.asr.findings.attention_values import (
-    approach,
-    embody,
-    finetuned,
-    first_decay,
-    papers_loss,
-    spatial,
-    stand_in,
-    stripes,
-)
+from studies.asr.findings import accuracy, attention_values, whole_networks
 from studies.asr.findings.evidence import Evidence
-from studies.asr.findings.whole_networks import centre, paints_alike, slower
 from studies.lab.statistics import UNDECIDED, Finding
 
 IN_ORDER = {  # the rules, in the order of the paper's claims, with the options that find more of what each looks at
-    gain: "--train --part controls",
-    attention: "--train --part controls",
-    approach: "--part stripes",
-    stripes: "--part stripes",
-    embody: "--train --part stripes controls",
-    stand_in: "--part replace",
-    papers_loss: "--part replace",
-    finetuned: "--train --part replace",
-    first_decay: "--train --part dynamics",
-    constant_noise: "--train --part noise",
-    random_noise: "--train --part noise",
-    bound: "--train --part theorem",
-    several_uses: "--train --part ablation",
-    learnt_psi: "--train --part ablation",
-    beside: "--train --part beside",
-    reparameterised: "--train --part backbones",
-    transformers: "--train --part backbones",
-    slower: "--part speed",
-    paints_alike: "--train --part style",
-    centre: "--part gradcam",
-    spatial: "--part spatial",
+    accuracy.gain: "--train --part controls",
+    accuracy.attention: "--train --part controls",
+    attention_values.approach: "--part stripes",
+    attention_values.stripes: "--part stripes",
+    attention_values.embody: "--train --part stripes controls",
+    attention_values.stand_in: "--part replace",
+    attention_values.papers_loss: "--part replace",
+    attention_values.finetuned: "--train --part replace",
+    attention_values.first_decay: "--train --part dynamics",
+    accuracy.constant_noise: "--train --part noise",
+    accuracy.random_noise: "--train --part noise",
+    accuracy.bound: "--train --part theorem",
+    accuracy.several_uses: "--train --part ablation",
+    accuracy.learnt_psi: "--train --part ablation",
+    accuracy.beside: "--train --part beside",
+    accuracy.reparameterised: "--train --part backbones",
+    accuracy.transformers: "--train --part backbones",
+    whole_networks.slower: "--part speed",
+    whole_networks.paints_alike: "--train --part style",
+    whole_networks.centre: "--part gradcam",
+    attention_values.spatial: "--part spatial",
 }
 
 

@@ -9,7 +9,7 @@ import tyro
 from studies.asr import __main__ as study
 from studies.asr import design, findings
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LAYER_SCALE, LITERAL, PLAIN
-from studies.asr.findings import attention_values
+from studies.asr.findings import accuracy, attention_values, whole_networks
 from studies.asr.findings.evidence import Evidence
 from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED
 from tests.studies.asr.made_up import block, bounds, evidence, maps, replaced, result, seeds_of, shares
@@ -33,22 +33,22 @@ def verdict(rule, e):
 )
 def test_a_gain_is_the_faithful_arms_and_the_literal_ones_where_it_is_known(part, asr, literal, wanted):
     e = evidence(part, **{PLAIN: 90.0, FAITHFUL: asr, LITERAL: literal})
-    assert verdict(findings.gain, e) == wanted
+    assert verdict(accuracy.gain, e) == wanted
 
 
 def test_a_gain_is_asked_at_both_scales_where_both_are_known():
     up, down = ({PLAIN: 90.0, FAITHFUL: x, LITERAL: x} for x in (91.0, 89.0))
     e = Evidence(rows=evidence("controls", **up).rows | evidence("small", **down).rows)
-    assert verdict(findings.gain, e) == PARTLY
+    assert verdict(accuracy.gain, e) == PARTLY
 
 
 def test_two_seeds_decide_nothing_however_far_apart():
     arms = {PLAIN: seeds_of(50.0, 2), FAITHFUL: seeds_of(90.0, 2), LITERAL: seeds_of(90.0, 2)}
-    found = findings.gain(Evidence(rows={("controls", ""): arms}))
+    found = accuracy.gain(Evidence(rows={("controls", ""): arms}))
     assert found.verdict == UNDECIDED
     assert "n = 2 each" in found.words
     del arms[LITERAL]
-    assert f"n = 2: {PLAIN}, {FAITHFUL}; n = 0: {LITERAL}" in findings.gain(Evidence(rows={("small", ""): arms})).words
+    assert f"n = 2: {PLAIN}, {FAITHFUL}; n = 0: {LITERAL}" in accuracy.gain(Evidence(rows={("small", ""): arms})).words
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_two_seeds_decide_nothing_however_far_apart():
 )
 def test_attention_must_beat_every_control(others, wanted):
     e = evidence("small", **{FAITHFUL: 90.0}, **dict(zip((HALF, GAMMA, BIAS), others, strict=True)))
-    assert verdict(findings.attention, e) == wanted
+    assert verdict(accuracy.attention, e) == wanted
 
 
 def test_alive_units_stand_beside_the_accuracy():
     e = evidence("small", **{PLAIN: 90.0, FAITHFUL: 91.0, LITERAL: 91.0})
-    assert f"Hidden units alive in {FAITHFUL}: 3 of 12 before training, 6 after it." in findings.gain(e).words
+    assert f"Hidden units alive in {FAITHFUL}: 3 of 12 before training, 6 after it." in accuracy.gain(e).words
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_alive_units_stand_beside_the_accuracy():
 )
 def test_approaching_is_share_after_minus_share_before(pairs, wanted):
     e = Evidence(shares=[shares(name, 0, *pair) for name, pair in zip(("SE", "ECA"), pairs, strict=True)])
-    assert verdict(findings.approach, e) == wanted
+    assert verdict(attention_values.approach, e) == wanted
 
 
 def test_gates_that_start_constant_are_left_out_of_the_comparison():
     e = Evidence(shares=[shares("SE", 0, 0.9, 0.8), shares("SRM", 0, 0.1, np.nan)])
-    found = findings.approach(e)
+    found = attention_values.approach(e)
     assert found.verdict == SUPPORTED
     assert "SRM are exactly constant" in found.words
 
@@ -98,7 +98,7 @@ def test_gates_that_start_constant_are_left_out_of_the_comparison():
 )
 def test_stripes_are_a_share_of_nine_tenths_in_every_block(values, wanted):
     e = Evidence(shares=[shares(name, 0, value) for name, value in zip(("SE", "ECA"), values, strict=True)])
-    assert verdict(findings.stripes, e) == wanted
+    assert verdict(attention_values.stripes, e) == wanted
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_stripes_are_a_share_of_nine_tenths_in_every_block(values, wanted):
     [(0.8, 64, CONTRADICTED), (0.0, 64, SUPPORTED), (0.4, 16, UNDECIDED), (np.nan, 16, UNDECIDED)],
 )
 def test_priors_of_the_data_have_forgotten_the_first_biases(origin, channels, wanted):
-    assert verdict(findings.embody, Evidence(shares=[shares(origin=origin, channels=channels)])) == wanted
+    assert verdict(attention_values.embody, Evidence(shares=[shares(origin=origin, channels=channels)])) == wanted
 
 
 def test_fishers_interval_by_hand():
@@ -120,7 +120,7 @@ def test_fishers_interval_by_hand():
 )
 def test_constants_stand_in_at_two_points(changes, wanted):
     e = Evidence(replaced=[replaced(seed=seed, change=change) for seed, change in enumerate(changes)])
-    assert verdict(findings.stand_in, e) == wanted
+    assert verdict(attention_values.stand_in, e) == wanted
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_constants_stand_in_at_two_points(changes, wanted):
 )
 def test_the_papers_28_lies_in_the_interval_or_not(changes, wanted):
     e = Evidence(replaced=[replaced(seed=seed, change=change) for seed, change in enumerate(changes)])
-    assert verdict(findings.papers_loss, e) == wanted
+    assert verdict(attention_values.papers_loss, e) == wanted
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_the_papers_28_lies_in_the_interval_or_not(changes, wanted):
 )
 def test_the_papers_15_lies_in_the_interval_or_not(remains, wanted):
     found = [result(seed=seed, beyond=(value, value - 0.5, value + 0.5)) for seed, value in enumerate(remains)]
-    assert verdict(findings.finetuned, Evidence(rows={("finetuned", ""): {"SE": found}})) == wanted
+    assert verdict(attention_values.finetuned, Evidence(rows={("finetuned", ""): {"SE": found}})) == wanted
 
 
 def log_of(gates, scales):
@@ -159,9 +159,9 @@ def log_of(gates, scales):
 )
 def test_converging_is_slowing_down_more_than_everything_does(gates, scales, wanted):
     rows = {name: [result(log=log_of(gates, scales))] for name in design.AT_THE_DROP}
-    assert verdict(findings.first_decay, Evidence(rows={("dynamics", ""): rows})) == wanted
+    assert verdict(attention_values.first_decay, Evidence(rows={("dynamics", ""): rows})) == wanted
     del rows["SRM, steps"]
-    left = findings.first_decay(Evidence(rows={("dynamics", ""): rows}))
+    left = attention_values.first_decay(Evidence(rows={("dynamics", ""): rows}))
     assert left.verdict == UNDECIDED
     assert left.words.endswith("One seed each; n = 0: SRM, steps.")
 
@@ -172,15 +172,15 @@ def test_converging_is_slowing_down_more_than_everything_does(gates, scales, wan
 )
 def test_regulating_noise_is_more_than_halving_does(plain, half, wanted):
     e = evidence("noise", "(0.8, 0.8)", **{PLAIN: plain, HALF: half, FAITHFUL: 70.0})
-    assert verdict(findings.constant_noise, e) == wanted
+    assert verdict(accuracy.constant_noise, e) == wanted
     random = evidence("noise", "random 0.2", **{PLAIN: plain, HALF: half, FAITHFUL: 70.0})
-    assert verdict(findings.constant_noise, random) == UNDECIDED
+    assert verdict(accuracy.constant_noise, random) == UNDECIDED
 
 
 @pytest.mark.parametrize(("plain", "wanted"), [(60.0, SUPPORTED), (80.0, CONTRADICTED), (70.0, UNDECIDED)])
 def test_random_noise(plain, wanted):
     e = evidence("noise", "random 0.2", **{PLAIN: plain, FAITHFUL: 70.0})
-    found = findings.random_noise(e)
+    found = accuracy.random_noise(e)
     assert found.verdict == wanted
     assert "random 0.2 1.00 [0.03, 39.00]" in found.words  # F(2, 2) has its 97.5 % at 39
 
@@ -195,7 +195,7 @@ def test_a_bound_explains_by_being_smaller(logs, wanted):
         arm: [result(seed=seed, bound=(mean + 0.01 * seed, 40.0)) for seed in range(3)] for arm, mean in means.items()
     }
     e = Evidence(rows={("small", ""): rows}, bounds=[bounds("plain", 0, 9.0)])
-    found = findings.bound(e)
+    found = accuracy.bound(e)
     assert found.verdict == wanted
     assert "plain (seed 0) 9.00, growth 36" in found.words
 
@@ -207,23 +207,23 @@ def test_a_bound_explains_by_being_smaller(logs, wanted):
 def test_several_uses(two, three, wanted):
     e = evidence("controls", **{FAITHFUL: 90.0})
     e.rows |= evidence("uses", **{"2 uses": two, "3 uses": three}).rows
-    assert verdict(findings.several_uses, e) == wanted
+    assert verdict(accuracy.several_uses, e) == wanted
 
 
 @pytest.mark.parametrize(("fixed", "wanted"), [(89.0, SUPPORTED), (91.0, CONTRADICTED), (90.0, UNDECIDED)])
 def test_psi_that_is_not_learnt(fixed, wanted):
     e = evidence("fixed", **dict.fromkeys(design.FIXED, fixed))
     e.rows[("controls", "")] = {FAITHFUL: seeds_of(90.0, blocks=[block(psi=[0.13, 0.0, 0.1])])}
-    found = findings.learnt_psi(e)
+    found = accuracy.learnt_psi(e)
     assert found.verdict == wanted
     assert "moved by 0.0300" in found.words
     del e.rows[("fixed", "")][next(iter(design.FIXED))]
-    assert verdict(findings.learnt_psi, e) == UNDECIDED
+    assert verdict(accuracy.learnt_psi, e) == UNDECIDED
 
 
 @pytest.mark.parametrize(
     ("part", "rule", "better"),
-    [("uses", findings.several_uses, SUPPORTED), ("fixed", findings.learnt_psi, CONTRADICTED)],
+    [("uses", accuracy.several_uses, SUPPORTED), ("fixed", accuracy.learnt_psi, CONTRADICTED)],
 )
 def test_ablations_are_decided_by_the_scale_that_has_its_seeds(part, rule, better):
     """At both scales an arm meets ASR of its own scale; where only the small one is known, that decides."""
@@ -243,9 +243,9 @@ def test_ablations_are_decided_by_the_scale_that_has_its_seeds(part, rule, bette
 def test_beside_a_live_module(both, wanted, part):
     modules = ("SE", "IE", "SRM", "SPA")
     arms = dict.fromkeys(modules, 90.0) | {f"{name} + ASR({name})": both for name in modules}
-    assert verdict(findings.beside, evidence("beside", part, **arms)) == wanted
+    assert verdict(accuracy.beside, evidence("beside", part, **arms)) == wanted
     del arms["SPA"]  # a scale that lacks one module decides nothing
-    assert verdict(findings.beside, evidence("beside", part, **arms)) == UNDECIDED
+    assert verdict(accuracy.beside, evidence("beside", part, **arms)) == UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_other_reparameterisations_are_compared_with_themselves(repvgg, acnet, w
     rows = {}
     for column, value in zip(design.SRP, (repvgg, acnet), strict=True):
         rows |= evidence("backbones", column, **{PLAIN: 90.0, FAITHFUL: value, HALF: 80.0}).rows
-    assert verdict(findings.reparameterised, Evidence(rows=rows)) == wanted
+    assert verdict(accuracy.reparameterised, Evidence(rows=rows)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_other_reparameterisations_are_compared_with_themselves(repvgg, acnet, w
 )
 def test_transformers_are_compared_with_layer_scale(plain, factor, wanted):
     means = {PLAIN: plain, LAYER_SCALE: factor, FAITHFUL: 90.0, HALF: 90.0}
-    assert verdict(findings.transformers, evidence("backbones", design.TRANSFORMER, **means)) == wanted
+    assert verdict(accuracy.transformers, evidence("backbones", design.TRANSFORMER, **means)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -274,18 +274,18 @@ def test_slower_by_36_per_cent(ratio, width, wanted):
         six = dict.fromkeys(("IE", "SRM", "CBAM", "SE", "DIA", "SPA"), (speed, (speed - width, speed + width)))
         return six | {"ASR(SE) merged": (1.0, None), "ASR(SE) folded": (1.1, None)}
 
-    assert verdict(findings.slower, Evidence(speeds={"32 x 32": at(ratio)})) == wanted
+    assert verdict(whole_networks.slower, Evidence(speeds={"32 x 32": at(ratio)})) == wanted
     both = Evidence(speeds={"32 x 32": at(ratio), "96 x 96": at(ratio)})
-    assert verdict(findings.slower, both) == wanted
+    assert verdict(whole_networks.slower, both) == wanted
     if wanted != UNDECIDED:  # the sizes of the images are cases
         both.speeds["96 x 96"] = at(0.9 if ratio == 0.5 else 0.5)
-        assert verdict(findings.slower, both) == PARTLY
+        assert verdict(whole_networks.slower, both) == PARTLY
 
 
 @pytest.mark.parametrize(("se", "srm", "wanted"), [(0.6, 0.6, SUPPORTED), (0.4, 0.4, CONTRADICTED), (0.6, 0.4, PARTLY)])
 def test_the_centre_is_attentions_where_plain_networks_have_less(se, srm, wanted):
     e = Evidence(maps=[maps("plain", 0, 0.5), maps("SE", 0, se), maps("SRM", 0, srm)])
-    assert verdict(findings.centre, e) == wanted
+    assert verdict(whole_networks.centre, e) == wanted
 
 
 @pytest.mark.parametrize(
@@ -294,9 +294,9 @@ def test_the_centre_is_attentions_where_plain_networks_have_less(se, srm, wanted
 def test_spatial_attention(share, wanted):
     one = [{"name": "a", "seed": 0, "share": share, "maps": []}]
     for kind in ("spatial", "attention"):
-        assert verdict(findings.spatial, Evidence(**{kind: one})) == wanted
+        assert verdict(attention_values.spatial, Evidence(**{kind: one})) == wanted
     mixed = Evidence(spatial=one, attention=[{"name": "ViT", "seed": 0, "share": [0.9], "maps": []}])
-    assert verdict(findings.spatial, mixed) == (CONTRADICTED if wanted == CONTRADICTED else PARTLY)
+    assert verdict(attention_values.spatial, mixed) == (CONTRADICTED if wanted == CONTRADICTED else PARTLY)
 
 
 def test_nothing_known_is_undecided_throughout():

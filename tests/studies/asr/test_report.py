@@ -125,7 +125,7 @@ def test_the_tables_hold_the_known_numbers(shown):
 
 def test_marks_stand_where_the_numbers_are():
     e = evidence("small", **{PLAIN: 90.0, HALF: 92.0})
-    drawing = figures.controls_figure(e, {"small": e.accuracies("small")})
+    drawing = figures.controls_figure({"small": e.accuracies("small")})
     dots = [line for line in drawing.axes[0].lines if line.get_marker() == "o"]
     drawn = sorted(round(float(x), 6) for line in dots for x in line.get_xdata())
     assert drawn == pytest.approx([-0.1, 0.0, 0.1, 1.9, 2.0, 2.1])

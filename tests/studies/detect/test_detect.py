@@ -109,7 +109,7 @@ def test_calibration_leaves_the_detector_as_it_is(tmp_path):
     data = measures.scenes(run, tmp_path)
     net = run.untrained(data.names)
     before = {name: x.clone() for name, x in net.state_dict().items()}
-    other = measures.calibrate(net, data, run)
+    other = measures.calibrate(net, data)
     assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())
     assert float(other.backbone.stem.bn.running_var.max()) != 1.0
 

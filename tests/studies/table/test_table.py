@@ -43,7 +43,7 @@ def test_every_cell_has_a_number_and_every_controller_exists(number):
 
 
 def trained(controller="constant", seed=0, accuracy=90.0, dataset="cifar10", scale=SMALL, seconds=3600.0):
-    return Trained(dataset, controller, seed, scale, accuracy, seconds, None)
+    return Trained(dataset, controller, seed, scale, accuracy, seconds)
 
 
 def small_table(found):
