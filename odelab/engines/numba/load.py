@@ -142,8 +142,11 @@ def differentiate(function, request: Request):
     """Compile a right-hand side for dual numbers; numba's own error where it cannot be."""
     from numba import types
 
-    from odelab.engines.rosenbrock import dual_functions, duals
+    from odelab.engines.rosenbrock import dual_arrays, dual_functions, duals
 
+    if request.form == IN_PLACE:
+        function.compile(dual_arrays.kinds_of_arguments(request.parameters))
+        return
     dual_functions.register()
     kinds = [duals.dual_type()((i,)) for i in range(request.n + 1)]
     params = types.UniTuple(types.float64, request.parameters)

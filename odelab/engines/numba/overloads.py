@@ -59,6 +59,12 @@ def register() -> frozenset:
             return lambda condition, x, y: x if condition else y
         return lambda condition, x, y: np.where(condition, x, y)
 
+    @overload(np.clip)  # numba's own takes arrays alone
+    def clip(a, a_min, a_max):
+        if scalars(a, a_min, a_max):
+            return lambda a, a_min, a_max: np.minimum(np.maximum(a, a_min), a_max)
+        return None
+
     @intrinsic
     def locked(context, array):
         def same(context, builder, signature, values):

@@ -64,11 +64,8 @@ def band_found(rhs, n, parameters) -> Band | str:
     from scipy.sparse import csc_array
 
     pattern = pattern_found(rhs, n, parameters, in_place=True)
-    if pattern is None:
-        return (
-            "what its components depend on cannot be told without values, as where a branch looks at the state or the "
-            "time"
-        )
+    if isinstance(pattern, str):
+        return pattern
     rows = np.repeat(np.arange(n), [len(row) for row in pattern.rows])
     columns = np.array([j for row in pattern.rows for j in row], dtype=np.int64)
     J = csc_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))

@@ -2,8 +2,9 @@
 
 An array of the numba type `DualArray` holds numbers and, beside them, their derivatives along one direction. Its
 entries are dual numbers of `odelab.engines.rosenbrock.duals`, which depend on one variable: how far one has gone along
-that direction. It can be asked for its entries, for a part of itself and for its size; any other use is refused by
-numba. The state cannot be written to.
+that direction. It can be asked for its entries, one by one or in a loop over all of them, for a part of itself and for
+its size, and a part of it can be filled with one number; any other use is refused by numba, as arithmetic of whole
+arrays. The state cannot be written to.
 """
 
 import functools
@@ -11,6 +12,57 @@ import operator
 from typing import Any
 
 INLINED: Any = {"forceinline": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+
+def kinds_of_arguments(parameters: int) -> tuple:
+    """The types of (t, u, params, out) in a kernel that differentiates a right-hand side in in-place form."""
+    from numba import types
+
+    from odelab.engines.rosenbrock import duals
+
+    register()
+    params = types.UniTuple(types.float64, parameters)
+    return duals.dual_type()((0,)), array_type()(False), params, array_type()(True)
+
+
+@functools.cache
+def array_type():
+    """The class of numba types of arrays of dual numbers, which may be written to or not."""
+    from numba import types
+    from numba.extending import make_attribute_wrapper, models, register_model
+
+    from odelab.engines.rosenbrock import duals
+
+    number, array = duals.dual_type()((0,)), types.float64[::1]
+
+    class DualArray(types.IterableType):
+        def __init__(self, writable: bool):
+            self.writable = writable
+            super().__init__(name=f"odelab.DualArray({'slopes' if writable else 'state'})")
+
+        @property
+        def iterator_type(self):
+            return Entries(self)
+
+    class Entries(types.SimpleIteratorType):
+        def __init__(self, kind):
+            self.kind = kind
+            super().__init__(f"odelab.Entries({kind})", number)
+
+    @register_model(DualArray)
+    class DualArrayModel(models.StructModel):
+        def __init__(self, manager, kind):
+            super().__init__(manager, kind, [("numbers", array), ("derivatives", array)])
+
+    @register_model(Entries)
+    class EntriesModel(models.StructModel):
+        def __init__(self, manager, kind):
+            super().__init__(manager, kind, [("place", types.EphemeralPointer(types.intp)), ("array", kind.kind)])
+
+    for name in ("numbers", "derivatives"):
+        make_attribute_wrapper(DualArray, name, name)
+    iterate(DualArray, Entries)
+    return DualArray
 
 
 @functools.cache
@@ -22,7 +74,7 @@ def register() -> tuple:
     """
     from numba import types
     from numba.core import cgutils
-    from numba.extending import intrinsic, make_attribute_wrapper, models, overload, overload_attribute, register_model
+    from numba.extending import intrinsic, overload, overload_attribute
 
     from odelab.engines.rosenbrock import dual_functions, duals
 
@@ -30,19 +82,7 @@ def register() -> tuple:
     number = duals.dual_type()((0,))
     array = types.float64[::1]
     value, derivative = duals.value(), duals.derivative()
-
-    class DualArray(types.Type):
-        def __init__(self, writable: bool):
-            self.writable = writable
-            super().__init__(name=f"odelab.DualArray({'slopes' if writable else 'state'})")
-
-    @register_model(DualArray)
-    class DualArrayModel(models.StructModel):
-        def __init__(self, manager, kind):
-            super().__init__(manager, kind, [("numbers", array), ("derivatives", array)])
-
-    for name in ("numbers", "derivatives"):
-        make_attribute_wrapper(DualArray, name, name)
+    DualArray = array_type()
 
     def maker(kind):
         @intrinsic
@@ -93,7 +133,18 @@ def register() -> tuple:
                 x.derivatives[i] = derivative(new, 0)
 
             return stored
+        if isinstance(x, DualArray) and x.writable and isinstance(i, types.SliceType) and filling(new):
+
+            def filled(x, i, new):
+                numbers, derivatives = x.numbers[i], x.derivatives[i]
+                for place in range(numbers.size):
+                    numbers[place], derivatives[place] = value(new), derivative(new, 0)
+
+            return filled
         return None
+
+    def filling(kind):
+        return duals.is_real(kind) or kind == number
 
     @overload(len, jit_options=INLINED)
     def length(x):
@@ -108,3 +159,40 @@ def register() -> tuple:
         return lambda x: x.numbers.shape
 
     return make_state, make_slopes, moving
+
+
+def iterate(DualArray, Entries):
+    """Teach numba to go through the entries of an array of dual numbers, as `enumerate` and `zip` do."""
+    from numba import types
+    from numba.core import cgutils
+    from numba.core.imputils import RefType, iternext_impl, lower_builtin
+
+    from odelab.engines.rosenbrock import duals
+
+    @lower_builtin("getiter", DualArray)
+    def begun(context, builder, signature, values):
+        (kind,) = signature.args
+        context.nrt.incref(builder, kind, values[0])
+        made = cgutils.create_struct_proxy(signature.return_type)(context, builder)
+        made.array = values[0]
+        made.place = cgutils.alloca_once_value(builder, context.get_constant(types.intp, 0))
+        return made._getvalue()
+
+    @lower_builtin("iternext", Entries)
+    @iternext_impl(RefType.UNTRACKED)
+    def following(context, builder, signature, values, result):
+        (kind,) = signature.args
+        entries = cgutils.create_struct_proxy(kind)(context, builder, value=values[0])
+        pair = cgutils.create_struct_proxy(kind.kind)(context, builder, value=entries.array)
+        columns = [
+            cgutils.create_struct_proxy(types.float64[::1])(context, builder, value=one)
+            for one in (pair.numbers, pair.derivatives)
+        ]
+        place = builder.load(entries.place)
+        there = builder.icmp_signed("<", place, columns[0].nitems)
+        result.set_valid(there)
+        with builder.if_then(there):
+            number, derivative = (builder.load(builder.gep(column.data, [place])) for column in columns)
+            found = duals.put_together(context, builder, kind.yield_type, number, {0: derivative})
+            result.yield_(found)
+            builder.store(builder.add(place, context.get_constant(types.intp, 1)), entries.place)

@@ -9,6 +9,8 @@ is found therefore holds for all states, times and parameters.
 import builtins
 import functools
 import math
+import os
+import traceback
 import types
 from collections.abc import Callable
 from typing import NamedTuple
@@ -64,7 +66,7 @@ class Mark:
         locals()[f"__{name}__"] = alone
     for name in ("bool", "int", "float", "index", "floordiv", "rfloordiv", "round"):
         locals()[f"__{name}__"] = no_value
-    for name in ("iter", "len", "getitem", "hash", "floor", "ceil", "trunc", "array", "complex"):
+    for name in ("iter", "len", "getitem", "hash", "floor", "ceil", "trunc", "complex"):
         locals()[f"__{name}__"] = no_value
     del name
 
@@ -123,11 +125,12 @@ def replacements() -> dict:
 
 def pattern_of(rhs, n: int, parameters: int) -> Pattern:
     """The pattern of a right-hand side in component form; full where the evaluation with marks fails."""
-    return pattern_found(rhs, n, parameters, in_place=False) or full(n)
+    found = pattern_found(rhs, n, parameters, in_place=False)
+    return found if isinstance(found, Pattern) else full(n)
 
 
-def pattern_found(rhs, n: int, parameters: int, in_place: bool) -> Pattern | None:
-    """The pattern of a right-hand side, None where the evaluation with marks fails.
+def pattern_found(rhs, n: int, parameters: int, in_place: bool) -> Pattern | str:
+    """The pattern of a right-hand side; in words why there is none where the evaluation with marks fails.
 
     in_place    whether it fills its argument `out`; otherwise it is in component form
     """
@@ -144,11 +147,24 @@ def pattern_found(rhs, n: int, parameters: int, in_place: bool) -> Pattern | Non
             replace_names(function, stand_ins)
         answers = marked(Mark((n,)), state, params, out) if in_place else marked(Mark((n,)), tuple(state), params)
         found = [unite(answer).places for answer in (out if in_place else tuple(answers))]
-    except Exception:  # whatever a right-hand side raises that is handed no numbers
-        return None
+    except Exception as error:  # whatever a right-hand side raises that is handed no numbers
+        return no_pattern(error, {function.__code__ for function in [rhs, *made] if hasattr(function, "__code__")})
     if len(found) != n:
-        return None
+        return f"it returns {len(found)} slopes for {n} components"
     return Pattern(tuple(tuple(sorted(row - {n})) for row in found), not any(n in row for row in found))
+
+
+def no_pattern(error: Exception, codes: set) -> str:
+    """Why the evaluation with marks failed, with the last line of the user's functions that it reached."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code in codes]
+    files = [frame.f_code.co_filename for frame in frames if frame.f_code in codes]
+    place = f"line {lines[-1]} of {os.path.basename(files[-1])}" if lines else "it"
+    return (
+        f"what its components depend on cannot be told without values, and {place} needs one: a branch that looks at "
+        "the state or the time, a place in a table, or a new array that is filled. Write a branch as "
+        "odelab.maths.where, and numbers that are used again as variables"
+    )
 
 
 def replace_names(function, stand_ins: dict):

@@ -52,7 +52,23 @@ def spread(t, u, params, out):
         out[i] = 50.0 * (u[last] - u[i])
 
 
+def gone_through(t, u, params, out):
+    """Loops over the entries themselves, parts filled with numbers, and choices between values."""
+    out[:] = 0.0
+    for i, x in enumerate(u):
+        out[i] -= 30.0 * np.clip(x, 0.2, 1.5)
+    for i, (x, y) in enumerate(zip(u[:-1], u[1:])):  # noqa: B905, RUF007 (what numba knows)
+        out[i] += maths.where(x > 1.2, 20.0 * (y - x), y * y)
+    last = 0.0
+    for x in u:
+        last = x
+    out[-2:] = last
+    for x in u[:0]:
+        out[0] = x
+
+
 COUPLED = ol.Problem(coupled, np.linspace(1.0, 2.0, 13), (0.0, 0.5), (40.0,))
+GONE_THROUGH = ol.Problem(gone_through, np.linspace(0.1, 2.0, 11), (0.0, 0.2))
 BRUSSELATOR = ol.problems.brusselator_1d(20).replace(t_span=(0.0, 2.0), jacobian=None)
 WAVE = ol.problems.heat_1d_wave(30).replace(jacobian=None)
 
@@ -63,6 +79,7 @@ WAVE = ol.problems.heat_1d_wave(30).replace(jacobian=None)
         pytest.param(COUPLED, ol.ROS2, 0.01, id="coupled"),
         pytest.param(BRUSSELATOR, ol.RODAS4, 0.05, id="brusselator", marks=slow),
         pytest.param(WAVE, ol.RODAS4, 0.02, id="wave"),
+        pytest.param(GONE_THROUGH, ol.ROS2, 0.01, id="gone through"),
         pytest.param(COUPLED.replace(t_span=(0.0, -0.5), params=(-40.0,)), ol.ROS2, 0.01, id="backwards", marks=slow),
     ],
 )
@@ -152,6 +169,14 @@ def looking(t, u, params, out):
         out[i] = -u[i] if u[i] > 0.0 else 0.0
 
 
+def told_by_a_new_array(t, u, params, out):
+    flow = np.zeros(u.size + 1)
+    for i in range(1, u.size):
+        flow[i] = u[i] - u[i - 1]
+    for i in range(u.size):
+        out[i] = flow[i + 1] - flow[i]
+
+
 def all_to_all(t, u, params, out):
     for i in range(u.size):
         out[i] = -u[i]
@@ -159,7 +184,18 @@ def all_to_all(t, u, params, out):
             out[i] += 1e-3 * u[j]
 
 
-@pytest.mark.parametrize(("rhs", "word"), [(looking, "branch"), (all_to_all, "diagonals")])
+def line_of(function, below):
+    return f"line {function.__code__.co_firstlineno + below} of test_banded_runs.py needs one"
+
+
+@pytest.mark.parametrize(
+    ("rhs", "word"),
+    [
+        (looking, line_of(looking, 2)),
+        (told_by_a_new_array, line_of(told_by_a_new_array, 3)),
+        (all_to_all, "diagonals"),
+    ],
+)
 def test_what_has_no_band_is_said_and_auto_stays_in_plain_python(rhs, word, monkeypatch):
     problem = ol.Problem(rhs, np.linspace(1.0, 2.0, 40), (0.0, 1.0))
     with pytest.raises(ol.NotCompilable, match=word):
@@ -181,5 +217,5 @@ def test_arrays_in_one_piece_are_refused_with_their_line():
         out[1:] = u[:-1] - u[1:]
         out[0] = -u[0]
 
-    with pytest.raises(ol.NotCompilable, match="cannot differentiate sliced"):
+    with pytest.raises(ol.NotCompilable, match=r"cannot differentiate sliced .* as a loop .*, line"):
         ol.solve(ol.Problem(sliced, np.ones(40), (0.0, 1.0)), ol.ROS2, ol.fixed(0.1), engine="compiled")
