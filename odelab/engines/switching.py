@@ -4,9 +4,13 @@ From explicit to implicit: a step that stability limits has an error near the to
 the error does not tell which step accuracy would allow. Instead, the steps with h rho near the stability boundary are
 counted. After enough of them one implicit step is tried, of the size with which an implicit run would begin here. Its
 error tells how long implicit steps could be, and with the work of an attempt of each method this gives the ratio of
-their costs.
+their costs. Before the first step, and where stages that show no large h rho take steps of one size, as stability makes
+them, a few products of the Jacobian with a vector look for fast components that the stages do not see. A run whose
+first explicit step would lie near the boundary tries an implicit one at once: what an unstable step has put into a fast
+oscillation without damping would stay there.
 
 From implicit to explicit: step size and Jacobian are known, so h rho is compared with the explicit method's boundary.
+The run goes back, too, where implicit steps cost more than the explicit ones before them did.
 """
 
 import dataclasses
@@ -21,8 +25,9 @@ from odelab.control.controllers import SET_POINT, Start, initial_step, settings_
 from odelab.control.feedback import History, Memory
 from odelab.core import State
 from odelab.engines import Engine, Status
-from odelab.engines.python import Chunk, checked_rhs
+from odelab.engines.python import Chunk, checked_rhs, no_steps
 from odelab.linear.linearisation import Linearisation
+from odelab.methods.spectral_radius import first_direction
 from odelab.stiffness.stable_step import nongrowing_radius
 
 AT_BOUNDARY = 0.5  # of the real boundary: the mean step of a run that stability limits lies well below the boundary
@@ -31,6 +36,10 @@ COUNT = 4  # an implicit step is tried when the steps near the boundary outnumbe
 TRIED = 4.0  # the implicit step that is tried is at least so many times as long as the mean explicit step
 FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
 LOOK_AFTER = 4  # attempts between two decisions; the number doubles while no step is near the boundary
+EVEN = 1.25  # of one size are steps whose largest is at most so many times the smallest
+PRODUCTS = 2  # with a vector by which the fastest rate is estimated; their geometric mean is no transient's growth
+DISTANCE = 1.5e-8  # of the states whose difference stands for such a product, in the norm of the tolerances
+DEARER = 1.5  # times what explicit steps cost: implicit ones that cost more, twice in a row, were a wrong choice
 CALM = 128  # attempts between two decisions at most
 BACK = 0.5  # of the explicit boundary: with h rho below it twice in a row the explicit method takes over
 SPECTRUM = 64  # components up to which eigenvalues are found; beyond, the norm of J bounds them
@@ -56,6 +65,9 @@ class SwitchingEngine:
         self.implicit = False
         self.seen, self.patience, self.short, self.length = 0, COUNT, 0, LOOK_AFTER
         self.refused = self.changes = self.since = 0
+        self.starting = True
+        self.direction: np.ndarray | None = None  # where the power method begins next
+        self.promised = 0.0  # how far an attempt of the explicit method went before the implicit one took over
 
     @property
     def derivatives(self) -> str:
@@ -71,6 +83,9 @@ class SwitchingEngine:
 
     def advance(self, state: State, attempts: int) -> Chunk:
         """Go on with the present method, and decide which method goes on after that."""
+        if self.starting and self.method.index is None:
+            self.starting = False
+            return self.at_the_start(state, attempts)
         engine = self.engines[self.implicit]
         chunk = as_chunk(engine.advance(state, min(attempts, self.length)), state, self.implicit)
         if chunk.status != Status.ATTEMPTS_SPENT or not chunk.steps:
@@ -95,6 +110,10 @@ class SwitchingEngine:
         if np.isnan(h_rho).all():  # the stages do not tell, as where stiff components are very small
             h_rho = np.abs(chunk.h) * self.radius(chunk.state)
             chunk = chunk._replace(jacobians=chunk.jacobians + 1)
+        elif not (h_rho >= AT_BOUNDARY * boundary).any() and is_even(np.abs(chunk.h[-LOOK_AFTER:])):
+            rate, evaluations = self.fastest_rate(chunk.state)
+            h_rho = np.fmax(h_rho, np.abs(chunk.h) * rate)
+            chunk = chunk._replace(evaluations=chunk.evaluations + evaluations)
         shares = (h_rho / boundary).tolist()
         for share in shares:
             self.seen = max(0, self.seen + (self.patience if share >= FAR else 1 if share >= AT_BOUNDARY else -1))
@@ -102,8 +121,12 @@ class SwitchingEngine:
         self.length = min(2 * self.length, CALM) if calm else LOOK_AFTER
         if self.seen < self.patience:
             return chunk
-        self.seen = 0
         gone = float(np.abs(chunk.h).sum()) / (chunk.steps + chunk.rejected)
+        return self.audition(chunk, gone, attempts)
+
+    def audition(self, chunk: Chunk, gone: float, attempts: int) -> Chunk:
+        """Try an implicit step behind a chunk; `gone` is how far an attempt of the explicit method goes there."""
+        self.seen = 0
         usual, evaluations = self.first_step(chunk.state)
         chunk = chunk._replace(evaluations=chunk.evaluations + evaluations)
         start = self.remembering(chunk.state, True, max(TRIED * gone, usual))
@@ -122,13 +145,49 @@ class SwitchingEngine:
             self.patience *= 2
             return chunk
         self.changes += 1
-        self.implicit, self.length, self.patience = True, LOOK_AFTER, COUNT
+        self.implicit, self.length, self.promised = True, LOOK_AFTER, gone
         # The tried step is taken again if it was rejected, or if the chunk has used up the attempts asked for.
         if not trial.steps or attempts <= chunk.steps + chunk.rejected:
             return chunk._replace(
                 state=self.remembering(chunk.state, True, min(reach, tried) if trial.steps else reach)
             )
         return join_two(chunk, trial)
+
+    def at_the_start(self, state: State, attempts: int) -> Chunk:
+        """Try an implicit step at once where the first explicit one would lie near its stability boundary or beyond.
+
+        How far explicit steps go is not known there, so that nothing is promised.
+        """
+        size, boundary = abs(state.memory.history.next_step), self.method.explicit.real_boundary
+        rate, evaluations = self.fastest_rate(state)
+        none_yet = no_steps(state, Status.ATTEMPTS_SPENT, "")._replace(evaluations=evaluations)
+        chunk = as_chunk(none_yet, state, False)
+        if size * rate >= AT_BOUNDARY * boundary:
+            chunk = self.audition(chunk, min(size, boundary / rate), attempts)
+            self.promised = 0.0
+        return chunk
+
+    def fastest_rate(self, state: State) -> tuple[float, int]:
+        """About the spectral radius at a state, and the evaluations that it takes to tell.
+
+        A few steps of the power method in the norm of the tolerances, with differences for products with the Jacobian.
+        """
+        t, u = state.t, np.asarray(state.u)
+        unit = np.abs(u) + np.asarray(self.controller.atol) / self.controller.rtol
+        slope = state.slope if state.fresh else self.rhs(t, u, self.problem.params)
+        products = PRODUCTS
+        if self.direction is None:
+            self.direction, products = first_direction(slope / unit), PRODUCTS + 1
+        rates, evaluations = [0.0, 0.0], products + (not state.fresh)
+        for _ in range(products):
+            step = DISTANCE * self.direction / np.linalg.norm(self.direction)
+            change = (self.rhs(t, u + unit * step, self.problem.params) - slope) / unit
+            grown = float(np.linalg.norm(change))
+            if not 0.0 < grown < math.inf:
+                self.direction = None
+                return 0.0, evaluations
+            rates, self.direction = [rates[-1], grown / DISTANCE], change
+        return math.sqrt(rates[0] * rates[1]), evaluations
 
     def back(self, chunk: Chunk) -> Chunk:
         """Compare implicit steps with what the explicit method could stably take."""
@@ -139,9 +198,12 @@ class SwitchingEngine:
         state, size = chunk.state, float(np.abs(chunk.h).mean())
         radius = self.radius(state)
         near = size * radius < BACK * self.method.explicit.real_boundary
-        self.short = self.short + 1 if near else 0
+        attempt = float(np.abs(chunk.h).sum()) / (chunk.steps + chunk.rejected)
+        dearer = DEARER * attempt * self.work(False) < self.promised * self.work(True)
+        self.short = self.short + 1 if near or dearer else 0
         if self.short < 2:
             return chunk
+        self.patience = 2 * self.patience if dearer else COUNT
         stable = BACK * self.method.explicit.real_boundary / radius if radius > 0.0 else math.inf
         return chunk._replace(state=self.changed(state, min(size, stable)))
 
@@ -192,6 +254,11 @@ class SwitchingEngine:
         )
         step = math.copysign(min(size, controller.max_step), self.problem.t_span[1] - self.problem.t_span[0])
         return state._replace(memory=Memory(settings, History(step, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+
+
+def is_even(sizes) -> bool:
+    """Do step sizes hardly change, as where stability limits them?"""
+    return len(sizes) == LOOK_AFTER and bool(sizes.max() <= EVEN * sizes.min())
 
 
 def as_chunk(found, start: State, implicit: bool) -> Chunk:

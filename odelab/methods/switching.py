@@ -63,7 +63,8 @@ def auto(
 
     A run begins with explicit steps. When the stages of many steps show that h times the spectral radius is near the
     stability boundary, one implicit step is tried. Its error tells what a run with implicit steps would cost, and the
-    cheaper method goes on. The run returns to explicit steps where these could stably be as long as the implicit ones.
+    cheaper method goes on. The same is tried before the first step where that would not be stable. The run returns to
+    explicit steps where these could stably be as long as the implicit ones, or where those turn out to be dearer.
 
     explicit   an explicit Method whose stages tell h rho: `ol.DOPRI5`, the default, or `ol.DOP853`; any that estimates
                its error where `index` is given

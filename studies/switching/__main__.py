@@ -301,11 +301,13 @@ def tell_switches(page: Page, lab: Lab, middle: float, tables_of_costs):
     rows = tables.auto(lab)
     if rows:
         over = np.array([row["AUTO over the better"] for row in rows])
+        lost = [row["problem"] for row in rows if not np.isfinite(row["AUTO over the better"])]
         over = over[np.isfinite(over)]
         page.words(
             f"Real runs of ol.AUTO over {len(over)} whole problems at a relative tolerance of {measures.WHOLE:.0e}: in "
             f"evaluations, over the better of its two methods, they cost {np.exp(np.log(over).mean()):.2f} in the "
             f"geometric mean, {np.median(over):.2f} in the median and {over.max():.2f} at worst."
+            + (f" On {', '.join(lost)} it did not get there, and another method did." if lost else "")
         )
     page.table("auto", rows, "Evaluations of whole runs at equal tolerance", printed=False)
 

@@ -28,8 +28,10 @@ from odelab.engines.rosenbrock.one_run import FAILURES
 from odelab.stiffness.h_rho import twin_stages
 
 NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
-# A lane without work keeps sweeping, so it must not move. A fixed controller proposes t0 + (n + 1) h - t, cut at t1:
-# with n this large the cut always applies, and since a retired lane has t = t1 its step is 0.
+# A lane without work keeps sweeping, so it must not move, and it must ask the right-hand side for nothing that no run
+# would ask for: it stays at t1, with a state and parameters of the ensemble. A fixed controller proposes
+# t0 + (n + 1) h - t, cut at t1: with n this large the cut always applies, and since a retired lane has t = t1 its step
+# is 0.
 RETIRED_COUNT = 1 << 52
 MANY_COMPONENTS = 5  # from here on the operations of one group of lanes keep the processor busy
 
@@ -223,6 +225,9 @@ def take_next_lines(request: Request) -> list[str]:
         f"    index[l] = {RETIRED}",
         "    t[l] = t1",
         "    dt[l] = 0.0",
+        *(f"    u{i}[l] = starts[0, {i}]" for i in range(n)),
+        *([f"    slope{i}[l] = 0.0" for i in range(n)] if request.method.fsal else []),
+        *(f"    parameter{i}[l] = params_in[0, {i}]" for i in range(k)),
         f"    accepted[l] = {RETIRED_COUNT}",
         *(["    due[l] = direction * math.inf"] if request.points else []),
         "    idle += 1",
@@ -306,7 +311,7 @@ def proposal(request: Request, place: str, tag: str) -> str:
     """The size of the next attempt."""
     if request.law:
         largest = "largest" if request.limited else "math.inf"
-        return f"propose(dt[{place}], {largest}, t{tag}, t1)"
+        return f"propose(dt[{place}], {largest}, t{tag}, t1) if t{tag} != t1 else 0.0"
     return f"propose(t0, given_step, np.float64(accepted[{place}]), t{tag}, t1)"
 
 

@@ -70,6 +70,46 @@ def test_where_everything_is_stiff_it_costs_no_more_than_the_implicit_run(name, 
     np.testing.assert_allclose(found.end_u, implicit.end_u, rtol=1e-3)
 
 
+def mixed(*blocks):
+    """A linear problem of blocks, its components mixed by an orthogonal map; the solution begins along all of them."""
+    n = sum(len(block) for block, _ in blocks)
+    matrix, start, first = np.zeros((n, n)), np.zeros(n), 0
+    for block, begin in blocks:
+        inside = slice(first, first + len(block))
+        matrix[inside, inside], start[inside] = block, begin
+        first += len(block)
+    q = np.linalg.qr(np.random.default_rng(1).standard_normal((n, n)))[0]
+    return ol.problems.linear(q @ matrix @ q.T, q @ start)
+
+
+def rotation(rate):
+    return [[0.0, rate], [-rate, 0.0]]
+
+
+SLOW = (rotation(1.0), [1.0, 0.0])
+FAST = np.diag([-100.0, -1.0])
+STEEP = np.diag([-10.0, -40.0, -160.0]) + 1e4 * np.triu(np.ones((3, 3)), 1)
+
+
+@pytest.mark.parametrize(
+    ("problem", "most"),
+    [
+        # A fast oscillation below the tolerance, without damping: an explicit step at the boundary would raise it.
+        pytest.param(mixed(SLOW, (rotation(100.0), [1e-6, 0.0])).replace(t_span=(0.0, 3.0)), 1.1, id="quiet"),
+        # The fast component has died out when stability begins to limit the steps, and the stages do not see it.
+        pytest.param(ol.problems.linear(FAST, [1.0, 1.0]).replace(t_span=(0.0, 10.0)), 1.1, id="died out"),
+        # One implicit step promises more than those after it keep.
+        pytest.param(ol.problems.forced_linear(matrix=STEEP).replace(t_span=(0.0, 3.0)), 1.1, id="steep"),
+        # The implicit method takes a handful of steps in all.
+        pytest.param(ol.problems.prothero_robinson(rate=-1e5).replace(t_span=(0.0, 10.0)), 1.2, id="short"),
+    ],
+)
+def test_no_problem_costs_much_more_than_by_the_better_method(problem, most):
+    runs = [auto(problem, method, throw=False, max_steps=4000) for method in (ol.DOPRI5, ol.RODAS4)]
+    better = min(work(run) for run in runs if run.ok)
+    assert work(auto(problem)) <= most * better
+
+
 def test_a_sparse_jacobian_is_known_to_be_cheap():
     problem = ol.problems.heat_1d(100)
     found, implicit = auto(problem), auto(problem, ol.RODAS4)

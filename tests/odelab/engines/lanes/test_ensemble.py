@@ -65,6 +65,28 @@ def test_to_ten_digits_at_a_tight_tolerance(name, until):
         assert (many.steps[i], many.rejected[i], many.t[i]) == (run.steps, run.rejected, until)
 
 
+PUSHES = np.sin(np.arange(101) * 0.1)
+
+
+def looked_up(t, u, params):
+    """It can be asked for no other times than those of its span, and for no other parameters than its own."""
+    (x,) = u
+    (rate,) = params
+    return (-PUSHES[int(12.0 / rate)] * x + PUSHES[int(10.0 * t)],)
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.ROS2])
+def test_lanes_without_work_ask_for_nothing_that_no_run_asks_for(method):
+    """Fewer runs than lanes, so that some lanes never have work, and others stop before their neighbours."""
+    problem = ol.Problem(looked_up, [1.0], (0.0, 10.0), (3.0,))
+    params = [[3.0], [0.5], [12.0]]
+    many = ol.ensemble(problem, method, ol.adaptive(1e-4, 1e-6), params=params)
+    assert (many.ok, many.engine) == (True, "compiled")
+    for end, rates in zip(many.u, params, strict=True):
+        run = ol.solve(problem.replace(params=rates), method, ol.adaptive(1e-4, 1e-6), engine="python")
+        np.testing.assert_allclose(end, run.end_u, rtol=1e-3)  # its jumps magnify rounding
+
+
 RELAXING = ol.problems.van_der_pol().replace(t_span=(0.0, 4.0))
 
 
