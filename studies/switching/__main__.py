@@ -301,7 +301,7 @@ def tell_switches(page: Page, lab: Lab, middle: float, tables_of_costs):
     rows = tables.auto(lab)
     if rows:
         over = np.array([row["AUTO over the better"] for row in rows])
-        lost = [row["problem"] for row in rows if not np.isfinite(row["AUTO over the better"])]
+        lost = [row["problem"] for row in rows if np.isinf(row["AUTO over the better"])]
         over = over[np.isfinite(over)]
         page.words(
             f"Real runs of ol.AUTO over {len(over)} whole problems at a relative tolerance of {measures.WHOLE:.0e}: in "
