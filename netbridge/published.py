@@ -15,7 +15,7 @@ from torch import nn
 from netbridge.checkpoint import check_tensors
 from netbridge.model.network import Network
 from netbridge.model.resnet import assemble
-from netbridge.tracing.untouched import untouched
+from netbridge.tracing.untouched import untouched, unwrap
 
 # What each family of published weights was trained to see.
 IMAGENET_NORMALISATION = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
@@ -33,7 +33,9 @@ def load_foreign(source, normalisation: dict | None = None, stem: str | None = N
     shortcuts of option A (no weights) or projections named `downsample` or `shortcut`: akamaster's, kuangliu's and
     chenyaofo's CIFAR networks, torchvision's.
 
-    source         a file of weights (.pt, .pth, .th, .safetensors), a state_dict, or the module itself
+    source         a file of weights (.pt, .pth, .th, .safetensors), a state_dict, or the module itself. Only a module
+                   shows what it computes, and its outputs are compared with ours; weights are read as torchvision's,
+                   with the stride of a bottleneck in its 3x3 convolution, or as akamaster's, with zeros on both sides
     normalisation  {"mean": [...], "std": [...]} of the images it was trained on; default: what its family uses
     stem           "imagenet" (7x7 and max-pool), "cifar" (3x3), or "cifar-pooled" (3x3 and max-pool). Weights do not
                    tell the last two apart: a module does; for weights the default is "cifar", with a warning where the
@@ -52,6 +54,7 @@ def load_foreign(source, normalisation: dict | None = None, stem: str | None = N
     ValueError: `source`: no ResNet that is known here. Looked for conv1, bn1, layer1.0.conv1 and linear or fc; ...
     """
     if isinstance(source, nn.Module):
+        source = unwrap(source)
         place, loaded, stem = "`source`", source.state_dict(), stem or stem_of(source)
     elif isinstance(source, Mapping):
         place, loaded = "`source`", dict(source)
@@ -120,7 +123,9 @@ def strip(place: str, loaded) -> dict[str, torch.Tensor]:
             loaded = loaded[key]
     if not isinstance(loaded, dict) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
         raise ValueError(f"{place}: no dictionary of tensors, but {type(loaded).__name__}.")
-    return {re.sub(r"^(module\.|model\.|_orig_mod\.)+", "", name): value for name, value in loaded.items()}
+    plain_names = {re.sub(r"^(module\.|model\.|_orig_mod\.)+", "", name): value for name, value in loaded.items()}
+    plain_names.pop("n_averaged", None)  # the counter of torch's AveragedModel
+    return plain_names
 
 
 def stem_of(net: nn.Module) -> str | None:

@@ -267,11 +267,13 @@ def without_pooling(net):
     net.maxpool = nn.Identity()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when its compiler is imported
+@pytest.mark.parametrize("wrap", [nn.Identity(), nn.DataParallel, torch.compile, torch.optim.swa_utils.AveragedModel])
 @pytest.mark.parametrize("change", [with_gelu, with_epsilon, without_pooling])
-def test_a_module_that_computes_something_else_with_these_weights_is_refused(change):
+def test_a_module_that_computes_something_else_with_these_weights_is_refused(change, wrap):
     net, x = foreign.shaken(foreign.VisionResNet()), torch.rand(2, 3, 32, 32)
     with torch.no_grad():
-        torch.testing.assert_close(nb.load_foreign(net)(x), net(x))
+        torch.testing.assert_close(nb.load_foreign(wrap(net))(x), net(x))
     change(net)
     with pytest.raises(ValueError, match="computes something else with them"):
-        nb.load_foreign(net)
+        nb.load_foreign(wrap(net))
