@@ -22,18 +22,14 @@ from studies.lab.page import Page
 from studies.switching import (
     analysis,
     factorial,
-    figures,
     findings,
     measures,
     measuring,
-    networks,
     policies,
-    scenes,
-    sensitivity,
-    tables,
+    sections,
 )
 from studies.switching.design import PRESETS, Preset
-from studies.switching.observations import Lab, usable
+from studies.switching.observations import Lab
 
 STUDY = "switching"
 SHIPPED = Path(__file__).parent / "shipped"
@@ -113,11 +109,11 @@ def main(arguments: Arguments):
     tables_of_costs = {eps: policies.policies(lab, eps) for eps in preset.eps}
     fits = fit_powers(lab, forced, preset)
     judge(page, lab, forced, preset, everywhere, beyond, tables_of_costs, fits)
-    tell_truth(page, lab, preset, middle, everywhere, beyond)
-    tell_forced(page, lab, forced, preset, middle, fits, pair)
-    tell_switches(page, lab, middle, tables_of_costs)
-    tell_one_run(page, preset, pair)
-    tell_networks(page, arguments, preset, lab, middle)
+    sections.truth(page, lab, preset, middle, everywhere, beyond)
+    sections.forced_systems(page, lab, forced, preset, middle, fits, pair)
+    sections.switches(page, lab, middle, tables_of_costs)
+    sections.one_run(page, preset, pair)
+    sections.of_networks(page, arguments, preset, lab, middle)
     page.close()
     if arguments.ship:
         ship(arguments.out)
@@ -194,170 +190,6 @@ def judge(page: Page, lab: Lab, forced: Lab, preset: Preset, everywhere, beyond,
     of_forced = findings.require_families([findings.powers_tell(*on_sheared)], len(set(forced.family[sheared])))
     last = findings.require_families([findings.switches(tables_of_costs)], families)
     page.findings([*findings.require_families(found, families), *of_forced, *last])
-
-
-def tell_truth(page: Page, lab: Lab, preset: Preset, middle: float, everywhere, beyond):
-    """Where stiffness is, and which index tells."""
-    loose, sharp = preset.eps[0], preset.eps[-1]
-    page.heading("Where stiffness is")
-    page.figure(
-        figures.truth_map(lab, middle, loose, sharp),
-        "truth",
-        "What the explicit method costs over the implicit one, by window. Red: stiff. Hatched: the class changes "
-        f"between errors of {loose:.0e} and {sharp:.0e}. Problems of one family stand together.",
-    )
-    page.table("truth", tables.truth(lab, preset.eps), "Share of stiff windows, and median of log10 R", printed=False)
-    page.heading("Which index tells")
-    page.figure(
-        figures.ratio_against_indices(lab, middle, everywhere[middle]),
-        "indices",
-        f"R against six indices at an error of {middle:.0e}. A point is a window, a colour and a mark a family. What "
-        "lies beyond an axis is drawn at its end. Dashed: theory, (c_E/c_I) max(1, chi), without constants.",
-    )
-    page.figure(
-        figures.forest(lab, everywhere),
-        "forest",
-        "How well each index ranks windows. Darker: smaller errors. The trial step is nearly the truth itself and only "
-        "shown as the upper limit.",
-    )
-    page.table(
-        "rankings",
-        tables.rankings(lab, everywhere, beyond),
-        "Area under the curve, and median rank correlation within problems",
-    )
-    family = dict(zip(lab.name.tolist(), lab.family.tolist(), strict=True))
-    sai, ratio = (analysis.per_problem(lab, name, middle) for name in ("SAI", "rho_ng/SAI"))
-    page.figure(
-        figures.arrows(sai, ratio, family),
-        "within",
-        "Within one problem: how SAI and the ratio rank its windows. A dot is a problem whose R spans a factor of "
-        "three.",
-    )
-    if loose != sharp:
-        page.heading("What the tolerance does")
-        page.figure(
-            figures.tolerances(lab, preset.eps),
-            "tolerances",
-            "R of single windows against the error. Dashed: slopes of theory. Right: a slow rotation beside a fast "
-            "one, of one Jacobian and one SAI; only the amplitude of the fast one differs.",
-        )
-        page.table("slopes", tables.slopes(lab, loose, sharp), "Slope of log R over log error", printed=False)
-    page.heading("What R owes to choices")
-    rows = sensitivity.rows(lab, middle, preset.eps)
-    page.table(
-        "sensitivity", rows, f"R under other choices, against the base at an error of {middle:.0e}", printed=False
-    )
-    page.table("confusion", tables.confusion(lab, middle), CONFUSION, printed=False)
-    page.table("graves", tables.graves(lab, preset.eps), "Grave mistakes, by problem", printed=False)
-
-
-CONFUSION = "By family, windows: stiff and called so / stiff and missed / called and not stiff / neither"
-
-
-def tell_forced(page: Page, lab: Lab, forced: Lab, preset: Preset, middle: float, fits, pair):
-    """The factorial: exponents, invariances, the plane, non-normality."""
-    page.heading("Jacobian and solution, chosen apart")
-    page.words(
-        "The forced linear systems u' = A (u - g(t)) + g'(t) follow g = c + cos(w t) whatever A is. Kind and radius of "
-        "A, the pace w, the origin c and the amplitude of fast modes that are alive at the start are the factors; no "
-        "two of them are correlated. The origin changes SAI and nothing in R."
-    )
-    page.table("exponents", tables.exponents(fits), "Powers of R where stability binds, R in attempts")
-    page.table(
-        "invariances",
-        tables.invariances(lab, forced, middle),
-        f"Areas under changes that leave R as it is, error {middle:.0e}",
-        printed=False,
-    )
-    if not preset.plane:
-        return
-    ratios = np.geomspace(1.0, 1e5, preset.plane)
-    eps = 10.0 ** np.linspace(-2.0, -8.0, 25)
-    planes = [factorial.plane(kind, ratios, eps, preset.tolerances, *pair) for kind in ("normal", "oscillating")]
-    page.figure(
-        scenes.forced_plane(planes),
-        "plane",
-        "R of forced systems over the rate rho of the modes, in units of the solution's pace w, and the error. Solid: "
-        "R = 1, measured. Dashed: R = 1 of theory, (c_E/c_I) h_I / min(h_E, h_stab), without constants. Small errors "
-        "at the end of a run depend on the phase in which it ends, hence the teeth.",
-    )
-    page.figure(
-        scenes.non_normal(factorial.along_shear(preset.tolerances, *pair)),
-        "non_normal",
-        "One spectrum, further and further from normal: R in attempts, and what eigenvalues and powers of a step "
-        "predict. Lines are medians over random vectors, bands their quartiles.",
-    )
-
-
-def tell_switches(page: Page, lab: Lab, middle: float, tables_of_costs):
-    page.heading("Indices as switches")
-    page.figure(
-        figures.policies(tables_of_costs[middle]),
-        "switches",
-        f"What it costs to choose the method by an index, over choosing right in every window; error {middle:.0e}. "
-        "Thresholds are the best in hindsight but for theory's.",
-    )
-    page.table("switches", tables.switches(tables_of_costs), "Switching by an index", printed=False)
-    rows = tables.auto(lab)
-    if rows:
-        over = np.array([row["AUTO over the better"] for row in rows])
-        lost = [row["problem"] for row in rows if np.isinf(row["AUTO over the better"])]
-        over = over[np.isfinite(over)]
-        page.words(
-            f"Real runs of ol.AUTO over {len(over)} whole problems at a relative tolerance of {measures.WHOLE:.0e}: in "
-            f"evaluations, over the better of its two methods, they cost {np.exp(np.log(over).mean()):.2f} in the "
-            f"geometric mean, {np.median(over):.2f} in the median and {over.max():.2f} at worst."
-            + (f" On {', '.join(lost)} it did not get there, and another method did." if lost else "")
-        )
-    page.table("auto", rows, "Evaluations of whole runs at equal tolerance", printed=False)
-
-
-def tell_one_run(page: Page, preset: Preset, pair):
-    if not preset.auto:
-        return
-    page.heading("One run told")
-    explicit, implicit = pair
-    told = measures.measure_one_run(preset, explicit, implicit, measuring.SHARP)
-    page.figure(
-        scenes.one_run(told, *pair),
-        "one_run",
-        "Van der Pol's oscillator at mu = 100. Where R is above 1 (shaded) the solution creeps: SAI is small there and "
-        "chi large; in the jumps it is the other way round, and both methods take steps of one size.",
-    )
-
-
-def tell_networks(page: Page, arguments: Arguments, preset: Preset, lab: Lab, middle: float):
-    count = preset.networks if arguments.networks is None else arguments.networks
-    if not count:
-        return
-    from netbridge import data
-
-    page.heading("Residual networks by the same ratio")
-    kept = arguments.out / "windows"
-    for dataset in ("cifar10", "digits"):
-        try:
-            names = networks.shipped_names(dataset)[:count]
-            rows = networks.measure_networks(names, preset.truths, preset.images, kept, arguments.fresh)
-            break
-        except data.DataUnavailable:
-            page.warn(f"The images of {dataset} are not here and cannot be had.")
-    else:
-        return
-    ratio, values = lab.truth(middle), lab.values(middle)["rho_ng/SAI"]
-    near = usable(ratio) & (ratio > 0.5) & (ratio < 2.0) & np.isfinite(values)
-    band = tuple(np.quantile(values[near], (0.25, 0.75))) if near.any() else (10.0, 100.0)
-    page.figure(
-        scenes.networks(rows, band),
-        "networks",
-        "Blocks of trained networks: how fast the modes that do not grow are, against how fast the state moves. "
-        "Dotted: lines of one ratio. Band: where windows of differential equations turn stiff (quartiles of "
-        f"rho_ng/SAI where R is 1/2 to 2, {band[0]:.0f} to {band[1]:.0f}). Right: steps of Euler's method over those "
-        f"of the linearly implicit one at an error of {networks.ERROR:g} of a block's step.",
-    )
-    page.table(
-        "networks", tables.networks(rows), "Time scales of blocks: medians over blocks and images", printed=False
-    )
-    page.numbers["blocks"] = rows
 
 
 def ship(out: Path) -> None:
