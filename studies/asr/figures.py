@@ -6,7 +6,7 @@ from odelab.plot import style as stylesheet
 from studies.asr import design, style
 from studies.asr.design import PLAIN
 from studies.asr.findings.evidence import Evidence, group_by_name, over_seeds
-from studies.lab.figures import MARKS, lowest_axes, panels, use_axes
+from studies.lab.figures import MARKS, label_panels, panels, use_axes
 
 SCALE_TITLES = {"small": "small scale", "controls": "shipped networks' scale"}
 WHAT = ("input, trained", "gate, trained", "gate, untrained")
@@ -276,10 +276,6 @@ def dynamics_figure(e: Evidence):
             for what, look in (("scales", "s--"), ("logits", "^:")):
                 axis.plot(epochs, [record["moved"][what] for record in records], look, label=what, markersize=3)
             axis.set(title=name, yscale="log")
-        for axis in lowest_axes(axes, len(rows)):
-            axis.set_xlabel("epoch")
-            axis.tick_params(labelbottom=True)
-        for axis in axes[:, 0]:
-            axis.set_ylabel("change / spread")
+        label_panels(axes, len(rows), "epoch", "change / spread")
         used[0].legend(fontsize=6)
     return drawing

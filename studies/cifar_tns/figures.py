@@ -3,7 +3,7 @@
 import numpy as np
 
 from odelab.plot import style
-from studies.lab.figures import heat_map, looks, lowest_axes, panels, use_axes
+from studies.lab.figures import heat_map, label_panels, looks, panels, use_axes
 from studies.lab.measure import READINGS, wording
 from studies.lab.networks import groups
 from studies.lab.statistics import shown_interval
@@ -110,10 +110,7 @@ def band(axis, record, colour):
 
 
 def finish(drawing, axes, count, of):
-    for axis in lowest_axes(axes, count):
-        axis.set_xlabel("block")
-    for row in axes:
-        row[0].set_ylabel("NSI")
+    label_panels(axes, count, "block", "NSI")
     axes[0, 0].set_ylim(bottom=0)  # all panels share the axis; set last, because it ends the automatic scaling
     drawing.suptitle(f"NSI = {SYMBOL[of]}", x=0.01, ha="left", fontsize=9)
 
@@ -157,11 +154,7 @@ def surface_figure(results, of, mu, which):
                 axis.contour(m1, m2, surface, levels=crossed, colors="white", linewidths=0.7)
             axis.grid(False)
             axis.set_title(title(results, name, of, mu, which), loc="left")
-        for axis in lowest_axes(axes, len(found)):
-            axis.set_xlabel("$M_1$")
-            axis.xaxis.set_tick_params(labelbottom=True)
-        for row in axes:
-            row[0].set_ylabel("$M_2$")
+        label_panels(axes, len(found), "$M_1$", "$M_2$")
         label = r"$\delta(M_1, M_2)$, share of images" if which == "delta" else r"$\hat p(M_1, M_2)$, share of blocks"
         drawing.colorbar(image, ax=axes, label=label, shrink=0.8, aspect=30, pad=0.02)
         lines = ", ".join(f"{100 * level:g}" for level in levels)

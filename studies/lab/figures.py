@@ -45,9 +45,13 @@ def use_axes(axes, count: int) -> list:
     return flat[:count]
 
 
-def lowest_axes(axes, count: int) -> list:
-    """The lowest axis in use of each column."""
-    return [list(axes.flat)[i] for i in range(count) if i + axes.shape[1] >= count]
+def label_panels(axes, count: int, x: str, y: str) -> None:
+    """Name both axes of `count` panels: x below the lowest panel in use of each column, y beside the first one."""
+    for place in range(max(0, count - axes.shape[1]), count):
+        axes.flat[place].set_xlabel(x)
+        axes.flat[place].xaxis.set_tick_params(labelbottom=True)
+    for row in axes:
+        row[0].set_ylabel(y)
 
 
 def heat_map(table, rows: list[str], columns: list[str], label: str, title: str = "", numbers: bool = True):

@@ -58,6 +58,20 @@ class Measured:
         return 100.0 * float(self.correct.mean())
 
 
+class OfNetwork:
+    """What a study knows of one network beside what every study measures, which is `found`."""
+
+    found: Measured
+
+    @property
+    def subject(self) -> Subject:
+        return self.found.subject
+
+    @property
+    def name(self) -> str:
+        return self.subject.full_name
+
+
 def measure(subject: Subject, data, images: int, device, progress=lambda done: None) -> Measured:
     """The first `images` test images in one pass, a batch at a time; `progress` is told the images of each batch."""
     found = trace_both(subject.net, data, images, device, progress)

@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.cifar_tns.figures import SYMBOL, stages_of, trajectory
-from studies.lab.figures import in_a_row, looks, lowest_axes, panels, use_axes
+from studies.lab.figures import in_a_row, label_panels, looks, panels, use_axes
 from studies.lab.networks import groups
 from studies.lab.statistics import correlation, shown_interval
 from studies.trajectory.design import MEASURES, WORDS
@@ -129,11 +129,7 @@ def importance_figure(losses):
                 axis.annotate(str(k + 1), (nsi[k], rise[k]), (3, 3), textcoords="offset points", fontsize=6)
             axis.set_title(one.course.name, loc="left")
             axis.set_yscale("symlog", linthresh=0.1)
-        for axis in lowest_axes(axes, len(losses)):
-            axis.set_xlabel("NSI")
-            axis.xaxis.set_tick_params(labelbottom=True)
-        for row in axes:
-            row[0].set_ylabel("loss rises by")
+        label_panels(axes, len(losses), "NSI", "loss rises by")
     return drawing
 
 
@@ -169,11 +165,7 @@ def along_figure(courses):
                 axis.hist(values, BINS, weights=shares, histtype="step", color=seen[name][0], linestyle=style_of)
             axis.axvline(0, color=style.GREY, linewidth=0.6)
             axis.set_title(name, loc="left")
-        for axis in lowest_axes(axes, len(names)):
-            axis.set_xlabel("rank correlation")
-            axis.xaxis.set_tick_params(labelbottom=True)
-        for row in axes:
-            row[0].set_ylabel("images (%)")
+        label_panels(axes, len(names), "rank correlation", "images (%)")
     return drawing
 
 

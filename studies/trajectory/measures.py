@@ -6,14 +6,14 @@ import numpy as np
 
 import netbridge as nb
 from netbridge.tracing.similarity import profile_distance
-from studies.lab.measure import Measured, measure, prepare, step_sizes_of
+from studies.lab.measure import Measured, OfNetwork, measure, prepare, step_sizes_of
 from studies.lab.networks import Subject
 from studies.lab.statistics import Estimate, bootstrap_mean, correlate_rows, draw_halves, estimate
 from studies.trajectory.design import CKA, FEWEST_BLOCKS, HALVES, NSI, SIMILAR
 
 
 @dataclasses.dataclass(eq=False)
-class Course:
+class Course(OfNetwork):
     """What was measured of one network on N images at its T blocks.
 
     found     indices, step sizes and answers, as every study measures them
@@ -29,14 +29,6 @@ class Course:
     along: np.ndarray
     distance: dict[str, Estimate] = dataclasses.field(default_factory=dict)
     blocks: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-
-    @property
-    def subject(self) -> Subject:
-        return self.found.subject
-
-    @property
-    def name(self) -> str:
-        return self.subject.full_name
 
 
 def course(subject: Subject, data, images: int, device, progress=lambda n: None) -> Course:

@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.cifar_tns.figures import DASHES, SYMBOL
-from studies.lab.figures import in_a_row, looks, lowest_axes, panels, use_axes
+from studies.lab.figures import in_a_row, label_panels, looks, panels, use_axes
 from studies.transformer.design import READINGS
 from studies.transformer.findings import by_controller, reading_in_words
 from studies.transformer.measures import STEPS
@@ -23,10 +23,7 @@ def depth_figure(studied, of: str):
             for line, one in enumerate(members):
                 kinds(axis, one.found.records[of], DASHES[line % len(DASHES)], marked=line == 0)
             axis.set_title(name, loc="left")
-        for axis in lowest_axes(axes, len(groups)):
-            axis.set_xlabel("step")
-        for row in axes:
-            row[0].set_ylabel("NSI")
+        label_panels(axes, len(groups), "step", "NSI")
         axes[0, 0].set_ylim(bottom=0)
         drawing.suptitle(f"NSI = {SYMBOL[of]}", x=0.01, ha="left", fontsize=9)
         drawing.legend(*shown[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
@@ -84,11 +81,7 @@ def step_size_figure(studied):
                 )
             axis.set_title(one.name, loc="left")
             axis.set_xticks(steps[:: max(1, len(steps) // 6)])
-        for axis in lowest_axes(axes, len(studied)):
-            axis.set_xlabel("step")
-            axis.xaxis.set_tick_params(labelbottom=True)
-        for row in axes:
-            row[0].set_ylabel("step size h")
+        label_panels(axes, len(studied), "step", "step size h")
         axes[0, 0].set_ylim(bottom=0)
         drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return drawing
@@ -105,11 +98,7 @@ def along_figure(studied):
                     axis.hist(values, BINS, weights=shares, histtype="step", color=colour, label=f"{kind} steps")
             axis.axvline(0, color=style.GREY, linewidth=0.6)
             axis.set_title(one.name, loc="left")
-        for axis in lowest_axes(axes, len(studied)):
-            axis.set_xlabel("rank correlation of h and NSI")
-            axis.xaxis.set_tick_params(labelbottom=True)
-        for row in axes:
-            row[0].set_ylabel("images (%)")
+        label_panels(axes, len(studied), "rank correlation of h and NSI", "images (%)")
         drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return drawing
 

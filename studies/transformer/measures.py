@@ -6,7 +6,7 @@ import numpy as np
 
 import netbridge as nb
 from netbridge.tracing.attention import AttentionValues
-from studies.lab.measure import Measured, measure, prepare, set_stiffness, step_sizes_of, stiffness_of
+from studies.lab.measure import Measured, OfNetwork, measure, prepare, set_stiffness, step_sizes_of, stiffness_of
 from studies.lab.networks import Subject
 from studies.lab.statistics import Estimate, correlate_rows
 from studies.transformer.design import ATTENDED, READINGS, TOGETHER
@@ -16,7 +16,7 @@ LEAST = 3  # steps that a correlation along a trajectory needs
 
 
 @dataclasses.dataclass(eq=False)
-class Studied:
+class Studied(OfNetwork):
     """One transformer on N images, at T steps.
 
     found      indices, step sizes and answers, as every study measures them
@@ -30,14 +30,6 @@ class Studied:
     tns: dict[tuple[str, str, str], Estimate]
     along: dict[str, np.ndarray]
     attention: list[AttentionValues]
-
-    @property
-    def subject(self) -> Subject:
-        return self.found.subject
-
-    @property
-    def name(self) -> str:
-        return self.subject.full_name
 
     @property
     def seen(self) -> int:
