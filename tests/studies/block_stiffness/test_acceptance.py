@@ -1,7 +1,14 @@
-"""Spectra of the shipped plain ResNet-20 at the first test image of CIFAR-10, where the images are at hand."""
+"""Spectra of the shipped plain ResNet-20 at the first test image of CIFAR-10, where the images are at hand.
+
+The numbers are those of a pilot with code of its own, as it printed them. Ends, shares and counts must agree to half of
+the last digit printed, which is as sharp as they are; single and double precision differ far less, from the eighth
+digit on. Slices were sampled, and agree as sharply only on the very sample. Which images the errors were means over is
+not known: they agree as well as two samples of images do.
+"""
 
 import numpy as np
 import pytest
+import torch
 
 import netbridge as nb
 from netbridge.data import datasets
@@ -18,7 +25,8 @@ FIRST_STAGE = {  # ends of the branch and of the whole block, of 16,384 eigenval
     "stages.0.blocks.1": ((1.3587, -1.3964), (1.9836, -0.1701)),
     "stages.0.blocks.2": ((0.3041, -1.4844), (1.2785, -0.3603)),
 }
-SLICES = (0.88, 0.89, 1.04, 1.45, 2.36, 2.26, 3.37, 5.33, 5.57)  # per cent negative, 600 output units
+SLICES = (0.88, 0.89, 1.04, 1.45, 2.36, 2.26, 3.37, 5.33, 5.57)  # per cent negative, 600 output units of every block
+HALF = {3: 5.01e-4, 4: 5.01e-5}  # of the last of so many printed decimals; the hundredth above it is for 1.00485000
 ERRORS = {1: 1.66, 2: 0.42, 3: 0.40, 5: 0.54, 6: 1.67, 8: 2.09, 9: 2.88}  # means over 81 images
 
 
@@ -37,14 +45,14 @@ def test_spectra_of_branch_and_whole_block(states, block):
     net, known = states
     largest, smallest, index, units, negative, zero, positive, dead = BRANCH[block]
     found = nb.block_spectrum(net.get_submodule(block), known[block])
-    ends = (found.max_re, found.min_re, found.stiffness_index)
-    np.testing.assert_allclose(ends, (largest, smallest, index), rtol=3e-4)
+    assert (found.max_re, found.min_re) == pytest.approx((largest, smallest), abs=HALF[4])
+    assert found.stiffness_index == pytest.approx(index, abs=HALF[4 if abs(index) < 1 else 3])
     assert (found.values != 0).sum() == units
-    assert (found.negative, found.zero, found.positive) == pytest.approx((negative, zero, positive), abs=6e-5)
+    assert (found.negative, found.zero, found.positive) == pytest.approx((negative, zero, positive), abs=HALF[4])
     whole = nb.block_spectrum(net.get_submodule(block), known[block], "block")
     assert whole.min_re == 0.0
     assert np.isnan(whole.stiffness_index)
-    assert whole.zero == pytest.approx(dead, abs=6e-5)
+    assert whole.zero == pytest.approx(dead, abs=HALF[4])
 
 
 @pytest.mark.slow
@@ -53,21 +61,29 @@ def test_ends_of_the_first_stage(states, block):
     net, known = states
     for part, ends in zip(("residual", "block"), FIRST_STAGE[block], strict=True):
         found = nb.block_spectrum(net.get_submodule(block), known[block], part, "extremes")
-        np.testing.assert_allclose((found.max_re, found.min_re), ends, rtol=2e-4, atol=6e-5)
+        assert (found.max_re, found.min_re) == pytest.approx(ends, abs=HALF[4])
 
 
 @pytest.mark.slow
-def test_shares_of_slices(states):
+def test_shares_of_slices_on_the_pilots_own_units(states):
+    """The pilot drew the units of one block after the other from one generator, `nb.slice_spectrum` each block's anew.
+
+    With units drawn anew the shares of the late blocks move by 0.3 points, which is the error of 600 units there.
+    """
     net, known = states
-    found = [100 * nb.slice_spectrum(net.get_submodule(name), known[name], 600).negative for name in net.block_names]
-    np.testing.assert_allclose(found, SLICES, atol=0.6)  # two samples of units: 0.35 either
+    generator, found = torch.Generator().manual_seed(0), []
+    for name in net.block_names:
+        every = nb.slice_spectrum(net.get_submodule(name), known[name], dtype=torch.float32).values
+        drawn = torch.randperm(len(every), generator=generator)[:600].numpy()
+        found.append(100 * float((every[drawn].real < 0).mean()))
+    assert found == pytest.approx(SLICES, abs=0.0051)
 
 
 @pytest.mark.slow
 def test_errors_of_the_steps(states):
-    """Of other images than the pilot's, so that the means agree to a tenth only."""
+    """The first hundred images against 81 others, whose means differ by 1 to 5 % by chance."""
     images, (net, _) = datasets.load("cifar10"), states
-    some = nb.block_states(net, prepare(net, images, images.test_images[:40]))
+    some = nb.block_states(net, prepare(net, images, images.test_images[:100]))
     for number, wanted in ERRORS.items():
         name = net.block_names[number - 1]
-        assert float(nb.step_error(net.get_submodule(name), some[name]).mean()) == pytest.approx(wanted, rel=0.15)
+        assert float(nb.step_error(net.get_submodule(name), some[name]).mean()) == pytest.approx(wanted, rel=0.03)
