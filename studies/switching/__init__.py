@@ -3,6 +3,5 @@
 `__main__.py` tells the story in order. `design.py` has the definition and the rules, `subjects.py` the problems,
 `factorial.py` the forced systems, `networks.py` the blocks; `measures.py` says what is measured on a window and
 `measuring.py` where. `observations.py` makes costs and indices of it, `analysis.py`, `sensitivity.py` and `policies.py`
-judge them, `findings.py` gives verdicts; `figures.py`, `scenes.py`, `tables.py` show them,
-`sections.py` in the order of the report.
+judge them, `findings.py` gives verdicts; `report/` shows them.
 """

@@ -26,10 +26,10 @@ from studies.switching import (
     measures,
     measuring,
     policies,
-    sections,
 )
 from studies.switching.design import PRESETS, Preset
 from studies.switching.observations import Lab
+from studies.switching.report import sections
 
 STUDY = "switching"
 SHIPPED = Path(__file__).parent / "shipped"

@@ -6,16 +6,14 @@ from studies.lab.page import Page
 from studies.switching import (
     analysis,
     factorial,
-    figures,
     measures,
     measuring,
     networks,
-    scenes,
     sensitivity,
-    tables,
 )
 from studies.switching.design import Preset
 from studies.switching.observations import Lab, usable
+from studies.switching.report import figures, scenes, tables
 
 CONFUSION = "By family, windows: stiff and called so / stiff and missed / called and not stiff / neither"
 
