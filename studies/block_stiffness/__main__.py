@@ -27,6 +27,7 @@ import torch
 from rich.progress import Progress
 
 from studies.block_stiffness import (
+    across_networks,
     adversarial,
     analysis,
     every_network,
@@ -34,12 +35,11 @@ from studies.block_stiffness import (
     measures,
     ode_nets,
     record,
-    sections,
     subjects,
     swapped,
-    tables,
     trainings,
 )
+from studies.block_stiffness.report import sections, tables
 from studies.block_stiffness.subjects import STUDY
 from studies.lab import networks
 from studies.lab.command import command_line, require_at_least, start
@@ -288,7 +288,7 @@ def compute_all(net, data, found, inner, arguments, preset, size, work) -> dict:
         "between": analysis.between_blocks(found, (*measures.MEASURES, "nsi", "alive"), inner),
         "shares": variances(found, last, spectra, arguments.resamples),
         "components": analysis.label_components(found, spectra, LABELLED, inner),
-        "label_orders": [] if everything is None else every_network.label_orders(everything.rows),
+        "label_orders": [] if everything is None else across_networks.label_orders(everything.rows),
         "mapped": [
             *analysis.relations(found, answers, measures.MEASURES, ["residual"], inner),
             *errors,
@@ -360,8 +360,8 @@ def verdicts(found, told, inner):
     across = {}
     if rows:
         across = {
-            "last stage less first": every_network.late_minus_early(rows),
-            "last block of a stage less its first": every_network.within_stages(rows),
+            "last stage less first": across_networks.late_minus_early(rows),
+            "last block of a stage less its first": across_networks.within_stages(rows),
         }
     return [
         findings.printed_numbers(agreeing, total, correlation(ours, printed), tables.rank_correlation(ours, printed)),
@@ -372,7 +372,7 @@ def verdicts(found, told, inner):
         findings.anything_stiff(smallest, stiff, rows),
         findings.same_as_ode_net(told["fits"], told["tolerances"]),
         findings.generalises(orders),
-        findings.predicts_error(told["errors"], told["between"], every_network.error_relations(rows)),
+        findings.predicts_error(told["errors"], told["between"], across_networks.error_relations(rows)),
         findings.correlates("adversarial examples (FGSM)", "Section 1", TURNED, told["turned"]),
     ]
 
@@ -380,7 +380,7 @@ def verdicts(found, told, inner):
 def share_of_stiff(rows) -> Estimate:
     """The mean share of stiff modes over images, with its interval; where only the ends are known, of those found."""
     known = rows["stiff"][np.isfinite(rows["stiff"])]
-    return every_network.mean_with_interval(known)
+    return across_networks.mean_with_interval(known)
 
 
 def correlation(x, y) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from studies.block_stiffness import every_network, paper
+from studies.block_stiffness import across_networks, paper
 from studies.lab.statistics import (
     CONTRADICTED,
     PARTLY,
@@ -153,7 +153,7 @@ def anything_stiff(smallest: dict[str, float], shares: dict[str, Estimate], acro
     """
     stiff = [block for block, share in shares.items() if share.low > 0.0]
     some = [block for block, share in shares.items() if share.value > 0.0]
-    beyond = {name: blocks for name, blocks in every_network.by_network(across).items() if stiff_blocks(blocks)}
+    beyond = {name: blocks for name, blocks in across_networks.by_network(across).items() if stiff_blocks(blocks)}
     verdict = UNDECIDED if some else CONTRADICTED
     if stiff or beyond:
         verdict = SUPPORTED if len(stiff) == len(shares) else PARTLY
@@ -172,7 +172,7 @@ def anything_stiff(smallest: dict[str, float], shares: dict[str, Estimate], acro
 
 
 def stiff_blocks(blocks: list[dict]) -> list[dict]:
-    return [row for row in blocks if every_network.lowest_real_part(row) < every_network.LIMIT]
+    return [row for row in blocks if across_networks.lowest_real_part(row) < across_networks.LIMIT]
 
 
 def stiff_elsewhere(across: Sequence[dict], beyond: dict[str, list[dict]]) -> str:
@@ -181,7 +181,7 @@ def stiff_elsewhere(across: Sequence[dict], beyond: dict[str, list[dict]]) -> st
         return ""
     stages = [row["stage"] + 1 for blocks in beyond.values() for row in stiff_blocks(blocks)]
     where = ", ".join(f"{stages.count(stage)} in stage {stage}" for stage in sorted(set(stages)))
-    total = len(every_network.by_network(across))
+    total = len(across_networks.by_network(across))
     return f" Of the {total} shipped networks, {len(beyond)} have modes with Re h lambda < -2 at some image" + (
         f", in {len(stages)} blocks: {where}." if stages else "."
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.block_stiffness import every_network, findings
+from studies.block_stiffness import across_networks, every_network, findings
 from studies.lab.statistics import CONTRADICTED, PARTLY, Estimate
 
 NONE = Estimate(0.0, 0.0, 0.0)
@@ -53,7 +53,7 @@ def test_what_comes_with_the_study_is_small_and_of_shipped_networks():
     for found in every_network.read_all():
         assert {"date", "commit", "dataset", "images"} <= set(found.about)
         assert {one["network"] for one in found.rows} <= names
-        assert all(every_network.lowest_real_part(one) <= every_network.value(one, "min_re") for one in found.rows)
+        assert all(across_networks.lowest_real_part(one) <= across_networks.value(one, "min_re") for one in found.rows)
     for line in every_network.SHIPPED.read_text().splitlines():
         assert json.loads(line)
 
@@ -64,11 +64,11 @@ def test_differences_of_stages_are_those_that_were_put_in():
         for name in "abc"
         for block, stage, lowest in ((1, 0, -2.0), (2, 0, -1.6), (3, 1, -1.0), (4, 1, -0.6))
     ]
-    between, within = every_network.late_minus_early(rows), every_network.within_stages(rows)
+    between, within = across_networks.late_minus_early(rows), across_networks.within_stages(rows)
     assert between.value == pytest.approx(-0.5)  # medians are half of the lowest
     assert within.value == pytest.approx(-0.2)
     assert between.high < 0
-    assert every_network.mean_with_interval([1.0]).low != every_network.mean_with_interval([1.0]).low  # NaN
+    assert across_networks.mean_with_interval([1.0]).low != across_networks.mean_with_interval([1.0]).low  # NaN
 
 
 def test_ends_that_a_full_spectrum_moves_are_told():
@@ -88,23 +88,23 @@ def test_the_measure_that_makes_the_error_is_the_best_predictor():
             made, other = random.uniform(0.5, 2.0, 2)
             norms = {"nsi": [other] * 4, "negative": float(other)}
             rows.append(row(name, block, 0, error=3.0 * made**2, max_re=made, **norms))
-    best, *others = every_network.predictors(rows)
+    best, *others = across_networks.predictors(rows)
     assert best["measure"] == "max_re"
     assert best["R2, left-out networks"] == pytest.approx(1.0)
     assert max(one["R2, left-out networks"] for one in others if one["measure"] in ("nsi", "negative")) < 0.5
-    assert every_network.predictors([]) == []
+    assert across_networks.predictors([]) == []
 
 
 def test_labels_that_all_networks_order_alike_are_found():
     random = np.random.default_rng(0)
     alike = {"max_re_by_label": list(np.arange(10.0)), "min_re_by_label": list(random.standard_normal(10))}
     rows = [row(name, 9, 2, **(alike | {"min_re_by_label": list(random.standard_normal(10))})) for name in "abcdef"]
-    found = {one["measure"]: one for one in every_network.label_orders(rows)}
+    found = {one["measure"]: one for one in across_networks.label_orders(rows)}
     assert found["max_re"]["Spearman of two networks, mean"] == pytest.approx(1.0)
     assert found["max_re"]["p, Holm"] < 0.001
     assert found["min_re"]["p, Holm"] > 0.05
     assert "spectral_radius" not in found
-    assert every_network.label_orders([row(), row("b")]) == []
+    assert across_networks.label_orders([row(), row("b")]) == []
 
 
 def test_errors_are_ranked_within_a_network():
@@ -114,8 +114,8 @@ def test_errors_are_ranked_within_a_network():
         for place, name in enumerate("abc")
         for block in range(1, 6)
     ]
-    assert every_network.error_relations(rows)["max_re"].value == pytest.approx(1.0)
-    assert every_network.error_relations([]) == {}
+    assert across_networks.error_relations(rows)["max_re"].value == pytest.approx(1.0)
+    assert across_networks.error_relations([]) == {}
 
 
 def test_what_a_live_gate_adds_is_told_by_controller():
@@ -128,14 +128,14 @@ def test_what_a_live_gate_adds_is_told_by_controller():
         )
         for number in (1, 2)
     ]
-    (se,) = every_network.controller_rows(rows)
+    (se,) = across_networks.controller_rows(rows)
     assert se["max Re, live less held"] == se["min Re, largest change"] == 0.5
     assert (se["smallest"], se["largest"], se["networks"]) == (0.5, 1.0, 1)
-    constant = every_network.controller_rows(
+    constant = across_networks.controller_rows(
         [row(), row(**{f"{name}_held_and_live": [1.0, 1.5] for name in every_network.LIVE}, controller="se")]
     )[0]
     assert np.isnan(constant["max Re, live less held"])
-    assert "max Re, live less held" not in every_network.controller_rows([row()])[0]
+    assert "max Re, live less held" not in across_networks.controller_rows([row()])[0]
 
 
 def test_a_stiff_mode_in_another_network_makes_none_true_of_some():
@@ -158,7 +158,7 @@ def test_a_network_is_looked_at(tmp_path):
         assert one["images"] == 5
         assert 0 < one["step_size"] < 1
         held, live = one["min_re_held_and_live"]
-        assert every_network.lowest_real_part(one) <= held <= every_network.value(one, "min_re", "largest")
+        assert across_networks.lowest_real_part(one) <= held <= across_networks.value(one, "min_re", "largest")
         assert abs(live - held) < 1.0
     again = every_network.look_at(about, data, 5, {"workers": 1, "cache": tmp_path})
     assert again == rows

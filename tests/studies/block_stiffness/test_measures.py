@@ -8,8 +8,9 @@ import torch
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.block_stiffness import adversarial, measures, ode_nets, subjects, swapped, tables, trainings
+from studies.block_stiffness import adversarial, measures, ode_nets, subjects, swapped, trainings
 from studies.block_stiffness.__main__ import Arguments
+from studies.block_stiffness.report import tables
 from studies.lab.measure import prepare
 
 WORK = {"workers": 1, "cache": None}

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from studies.block_stiffness import paper, tables
+from studies.block_stiffness import paper
+from studies.block_stiffness.report import tables
 
 
 def test_all_printed_counts_are_those_of_slices():

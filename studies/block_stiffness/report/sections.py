@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 import netbridge as nb
-from studies.block_stiffness import every_network, figures, measures, tables, trainings
+from studies.block_stiffness import across_networks, measures, trainings
+from studies.block_stiffness.report import figures, tables
 from studies.lab.measure import prepare
 
 CLOUDS = 8192  # units of a block up to which all eigenvalues are found for the figure
@@ -265,20 +266,20 @@ def all_networks(page, everything):
     )
     page.table(
         "every_network",
-        every_network.network_rows(rows),
+        across_networks.network_rows(rows),
         "Where the networks are stiffest, and where their steps have the largest error",
         printed=False,
     )
     page.table(
         "controllers",
-        every_network.controller_rows(rows),
+        across_networks.controller_rows(rows),
         "Step-size controllers",
         "The difference of live and held is what the derivative of the step size adds to the ends of the spectrum.",
         printed=False,
     )
     page.table(
         "predictors_of_all",
-        every_network.predictors(rows),
+        across_networks.predictors(rows),
         "Which measure of a block tells Euler's error, over all networks",
         "Spearman's correlation over the blocks of a network, its mean over networks with a 95 % interval; and the "
         "variance of log(error) that a line through log|measure| explains in networks left out of the fit.",
