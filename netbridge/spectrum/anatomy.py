@@ -7,15 +7,16 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from netbridge.foreign.graph import Graph
+from netbridge.foreign.operations import Step
 from netbridge.model.block import Block
+from netbridge.nested import first_tensor
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
 from netbridge.spectrum.separation import NotSeparable, Separation, watch_block, watched_step
 from netbridge.spectrum.symbolic import NotTraceable, symbolic
 from netbridge.step_sizes.base import Shared
 from netbridge.surgery.absorb import has_hooks
 from netbridge.tracing.batches import sample_of
-from netbridge.tracing.foreign import first_tensor
-from netbridge.tracing.graph import Graph, Step
 from netbridge.tracing.untouched import independent_copy
 
 
@@ -141,7 +142,7 @@ def watch_step(parts: Anatomy, block: nn.Module, sample: torch.Tensor) -> None:
     graph = first.graph()
     steps = graph.steps()
     parts.live = is_live(steps)
-    if graph.obscured():
+    if graph.find_out_of_sight():
         parts.branch, parts.reason = None, "it adds or multiplies what comes from no function of torch's"
     elif len(steps) == 1 and steps[0].state == 0:
         parts.identity = steps[0].identity

@@ -17,11 +17,11 @@ import torch
 from torch import nn
 
 from netbridge.model.network import Network
+from netbridge.nested import first_tensor
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.autodiff import tangent
 from netbridge.spectrum.chain import Convolution, Scaling
 from netbridge.tracing.batches import to_network
-from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.states import block_states, blocks_of
 from netbridge.tracing.untouched import untouched, unwrap
 

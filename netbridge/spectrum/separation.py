@@ -9,9 +9,12 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from netbridge.foreign.graph import Graph
+from netbridge.foreign.operations import Place, Step
+from netbridge.foreign.tracers import StepTracer
+from netbridge.foreign.vocabulary import LAYOUTS, describe
+from netbridge.foreign.watching import Pass, watch_pass
 from netbridge.tracing.batches import run
-from netbridge.tracing.foreign import Pass, StepTracer, watch_pass
-from netbridge.tracing.graph import LAYOUTS, Graph, Place, Step, describe
 from netbridge.tracing.norms import Recorder
 
 

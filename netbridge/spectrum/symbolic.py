@@ -1,6 +1,6 @@
 """A copy of a residual block traced by torch.fx, which gives a program from which the branch can be cut out.
 
-Tracing itself never does this (`netbridge.tracing.foreign` watches): fx runs a network's own code with placeholders in
+Tracing itself never does this (`netbridge.foreign` watches): fx runs a network's own code with placeholders in
 place of tensors, which a network that caches something would keep.
 """
 
@@ -10,8 +10,11 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from netbridge.tracing.foreign import first_tensor, is_whole, tensors
-from netbridge.tracing.graph import LIKE, Graph, Operation, describe, is_number
+from netbridge.foreign.graph import Graph
+from netbridge.foreign.operations import Operation
+from netbridge.foreign.vocabulary import LIKE, describe, is_number
+from netbridge.foreign.watching import is_whole
+from netbridge.nested import first_tensor, tensors
 from netbridge.tracing.untouched import independent_copy
 
 OPAQUE: tuple[type, ...] = (nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, nn.TransformerEncoderLayer)

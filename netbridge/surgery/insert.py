@@ -6,12 +6,14 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from netbridge.foreign.blocks import named_blocks
+from netbridge.foreign.graph import Graph
+from netbridge.foreign.vocabulary import ACTIVATIONS, LAYOUTS, TRANSPARENT
+from netbridge.foreign.watching import watch_pass
 from netbridge.model.network import Configured
 from netbridge.step_sizes.gated import Gated, channels_of, gate
 from netbridge.surgery.absorb import absorb
 from netbridge.tracing.batches import run, sample_of
-from netbridge.tracing.foreign import named_blocks, watch_pass
-from netbridge.tracing.graph import ACTIVATIONS, LAYOUTS, TRANSPARENT, Graph
 from netbridge.tracing.untouched import independent_copy, untouched, unwrap
 
 SIZES = (32, 64, 224)  # of images tried where none are given
@@ -235,7 +237,7 @@ def ends(graph: Graph, i: int, region: set[int], net: nn.Module, summand: bool =
             found = [ends(graph, one.operand, region, net, summand=True) for one in summands]
             wrong = next((reason for _, reason in found if reason), "")
             return ([] if wrong else [layer for layers, _ in found for layer in layers]), wrong
-        if not graph.passes(i, TRANSPARENT | LAYOUTS) or graph.sources(i) == [0]:
+        if not graph.passes_on(i, TRANSPARENT | LAYOUTS) or graph.sources(i) == [0]:
             return [], f"the branch ends in {operation.name}, which a step size does not pass"
         (i,) = graph.sources(i)
 

@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from netbridge.allocator import tune_allocator
-from netbridge.tracing.foreign import first_tensor, tensors
+from netbridge.nested import first_tensor, map_tensors, tensors
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -85,17 +85,6 @@ def batch_in(item, net: nn.Module, call) -> Any:
 def run(net: nn.Module, batch):
     """The network's outputs for a batch, where the caller does not say how it is called."""
     return net(**batch) if isinstance(batch, Mapping) else net(batch)
-
-
-def map_tensors(batch, function):
-    """The same nested structure with a function applied to every tensor."""
-    if isinstance(batch, torch.Tensor):
-        return function(batch)
-    if isinstance(batch, Mapping):
-        return {key: map_tensors(value, function) for key, value in batch.items()}
-    if isinstance(batch, tuple | list):
-        return tuple(map_tensors(part, function) for part in batch)
-    return batch
 
 
 def length(batch) -> int:

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from netbridge.nested import first_tensor
 from netbridge.tracing.batches import to_network
-from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.record import Record
 from netbridge.tracing.states import blocks_of
 from netbridge.tracing.untouched import untouched

@@ -5,10 +5,10 @@ import contextlib
 import torch
 from torch import nn
 
+from netbridge.foreign.blocks import foreign_tracer_of, named_blocks
 from netbridge.model.block import Block
-from netbridge.tracing import foreign
+from netbridge.nested import first_tensor
 from netbridge.tracing.batches import run, sample_of, to_network
-from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.ours import network_inside
 from netbridge.tracing.untouched import untouched
 
@@ -52,10 +52,10 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
 def blocks_of(net: nn.Module, images, blocks=None) -> dict[str, nn.Module]:
     """The residual blocks of any network, by name; call it within `untouched`."""
     if blocks is not None:
-        return foreign.named_blocks(net, blocks)
+        return named_blocks(net, blocks)
     own = network_inside(net)
     if own is not None:
         prefix, network = own
         return {prefix + name: block for name, block in zip(network.block_names, network.blocks, strict=True)}
-    tracer = foreign.tracer_of(net, run, sample_of(images), None, None)
+    tracer = foreign_tracer_of(net, run, sample_of(images), None, None)
     return {step.module: net.get_submodule(step.module) for step in tracer.steps}

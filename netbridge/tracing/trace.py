@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from netbridge.foreign.blocks import foreign_tracer_of
 from netbridge.model.plain import Plain
-from netbridge.tracing import foreign
+from netbridge.nested import first_tensor
 from netbridge.tracing.batches import Feeder, Tuned, batches_of, check_dimensions, length, run, sample_of
-from netbridge.tracing.foreign import first_tensor
 from netbridge.tracing.norms import Keeper, Recorder, array
 from netbridge.tracing.ours import SolverTracer, network_inside
 from netbridge.tracing.record import INCREMENT, SLOPE, Record, Records, Trajectories, trajectories
@@ -184,7 +184,7 @@ def tracer_of(net: nn.Module, call, batch, kinds, blocks):
     if blocks is None and isinstance(net, Plain) and net.no_step:
         raise ValueError(f"`net` has no residual step, so stiffness index and TNS are not defined: {net.no_step}.")
     try:
-        return foreign.tracer_of(net, call, sample_of(batch), kinds, blocks)
+        return foreign_tracer_of(net, call, sample_of(batch), kinds, blocks)
     except (RuntimeError, ValueError, TypeError, IndexError):
         check_dimensions(net, batch)
         raise

@@ -8,7 +8,9 @@ from torch.nn import functional as F
 
 import netbridge as nb
 import odelab as ol
-from netbridge.tracing.graph import Graph, Operation, describe, stages
+from netbridge.foreign.graph import Graph, stages
+from netbridge.foreign.operations import Operation
+from netbridge.foreign.vocabulary import describe
 from tests.netbridge.tracing import foreign
 
 CASES = {

@@ -1,0 +1,119 @@
+"""How the operations of a forward pass hang together: what is computed from what, and what all of it comes from."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from netbridge.foreign.operations import Operation, Place
+from netbridge.foreign.vocabulary import CURVED, PRODUCTS, RESHAPING, SHAPED, TRANSPARENT
+
+
+class Flow:
+    """Operations in the order they ran; number 0 is the network's input. `outputs` are what it returned."""
+
+    def __init__(self, operations: list[Operation], outputs: Iterable[int]):
+        self.operations = operations
+        self.outputs = tuple(outputs)
+        count = len(operations)
+        self.live = [i == 0 for i in range(count)]  # computed from the input
+        self.users: list[list[int]] = [[] for _ in range(count)]
+        self.dominator, self.depth = [0] * count, [0] * count
+        for i, operation in enumerate(operations[1:], start=1):
+            sources = [j for j in dict.fromkeys(operation.inputs) if self.live[j]]
+            if not sources or operation.shape is None or operation.name in SHAPED:
+                continue
+            self.live[i] = True
+            common = sources[0]
+            for j in sources:
+                self.users[j].append(i)
+                common = self.common_dominator(common, j)
+            self.dominator[i], self.depth[i] = common, self.depth[common] + 1
+
+    def common_dominator(self, i: int, j: int) -> int:
+        """The last operation through which everything on the way to i and to j goes."""
+        while i != j:
+            if self.depth[i] < self.depth[j]:
+                i, j = j, i
+            i = self.dominator[i]
+        return i
+
+    def dominators(self, i: int) -> list[int]:
+        """The operations through which everything on the way from the input to i goes."""
+        found = [i]
+        while i:
+            i = self.dominator[i]
+            found.append(i)
+        return found
+
+    def is_live(self, i: int | None) -> bool:
+        """Is this an operation, and computed from the network's input?"""
+        return isinstance(i, int) and self.live[i]
+
+    def sources(self, i: int) -> list[int]:
+        """The operations before i that are computed from the network's input."""
+        return [j for j in self.operations[i].inputs if self.live[j]]
+
+    def source(self, place: Place) -> int:
+        """The operation whose result stands at a place; -1 for none."""
+        found: Any = self.operations[place.operation].operands
+        for index in place.path:
+            found = found[index] if isinstance(found, tuple) and index < len(found) else None
+        return found if isinstance(found, int) else -1
+
+    def passes_on(self, i: int, names: set[str]) -> bool:
+        """Is this one of the named operations, with one source whose numbers it keeps?
+
+        A cast of floating numbers to whole numbers or truth values rounds them, so that what stands before it is
+        another function than what stands behind it.
+        """
+        operation, sources = self.operations[i], self.sources(i)
+        if operation.name not in names or len(sources) != 1:
+            return False
+        return self.operations[sources[0]].whole or not operation.whole
+
+    def resolve(self, i: int, names: set[str] = TRANSPARENT) -> int:
+        """Through operations that only pass on: a dropout in evaluation, an identity; with `RESHAPING`, a reshape."""
+        while i and self.passes_on(i, names):
+            (source,) = self.sources(i)
+            shape, before = self.operations[i].shape, self.operations[source].shape
+            if shape != before and not (names is RESHAPING and same_numbers(shape, before)):
+                break
+            i = source
+        return i
+
+    def is_nonlinear(self, i: int) -> bool:
+        """Is this operation nonlinear: an activation, a rounding cast, or a product of two things that are computed?"""
+        operation, sources = self.operations[i], self.sources(i)
+        rounds = operation.whole and not all(self.operations[j].whole for j in sources)
+        return operation.name in CURVED or rounds or (operation.name in PRODUCTS and len(sources) > 1)
+
+    def between(self, start: int, end: int) -> set[int]:
+        """The operations that lead from `start` to `end`, without the former."""
+        found, waiting = set(), [end]
+        while waiting:
+            i = waiting.pop()
+            if i > start and self.live[i] and i not in found:
+                found.add(i)
+                waiting.extend(self.operations[i].inputs)
+        return found
+
+    def branch_between(self, start: int, end: int) -> set[int]:
+        """The operations that lead from `start` to `end` and are computed from the former."""
+        reached = {start}
+        for i in sorted(self.between(start, end)):
+            if not reached.isdisjoint(self.operations[i].inputs):
+                reached.add(i)
+        return reached - {start}
+
+    def maker(self, place: Place, module: str) -> str:
+        """The module in whose forward an argument was made, but for what `module` did to it alone; `module` if none."""
+        i = self.source(place)
+        while i >= 0 and self.operations[i].module == module:
+            alive = self.sources(i)
+            i = alive[0] if len(alive) == 1 else -1
+        return module if i < 0 else self.operations[i].module
+
+
+def same_numbers(shape, other) -> bool:
+    """May these be the same numbers of every sample, in another order?"""
+    return shape[:1] == other[:1] and math.prod(shape) == math.prod(other)

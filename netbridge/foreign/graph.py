@@ -1,0 +1,162 @@
+"""The residual steps of a forward pass: the sums of shortcut and branch that lead from state to state."""
+
+import math
+
+from netbridge.foreign.operations import UNSEEN, Step
+from netbridge.foreign.sums import Sums
+from netbridge.foreign.vocabulary import ACTIVATIONS, ADDING, ADDING_PRODUCTS, SIGNATURES, SLICES, TRANSPARENT
+
+LONGEST_TAIL = 3  # operations between an addition and the next state
+
+
+class Graph(Sums):
+    """The operations of a pass and the residual steps among them, in order."""
+
+    def steps(self) -> list[Step]:
+        """The residual steps on the way to an output, in order."""
+        found = self.candidates()
+        origins = {step.state for step in found if step.identity}
+        reached = {step.addition: self.follow_tail(step.addition, origins) for step in found}
+        tails = {tail for after, tail in reached.values() if after is not None}
+        found = [step._replace(after=self.next_state(step.addition, reached[step.addition], tails)) for step in found]
+        regions = {step.addition: self.branch_between(step.state, step.addition) - {step.addition} for step in found}
+        found = [step for step in found if not bridges(step, found, regions)]
+        return number_names(
+            [step for step in found if not any(self.is_inside(step, regions[o.addition], o) for o in found)]
+        )
+
+    def is_inside(self, step: Step, region: set[int], outer: Step) -> bool:
+        """Is this step a part of another's branch, and of nothing else? Half of a state may go on beside a branch."""
+        if step.addition not in region:
+            return False
+        reached, waiting = {outer.addition}, [step.addition]
+        while waiting:
+            i = waiting.pop()
+            if i not in reached:
+                reached.add(i)
+                waiting.extend(self.users[i])
+        return not (reached - {outer.addition}) & set(self.outputs)
+
+    def follow_tail(self, addition: int, origins: set[int]) -> tuple[int | None, tuple[str, ...]]:
+        """The next state if a step starts from it, and the names of the operations between."""
+        i: int = addition
+        names: list[str] = []
+        for _ in range(LONGEST_TAIL + 1):
+            if i in origins:
+                return i, tuple(names)
+            if len(self.users[i]) != 1 or self.operations[self.users[i][0]].shape != self.operations[addition].shape:
+                break
+            i = self.users[i][0]
+            names.append(self.operations[i].name)
+        return None, tuple(names)
+
+    def next_state(self, addition, reached, tails) -> int:
+        """x_{t+1} of the step that adds at `addition`.
+
+        A step followed by another ends where that one starts. The last step of a stage has no successor: it ends after
+        the same operations (say norm, relu) as the steps before it, or, if none has any, after an activation that
+        follows directly."""
+        after, names = reached
+        if after is not None:
+            return after
+        fitting = [tail for tail in tails if names[: len(tail)] == tail]
+        activated = not tails and bool(names) and names[0] in ACTIVATIONS
+        length = max(map(len, fitting)) if fitting else int(activated)
+        for _ in range(length):
+            addition = self.users[addition][0]
+        return addition
+
+    def in_branches(self, steps: list[Step]) -> set[int]:
+        """The operations between the states of these steps and their sums."""
+        return set().union(*(self.branch_between(step.state, step.addition) for step in steps))
+
+    def is_partial(self, step: Step) -> bool:
+        """Is the shortcut a slice of the state, so that the step changes a part of it only?"""
+        names = {self.operations[j].name for j in self.between(step.state, self.source(step.shortcut))}
+        return bool(names & SLICES) and names <= SLICES | TRANSPARENT
+
+    def find_out_of_sight(self) -> list[str]:
+        """The modules that add or multiply what was made out of sight, where nothing tells it from a constant."""
+        hidden, found = [False] * len(self.operations), []
+        for i, operation in enumerate(self.operations):
+            hidden[i] = operation.name == UNSEEN or any(hidden[j] for j in operation.inputs)
+            if operation.name in SIGNATURES and self.live[i]:
+                unknown = [j for j in operation.inputs if hidden[j] and not self.live[j]]
+                if any(self.operations[j].shape == operation.shape for j in unknown):
+                    found.append(operation.module)
+        return found
+
+    def find_unexplained(self, steps: list[Step]) -> list[str]:
+        """The modules that add two things computed from one state, on the way from state to state, without a step.
+
+        steps   the steps that were found; what lies in their branches is no matter
+        """
+        ends = [*self.outputs, *(step.state for step in steps)]
+        trunk = {i for end in ends for i in self.dominators(end)}
+        covered = self.in_branches(steps)
+        sizes = {math.prod(step.shape) for step in steps}
+        found = []
+        for i in sorted(trunk - covered):
+            merged = self.parts_added(i)
+            if len(merged) > 1 and math.prod(self.operations[i].shape) in sizes:
+                within = self.between(self.common_dominator(*merged[:2]), i)
+                if within.isdisjoint(step.addition for step in steps):
+                    found.append(self.operations[i].module)
+        return list(dict.fromkeys(found))
+
+    def parts_added(self, i: int) -> list[int]:
+        """The things, as large as the result, that operation i adds or picks from: of a stack, what was stacked."""
+        operation, sources = self.operations[i], self.sources(i)
+        if operation.name in ADDING_PRODUCTS:
+            return sources if self.is_live(operation.operand(0)) else []
+        if operation.name in ("sum", "mean") and len(sources) == 1:
+            stacked = self.resolve(sources[0])
+            if self.operations[stacked].name in ("stack", "cat", "concat"):
+                sources = self.sources(stacked)
+        elif operation.name not in ADDING:
+            return []
+        size = math.prod(operation.shape)
+        return [j for j in dict.fromkeys(map(self.resolve, sources)) if math.prod(self.operations[j].shape) == size]
+
+
+def bridges(step: Step, found: list[Step], regions: dict[int, set[int]]) -> bool:
+    """Does this addition span a chain of steps, as a skip around a whole network does?"""
+    inside = [other for other in found if other.addition in regions[step.addition]]
+    states = {other.state for other in inside}
+    return any(other.after in states for other in inside)
+
+
+def number_names(steps: list[Step]) -> list[Step]:
+    """Several additions in one module are told apart by a number."""
+    modules = [step.module for step in steps]
+    named = []
+    for i, step in enumerate(steps):
+        again = modules[: i + 1].count(step.module)
+        alone = modules.count(step.module) == 1 and step.module
+        named.append(step if alone else step._replace(name=f"{step.module} ({again})".strip()))
+    return named
+
+
+def same_layout(shape, other) -> bool:
+    """Is one shape (of a sample) the other with axes swapped, or with neighbours flattened into one?
+
+    (H, W, C), (H W, C), (C, H, W) and (C, H W) are the same features in another layout.
+    """
+    if math.prod(shape) != math.prod(other):
+        return False
+    if len(shape) == len(other):
+        return sorted(shape) == sorted(other)
+    return bool({shape[0], shape[-1]} & {other[0], other[-1]})
+
+
+def stages(steps: list[Step]) -> tuple[list[int], list[bool]]:
+    """The stage of every step, and whether it is the stage's first.
+
+    A change of the number of features, or a projection, opens a stage; a change of layout does not."""
+    stage: list[int] = []
+    first: list[bool] = []
+    for i, step in enumerate(steps):
+        opens = i == 0 or not step.identity or not same_layout(step.start[1:], steps[i - 1].start[1:])
+        first.append(opens)
+        stage.append((stage[-1] if stage else -1) + opens)
+    return stage, first

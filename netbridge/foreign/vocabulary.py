@@ -1,0 +1,82 @@
+"""What torch's functions are called and what their names mean: activations, casts, changes of layout, sums."""
+
+ACTIVATIONS = set(
+    "relu relu6 leaky_relu leakyrelu gelu silu mish elu celu selu hardswish hardsigmoid sigmoid tanh prelu softplus "  # noqa: SIM905
+    "hardtanh threshold clamp clip softmax logsigmoid softsign rrelu".split()
+)
+CURVED = ACTIVATIONS | set(
+    "abs absolute sign square sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh erf "  # noqa: SIM905
+    "pow reciprocal round floor ceil trunc frac fix maximum minimum floordiv floor_divide glu "
+    "scaled_dot_product_attention multi_head_attention_forward lstm gru rnn_tanh rnn_relu".split()
+)  # nonlinear functions: what goes through one is no shortcut
+PRODUCTS = set("mul div matmul bmm mm mv einsum baddbmm addmm bilinear addcmul addcdiv lerp".split())  # noqa: SIM905
+ADDING = set("add sub addcmul addcdiv lerp index_add scatter_add scatter_reduce index_put index_copy setitem".split())  # noqa: SIM905
+ADDING_PRODUCTS = {"addmm", "baddbmm", "addbmm"}  # of which a factor need not be as large as the sum
+TRANSPARENT = set(
+    "identity dropout dropout1d dropout2d dropout3d alpha_dropout alphadropout feature_dropout featurealphadropout "  # noqa: SIM905
+    "droppath drop_path stochasticdepth stochastic_depth contiguous clone detach alias data positive "
+    "to type type_as float double half bfloat16 cpu cuda".split()
+)  # of a network in evaluation mode; casts are so from one floating type to another only, see `Flow.passes_on`
+LAYOUTS = set(
+    "permute transpose t mt reshape reshape_as view view_as ravel flatten unflatten swapaxes swapdims movedim moveaxis "  # noqa: SIM905
+    "squeeze unsqueeze roll getitem".split()
+)  # the same numbers in another order: the norm of a sample does not change
+RESHAPING = TRANSPARENT | {"reshape", "reshape_as", "view", "view_as", "ravel", "flatten", "unflatten", "squeeze"}
+RESHAPING |= {"unsqueeze", "getitem"}  # the same numbers in the same order
+SHAPED = set(
+    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_empty new_full "  # noqa: SIM905
+    "new_tensor".split()
+)  # take the shape of a tensor and none of its numbers
+LIKE = {"to", "type_as", "view_as", "reshape_as", "expand_as"}  # of a second tensor only its kind or shape is taken
+SLICES = set("getitem index chunk split split_with_sizes tensor_split narrow select unbind index_select".split())  # noqa: SIM905
+SPELLINGS = {
+    "add": "iadd radd",
+    "sub": "isub rsub subtract",
+    "mul": "imul rmul multiply",
+    "div": "truediv itruediv true_divide divide",
+    "neg": "negative",
+}
+CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelling in spellings.split()}
+SIGNATURES = {
+    "add": ("input", "other", "alpha"),
+    "sub": ("input", "other", "alpha"),
+    "mul": ("input", "other"),
+    "div": ("input", "other", "rounding_mode"),
+    "neg": ("input",),
+    "lerp": ("input", "end", "weight"),
+    "addcmul": ("input", "tensor1", "tensor2", "value"),
+    "addcdiv": ("input", "tensor1", "tensor2", "value"),
+    "stack": ("tensors", "dim"),
+    "sum": ("input", "dim"),
+}  # the arguments of the operations that make a step, in torch's own order
+
+
+def describe(name: str, args, kwargs) -> tuple[str, list]:
+    """An operation under the one name of all its spellings, and its arguments in the order of its signature.
+
+    Adding the number 0 or multiplying by the number 1 is an identity, as in Python's own `sum`.
+    """
+    plain, args = name.strip("_").lower(), list(args)
+    name = CANONICAL.get(plain, plain)
+    signature = SIGNATURES.get(name, ())
+    args += [kwargs.get(key) for key in signature[len(args) :]]
+    if plain == "rsub":
+        args[:2] = args[1::-1]
+    if name == "getitem" and not is_plain_index(args[1]):
+        return "index", args
+    neutral = {"add": 0, "sub": 0, "mul": 1, "div": 1}.get(name)
+    if name == "div" and args[2] is not None:
+        return "floor_divide", args  # with a `rounding_mode`, which makes it another function
+    if neutral is not None and is_number(args[1]) and args[1] == neutral:
+        return "identity", args
+    return name, args
+
+
+def is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_plain_index(index) -> bool:
+    """Is an index made of slices, numbers, None and ... alone, so that no element is taken twice?"""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or part is ... or isinstance(part, int | slice) for part in parts)

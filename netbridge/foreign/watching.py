@@ -1,0 +1,204 @@
+"""A pass of somebody else's network written down as a list of operations, by watching and never by changing it.
+
+A function mode of torch sees every torch function of a pass, branches of Python included.
+"""
+
+import contextlib
+import weakref
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from netbridge.foreign.graph import Graph
+from netbridge.foreign.operations import UNSEEN, Operation
+from netbridge.foreign.vocabulary import LIKE, describe, is_number
+from netbridge.nested import first_tensor, tensors
+
+
+class Pass(NamedTuple):
+    """One pass written down."""
+
+    operations: list[Operation]
+    outputs: list[int]
+    ends: dict[str, tuple]  # the shapes of a sample before and after each module that ran
+
+    def graph(self) -> Graph:
+        return Graph(self.operations, self.outputs)
+
+
+def signature_of(operation: Operation) -> tuple:
+    """What must be the same for two operations to be the same one: name, module, and where its tensors come from."""
+    return operation.name, operation.inputs, operation.module
+
+
+class Watching(TorchFunctionMode):
+    """Writes down the torch functions of a pass that return tensors, and lets probes look at them.
+
+    inputs      the tensors that go into the network, operation 0
+    modules     the names of the modules whose forward is running, kept by `track_modules`
+    expected    the operations of an earlier pass; where this one leaves their way, `same_way` becomes False
+    before      probes by the number of the operation whose arguments they look at: probe(arguments)
+    behind      probes by the number of the operation whose result they look at: probe(result)
+    """
+
+    def __init__(self, inputs: list[torch.Tensor], modules: list[str], expected=None, before=None, behind=None):
+        super().__init__()
+        self.modules, self.expected, self.before, self.behind = modules, expected, before or {}, behind or {}
+        self.same_way = expected is not None
+        self.operations = [Operation("input", (), shape=tuple(inputs[0].shape), whole=is_whole(inputs[0]))]
+        self.numbers: dict[int, tuple[weakref.ref, int]] = {}
+        self.sharing: dict[int, list[weakref.ref]] = {}  # the numbered tensors by the memory they lie in
+        for tensor in inputs:
+            self.give_number(tensor, 0)
+
+    def give_number(self, tensor: torch.Tensor, number: int):
+        if self.number(tensor) is None and (memory := memory_of(tensor)) is not None:
+            self.sharing.setdefault(memory, []).append(weakref.ref(tensor))
+        self.numbers[id(tensor)] = weakref.ref(tensor), number
+
+    def pass_on_change(self, changed: torch.Tensor, number: int):
+        """Number anew every tensor that shows the memory of one that was changed in place."""
+        memory = memory_of(changed)
+        sharing = (
+            [] if memory is None else [tensor for one in self.sharing.get(memory, ()) if (tensor := one()) is not None]
+        )
+        for tensor in sharing:
+            before = self.number(tensor)
+            if tensor is changed or not isinstance(before, int) or not overlap(changed, tensor):
+                continue
+            if changed.numel() == tensor.numel():  # all of it, perhaps in another layout
+                operation = Operation("view", (number,), (number,), tuple(tensor.shape), self.module())
+            else:
+                shape = tuple(tensor.shape)
+                operation = Operation("setitem", (before, number), (before, None, number), shape, self.module())
+            self.give_number(tensor, len(self.operations))
+            self.operations.append(operation)
+
+    def number_unseen(self, tensor: torch.Tensor):
+        """Give a tensor with the first axis of the images that no torch function returned an operation of its own."""
+        batch = self.operations[0].shape[:1]
+        if (
+            self.number(tensor) is None
+            and tensor.ndim > 1
+            and tensor.shape[:1] == batch
+            and type(tensor) is torch.Tensor
+        ):
+            self.give_number(tensor, len(self.operations))
+            self.operations.append(Operation(UNSEEN, (), shape=tuple(tensor.shape), module=self.module()))
+
+    def module(self) -> str:
+        return self.modules[-1] if self.modules else ""
+
+    def number(self, value) -> int | tuple | None:
+        """The operation that a tensor comes from; of a list, a tuple of them."""
+        if isinstance(value, torch.Tensor):
+            reference, number = self.numbers.get(id(value), (None, None))
+            return number if reference is not None and reference() is value else None  # an id may be used again
+        return tuple(self.number(part) for part in value) if isinstance(value, tuple | list) else None
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        raw = getattr(func, "__name__", "")
+        if raw == "__get__":  # a property, such as x.mT
+            raw = getattr(getattr(func, "__self__", None), "__name__", raw)
+        name, arguments = describe(raw, args, kwargs)
+        given = tensors(args[:1] if name in LIKE else (args, kwargs))
+        for tensor in given:
+            self.number_unseen(tensor)
+        inputs: Any = tuple(n for t in given if (n := self.number(t)) is not None)
+        count, module = len(self.operations), self.module()
+        ahead = self.expected[count] if self.same_way and count < len(self.expected) else None
+        if ahead is not None and signature_of(ahead) == (name, inputs, module):
+            for probe in self.before.get(count, ()):
+                probe(arguments)
+        operands = tuple(map(self.number, arguments))
+        result = func(*args, **kwargs)
+        made = first_tensor(result)
+        if made is None and name == "setitem" and isinstance(args[0], torch.Tensor):
+            made = result_of = args[0]
+        else:
+            result_of = result
+        if made is None:
+            return result
+        in_place = raw.startswith("__i") or (raw.endswith("_") and not raw.endswith("__"))
+        numbers = tuple(float(a) if is_number(a) else None for a in arguments)
+        operation = Operation(name, inputs, operands, tuple(made.shape), module, in_place, numbers, is_whole(made))
+        self.operations.append(operation)
+        if ahead is None or signature_of(ahead) != signature_of(operation):
+            self.same_way = False
+        for tensor in tensors(result_of):
+            self.give_number(tensor, count)
+        if args and made is args[0]:
+            self.pass_on_change(made, count)
+        if self.same_way:
+            for probe in self.behind.get(count, ()):
+                probe(result)
+        return result
+
+    def finished(self) -> bool:
+        """Did the whole pass go the expected way?"""
+        return self.same_way and len(self.operations) == len(self.expected)
+
+
+@contextlib.contextmanager
+def track_modules(net: nn.Module, path: list[str], ends: dict[str, tuple] | None = None):
+    """Keeps in `path` the names of the modules whose forward is running, and in `ends` the shapes at their ends."""
+
+    def enter(name, args):
+        path.append(name)
+        if ends is not None:
+            ends[name] = (sample_shape(args), None)
+
+    def leave(name, output):
+        if path:
+            path.pop()
+        if ends is not None and name in ends:
+            ends[name] = (ends[name][0], sample_shape(output))
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(path.clear)
+        for name, module in net.named_modules():
+            if not isinstance(module, torch.jit.ScriptModule):  # takes no hooks, and hides its operations anyway
+                before = module.register_forward_pre_hook(lambda _, args, name=name: enter(name, args))
+                after = module.register_forward_hook(lambda _, a, out, name=name: leave(name, out), always_call=True)
+                stack.callback(before.remove)
+                stack.callback(after.remove)
+        yield path
+
+
+def sample_shape(value) -> tuple[int, ...] | None:
+    tensor = first_tensor(value)
+    return None if tensor is None else tuple(tensor.shape[1:])
+
+
+def watch_pass(net: nn.Module, call, batch) -> Pass:
+    """One pass of `batch`, written down."""
+    path: list[str] = []
+    ends: dict[str, tuple] = {}
+    with track_modules(net, path, ends), Watching(tensors(batch), path) as watching:
+        result = call(net, batch)
+        outputs = [n for t in tensors(result) if isinstance(n := watching.number(t), int)]
+    return Pass(watching.operations, outputs, ends)
+
+
+def memory_of(tensor: torch.Tensor) -> int | None:
+    """Where a tensor's numbers lie; None where it has none of its own, as within torch.func."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Do two tensors in one memory show the same numbers? Slices beside each other do not."""
+    size = one.untyped_storage().nbytes()
+    if size in (one.nbytes, other.nbytes) or one._base is other or other._base is one:
+        return True
+    return (one.data_ptr(), one.shape, one.stride()) == (other.data_ptr(), other.shape, other.stride())
+
+
+def is_whole(tensor: torch.Tensor) -> bool:
+    """Does it hold whole numbers or truth values?"""
+    return not (tensor.is_floating_point() or tensor.is_complex())
