@@ -35,7 +35,7 @@ def clouds(spectra: dict[str, np.ndarray], part: str):
 
 def percentages(untrained: list[dict]):
     """Table 2's and Table 5's percentages against the size of the input map, beside slices of an untrained network."""
-    with style.figure(height=3.0) as (drawing, axes):
+    with style.figure(height=3.6) as (drawing, axes):
         axis = axes[0, 0]
         sizes = sorted(SHARE_OF_WINDOW, reverse=True)
         values = [row["%, untrained slices"] for row in untrained]
@@ -53,13 +53,13 @@ def percentages(untrained: list[dict]):
                 axis.plot(x, [p for _, p in some], mark, markersize=4.5, linestyle="", label=label, **fill)
         for opens, line in ((0, "--"), (1, ":")):
             bound = [50.0 * SHARE_OF_WINDOW[size][opens] for size in sizes]
-            label = f"half of what a window can fill{', opening blocks (hollow)' if opens else ''}"
+            label = f"half of what a window can fill{', blocks that open a stage (hollow)' if opens else ''}"
             axis.plot(range(len(sizes)), bound, line, color="#666666", linewidth=1, label=label)
         axis.set_xticks(range(len(sizes)), [f"{size} x {size}" for size in sizes])
         axis.set(
             xlabel="size of the block's input map", ylabel="eigenvalues with negative real part, %", ylim=(0, None)
         )
-        axis.legend()
+        drawing.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return drawing
 
 
@@ -213,6 +213,7 @@ def depths(rows: list[dict], measures=("sigma, median", "rho, median")):
             values = np.array([row[measure] for row in rows])
             (line,) = axis.plot(blocks, values, f"{mark}-", markersize=4, label=name)
             axis.plot(blocks, values[0] * blocks[0] / blocks, "--", color=line.get_color(), linewidth=0.9)
+        axis.plot([], [], "--", color="#666666", linewidth=0.9, label="1 / blocks, through the first")
         axis.set(xscale="log", yscale="log", xlabel="blocks that keep the shape", ylabel="median over branches")
         plain_ticks(axis.yaxis)
         axis.set_xticks(blocks, [str(block) for block in blocks])
@@ -223,24 +224,31 @@ def depths(rows: list[dict], measures=("sigma, median", "rho, median")):
 
 def tolerances(rows: list[dict]):
     """Accuracy and evaluations a block against the tolerance of dopri5, for networks trained in two ways."""
-    with style.figure(1, 2, height=2.7) as (drawing, axes):
+    from matplotlib.lines import Line2D
+
+    solvers = ["Euler", *sorted({row["tolerance"] for row in rows if row["run by"] != "Euler"}, reverse=True)]
+    ticks = ["Euler", *(f"{tolerance:.0e}".replace("e-0", "e-") for tolerance in solvers[1:])]
+    looks = dict(zip(sorted({row["seed"] for row in rows}), ("o-", "s--", "D:", "^-."), strict=False))
+    with style.figure(1, 2, height=2.8) as (drawing, axes):
         for measure, axis in zip(("accuracy, %", "evaluations a block"), axes[0], strict=True):
             for trained, colour in zip(dict.fromkeys(row["trained by"] for row in rows), style.COLOURS, strict=False):
-                for seed in sorted({row["seed"] for row in rows}):
+                for seed, look in looks.items():
                     some = [row for row in rows if row["trained by"] == trained and row["seed"] == seed]
                     solved = [row for row in some if row["run by"] != "Euler"]
-                    x, y = [row["tolerance"] for row in solved], [row[measure] for row in solved]
-                    label = f"trained by {trained}" if not seed else None
-                    axis.plot(x, y, "o-" if not seed else "s--", color=colour, markersize=3.5, label=label)
-                    for row in some:
-                        if row["run by"] == "Euler":
-                            axis.plot(1.0, row[measure], marker="$E$", color=colour, markersize=6, linestyle="")
-            axis.set(xscale="log", xlabel="tolerance of dopri5", ylabel=measure)
-            axis.invert_xaxis()
+                    x, y = [solvers.index(row["tolerance"]) for row in solved], [row[measure] for row in solved]
+                    label = f"trained by {trained}" if seed == min(looks) else None
+                    axis.plot(x, y, look, color=colour, markersize=3.5, label=label)
+                    y = [row[measure] for row in some if row["run by"] == "Euler"]
+                    axis.plot([0] * len(y), y, look[0], color=colour, markersize=4.5)
+            axis.axvline(0.5, color="#CCCCCC", linewidth=0.8)
+            axis.set_xticks(range(len(solvers)), ticks)
+            axis.set(xlabel="run by Euler, or by dopri5 of this tolerance", ylabel=measure)
         axes[0, 1].set_yscale("log")
         plain_ticks(axes[0, 1].yaxis)
         handles, names = axes[0, 0].get_legend_handles_labels()
-        drawing.legend(handles, names, loc="outside lower center", ncols=2)
+        handles += [Line2D([], [], color="#666666", linestyle=look[1:], marker=look[0]) for look in looks.values()]
+        names += [f"seed {seed}" for seed in looks]
+        drawing.legend(handles, names, loc="outside lower center", ncols=len(names))
     return drawing
 
 

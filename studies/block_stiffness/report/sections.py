@@ -384,7 +384,7 @@ def equivalence(page, told):
         page.figure(
             figures.tolerances(told["tolerances"]),
             "tolerances",
-            "Accuracy and evaluations against the solver's tolerance. A line is a network; the mark E is Euler's step.",
+            "Accuracy and evaluations, run by Euler's steps and by dopri5 at several tolerances. A line is a network.",
         )
 
 
@@ -406,7 +406,10 @@ def from_the_record(page, kept, size):
         f"{about['network']} (weights {about['digest']}), `{about['command']}`."
     )
     titles = {
-        "verdicts": ("Verdicts of the large run", ""),
+        "verdicts": (
+            "Verdicts of the large run",
+            "By the rules of its day: whether the index tells where a step is wrong was asked within blocks alone.",
+        ),
         "by_block": ("Every block in three readings", "As above, over more images."),
         "label_components": ("How much of the variance within a block is between labels", "As above."),
         "predictors": ("Measures of the branch against Euler's error, within blocks", "As above."),

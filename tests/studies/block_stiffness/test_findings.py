@@ -1,5 +1,6 @@
 """Verdicts on made-up numbers: every rule can say yes, no, and that it cannot tell."""
 
+import numpy as np
 import pytest
 
 from studies.block_stiffness import findings
@@ -112,3 +113,16 @@ def test_predicts_error():
     other = [relation(0.6, 0.001, "max_re", "b1"), relation(0.1, 0.9, "stiffness_index", "b1")]
     assert findings.predicts_error(other, {}, {}).verdict == CONTRADICTED
     assert findings.predicts_error([], {}, {}).verdict == UNDECIDED
+    for across, whole, half in (
+        (Estimate(-0.7, -0.8, -0.6), SUPPORTED, PARTLY),
+        (Estimate(-0.1, -0.3, 0.1), PARTLY, CONTRADICTED),
+        (Estimate(-0.7, np.nan, np.nan), SUPPORTED, CONTRADICTED),  # of one network
+    ):
+        known = {"stiffness_index": across}
+        assert (
+            findings.predicts_error(index, {}, known).verdict,
+            findings.predicts_error(other, {}, known).verdict,
+        ) == (
+            whole,
+            half,
+        )
