@@ -7,6 +7,7 @@ import numpy as np
 
 from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
+from odelab.engines import choice
 from odelab.engines.driver import run
 from odelab.engines.event_search import Searches
 from odelab.engines.implicit import ImplicitMethod, solve_implicit
@@ -151,8 +152,6 @@ def with_events(trajectory, watched, searches) -> Trajectory:
 
 def try_engines(drive, engine, problem, method, controller, project, dense, max_steps) -> Trajectory:
     """Call `drive(engine, attempts)` with one engine after the other, until one ends the run or spends all attempts."""
-    from odelab.engines import choice
-
     for make, attempts in choice.choose(engine, problem, method, controller, project, dense, max_steps):
         try:
             chosen = make()

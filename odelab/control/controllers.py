@@ -27,6 +27,7 @@ class Start(NamedTuple):
     t1: float
     u0: np.ndarray
     slope0: np.ndarray
+    first_step: float | None = None  # the size of the first step, where it was found already
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,7 +160,8 @@ def adaptive(
     settings_for = functools.cache(lambda order: settings_of(chosen, order, rtol, atol, float(max_step)))
 
     def start(run: Start):
-        size, evaluations = (first_step, 0) if first_step is not None else initial_step(run, rtol, atol)
+        known = run.first_step if first_step is None else first_step
+        size, evaluations = (known, 0) if known is not None else initial_step(run, rtol, atol)
         size = math.copysign(min(size, max_step, abs(run.t1 - run.t0)), run.t1 - run.t0)
         settings = settings_for(run.method.error_order)
         return control.Memory(settings, control.History(size, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), evaluations

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine, NotCompilable
 from odelab.engines.numba import load
-from odelab.engines.numba.kernel_engine import KernelEngine, engine_request
-from odelab.engines.numba.request import Request, is_plain, obstacle_to_band, obstacle_to_kernel, takes_tuples
+from odelab.engines.numba.kernel_engine import KernelEngine
+from odelab.engines.numba.request import Request, is_plain, obstacle_to_band, plan_for, takes_tuples
 from odelab.engines.python import PythonEngine
 from odelab.engines.switching import SwitchingEngine
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -57,7 +57,7 @@ def choose(
     if name == "python" or stays_plain(problem, method, controller, project):
         yield plain, max_steps
         return
-    request = engine_request(problem, method, controller, project)
+    request = plan_for(problem, method, controller, project).request
     if load.at_hand(request) is None:
         left = min(allowance(request, problem.size), max_steps)
         if left > 0:
@@ -89,14 +89,14 @@ def two_methods(name, problem, method, controller, project, max_steps):
         yield both(compiled), max_steps
         return
     if name == "auto" and not (kept_plain or is_refused(problem, method)):
-        if any(load.at_hand(engine_request(problem, *part, project)) is None for part in parts):
+        if any(load.at_hand(plan_for(problem, *part, project).request) is None for part in parts):
             yield both(plain), min(WORK // max(problem.size, 32), max_steps)
         yield both(compiled), max_steps
     yield both(plain), max_steps
 
 
 def stays_plain(problem, method, controller, project) -> bool:
-    return obstacle_to_kernel(problem, method, controller, project) is not None or is_refused(problem, method)
+    return is_refused(problem, method) or plan_for(problem, method, controller, project).obstacle is not None
 
 
 def is_refused(problem, method) -> bool:
@@ -112,11 +112,11 @@ def compiled_engine(problem, method, controller, project, dense) -> Engine:
                 "function with def, and put into `params`, or into a default value, what the object holds; or take "
                 "engine='python'."
             )
+    _, obstacle, request = plan_for(problem, method, controller, project)
     if isinstance(method, RosenbrockMethod) or takes_tuples(problem.rhs, problem) is False:
-        reason = obstacle_to_kernel(problem, method, controller, project) or obstacle_to_band(problem, method)
+        reason = obstacle or obstacle_to_band(problem, method)
         if reason is not None:
             raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
-    request = engine_request(problem, method, controller, project)
     engine = KernelEngine if request.layout in ("single", "large") else CompiledEngine
     return engine(problem, method, controller, request, dense, project)
 
@@ -141,6 +141,6 @@ def note(engine: Engine, attempts: int):
     """Count the attempts a plain run has made."""
     run = (engine.problem, engine.method, engine.controller, engine.project)
     if engine.name == "python" and not stays_plain(*run):
-        request = engine_request(*run)
+        request = plan_for(*run).request
         counts = done.setdefault(request.rhs, {})
         counts[load.key(request)] = counts.get(load.key(request), 0) + attempts

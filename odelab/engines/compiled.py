@@ -14,7 +14,7 @@ import numpy as np
 from odelab.arrays import is_real_number
 from odelab.core import State
 from odelab.engines import Status
-from odelab.engines.numba.request import changed_as_float, numbers
+from odelab.engines.numba.request import changed_as_float, numbers, plan_for
 from odelab.engines.python import Record, RightHandSideError, begin, checked_rhs
 from odelab.stiffness.h_rho import twin_stages
 
@@ -50,11 +50,10 @@ class CompiledEngine:
     derivatives = ""  # explicit methods alone
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
-        from odelab.engines.numba.kernel_engine import engine_request
         from odelab.engines.numba.load import kernel
 
         self.problem, self.method, self.project, self.dense = problem, method, project, dense
-        self.request = request or engine_request(problem, method, controller, project)
+        self.request = request or plan_for(problem, method, controller, project).request
         self.compiled = kernel(self.request).functions["advance"]
         self.rhs = checked_rhs(problem)
         self.controller = method.steered(controller, self.rhs)

@@ -47,7 +47,7 @@ class Interpolant:
         raise NotImplementedError
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class Dense(Interpolant):
     """The continuous extension of a run.
 
@@ -67,7 +67,7 @@ class Dense(Interpolant):
             return
         # An extension made of stages repeats a step of full size. The cubic needs the size of the part that is left.
         if not isinstance(self.method, Method) and self.increment_weights is None:
-            object.__setattr__(self, "h", np.diff(self.t))
+            self.h = np.diff(self.t)
 
     @property
     def increment_weights(self) -> np.ndarray | None:

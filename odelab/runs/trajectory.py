@@ -94,7 +94,9 @@ class Trajectory:
         self.step_t = self.t if self.step_t is None else self.step_t
         self.step_u = self.u if self.step_u is None and self.dense else self.step_u
         self.end_u = self.step_u[-1] if self.end_u is None and self.step_u is not None else self.end_u
-        self.__dict__.update((name, value) for name, value in known.items() if value is not None)
+        for name, value in known.items():
+            if value is not None:
+                self.__dict__[name] = value
         if self.interpolant is not None:  # dense output reads these arrays later, so they must not change
             for values in (self.t, self.u, self.step_t, self.step_u):
                 if isinstance(values, np.ndarray):

@@ -20,9 +20,9 @@ from odelab.control import feedback
 from odelab.control.controllers import SET_POINT
 from odelab.control.laws import Law
 from odelab.engines.lanes import inside
-from odelab.engines.numba import stages
+from odelab.engines.numba import first_step, stages
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.stages import arguments, components, indent, number, remark, total
+from odelab.engines.numba.stages import arguments, components, indent, number, read_lines, remark, tolerance_names
 from odelab.engines.rosenbrock import attempt
 from odelab.engines.rosenbrock.one_run import FAILURES
 from odelab.stiffness.h_rho import twin_stages
@@ -125,7 +125,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         DONE,
         *([attempt.derivative_text(plan)] if plan else []),
         *law_lines(request),
-        *first_step_lines(request),
+        *first_step.definition_texts(request),
         *(inside.definition_texts(request) if request.points else []),
     ]
     return definitions, [f"def lanes({', '.join(names)}):", *indent(body)]
@@ -151,11 +151,7 @@ def block_lines(request: Request, rows: list[str], places: list[str], width: int
 
 
 def settings_lines(request: Request) -> list[str]:
-    names = ("t0", "t1", "rtol", "largest", "given_step")
-    atol = ["atol = tolerance[0]"]
-    if request.vector_tolerance:
-        atol = [f"atol{i} = tolerance[{i}]" for i in range(request.n)]
-    return [*(f"{name} = settings[{i}]" for i, name in enumerate(names)), *atol]
+    return [*read_lines(first_step.SETTINGS, "settings"), *read_lines(tolerance_names(request), "tolerance")]
 
 
 def hand_in_lines(request: Request) -> list[str]:
@@ -185,12 +181,11 @@ def take_next_lines(request: Request) -> list[str]:
     n, k = request.n, request.parameters
     state = arguments(f"starts[j, {i}]" for i in range(n))
     params = arguments(f"params_in[j, {i}]" for i in range(k))
-    tolerances = arguments(f"atol{i}" for i in range(n)) if request.vector_tolerance else "atol"
+    tolerances = ", ".join(tolerance_names(request))
     slopes = arguments(f"slope{i}[l]" if request.method.fsal else "_" for i in range(n))
     if request.law:
-        tolerances = tolerances.rstrip(",")
         begun = [
-            f"dt[l], {slopes} = begin(t0, t1, rtol, {tolerances}, largest, given_step, ({state}), ({params}))",
+            f"dt[l], _, {slopes} = begin(t0, t1, rtol, {tolerances}, largest, given_step, ({state}), ({params}))",
         ]
     elif request.method.fsal:
         begun = ["dt[l] = given_step", f"{slopes} = rhs(t0, ({state}), ({params}))"]
@@ -413,43 +408,3 @@ def maxima_lines(request: Request, plan, tag: str, place: str) -> list[str]:
         row = f"largest_{name}[{place}]"
         lines.append(f"{row} = {name}{tag} if fine{tag} and {name}{tag} > {row} else {row}")
     return lines
-
-
-def first_step_lines(request: Request) -> list[str]:
-    """The first step of a trajectory and its slope, as `odelab.control.controllers.initial_step`; fixed steps need
-    none."""
-    if not request.law:
-        return []
-    n = request.n
-    atol = [f"atol{i}" if request.vector_tolerance else "atol" for i in range(n)]
-    names = ", ".join(atol if request.vector_tolerance else ["atol"])
-
-    def size(terms):
-        return f"math.sqrt(({total(f'({term}) * ({term})' for term in terms)}) * {number(1.0 / n)})"
-
-    slopes = components("k", n, "")
-    text = [
-        "@njit(**OPTIONS)",
-        f"def begin(t0, t1, rtol, {names}, largest, given_step, u, params):",
-        f"    {arguments(slopes)} = rhs(t0, u, params)",
-        "    span = abs(t1 - t0)",
-        "    dt = given_step",
-        "    if not given_step > 0.0:",
-        *(f"        unit{i} = 1.0 / ({atol[i]} + rtol * abs(u[{i}]))" for i in range(n)),
-        f"        slope = {size(f'k{i} * unit{i}' for i in range(n))}",
-        f"        dt = trial_step({size(f'u[{i}] * unit{i}' for i in range(n))}, slope, span)",
-        "        if not dt > 0.0:",
-        "            dt = 1e-6 * span",
-        "        else:",
-        "            ahead = math.copysign(dt, t1 - t0)",
-        f"            state = ({arguments(f'u[{i}] + ahead * k{i}' for i in range(n))})",
-        f"            {arguments(components('m', n, ''))} = rhs(t0 + ahead, state, params)",
-        f"            bend = {size(f'(m{i} - k{i}) * unit{i}' for i in range(n))} / dt",
-        f"            dt = first_step(dt, slope, bend, {request.method.error_order}, span)",
-        "    dt = math.copysign(min(dt, largest, span), t1 - t0)",
-        f"    return dt, {', '.join(slopes)}",
-    ]
-    return [
-        "trial_step, first_step = njit(**EXACT)(control.trial_step), njit(**EXACT)(control.first_step)",
-        "\n".join(text),
-    ]

@@ -1,28 +1,23 @@
 """The engine of single runs: a kernel written for the right-hand side, the method and the law."""
 
+import contextlib
 import functools
 import math
 
 import numpy as np
 
+from odelab.control.controllers import Start
 from odelab.control.feedback import Counted, History, Memory
 from odelab.core import State
 from odelab.engines import Status
 from odelab.engines.compiled import call, compiled_params, is_interrupt
 from odelab.engines.numba.load import kernel
-from odelab.engines.numba.request import AS_GIVEN, Request, layout_for, numbers, request_for
+from odelab.engines.numba.request import AS_GIVEN, numbers, plan_for
 from odelab.engines.numba.rows import ERROR, RHO, SIZE, TIME, LargeRows, Rows, aligned_rows
 from odelab.engines.python import PythonEngine, Record, RightHandSideError, begin, checked_rhs
 from odelab.engines.rosenbrock.banded_run import VECTORS
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
-
-
-def engine_request(problem, method, controller, project=None) -> Request:
-    """The kernel a single run needs."""
-    layout = layout_for(problem, method, controller, project)
-    return request_for(layout, problem, method, controller, project)
-
 
 PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factors fail; then the kernel tries again
 
@@ -54,23 +49,37 @@ class KernelEngine:
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
-        self.request = request or engine_request(problem, method, controller)
+        self.request = request or plan_for(problem, method, controller).request
         self.large = self.request.layout == "large"
-        self.compiled = kernel(self.request).functions["advance"]
+        functions = kernel(self.request).functions
+        self.compiled, self.start = functions["advance"], functions.get("start")
         self.params = numbers(problem.params)
         if self.params is None:
             self.params = compiled_params(problem.params)
-        self.tolerance = np.atleast_1d(0.0 if controller.atol is None else controller.atol)
+        self.tolerance = np.array(0.0 if controller.atol is None else controller.atol, ndmin=1)
         self.until = problem.t_span[1]
         self.project = project
 
     def begin(self) -> tuple[State, int]:
-        state, evaluations = begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
+        state, evaluations = self.first_state()
         span = (state.t, self.problem.t_span[1])
         self.rows = LargeRows(*span, state.u, self.dense) if self.large else Rows(*span, state.u)
         if self.large:
             self.work = self.for_steps(state.u.size)
         return state, evaluations
+
+    def first_state(self) -> tuple[State, int]:
+        """The state the run starts from, and the evaluations it took: by the kernel, if it has a function for that."""
+        problem, controller = self.problem, self.controller
+        (t0, t1), u0 = problem.t_span, np.array(problem.u0)
+        if self.start is not None:
+            slope = np.empty_like(u0)
+            settings = np.array([t0, t1, controller.rtol, controller.max_step, controller.first_step or 0.0])
+            with contextlib.suppress(Exception):  # plain Python says more of an error in the right-hand side
+                size, evaluations = self.start(settings, self.tolerance, self.params, u0, slope)
+                run = Start(self.method, problem.rhs, problem.params, t0, t1, u0, slope, abs(size))
+                return State(t0, u0, slope, True, controller.start(run)[0]), evaluations + 1
+        return begin(problem, self.method, controller, checked_rhs(problem))
 
     def for_steps(self, n: int) -> tuple:
         """The arrays in which a large system's attempts are made, and what its kernel is told of the Jacobian."""

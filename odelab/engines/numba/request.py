@@ -1,5 +1,6 @@
 """The request for a kernel: everything its text depends on, and which runs can be compiled at all."""
 
+import operator
 import types
 import weakref
 from collections.abc import Callable
@@ -65,6 +66,34 @@ class Request(NamedTuple):
         return f"{what}, {self.method.name}, {steps}, layout {self.layout}"
 
 
+class Plan(NamedTuple):
+    """How a single run can be compiled.
+
+    made_for    the method, the controller and the projection
+    obstacle    why it should not be compiled; None where it should
+    request     the kernel it needs
+    """
+
+    made_for: tuple
+    obstacle: str | None
+    request: Request
+
+
+def plan_for(problem: Problem, method, controller: Controller, project=None) -> Plan:
+    """The plan of a run. A problem remembers the last one, for short runs of one problem again and again.
+
+    It depends on nothing that could change: what a function does, and what it has captured, is left to its kernel. A
+    table of all problems would keep a problem alive whose own functions refer to it.
+    """
+    made_for = (method, controller, project)
+    known = vars(problem).get("plan")
+    if known is None or not all(map(operator.is_, known.made_for, made_for)):
+        run = (problem, *made_for)
+        known = Plan(made_for, obstacle_to_kernel(*run), request_for(layout_for(*run), *run))
+        vars(problem)["plan"] = known
+    return known
+
+
 def is_plain(function) -> bool:
     """Is it defined by def or lambda (and perhaps compiled by numba), not a method that is bound to an object?"""
     return hasattr(function, "__code__") and not isinstance(function, types.MethodType)
@@ -110,10 +139,10 @@ def obstacle_to_band(problem: Problem, method) -> str | None:
 
     The pattern of its right-hand side is looked for at the first call, which takes a tenth of a second.
     """
-    from odelab.engines.rosenbrock.band import band_for
-
     if not isinstance(method, RosenbrockMethod) or problem.form != IN_PLACE:
         return None
+    from odelab.engines.rosenbrock.band import band_for
+
     found = band_for(problem.rhs, problem.size, len(problem.params))
     return found if isinstance(found, str) else None
 

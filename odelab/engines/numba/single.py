@@ -2,10 +2,10 @@
 
 from odelab.control.controllers import settings_of
 from odelab.control.feedback import Counted, History
-from odelab.engines.numba import stages
+from odelab.engines.numba import first_step, stages
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, STATE, TIME
-from odelab.engines.numba.stages import arguments, components, indent, number
+from odelab.engines.numba.stages import arguments, components, indent, number, read_lines, tolerance_names, write_lines
 from odelab.stiffness.h_rho import twin_stages
 
 ARGUMENTS = ("remembered", "counts", "settings", "tolerance", "params_in", "u", "slope", "attempts", "record")
@@ -27,7 +27,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     else:
         attempt.append(f"accept, memory = judge(memory, dt, 0.0, 0.0, {stages.finite_check(n, '')})")
     body = [
-        *(tolerances(request) if request.law else []),
+        *(read_lines(tolerance_names(request), "tolerance") if request.law else []),
         *start(n, request.parameters),
         *loop(
             request,
@@ -38,13 +38,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         ),
         *finish(n),
     ]
-    return [control(request, judge_of(request))], function(ARGUMENTS, request, body)
-
-
-def tolerances(request: Request) -> list[str]:
-    if request.vector_tolerance:
-        return [f"atol{i} = tolerance[{i}]" for i in range(request.n)]
-    return ["atol = tolerance[0]"]
+    return [control(request, judge_of(request)), *first_step.start_texts(request)], function(ARGUMENTS, request, body)
 
 
 def judge_of(request: Request) -> str:
@@ -134,14 +128,6 @@ def memory(request: Request) -> str:
 def function(names, request: Request, body: list[str]) -> list[str]:
     first = ["t, t1, rtol = remembered[0], settings[0], settings[1]"]
     return [f"def advance({', '.join(names)}):", *indent(first), *indent(body)]
-
-
-def read_lines(names, array: str) -> list[str]:
-    return [f"{name} = {array}[{i}]" for i, name in enumerate(names)]
-
-
-def write_lines(names, array: str) -> list[str]:
-    return [f"{array}[{i}] = {name}" for i, name in enumerate(names)]
 
 
 def start(n: int, parameters: int) -> list[str]:

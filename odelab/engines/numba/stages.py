@@ -72,6 +72,19 @@ def stage_names(count: int, component: int, tag: str) -> list[str]:
     return [slopes_of(j + 1, component, tag) for j in range(count)]
 
 
+def read_lines(names, array: str) -> list[str]:
+    return [f"{name} = {array}[{i}]" for i, name in enumerate(names)]
+
+
+def write_lines(names, array: str) -> list[str]:
+    return [f"{array}[{i}] = {name}" for i, name in enumerate(names)]
+
+
+def tolerance_names(request) -> list[str]:
+    """The names of the absolute tolerances: one, or one for each component."""
+    return components("atol", request.n, "") if request.vector_tolerance else ["atol"]
+
+
 def components(name: str, n: int, tag: str) -> list[str]:
     return [f"{name}{i}{tag}" for i in range(n)]
 

@@ -5,10 +5,18 @@ row, or in one attempt of a run with fixed steps, the kernel stops with the stat
 `odelab.engines.numba.kernel_engine` takes some steps in plain Python, with pivoting.
 """
 
-from odelab.engines.numba import single
+from odelab.engines.numba import first_step, single
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import SAI, STATE
-from odelab.engines.numba.stages import components, finite_check, indent, right_hand_side
+from odelab.engines.numba.stages import (
+    components,
+    finite_check,
+    indent,
+    read_lines,
+    right_hand_side,
+    tolerance_names,
+    write_lines,
+)
 from odelab.engines.rosenbrock import attempt
 
 COUNTS = (*single.COUNTS, "jacobians", "factorisations")
@@ -19,9 +27,9 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`; arguments as in `odelab.engines.numba.single`."""
     n, plan = request.n, attempt.plan_for(request)
     body = [
-        *(single.tolerances(request) if request.law else []),
+        *(read_lines(tolerance_names(request), "tolerance") if request.law else []),
         *single.start(n, request.parameters),
-        *single.read_lines(COUNTS, "counts")[len(single.COUNTS) :],
+        *read_lines(COUNTS, "counts")[len(single.COUNTS) :],
         *(f"{name} = 0.0" for name in attempt.derivative_names(plan)),
         "prepared = 0",
         "unsolved = 0",
@@ -33,9 +41,13 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
             next_state_lines(n),
         ),
         *single.finish(n),
-        *single.write_lines(COUNTS, "counts")[len(single.COUNTS) :],
+        *write_lines(COUNTS, "counts")[len(single.COUNTS) :],
     ]
-    definitions = [single.control(request, single.judge_of(request)), attempt.derivative_text(plan)]
+    definitions = [
+        single.control(request, single.judge_of(request)),
+        *first_step.start_texts(request),
+        attempt.derivative_text(plan),
+    ]
     return definitions, single.function(single.ARGUMENTS, request, body)
 
 
