@@ -5,7 +5,7 @@ import textwrap
 
 from odelab._solve import check_arguments
 from odelab.control.controllers import Controller, adaptive
-from odelab.engines.numba.module import functions_of, text_for
+from odelab.engines.numba.module import text_for
 from odelab.engines.numba.request import layout_for, obstacle_to_kernel, obstacle_to_lanes, request_for
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
@@ -46,7 +46,7 @@ def show_kernel(
     if reason is not None:
         raise ValueError(f"there is no such kernel: {reason}.")
     request = request_for(chosen, problem, method, controller)
-    for function in dict.fromkeys(functions_of(request).values()):
+    for function in dict.fromkeys(request.functions.values()):
         print(source_of(function))
     print(text_for(request))
 

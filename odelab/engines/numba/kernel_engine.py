@@ -98,7 +98,7 @@ class KernelEngine:
         room = rows.room(state.t, attempts)
         fixed = controller.law is None
         remembered = np.array([state.t, *(state.memory if fixed else state.memory.history)])
-        counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, *[0] * 4])  # `rosenbrock.one_run.COUNTS`
+        counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, *[0] * 4])  # `single.COUNTS`
         settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
         u, slope = state.u.copy(), state.slope.copy()
         arrays = (*rows.arrays(), *self.work) if self.large else rows.arrays()

@@ -8,10 +8,9 @@ slope serves as another one later, the names of the rows are exchanged and nothi
 """
 
 from odelab.engines.numba import single
-from odelab.engines.numba.request import AS_GIVEN, Request
+from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import RHO, SAI
-from odelab.engines.numba.single import COUNTS, function, read_lines, write_lines
-from odelab.engines.numba.stages import arguments, combination, indent, number, product
+from odelab.engines.numba.stages import combination, indent, number, product
 from odelab.problem import ARRAY
 from odelab.stiffness.h_rho import APART, twin_stages
 
@@ -25,32 +24,53 @@ TERMS = 6  # slopes in one loop; with more of them LLVM cannot prove any longer 
 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `advance`; arguments as in `odelab.engines.numba.single`, and settings[3] a time: the
-    first step that passes it is the last."""
+    """(definitions, lines) of `advance`."""
+    method = request.method
+    definitions = [into_row(request), *([last_state(request)] if method.fsal else []), judge_definition(request)]
     attempt = [*stages(request), f"q, sai, rho = judged({', '.join(judge_arguments(request))})"]
+    move = ["fresh = 0"] if not method.fsal else [f"k1, k{method.stages} = k{method.stages}, k1"]
+    parts = single.Parts(
+        ARGUMENTS,
+        judge_of(request),
+        definitions,
+        [
+            *array_lines(request),
+            *(f"k{j + 1} = slopes[{j}]" for j in range(method.stages)),
+            *(f"{name} = slopes[{method.stages + e}]" for e, name in enumerate(partials(request))),
+            "for i in range(n):",
+            "    k1[i] = slope[i]",
+        ],
+        ["k1[:] = math.nan  # a component that is never set then ends the run", "slopes_into(t, u, params, k1)"],
+        attempt,
+        "q / n" if request.law else "v",
+        [f"record[steps, {SAI}] = math.sqrt(sai)", f"record[steps, {RHO}] = math.sqrt(rho)"],
+        ["u = v", *move, *until_lines()],
+        # numba takes a second to compile `u_end[:] = u`, whose shapes it would check
+        ["for i in range(n):", "    u_end[i], slope[i] = u[i], k1[i]"],
+    )
+    return single.kernel_of(request, parts)
+
+
+def judge_of(request: Request) -> str:
+    """The judge, as text: by the squared error ratio or, with fixed steps, by whether the state is finite."""
     if request.law:
-        judge = f"judge_of_squares({request.law.smooth})"
-        attempt.append("accept, memory = judge(memory, dt, q / n, 0.0, 0.0)")
-    else:
-        judge = "control.accept_by(jit(left_over, options=LOOSE))"
-        attempt.append("accept, memory = judge(memory, dt, 0.0, 0.0, v)")
-    slope = "k1[:] = math.nan  # a component that is never set then ends the run\nslopes_into(t, u, params, k1)"
-    record = [f"record[steps, {SAI}] = math.sqrt(sai)", f"record[steps, {RHO}] = math.sqrt(rho)"]
-    body = [
-        "until = settings[3]",
+        return f"judge_of_squares({request.law.smooth})"
+    return "control.accept_by(jit(left_over, options=LOOSE))"
+
+
+def array_lines(request: Request) -> list[str]:
+    """Lines for the variables of a run whose states are arrays."""
+    return [
         f"atol = tolerance{'' if request.vector_tolerance else '[0]'}",
-        *start(request),
-        *single.loop(request, slope, attempt, record, next_state_lines(request)),
-        "for i in range(n):",  # numba takes a second to compile `u_end[:] = u`, whose shapes it would check
-        "    u_end[i], slope[i] = u[i], k1[i]",
-        *write_lines(COUNTS, "counts"),
+        single.params_line(request),
+        "rows, n = states.shape",
+        "u = states[steps % rows]",
     ]
-    definitions = [
-        into_row(request),
-        *([last_state(request)] if request.method.fsal else []),
-        judge_definition(request),
-    ]
-    return [single.control(request, judge), *definitions], function(ARGUMENTS, request, body)
+
+
+def until_lines() -> list[str]:
+    """Lines that end the run at the first step that passes the time it is asked to stop behind."""
+    return ["if (t - settings[3]) * dt >= 0.0:", "    break"]
 
 
 def into_row(request: Request) -> str:
@@ -74,23 +94,6 @@ def answer() -> list[str]:
     ]
 
 
-def start(request: Request) -> list[str]:
-    params = "params_in"
-    if request.parameters != AS_GIVEN:
-        params = f"({arguments(f'params_in[{i}]' for i in range(request.parameters))})"
-    return [
-        f"params = {params}",
-        *read_lines(COUNTS, "counts"),
-        "status = ATTEMPTS_SPENT",
-        "rows, n = states.shape",
-        "u = states[steps % rows]",
-        *(f"k{j + 1} = slopes[{j}]" for j in range(request.method.stages)),
-        *(f"{name} = slopes[{request.method.stages + e}]" for e, name in enumerate(partials(request))),
-        "for i in range(n):",
-        "    k1[i] = slope[i]",
-    ]
-
-
 def stages(request: Request) -> list[str]:
     method = request.method
     rows, _, _, times, _, fsal = method.tableau
@@ -103,7 +106,7 @@ def stages(request: Request) -> list[str]:
             lines += advance_state(rows[j], target)
         time = f"t + {product(times[j], 'dt')}" if times[j] else "t"
         lines.append(f"slopes_into({time}, {target}, params, k{j + 1})")
-    return [*lines, f"evaluations += {method.stages - 1}"]
+    return lines
 
 
 def advance_state(row, target: str) -> list[str]:
@@ -209,13 +212,3 @@ def loop_definition(signature: str, before, loop, after, over: str = "u") -> str
     """The definition of a function with one loop over the components of the array `over`."""
     body = [*before, f"for i in range({over}.size):", *indent(loop), *after]
     return "\n".join(["@njit(**LOOSE)", f"def {signature}:", *indent(body)])
-
-
-def next_state_lines(request: Request) -> list[str]:
-    lines = ["u = v"]
-    if request.method.fsal:
-        last = request.method.stages
-        lines.append(f"k1, k{last} = k{last}, k1")
-    else:
-        lines.append("fresh = 0")
-    return [*lines, "if (t - until) * dt >= 0.0:", "    break"]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from odelab.engines.compiled import NotCompilable, explanation_of
 from odelab.engines.numba import cache
 from odelab.engines.numba.fingerprint import Unseen, Watch
-from odelab.engines.numba.module import Module, functions_of, module_for
+from odelab.engines.numba.module import Module, module_for
 from odelab.engines.numba.request import Request
 from odelab.engines.python import on_a_copy
 from odelab.problem import COMPONENT, IN_PLACE
@@ -119,7 +119,7 @@ def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) 
 
 def blame(request: Request, reason) -> str:
     """numba's complaint about the function of the user's that it cannot compile, with the line in their own file."""
-    functions = functions_of(request)
+    functions = request.functions
     for name, function in compiled_functions(functions, request.form, inline=False).items():
         if name not in ("rhs", "spectral_radius_of", "dual_rhs"):  # the others take other arguments
             continue

@@ -75,7 +75,7 @@ class Module(NamedTuple):
 
 def module_for(request: Request) -> Module:
     """The module of a kernel; raises `Unseen` where no fingerprint of the user's functions can be taken."""
-    given = functions_of(request)
+    given = request.functions
     taken = fingerprint(*given.values())
     text = text_for(request)
     digest = hashlib.sha256((text + taken.digest).encode()).hexdigest()[:24]
@@ -90,16 +90,11 @@ def text_for(request: Request) -> str:
     parts = [
         f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
         HEADER.strip(),
-        f"# Handed over by the caller, compiled: {', '.join(functions_of(request))}.",
+        f"# Handed over by the caller, compiled: {', '.join(request.functions)}.",
         *definitions,
         "\n".join([decorator(request, lines[0]), *lines]),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def functions_of(request: Request) -> dict[str, Callable]:
-    """The user's functions that the module needs, by the names it has for them."""
-    return request.functions
 
 
 def layout(request: Request) -> tuple[list[str], list[str]]:

@@ -1,44 +1,109 @@
 """The layout of one run of a small system: the text has a variable for each component."""
 
+from typing import NamedTuple
+
 from odelab.control.controllers import settings_of
 from odelab.control.feedback import Counted, History
 from odelab.engines.numba import first_step, stages
-from odelab.engines.numba.request import Request
+from odelab.engines.numba.request import AS_GIVEN, Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, STATE, TIME
 from odelab.engines.numba.stages import arguments, components, indent, number, read_lines, tolerance_names, write_lines
 from odelab.stiffness.h_rho import twin_stages
 
 ARGUMENTS = ("remembered", "counts", "settings", "tolerance", "params_in", "u", "slope", "attempts", "record")
-COUNTS = ("status", "fresh", "steps", "rejected", "evaluations")
+COUNTS = ("status", "fresh", "steps", "rejected", "evaluations", "jacobians", "factorisations")
+
+
+class Parts(NamedTuple):
+    """What distinguishes the kernels of single runs from each other; all but the first two are lines.
+
+    arguments     the names of the arguments of `advance`
+    judge         the judge, as text; see `odelab.engines.numba.law_judge`
+    definitions   whatever the lines call
+    start         read the arguments into variables
+    slope         compute the slope at the state
+    attempt       make one attempt
+    judged        the square of the error ratio after an attempt or, with fixed steps, what tells of a state that is not
+                  finite
+    record        fill the row of an accepted step
+    move          make the new state the state
+    finish        write the state back into the arguments
+    """
+
+    arguments: tuple[str, ...]
+    judge: str
+    definitions: list[str]
+    start: list[str]
+    slope: list[str]
+    attempt: list[str]
+    judged: str
+    record: list[str]
+    move: list[str]
+    finish: list[str]
 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `advance`.
-
-    In the text `remembered` is t and the controller's history, `settings` is (t1, rtol, largest step). `remembered`,
-    `counts`, `u` and `slope` are updated in place. `counts` holds the number of steps recorded so far; further accepted
-    steps are written into the rows behind them.
-    """
+    """(definitions, lines) of `advance` for an explicit method."""
     method, n = request.method, request.n
-    attempt = [*stages.stages(method, n), f"evaluations += {method.stages - 1}"]
+    attempt = stages.stages(method, n)
     if request.law:
         attempt += stages.scaled_errors(method, n, "", request.vector_tolerance)
-        attempt.append("accept, memory = judge(memory, dt, q, 0.0, 0.0)")
-    else:
-        attempt.append(f"accept, memory = judge(memory, dt, 0.0, 0.0, {stages.finite_check(n, '')})")
+    record = [*stages.sai(method, n), f"record[steps, {SAI}] = math.sqrt(sai)"]
+    if twin_stages(method) is not None:
+        record += [*stages.h_rho(method, n), f"record[steps, {RHO}] = math.sqrt(rho)"]
+    move = ["fresh = 0"] if not method.fsal else [f"k1_{i} = k{method.stages}_{i}" for i in range(n)]
+    return kernel_of(request, small_parts(request, attempt, record, move))
+
+
+def small_parts(request: Request, attempt, record, move, start=(), definitions=()) -> Parts:
+    """The parts of a kernel that has a variable for each component."""
+    n = request.n
+    slopes = [f"k1_{i}" for i in range(n)]
+    return Parts(
+        ARGUMENTS,
+        judge_of(request),
+        [*first_step.start_texts(request), *definitions],
+        [
+            *(read_lines(tolerance_names(request), "tolerance") if request.law else []),
+            params_line(request),
+            *read_lines(components("u", n, ""), "u"),
+            *read_lines(slopes, "slope"),
+            *start,
+        ],
+        [stages.right_hand_side(n, 1, "t", "u", "")],
+        attempt,
+        "q" if request.law else stages.finite_check(n, ""),
+        [*(f"record[steps, {STATE + i}] = v{i}" for i in range(n)), *record],
+        [*(f"u{i} = v{i}" for i in range(n)), *move],
+        [*write_lines(components("u", n, ""), "u"), *write_lines(slopes, "slope")],
+    )
+
+
+def params_line(request: Request) -> str:
+    if request.parameters == AS_GIVEN:
+        return "params = params_in"
+    return f"params = ({arguments(f'params_in[{i}]' for i in range(request.parameters))})"
+
+
+def kernel_of(request: Request, parts: Parts) -> tuple[list[str], list[str]]:
+    """(definitions, lines) of `advance`.
+
+    In the text `remembered` is t and the controller's history, `settings` is (t1, rtol, largest step, a time). Where
+    states are arrays, the first step that passes this time is the last. `remembered`, `counts`, state and slope are
+    updated in place. `counts` holds the number of steps recorded so far; further accepted steps are written into the
+    rows behind them.
+    """
     body = [
-        *(read_lines(tolerance_names(request), "tolerance") if request.law else []),
-        *start(n, request.parameters),
-        *loop(
-            request,
-            stages.right_hand_side(n, 1, "t", "u", ""),
-            attempt,
-            record_lines(method, n),
-            next_state_lines(method, n),
-        ),
-        *finish(n),
+        "t, t1, rtol = remembered[0], settings[0], settings[1]",
+        *read_lines(COUNTS, "counts"),
+        "status = ATTEMPTS_SPENT",
+        *parts.start,
+        *loop(request, parts),
+        *parts.finish,
+        *write_lines(COUNTS, "counts"),
     ]
-    return [control(request, judge_of(request)), *first_step.start_texts(request)], function(ARGUMENTS, request, body)
+    definition = f"def advance({', '.join(parts.arguments)}):"
+    return [control(request, parts.judge), *parts.definitions], [definition, *indent(body)]
 
 
 def judge_of(request: Request) -> str:
@@ -67,24 +132,20 @@ def control(request: Request, judge: str) -> str:
     )
 
 
-def loop(request: Request, slope: str, attempt: list[str], record: list[str], move: list[str]) -> list[str]:
-    """Lines with the loop of `odelab.core.integrate`, in which the lines of `attempt` make one attempt.
-
-    slope     lines that compute the slope at the state
-    record    lines that fill the row of an accepted step
-    move      lines that make the new state the state
-    """
+def loop(request: Request, parts: Parts) -> list[str]:
+    """Lines with the loop of `odelab.core.integrate`."""
     refused = ["if accept == 0:", "    rejected += 1", "    continue"]
     if not request.law:
         refused = ["if accept < 0:", "    status = NOT_FINITE", "    break"]
     known = "memory.history" if request.law else "memory"
+    judged = f"{parts.judged}, 0.0, 0.0" if request.law else f"0.0, 0.0, {parts.judged}"
     return [
         f"memory = {memory(request)}",
         "for _ in range(attempts):",
         "    if t == t1:",
         "        break",
         "    if fresh == 0:",
-        *indent(slope.splitlines(), 2),
+        *indent(parts.slope, 2),
         "        evaluations += 1",
         "        fresh = 1",
         "    dt, h, memory = propose(memory, t, t1, 0.0, 0.0)",
@@ -94,16 +155,18 @@ def loop(request: Request, slope: str, attempt: list[str], record: list[str], mo
         "    if t_new == t:",
         "        status = STEP_LOST",
         "        break",
-        *indent(attempt),
+        f"    evaluations += {request.method.stages - 1}",
+        *indent(parts.attempt),
+        f"    accept, memory = judge(memory, dt, {judged})",
         *indent(refused),
         "    # the record",
         "    steps += 1",
         f"    record[steps, {TIME}] = t_new",
         f"    record[steps, {SIZE}] = dt",
         f"    record[steps, {ERROR}] = {'memory.history.error' if request.law else 'math.nan'}",
-        *indent(record),
+        *indent(parts.record),
         "    t = t_new",
-        *indent(move),
+        *indent(parts.move),
         "if t == t1:",
         "    status = REACHED",
         "remembered[0] = t",
@@ -123,45 +186,3 @@ def memory(request: Request) -> str:
     known = settings_of(request.law, request.method.error_order)
     numbers = ", ".join(number(x) for x in known[2:-1])
     return f"Memory(Settings(settings[1], 0.0, {numbers}, settings[2]), History({past}))"
-
-
-def function(names, request: Request, body: list[str]) -> list[str]:
-    first = ["t, t1, rtol = remembered[0], settings[0], settings[1]"]
-    return [f"def advance({', '.join(names)}):", *indent(first), *indent(body)]
-
-
-def start(n: int, parameters: int) -> list[str]:
-    """Lines that read state, slope and parameters from their arrays into variables."""
-    return [
-        f"params = ({arguments(f'params_in[{i}]' for i in range(parameters))})",
-        *read_lines(components("u", n, ""), "u"),
-        *read_lines((f"k1_{i}" for i in range(n)), "slope"),
-        *read_lines(COUNTS, "counts"),
-        "status = ATTEMPTS_SPENT",
-    ]
-
-
-def record_lines(method, n: int) -> list[str]:
-    """Lines that fill the rest of a row: the state, SAI and, where the stages determine it, h rho."""
-    lines = [f"record[steps, {STATE + i}] = v{i}" for i in range(n)]
-    lines += [*stages.sai(method, n), f"record[steps, {SAI}] = math.sqrt(sai)"]
-    if twin_stages(method) is not None:
-        lines += [*stages.h_rho(method, n), f"record[steps, {RHO}] = math.sqrt(rho)"]
-    return lines
-
-
-def next_state_lines(method, n: int) -> list[str]:
-    """The new state becomes the state; its slope is known where the method is FSAL."""
-    lines = [f"u{i} = v{i}" for i in range(n)]
-    if method.fsal:
-        return [*lines, *(f"k1_{i} = k{method.stages}_{i}" for i in range(n))]
-    return [*lines, "fresh = 0"]
-
-
-def finish(n: int) -> list[str]:
-    """Lines that write state, slope and counts back into their arrays."""
-    return [
-        *write_lines(components("u", n, ""), "u"),
-        *write_lines((f"k1_{i}" for i in range(n)), "slope"),
-        *write_lines(COUNTS, "counts"),
-    ]

@@ -7,13 +7,12 @@ treated as in `odelab.engines.rosenbrock.one_run`. The rest is as in `odelab.eng
 
 from odelab.engines.compiled import NotCompilable
 from odelab.engines.numba import single
-from odelab.engines.numba.large import loop_definition
+from odelab.engines.numba.large import array_lines, judge_of, loop_definition, until_lines
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import SAI
-from odelab.engines.numba.single import function, read_lines, write_lines
-from odelab.engines.numba.stages import combination, indent, product, remark
+from odelab.engines.numba.stages import combination, product, read_lines, remark
 from odelab.engines.rosenbrock import band
-from odelab.engines.rosenbrock.one_run import COUNTS, FAILURES
+from odelab.engines.rosenbrock.one_run import MOVE, START, where_unprepared, where_unsolved
 
 ARGUMENTS = (
     *("remembered", "counts", "settings", "tolerance", "params_in", "u_end", "slope", "attempts", "record", "states"),
@@ -42,59 +41,39 @@ def find_slope_t(t, u, params, zeros, numbers, slope_t):
 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `advance`; arguments as in `odelab.engines.numba.large`, and the fields of a `Band`."""
+    """(definitions, lines) of `advance`; its last arguments are the fields of a `Band`."""
     plan = band.band_for(request.rhs, request.n, request.parameters)
     if isinstance(plan, str):
         raise NotCompilable(f"`engine='compiled'` cannot compile {request.rhs.__name__}: {plan}.")
     method = request.method
-    attempt = [*preparation(plan), *stages(method, plan), *judgement(request)]
-    slope = "k1[:] = math.nan  # a component that is never set then ends the run\nrhs(t, u, params, k1)"
-    body = [
-        "until = settings[3]",
-        f"atol = tolerance{'' if request.vector_tolerance else '[0]'}",
-        f"params = ({''.join(f'params_in[{i}], ' for i in range(request.parameters)).rstrip()})",
-        *read_lines(COUNTS, "counts"),
-        "status = ATTEMPTS_SPENT",
-        "prepared = 0",
-        "unsolved = 0",
-        "rows, n = states.shape",
-        "u = states[steps % rows]",
-        *read_lines(VECTORS, "vectors"),
-        *(f"x{j + 1} = increments[{j}]" for j in range(method.stages)),
-        "copy(k1, slope)",
-        *single.loop(
-            request,
-            slope,
-            attempt,
-            [f"record[steps, {SAI}] = math.sqrt(moved / (size * dt * dt))"],
-            ["u = v", "fresh = 0", "prepared = 0", "if (t - until) * dt >= 0.0:", "    break"],
-        ),
-        "copy(u_end, u)",
-        "copy(slope, k1)",
-        *write_lines(COUNTS, "counts"),
-    ]
-    kernels = f"eliminate, substitute, solves = band_kernels.kernels({plan.below}, {plan.above})"
-    definitions = [
-        single.control(request, judge(request)),
-        f"from odelab.linear import band_kernels\n\n{kernels}",
-        JACOBIAN,
-        *loops(request, plan),
-    ]
-    return definitions, function(ARGUMENTS, request, body)
-
-
-def judge(request: Request) -> str:
-    if request.law:
-        return f"judge_of_squares({request.law.smooth})"
-    return "control.accept_by(jit(left_over, options=LOOSE))"
-
-
-def preparation(plan: band.Band) -> list[str]:
-    """The Jacobian and the derivative by time, where they are not known at this state."""
-    lines = ["find_jacobian(t, u, params, seeds, first, entries, places, numbers, derivatives, J.ravel())"]
+    preparation = ["find_jacobian(t, u, params, seeds, first, entries, places, numbers, derivatives, J.ravel())"]
     if not plan.autonomous:
-        lines += ["error[:] = 0.0", "find_slope_t(t, u, params, error, numbers, slope_t)"]
-    return ["if prepared == 0:", *indent([*lines, "prepared = 1", "jacobians += 1"])]
+        preparation += ["error[:] = 0.0", "find_slope_t(t, u, params, error, numbers, slope_t)"]
+    attempt = [*where_unprepared(preparation), *stages(method, plan), *where_unsolved(request)]
+    if request.project is not None:
+        attempt.append("copy(v, project(v))")
+    if request.law:
+        attempt.append("q = squared_ratio(u, v, error, rtol, atol) / n if sound else math.nan")
+    kernels = f"eliminate, substitute, solves = band_kernels.kernels({plan.below}, {plan.above})"
+    parts = single.Parts(
+        ARGUMENTS,
+        judge_of(request),
+        [f"from odelab.linear import band_kernels\n\n{kernels}", JACOBIAN, *loops(request, plan)],
+        [
+            *array_lines(request),
+            *read_lines(VECTORS, "vectors"),
+            *(f"x{j + 1} = increments[{j}]" for j in range(method.stages)),
+            "copy(k1, slope)",
+            *START,
+        ],
+        ["k1[:] = math.nan  # a component that is never set then ends the run", "rhs(t, u, params, k1)"],
+        attempt,
+        "q" if request.law else "v",
+        [f"record[steps, {SAI}] = math.sqrt(moved / (size * dt * dt))"],
+        ["u = v", *MOVE, *until_lines()],
+        ["copy(u_end, u)", "copy(slope, k1)"],
+    )
+    return single.kernel_of(request, parts)
 
 
 def stages(method, plan: band.Band) -> list[str]:
@@ -121,25 +100,7 @@ def stages(method, plan: band.Band) -> list[str]:
     lines += [*remark("the new state"), f"moved, size = new_state({signature(end_names(method))})"]
     if filtered and method.embedded:
         lines += ["copy(right, error)", "substitute(factors, order, right, ordered, error)"]
-    return [*lines, f"evaluations += {method.stages - 1}", "factorisations += 1"]
-
-
-def judgement(request: Request) -> list[str]:
-    lines = [
-        "unsolved = 0 if sound else unsolved + 1",
-        f"if unsolved == {FAILURES if request.law else 1}:",
-        "    status = SINGULAR",
-        "    break",
-    ]
-    if request.project is not None:
-        lines.append("copy(v, project(v))")
-    if not request.law:
-        return [*lines, "accept, memory = judge(memory, dt, 0.0, 0.0, v)"]
-    return [
-        *lines,
-        "q = squared_ratio(u, v, error, rtol, atol) / n if sound else math.nan",
-        "accept, memory = judge(memory, dt, q, 0.0, 0.0)",
-    ]
+    return lines
 
 
 def signature(names) -> str:
