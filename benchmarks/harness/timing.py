@@ -49,11 +49,14 @@ class Check(NamedTuple):
 
 
 def check(contestant: Contestant) -> Check:
-    answers = []
+    answers: list = []
+    run = contestant.run
+    if run is None:
+        return Check(failure=contestant.missing or "not installed")
     try:
         if contestant.warm is not None:
             contestant.warm()
-        first = measure(lambda: answers.append(contestant.run()), 1)
+        first = measure(lambda: answers.append(run()), 1)
         return Check(None if contestant.error is None else float(contestant.error(answers[0])), first)
     except Exception as reason:
         return Check(failure=f"{type(reason).__name__}: {' '.join(str(reason).split())[:200]}")

@@ -1,6 +1,7 @@
 """Forward passes: networks through `integrate` beside the same layers by hand, constants merged and folded away."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -14,6 +15,8 @@ from benchmarks.net.networks import Size, network, relative_error, runner
 def handwritten(net: nb.Network) -> Callable:
     """The same layers as one would write them out for speed: no solver, no controller, in place where that is safe."""
 
+    head: Any = net.head
+
     def forward(x):
         x = F.relu_(net.stem.bn(net.stem.conv(x)))
         for block in net.blocks:
@@ -24,7 +27,7 @@ def handwritten(net: nb.Network) -> Callable:
             out = bn(conv(out))
             out += block.shortcut(x)
             x = F.relu_(out)
-        return net.head.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
+        return head.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
     return forward
 

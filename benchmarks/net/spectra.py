@@ -81,7 +81,7 @@ def against_dense(size: Size, block, state, origin):
             row,
             peer="jacrev, dense eigvals",
             theirs=theirs,
-            ratio=row.ours / theirs,
+            ratio=None if row.ours is None else row.ours / theirs,
             goal=None if size.quick else at_least(speedup),
             note="the other timed once",
         )
@@ -91,7 +91,7 @@ def extremes(size: Size, net, states, origin):
     name = "stages.0.blocks.1"
     for part in ("residual", "block"):
         ours = Contestant(
-            "extremes", lambda part=part: nb.block_spectrum(net.get_submodule(name), states[name], part, "extremes")
+            "extremes", functools.partial(nb.block_spectrum, net.get_submodule(name), states[name], part, "extremes")
         )
         for row in size.compare(f"{origin} {part}, {states[name].numel()} dimensions", ours, {NOBODY: None}, unit="s"):
             yield alone(row, below(0.5))

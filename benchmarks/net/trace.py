@@ -1,5 +1,6 @@
 """What tracing costs: against the plain pass, against a literal implementation, in memory, and tuned."""
 
+import functools
 import json
 import os
 import statistics
@@ -61,6 +62,10 @@ def literal(net, images, precision=None) -> np.ndarray:
     return torch.stack(rows, 1).numpy()
 
 
+def trace_nsi(net, images) -> np.ndarray:
+    return nb.trace(net, images, batch_size=len(images)).nsi
+
+
 def tracing(size: Size):
     """nb.trace against a plain pass of the same batch, and a literal implementation against the same"""
     for depth in size.depths:
@@ -72,11 +77,11 @@ def tracing(size: Size):
             return float(np.abs(nsi / wanted - 1).max())
 
         work, goal = f"ResNet-{depth}", GOALS.get(depth)
-        ours = Contestant("nb.trace", lambda net=net, x=images: nb.trace(net, x, batch_size=len(x)).nsi, error)
+        ours = Contestant("nb.trace", functools.partial(trace_nsi, net, images), error)
         yield from size.compare(work, ours, {plain: goal and at_most(goal)}, allowed=ROUNDOFF)
-        by_hand = Contestant("literal NSI", lambda net=net, x=images: literal(net, x))
+        by_hand = Contestant("literal NSI", functools.partial(literal, net, images))
         yield from size.compare(work, by_hand, {plain: None})
-        yield peak_row(work, runner(net, images), ours.run)
+        yield peak_row(work, runner(net, images), functools.partial(trace_nsi, net, images))
 
 
 def peak_row(work: str, plain: Callable, traced: Callable) -> Row:

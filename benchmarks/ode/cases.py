@@ -5,7 +5,7 @@ digits given are those that no longer changed.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -172,7 +172,8 @@ def brusselator(n: int, end: float, rtol: float = 1e-9) -> Grid:
     from scipy.integrate import solve_ivp
 
     problem = ol.problems.brusselator_1d(n).replace(t_span=(0.0, end))
-    slope, jacobian = problem.rhs.array_form, problem.jacobian
+    rhs: Any = problem.rhs
+    slope, jacobian = rhs.array_form, problem.jacobian
     solution = solve_ivp(
         slope, (0.0, end), problem.u0, method="Radau", rtol=rtol, atol=rtol, args=(problem.params,), jac=jacobian
     )

@@ -96,7 +96,11 @@ def c_ensemble(case: Ensemble) -> Contestant:
 def c_lanes(case: Ensemble) -> Contestant:
     found = reference_c.lanes_compiler()
     name = f"C by hand ({found[0]}, {found[1]} lanes)" if found else "C by hand"
-    return c_contestant(name, lambda _, *rest, first_step: reference_c.lanes(*rest, first_step), case)
+
+    def build(_key, u0, params, t_span, rtol, atol, first_step):
+        return reference_c.lanes(u0, params, t_span, rtol, atol, first_step)
+
+    return c_contestant(name, build, case)
 
 
 def c_contestant(name, build, case: Ensemble, **options) -> Contestant:

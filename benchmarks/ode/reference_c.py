@@ -99,12 +99,11 @@ def ensemble(problem, u0, params, t_span, rtol, atol, method="DOPRI5", law="i", 
     arguments = (*which, *start.shape[:1], start.shape[1], p.shape[1], t0, t1, u.ctypes.data, p.ctypes.data)
     arguments += (rtol, atol, first_step, MOST, counts.ctypes.data)
 
-    def call():
+    def call(_alive=(p, counts)):  # as long as their addresses are used
         u[:] = start
         run(*arguments)
         return Answer(u, counts[:, 0], counts[:, 1])
 
-    call.keep = (p, counts)  # alive as long as their addresses are used
     return call
 
 

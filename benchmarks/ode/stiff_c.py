@@ -112,7 +112,7 @@ def step(method, plan) -> str:
             continue
         call = re.fullmatch(r"rhs\((.*), \((.*)\), params\)", expression)
         if call:
-            stage = re.match(r"k(\d+)_", target).group(1)
+            stage = target.removeprefix("k").partition("_")[0]
             inner = f"{{const double in[] = {{{call[2].strip().rstrip(',')}}}; slope({call[1]}, in, p, s{stage});}}"
             body += [inner, *(f"k{stage}_{i} = s{stage}[{i}];" for i in range(n))]
             names |= {f"k{stage}_{i}" for i in range(n)} | {f"s{stage}[{n}]"}
@@ -170,7 +170,7 @@ def runs(key, problem, method, u0, params, rtol, atol, first_step, cvode=False):
     addresses = [pointer(array.ctypes.data) for array in (u, p, counts)]
     span = [double(x) for x in (t0, t1, rtol, atol, first_step)]
 
-    def call():
+    def call(_alive=p):  # as long as its address is used
         u[:] = start
         run = found.cvode_runs if cvode else found.rosenbrock_runs
         run.restype = ctypes.c_int
@@ -179,7 +179,6 @@ def runs(key, problem, method, u0, params, rtol, atol, first_step, cvode=False):
             raise RuntimeError(f"{'CVODE' if cvode else 'C'} gave up with the code {failed}")
         return Answer(u, counts[:, 0], counts[:, 1])
 
-    call.keep = (p, counts)
     return call
 
 

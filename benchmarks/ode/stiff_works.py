@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 import odelab as ol
-from benchmarks.harness.rows import Row, at_least, at_most, below
+from benchmarks.harness.rows import Goal, Row, at_least, at_most, below
 from benchmarks.harness.timing import Contestant, check
 from benchmarks.ode import cases, contestants, stiff_c, stiff_cases, works
 from benchmarks.ode.peers import peer
@@ -114,7 +114,7 @@ def cvode(size: works.Size) -> Iterable[Row]:
     for case in stiff_cases.singles(size.quick):
         for wanted, goal in ((1e-4, 7.0),) if size.quick else ((1e-4, 7.0), (1e-6, 10.0)):
             mine = best(case, wanted)
-            theirs = coarsest(lambda rtol, case=case: in_c(case, "RODAS4", rtol, cvode=True), wanted)
+            theirs = coarsest(functools.partial(in_c, case, "RODAS4", cvode=True), wanted)
             label = f"{case.label}, error {wanted:.0e}"
             both = ((label, through_the_door(mine), goal), (f"{label}, kernel time", mine, 20.0))
             for title, one, limit in both:
@@ -162,8 +162,8 @@ def ensembles(size: works.Size) -> Iterable[Row]:
                 options = {"u0": case.u0[rows], "params": case.params[rows], "threads": 1, "engine": "compiled"}
                 return ol.ensemble(case.problem, getattr(ol, method), control, **options).u
 
-            mine = Contestant(f"odelab {method}", run, case.error, warm=lambda run=run: run(slice(64)))
-            others = {ensemble_in_c(case, method): at_least(goal)}
+            mine = Contestant(f"odelab {method}", run, case.error, warm=functools.partial(run, slice(64)))
+            others: dict[Contestant, Goal | None] = {ensemble_in_c(case, method): at_least(goal)}
             limit = at_least(150.0) if case.key == "robertson" else None
             others[ensemble_in_c(case, method, cvode=True)] = limit
             yield from compare(size, case.label, mine, others, allowed=case.allowed, equal=float("inf"))
@@ -212,11 +212,19 @@ def proportion(size: works.Size) -> Iterable[Row]:
     for case in stiff_cases.singles(size.quick):
         rtols = 10.0 ** -np.arange(3.0, 7.1 if case.key == "e5" else 10.1, 0.5)
         for method in METHODS:
-            errors = [case.error(ours(case, method, rtol).run()) for rtol in rtols.tolist()]
+            errors = [error_of(ours(case, method, rtol)) for rtol in rtols.tolist()]
             slope, scatter = line_through(np.log10(rtols), np.log10(errors))
             label = f"odelab {method}"
             yield Row(f"{case.label}, slope", label, "", slope, goal=below(1.15, least=0.75), unit="")
             yield Row(f"{case.label}, scatter", label, "", scatter, goal=below(0.4), unit="decades")
+
+
+def error_of(contestant: Contestant) -> float:
+    """The error of one run; a run that fails ends the benchmark."""
+    found = check(contestant)
+    if found.error is None:
+        raise RuntimeError(f"{contestant.name}: {found.failure}")
+    return found.error
 
 
 def line_through(x, y) -> tuple[float, float]:

@@ -37,6 +37,6 @@ def solver(problem, rtol, atol, first_step, method="Dopri5"):
 
 
 def compiled(jax, function, *arguments):
-    arguments = [jax.numpy.asarray(a, dtype=float) for a in arguments]
-    ready = function.lower(*arguments).compile()
-    return lambda: np.asarray(ready(*arguments))
+    arrays = [jax.numpy.asarray(a, dtype=float) for a in arguments]
+    ready = function.lower(*arrays).compile()
+    return lambda: np.asarray(ready(*arrays))

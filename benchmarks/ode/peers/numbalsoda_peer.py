@@ -1,6 +1,7 @@
 """numbalsoda: Fortran's dop853 and C++'s lsoda called from compiled code; ensembles by a loop inside it."""
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def slope_address(rhs, size: int, count: int) -> int:
     targets = "".join(f"du[{i}], " for i in range(size))
     names = {"rhs": inner}
     exec(f"def slope(t, u, du, p):\n    {targets}= rhs(t, {state}, {params})\n", names)
-    function = numba.cfunc(numbalsoda.lsoda_sig)(names["slope"])
+    function: Any = numba.cfunc(numbalsoda.lsoda_sig)(names["slope"])
     keep.append(function)
     return function.address
 
