@@ -4,9 +4,9 @@ The paper proposes TNS for architecture search and for pruning but reports no ex
 follows from its central claim. All three are tried on small networks, with rules fixed in `design.py` before any was
 trained: on the digits with measurements that are shipped, on CIFAR-10 with `--dataset cifar10 --train`.
 
-Last result (digits, 2026-11-19): blocks of small NSI can be pruned, 17 points better than random ones; rewarding TNS
-lowers accuracy or has no effect that ten seeds can show; TNS before training ranks 36 architectures no better than
-chance.
+Last result (digits, 2026-11-19): blocks of small NSI can be pruned, 17 points better than random ones; whether
+rewarding TNS moves accuracy is undecided (strong rewards end four of ten trainings and scatter the others between 10
+and 91 %); TNS before training ranks 36 architectures no better than chance.
 """
 
 import dataclasses

@@ -11,7 +11,7 @@ from netbridge import data as datasets
 from netbridge.train import loop
 from studies.lab import jobs, measurements, networks
 from studies.lab.measure import READINGS
-from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED
+from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED, dunnett
 from studies.population import design as population
 from studies.tns_at_work import design, measures
 from studies.tns_at_work.__main__ import describe
@@ -171,6 +171,16 @@ def test_does_rewarding_help(means, verdict):
     few = by_weight(*means, seeds=NOISE[:2])
     assert reward_finding(few).verdict == moves_finding(few).verdict == UNDECIDED
     assert reward_finding(few).words.startswith("n = 2 seeds of some weight")
+
+
+def test_one_weight_whose_seeds_lie_far_apart_is_not_taken_for_a_loss():
+    """By one deviation for all weights the interval leaves out 0, by its own it does not."""
+    groups = {weight: list(np.linspace(89.0, 91.0, 10)) for weight in design.WEIGHTS}
+    groups[-0.1] = [10.0, 40.0, 81.0, 90.0, 90.0, 91.0]
+    found = reward_finding(groups)
+    assert dunnett("0", {f"{weight:g}": values for weight, values in groups.items()})["-0.1"].high < 0
+    assert found.verdict == UNDECIDED
+    assert "Welch" in found.words
 
 
 def ranks(n=40, seed=0, like=None):
