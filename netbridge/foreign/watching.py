@@ -61,9 +61,10 @@ class Watching(TorchFunctionMode):
     def pass_on_change(self, changed: torch.Tensor, number: int):
         """Number anew every tensor that shows the memory of one that was changed in place."""
         memory = memory_of(changed)
-        sharing = (
-            [] if memory is None else [tensor for one in self.sharing.get(memory, ()) if (tensor := one()) is not None]
-        )
+        if memory is None:
+            return
+        sharing = [tensor for one in self.sharing.get(memory, ()) if (tensor := one()) is not None]
+        self.sharing[memory] = list(map(weakref.ref, sharing))
         for tensor in sharing:
             before = self.number(tensor)
             if tensor is changed or not isinstance(before, int) or not overlap(changed, tensor):
@@ -186,7 +187,7 @@ def watch_pass(net: nn.Module, call, batch) -> Pass:
 def memory_of(tensor: torch.Tensor) -> int | None:
     """Where a tensor's numbers lie; None where it has none of its own, as within torch.func."""
     try:
-        return tensor.untyped_storage().data_ptr()
+        return tensor.untyped_storage().data_ptr() or None  # nothing lies anywhere
     except (RuntimeError, NotImplementedError):
         return None
 

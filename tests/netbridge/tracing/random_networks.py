@@ -79,6 +79,7 @@ FACTORS = {
     ),
     "dropout": lambda b, y: F.dropout(b.row * y, 0.3, b.training),
     "reshaped": lambda b, y: (b.row * y).reshape(len(y), -1).reshape(y.shape),
+    "like": lambda b, y: (b.row * y).to(y),
 }
 
 # how a branch that is multiplied already is added to the state
@@ -98,6 +99,9 @@ SUMS = {
     "stack": lambda x, y: torch.stack([x, y]).sum(0),
     "stack behind": lambda x, y: torch.stack((y, x), dim=1).sum(dim=1),
     "float": lambda x, y: x.to(y.dtype) + y.contiguous(),
+    "like": lambda x, y: x + y.type_as(x).view_as(x),
+    "reshaped": lambda x, y: (x.flatten(1) + y.flatten(1)).view(x.shape),
+    "in a view": lambda x, y: changed(x.clone(), lambda u: u.flatten(1).add_(y.flatten(1))),
 }
 
 # what follows the sum
@@ -121,6 +125,11 @@ HABITS = {
 
 def iadd(x, y):
     x += y
+    return x
+
+
+def changed(x, change):
+    change(x)
     return x
 
 
