@@ -45,7 +45,7 @@ def box_iou(boxes: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     return torch.where(union > 0, shared / union, torch.zeros_like(shared)).clamp(max=1.0)
 
 
-def covered(boxes: torch.Tensor, regions: torch.Tensor) -> torch.Tensor:
+def covered_share(boxes: torch.Tensor, regions: torch.Tensor) -> torch.Tensor:
     """The largest share of each box (N, 4) that lies in one of the regions (M, 4), (N,); 0 without regions."""
     if not len(regions):
         return boxes.new_zeros(len(boxes))

@@ -2,7 +2,7 @@
 
 import torch
 
-from netbridge.detect.boxes import box_iou, covered
+from netbridge.detect.boxes import box_iou, covered_share
 
 BACKGROUND, IGNORED = -1, -2
 CROWDED = 0.5  # a box of which so much lies in a crowd is no background
@@ -29,7 +29,7 @@ def match(boxes, objects, crowds, high: float, low: float, rescue: bool) -> torc
             for one in range(len(objects)):  # a later object takes a box that is the best of two
                 if most[one] >= low and most[one] > 0:
                     found[overlap[:, one] == most[one]] = one
-    found[(found == BACKGROUND) & (covered(boxes, crowds) >= CROWDED)] = IGNORED
+    found[(found == BACKGROUND) & (covered_share(boxes, crowds) >= CROWDED)] = IGNORED
     return found
 
 
@@ -41,11 +41,11 @@ def sample(matches: torch.Tensor, count: int, share: float, chance: torch.Genera
 
     Boxes of objects come first.
     """
-    objects, background = (drawn((found.nonzero()[:, 0]), chance) for found in (matches >= 0, matches == BACKGROUND))
+    objects, background = (draw((found.nonzero()[:, 0]), chance) for found in (matches >= 0, matches == BACKGROUND))
     objects = objects[: int(count * share)]
     return torch.cat((objects, background[: count - len(objects)]))
 
 
-def drawn(numbers: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+def draw(numbers: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
     """The numbers in random order."""
     return numbers[torch.randperm(len(numbers), generator=chance).to(numbers.device)]

@@ -70,13 +70,13 @@ class Shown(Dataset):
         return (pixels[:, ::-1].copy(), truth.mirrored()) if flipped else (pixels, truth)
 
 
-def together(items):
+def collate(items):
     """Pixels and truths as lists: pictures of a batch differ in size."""
     pixels, truths = zip(*items, strict=True)
     return [torch.from_numpy(np.array(one)) for one in pixels], list(truths)
 
 
-def padded(pixels: list[torch.Tensor], size: tuple[int, int], mean, std, device, dtype) -> torch.Tensor:
+def pad_to(pixels: list[torch.Tensor], size: tuple[int, int], mean, std, device, dtype) -> torch.Tensor:
     """Normalised images (N, 3, height, width); what lies outside a picture is 0, the mean of the pixels."""
     images = torch.zeros(len(pixels), *size, 3, dtype=dtype, device=device)
     mean, std = (torch.tensor(x, dtype=dtype, device=device) for x in (mean, std))
@@ -116,10 +116,10 @@ class SceneBatches:
         flipped = choose_mirrored(self.recipe.flip, len(self.data.train), seed, epoch, chance)
         rows = rows_of(batch, parts or world, rank, world)
         items = [[(number, bool(flipped[number])) for number in one[rows].tolist()] for one in whole[start:]]
-        loader = DataLoader(self.shown, batch_sampler=items, num_workers=self.workers, collate_fn=together)
+        loader = DataLoader(self.shown, batch_sampler=items, num_workers=self.workers, collate_fn=collate)
         for one, (pixels, truths) in zip(whole[start:], loader, strict=True):
             size = common_size([self.shown.size(number) for number in one.tolist()], self.data.multiple)
-            images = padded(pixels, size, self.data.mean, self.data.std, self.device, self.dtype)
+            images = pad_to(pixels, size, self.data.mean, self.data.std, self.device, self.dtype)
             yield images, [truth.to(self.device) for truth in truths]
 
 
@@ -134,7 +134,7 @@ def to_test(data, batch: int, rank: int = 0, world: int = 1, workers: int = 0, d
     numbers = list(range(rank, len(data.test), world))
     batches = [numbers[first : first + batch] for first in range(0, len(numbers), batch)]
     items = [[(number, False) for number in one] for one in batches]
-    loader = DataLoader(shown, batch_sampler=items, num_workers=workers, collate_fn=together)
+    loader = DataLoader(shown, batch_sampler=items, num_workers=workers, collate_fn=collate)
     for one, (pixels, truths) in zip(batches, loader, strict=True):
         sizes = [truth.size for truth in truths]
-        yield one, padded(pixels, common_size(sizes, data.multiple), data.mean, data.std, device, dtype), sizes
+        yield one, pad_to(pixels, common_size(sizes, data.multiple), data.mean, data.std, device, dtype), sizes

@@ -95,7 +95,7 @@ def best_steps(problem, method, u, start, tolerances, atol_ratio):
     """
     order = method.error_order
     direction = math.copysign(1.0, problem.t_span[1] - problem.t_span[0])
-    rhs = columnwise(problem)
+    rhs = by_columns(problem)
     state = u.T
     slope = rhs(problem.t_span[0], state, problem.params)
     h = start * tolerances ** (1.0 / order)
@@ -113,14 +113,14 @@ def best_steps(problem, method, u, start, tolerances, atol_ratio):
     return slope.T, h, np.abs(off - 1.0) < 0.02
 
 
-def columnwise(problem):
+def by_columns(problem):
     """The right-hand side on states as columns, (n, N): at once in component form, one by one otherwise."""
     if problem.form == "component":
 
-        def together(t, u, params):
+        def concatenate_columns(t, u, params):
             return np.stack([np.broadcast_to(row, u.shape[1:]) for row in problem.rhs(t, u, params)])
 
-        return together
+        return concatenate_columns
     return lambda t, u, params: np.stack([problem.slope(t, column) for column in u.T], axis=1)
 
 

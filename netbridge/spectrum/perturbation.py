@@ -185,15 +185,15 @@ def measured_growth(net, images, inputs, blocks: dict[str, nn.Module], size: flo
         delta = scale * direction / torch.linalg.vector_norm(direction, dim=axes, keepdim=True)
         delta.requires_grad_(turn < search)
         moved = outputs(net, images, blocks, delta)[1:]
-        distances = [apart(new, old.detach()) for new, old in zip(moved, states[1:], strict=True)]
-        grown = torch.stack(distances).detach() / apart(delta.detach(), torch.zeros_like(start))
+        distances = [distance_of(new, old.detach()) for new, old in zip(moved, states[1:], strict=True)]
+        grown = torch.stack(distances).detach() / distance_of(delta.detach(), torch.zeros_like(start))
         largest = np.maximum(largest, grown.amax(1).double().cpu().numpy())
         if turn < search:  # the gradient of the distance is the next vector of a power iteration on J'J
             direction = torch.autograd.grad(distances[-1].square().sum(), delta)[0]
     return largest
 
 
-def apart(new, old) -> torch.Tensor:
+def distance_of(new, old) -> torch.Tensor:
     return torch.linalg.vector_norm((new - old).flatten(1), dim=1)
 
 

@@ -81,7 +81,7 @@ class Separation:
                 copies[node] = graph.node_copy(node, copies.__getitem__)
             if node is end:
                 break
-        return finished(self.program, graph, copies[end])
+        return with_output(self.program, graph, copies[end])
 
     def step_size(self) -> Callable:
         """The step size as a function of the state, in the layout of the sum: what becomes of ones as the slope."""
@@ -97,7 +97,7 @@ class Separation:
             copies[node] = graph.node_copy(node, copies.__getitem__)
             if node is slope:
                 ones[node] = graph.call_function(torch.ones_like, (copies[node],))
-        program, scale = finished(self.program, graph, ones[end]), self.scale()
+        program, scale = with_output(self.program, graph, ones[end]), self.scale()
         return lambda u: scale * program(u)
 
     def scale(self) -> float:
@@ -131,10 +131,10 @@ def program_until(program: fx.GraphModule, end: Any) -> fx.GraphModule:
         copies[node] = graph.node_copy(node, copies.__getitem__)
         if node is end:
             break
-    return finished(program, graph, copies[end])
+    return with_output(program, graph, copies[end])
 
 
-def finished(program: fx.GraphModule, graph: fx.Graph, end: fx.Node) -> fx.GraphModule:
+def with_output(program: fx.GraphModule, graph: fx.Graph, end: fx.Node) -> fx.GraphModule:
     graph.output(end)
     return fx.GraphModule(program, graph)
 

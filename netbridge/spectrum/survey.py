@@ -237,7 +237,7 @@ def measure_spectrum(block, state, kind, options) -> dict[str, float]:
     if kind != "block" and values is not None:  # eigenvalues of the whole block are growth factors of a step, not rates
         result["stable_step"] = odelab.largest_stable_step(values, odelab.EULER)
         if spectrum.values is None:
-            values = distinct(values, SAME * spectrum.spectral_radius)
+            values = unique_values(values, SAME * spectrum.spectral_radius)
         amplified = odelab.amplified(values, odelab.EULER)
         stiff = amplified & (np.abs(values.real) > np.abs(values.imag))
         result["stiff"] = float(stiff.sum() / spectrum.n)
@@ -246,11 +246,11 @@ def measure_spectrum(block, state, kind, options) -> dict[str, float]:
     return result
 
 
-def distinct(values: np.ndarray, apart: float) -> np.ndarray:
+def unique_values(values: np.ndarray, apart: float) -> np.ndarray:
     """The values that are further than `apart` from all before them: Arnoldi lists a value once per end it belongs to.
 
     >>> import numpy as np
-    >>> distinct(np.array([1.0, 1.0 + 1e-9, -2.0]), 1e-6)
+    >>> unique_values(np.array([1.0, 1.0 + 1e-9, -2.0]), 1e-6)
     array([ 1., -2.])
     """
     kept: list = []

@@ -143,7 +143,7 @@ def fold_pair(parent, conv_name, norm_name, where) -> None:
     check_norm(norm, f"{where}.{norm_name}")
     if not (is_plain(conv) and is_plain(norm)):
         refuse_unproved(conv, norm, f"{where}.{norm_name}")
-    parent._modules[conv_name] = folded(conv, norm)
+    parent._modules[conv_name] = fold_affine(conv, norm)
     parent._modules[norm_name] = nn.Identity()
 
 
@@ -165,7 +165,7 @@ def refuse_unproved(conv, norm, where) -> None:
     x = torch.randn(shapes_for(conv)[0], generator=generator, dtype=torch.float64)
     wanted = norm(conv(x))
     try:
-        error = (folded(conv, norm)(x) - wanted).abs().max()
+        error = (fold_affine(conv, norm)(x) - wanted).abs().max()
     except (KeyError, TypeError):  # weights that are computed from others cannot be set
         error = torch.tensor(torch.inf)
     if not error <= EXACT * wanted.abs().max():
@@ -175,7 +175,7 @@ def refuse_unproved(conv, norm, where) -> None:
         )
 
 
-def folded(conv, norm):
+def fold_affine(conv, norm):
     """gamma/deviation times the kernel, and a bias; in float64, rounded once."""
     if conv.weight.is_meta:  # only shapes are needed here; arithmetic would make torch load its compiler
         conv.bias = nn.Parameter(conv.weight.new_empty(conv.out_channels))

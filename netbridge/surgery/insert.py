@@ -82,11 +82,11 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
             if isinstance(layer, NORMS) and any(graph.operations[j].name in ACTIVATIONS for j in graph.users[i])
         ]
     else:
-        found = [behind(graph, step, branch, net) for step in graph.steps() for branch in step.branches]
+        found = [place_of_branch(graph, step, branch, net) for step in graph.steps() for branch in step.branches]
     named = [layer for place in found for layer in (place.layer, *place.also)]
     return [
         place._replace(reason="the layer acts more than once")
-        if place.layer and any(named.count(name) > 1 or runs(graph, name) > 1 for name in (place.layer, *place.also))
+        if place.layer and any(named.count(one) > 1 or count_runs(graph, one) > 1 for one in (place.layer, *place.also))
         else place
         for place in found
     ]
@@ -206,13 +206,13 @@ def first_pass(net: nn.Module, images, call):
     raise ValueError("`images` must be given: what this network takes could not be guessed.")
 
 
-def behind(graph: Graph, step, branch, net: nn.Module) -> Insertion:
+def place_of_branch(graph: Graph, step, branch, net: nn.Module) -> Insertion:
     """The layer whose output becomes the slope through operations that a constant per channel passes, or a sum's."""
     i = graph.source(branch.place)
     if branch.how != "plain" or i < 0:
         return Insertion(step.name, reason="the sum is no addition of a branch")
     region = graph.between(step.state, step.addition) | {step.addition}
-    layers, reason = ends(graph, i, region, net)
+    layers, reason = last_layers(graph, i, region, net)
     if reason:
         return Insertion(step.name, reason=reason)
     first, *others = (place_behind(layer, step.name, net) for layer in layers)
@@ -221,7 +221,7 @@ def behind(graph: Graph, step, branch, net: nn.Module) -> Insertion:
     return first._replace(also=tuple(place.layer for place in others))
 
 
-def ends(graph: Graph, i: int, region: set[int], net: nn.Module, summand: bool = False) -> tuple[list[str], str]:
+def last_layers(graph: Graph, i: int, region: set[int], net: nn.Module, summand: bool = False) -> tuple[list[str], str]:
     """The layers that operation i is the output of, or the sum of; or why there are none."""
     while True:
         operation = graph.operations[i]
@@ -234,7 +234,7 @@ def ends(graph: Graph, i: int, region: set[int], net: nn.Module, summand: bool =
             return [operation.module], ""
         summands = graph.summands(i)
         if len(summands) > 1 and all(one.branch.how == "plain" and not one.branch.factors for one in summands):
-            found = [ends(graph, one.operand, region, net, summand=True) for one in summands]
+            found = [last_layers(graph, one.operand, region, net, summand=True) for one in summands]
             wrong = next((reason for _, reason in found if reason), "")
             return ([] if wrong else [layer for layers, _ in found for layer in layers]), wrong
         if not graph.passes_on(i, TRANSPARENT | LAYOUTS) or graph.sources(i) == [0]:
@@ -250,7 +250,7 @@ def place_behind(layer: str, step: str, net: nn.Module) -> Insertion:
     return Insertion(step, layer, type(module).__name__, channels, reason)
 
 
-def runs(graph: Graph, layer: str) -> int:
+def count_runs(graph: Graph, layer: str) -> int:
     """How often a layer's own work occurs in a pass."""
     names = [operation.name for operation in graph.operations if operation.module == layer]
     return max(map(names.count, WORK))

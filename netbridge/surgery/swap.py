@@ -59,7 +59,7 @@ def swap(net, controller, on=None, share: bool = False):
                 raise ValueError(f"controller {one.name!r} lives in batch normalisations, which `fold` took away.")
             log.warning("%s modifies the branch: its normalisations are gated, the step size stays 1.", one.name)
             break
-    new = copy.deepcopy(net, {id(tensor): tensor for tensor in tensors(net)} if share else None)
+    new = copy.deepcopy(net, {id(tensor): tensor for tensor in tensors_of(net)} if share else None)
     if isinstance(new, Plain):
         new.config["controllers"] = [one.as_json() for one in after]
         plain.furnish(new, anew=trained is not None)
@@ -77,7 +77,7 @@ def alike(net: Configured, other: Configured) -> bool:
     )
 
 
-def tensors(net):
+def tensors_of(net):
     yield from net.parameters()
     yield from net.buffers()
 

@@ -33,9 +33,9 @@ def nsi_with_gradients(
     >>> nsi.shape, stage.tolist(), net.stages[0].blocks[1].branch.conv1.weight.grad is not None
     (torch.Size([4, 6]), [0, 0, 1, 1, 2, 2], True)
     """
-    with collected(net, of) as seen:
+    with collect_indices(net, of) as seen:
         outputs = net(images)
-    nsi, stage = stacked(seen)
+    nsi, stage = stack_indices(seen)
     return outputs, nsi, stage
 
 
@@ -60,20 +60,20 @@ def stiffness_term(net: Network, weight: float, of: str = "slope", mu: str = "sa
     """
     with contextlib.ExitStack() as stack:
         if weight:
-            seen = stack.enter_context(collected(net, of))
+            seen = stack.enter_context(collect_indices(net, of))
 
             def attach(module, inputs, outputs):
                 indices, seen[:] = list(seen), []
                 if not (net.training and torch.is_grad_enabled() and outputs.requires_grad):
                     return None
-                nsi, stage = stacked(indices)
-                return Carried.apply(outputs, weight * ol.tns(nsi, stage, mu).mean())
+                nsi, stage = stack_indices(indices)
+                return CarryTerm.apply(outputs, weight * ol.tns(nsi, stage, mu).mean())
 
             stack.callback(net.register_forward_hook(attach).remove)
         yield net
 
 
-class Carried(torch.autograd.Function):
+class CarryTerm(torch.autograd.Function):
     """Returns outputs unchanged; their backward pass also differentiates a term, as if it were added to the loss."""
 
     @staticmethod
@@ -87,7 +87,7 @@ class Carried(torch.autograd.Function):
 
 
 @contextlib.contextmanager
-def collected(net: Network, of: str):
+def collect_indices(net: Network, of: str):
     """A context manager that yields a list; each pass appends the stage and the index of every counted block."""
     if of not in (SLOPE, INCREMENT):
         raise ValueError(f"`of` must be {SLOPE!r} or {INCREMENT!r}, got {of!r}.")
@@ -97,7 +97,7 @@ def collected(net: Network, of: str):
 
     def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
         if t >= 1:  # the paper leaves out the block that opens a stage
-            u, moved = precise(u), precise(mean_slope) if of == SLOPE else precise(u_new) - precise(u)
+            u, moved = widen(u), widen(mean_slope) if of == SLOPE else widen(u_new) - widen(u)
             seen.append((memory.stage, ol.nsi(u, moved)))
         return carry
 
@@ -105,12 +105,12 @@ def collected(net: Network, of: str):
         yield seen
 
 
-def precise(x: torch.Tensor) -> torch.Tensor:
+def widen(x: torch.Tensor) -> torch.Tensor:
     """The tensor in at least single precision: in half precision the norms of different blocks round to one number."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def stacked(seen) -> tuple[torch.Tensor, torch.Tensor]:
+def stack_indices(seen) -> tuple[torch.Tensor, torch.Tensor]:
     """(nsi (N, T), stage (T,)) of the blocks of one pass."""
     if not seen:
         raise ValueError(

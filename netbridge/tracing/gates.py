@@ -114,7 +114,7 @@ def living_units(net: Network):
     with contextlib.ExitStack() as stack:
         for block, units in zip(net.blocks, living, strict=True):
             for module in relus(block.controller):
-                stack.callback(module.register_forward_hook(watch(units)).remove)
+                stack.callback(module.register_forward_hook(note_living(units)).remove)
         yield living
 
 
@@ -124,7 +124,7 @@ def relus(controller: nn.Module) -> list[nn.Module]:
     return [part for owner in (controller, *owners) for part in owner.modules() if isinstance(part, nn.ReLU)]
 
 
-def watch(units: list[torch.Tensor]):
+def note_living(units: list[torch.Tensor]):
     """A hook that notes which of a layer's units are above zero for some row of a batch."""
     place: int | None = None
 

@@ -69,13 +69,13 @@ def differences(before: torch.Tensor, after: torch.Tensor, norms) -> torch.Tenso
     return torch.cat([norms(b.to(torch.promote_types(b.dtype, torch.float32)) - a) for a, b in pairs])
 
 
-def portions(state: torch.Tensor, slope: torch.Tensor, size: int):
+def split_alike(state: torch.Tensor, slope: torch.Tensor, size: int):
     if size >= state.shape[0]:
         return ((state, slope),)
     return zip(state.split(size), slope.split(size), strict=True)
 
 
-def joined(parts: list[torch.Tensor]) -> torch.Tensor:
+def join(parts: list[torch.Tensor]) -> torch.Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -139,7 +139,7 @@ class Recorder:
             return slope
         size = max(1, SLAB // (numbers(state) * state.element_size()))
         below, slopes, moved = [], [], []
-        for u, f in portions(state, slope, size):
+        for u, f in split_alike(state, slope, size):
             below.append(self.norms(u))
             if self.slopes:
                 slopes.append(self.norms(f))
@@ -148,10 +148,10 @@ class Recorder:
                 f.relu_()
             if self.increments and not opens:
                 moved.append(differences(u, f, self.norms))
-        self.below[k] = joined(below)
+        self.below[k] = join(below)
         for kind, parts in ((SLOPE, slopes), (INCREMENT, moved)):
             if parts:
-                self.above[kind][k] = joined(parts)
+                self.above[kind][k] = join(parts)
         return slope
 
     def left(self, k: int, before: torch.Tensor | None, new: torch.Tensor):

@@ -1,8 +1,8 @@
 """`nb.trace`: the stiffness of every block of a residual network, for every image, in one forward pass.
 
-The story in order: batches come from whatever holds them (`batches`), a way to observe the network is chosen (`ours` or
-`foreign`), a recorder takes norms while each batch passes (`norms`), the `record` holds what came out, and the network
-is put back as it was (`untouched`).
+The story in order: batches come from whatever holds them (`batches`), a way to observe the network is chosen (`ours`,
+or `netbridge.foreign` for other people's), a recorder takes norms while each batch passes (`norms`), the `record` holds
+what came out, and the network is put back as it was (`untouched`).
 """
 
 import contextlib

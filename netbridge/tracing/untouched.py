@@ -42,7 +42,7 @@ def untouched(net: nn.Module):
     modes, hooks, and the states of the random generators of Python, NumPy and torch. A cache that a forward pass fills
     is filled within and empty again afterwards. What modules keep outside of themselves is not known and not put back.
     """
-    refuse(net)
+    refuse_unmeasurable(net)
     saved = Saved(net)
     try:
         try:
@@ -78,7 +78,7 @@ def independent_copy(net: nn.Module) -> nn.Module:
     return copy.deepcopy(net, memo)
 
 
-def refuse(net: nn.Module):
+def refuse_unmeasurable(net: nn.Module):
     if isinstance(net, torch.jit.ScriptModule):
         raise ValueError("`net` is compiled by TorchScript, which hides what it does; trace the original module.")
     for parameter in net.parameters():

@@ -41,7 +41,7 @@ class RandomDepth:
     def acting(self, factors: torch.Tensor):
         """A context manager: within it the blocks' step sizes are multiplied by `factors` (blocks, images)."""
         for controller, factor in zip(self.controllers, factors, strict=True):
-            controller.propose = multiplied(controller.propose, factor)
+            controller.propose = multiply_step_size(controller.propose, factor)
         try:
             yield
         finally:
@@ -49,7 +49,7 @@ class RandomDepth:
                 del controller.propose  # the method of its class is there again
 
 
-def multiplied(propose, factor: torch.Tensor):
+def multiply_step_size(propose, factor: torch.Tensor):
     def proposed(memory, state, slope):
         h, memory = propose(memory, state, slope)
         return h * factor.to(slope).view(-1, *[1] * (slope.ndim - 1)), memory
