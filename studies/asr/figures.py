@@ -43,7 +43,7 @@ def shares_figure(shares):
         used = use_axes(axes, len(grouped))
         for axis, (name, networks) in zip(used, grouped.items(), strict=True):
             for colour, mark, one in zip(stylesheet.COLOURS, MARKS, networks, strict=False):
-                blocks = np.arange(len(one.share))
+                blocks = np.arange(1, len(one.share) + 1)
                 value = np.array([part.value for part in one.share])
                 low = np.array([part.low for part in one.share])
                 high = np.array([part.high for part in one.share])
@@ -115,8 +115,8 @@ def bounds_figure(bounds):
             first = one is next(other for other in bounds if other["name"] == one["name"])
             look = {"color": colours[one["name"]], "linestyle": "-" if first else "--"}
             label = f"{one['name']}, seed {one['seed']}"
-            bound.plot(one["bound"], **look, label=label)
-            growth.plot(one["growth"], **look, label=label)
+            bound.plot(range(1, len(one["bound"]) + 1), one["bound"], **look, label=label)
+            growth.plot(range(1, len(one["growth"]) + 1), one["growth"], **look, label=label)
         bound.set(xlabel="block", title="log10 of the bound")
         growth.set(xlabel="block", title="growth measured")
         bound.legend()
@@ -149,7 +149,7 @@ def spatial_figure(one, word: str):
     rows = -(-count // columns)
     with stylesheet.figure(rows, columns, height=6.2 / columns * rows + 0.38 * rows) as (drawing, axes):
         used = use_axes(axes, count)
-        for number, (axis, picture, share) in enumerate(zip(used, one["maps"], one["share"], strict=True)):
+        for number, (axis, picture, share) in enumerate(zip(used, one["maps"], one["share"], strict=True), 1):
             axis.imshow(picture, cmap="viridis")
             axis.set_title(f"{word} {number}\n{share:.2f}", fontsize=7)
             axis.set_xticks([])

@@ -138,7 +138,7 @@ def share_rows(shares) -> list[dict]:
         {
             "module": one.name,
             "seed": one.seed,
-            "block": number,
+            "block": number + 1,
             "share, trained [95 %]": shown_interval(one.share[number], ".2f"),
             "share, untrained": shown_number(one.untrained[number]),
             "share of the input (GAP)": shown_number(one.pooled[number]),
@@ -221,7 +221,7 @@ def spatial_rows(spatial, attention) -> list[dict]:
         {"of": name, "seed": one["seed"], "block": number, "share that is the position's": shown_number(share)}
         for name, networks in (("CBAM's spatial gate", spatial), ("ViT's attention", attention))
         for one in networks
-        for number, share in enumerate(one["share"])
+        for number, share in enumerate(one["share"], 1)
     ]
 
 

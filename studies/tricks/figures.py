@@ -18,11 +18,11 @@ BARS: dict[str | tuple[str, str], str] = {
 
 
 def looks(runs: Runs) -> dict[str, tuple[str, str]]:
-    """A colour and a mark per recipe; the plain one is black."""
-    colours = [*(c for c in style.COLOURS if c != "#000000"), "#6A3D9A", "#4D4D4D"]
+    """A colour and a mark per recipe; the plain one is black, and no other one has its mark."""
+    colours = [*(c for c in style.COLOURS if c != "#000000"), "#6A3D9A", "#A6611A"]
     others = [name for name in runs.groups if name != PLAIN]
     found = {PLAIN: ("#000000", MARKS[0])}
-    return found | {name: (colours[k % len(colours)], MARKS[(k + 1) % len(MARKS)]) for k, name in enumerate(others)}
+    return found | {name: (colours[k % len(colours)], MARKS[1 + k % (len(MARKS) - 1)]) for k, name in enumerate(others)}
 
 
 def recipes_figure(runs: Runs):

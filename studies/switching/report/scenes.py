@@ -115,8 +115,10 @@ def networks(rows: list[dict], band: tuple[float, float]):
     rows  of `networks.measure_networks`
     band  of rho_ng/SAI, between which windows of differential equations turn from not stiff to stiff
     """
-    with style.figure(1, 2, height=3.2, width_ratios=(1.25, 1.0)) as (drawing, axes):
-        plane, beside = axes[0]
+    truth = [row for row in rows if np.isfinite(row["explicit steps"]) and np.isfinite(row["implicit steps"])]
+    widths = (1.25, 1.0) if truth else (1.0,)
+    with style.figure(1, len(widths), height=3.2, width_ratios=widths) as (drawing, axes):
+        plane, *besides = axes[0]
         names = list(dict.fromkeys(row["controller"] for row in rows))
         pace = np.array([row["sai"] for row in rows])
         radius = np.array([row["rho_ng"] for row in rows])
@@ -142,18 +144,18 @@ def networks(rows: list[dict], band: tuple[float, float]):
         plane.set_xlabel("SAI of the step, |h f| / |x|")
         plane.set_ylabel(r"$\rho_{ng}(h J_f)$")
         plane.legend(fontsize=5.5, ncols=2, loc="upper left")
-        truth = [row for row in rows if np.isfinite(row["explicit steps"]) and np.isfinite(row["implicit steps"])]
-        beside.axhline(1.0, color="black", linewidth=0.8)
-        for row in truth:
-            k = names.index(row["controller"])
-            beside.plot(
-                row["rho_ng"],
-                row["explicit steps"] / row["implicit steps"],
-                marks[k % len(marks)],
-                color=style.COLOURS[k % len(style.COLOURS)],
-                markersize=4,
-            )
-        beside.set_xlabel(r"$\rho_{ng}(h J_f)$")
-        beside.set_ylabel("explicit over implicit steps")
-        beside.set_ylim(0.0, max(2.0, *(1.1 * row["explicit steps"] / row["implicit steps"] for row in truth), 0.0))
+        for beside in besides:  # none where no block was run by both methods
+            beside.axhline(1.0, color="black", linewidth=0.8)
+            for row in truth:
+                k = names.index(row["controller"])
+                beside.plot(
+                    row["rho_ng"],
+                    row["explicit steps"] / row["implicit steps"],
+                    marks[k % len(marks)],
+                    color=style.COLOURS[k % len(style.COLOURS)],
+                    markersize=4,
+                )
+            beside.set_xlabel(r"$\rho_{ng}(h J_f)$")
+            beside.set_ylabel("explicit over implicit steps")
+            beside.set_ylim(0.0, max(2.0, *(1.1 * row["explicit steps"] / row["implicit steps"] for row in truth)))
     return drawing

@@ -170,8 +170,13 @@ def of_networks(page: Page, arguments, preset: Preset, lab: Lab, middle: float):
         "networks",
         "Blocks of trained networks: how fast the modes that do not grow are, against how fast the state moves. "
         "Dotted: lines of one ratio. Band: where windows of differential equations turn stiff (quartiles of "
-        f"rho_ng/SAI where R is 1/2 to 2, {band[0]:.0f} to {band[1]:.0f}). Right: steps of Euler's method over those "
-        f"of the linearly implicit one at an error of {networks.ERROR:g} of a block's step.",
+        f"rho_ng/SAI where R is 1/2 to 2, {band[0]:.0f} to {band[1]:.0f})."
+        + (
+            " Right: steps of Euler's method over those of the linearly implicit one at an error of "
+            f"{networks.ERROR:g} of a block's step."
+            if any(np.isfinite(row["implicit steps"]) for row in rows)
+            else ""
+        ),
     )
     page.table(
         "networks", tables.networks(rows), "Time scales of blocks: medians over blocks and images", printed=False
