@@ -16,13 +16,13 @@ import torch
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import distributed, loop
-from studies.lab import defined, jobs
+from studies.lab import definitions, jobs
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.figures import learning_curve
 from studies.lab.images import load_images
-from studies.lab.measure import follower
 from studies.lab.networks import ZOO
 from studies.lab.results import Results
+from studies.lab.stiffness import follower
 
 STUDY = "train"
 TRACED = 512  # test images whose stiffness is followed through training
@@ -131,7 +131,7 @@ def main(arguments: Arguments):
     require_at_least(0, arguments, "seed", "workers")
     require_at_least(1, arguments, "depth", "width", "size", "resize", "trace_every", "parts", "threads")
     for path in arguments.define:
-        defined.run_file(path)
+        definitions.run_file(path)
     check_network(arguments)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
@@ -171,11 +171,11 @@ def main(arguments: Arguments):
 
 
 def check_network(arguments: Arguments) -> None:
-    known = (*jobs.SHAPES, *defined.networks)
+    known = (*jobs.SHAPES, *definitions.networks)
     if arguments.network not in known:
         raise SystemExit(f"studies.train: `--network` knows {', '.join(known)}, got {arguments.network!r}.")
     asked = arguments.queue or arguments.depth or arguments.width or arguments.controller != "constant"
-    if arguments.network in defined.networks and asked:
+    if arguments.network in definitions.networks and asked:
         raise SystemExit(
             "studies.train: a network of your own has no place for `--controller`, `--depth`, `--width` or `--queue`; "
             "its function decides, with nb.insert for instance."

@@ -25,7 +25,7 @@ import netbridge as nb
 from studies.asr import gathering, sections, training
 from studies.asr.design import TIERS, Plan, Tier
 from studies.asr.findings import findings
-from studies.lab import defined
+from studies.lab import definitions
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
 from studies.lab.options import TrainingOptions, check_training, use_scale
@@ -110,7 +110,7 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE)
     for path in arguments.define:
-        defined.run_file(path)
+        definitions.run_file(path)
     arguments = fill_in_options(arguments)
     sizes = dict(SMOKE_SIZES if arguments.smoke else PRESETS[arguments.preset])
     sizes["resamples"] = arguments.resamples or sizes["resamples"]

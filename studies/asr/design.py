@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import netbridge as nb
 from netbridge.train.recipes import Recipe
-from studies.lab import defined, jobs, networks
+from studies.lab import definitions, jobs, networks
 
 PLAIN, HALF, GAMMA, BIAS = "plain", "half", "gamma", "bias"
 FAITHFUL, LITERAL, DECAYED = "ASR(SE, r=4)", "ASR(SE)", "ASR(SE), psi decayed"
@@ -228,7 +228,7 @@ class Plan:
     def own_beside(self) -> dict[str, Arm]:
         """The controllers of the files of `--define`: alone and, where ASR can feed them a vector, as ASR and both."""
         arms: dict[str, Arm] = {}
-        for name in defined.controllers(self.arguments.define):
+        for name in definitions.controllers(self.arguments.define):
             arms |= self.own_asr(name) | {name: Arm(name)}
             if self.own_asr(name):
                 arms[f"{name} + ASR({name})"] = Arm(str(nb.asr(name, beside=name)))
@@ -287,7 +287,7 @@ class Plan:
         """Transformers have a recipe of their own, and twice the epochs; with --full the paper's sizes and recipes."""
         arguments, runs = self.arguments, []
         own: dict[str, Arm] = {}
-        for name in defined.controllers(arguments.define):
+        for name in definitions.controllers(arguments.define):
             own |= self.own_asr(name)
         for name, (network, options) in BACKBONES.items():
             transformer = name == TRANSFORMER

@@ -30,13 +30,13 @@ from studies.block_stiffness import (
     across_networks,
     adversarial,
     analysis,
+    constant_gates,
     every_network,
     findings,
     measures,
     ode_nets,
     record,
     subjects,
-    swapped,
     trainings,
 )
 from studies.block_stiffness.report import sections, tables
@@ -44,10 +44,10 @@ from studies.block_stiffness.subjects import STUDY
 from studies.lab import networks
 from studies.lab.command import command_line, require_at_least, start
 from studies.lab.images import images_or_fallback
-from studies.lab.measure import prepare
 from studies.lab.options import Options
 from studies.lab.page import Page
 from studies.lab.statistics import Estimate
+from studies.lab.stiffness import prepare
 
 TOLD = ("stiffness_index", "negative", "max_re", "min_re", "spectral_radius")
 CLAIMED = {"stiffness_index": 1, "negative": -1}  # signs of the correlation with accuracy that the paper's words claim
@@ -198,7 +198,7 @@ def run_study(arguments: Arguments, executor):
     told = compute_all(net, data, found, inner, arguments, preset, size, work)
     told |= {"depths": deeper(), "tolerances": solved(), "swapped": []}
     if more:
-        told["swapped"] = swapped.summary_rows(constants_for_gates(data, work))
+        told["swapped"] = constant_gates.summary_rows(constants_for_gates(data, work))
     told["trained"] = trained()
     told["geometry"] = []
     if arguments.train:
@@ -255,7 +255,7 @@ def digest_of(net) -> str:
 
 def constants_for_gates(data, work) -> list[dict]:
     """Learnt step sizes beside constants in their place; minutes, so that rows are kept in the folder of the cache."""
-    made = functools.partial(swapped.swapped_rows, data, SWAPPED_IMAGES, 500, work)
+    made = functools.partial(constant_gates.swapped_rows, data, SWAPPED_IMAGES, 500, work)
     return trainings.keep_rows(work["cache"] / f"swapped-{data.name}-{SWAPPED_IMAGES}.json", made)
 
 

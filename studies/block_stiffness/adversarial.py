@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from studies.lab.measure import prepare
+from studies.lab.stiffness import prepare
 
 SIZES = (1, 2)  # of the move, in units of a pixel's 255 values
 

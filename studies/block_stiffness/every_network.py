@@ -17,8 +17,8 @@ from netbridge.files import replacing
 from netbridge.shipped import Pretrained
 from netbridge.spectrum.survey import ROW
 from studies.block_stiffness.measures import inner_blocks, nested_images
-from studies.lab.measure import prepare
 from studies.lab.results import commit
+from studies.lab.stiffness import prepare
 
 SHIPPED = Path(__file__).parent / "shipped" / "every_network.jsonl"
 STATISTICS = ("median", "mean", "smallest", "largest")  # over images, in this order in the file

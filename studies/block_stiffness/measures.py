@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 import netbridge as nb
 from studies.block_stiffness.adversarial import move_images
-from studies.lab.measure import prepare
+from studies.lab.stiffness import prepare
 
 READINGS = {  # what "the Jacobian of a block" may mean; the keys are kinds of `nb.block_survey`
     "slices": "H x W slices of the unflattened Jacobian, as the paper's counts have it",

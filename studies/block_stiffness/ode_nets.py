@@ -24,7 +24,7 @@ from netbridge.spectrum.step_error import equal_steps
 from netbridge.train import recipe, train
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
 from studies.block_stiffness.trainings import keep_rows
-from studies.lab.measure import prepare
+from studies.lab.stiffness import prepare
 
 POINTS, HIDDEN, STEPS = 64, 32, 8
 SCALES = (1.0, 2.0, 4.0, 8.0)  # of the field, for the distance against h rho

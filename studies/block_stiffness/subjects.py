@@ -7,7 +7,7 @@ import netbridge as nb
 from studies.block_stiffness import measures
 from studies.lab import networks
 from studies.lab.command import plain_errors
-from studies.lab.measure import prepare
+from studies.lab.stiffness import prepare
 
 STUDY = "block_stiffness"
 PLAIN = {"cifar10": "cifar10/resnet20-constant-seed0", "digits": "digits/resnet32-width4-constant-seed0"}

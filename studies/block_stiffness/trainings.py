@@ -19,8 +19,8 @@ from netbridge.files import replacing
 from netbridge.train import recipe, train
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
 from studies.lab.jobs import recipe_of
-from studies.lab.measure import prepare
 from studies.lab.results import as_json
+from studies.lab.stiffness import prepare
 
 DEPTH, WIDTHS = 14, (4, 8, 16)
 DEPTHS = (14, 20, 32, 44, 56)

@@ -18,14 +18,14 @@ from typing import Literal
 import netbridge as nb
 from studies.cifar_tns import sections, tables
 from studies.cifar_tns.findings import findings
-from studies.lab import defined, jobs, networks
+from studies.lab import definitions, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.deep import deep_networks
 from studies.lab.images import images_or_fallback
-from studies.lab.measure import measure, measure_each, set_stiffness
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices
+from studies.lab.stiffness import measure, measure_each, set_stiffness
 from studies.train import CONTROLLERS
 
 STUDY = "cifar_tns"
@@ -56,7 +56,7 @@ def main(arguments: Arguments):
         )
     require_at_least(1, arguments, "depth")
     for path in arguments.define:
-        defined.run_file(path)
+        definitions.run_file(path)
     data, notice, arguments = images_or_fallback(
         STUDY, arguments, "shows networks trained on", networks.explain_absence
     )

@@ -4,9 +4,9 @@ import numpy as np
 
 from odelab.plot import style
 from studies.lab.figures import heat_map, label_panels, looks, panels, use_axes
-from studies.lab.measure import READINGS, wording
 from studies.lab.networks import groups
 from studies.lab.statistics import shown_interval
+from studies.lab.stiffness import READINGS, wording
 
 DASHES = ("-", "--", ":", "-.")
 SYMBOL = {"slope": r"$\|f(x_t)\|\,/\,\|x_t\|$", "increment": r"$\|x_{t+1}-x_t\|\,/\,\|x_t\|$"}

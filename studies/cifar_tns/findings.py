@@ -4,7 +4,6 @@ import numpy as np
 
 from studies.cifar_tns import tables
 from studies.cifar_tns.figures import surfaces
-from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import (
     CONTRADICTED,
     FEWEST,
@@ -20,6 +19,7 @@ from studies.lab.statistics import (
     shown_chance,
     verdict_of_counts,
 )
+from studies.lab.stiffness import READINGS, wording
 
 
 def correlation_finding(correlations: dict[tuple[str, str], Correlation], more: str = "") -> Finding:

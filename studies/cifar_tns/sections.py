@@ -3,7 +3,7 @@
 import numpy as np
 
 from studies.cifar_tns import figures, tables
-from studies.lab.measure import KINDS, READINGS, wording
+from studies.lab.stiffness import KINDS, READINGS, wording
 from studies.population import design
 from studies.population.cited import shipped_findings
 

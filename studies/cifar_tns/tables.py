@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from studies.lab.measure import READINGS, wording
 from studies.lab.networks import groups
 from studies.lab.statistics import (
     LEVEL,
@@ -17,6 +16,7 @@ from studies.lab.statistics import (
     shown_chance,
     shown_interval,
 )
+from studies.lab.stiffness import READINGS, wording
 
 DEGREES = ((0.1, 0.1), (0.25, 0.25), (0.5, 0.5))
 

@@ -30,8 +30,8 @@ from studies.detect.findings import (
 from studies.detect.measures import Machine, carry_out, scenes
 from studies.lab import jobs, measurements
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.measure import READINGS, wording
 from studies.lab.page import Page
+from studies.lab.stiffness import READINGS, wording
 
 STUDY = "detect"
 SHIPPED = Path(__file__).parent / "shipped"

@@ -8,8 +8,8 @@ from odelab.plot import style
 from studies.detect import design
 from studies.detect.findings import ap, by_row
 from studies.lab.figures import MARKS
-from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import mean_over_networks
+from studies.lab.stiffness import READINGS, wording
 
 SURE = 0.5  # detections below this score are not drawn
 

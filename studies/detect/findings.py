@@ -4,7 +4,6 @@ import numpy as np
 
 from netbridge.detect.evaluation import NAMES
 from studies.detect import design
-from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import (
     CONTRADICTED,
     PARTLY,
@@ -20,6 +19,7 @@ from studies.lab.statistics import (
     seed_deviation,
     shown_interval,
 )
+from studies.lab.stiffness import READINGS, wording
 
 PLAIN, STEPNET = "constant", "stepnet"
 TABLE = "Table 3"

@@ -16,9 +16,9 @@ from netbridge.train import distributed, loop
 from studies.detect import design
 from studies.detect.design import Run
 from studies.lab import measurements
-from studies.lab.measure import KINDS, READINGS, mean_stiffness
 from studies.lab.measurements import Measurement
 from studies.lab.results import commit
+from studies.lab.stiffness import KINDS, READINGS, mean_stiffness
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import dataclasses
 
 from netbridge import data
-from studies.lab import defined
+from studies.lab import definitions
 
 IMAGENET_SIZE, FOLDER_SIZE = 224, 32  # pixels, where no size is given
 
@@ -18,7 +18,7 @@ def load_images(study: str, arguments):
         if arguments.dataset == "imagenet":
             root = data.default_root() / "imagenet" if arguments.data_root is None else arguments.data_root
             return data.imagenet(root, arguments.size or IMAGENET_SIZE, arguments.resize)
-        if make := defined.datasets.get(arguments.dataset):
+        if make := definitions.datasets.get(arguments.dataset):
             return make(arguments.data_root)
         if any(sign in arguments.dataset for sign in "/\\"):
             return data.folder(arguments.dataset, getattr(arguments, "size", None) or FOLDER_SIZE)

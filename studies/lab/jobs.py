@@ -16,7 +16,7 @@ import netbridge as nb
 from netbridge.files import replacing
 from netbridge.train import loop, recipes
 from netbridge.train.augment import shrink
-from studies.lab import defined
+from studies.lab import definitions
 from studies.lab.command import plain_errors
 
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
@@ -50,7 +50,7 @@ class Job:
     noise       (scale, shift, deviation) of every batch normalisation, as `nb.add_noise` takes them; None for none
     size        shrink all images, of training and test, to this height and width; None leaves them
     network     "resnet"; "vit": a transformer of `depth` blocks with tokens of `width` features, its stem one linear
-                map of each patch; "vit-conv": the same with a stem of two convolutions; a name of `defined`, whose
+                map of each patch; "vit-conv": the same with a stem of two convolutions; a name of `definitions`, whose
                 networks know no controller, depth or width; or another function of netbridge that builds a network,
                 such as "vgg", whose shape `options` say
     options     more arguments of the function that builds the network, such as {"convolution": "asymmetric"}
@@ -81,7 +81,7 @@ class Job:
         Start values, noise, an image size and options make it unique by the digest of the specification.
         """
         special = f"-{self.digest}" if self.start or self.noise or self.size or self.options else ""
-        if self.network in defined.networks:
+        if self.network in definitions.networks:
             return f"{self.network}-seed{self.seed}{special}"
         controller = re.sub(r"\W+", "-", self.label).strip("-")
         width = "" if self.width == 16 else f"-width{self.width}"
@@ -105,7 +105,7 @@ class Job:
             for field in dataclasses.fields(self)
             if field.name not in {*record, "recipe"} and getattr(self, field.name) != field.default
         }
-        own = defined.origin(self.label, self.network, self.dataset)
+        own = definitions.origin(self.label, self.network, self.dataset)
         record |= {"defined": own} if own else {}
         return json.loads(json.dumps(record | {"recipe": changed_fields(self.recipe)}))
 
@@ -117,8 +117,8 @@ class Job:
     def untrained(self, classes: int, size: int = 32) -> nb.Network:
         """The untrained network for images of this height and width, its weights drawn from the seed."""
         torch.manual_seed(self.seed)
-        if self.network in defined.networks:
-            return defined.networks[self.network](classes)
+        if self.network in definitions.networks:
+            return definitions.networks[self.network](classes)
         spec, more = spec_of_text(self.controller), self.options or {}
         if self.network == "resnet":
             widths = None if self.width == 16 else [self.width * factor for factor in (1, 2, 4)]
@@ -152,15 +152,15 @@ def of_ones_own(like: list[Job], files, networks: bool = True) -> list[Job]:
     """Jobs like these for everything that the files of `--define` hold, job by job in the order of `like`.
 
     like      jobs with constant step sizes
-    files     files that have been given to `defined.run_file`: each of their controllers takes the place of those steps
+    files     files that `definitions.run_file` has run: each of their controllers takes the place of those steps
     networks  False: leave the networks of the files out. They have one shape each, whatever that of `like`
     """
     found: dict[str, Job] = {}
     for job in like:
-        own = [dataclasses.replace(job, controller=name) for name in defined.controllers(files)]
+        own = [dataclasses.replace(job, controller=name) for name in definitions.controllers(files)]
         if networks:
             shapeless = dataclasses.replace(job, depth=Job.depth, width=Job.width, options=None, on=None)
-            own += [dataclasses.replace(shapeless, network=name) for name in defined.names("networks", files)]
+            own += [dataclasses.replace(shapeless, network=name) for name in definitions.names("networks", files)]
         found |= {one.stem: one for one in own if one.stem not in found}
     return list(found.values())
 
@@ -225,7 +225,7 @@ def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.
         data = job.data_of(data)
         net = job.untrained(len(data.names), data.size)
         about: dict[str, Any] = (
-            {"network": job.network} if job.network in defined.networks else {"controller": job.label}
+            {"network": job.network} if job.network in definitions.networks else {"controller": job.label}
         )
         if job.network == "resnet":
             about["depth"] = job.depth

@@ -22,11 +22,11 @@ from netbridge import data as datasets
 from netbridge.data.datasets import Dataset
 from netbridge.files import replacing
 from netbridge.train import loop, recipes
-from studies.lab import defined, jobs
-from studies.lab.measure import KINDS, READINGS, follower, image_stiffness, trace_both
+from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
 from studies.lab.results import source
 from studies.lab.scores import remove_training
+from studies.lab.stiffness import KINDS, READINGS, follower, image_stiffness, trace_both
 
 FORMAT = 1
 TRACED = 1000  # test images of which stiffness and losses are kept one by one
@@ -52,7 +52,7 @@ class Measurement:
     arrays: dict[str, np.ndarray]
 
     def tns(self, reading) -> float:
-        """The mean total neural stiffness under a reading of `measure.READINGS`."""
+        """The mean total neural stiffness under a reading of `stiffness.READINGS`."""
         return self.numbers["tns"][READINGS.index(tuple(reading))]
 
     def __str__(self):
@@ -102,7 +102,7 @@ def find_all(wanted: list[jobs.Job], folders) -> list[Measurement]:
 def images_of(dataset: str, size: int | None, root: Path | None) -> Dataset:
     """The data set with its images shrunk, once for all jobs of a process; `--define` may have given it its name."""
     job = jobs.Job(dataset, "constant", 0, recipes.RECIPES["short"], size=size)
-    make = defined.datasets.get(dataset)
+    make = definitions.datasets.get(dataset)
     data = datasets.load(dataset, root) if make is None else make(root)
     if not isinstance(data, Dataset):
         raise SystemExit(
@@ -146,7 +146,7 @@ def measure_network(job: jobs.Job, net: nb.Network, data: Dataset, device=None) 
         "logits_norm": float(logits.norm(dim=1).mean()),
         "sharpness": sharpness(net, data, device),
         "parameters": sum(p.numel() for p in net.parameters()),
-        "controller": job.network if job.network in defined.networks else controller_of(net.config),
+        "controller": job.network if job.network in definitions.networks else controller_of(net.config),
         "depth": job.depth,
         "width": job.width,
         "seed": job.seed,
@@ -244,7 +244,7 @@ def work_off_on(
 def carry_out_elsewhere(job: jobs.Job, root: Path | None = None, files=()) -> Measurement:
     """`carry_out` on a worker that shares no folder with this process: it trains in its machine's temporary folder."""
     for file in files:
-        defined.run_file(Path(file))
+        definitions.run_file(Path(file))
     work = Path(tempfile.gettempdir()) / "odelab-runs"
     work.mkdir(exist_ok=True)
     return carry_out(job, work, root)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from studies.lab import defined, jobs, measurements
+from studies.lab import definitions, jobs, measurements
 from studies.lab.command import require_at_least, start
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
@@ -51,7 +51,7 @@ class Arguments(ThreadOptions):
 
 def main(arguments: Arguments):
     require_at_least(1, arguments, "rounds", "threads")
-    defined.take_all(STUDY, arguments.define, arguments.dataset)
+    definitions.take_all(STUDY, arguments.define, arguments.dataset)
     wanted, folders = design.queue(arguments.rounds, arguments.dataset), [SHIPPED]
     mine = design.of_ones_own(arguments.define, arguments.rounds, arguments.dataset)
     if arguments.smoke:

@@ -10,9 +10,9 @@ import math
 import numpy as np
 from scipy import stats
 
-from studies.lab.measure import READINGS
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import FEWEST, Estimate, choices, dunnett, estimate
+from studies.lab.stiffness import READINGS
 from studies.population import design
 
 CONSTANT, STEPNET = "constant", "StepNet"  # as measurements name them

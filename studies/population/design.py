@@ -13,7 +13,7 @@ The networks. All see CIFAR-10 shrunk to 16 pixels and compute in bfloat16. Ten 
 The order is round by round, core and spread in turn, each round starting at another place, so that the queue is
 balanced wherever it is stopped.
 
-The measures. TNS of a network is the mean over 1,000 test images, under the four readings of `studies.lab.measure`.
+The measures. TNS of a network is the mean over 1,000 test images, under the four readings of `studies.lab.stiffness`.
 ResNet-14 counts one block a stage: compared with the mean of that one block its TNS is 0 for every image, so it is left
 out of the readings with mu per image. Accuracy is that on the 10,000 test images after the last epoch. Training loss is
 measured on 5,000 training images without augmentation. A network whose training diverged is named and left out.

@@ -4,8 +4,8 @@ import numpy as np
 
 from odelab.plot import style
 from studies.lab.figures import MARKS, heat_map
-from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import FEWEST, Estimate
+from studies.lab.stiffness import READINGS, wording
 from studies.population import design
 from studies.population.analysis import ACCURACY, CONSTANT, TNS, WAYS, Explained, Networks, rank_correlations
 

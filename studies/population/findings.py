@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import (
     CONTRADICTED,
     PARTLY,
@@ -14,6 +13,7 @@ from studies.lab.statistics import (
     listing,
     shown_interval,
 )
+from studies.lab.stiffness import READINGS, wording
 from studies.population import design
 from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, TNS, WAYS, Comparison, Explained
 

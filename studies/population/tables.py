@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from studies.lab.measure import READINGS, wording
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import seed_deviation, shown_interval
+from studies.lab.stiffness import READINGS, wording
 from studies.population import design
 from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, Comparison, Explained, Networks
 from studies.population.findings import of_sign

@@ -6,8 +6,8 @@ from pathlib import Path
 import netbridge as nb
 from netbridge.train import loop
 from studies.lab import jobs
-from studies.lab.measure import prepare
 from studies.lab.scores import Score, remove_training, score_of
+from studies.lab.stiffness import prepare
 
 SHIPPED = Path(__file__).parent / "shipped"
 TRACED = 1000  # training images: the choice of blocks must not have seen the test set

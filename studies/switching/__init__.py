@@ -2,6 +2,6 @@
 
 `__main__.py` tells the story in order. `design.py` has the definition and the rules, `subjects.py` the problems,
 `factorial.py` the forced systems, `networks.py` the blocks; `measures.py` says what is measured on a window and
-`measuring.py` where. `observations.py` makes costs and indices of it, `analysis.py`, `sensitivity.py` and `policies.py`
+`batch.py` where. `observations.py` makes costs and indices of it, `analysis.py`, `sensitivity.py` and `policies.py`
 judge them, `findings.py` gives verdicts; `report/` shows them.
 """

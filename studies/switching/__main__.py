@@ -21,10 +21,10 @@ from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.page import Page
 from studies.switching import (
     analysis,
+    batch,
     factorial,
     findings,
     measures,
-    measuring,
     policies,
 )
 from studies.switching.design import PRESETS, Preset
@@ -86,7 +86,7 @@ def main(arguments: Arguments):
             names = [one.name for one in measures.all_subjects(define)]
             raise SystemExit(f"studies.{STUDY}: `--problems` names none of {names}.")
         kept = arguments.out / "windows"
-        found = measuring.measure_all(
+        found = batch.measure_all(
             wanted, preset, pair, kept, define, arguments.workers, arguments.executor, arguments.fresh
         )
         lab = Lab(found, tuple(measures.adopt(define).indices))

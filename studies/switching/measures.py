@@ -11,7 +11,7 @@ import odelab as ol
 from odelab import problems
 from odelab.experiments import state_indices, windows
 from odelab.experiments.at_a_state import linear_parts
-from studies.lab import defined
+from studies.lab import definitions
 from studies.switching.design import CAP_EXPLICIT, CAP_IMPLICIT, OTHERS, Preset
 from studies.switching.observations import Lab, index_of
 from studies.switching.subjects import Subject, factory_over, subjects
@@ -178,8 +178,10 @@ def adopt(path: str | None) -> SimpleNamespace:
     """
     if path is None:
         return SimpleNamespace(problems={}, indices={})
-    module = defined.module_of(path)
-    own = SimpleNamespace(**{name.lower(): defined.named_functions(module, name) for name in ("PROBLEMS", "INDICES")})
+    module = definitions.module_of(path)
+    own = SimpleNamespace(
+        **{name.lower(): definitions.named_functions(module, name) for name in ("PROBLEMS", "INDICES")}
+    )
     if not (own.problems or own.indices):
         raise SystemExit(f"{path} defines neither `PROBLEMS` nor `INDICES`, dictionaries of functions by their names.")
     return own

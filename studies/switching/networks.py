@@ -44,7 +44,7 @@ def look_at(name: str, count: int, truth: bool) -> list[dict]:
     """The rows of one network."""
     import netbridge as nb
     from netbridge import data
-    from studies.lab.measure import prepare
+    from studies.lab.stiffness import prepare
 
     about = next(one for one in nb.pretrained() if one.name == name)
     net = nb.pretrained(name).eval()

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 
 import netbridge as nb
-from studies.lab import defined, jobs, measurements, networks
+from studies.lab import definitions, jobs, measurements, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import load_images
-from studies.lab.measure import READINGS, wording
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
 from studies.lab.statistics import seed_deviation, shown_interval
+from studies.lab.stiffness import READINGS, wording
 from studies.population.cited import SHIPPED as POPULATION
 from studies.tns_at_work import design, figures
 from studies.tns_at_work.findings import (
@@ -63,7 +63,7 @@ class Arguments(ThreadOptions):
 
 def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "pruned", "threads")
-    defined.take_all(STUDY, arguments.define, arguments.dataset)
+    definitions.take_all(STUDY, arguments.define, arguments.dataset)
     first, second = design.weighted(arguments.dataset, arguments.seeds), design.architectures(arguments.dataset)
     folders = [SHIPPED, POPULATION]
     mine = design.of_ones_own(arguments.define, arguments.dataset, arguments.seeds)

@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.lab.figures import MARKS
-from studies.lab.measure import READINGS, wording
+from studies.lab.stiffness import READINGS, wording
 from studies.tns_at_work.measures import ORDERS, Pruned
 
 

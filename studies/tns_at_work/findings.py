@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import (
     CONTRADICTED,
     PARTLY,
@@ -18,6 +17,7 @@ from studies.lab.statistics import (
     sign_of,
     welch,
 )
+from studies.lab.stiffness import READINGS, wording
 from studies.population.analysis import kendall_within
 from studies.population.findings import of_sign, outcome
 from studies.tns_at_work import design

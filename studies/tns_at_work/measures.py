@@ -13,9 +13,9 @@ import netbridge as nb
 from netbridge.tracing.batches import channels_last
 from netbridge.train import loop
 from studies.lab import measurements
-from studies.lab.measure import READINGS, mean_stiffness, prepare, trace_both
 from studies.lab.measurements import Measurement
 from studies.lab.networks import Subject
+from studies.lab.stiffness import READINGS, mean_stiffness, prepare, trace_both
 from studies.tns_at_work import design
 from studies.tns_at_work.design import Run
 

@@ -23,14 +23,14 @@ from typing import Literal
 from rich.progress import Progress
 
 import netbridge as nb
-from studies.lab import defined, networks
+from studies.lab import definitions, networks
 from studies.lab.command import start
 from studies.lab.deep import Deep, deep_networks
 from studies.lab.images import images_or_fallback
-from studies.lab.measure import measure
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import bootstrap_mean, choices
+from studies.lab.stiffness import measure
 from studies.trajectory import design, figures, tables
 from studies.trajectory.findings import along_finding, distances_of, findings, nearer_finding
 from studies.trajectory.importance import importance
@@ -60,7 +60,7 @@ def main(arguments: Arguments):
             arguments, dataset="digits", controllers=("constant", "se"), images=64, resamples=20
         )
     for path in arguments.define:
-        defined.run_file(path)
+        definitions.run_file(path)
     data, notice, arguments = images_or_fallback(
         STUDY, arguments, "shows networks trained on", networks.explain_absence
     )

@@ -4,7 +4,6 @@ import numpy as np
 from scipy import stats
 
 from studies.cifar_tns.figures import wording
-from studies.lab.measure import READINGS
 from studies.lab.networks import groups
 from studies.lab.statistics import (
     CONTRADICTED,
@@ -27,6 +26,7 @@ from studies.lab.statistics import (
     sign_test,
     verdict_of_counts,
 )
+from studies.lab.stiffness import READINGS
 from studies.trajectory.design import DEGREES, FEWEST_BLOCKS, LARGE, MEASURES, WORDS
 
 

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 import netbridge as nb
 from netbridge.surgery.alteration import without_largest, without_smallest
-from studies.lab.measure import BATCH, prepare
+from studies.lab.stiffness import BATCH, prepare
 from studies.trajectory.design import FEATURED, SHARE
 from studies.trajectory.measures import Course
 

@@ -6,9 +6,9 @@ import numpy as np
 
 import netbridge as nb
 from netbridge.tracing.similarity import profile_distance
-from studies.lab.measure import Measured, OfNetwork, measure, prepare, step_sizes_of
 from studies.lab.networks import Subject
 from studies.lab.statistics import Estimate, bootstrap_mean, correlate_rows, draw_halves, estimate
+from studies.lab.stiffness import Measured, OfNetwork, measure, prepare, step_sizes_of
 from studies.trajectory.design import CKA, FEWEST_BLOCKS, HALVES, NSI, SIMILAR
 
 

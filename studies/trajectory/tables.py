@@ -7,8 +7,8 @@ from scipy import stats
 
 from studies.cifar_tns.figures import wording
 from studies.cifar_tns.tables import signed
-from studies.lab.measure import READINGS
 from studies.lab.statistics import bootstrap_mean, rank_correlation, shown_interval
+from studies.lab.stiffness import READINGS
 from studies.trajectory.design import DEGREES, MEASURES, RULES
 from studies.trajectory.findings import block_correlation
 from studies.trajectory.measures import first_ratios

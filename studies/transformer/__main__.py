@@ -19,13 +19,13 @@ import netbridge as nb
 from netbridge import data as datasets
 from studies.cifar_tns.figures import cloud_figure
 from studies.cifar_tns.tables import gate_table, signed
-from studies.lab import defined, jobs, networks
+from studies.lab import definitions, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
-from studies.lab.measure import measure_each
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
 from studies.lab.statistics import choices
+from studies.lab.stiffness import measure_each
 from studies.transformer import design, figures, tables
 from studies.transformer.findings import findings
 from studies.transformer.measures import classes_fit, study_network
@@ -59,7 +59,7 @@ def main(arguments: Arguments):
         )
     require_at_least(1, arguments, "epochs")
     for path in arguments.define:
-        defined.run_file(path)
+        definitions.run_file(path)
     data, notice, arguments = images_or_fallback(STUDY, arguments, "shows transformers trained on", no_networks)
     arguments = fill_in_preset(arguments, len(data.test_images))
     folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint

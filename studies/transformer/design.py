@@ -4,7 +4,7 @@ import dataclasses
 
 import netbridge as nb
 from studies.lab import jobs
-from studies.lab.measure import KINDS, MEANS
+from studies.lab.stiffness import KINDS, MEANS
 from studies.train import SHAPES
 
 PAPER = {  # Table 7: per cent, with the standard deviation over five seeds

@@ -6,9 +6,9 @@ import numpy as np
 
 import netbridge as nb
 from netbridge.tracing.attention import AttentionValues
-from studies.lab.measure import Measured, OfNetwork, measure, prepare, set_stiffness, step_sizes_of, stiffness_of
 from studies.lab.networks import Subject
 from studies.lab.statistics import Estimate, correlate_rows
+from studies.lab.stiffness import Measured, OfNetwork, measure, prepare, set_stiffness, step_sizes_of, stiffness_of
 from studies.transformer.design import ATTENDED, READINGS, TOGETHER
 
 STEPS = ("all", "attention", "MLP")

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from studies.lab import defined, jobs, measurements
+from studies.lab import definitions, jobs, measurements
 from studies.lab.command import require_at_least, start
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
@@ -60,7 +60,7 @@ UNNAMED = (
 
 def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "threads")
-    defined.take_all(STUDY, arguments.define, arguments.dataset)
+    definitions.take_all(STUDY, arguments.define, arguments.dataset)
     scale_of: dict[str, Any] = {"full": arguments.full, "dataset": arguments.dataset, "seeds": arguments.seeds}
     wanted, folders = design.queue(**scale_of), [SHIPPED]
     mine = design.of_ones_own(arguments.define, **scale_of)

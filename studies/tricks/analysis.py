@@ -8,9 +8,9 @@ import dataclasses
 import numpy as np
 
 import odelab as ol
-from studies.lab.measure import READINGS
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import Correlation, Estimate, choices, correlation, estimate, tukey
+from studies.lab.stiffness import READINGS
 from studies.population.analysis import kendall_within
 from studies.tricks import design
 from studies.tricks.design import PLAIN

@@ -16,8 +16,8 @@ Scale. About half an hour of one core was available: ResNet-20 with 8 channels i
 to 16 pixels, the first 5,000 training images only, so that regularisation has something to prevent, 20 epochs of batch
 64. `--full` is the paper's scale: ResNet-164, all images at 32 pixels, 164 epochs of batch 128, 5 seeds.
 
-The measures, on 1,000 test images: TNS under the four readings of `studies.lab.measure`, per image, per stage, and NSI
-per block; accuracy on all test images; TNS and NSI of 256 test images after every epoch.
+The measures, on 1,000 test images: TNS under the four readings of `studies.lab.stiffness`, per image, per stage, and
+NSI per block; accuracy on all test images; TNS and NSI of 256 test images after every epoch.
 
 The rules. Intervals are of 95 %. Seeds, not images, are the units of a statement about a recipe.
 

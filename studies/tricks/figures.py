@@ -6,7 +6,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.lab.figures import MARKS
-from studies.lab.measure import READINGS, wording
+from studies.lab.stiffness import READINGS, wording
 from studies.tricks.analysis import ACCURACY, Runs, course, mean_nsi, value_of
 from studies.tricks.design import PLAIN
 

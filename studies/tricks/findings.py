@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import (
     CONTRADICTED,
     SUPPORTED,
@@ -14,6 +13,7 @@ from studies.lab.statistics import (
     shown_interval,
     verdict_of_counts,
 )
+from studies.lab.stiffness import READINGS, wording
 from studies.tricks import design
 from studies.tricks.analysis import ACCURACY, Hardness, Runs, hardness
 

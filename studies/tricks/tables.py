@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from studies.lab.measure import READINGS, wording
 from studies.lab.statistics import Estimate, seed_deviation, shown_interval
+from studies.lab.stiffness import READINGS, wording
 from studies.tricks.analysis import ACCURACY, Runs, hardness, stage_stiffness
 
 

@@ -6,7 +6,7 @@ import torch
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.step_sizes.base import REGISTRY
-from studies.lab import defined
+from studies.lab import definitions
 
 
 @pytest.fixture(scope="session")
@@ -63,5 +63,5 @@ def own(tmp_path):
     path.write_text(OWN)
     yield path
     REGISTRY.pop("halved", None)
-    for known in (defined.networks, defined.datasets, defined.sources, defined.in_files):
+    for known in (definitions.networks, definitions.datasets, definitions.sources, definitions.in_files):
         known.clear()

@@ -15,7 +15,7 @@ from studies.lab import jobs
 from studies.lab.command import start
 from studies.lab.figures import learning_curve
 from studies.table.design import TABLES, Scale, Table
-from studies.table.found import read_all
+from studies.table.trained import read_all
 from tests.netbridge.train import runs
 
 

@@ -6,7 +6,7 @@ import torch
 import netbridge as nb
 from studies.block_stiffness import across_networks, measures, trainings
 from studies.block_stiffness.report import figures, tables
-from studies.lab.measure import prepare
+from studies.lab.stiffness import prepare
 
 CLOUDS = 8192  # units of a block up to which all eigenvalues are found for the figure
 

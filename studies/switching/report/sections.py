@@ -5,9 +5,9 @@ import numpy as np
 from studies.lab.page import Page
 from studies.switching import (
     analysis,
+    batch,
     factorial,
     measures,
-    measuring,
     networks,
     sensitivity,
 )
@@ -136,7 +136,7 @@ def one_run(page: Page, preset: Preset, pair):
         return
     page.heading("One run told")
     explicit, implicit = pair
-    told = measures.measure_one_run(preset, explicit, implicit, measuring.SHARP)
+    told = measures.measure_one_run(preset, explicit, implicit, batch.SHARP)
     page.figure(
         scenes.one_run(told, *pair),
         "one_run",

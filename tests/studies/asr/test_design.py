@@ -10,7 +10,7 @@ import netbridge as nb
 from netbridge.train.stepping import make_optimizer
 from studies.asr import design, results, style, training
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
-from studies.lab import defined, jobs
+from studies.lab import definitions, jobs
 from tests.studies.asr.made_up import plan_of
 
 PARTS = [name for names in design.TIERS.values() for name in names]
@@ -113,7 +113,7 @@ def test_a_controller_of_ones_own_joins_the_modules(tmp_path):
         "class Mine(nb.ChannelController, name='mine of asr'):\n    def head(self, statistic): return statistic\n"
         "class Headless(nb.Controller, name='headless'):\n    def forward(self, state, slope): return 0.5\n"
     )
-    defined.run_file(file)
+    definitions.run_file(file)
     assert not [run for run in plan_of(tmp_path).runs() if "mine of asr" in run.arm]
     plan = plan_of(tmp_path, define=(file,))
     own = {"mine of asr", "ASR(mine of asr)", "mine of asr + ASR(mine of asr)", "headless"}

@@ -12,7 +12,7 @@ import torch
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.lab.measure import prepare
+from studies.lab.stiffness import prepare
 
 BRANCH = {  # block: max Re, min Re, S, nonzero eigenvalues, negative, zero, positive; zeros of the whole block
     "stages.2.blocks.2": (2.5992, -0.3497, -7.434, 1527, 0.1616, 0.6272, 0.2112, 0.6733),

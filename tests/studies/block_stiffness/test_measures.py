@@ -8,10 +8,10 @@ import torch
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.block_stiffness import adversarial, measures, ode_nets, subjects, swapped, trainings
+from studies.block_stiffness import adversarial, constant_gates, measures, ode_nets, subjects, trainings
 from studies.block_stiffness.__main__ import Arguments
 from studies.block_stiffness.report import tables
-from studies.lab.measure import prepare
+from studies.lab.stiffness import prepare
 
 WORK = {"workers": 1, "cache": None}
 
@@ -88,14 +88,14 @@ def test_a_constant_in_the_place_of_a_gate_scales_the_branch(digits):
     """The eigenvalues of h f' are h times those of f' at the same state, as that of the first block is."""
     net = nb.pretrained("digits/resnet32-width4-se-seed0").eval()
     seen = prepare(net, digits, digits.test_images[:2])
-    other, means = swapped.with_mean_gates(net, seen)
+    other, means = constant_gates.with_mean_gates(net, seen)
     name = net.block_names[0]
     assert {block.controller.name for block in other.blocks} == {"constant"}
     branch, step = (
         nb.block_survey(one, seen, kind, [name], "full", "frozen", dtype=torch.float64)
         for one, kind in ((net, "residual"), (other, "increment"))
     )
-    for end in swapped.ENDS:
+    for end in constant_gates.ENDS:
         np.testing.assert_allclose(step[end], float(means[name]) * branch[end], rtol=1e-9)
 
 
@@ -106,7 +106,7 @@ def test_merged_constants_of_asr_have_the_spectrum_of_the_step(digits):
     name = measures.inner_blocks(net, 2)[0]
     step = nb.block_survey(net, seen, "increment", [name], "full", "frozen", dtype=torch.float64)
     merged = nb.block_survey(nb.merge(net), seen, "residual", [name], "full", dtype=torch.float64)
-    for end in (*swapped.ENDS, "negative"):
+    for end in (*constant_gates.ENDS, "negative"):
         np.testing.assert_allclose(merged[end], step[end], rtol=1e-6)
 
 

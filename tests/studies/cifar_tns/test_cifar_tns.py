@@ -21,11 +21,11 @@ import netbridge as nb
 from netbridge import data as datasets
 from studies.cifar_tns import __main__ as cifar_tns
 from studies.lab.images import images_or_fallback
-from studies.lab.measure import KINDS, READINGS
 from studies.lab.networks import explain_absence
 from studies.lab.page import Page
 from studies.lab.results import as_json
 from studies.lab.statistics import SUPPORTED, Finding
+from studies.lab.stiffness import KINDS, READINGS
 from tests.clock import HANGS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

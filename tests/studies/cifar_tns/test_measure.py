@@ -13,10 +13,10 @@ import odelab as ol
 from netbridge.data.datasets import available, load
 from studies.cifar_tns import __main__ as cifar_tns
 from studies.cifar_tns.tables import accuracy_errors
-from studies.lab import defined, jobs
+from studies.lab import definitions, jobs
 from studies.lab import networks as networks_
-from studies.lab.measure import measure, set_stiffness
 from studies.lab.statistics import choices
+from studies.lab.stiffness import measure, set_stiffness
 
 
 def test_measured_is_traced(networks):
@@ -96,7 +96,7 @@ def test_a_controller_of_ones_own_is_trained_and_measured(own_controller, tmp_pa
     arguments = cifar_tns.Arguments(
         dataset="digits", define=(own_controller,), train=True, controllers=("constant", "mine"), seeds=(4, 7), depth=14
     )
-    defined.run_file(own_controller)
+    definitions.run_file(own_controller)
     folder = cifar_tns.train_networks(arguments, load("digits"))
     assert asked == [("constant", 4), ("constant", 7), ("mine", 4), ("mine", 7)]
     subjects = cifar_tns.choose_networks(networks_.checkpoints([folder]), arguments, load("digits"))

@@ -16,7 +16,6 @@ from studies.cifar_tns.findings import (
 )
 from studies.cifar_tns.tables import beside_rows
 from studies.lab import networks as _networks
-from studies.lab.measure import KINDS, READINGS, Measured, set_stiffness
 from studies.lab.statistics import (
     CONTRADICTED,
     FEWEST,
@@ -34,6 +33,7 @@ from studies.lab.statistics import (
     mean_of,
     verdict_of_counts,
 )
+from studies.lab.stiffness import KINDS, READINGS, Measured, set_stiffness
 from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, TNS, WAYS, Comparison, Explained, Relation
 from studies.population.findings import findings as population_findings
 

@@ -21,9 +21,9 @@ from studies.detect.findings import (
     table_rows,
 )
 from studies.lab import measurements
-from studies.lab.measure import READINGS
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED
+from studies.lab.stiffness import READINGS
 
 pytest.importorskip("pycocotools")
 NOISE = (-0.02, 0.0, 0.02)

@@ -12,7 +12,7 @@ from netbridge import data as datasets
 from netbridge.train import recipe
 from studies.lab import measurements
 from studies.lab.jobs import Job
-from studies.lab.measure import READINGS
+from studies.lab.stiffness import READINGS
 
 HOW = recipe("digits", epochs=1, evaluate_every=100)
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from studies.lab.measure import READINGS
 from studies.lab.measurements import Measurement
 from studies.lab.networks import controller_name
+from studies.lab.stiffness import READINGS
 from studies.population import design
 from studies.population.analysis import Networks
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from studies.lab.measure import READINGS
+from studies.lab.stiffness import READINGS
 from studies.population import design
 from studies.population.analysis import (
     ACCURACY,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from studies.lab import measurements
-from studies.lab.measure import READINGS
 from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED, Estimate, estimate
+from studies.lab.stiffness import READINGS
 from studies.population import design
 from studies.population.analysis import WAYS, Comparison, Explained, Relation, comparisons, explain_accuracy, relations
 from studies.population.cited import shipped_findings

@@ -14,7 +14,7 @@ from netbridge import data as datasets
 from netbridge.train import loop as train
 from netbridge.train.journal import Journal
 from studies.lab import jobs
-from studies.lab.measure import prepare
+from studies.lab.stiffness import prepare
 from studies.step_control import design, results
 from tests.studies.step_control.step_results import made_up, plan_of
 

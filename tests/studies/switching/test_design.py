@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odelab as ol
-from studies.switching import factorial, measures, measuring, networks
+from studies.switching import batch, factorial, measures, networks
 from studies.switching.design import PRESETS
 from studies.switching.observations import Lab
 from studies.switching.subjects import subjects
@@ -67,12 +67,12 @@ def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
     (one,) = (one for one in measures.all_subjects(str(mine)) if one.name == "slow")
     assert one.family == "slow"
     kept = tmp_path / "windows"
-    found = measuring.measure_all([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
+    found = batch.measure_all([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
     lab = Lab(found, tuple(measures.adopt(str(mine)).indices))
     np.testing.assert_allclose(lab.values(1e-4)["trace"], 70.0 * 1e-4)
     assert lab.groups["trace"] == "yours"
     before = (kept / "slow.json").stat().st_mtime_ns
-    again = measuring.measure_all([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
+    again = batch.measure_all([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
     assert (kept / "slow.json").stat().st_mtime_ns == before
     np.testing.assert_array_equal(Lab(again).truth(1e-4), lab.truth(1e-4))
 
@@ -95,7 +95,7 @@ def test_an_index_must_return_one_number():
 
 def test_a_scheduler_that_is_not_there_is_refused_in_words(tmp_path):
     with pytest.raises(ValueError, match=r"`--executor` = .* is not the address of a Dask scheduler"):
-        measuring.measure_all(subjects()[:1], SMOKE, ("DOPRI5", "RODAS4"), tmp_path, scheduler="nowhere")
+        batch.measure_all(subjects()[:1], SMOKE, ("DOPRI5", "RODAS4"), tmp_path, scheduler="nowhere")
 
 
 def test_shipped_networks_are_listed_one_of_each_controller_first():

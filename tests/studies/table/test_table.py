@@ -17,7 +17,7 @@ from studies.lab.networks import ZOO, controller_of
 from studies.table import __main__ as table
 from studies.table import cells as table_cells
 from studies.table.design import TABLES, Scale
-from studies.table.found import Trained, read, read_all
+from studies.table.trained import Trained, read, read_all
 
 SMALL = Scale("resnet", 20, 16, RECIPES["short"])
 PRINTED = {  # the columns "acc. up" of Table 1

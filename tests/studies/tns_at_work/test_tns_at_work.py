@@ -10,8 +10,8 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import loop
 from studies.lab import jobs, measurements, networks
-from studies.lab.measure import READINGS
 from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED, dunnett
+from studies.lab.stiffness import READINGS
 from studies.population import design as population
 from studies.tns_at_work import design, measures
 from studies.tns_at_work.__main__ import describe

@@ -9,7 +9,6 @@ import torch
 import netbridge as nb
 from netbridge import data as datasets
 from studies.lab.deep import Deep
-from studies.lab.measure import READINGS
 from studies.lab.networks import read_subject
 from studies.lab.statistics import (
     CONTRADICTED,
@@ -24,6 +23,7 @@ from studies.lab.statistics import (
     mean_over_networks,
     sign_test,
 )
+from studies.lab.stiffness import READINGS
 from studies.trajectory import __main__ as trajectory
 from studies.trajectory import findings
 from studies.trajectory.design import CKA, DEGREES, MEASURES, NSI

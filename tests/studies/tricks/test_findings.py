@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from studies.lab.measure import READINGS
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED, Estimate
+from studies.lab.stiffness import READINGS
 from studies.tricks import __main__ as study
 from studies.tricks import analysis, design
 from studies.tricks.findings import below_zero, findings, good_ones, raising

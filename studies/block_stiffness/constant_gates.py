@@ -1,4 +1,4 @@
-"""Learnt step sizes put in the place of constants: does a block's spectrum move as the size of the step says?
+"""Constants put in the place of learnt step sizes: does a block's spectrum move as the size of the step says?
 
 The eigenvalues of h f' are h times those of f' where h is one number. A learnt gate is no number but one a channel and
 image; in its place every block gets the mean of what the gate was, and the network its own states under it.
@@ -9,7 +9,7 @@ import numpy as np
 import netbridge as nb
 from studies.block_stiffness.every_network import networks_of
 from studies.block_stiffness.measures import answers, inner_blocks, nested_images
-from studies.lab.measure import prepare, step_sizes_of
+from studies.lab.stiffness import prepare, step_sizes_of
 
 ENDS = ("max_re", "min_re", "spectral_radius")
 

@@ -10,7 +10,7 @@ import pytest
 
 from netbridge import data as datasets
 from netbridge.train import recipe
-from studies.lab import defined, jobs, measurements
+from studies.lab import definitions, jobs, measurements
 from studies.population import design as population
 from studies.tns_at_work import design as tns_at_work
 from studies.tricks import design as tricks
@@ -25,7 +25,7 @@ def job_of(**changes):
 def test_a_networks_name_knows_the_file_that_defines_it(own):
     job, inside, other = (job_of(controller=name) for name in ("halved", "asr(halved)", "unhalved"))
     before = [one.specification for one in (job, inside, other)]
-    defined.run_file(own)
+    definitions.run_file(own)
     first = [one.specification.get("defined") for one in (job, inside, other)]
     assert "defined" not in before[0]
     assert first[0] == first[1] == first[2] is not None  # the data set is the file's, too
@@ -33,13 +33,13 @@ def test_a_networks_name_knows_the_file_that_defines_it(own):
     assert "defined" in job_of(dataset="digits", network="same").specification
     own.write_text(own.read_text() + "\n# changed\n")
     stem = job.stem
-    defined.run_file(own)
+    definitions.run_file(own)
     assert job.specification["defined"] != first[0]
     assert job.stem != stem
 
 
 def test_everything_of_the_files_takes_the_place_of_constant_step_sizes(own):
-    defined.run_file(own)
+    definitions.run_file(own)
     like = [job_of(seed=seed, depth=depth) for seed in (0, 1) for depth in (14, 20)]
     found = jobs.of_ones_own(like, (own,))
     assert [(one.controller, one.network, one.depth, one.seed) for one in found] == [
@@ -60,7 +60,7 @@ def test_the_plans_of_the_studies_stay_as_they_are(own):
         return [tricks.queue(), population.queue(), tns_at_work.weighted("digits"), tns_at_work.architectures("digits")]
 
     before = [[one.specification for one in plan] for plan in plans()]
-    defined.run_file(own)
+    definitions.run_file(own)
     assert [[one.specification for one in plan] for plan in plans()] == before
     assert len(tricks.of_ones_own((own,))) == 2 * len(tricks.queue())
     assert len(population.of_ones_own((own,))) == 2 * population.ROUNDS
@@ -71,7 +71,7 @@ def test_the_plans_of_the_studies_stay_as_they_are(own):
 
 
 def test_a_network_on_a_data_set_of_ones_own_is_measured_here_and_by_an_executor(own, tmp_path):
-    defined.run_file(own)
+    definitions.run_file(own)
     job = job_of(network="same")
     assert measurements.work_off([job], tmp_path / "here", ()) == []
     with concurrent.futures.ThreadPoolExecutor(1) as executor:
@@ -83,10 +83,10 @@ def test_a_network_on_a_data_set_of_ones_own_is_measured_here_and_by_an_executor
 
 
 def test_what_a_study_cannot_take_is_named(own):
-    defined.take_all("tricks", (own,), "noise")
+    definitions.take_all("tricks", (own,), "noise")
     with pytest.raises(SystemExit, match="`--dataset` knows cifar10, cifar100, stl10, digits, noise, got 'nope'"):
-        defined.take_all("tricks", (own,), "nope")
-    defined.datasets["on the disk"] = lambda root: object()
+        definitions.take_all("tricks", (own,), "nope")
+    definitions.datasets["on the disk"] = lambda root: object()
     with pytest.raises(SystemExit, match="'on the disk' must be in memory"):
         measurements.images_of("on the disk", None, None)
 
@@ -107,7 +107,7 @@ def test_no_verdict_moves_and_the_report_shows_ones_own(name, own, tmp_path, mon
     if name == "population":
         chosen["rounds"] = chosen.pop("seeds")
         monkeypatch.setattr(design, "BRIEF", dataclasses.replace(design.BRIEF, epochs=1))
-    defined.run_file(own)
+    definitions.run_file(own)
     study.main(study.Arguments(train=True, threads=1, out=tmp_path, **chosen))
     alone = json.loads((tmp_path / "record.json").read_text())["numbers"]
     study.main(study.Arguments(train=True, threads=1, out=tmp_path, define=(own,), **chosen))
@@ -120,6 +120,6 @@ def test_no_verdict_moves_and_the_report_shows_ones_own(name, own, tmp_path, mon
 
 
 def test_the_data_sets_name_is_the_users(own):
-    defined.run_file(own)
+    definitions.run_file(own)
     assert isinstance(measurements.images_of("noise", 8, None), datasets.Dataset)
     assert measurements.images_of("noise", 8, None).size == 8
