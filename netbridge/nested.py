@@ -1,9 +1,11 @@
 """The tensors in nested tuples, lists and dictionaries: what networks take and return."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import nn
 
 
 def tensors(value) -> list[torch.Tensor]:
@@ -20,6 +22,18 @@ def tensors(value) -> list[torch.Tensor]:
 def first_tensor(value) -> Any:
     """The first tensor in a nested structure, or None."""
     return next(iter(tensors(value)), None)
+
+
+def state_given(module: nn.Module, args: tuple, kwargs: Mapping) -> Any:
+    """The first floating tensor among a module's arguments, in the order of its `forward`; None where there is none.
+
+    A caller who names the arguments may name a mask ahead of the state.
+    """
+    try:
+        arguments: Any = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # no signature, or none that fits
+        arguments = (args, kwargs)
+    return next((tensor for tensor in tensors(arguments) if tensor.is_floating_point()), None)
 
 
 def map_tensors(batch, function):

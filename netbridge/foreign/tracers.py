@@ -15,7 +15,7 @@ from torch import nn
 from netbridge.foreign.graph import stages
 from netbridge.foreign.probes import Probe
 from netbridge.foreign.watching import Pass, Watching, track_modules
-from netbridge.nested import first_tensor, tensors
+from netbridge.nested import first_tensor, state_given, tensors
 from netbridge.tracing.norms import Recorder
 from netbridge.tracing.record import INCREMENT, SLOPE, Places
 
@@ -101,8 +101,8 @@ class BlockTracer:
         places, entered = Places(), {}
         shapes: list = []
 
-        def enter(name, args, kwargs):
-            state = next((t for t in tensors((args, kwargs)) if t.is_floating_point()), None)
+        def enter(name, module, args, kwargs):
+            state = state_given(module, args, kwargs)
             if state is None:
                 raise ValueError(f"block {name!r} takes no tensor: there is no state before it.")
             entered[name] = state.clone()  # the block may overwrite it
@@ -121,7 +121,9 @@ class BlockTracer:
 
         with contextlib.ExitStack() as stack:
             for name, block in self.blocks.items():
-                before = block.register_forward_pre_hook(lambda _, a, k, name=name: enter(name, a, k), with_kwargs=True)
+                before = block.register_forward_pre_hook(
+                    lambda m, a, k, name=name: enter(name, m, a, k), with_kwargs=True
+                )
                 stack.callback(before.remove)
                 after = block.register_forward_hook(lambda _, a, out, name=name: leave(name, out))
                 stack.callback(after.remove)

@@ -7,7 +7,7 @@ from torch import nn
 
 from netbridge.foreign.blocks import foreign_tracer_of, named_blocks
 from netbridge.model.block import Block
-from netbridge.nested import first_tensor
+from netbridge.nested import state_given
 from netbridge.tracing.batches import run, sample_of, to_network
 from netbridge.tracing.ours import network_inside
 from netbridge.tracing.untouched import untouched
@@ -35,15 +35,18 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
     """
     states: dict[str, torch.Tensor] = {}
 
-    def enter(name, args, kwargs):
+    def enter(name, module, args, kwargs):
+        state = state_given(module, args, kwargs)
+        if state is None:
+            raise ValueError(f"block {name!r} takes no tensor: there is no state before it.")
         if name not in states:  # a method of several stages evaluates a branch more than once
-            states[name] = first_tensor((args, kwargs)).clone()
+            states[name] = state.clone()
 
     with untouched(net), torch.no_grad(), contextlib.ExitStack() as stack:
         images = to_network(net, images)
         for name, block in blocks_of(net, images, blocks).items():
             door = block.branch if isinstance(block, Block) else block  # in a stage of ours the solver calls the branch
-            hook = door.register_forward_pre_hook(lambda _, a, k, name=name: enter(name, a, k), with_kwargs=True)
+            hook = door.register_forward_pre_hook(lambda m, a, k, name=name: enter(name, m, a, k), with_kwargs=True)
             stack.callback(hook.remove)
         net(images)
     return states

@@ -36,13 +36,13 @@ def stack(block, count=3):
     return nn.Sequential(*[block() for _ in range(count)])
 
 
-def literal(net, x, slopes=None):
+def literal(net, x, slopes=None, run=nn.Module.__call__):
     """||f|| / ||x|| of every block of `stack`, from a run by hand."""
     rows = []
     with torch.no_grad():
         for block in net:
             rows.append(ol.nsi(x, (slopes or type(block).branch)(block, x)))
-            x = block(x)
+            x = run(block, x)
     return torch.stack(rows, 1).numpy()
 
 
@@ -509,6 +509,32 @@ def test_an_axis_of_five_is_not_taken_for_that_of_the_images(images):
 
     with pytest.raises(ValueError, match="the first axis is the batch"):
         nb.trace(SequenceFirst(Base(), Base()), torch.randn(images, 5, WIDTH))
+
+
+class TakesAMask(Base):
+    """Its sum is one that a trace does not see, so that it is measured at its ends."""
+
+    def forward(self, state, mask=None):
+        return torch.einsum("kij->ij", torch.stack([state, mask * self.branch(state)]))
+
+
+class GivesTheMaskFirst(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(TakesAMask() for _ in range(3))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(mask=torch.ones(len(x), 1), state=x)
+        return x
+
+
+def test_the_state_of_a_block_is_the_first_that_its_forward_takes(x):
+    net = GivesTheMaskFirst().eval()
+    wanted = literal(net.blocks, x, TakesAMask.branch, lambda block, x: block(x, torch.ones(len(x), 1)))
+    np.testing.assert_allclose(nb.trace(net, x, of="increment", blocks=TakesAMask).nsi, wanted, rtol=1e-6)
+    states = nb.block_states(net, x, blocks=TakesAMask)
+    assert torch.equal(states["blocks.0"], x)
 
 
 # branches that see something beside the state
