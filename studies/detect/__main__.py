@@ -163,7 +163,6 @@ def report(runs, found: list, arguments) -> None:
         "Backbones with fresh weights: the paper's were trained on ImageNet before."
         if not made_up and arguments.weights is None
         else "",
-        "A smoke run: it shows that everything works, and its numbers say nothing." if arguments.smoke else "",
     ]
     page = Page(
         STUDY,

@@ -151,3 +151,19 @@ def checkpoints(places) -> list[Path]:
         else:
             raise SystemExit(f"`{place}` is neither a checkpoint nor a folder of them.")
     return found
+
+
+def scale_of(subjects: list[Subject], papers: str) -> str:
+    """A sentence about the size of these networks and of their training, beside `papers`, those of the paper."""
+    sizes = sorted({one.parameters for one in subjects})
+    epochs = sorted({one.net.about["epochs"] for one in subjects if "epochs" in one.net.about})
+    trained = f", trained for {spanned(epochs)} epochs" if epochs else ""
+    return (
+        f"These networks have {spanned([f'{size:,}' for size in sizes])} parameters{trained}; {papers}. What is said "
+        "here is said about these."
+    )
+
+
+def spanned(values: list) -> str:
+    """The only value, or the first and the last one."""
+    return f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"

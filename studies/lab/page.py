@@ -1,10 +1,12 @@
 """The report of a study: the same parts in the same order as report.html, which holds everything, and report.md."""
 
 import base64
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import jinja2
+import markupsafe
 
 from studies.lab.results import Results, cell_text
 
@@ -14,7 +16,19 @@ TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters |= {"shown": cell_text, "cell": lambda value: cell_text(value).replace("|", "\\|")}
+SMOKE = "A smoke run: it shows that everything works, and its numbers say nothing."
+
+
+def with_code(words: str) -> markupsafe.Markup:
+    """Words for HTML, in which what stands between backticks is code."""
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(words))))
+
+
+TEMPLATES.filters |= {
+    "shown": cell_text,
+    "cell": lambda value: cell_text(value).replace("|", "\\|"),
+    "prose": with_code,
+}
 
 
 class Page(Results):
@@ -24,11 +38,12 @@ class Page(Results):
 
     study, arguments  as `Results` takes them
     title, subtitle   what stands at the head of the report
-    notice            a warning that comes before everything else, or ""
+    notice            a warning that comes before everything else, or ""; that a run is a smoke run is added to it
     """
 
     def __init__(self, study: str, arguments, title: str, subtitle: str = "", notice: str = ""):
         super().__init__(study, arguments)
+        notice = " ".join(filter(None, (notice, SMOKE if arguments.smoke else "")))
         self.title, self.subtitle, self.notice = title, subtitle, notice
         self.parts: list[dict] = []
         self.last_words: list[str] = []

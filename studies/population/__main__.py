@@ -84,7 +84,7 @@ def main(arguments: Arguments):
         f"A population of {len(found)} small networks on {data}",
         f"{len(found)} of the {len(wanted)} networks of a design that was fixed before any was trained. After Huang, "
         "Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
-        notice_of(len(found), len(wanted), arguments.smoke),
+        notice_of(len(found), len(wanted)),
     )
     page.heading("What these networks say")
     page.findings(findings(related, compared, explanations))
@@ -97,9 +97,7 @@ def main(arguments: Arguments):
     page.close()
 
 
-def notice_of(measured: int, wanted: int, smoke: bool) -> str:
-    if smoke:
-        return "A smoke run on the digits: it shows that everything works, and its numbers say nothing."
+def notice_of(measured: int, wanted: int) -> str:
     if measured == wanted:
         return ""
     return (

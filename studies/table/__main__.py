@@ -62,10 +62,11 @@ def main(arguments: Arguments):
             "complete one with data sets of your own."
         )
 
+    *first, last = (str(table.number) for table in tables)
     page = Page(
         STUDY,
         arguments,
-        f"Table{'s' * (len(tables) > 1)} {' and '.join(str(table.number) for table in tables)} over data sets, "
+        f"Table{'s' * (len(tables) > 1)} {' and '.join(filter(None, (', '.join(first), last)))} over data sets, "
         "controllers and seeds",
         f"{len(found)} trained networks found. After Huang, Liang et al., Understanding Self-attention Mechanism via "
         "Dynamical System Perspective (2023).",

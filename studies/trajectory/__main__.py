@@ -88,7 +88,7 @@ def main(arguments: Arguments):
     ratios = [first_ratios(one) for one in courses]
 
     page.heading("What these data say")
-    page.words(design.PROXY)
+    page.words(networks.scale_of(subjects, "the paper's have 164 layers and 164 epochs"), design.PROXY)
     deep = None if paths or arguments.depth else deep_networks(data)
     deeper = deep_along(deep, arguments) if deep else []
     said = deep_finding(deep, deeper, arguments) if deep and deeper else None

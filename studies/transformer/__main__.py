@@ -75,6 +75,7 @@ def main(arguments: Arguments):
     )
     found, draws = measure_networks(subjects, data, arguments)
     page.heading("What these data say")
+    page.words(networks.scale_of(subjects, "of its ViT the paper states neither size nor recipe"))
     page.findings(findings(found, data.name, draws))
     accuracy(page, found, data.name)
     depth(page, found)

@@ -80,7 +80,7 @@ def main(arguments: Arguments):
 
     # The verdicts come first, then the tables and figures from which they follow.
     runs = Runs.of(found)
-    page = Page(STUDY, arguments, "Training tricks and stiffness", UNNAMED, notice_of(found, wanted, arguments))
+    page = Page(STUDY, arguments, "Training tricks and stiffness", UNNAMED, notice_of(found, wanted))
     page.heading("What these networks say")
     page.words(scale(found[0], len(found)))
     page.words(jobs.describe_diverged(diverged))
@@ -101,9 +101,7 @@ def of_each(found) -> dict[str, Runs]:
     return {name: Runs.of([one for one in found if one.numbers["controller"] == name]) for name in names}
 
 
-def notice_of(found, wanted, arguments) -> str:
-    if arguments.smoke:
-        return "A smoke run on the digits: it shows that everything works, and its numbers say nothing."
+def notice_of(found, wanted) -> str:
     if len(found) == len(wanted):
         return ""
     return (
