@@ -41,7 +41,6 @@ class Rosenbrock(NamedTuple):
     c           the stages' times, as parts of the step
     d           the weights of the derivative with respect to time
     gamma       the diagonal of the method, M = I - h gamma J
-    filtered    whether the estimate is to be multiplied by the inverse of M, so that it vanishes on stiff components
     """
 
     a: Any
@@ -51,7 +50,6 @@ class Rosenbrock(NamedTuple):
     c: Any
     d: Any
     gamma: float
-    filtered: bool
 
 
 class State(NamedTuple):
@@ -135,7 +133,7 @@ def rosenbrock_step_of(combine, factor, backsub, tableau):
     The form is that of Hairer and Wanner, Solving ODEs II, IV.7, multiplied by h gamma: nothing is divided by h, which
     may therefore be zero, or one number per feature of a network.
     """
-    a, C, m, e, c, d, gamma, filtered = tableau
+    a, C, m, e, c, d, gamma = tableau
     stages = len(m)
 
     def step(rhs, params, t, u, known, dt, h):
@@ -149,8 +147,6 @@ def rosenbrock_step_of(combine, factor, backsub, tableau):
             increments.append(backsub(lu, right))
         change = combine(m, increments, stages)
         error = combine(e, increments, stages)
-        if filtered:
-            error = backsub(lu, error)
         return u + change, change / h, [error], increments, False
 
     return step

@@ -97,7 +97,7 @@ class SwitchingEngine:
     def by_index(self, chunk: Chunk) -> Chunk:
         """Let the user's own index decide which method goes on."""
         state, size = chunk.state, float(np.abs(chunk.h[-1]))
-        value = float(self.method.index(self.problem, state.t, np.array(state.u), size))
+        value = checked_index(self.method.index(self.problem, state.t, np.array(state.u), size), state.t)
         if (value > 1.0 and not self.implicit) or (value < 0.5 and self.implicit):
             return chunk._replace(state=self.changed(state, size))
         return chunk
@@ -254,6 +254,20 @@ class SwitchingEngine:
         )
         step = math.copysign(min(size, controller.max_step), self.problem.t_span[1] - self.problem.t_span[0])
         return state._replace(memory=Memory(settings, History(step, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+
+
+def checked_index(value, t) -> float:
+    """What the user's index says, as a number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isnan(number):
+        raise ValueError(
+            f"`index` returned {value!r} at t = {t:g}; it must return a number: above 1 implicit steps are taken, "
+            "below 1/2 explicit ones."
+        )
+    return number
 
 
 def is_even(sizes) -> bool:

@@ -1,6 +1,9 @@
 """The linearly implicit methods, each as its transformed coefficients.
 
-All are L-stable. `C` is as published, for the matrix I / (h gamma) - J; see `odelab.methods.rosenbrock`.
+All are L-stable. The estimate of ROS2 does not vanish on very stiff components, of which it is 2.41, and must not: its
+error on a stiff component that follows a driven one does not vanish either. Multiplied by the inverse of the matrix, as
+is often advised, it sees nothing of that error (u' = -1e6 (u - cos t): 13 steps to t = 10, and an error of 4 at a
+tolerance of 1e-3). `C` is as published, for the matrix I / (h gamma) - J; see `odelab.methods.rosenbrock`.
 """
 
 import math
@@ -18,7 +21,6 @@ ROS2 = RosenbrockMethod(
     m=[1.5 / GAMMA, 0.5 / GAMMA],
     e=[0.5 / GAMMA, 0.5 / GAMMA],
     order_low=1,
-    filtered=True,  # R of the embedded method tends to -2.41: unfiltered, the estimate would follow damped components
     about="Verwer, Spee, Blom and Hundsdorfer, SIAM J. Sci. Comput. 20 (1999) 1456-1480, with gamma = 1 - 1/sqrt(2)",
 )
 

@@ -45,11 +45,9 @@ class RosenbrockMethod:
     dense             rows H1, H2, ... of weights over the increments, one entry per stage, for the continuous extension
                       u(theta) = (1 - theta) u + theta u_new + theta (1 - theta) sum_i (H1 + theta H2 + ...)_i k_i,
                       of order one more than there are rows. Without them it is the cubic Hermite interpolant
-    filtered          whether the estimate is multiplied by the inverse of M. False by default; True is for estimates
-                      that do not vanish on very stiff components by themselves
-    l_stable          whether R(infinity) = 0 is claimed, and that the estimate vanishes there, too; True by default
-    stiffly_accurate  whether the last stage is claimed to be the new state of the implicit method with this tableau;
-                      False by default
+    l_stable          whether R(infinity) = 0 is claimed; True by default
+    stiffly_accurate  whether the last stage is claimed to be the new state of the implicit method with this tableau,
+                      and the estimate to vanish on infinitely stiff components, as its errors do; False by default
     about             where the coefficients were published
 
     Derived from them: `stages`, `alpha`, `Gamma` (with gamma on its diagonal), `b`, `b_low`, `c` and `d` (sums of the
@@ -74,7 +72,6 @@ class RosenbrockMethod:
     e: Sequence | None = None
     order_low: int = 0
     dense: Sequence | None = None
-    filtered: bool = False
     l_stable: bool = True
     stiffly_accurate: bool = False
     about: str = ""
@@ -146,10 +143,10 @@ class RosenbrockMethod:
                 "the coefficients."
             )
         estimate = np.array(self.e or self.m) @ increments
-        if self.l_stable and self.embedded and not self.filtered and not abs(estimate) <= DAMPED:
+        if self.stiffly_accurate and self.embedded and not abs(estimate) <= DAMPED:
             raise ValueError(
-                f"`e` of {self.name} does not vanish on infinitely stiff components, it is {estimate:.3g} of them; "
-                "give filtered=True, or check the coefficients."
+                f"`stiffly_accurate` is claimed of {self.name}, but `e` does not vanish on infinitely stiff "
+                f"components, it is {estimate:.3g} of them; check the coefficients."
             )
         if self.stiffly_accurate:
             missed = max(np.abs(implicit[-1] - self.b).max(), abs(self.alpha[-1].sum() - 1.0))
@@ -223,7 +220,7 @@ class RosenbrockMethod:
         """The coefficients as `odelab.core.rosenbrock_step_of` takes them: square rows of Python floats."""
         a, C = (tuple(map(tuple, square(rows).tolist())) for rows in (self.a, self.C))
         C = tuple(tuple(self.gamma * x for x in row) for row in C)
-        return core.Rosenbrock(a, C, self.m, self.e or self.m, self.c, self.d, self.gamma, self.filtered)
+        return core.Rosenbrock(a, C, self.m, self.e or self.m, self.c, self.d, self.gamma)
 
     @functools.cached_property
     def extension_weights(self) -> np.ndarray:

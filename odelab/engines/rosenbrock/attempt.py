@@ -90,7 +90,7 @@ def derivative_lines(plan: Plan, tag: str = "") -> list[str]:
 
 def stages(method, plan: Plan, tag: str = "") -> list[str]:
     """Lines that compute the new state `v` from slope and Jacobian, with the change and the estimate of its error."""
-    a, C, m, e, times, d, gamma, filtered = method.tableau
+    a, C, m, e, times, d, gamma = method.tableau
     n, rows = plan.n, plan.pattern.rows
     factors = (rows, plan.elimination)
     lines = [
@@ -115,12 +115,7 @@ def stages(method, plan: Plan, tag: str = "") -> list[str]:
     lines += [*remark("the new state", tag), *moved(m, a[-1], method.stages, plan, tag)]
     lines += [f"v{i}{tag} = u{i}{tag} + moved{i}{tag}" for i in range(n)]
     if method.embedded:
-        lines += [f"b{i}{tag} = {combination(e, increments(len(e), i, tag))}" for i in range(n)]
-        lines += (
-            lu.solve_lines(*factors, "b", "error", tag)
-            if filtered
-            else [f"error{i}{tag} = b{i}{tag}" for i in range(n)]
-        )
+        lines += [f"error{i}{tag} = {combination(e, increments(len(e), i, tag))}" for i in range(n)]
     return lines
 
 

@@ -78,7 +78,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
 
 def stages(method, plan: band.Band) -> list[str]:
     """Lines that compute the new state `v`, the sum `moved` of the squares of its change, and the error."""
-    _, _, _, _, times, _, gamma, filtered = method.tableau
+    _, _, _, _, times, _, gamma = method.tableau
     lines = [
         "v = states[(steps + 1) % rows]",
         f"hg = {product(gamma, 'dt')}",
@@ -97,10 +97,7 @@ def stages(method, plan: band.Band) -> list[str]:
             f"right_side_{j + 1}({signature(right_names(j))})",
             f"substitute(factors, order, right, ordered, x{j + 1})",
         ]
-    lines += [*remark("the new state"), f"moved, size = new_state({signature(end_names(method))})"]
-    if filtered and method.embedded:
-        lines += ["copy(right, error)", "substitute(factors, order, right, ordered, error)"]
-    return lines
+    return [*lines, *remark("the new state"), f"moved, size = new_state({signature(end_names(method))})"]
 
 
 def signature(names) -> str:
@@ -126,7 +123,7 @@ def end_names(method) -> list[str]:
 def loops(request: Request, plan: band.Band) -> list[str]:
     """The definitions of the loops over the components: a function for each, so that they become vector code."""
     method = request.method
-    a, C, m, e, _, d, _, _ = method.tableau
+    a, C, m, e, _, d, _ = method.tableau
     # numba compiles `target[:] = source` for a second, with a message for arrays of different lengths.
     found = [loop_definition("copy(target, source)", [], ["target[i] = source[i]"], [], "target")]
     for j in range(method.stages):

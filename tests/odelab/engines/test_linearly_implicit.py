@@ -109,6 +109,15 @@ def rational(method, Z):
 
 
 @every_method
+@pytest.mark.parametrize("rate", [-1e2, -1e4, -1e6, -1e12])
+def test_a_stiff_component_that_follows_a_driven_one_is_as_exact_as_asked_for(method, rate):
+    """An estimate that vanishes on stiff components sees no error here, and steps grow without bound."""
+    problem = prothero_robinson(rate).replace(t_span=(0.0, 5.0))
+    run = ol.solve(problem, method, ol.adaptive(1e-3, 1e-5), engine="python")
+    assert np.abs(run.step_u[:, 0] - np.sin(run.step_t + np.pi / 4.0)).max() < 3e-3
+
+
+@every_method
 @given(J=matrices())
 def test_one_step_of_a_linear_problem_is_r_of_its_matrix(method, J):
     u = np.linspace(1.0, 2.0, len(J))

@@ -189,6 +189,8 @@ def test_each_method_has_its_own_usual_law(relaxed):
         (lambda: ol.auto(implicit=ol.RADAU), TypeError, "`implicit` must be a RosenbrockMethod"),
         (lambda: ol.auto(explicit=ol.BS32), ValueError, "`explicit` = BS32 has no two stages that tell h rho"),
         (lambda: ol.auto(index=3.0), TypeError, "`index` must be a function"),
+        (lambda: auto(RELAXATION, ol.auto(index=lambda *_: np.nan)), ValueError, "`index` returned nan at t = "),
+        (lambda: auto(RELAXATION, ol.auto(index=lambda *_: "stiff")), ValueError, "`index` returned 'stiff' at t = "),
         (lambda: ol.solve(RELAXATION, ol.AUTO, ol.fixed(0.1)), ValueError, "must be odelab.adaptive for AUTO"),
     ],
 )
