@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from odelab.linear import dual
-from odelab.linear.followed import copy_for_duals
+from odelab.linear.dual_copy import copy_for_duals
 from odelab.problem import COMPONENT, DOMAIN_ERRORS, IN_PLACE
 
 

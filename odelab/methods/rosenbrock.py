@@ -246,7 +246,7 @@ class RosenbrockMethod:
 
     def one_step(self, rhs, params, t, u, h):
         """The state after a step of size h from u, (n,) or columns (n, m), its Jacobian by differences."""
-        from odelab.linear.side_by_side import step_of_columns
+        from odelab.linear.many_states import step_of_columns
 
         return step_of_columns(self.tableau, rhs, params, t, u, h)
 

@@ -19,7 +19,7 @@ import math
 from odelab.control import feedback
 from odelab.control.controllers import SET_POINT
 from odelab.control.laws import Law
-from odelab.engines.lanes import inside
+from odelab.engines.lanes import dense_text
 from odelab.engines.numba import first_step, stages
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import arguments, components, indent, number, read_lines, remark, tolerance_names
@@ -105,7 +105,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         "for sweep in range(sweeps + 1):",
         "    if flagged > idle:",
         f"        for l in range({width}):",
-        *indent(inside.fill_points_lines(request) if request.points else [], 3),
+        *indent(dense_text.fill_points_lines(request) if request.points else [], 3),
         f"            if index[l] == {RETIRED} or not done(index[l], t[l], t1, attempts[l], max_attempts, dt[l]):",
         "                continue",
         *indent(hand_in_lines(request), 3),
@@ -126,7 +126,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         *([attempt.derivative_text(plan)] if plan else []),
         *law_lines(request),
         *first_step.definition_texts(request),
-        *(inside.definition_texts(request) if request.points else []),
+        *(dense_text.definition_texts(request) if request.points else []),
     ]
     return definitions, [f"def lanes({', '.join(names)}):", *indent(body)]
 
@@ -140,13 +140,13 @@ def block_lines(request: Request, rows: list[str], places: list[str], width: int
     `numbers` and `places` are such separate arrays, so they are copied into the local array and back.
     """
     real, count = len(rows), len(rows) + len(places)
-    between = inside.step_row_count(request) if request.points else 0
+    between = dense_text.step_row_count(request) if request.points else 0
     return [
         f"block = np.empty(({count + between}, {width}))",
         f"whole = block[{real}:{count}].view(np.int64)",
         *(f"{row} = block[{i}]" for i, row in enumerate(rows)),
         *(f"{place} = whole[{i}]" for i, place in enumerate(places)),
-        *(inside.row_lines(request, count) if request.points else []),
+        *(dense_text.row_lines(request, count) if request.points else []),
     ]
 
 
@@ -207,7 +207,7 @@ def take_next_lines(request: Request) -> list[str]:
     if request.maxima:
         start += ["largest_sai[l] = 0.0", "largest_rho[l] = -1.0"]
     if request.points:
-        start += inside.first_points_lines(request)
+        start += dense_text.first_points_lines(request)
     return [
         "if following == after:",
         "    following = fetch_add(queue, portion)",
@@ -265,7 +265,7 @@ def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
     if request.maxima:
         lines += maxima_lines(request, plan, tag, place)
     if request.points:
-        lines += inside.keep_step_lines(request, tag, place)
+        lines += dense_text.keep_step_lines(request, tag, place)
     lines += [
         *remark("accepted, or as it was", tag),
         f"moves{tag} = t_new{tag} != t{tag}",

@@ -2,8 +2,8 @@
 
 No formula is written again here: `odelab.core.integrate` is compiled with `odelab.core.rk_step` or the Chebyshev step,
 with the controller's own propose and judge, and with a function that records steps. A Chebyshev step can have more than
-a hundred stages, and most of its time goes into the loop over the state in each of them: `odelab.engines.numba.sink`
-merges this loop with that of the right-hand side.
+a hundred stages, and most of its time goes into the loop over the state in each of them, which
+`odelab.engines.numba.blending` merges with that of the right-hand side.
 """
 
 import math
@@ -19,7 +19,7 @@ LAYOUTS = ("stabilised", "generic")
 IMPORTS = """
 from odelab import core
 from odelab.control import controllers
-from odelab.engines.numba import sink as blending
+from odelab.engines.numba import blending
 from odelab.engines.numba.jit import jit
 from odelab.engines.numba.one_source import error_of_steered, no_h_rho, row_keeper, twin_h_rho
 from odelab.engines.python import RightHandSideError

@@ -6,7 +6,7 @@ import numpy as np
 
 from odelab import maths
 from odelab.arrays import read_only
-from odelab.engines.numba import sink as blending
+from odelab.engines.numba import blending
 
 ELEMENTARY = {
     maths.exp: np.exp,

@@ -11,7 +11,7 @@ import odelab as ol
 from odelab.engines import choice
 from odelab.engines.compiled import CompiledEngine
 from odelab.engines.driver import run
-from odelab.engines.numba import sink as blending
+from odelab.engines.numba import blending
 from odelab.engines.numba.jit import jit
 
 BRUSSELATOR = ol.problems.brusselator_1d(30)
