@@ -160,13 +160,13 @@ def first_decay(e: Evidence) -> Finding:
     more, less = sum(ratio < 1 for ratio in ratios), sum(ratio > 1 for ratio in ratios)
     words = (
         f"How much the gates slow down at the drop, over how much the scales of all normalisations do: median "
-        f"{np.median(ratios):.2f} over {len(ratios)} blocks of {len(steps)} networks, below 1 in {more}."
+        f"{np.median(ratios):.2f} over {len(ratios)} blocks (networks: {len(steps)}), below 1 in {more}."
     )
     still = [ratio for one in constant for ratio in slowdowns(one, drop, alone=True)]
     if still:
         words += f" At a constant rate the gates move {np.median(still):.2f} times as far as before at that epoch."
     missing = [name for name in design.AT_THE_DROP if not rows.get(name)]
-    words += f" One seed each{'; n = 0: ' + ', '.join(missing) if missing else ''}."
+    words += f" One seed each{'; n = 0: ' + '; '.join(missing) if missing else ''}."
     return Finding(
         "Attention values converge at the first decay of the rate.",
         "Figures 2c and 11 to 18",
