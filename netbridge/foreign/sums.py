@@ -130,14 +130,20 @@ class Sums(Flow):
         return None
 
     def split_projection(self, source: int, summands) -> tuple[Summand, list[Summand]] | None:
-        """The summand that comes from the state without a nonlinearity, and by the shorter way."""
+        """The summand that comes from the state without a nonlinearity; of two such, by the shorter way."""
         if len(summands) != 2 or summands[1].branch.how == "towards":
             return None
         ways = [self.between(source, self.resolve(summand.operand)) for summand in summands]
-        side = int(len(ways[1]) < len(ways[0]))
-        if len(ways[0]) == len(ways[1]) or len(ways[side]) > LONGEST_SHORTCUT or summands[side].branch.factors:
+        lengths = [len(way) for way in ways]
+        linear = [
+            side
+            for side, way in enumerate(ways)
+            if lengths[side] <= LONGEST_SHORTCUT and not any(map(self.is_nonlinear, way))
+        ]
+        if not linear or (len(linear) == 2 and lengths[0] == lengths[1]):
             return None
-        return None if any(map(self.is_nonlinear, ways[side])) else (summands[side], [summands[1 - side]])
+        side = min(linear, key=lengths.__getitem__)
+        return None if summands[side].branch.factors else (summands[side], [summands[1 - side]])
 
     def with_gates(self, summand: Summand, state: int) -> Branch:
         """The slope behind all products and quotients at the end of a branch, which are its step size.

@@ -453,6 +453,23 @@ def test_a_state_that_is_changed_on_its_way_is_no_shortcut(change, x):
         nb.trace(stack(Changed), x)
 
 
+def test_a_shortcut_as_long_as_its_branch_is_the_one_without_an_activation(x):
+    class Halved(Base):
+        def shortcut(self, x):
+            return F.pad(x[:, ::2], (0, WIDTH // 2))
+
+        def forward(self, x):
+            return self.branch(x) + self.shortcut(x)
+
+    net = nn.Sequential(Base(), Halved(), Base())
+    record = nb.trace(net, x)
+    assert record.first.tolist() == [True, True, False]
+    with torch.no_grad():
+        state = net[0](x)
+        wanted = ol.nsi(net[1].shortcut(state), net[1].branch(state))
+    np.testing.assert_allclose(record.nsi[:, 1], wanted, rtol=1e-6)
+
+
 def test_blocks_like_the_found_ones_without_a_step_are_named(x):
     class Sometimes(Base):
         def __init__(self):
