@@ -9,7 +9,11 @@ from netbridge.foreign.vocabulary import CURVED, PRODUCTS, RESHAPING, SHAPED, TR
 
 
 class Flow:
-    """Operations in the order they ran; number 0 is the network's input. `outputs` are what it returned."""
+    """What depends on what in a pass.
+
+    operations  in the order they ran; number 0 is the network's input
+    outputs     the numbers of the operations that made what the network returned
+    """
 
     def __init__(self, operations: list[Operation], outputs: Iterable[int]):
         self.operations = operations

@@ -6,7 +6,10 @@ UNSEEN = "unseen"  # stands for whatever made a tensor that no torch function re
 
 
 class Operation(NamedTuple):
-    """`inputs` are the operations whose numbers it takes; `operands` the operation behind each of its arguments."""
+    """One torch function that ran.
+
+    `inputs` are the operations whose numbers it takes, `operands` the operation behind each of its arguments.
+    """
 
     name: str
     inputs: tuple[int, ...]

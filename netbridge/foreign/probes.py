@@ -11,11 +11,17 @@ from netbridge.tracing.norms import Recorder
 
 
 class Probe:
-    """Reports one step to a recorder, at the moments that `looks` names."""
+    """Reports one step to a recorder, at the moments that `looks` names.
+
+    k           the number of the step, by which the recorder knows it
+    step        what was found of it
+    recorder    a `netbridge.tracing.norms.Recorder`
+    operations  those of the pass in which the step was found
+    """
 
     def __init__(self, k: int, step: Step, recorder: Recorder, operations: list[Operation]):
         self.k, self.step, self.recorder = k, step, recorder
-        self.fragile = {n for place, *_ in step.branches if operations[n := place.operation].in_place}
+        self.operations = operations
         self.parts: dict[int, torch.Tensor] = {}
         self.values: dict[Factor, Any] = {}
         self.state: torch.Tensor | None = None
@@ -43,11 +49,16 @@ class Probe:
         self.recorder.slope(self.k, slope)
 
     def see_part(self, number, slope):
-        self.parts[number] = slope.clone() if self.step.branches[number].place.operation in self.fragile else slope
+        overwritten = self.operations[self.step.branches[number].place.operation].in_place
+        self.parts[number] = slope.clone() if overwritten else slope
 
     def see_factor(self, factor):
+        """A function that keeps the value of a factor, which its operation may overwrite."""
+
         def see(arguments):
-            self.values[factor] = argument_at(arguments, factor.place)
+            value = argument_at(arguments, factor.place)
+            overwritten = self.operations[factor.place.operation].in_place and factor.place.path == (0,)
+            self.values[factor] = value.clone() if overwritten and isinstance(value, torch.Tensor) else value
 
         return see
 
@@ -103,6 +114,7 @@ class Probe:
 
 
 def argument_at(arguments, place: Place):
+    """What stands at a place among the arguments of its operation."""
     for part in place.path:
         arguments = arguments[part]
     return arguments

@@ -1,4 +1,7 @@
-"""What torch's functions are called and what their names mean: activations, casts, changes of layout, sums."""
+"""What torch's functions are called and what their names mean: activations, casts, changes of layout, sums.
+
+Names are lower-case and without underscores around them, so that `torch.add`, `x.add_` and `+=` have one (`describe`).
+"""
 
 ACTIVATIONS = set(
     "relu relu6 leaky_relu leakyrelu gelu silu mish elu celu selu hardswish hardsigmoid sigmoid tanh prelu softplus "  # noqa: SIM905

@@ -353,6 +353,7 @@ SUMS = {
     "in place": (lambda s, x, y: y.add_(x).sub_(s.b(x)), lambda s, x: s.branch(x) - s.b(x), 1.0),
     "product": (lambda s, x, y: torch.addcmul(x, y, s.b(x)), lambda s, x: s.branch(x) * s.b(x), 1.0),
     "minus": (lambda s, x, y: x - y, lambda s, x: s.branch(x), -1.0),
+    "into the factor": (lambda s, x, y: x + (0 * y + 0.25).mul_(y), lambda s, x: s.branch(x), 0.25),
     "like the state": (lambda s, x, y: x + (0.25 * y).type_as(x).view_as(x).to(x), lambda s, x: s.branch(x), 0.25),
     "properties": (lambda s, x, y: x + (0.25 * y).data[:, None].mT.mT.squeeze(1), lambda s, x: s.branch(x), 0.25),
     "typed": (lambda s, x, y: x + (0.25 * y).type(torch.float64).cpu().float(), lambda s, x: s.branch(x), 0.25),
