@@ -213,7 +213,7 @@ def run_study(arguments: Arguments, executor):
         f"The paper looks at ResNet-18, ResNet-34 and ResNet-50, of 11 to 24 million parameters; this network has "
         f"{size_of_net}. Values are this network's, and only patterns can be compared with the paper's."
     )
-    judged = verdicts(found, told, inner)
+    judged = [findings.in_words(one) for one in verdicts(found, told, inner)]
     page.findings(judged)
     told["verdicts"] = [{"claim": one.claim, "where": one.where, "verdict": one.verdict} for one in judged]
     sections.counts(page)

@@ -8,12 +8,15 @@ Rule 9 asked within blocks alone, until the index was seen to tell blocks from o
 Each function takes numbers and returns a Finding, so that made-up numbers can reach every verdict in a test.
 """
 
+import dataclasses
+import re
 from collections.abc import Sequence
 
 import numpy as np
 from scipy import stats
 
 from studies.block_stiffness import across_networks, paper
+from studies.block_stiffness.report.figures import LABELS
 from studies.lab.statistics import (
     CONTRADICTED,
     PARTLY,
@@ -27,6 +30,14 @@ from studies.lab.statistics import (
 )
 
 CHANCE = 0.05
+ALSO_PROSE = ("negative", "zero", "positive", "amplified", "stiff")  # names of measures that sentences use as well
+IN_WORDS = {name: words for name, words in LABELS.items() if name not in ALSO_PROSE} | {"residual": "branch"}
+
+
+def in_words(found: Finding) -> Finding:
+    """The finding with measures and readings called as in the figures, and not as in the tables of numbers."""
+    names = "|".join(IN_WORDS)
+    return dataclasses.replace(found, words=re.sub(rf"\b({names})\b", lambda name: IN_WORDS[name[1]], found.words))
 
 
 def printed_numbers(agreeing: int, total: int, pearson: float, spearman: float) -> Finding:

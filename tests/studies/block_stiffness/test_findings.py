@@ -1,5 +1,7 @@
 """Verdicts on made-up numbers: every rule can say yes, no, and that it cannot tell."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -126,3 +128,14 @@ def test_predicts_error():
             whole,
             half,
         )
+
+
+def test_measures_are_called_as_in_the_figures():
+    found = findings.Finding(
+        "a", "b", PARTLY, "stiffness_index (residual): nsi in 2, si in 1, alive in 0; negative, stiff"
+    )
+    words = findings.in_words(found).words
+    assert words == "index S (branch): NSI in 2, SI in 1, live outputs in 0; negative, stiff"
+    assert findings.in_words(dataclasses.replace(found, words="stages.0.blocks.1, basic sides")).words == (
+        "stages.0.blocks.1, basic sides"
+    )
