@@ -2,13 +2,14 @@
 
 `Number` stands for a double in C: running a right-hand side on such numbers writes it down as C, line by line, and its
 Jacobian beside it. The lines of the step are those that kernels are made of, so that what is compared is a compiler, a
-driver and a record of all steps, against a bare loop. Where SUNDIALS is at hand (in the wheel of scikit-sundae, say),
-the program runs CVODE as well: BDF, dense, with the exact Jacobian.
+driver and a record of all steps, against a bare loop. Where SUNDIALS is at hand (see `load_sundials`), the program runs
+CVODE as well: BDF, dense, with the exact Jacobian.
 """
 
 import ctypes
 import functools
 import hashlib
+import os
 import re
 import subprocess
 import tempfile
@@ -184,13 +185,15 @@ def runs(key, problem, method, u0, params, rtol, atol, first_step, cvode=False):
 
 @functools.cache
 def load_sundials():
-    """The libraries of SUNDIALS that scikit-sundae brings along, for programs that are loaded later."""
-    place = util.find_spec("sksundae")
-    if place is None or place.origin is None:
+    """SUNDIALS' libraries, for programs that are loaded later: those that scikit-sundae brings along or, where the
+    environment's SUNDIALS names a folder, those of this folder."""
+    given, place = os.environ.get("SUNDIALS"), util.find_spec("sksundae")
+    if given is None and (place is None or place.origin is None):
         raise NoCompiler("scikit-sundae, which brings SUNDIALS along, is not installed")
-    folder = Path(place.origin).parent.parent / "scikit_sundae.libs"
+    folder = Path(given) if given else Path(place.origin).parent.parent / "scikit_sundae.libs"
     for part in SUNDIALS:
-        file = next(iter(sorted(folder.glob(f"libsundials_{part}-*"))), None)
-        if file is None:
-            raise NoCompiler(f"no library libsundials_{part} in the wheel of scikit-sundae")
-        ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL)
+        file = next(iter(sorted(folder.glob(f"libsundials_{part}[-.]*so*"))), None)
+        if file is not None:
+            ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL)
+        elif part != "core":  # which SUNDIALS 6 has within the others
+            raise NoCompiler(f"no library libsundials_{part} in {folder.name}")
