@@ -125,7 +125,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         DONE,
         *([attempt.derivative_text(plan)] if plan else []),
         *law_lines(request),
-        *first_step.definition_texts(request),
+        *first_step.begin_texts(request),
         *(dense_text.definition_texts(request) if request.points else []),
     ]
     return definitions, [f"def lanes({', '.join(names)}):", *indent(body)]
@@ -185,7 +185,7 @@ def take_next_lines(request: Request) -> list[str]:
     slopes = arguments(f"slope{i}[l]" if request.method.fsal else "_" for i in range(n))
     if request.law:
         begun = [
-            f"dt[l], _, {slopes} = begin(t0, t1, rtol, {tolerances}, largest, given_step, ({state}), ({params}))",
+            f"dt[l], {slopes} = begin(t0, t1, rtol, {tolerances}, largest, given_step, ({state}), ({params}))",
         ]
     elif request.method.fsal:
         begun = ["dt[l] = given_step", f"{slopes} = rhs(t0, ({state}), ({params}))"]
