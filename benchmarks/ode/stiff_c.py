@@ -187,10 +187,13 @@ def runs(key, problem, method, u0, params, rtol, atol, first_step, cvode=False):
 def load_sundials():
     """SUNDIALS' libraries, for programs that are loaded later: those that scikit-sundae brings along or, where the
     environment's SUNDIALS names a folder, those of this folder."""
-    given, place = os.environ.get("SUNDIALS"), util.find_spec("sksundae")
-    if given is None and (place is None or place.origin is None):
+    given, wheel = os.environ.get("SUNDIALS"), util.find_spec("sksundae")
+    if given is not None:
+        folder = Path(given)
+    elif wheel is not None and wheel.origin is not None:
+        folder = Path(wheel.origin).parent.parent / "scikit_sundae.libs"
+    else:
         raise NoCompiler("scikit-sundae, which brings SUNDIALS along, is not installed")
-    folder = Path(given) if given else Path(place.origin).parent.parent / "scikit_sundae.libs"
     for part in SUNDIALS:
         file = next(iter(sorted(folder.glob(f"libsundials_{part}[-.]*so*"))), None)
         if file is not None:
