@@ -19,8 +19,9 @@ import math
 from odelab.control import feedback
 from odelab.control.controllers import SET_POINT
 from odelab.control.laws import Law
+from odelab.engines import first_step_text
 from odelab.engines.lanes import dense_text
-from odelab.engines.numba import first_step, stages
+from odelab.engines.numba import stages
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import arguments, components, indent, number, read_lines, remark, tolerance_names
 from odelab.engines.rosenbrock import attempt
@@ -125,7 +126,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         DONE,
         *([attempt.derivative_text(plan)] if plan else []),
         *law_lines(request),
-        *first_step.begin_texts(request),
+        *first_step_text.begin_texts(request),
         *(dense_text.definition_texts(request) if request.points else []),
     ]
     return definitions, [f"def lanes({', '.join(names)}):", *indent(body)]
@@ -151,7 +152,7 @@ def block_lines(request: Request, rows: list[str], places: list[str], width: int
 
 
 def settings_lines(request: Request) -> list[str]:
-    return [*read_lines(first_step.SETTINGS, "settings"), *read_lines(tolerance_names(request), "tolerance")]
+    return [*read_lines(first_step_text.SETTINGS, "settings"), *read_lines(tolerance_names(request), "tolerance")]
 
 
 def hand_in_lines(request: Request) -> list[str]:

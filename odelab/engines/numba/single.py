@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from odelab.control.controllers import settings_of
 from odelab.control.feedback import Counted, History
-from odelab.engines.numba import first_step, stages
+from odelab.engines import first_step_text
+from odelab.engines.numba import stages
 from odelab.engines.numba.request import AS_GIVEN, Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, STATE, TIME
 from odelab.engines.numba.stages import arguments, components, indent, number, read_lines, tolerance_names, write_lines
@@ -62,7 +63,7 @@ def small_parts(request: Request, attempt, record, move, start=(), definitions=(
     return Parts(
         ARGUMENTS,
         judge_of(request),
-        [*first_step.start_texts(request), *definitions],
+        [*first_step_text.start_texts(request), *definitions],
         [
             *(read_lines(tolerance_names(request), "tolerance") if request.law else []),
             params_line(request),
