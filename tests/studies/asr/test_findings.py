@@ -177,12 +177,22 @@ def test_regulating_noise_is_more_than_halving_does(plain, half, wanted):
     assert verdict(accuracy.constant_noise, random) == UNDECIDED
 
 
-@pytest.mark.parametrize(("plain", "wanted"), [(60.0, SUPPORTED), (80.0, CONTRADICTED), (70.0, UNDECIDED)])
-def test_random_noise(plain, wanted):
-    e = evidence("noise", "random 0.2", **{PLAIN: plain, FAITHFUL: 70.0})
-    found = accuracy.random_noise(e)
+@pytest.mark.parametrize(
+    ("gain", "spread", "wanted"),
+    [
+        (10.0, 0.1, SUPPORTED),
+        (-25.0, 50.0, CONTRADICTED),
+        (25.0, 50.0, PARTLY),
+        (10.0, 1.0, UNDECIDED),
+        (0.0, 1.0, UNDECIDED),
+    ],
+)
+def test_regulating_random_noise_is_a_gain_and_a_smaller_variance(gain, spread, wanted):
+    rows = {PLAIN: seeds_of(70.0, spread=0.1), FAITHFUL: seeds_of(70.0 + gain, spread=0.1 * spread)}
+    found = accuracy.random_noise(Evidence(rows={("noise", "random 0.2"): rows}))
     assert found.verdict == wanted
-    assert "random 0.2 1.00 [0.03, 39.00]" in found.words  # F(2, 2) has its 97.5 % at 39
+    if spread == 1.0:
+        assert "random 0.2 1.00 [0.03, 39.00]" in found.words  # F(2, 2) has its 97.5 % at 39
 
 
 @pytest.mark.parametrize(
