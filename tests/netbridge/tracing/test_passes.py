@@ -444,7 +444,11 @@ def test_a_state_that_is_multiplied_is_no_identity(x):
         nb.trace(stack(Doubled), x)
 
 
-@pytest.mark.parametrize("change", [lambda x: x.to(torch.int64), torch.round, torch.abs, lambda x: x * x], ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [lambda x: x.to(torch.int64), torch.round, torch.abs, lambda x: x * x],
+    ids=["cast", "round", "abs", "square"],
+)
 def test_a_state_that_is_changed_on_its_way_is_no_shortcut(change, x):
     class Changed(Base):
         def forward(self, x):
