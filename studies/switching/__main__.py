@@ -9,6 +9,8 @@ chi = h_acc/h_stab 0.94 to 0.96, above every index of the problem alone, with ex
 """
 
 import dataclasses
+import json
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -193,12 +195,15 @@ def judge(page: Page, lab: Lab, forced: Lab, preset: Preset, everywhere, beyond,
 
 
 def ship(out: Path) -> None:
-    """Copy record, report and figures beside the study."""
+    """Copy record, report and figures beside the study; `out` is a folder of one machine, and is not told."""
     SHIPPED.mkdir(exist_ok=True)
     for old in SHIPPED.iterdir():
         old.unlink()
-    for path in (*(out / name for name in KEPT), *sorted(out.glob("*.png"))):
+    for path in sorted(out.glob("*.png")):
         shutil.copy(path, SHIPPED / path.name)
+    for name in KEPT:
+        text = (out / name).read_text().replace(f" --out {shlex.quote(str(out))}", "")
+        (SHIPPED / name).write_text(text.replace(json.dumps(str(out)), json.dumps(str(Arguments.out))))
 
 
 if __name__ == "__main__":

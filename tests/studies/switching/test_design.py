@@ -1,12 +1,13 @@
 """The problems, the user's own, and the factorial: what they promise."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 
 import odelab as ol
-from studies.switching import batch, factorial, measures, networks
+from studies.switching import __main__, batch, factorial, measures, networks
 from studies.switching.design import PRESETS
 from studies.switching.observations import Lab
 from studies.switching.subjects import subjects
@@ -102,3 +103,18 @@ def test_shipped_networks_are_listed_one_of_each_controller_first():
     names = networks.shipped_names("digits")
     assert len(names) == len(set(names)) > 8
     assert "constant-seed0" in names[0]
+
+
+def test_what_is_shipped_names_no_folder_of_the_machine(tmp_path, monkeypatch):
+    out, shipped = tmp_path / "their results", tmp_path / "shipped"
+    out.mkdir()
+    command = f"python -m studies.switching --preset full --out '{out}'"
+    (out / "record.json").write_text(json.dumps({"command": command, "arguments": {"out": str(out)}}))
+    (out / "report.md").write_text(f"Run again with\n\n{command}\n")
+    (out / "truth.png").write_bytes(b"a figure")
+    monkeypatch.setattr(__main__, "SHIPPED", shipped)
+    __main__.ship(out)
+    assert {path.name for path in shipped.iterdir()} == {"record.json", "report.md", "truth.png"}
+    assert all(b"their results" not in path.read_bytes() for path in shipped.iterdir())
+    record = json.loads((shipped / "record.json").read_text())
+    assert record == {"command": "python -m studies.switching --preset full", "arguments": {"out": "results/switching"}}
