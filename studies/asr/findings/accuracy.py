@@ -103,7 +103,7 @@ def variance_ratio(ours: list[float], theirs: list[float]) -> Estimate:
     """The quotient of two variances, with its interval by the F-distribution."""
     ratio = np.var(ours, ddof=1) / np.var(theirs, ddof=1)
     low, high = (ratio / stats.f.ppf(q, len(ours) - 1, len(theirs) - 1) for q in (0.975, 0.025))
-    return Estimate(ratio, low, high)
+    return Estimate(float(ratio), float(low), float(high))
 
 
 def bound(e: Evidence) -> Finding:
