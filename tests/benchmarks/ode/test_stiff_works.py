@@ -50,8 +50,9 @@ def test_errors_follow_the_tolerance_on_every_stiff_reference(case, method):
 
 
 # What AUTO costs where explicit steps are right throughout: five evaluations before the first step, which save others
-# from raising oscillations, and one or two trials. In short runs that is more than the goal of 1.05.
-SHORT_RUNS = {"dahlquist": 1.06, "burgers_1d": 1.1}
+# from raising oscillations, and one or two trials. In runs of 110 to 400 evaluations, of which one attempt more takes
+# two per cent, that can be more than the goal of 1.05: 1.055, 1.094 and 1.041 here.
+SHORT_RUNS = {"dahlquist": 1.1, "burgers_1d": 1.15, "davis_skodje": 1.08}
 
 
 @pytest.mark.slow
