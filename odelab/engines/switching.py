@@ -40,6 +40,7 @@ EVEN = 1.25  # of one size are steps whose largest is at most so many times the 
 PRODUCTS = 2  # with a vector by which the fastest rate is estimated; their geometric mean is no transient's growth
 DISTANCE = 1.5e-8  # of the states whose difference stands for such a product, in the norm of the tolerances
 DEARER = 1.5  # times what explicit steps cost: implicit ones that cost more, twice in a row, were a wrong choice
+CLEARLY = 2.0  # times cheaper must implicit steps promise to be before any explicit one was taken
 CALM = 128  # attempts between two decisions at most
 BACK = 0.5  # of the explicit boundary: with h rho below it twice in a row the explicit method takes over
 SPECTRUM = 64  # components up to which eigenvalues are found; beyond, the norm of J bounds them
@@ -124,8 +125,12 @@ class SwitchingEngine:
         gone = float(np.abs(chunk.h).sum()) / (chunk.steps + chunk.rejected)
         return self.audition(chunk, gone, attempts)
 
-    def audition(self, chunk: Chunk, gone: float, attempts: int) -> Chunk:
-        """Try an implicit step behind a chunk; `gone` is how far an attempt of the explicit method goes there."""
+    def audition(self, chunk: Chunk, gone: float, attempts: int, margin: float = 1.0) -> Chunk:
+        """Try an implicit step behind a chunk, and let the implicit method go on where it is the cheaper one.
+
+        gone    how far an attempt of the explicit method goes there
+        margin  how many times cheaper implicit steps must promise to be
+        """
         self.seen = 0
         usual, evaluations = self.first_step(chunk.state)
         chunk = chunk._replace(evaluations=chunk.evaluations + evaluations)
@@ -140,7 +145,7 @@ class SwitchingEngine:
             jacobians=chunk.jacobians + trial.jacobians,
             factorisations=chunk.factorisations + trial.factorisations,
         )
-        if not reach * self.work(False) > gone * self.work(True):
+        if not reach * self.work(False) > margin * gone * self.work(True):
             self.refused += 1
             self.patience *= 2
             return chunk
@@ -156,14 +161,15 @@ class SwitchingEngine:
     def at_the_start(self, state: State, attempts: int) -> Chunk:
         """Try an implicit step at once where the first explicit one would lie near its stability boundary or beyond.
 
-        How far explicit steps go is not known there, so that nothing is promised.
+        How far explicit steps go is not known there but for the bound of the boundary, which they may pass for a while.
+        So implicit steps have to be clearly cheaper, and nothing is promised.
         """
         size, boundary = abs(state.memory.history.next_step), self.method.explicit.real_boundary
         rate, evaluations = self.fastest_rate(state)
         none_yet = no_steps(state, Status.ATTEMPTS_SPENT, "")._replace(evaluations=evaluations)
         chunk = as_chunk(none_yet, state, False)
         if size * rate >= AT_BOUNDARY * boundary:
-            chunk = self.audition(chunk, min(size, boundary / rate), attempts)
+            chunk = self.audition(chunk, min(size, boundary / rate), attempts, CLEARLY)
             self.promised = 0.0
         return chunk
 
@@ -175,10 +181,12 @@ class SwitchingEngine:
         t, u = state.t, np.asarray(state.u)
         unit = np.abs(u) + np.asarray(self.controller.atol) / self.controller.rtol
         slope = state.slope if state.fresh else self.rhs(t, u, self.problem.params)
-        products = PRODUCTS
         if self.direction is None:
             self.direction, products = first_direction(slope / unit), PRODUCTS + 1
-        rates, evaluations = [0.0, 0.0], products + (not state.fresh)
+        else:
+            products = PRODUCTS
+        products = min(products, u.size)  # of one component the first product tells all
+        rates, evaluations = [], products + (not state.fresh)
         for _ in range(products):
             step = DISTANCE * self.direction / np.linalg.norm(self.direction)
             change = (self.rhs(t, u + unit * step, self.problem.params) - slope) / unit
@@ -186,8 +194,9 @@ class SwitchingEngine:
             if not 0.0 < grown < math.inf:
                 self.direction = None
                 return 0.0, evaluations
-            rates, self.direction = [rates[-1], grown / DISTANCE], change
-        return math.sqrt(rates[0] * rates[1]), evaluations
+            rates.append(grown / DISTANCE)
+            self.direction = change
+        return math.prod(rates[-2:]) ** (1.0 / len(rates[-2:])), evaluations
 
     def back(self, chunk: Chunk) -> Chunk:
         """Compare implicit steps with what the explicit method could stably take."""

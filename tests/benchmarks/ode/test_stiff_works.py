@@ -25,34 +25,40 @@ def test_a_goal_may_have_two_sides():
     assert goal.text("") == "0.750 to 1.15"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], ids=lambda method: method.name)
-@pytest.mark.parametrize("case", SINGLES, ids=lambda case: case.key)
-def test_errors_follow_the_tolerance_on_every_stiff_reference(case, method):
-    """Slopes of 0.75 to 1.15 are the goal; docs/stiff.md names the two problems that miss it, and why.
-
-    Those of E5 are chance in part: with rates that differ in their last bits RODAS4 has 1.18 to 1.29, RODAS5P 0.66 to
-    0.82, and scatters of 0.26 to 0.43.
-    """
+def proportion(case, method, params) -> tuple[float, float]:
+    """Slope and scatter of log error over log rtol, for one of the stiff references with these parameters."""
     rtols = 10.0 ** -np.arange(3.0, 7.1 if case.key == "e5" else 10.1, 0.5)
+    problem = case.problem.replace(params=params)
     errors = [
         case.error(
-            ol.solve(
-                case.problem, method, ol.adaptive(rtol, rtol * case.atol), engine="compiled", max_steps=10**7
-            ).end_u
+            ol.solve(problem, method, ol.adaptive(rtol, rtol * case.atol), engine="compiled", max_steps=10**7).end_u
         )
         for rtol in rtols.tolist()
     ]
-    slope, scatter = stiff_works.line_through(np.log10(rtols), np.log10(errors))
-    least, most = {"e5": (0.55, 1.35), "hires": (0.75, 1.25)}.get(case.key, (0.75, 1.15))
-    assert least < slope < most
-    assert scatter < (0.5 if case.key == "e5" else 0.45)
+    return stiff_works.line_through(np.log10(rtols), np.log10(errors))
 
 
-# What AUTO costs where explicit steps are right throughout: five evaluations before the first step, which save others
-# from raising oscillations, and one or two trials. In runs of 110 to 400 evaluations, of which one attempt more takes
-# two per cent, that can be more than the goal of 1.05: 1.055, 1.094 and 1.041 here.
-SHORT_RUNS = {"dahlquist": 1.1, "burgers_1d": 1.15, "davis_skodje": 1.08}
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], ids=lambda method: method.name)
+@pytest.mark.parametrize("case", [case for case in SINGLES if case.key != "e5"], ids=lambda case: case.key)
+def test_errors_follow_the_tolerance_on_every_stiff_reference(case, method):
+    """Slopes of 0.75 to 1.15 are the goal; docs/stiff.md names the two problems that miss it, and why."""
+    slope, scatter = proportion(case, method, case.problem.params)
+    assert 0.75 < slope < (1.25 if case.key == "hires" else 1.15)
+    assert scatter < 0.45
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "expected"), [(ol.RODAS4, 1.27), (ol.RODAS5P, 0.75)], ids=["RODAS4", "RODAS5P"])
+def test_errors_on_e5_follow_the_tolerance_as_far_as_its_rounding_lets_them(method, expected):
+    """One slope hangs on the last bits of the rates, with a deviation of 0.06 to 0.09; the mean of 24 does not."""
+    (case,) = (case for case in SINGLES if case.key == "e5")
+    generator = np.random.default_rng(0)
+    changes = 1.0 + np.finfo(float).eps * generator.integers(-4, 5, (24, len(case.problem.params)))
+    found = np.array([proportion(case, method, tuple(np.multiply(case.problem.params, one))) for one in changes])
+    slope, scatter = found.mean(axis=0)
+    assert slope == pytest.approx(expected, abs=0.05)
+    assert scatter < 0.45
 
 
 @pytest.mark.slow
@@ -64,4 +70,4 @@ def test_auto_costs_little_more_than_the_better_method_on_the_whole_catalogue():
     above = {name for name, ratio in ratios.items() if ratio > 1.5} - {"worst of the catalogue"}
     assert above == set()
     for row in rows:
-        assert row.peer != "DOPRI5" or row.ratio <= SHORT_RUNS.get(row.work, 1.05)
+        assert row.peer != "DOPRI5" or row.ratio <= 1.05
