@@ -51,13 +51,7 @@ def differentiated_spectrum(function: Callable, x, projected: bool, values: str,
 
 def jacobian_operator(function: Callable, x, rows=None, columns=None) -> JacobianOperator:
     """v -> J v and w -> J' w of a map of (1, ...) at x, between some of its units or all of them."""
-    pull: list = []
-
-    def begin():
-        if not pull:
-            pull.extend(torch.func.vjp(function, x))
-        return pull
-
+    begin = functools.cache(lambda: pullback(function, x))
     if rows is None:
         with torch.no_grad(), exact_attention():
             rows = torch.arange(function(x.clone()).numel())
@@ -73,8 +67,8 @@ def jacobian_operator(function: Callable, x, rows=None, columns=None) -> Jacobia
 
     def backward(w):
         with exact_attention():
-            output, pullback = begin()
-            return pullback(spread(w, rows, output))[0].flatten()[columns].detach().cpu().numpy()
+            output, pull = begin()
+            return pull(spread(w, rows, output)).flatten()[columns].cpu().numpy()
 
     name = str(x.dtype).removeprefix("torch.")
     return JacobianOperator((len(rows), len(columns)), forward, backward, dtype=name)
@@ -105,6 +99,25 @@ def tangent(function: Callable, x: torch.Tensor, direction: torch.Tensor) -> tor
     prepare()
     with exact_attention():
         return torch.func.jvp(function, (x,), (direction,))[1]
+
+
+def pullback(function: Callable, x) -> tuple[torch.Tensor, Callable]:
+    """The value of `function` at x, and its derivative from the other side: w -> J' w, or of many w at once.
+
+    By torch's plain reverse differentiation: `torch.func.vjp` would load the compiler, most of a second, and would
+    write down the derivative of every product as well.
+    """
+    with torch.enable_grad():
+        start = x.detach().requires_grad_()
+        output = function(start.clone())  # the function may change its argument in place
+
+    def pull(w, many: bool = False):
+        if not output.requires_grad:  # it does not depend on x
+            return x.new_zeros((len(w), *x.shape) if many else x.shape)
+        options = {"retain_graph": True, "materialize_grads": True, "is_grads_batched": many}
+        return torch.autograd.grad(output, start, w, **options)[0]
+
+    return output.detach(), pull
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from torch import nn
 from netbridge.model.network import Network
 from netbridge.nested import first_tensor
 from netbridge.spectrum.anatomy import Anatomy, anatomy
-from netbridge.spectrum.autodiff import tangent
+from netbridge.spectrum.autodiff import pullback, tangent
 from netbridge.spectrum.chain import Convolution, Scaling
 from netbridge.tracing.batches import to_network
 from netbridge.tracing.states import block_states, blocks_of
@@ -120,7 +120,8 @@ def block_norms(name: str, block: nn.Module, states: torch.Tensor):
         )
     with torch.no_grad():
         lipschitz = chain_norm(parts.layers, states[:1])
-        return name, largest_step(parts, states), lipschitz, map_norm(parts.shortcut, states[:1]), parts.live
+        shortcut = 1.0 if parts.identity else map_norm(parts.shortcut, states[:1])
+        return name, largest_step(parts, states), lipschitz, shortcut, parts.live
 
 
 def largest_step(parts: Anatomy, states: torch.Tensor) -> float:
@@ -150,9 +151,7 @@ def operator_norm(convolution: Convolution, size: tuple[int, int]) -> float:
 def map_norm(affine: Callable, x: torch.Tensor) -> float:
     """||A||_2 of an affine map of (1, ...), by the same iteration on its derivative."""
     directions = torch.cat([x] * VECTORS)
-    with torch.enable_grad():
-        pull = torch.func.vjp(affine, directions)[1]
-    return power_iteration(lambda v: tangent(affine, directions, v), lambda w: pull(w)[0].detach(), x[0])
+    return power_iteration(lambda v: tangent(affine, directions, v), pullback(affine, directions)[1], x[0])
 
 
 def power_iteration(forward: Callable, backward: Callable, like: torch.Tensor) -> float:

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from netbridge.spectrum.anatomy import anatomy
-from netbridge.spectrum.autodiff import exact_attention
+from netbridge.spectrum.autodiff import exact_attention, pullback
 from netbridge.spectrum.block_spectrum import LIVE, check, checked_state, mapping
 
 PORTION = 64  # output units at a time
@@ -103,7 +103,7 @@ def slice_spectrum(
         )
     with exact_attention():
         function = mapping(anatomy(block, x), x, part, gate)
-        output, pull, *_ = torch.func.vjp(lambda u: function(u).flatten(), x)
+        output, pull = pullback(lambda u: function(u).flatten(), x)
         chosen = torch.arange(len(output))
         if rows is not None and rows < len(output):
             if rows < 1:
@@ -117,7 +117,7 @@ def slice_spectrum(
 def slice_values(pull, units: torch.Tensor, output: torch.Tensor, x: torch.Tensor) -> np.ndarray:
     """The eigenvalues of the slices of these output units, (units, C, H); a slice of zeros is not decomposed."""
     directions = nn.functional.one_hot(units.to(x.device), len(output)).to(x.dtype)
-    slices = torch.func.vmap(lambda w: pull(w)[0])(directions).detach()[:, 0]
+    slices = pull(directions, many=True)[:, 0]
     alive = (slices != 0).flatten(2).any(2)
     values = slices.new_zeros(slices.shape[:3]).to(torch.complex64 if x.dtype == torch.float32 else torch.complex128)
     if bool(alive.any()):

@@ -236,18 +236,23 @@ def run_study(arguments: Arguments, executor):
         looked = measure_blocks(other, its_name, data, size, work, arguments)
         sections.another(page, looked, its_name, number)
     if arguments.ship:
-        own = dataclasses.replace(arguments, out=Arguments.out, cache=None, data_root=None, device=None)  # no paths
         about = {
             "dataset": data.name,
             "network": name,
             "digest": digest_of(net),
-            "command": command_line(STUDY, own),
+            "command": command_line(STUDY, without_places(arguments)),
         }
         about |= {"images a label": size._asdict()}
         record.write(about, told | page.numbers, record.path_of(data.name))
     elif not more and not arguments.smoke:
         sections.from_the_record(page, record.read(record.path_of(data.name)), size)
     page.close()
+
+
+def without_places(arguments: Arguments) -> Arguments:
+    """The options without what is one machine's own: folders, a processor, the address of a scheduler."""
+    nowhere = {name: getattr(Arguments, name) for name in ("out", "cache", "data_root", "device", "scheduler")}
+    return dataclasses.replace(arguments, **nowhere, checkpoint=tuple(Path(one.name) for one in arguments.checkpoint))
 
 
 def digest_of(net) -> str:

@@ -7,6 +7,7 @@ images, a line of JSON; `shipped/every_network.jsonl` is what the last large run
 
 import datetime
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,12 +28,13 @@ LIVE = ("max_re", "min_re")
 NORMS = ("log_norm", "soderlind", "largest_singular")
 ERROR = ("step_error", "nsi", "alive")
 SHARES = ("negative", "zero", "positive", "non_normality", "stiff")  # means over the images with all eigenvalues
-BY_LABEL = ("max_re", "min_re", "spectral_radius")  # means by label are kept of these
+BY_LABEL = ("max_re", "min_re", "spectral_radius")  # means by label are kept of these, for the labels' order
 LIVE_IMAGES = 2  # gates are differentiated too, at five times the cost, at this many images or a fifth of all
 FULL_IMAGES = 2  # at which all eigenvalues are found where that takes seconds, which also checks the ends
 NORM_IMAGES = 4  # at which norms of the whole Jacobian are taken
 WHOLE = 2048  # units of a block up to which all eigenvalues are cheaper than both ends
 REDUCED = 8192  # units of a block up to which all eigenvalues take seconds
+OF_NETWORK = ("network", "controller", "seed", "accuracy", "images")  # the same in every row of a network
 
 
 class Everything(NamedTuple):
@@ -136,7 +138,7 @@ def summaries(about: Pretrained, net, found: Tables, steps, labels: np.ndarray, 
         if len(set(labels)) == classes:
             for measure in BY_LABEL:
                 by_label = [rows[measure][labels[rows["image"]] == label] for label in range(classes)]
-                line[f"{measure}_by_label"] = [round_cells(values.mean()) for values in by_label]
+                line[f"{measure}_by_label"] = [round_cells(values.mean(), 4) for values in by_label]
         if len(whole):
             line |= {measure: round_cells(whole[measure].mean()) for measure in SHARES}
             line["ends_missed"] = error_of_ends(rows[np.isin(rows["image"], whole["image"])], whole)
@@ -159,28 +161,43 @@ def summarise(values: np.ndarray) -> list[float]:
     return [round_cells(one(known)) for one in (np.median, np.mean, np.min, np.max)] if len(known) else []
 
 
-def round_cells(value) -> float:
-    return float(f"{float(value):.5g}")
+def round_cells(value, digits: int = 5) -> float:
+    return float(f"{float(value):.{digits}g}")
 
 
 def write(found: Everything, path: Path = SHIPPED) -> None:
-    """One line about the run, then one a row; lines of other data sets that the file holds stay."""
+    """A line about the run; one about each network, then one a block. Other data sets that the file holds stay."""
     others = [one for one in read_all(path) if one.about["dataset"] != found.about["dataset"]]
     with replacing(path) as unfinished, unfinished.open("w") as file:
         for one in sorted([*others, found], key=lambda one: one.about["dataset"]):
-            for line in (one.about, *one.rows):
+            for line in lines_of(one):
                 file.write(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n")
+
+
+def lines_of(found: Everything) -> Iterator[dict]:
+    """The lines of a run: what the rows of a network share stands ahead of them, once."""
+    yield found.about
+    shared: dict = {}
+    for row in found.rows:
+        own = {name: row[name] for name in OF_NETWORK if name in row}
+        if own != shared:
+            shared = own
+            yield shared
+        yield {name: cell for name, cell in row.items() if name not in OF_NETWORK}
 
 
 def read_all(path: Path = SHIPPED) -> list[Everything]:
     """Every run that the file holds, one a data set."""
     found: list[Everything] = []
+    shared: dict = {}
     for line in path.read_text().splitlines() if path.is_file() else ():
         row = json.loads(line)
         if "commit" in row:
             found.append(Everything(row, []))
+        elif "block" in row:
+            found[-1].rows.append(shared | row)
         else:
-            found[-1].rows.append(row)
+            shared = row
     return found
 
 

@@ -25,6 +25,23 @@ def test_data_and_training_come_when_they_are_asked_for():
     assert done.returncode == 0, done.stderr
 
 
+def test_slices_norms_and_bounds_do_without_torchs_compiler():
+    """It takes most of a second to load, which `torch.func.vjp` does."""
+    code = (
+        "import sys, torch, netbridge as nb\n"
+        "net = nb.resnet(8, widths=(2, 2, 2), controller='se').eval()\n"
+        "x = torch.rand(1, 2, 4, 4)\n"
+        "nb.slice_spectrum(net.blocks[0], x)\n"
+        "operator = nb.block_operator(net.blocks[0], x)\n"
+        "assert operator.rmatvec(operator.matvec(x.numpy().ravel())).shape == (32,)\n"
+        "nb.perturbation_bound(net, torch.rand(2, 3, 8, 8), search=1)\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
+    )
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=HANGS)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_name_that_is_not_there():
     with pytest.raises(AttributeError, match="module 'netbridge' has no attribute 'trainer'"):
         nb.trainer  # noqa: B018

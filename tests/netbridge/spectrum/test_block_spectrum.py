@@ -302,6 +302,18 @@ class TestWholeJacobians:
         assert symmetric[-1] >= spectrum.max_re - 1e-9
         assert largest >= spectrum.spectral_radius - 1e-9
 
+    def test_a_branch_that_does_not_follow_its_state_has_no_derivative(self):
+        class Still(foreign.HandBlock):
+            def forward(self, x):
+                return super().forward(x.detach()) - x.detach() + x
+
+        block = lively(Still(3, 3, 1)).double().eval()
+        v = np.random.default_rng(0).standard_normal(48)
+        for part, wanted in (("increment", 0 * v), ("block", v)):
+            operator = nb.block_operator(block, torch.randn(1, 3, 4, 4), part)
+            np.testing.assert_allclose(operator.matvec(v), wanted, atol=1e-14)
+            np.testing.assert_allclose(operator.rmatvec(v), wanted, atol=1e-14)
+
     @hypothesis.given(seed=some.integers(0, 1000), part=some.sampled_from(["residual", "block"]))
     @hypothesis.settings(deadline=None, max_examples=10)
     def test_the_transpose_is_the_transpose(self, seed, part):

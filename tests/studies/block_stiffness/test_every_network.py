@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.block_stiffness import across_networks, every_network, findings
+from studies.block_stiffness import across_networks, every_network, findings, record
 from studies.lab.statistics import CONTRADICTED, PARTLY, Estimate
 
 NONE = Estimate(0.0, 0.0, 0.0)
@@ -56,6 +56,16 @@ def test_what_comes_with_the_study_is_small_and_of_shipped_networks():
         assert all(across_networks.lowest_real_part(one) <= across_networks.value(one, "min_re") for one in found.rows)
     for line in every_network.SHIPPED.read_text().splitlines():
         assert json.loads(line)
+
+
+def test_a_run_that_sees_every_label_still_fits(tmp_path):
+    """A hundred images hold every label, so that each block gains three lists of ten means."""
+    labels = {f"{name}_by_label": [-0.1234] * 10 for name in every_network.BY_LABEL}
+    for found in every_network.read_all():
+        rows = [one | labels for one in found.rows] if found.about["dataset"] == "cifar10" else found.rows
+        every_network.write(found._replace(rows=rows), tmp_path / "kept.jsonl")
+    records = record.SHIPPED.glob("full-*.jsonl")
+    assert sum(file.stat().st_size for file in [tmp_path / "kept.jsonl", *records]) <= 400_000
 
 
 def test_differences_of_stages_are_those_that_were_put_in():
