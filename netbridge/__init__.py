@@ -26,6 +26,7 @@ imported here, and no allocator setting is made unless `nb.tune_allocator()` is 
 from netbridge.allocator import tune_allocator as tune_allocator
 from netbridge.checkpoint import load as load
 from netbridge.checkpoint import save as save
+from netbridge.foreign_weights import load_foreign as load_foreign
 from netbridge.learned.controller import LearnedController as LearnedController
 from netbridge.learned.equal_error import compare_at_equal_error as compare_at_equal_error
 from netbridge.learned.learning import learn_controller as learn_controller
@@ -41,8 +42,7 @@ from netbridge.model.resnet import resnet as resnet
 from netbridge.model.vgg import repvgg as repvgg
 from netbridge.model.vgg import vgg as vgg
 from netbridge.model.vit import vit as vit
-from netbridge.published import load_foreign as load_foreign
-from netbridge.shipped import pretrained as pretrained
+from netbridge.pretrained_networks import pretrained as pretrained
 from netbridge.spectrum.block_spectrum import block_operator as block_operator
 from netbridge.spectrum.block_spectrum import block_spectrum as block_spectrum
 from netbridge.spectrum.implicit_steps import implicit_flow as implicit_flow

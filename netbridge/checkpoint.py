@@ -142,7 +142,7 @@ def load(path):
     architecture or are not finite, a pickle (which could run code, and is refused unread).
 
     >>> import netbridge as nb
-    >>> from netbridge.shipped import ZOO
+    >>> from netbridge.pretrained_networks import ZOO
     >>> net = nb.load(ZOO / "digits" / "resnet32-width4-se-seed0.safetensors")
     >>> net.about["controller"], net.about["test_errors"], net.training
     ('se', 4, False)
@@ -158,10 +158,10 @@ def load(path):
                 "its `load_state_dict` what safetensors.torch.load_file reads from here."
             )
         raise ValueError(f"{path}: its record of the architecture is damaged.")
-    return built(path, header, state)
+    return network_from(path, header, state)
 
 
-def built(path: Path, header: dict, state: dict) -> Configured:
+def network_from(path: Path, header: dict, state: dict) -> Configured:
     """The network of a header and its tensors, in evaluation mode."""
     net = rebuild(path, header, state)
     check_tensors(path, net, state)

@@ -59,22 +59,22 @@ def encode(references: torch.Tensor, boxes: torch.Tensor, spread: Sequence[float
 
     Girshick et al., CVPR 2014, Appendix C; `spread` divides the four numbers, so that targets have about unit variance.
     """
-    x, y, width, height = centred(references)
-    cx, cy, w, h = centred(boxes)
+    x, y, width, height = centre_and_sides(references)
+    cx, cy, w, h = centre_and_sides(boxes)
     numbers = torch.stack(((cx - x) / width, (cy - y) / height, (w / width).log(), (h / height).log()), 1)
     return numbers / numbers.new_tensor(spread)
 
 
 def decode(references: torch.Tensor, numbers: torch.Tensor, spread: Sequence[float] = EVEN) -> torch.Tensor:
     """The inverse of `encode`: boxes (N, 4) from references and numbers, both (N, 4)."""
-    x, y, width, height = centred(references)
+    x, y, width, height = centre_and_sides(references)
     dx, dy, dw, dh = (numbers * numbers.new_tensor(spread)).unbind(1)
     cx, cy = x + dx * width, y + dy * height
     w, h = width * dw.clamp(max=LARGEST).exp(), height * dh.clamp(max=LARGEST).exp()
     return torch.stack((cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2), 1)
 
 
-def centred(boxes: torch.Tensor):
+def centre_and_sides(boxes: torch.Tensor):
     """Centre and sides of boxes: x, y, width, height, each (N,)."""
     width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
     return boxes[:, 0] + width / 2, boxes[:, 1] + height / 2, width, height
@@ -94,6 +94,6 @@ def within(boxes: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     )
 
 
-def mirrored(boxes: torch.Tensor, width: float) -> torch.Tensor:
-    """Boxes in a picture of this width after left and right have changed places."""
+def mirror(boxes: torch.Tensor, width: float) -> torch.Tensor:
+    """The boxes in the mirror image of a picture of this width: left and right change places."""
     return torch.stack((width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]), 1)

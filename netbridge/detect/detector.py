@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from netbridge.detect.heads import BoxHead, Detections
-from netbridge.detect.pooling import pooled
+from netbridge.detect.pooling import pool_boxes
 from netbridge.detect.proposals import ProposalHead
 from netbridge.detect.pyramid import FeaturePyramid
 from netbridge.detect.scenes import Truth
@@ -119,21 +119,21 @@ class Detector(nn.Module):
         anchors, level, scores, shifts = self.proposer(levels)
         proposals = self.proposer.propose(anchors, level, scores, shifts, sizes, training=truths is not None)
         if truths is None:
-            scores, shifts = self.head(self.taken(levels, proposals))
+            scores, shifts = self.head(self.box_features(levels, proposals))
             return self.head.detections(scores, shifts, proposals, sizes)
         chances = chances or [torch.Generator().manual_seed(k) for k in range(len(truths))]
         objectness, regions = self.proposer.losses(anchors, scores, shifts, truths, chances)
-        samples = self.head.sampled(proposals, truths, chances)
-        scores, shifts = self.head(self.taken(levels, [one.boxes for one in samples]))
+        samples = self.head.choose_samples(proposals, truths, chances)
+        scores, shifts = self.head(self.box_features(levels, [one.boxes for one in samples]))
         classes, boxes, right = self.head.losses(scores, shifts, samples)
         return {"objectness": objectness, "regions": regions, "classes": classes, "boxes": boxes, "right": right}
 
-    def taken(self, levels, boxes) -> torch.Tensor:
+    def box_features(self, levels, boxes) -> torch.Tensor:
         """Features of boxes; the topmost level, made for large anchors only, gives none."""
         s = self.settings
         halves = (torch.bfloat16, torch.float16)  # with too few digits for places
         precise = [maps.float() if maps.dtype in halves else maps for maps in levels[:-1]]
-        return pooled(precise, self.strides[:-1], boxes, s.canonical, s.cells)
+        return pool_boxes(precise, self.strides[:-1], boxes, s.canonical, s.cells)
 
     def extra_repr(self):
         """Everything that tells detectors apart and is no layer; a training compares it with that of an older file."""

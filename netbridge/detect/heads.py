@@ -57,8 +57,8 @@ class BoxHead(nn.Module):
         hidden = F.relu(self.second(F.relu(self.first(features.flatten(1)))))
         return self.score(hidden).float(), self.shift(hidden).unflatten(1, (self.classes, 4)).float()
 
-    def sampled(self, proposals: list[torch.Tensor], truths: list[Truth], chances) -> list[Sampled]:
-        """The sample of every picture's proposals, to which its objects' own boxes are added."""
+    def choose_samples(self, proposals: list[torch.Tensor], truths: list[Truth], chances) -> list[Sampled]:
+        """Draw the sample of every picture's proposals, to which its objects' own boxes are added."""
         s, found = self.settings, []
         for own, truth, chance in zip(proposals, truths, chances, strict=True):
             boxes = torch.cat((truth.boxes, own))

@@ -48,7 +48,9 @@ def level_of(boxes: torch.Tensor, levels: int, canonical: float = CANONICAL) -> 
     return torch.floor(LEVEL + torch.log2(sides / canonical + 1e-6)).clamp(0, levels - 1).long()
 
 
-def pooled(pyramid: list[torch.Tensor], strides: list[int], boxes: list[torch.Tensor], canonical: float, cells: int):
+def pool_boxes(
+    pyramid: list[torch.Tensor], strides: list[int], boxes: list[torch.Tensor], canonical: float, cells: int
+):
     """Features of the boxes of every picture, one after the other: (boxes in all, C, cells, cells).
 
     pyramid  a level after the other, each (N, C, H, W) of N pictures

@@ -31,14 +31,15 @@ class Truth(NamedTuple):
     def to(self, device) -> "Truth":
         return Truth(self.boxes.to(device), self.labels.to(device), self.crowds.to(device), self.size)
 
-    def resized(self, size: tuple[int, int]) -> "Truth":
-        """The same picture at another size."""
+    def resize(self, size: tuple[int, int]) -> "Truth":
+        """The truth of the same picture at another size."""
         factor = self.boxes.new_tensor([size[1] / self.size[1], size[0] / self.size[0]] * 2)
         return Truth(self.boxes * factor, self.labels, self.crowds * factor, size)
 
-    def mirrored(self) -> "Truth":
+    def mirror(self) -> "Truth":
+        """The truth of the mirror image: left and right change places."""
         width = self.size[1]
-        boxes, crowds = geometry.mirrored(self.boxes, width), geometry.mirrored(self.crowds, width)
+        boxes, crowds = geometry.mirror(self.boxes, width), geometry.mirror(self.crowds, width)
         return Truth(boxes, self.labels, crowds, self.size)
 
 
@@ -65,9 +66,9 @@ class Shown(Dataset):
         number, flipped = item
         height, width = self.size(number)
         picture = self.part.picture(number).resize((width, height), Image.Resampling.BILINEAR)
-        truth = self.part.truths[number].resized((height, width))
+        truth = self.part.truths[number].resize((height, width))
         pixels = np.asarray(picture)
-        return (pixels[:, ::-1].copy(), truth.mirrored()) if flipped else (pixels, truth)
+        return (pixels[:, ::-1].copy(), truth.mirror()) if flipped else (pixels, truth)
 
 
 def collate(items):

@@ -104,7 +104,7 @@ class DetectorTraining(loop.Training):
             self.batches = SceneBatches(self.data, self.recipe, self.workers, self.device, self.dtype)
             self.size = self.data.short
 
-    def evaluated(self) -> dict:
+    def evaluate(self) -> dict:
         found = results(self.net, self.data, self.recipe.batch, self.device, self.dtype, self.workers)
         return average_precision(self.data, found)
 

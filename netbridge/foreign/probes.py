@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from netbridge.foreign.operations import Factor, Operation, Place, Step
-from netbridge.nested import first_tensor
+from netbridge.nested_tensors import first_tensor
 from netbridge.tracing.norms import Recorder
 
 
@@ -109,7 +109,7 @@ class Probe:
         return math.nan if others else size if scalar == 1.0 else scalar * size
 
     def see_next(self, new):
-        self.recorder.left(self.k, self.state, first_tensor(new))
+        self.recorder.new_state(self.k, self.state, first_tensor(new))
         self.state = None
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from netbridge.foreign.graph import stages
 from netbridge.foreign.probes import Probe
 from netbridge.foreign.watching import Pass, Watching, track_modules
-from netbridge.nested import first_tensor, state_given, tensors
+from netbridge.nested_tensors import first_tensor, state_given, tensors
 from netbridge.tracing.norms import Recorder
 from netbridge.tracing.record import INCREMENT, SLOPE, Places
 
@@ -74,7 +74,7 @@ class StepTracer:
                 Watching(tensors(batch), path, self.operations, before, behind) as watching,
             ):
                 output = self.call(self.net, batch)
-            if watching.finished():
+            if watching.is_complete():
                 return output
             outputs = [n for t in tensors(output) if isinstance(n := watching.number(t), int)]
             self.read(Pass(watching.operations, outputs, {}))
@@ -115,7 +115,7 @@ class BlockTracer:
             opens = not shapes or new.shape != before.shape or before.shape != shapes[-1]
             shapes.append(new.shape)
             recorder.state(k, before)
-            recorder.left(k, before if new.shape == before.shape else None, new)
+            recorder.new_state(k, before if new.shape == before.shape else None, new)
             recorder.size(k, math.nan, len(new), new.ndim)
             places.add(name, (places.stage[-1] if k else -1) + opens, opens)
 

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import UNSEEN, Operation
 from netbridge.foreign.vocabulary import LIKE, describe, is_number
-from netbridge.nested import first_tensor, tensors
+from netbridge.nested_tensors import first_tensor, tensors
 
 
 class Pass(NamedTuple):
@@ -138,7 +138,7 @@ class Watching(TorchFunctionMode):
                 probe(result)
         return result
 
-    def finished(self) -> bool:
+    def is_complete(self) -> bool:
         """Did the whole pass go the expected way?"""
         return self.same_way and len(self.operations) == len(self.expected)
 

@@ -107,7 +107,7 @@ class LearnedController(nn.Module):
         return odelab.Controller(
             propose=forward_looking(self.arrays(), self.size, math.log(rtol)),
             judge=remembering(feedback.judge),
-            start=lambda run: started(*feedback.start(run)),
+            start=lambda run: with_no_doubt(*feedback.start(run)),
             name=f"learned(rtol={rtol:g}, atol={atol:g}, trained on {self.problem} with {self.method})",
             needs_error=True,
             rtol=rtol,
@@ -148,12 +148,12 @@ def forward_looking(weights, size: int, log_rtol: float):
 def remembering(judge):
     """A judge that notes in the memory that the learnt step was rejected."""
 
-    def judged(memory, dt, errors, u, u_new):
+    def judge_and_remember(memory, dt, errors, u, u_new):
         settings, history, doubted = memory
         accept, (settings, history) = judge(control.Memory(settings, history), dt, errors, u, u_new)
         return accept, Memory(settings, history, doubted or accept == 0)
 
-    return judged
+    return judge_and_remember
 
 
 class Memory(NamedTuple):
@@ -164,6 +164,7 @@ class Memory(NamedTuple):
     doubted: bool
 
 
-def started(memory, evaluations):
+def with_no_doubt(memory, evaluations):
+    """The memory at the start of a run, when no learnt step has been rejected yet, and the evaluations spent on it."""
     settings, history = memory
     return Memory(settings, history, False), evaluations

@@ -143,13 +143,14 @@ def fit(module: LearnedController, u, slope, log_rtol, log_h, rounds: int):
     for _ in range(rounds):
         optimiser.zero_grad()
         coarse, fine = module(u, slope, log_rtol)
-        loss = one_sided(fine - log_h) + 0.1 * one_sided(coarse - log_h)
+        loss = one_sided_loss(fine - log_h) + 0.1 * one_sided_loss(coarse - log_h)
         loss.backward()
         optimiser.step()
         schedule.step()
 
 
-def one_sided(excess: torch.Tensor) -> torch.Tensor:
+def one_sided_loss(excess: torch.Tensor) -> torch.Tensor:
+    """The mean square of log(proposed / best step), where steps that are too large weigh STRETCH times as much."""
     return (torch.where(excess > 0, STRETCH, 1.0) * excess.square()).mean()
 
 

@@ -104,7 +104,7 @@ class Attention(TokenBranch):
         self.heads = heads
         self.qkv = nn.Linear(features, 3 * features)
 
-    def projected(self, tokens: torch.Tensor) -> torch.Tensor:
+    def queries_keys_values(self, tokens: torch.Tensor) -> torch.Tensor:
         """Q, K, V of the normalised tokens, (3, N, heads, T, features of a head)."""
         return self.qkv(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
 
@@ -113,7 +113,7 @@ class Attention(TokenBranch):
         return torch.softmax(q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1), dim=-1)
 
     def change(self, tokens):
-        q, k, v = self.projected(tokens)
+        q, k, v = self.queries_keys_values(tokens)
         mixed = F.scaled_dot_product_attention(q, k, v) if tokens.is_cuda else self.weights(q, k).to(v.dtype) @ v
         return mixed.transpose(1, 2).flatten(2)
 

@@ -10,14 +10,14 @@ from torch import fx, nn
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Step
 from netbridge.model.block import Block
-from netbridge.nested import first_tensor
+from netbridge.nested_tensors import first_tensor
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
 from netbridge.spectrum.separation import NotSeparable, Separation, watch_block, watched_step
 from netbridge.spectrum.symbolic import NotTraceable, symbolic
 from netbridge.step_sizes.base import Shared
 from netbridge.surgery.absorb import has_hooks
 from netbridge.tracing.batches import sample_of
-from netbridge.tracing.untouched import independent_copy
+from netbridge.tracing.preservation import independent_copy
 
 
 @dataclasses.dataclass

@@ -57,18 +57,18 @@ def jacobian_operator(function: Callable, x, rows=None, columns=None) -> Jacobia
             rows = torch.arange(function(x.clone()).numel())
     columns = torch.arange(x.numel()) if columns is None else columns
 
-    def spread(v, where, like):
+    def embed(v, where, like):
         units = x.new_zeros(like.numel())
         units[where] = torch.as_tensor(np.ravel(v), dtype=x.dtype, device=x.device)
         return units.view(like.shape)
 
     def forward(v):
-        return tangent(function, x, spread(v, columns, x)).flatten()[rows].detach().cpu().numpy()
+        return tangent(function, x, embed(v, columns, x)).flatten()[rows].detach().cpu().numpy()
 
     def backward(w):
         with exact_attention():
             output, pull = begin()
-            return pull(spread(w, rows, output)).flatten()[columns].cpu().numpy()
+            return pull(embed(w, rows, output)).flatten()[columns].cpu().numpy()
 
     name = str(x.dtype).removeprefix("torch.")
     return JacobianOperator((len(rows), len(columns)), forward, backward, dtype=name)

@@ -195,10 +195,10 @@ def sees_state(parts: Anatomy, x, slope) -> bool:
 
 
 def gate_factor(parts: Anatomy, x, slope) -> Gate:
-    def gated(f):
+    def increment(f):
         return parts.size_of(x, f) * f
 
-    return Gate(lambda v: tangent(gated, slope, v[None])[0], tuple(slope.shape[1:]), slope.device)
+    return Gate(lambda v: tangent(increment, slope, v[None])[0], tuple(slope.shape[1:]), slope.device)
 
 
 def mapping(parts: Anatomy, x, part: str, gate) -> Callable:

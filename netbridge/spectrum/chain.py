@@ -29,15 +29,16 @@ class Convolution(NamedTuple):
         y = self.linear(x)
         return y if self.bias is None else y + self.bias.view(-1, 1, 1)
 
-    def transposed(self, y: torch.Tensor, size) -> torch.Tensor:
-        """The adjoint of `linear`, into maps of height and width `size`."""
+    def adjoint(self, y: torch.Tensor, size) -> torch.Tensor:
+        """Apply the adjoint of `linear`, which leads to maps of height and width `size`."""
         spans = zip(size, y.shape[2:], self.stride, self.padding, self.dilation, self.weight.shape[2:], strict=True)
         left_over = [n - ((out - 1) * s - 2 * p + d * (k - 1) + 1) for n, out, s, p, d, k in spans]
         return F.conv_transpose2d(
             y, self.weight, None, self.stride, self.padding, left_over, self.groups, self.dilation
         )
 
-    def scaled(self, scale, shift) -> "Convolution":
+    def rescale(self, scale, shift) -> "Convolution":
+        """The convolution that gives scale * y + shift, per channel, where this one gives y."""
         bias = shift if self.bias is None else self.bias * scale + shift
         return self._replace(weight=self.weight * scale.view(-1, 1, 1, 1), bias=bias)
 
@@ -143,7 +144,7 @@ def fold_norms(layers: list) -> list:
     result: list = []
     for layer in layers:
         if isinstance(layer, Scaling) and result and isinstance(result[-1], Convolution):
-            result[-1] = result[-1].scaled(layer.scale, layer.shift)
+            result[-1] = result[-1].rescale(layer.scale, layer.shift)
         else:
             result.append(layer)
     return result

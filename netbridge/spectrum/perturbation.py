@@ -17,13 +17,13 @@ import torch
 from torch import nn
 
 from netbridge.model.network import Network
-from netbridge.nested import first_tensor
+from netbridge.nested_tensors import first_tensor
 from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.autodiff import pullback, tangent
 from netbridge.spectrum.chain import Convolution, Scaling
 from netbridge.tracing.batches import to_network
+from netbridge.tracing.preservation import preserve, unwrap
 from netbridge.tracing.states import block_states, blocks_of
-from netbridge.tracing.untouched import untouched, unwrap
 
 VECTORS = 4
 ROUNDS = 300
@@ -100,7 +100,7 @@ def perturbation_bound(
         raise ValueError(f"`size` must be positive, got {size!r}.")
     net = unwrap(net)
     images = to_network(net, images)
-    with untouched(net):
+    with preserve(net):
         found = blocks_of(net, images, blocks)
         states = block_states(net, images, blocks)
         norms = [block_norms(name, block, states[name]) for name, block in found.items()]
@@ -145,7 +145,7 @@ def operator_norm(convolution: Convolution, size: tuple[int, int]) -> float:
     """||W||_2 of a convolution at the size of its input, approached from below."""
     weight = convolution.weight
     like = weight.new_empty((weight.shape[1] * convolution.groups, *size))
-    return power_iteration(convolution.linear, lambda y: convolution.transposed(y, size), like)
+    return power_iteration(convolution.linear, lambda y: convolution.adjoint(y, size), like)
 
 
 def map_norm(affine: Callable, x: torch.Tensor) -> float:

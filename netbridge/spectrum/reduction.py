@@ -43,7 +43,7 @@ class Placed(NamedTuple):
         return self.convolution.linear(maps)
 
     def adjoint(self, maps):
-        return self.convolution.transposed(maps, self.size)
+        return self.convolution.adjoint(maps, self.size)
 
 
 class Gate(NamedTuple):

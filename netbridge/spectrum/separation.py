@@ -162,7 +162,7 @@ class Seen(Recorder):
     def images(self, k: int) -> int:
         return self.count
 
-    def left(self, k: int, before, new):
+    def new_state(self, k: int, before, new):
         pass
 
 

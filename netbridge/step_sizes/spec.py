@@ -210,16 +210,16 @@ def build(spec, channels: int, pool: dict, prefix: str = "", use: int = 0) -> Co
     if spec.kind.takes_pool:
         options["build"] = functools.partial(build_inner, channels, pool, prefix)
     if not spec.kind.shared:
-        return made(spec, channels, options)
+        return make_controller(spec, channels, options)
     key = prefix + spec.name + (f"_{use}" if use else "")
     if options:
         key += f"_{zlib.crc32(spec.text.encode()):08x}"
     if key not in pool:
-        pool[key] = made(spec, channels, options)
+        pool[key] = make_controller(spec, channels, options)
     return Shared(pool[key])
 
 
-def made(spec, channels: int, options: dict) -> Controller:
+def make_controller(spec, channels: int, options: dict) -> Controller:
     """A controller from its class; torch's complaint about a class that does not prepare its base is put plainly."""
     try:
         return spec.kind(channels, **options)

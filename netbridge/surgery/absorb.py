@@ -170,7 +170,7 @@ def last_layer(layer: nn.Module) -> nn.Module:
     return layer
 
 
-def scaled(tensor: torch.Tensor, factor: torch.Tensor) -> nn.Parameter:
+def scaled_parameter(tensor: torch.Tensor, factor: torch.Tensor) -> nn.Parameter:
     """tensor * factor, formed in float64 and rounded once."""
     product = (tensor.detach().double() * factor.to(tensor.device, torch.float64)).to(tensor.dtype)
     return nn.Parameter(product, tensor.requires_grad)
@@ -185,9 +185,9 @@ def per_channel(h: torch.Tensor, channels: int, layer: nn.Module) -> torch.Tenso
 
 def scale_output(layer, h, shape=(-1,)) -> None:
     """For a layer whose output is linear in weight and bias: both times h."""
-    layer.weight = scaled(layer.weight, h.reshape(shape))
+    layer.weight = scaled_parameter(layer.weight, h.reshape(shape))
     if layer.bias is not None:
-        layer.bias = scaled(layer.bias, h)
+        layer.bias = scaled_parameter(layer.bias, h)
 
 
 def give_affine(layer, h, like) -> None:
@@ -242,9 +242,9 @@ def _(layer: _ConvTransposeNd, h):
     """The weight is (in, out/groups, ...): each group of inputs has its own outputs."""
     h = per_channel(h, layer.out_channels, layer)
     per_input = h.reshape(layer.groups, -1).repeat_interleave(layer.in_channels // layer.groups, dim=0)
-    layer.weight = scaled(layer.weight, per_input.reshape(*per_input.shape, *(1,) * (layer.weight.ndim - 2)))
+    layer.weight = scaled_parameter(layer.weight, per_input.reshape(*per_input.shape, *(1,) * (layer.weight.ndim - 2)))
     if layer.bias is not None:
-        layer.bias = scaled(layer.bias, h)
+        layer.bias = scaled_parameter(layer.bias, h)
 
 
 @absorb.register
@@ -302,4 +302,4 @@ def _(layer: Sum, h):
 @absorb.register
 @exact
 def _(layer: LayerScale, h):
-    layer.gamma = scaled(layer.gamma, per_channel(h, len(layer.gamma), layer))
+    layer.gamma = scaled_parameter(layer.gamma, per_channel(h, len(layer.gamma), layer))

@@ -12,12 +12,12 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from netbridge.model.layers import ConvNorm, Sum
 from netbridge.model.network import Configured, Stage
 from netbridge.step_sizes.iebn import InstanceEnhancedNorm
-from netbridge.surgery.absorb import EXACT, has_hooks, is_plain, scaled, shapes_for
+from netbridge.surgery.absorb import EXACT, has_hooks, is_plain, scaled_parameter, shapes_for
 from netbridge.surgery.insert import first_pass
 from netbridge.surgery.merge import count_owners
 from netbridge.surgery.noise import NoisyNorm
 from netbridge.tracing.batches import run
-from netbridge.tracing.untouched import independent_copy, untouched, unwrap
+from netbridge.tracing.preservation import independent_copy, preserve, unwrap
 
 
 def fold(net: nn.Module, images=None, call=None) -> nn.Module:
@@ -78,7 +78,7 @@ def is_sequence_throughout(net: nn.Module) -> bool:
 
 def check_neighbours(net: nn.Module, pairs: list[tuple[str, str]], images, call) -> None:
     """ValueError for a batch normalisation that does not see what its convolution returned, and nobody else does."""
-    with untouched(net):
+    with preserve(net):
         graph = first_pass(net, images, call).graph()
     for conv, norm in pairs:
         for i, operation in enumerate(graph.operations):
@@ -183,7 +183,7 @@ def fold_affine(conv, norm):
     scale, shift = affine(norm)
     if conv.bias is not None:
         shift = shift + conv.bias.double() * scale
-    conv.weight = scaled(conv.weight, scale.reshape(-1, *(1,) * (conv.weight.ndim - 1)))
+    conv.weight = scaled_parameter(conv.weight, scale.reshape(-1, *(1,) * (conv.weight.ndim - 1)))
     conv.bias = nn.Parameter(shift.to(conv.weight.dtype), conv.weight.requires_grad)
     return conv
 

@@ -14,7 +14,7 @@ from netbridge.model.network import Configured
 from netbridge.step_sizes.gated import Gated, channels_of, gate
 from netbridge.surgery.absorb import absorb
 from netbridge.tracing.batches import run, sample_of
-from netbridge.tracing.untouched import independent_copy, untouched, unwrap
+from netbridge.tracing.preservation import independent_copy, preserve, unwrap
 
 SIZES = (32, 64, 224)  # of images tried where none are given
 WORK = ("batch_norm", "layer_norm", "group_norm", "instance_norm", "linear", "conv1d", "conv2d", "conv3d")
@@ -71,7 +71,7 @@ def places(net: nn.Module, images=None, at="branches", call=None) -> list[Insert
             return [place_behind(name, "", net) for name in named_blocks(net, at)]
         except ValueError as error:
             raise ValueError(str(error).replace("`blocks`", "`at`")) from None
-    with untouched(net), torch.no_grad():
+    with preserve(net), torch.no_grad():
         seen = first_pass(net, images, call or run)
     graph = seen.graph()
     if at == "norms":

@@ -13,7 +13,7 @@ from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.gated import Gated
 from netbridge.step_sizes.placement import in_use, place, present
 from netbridge.surgery.absorb import absorb
-from netbridge.tracing.untouched import independent_copy
+from netbridge.tracing.preservation import independent_copy
 
 log = logging.getLogger("netbridge")
 
@@ -44,7 +44,7 @@ def merge(net: nn.Module, keep_live: bool = False) -> nn.Module:
         if isinstance(new, Network):
             merger.network(new)
         else:
-            new = merger.gated(new)
+            new = merger.merge_gated(new)
             if isinstance(new, Plain):
                 new.note()
     if not merger.merged:
@@ -97,10 +97,10 @@ class Merger:
         place(block, spec.build("constant", 0, {}) if live is None else live)
         return memory
 
-    def gated(self, module: nn.Module, name: str = "") -> nn.Module:
+    def merge_gated(self, module: nn.Module, name: str = "") -> nn.Module:
         """The module with every `Gated` in it, or itself, replaced by its layer."""
         for child_name, child in list(module.named_children()):
-            setattr(module, child_name, self.gated(child, f"{name}.{child_name}".lstrip(".")))
+            setattr(module, child_name, self.merge_gated(child, f"{name}.{child_name}".lstrip(".")))
         if not isinstance(module, Gated):
             return module
         where = name or type(module.layer).__name__

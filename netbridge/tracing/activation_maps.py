@@ -8,7 +8,7 @@ import torch
 
 from netbridge.model.network import Network
 from netbridge.tracing.batches import to_network
-from netbridge.tracing.untouched import untouched
+from netbridge.tracing.preservation import preserve
 
 
 def class_maps(net: Network, images: torch.Tensor, classes: torch.Tensor | None = None, batch: int = 250):
@@ -32,7 +32,7 @@ def class_maps(net: Network, images: torch.Tensor, classes: torch.Tensor | None 
     found, last = [], []
     handle = head.register_forward_pre_hook(lambda _, args: last.append(args[0]))  # type: ignore[union-attr]
     try:
-        with untouched(net), torch.no_grad():
+        with preserve(net), torch.no_grad():
             for number, part in enumerate(images.split(batch)):
                 last.clear()
                 logits = net(to_network(net, part))

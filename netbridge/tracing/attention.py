@@ -12,8 +12,8 @@ import torch
 
 from netbridge.model.vit import Attention, tokens_of
 from netbridge.tracing.gates import constant_share
+from netbridge.tracing.preservation import preserve
 from netbridge.tracing.states import block_states
-from netbridge.tracing.untouched import untouched
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,13 +70,13 @@ def attention_values(net: torch.nn.Module, images: torch.Tensor) -> list[Attenti
     kept = {name: branch for name, branch in branches.items() if isinstance(branch, Attention)}
     if not kept:
         raise ValueError("`net` has no attention step; `nb.vit` makes networks that have.")
-    with untouched(net), torch.no_grad():
+    with preserve(net), torch.no_grad():
         return [values_of(name, branch, branch.norm(tokens_of(states[name]))) for name, branch in kept.items()]
 
 
 def values_of(name: str, branch: Attention, tokens: torch.Tensor) -> AttentionValues:
     """One step, from its normalised tokens (N, T, C)."""
-    q, k, v = branch.projected(tokens)
+    q, k, v = branch.queries_keys_values(tokens)
     weights = branch.weights(q, k)
     sums = weights.sum(-1)
     wq, _, wv = branch.qkv.weight.chunk(3)

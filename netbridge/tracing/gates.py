@@ -13,7 +13,7 @@ from netbridge.step_sizes.base import Shared
 from netbridge.step_sizes.spec import asr
 from netbridge.surgery.swap import swap
 from netbridge.tracing.batches import to_network
-from netbridge.tracing.untouched import untouched
+from netbridge.tracing.preservation import preserve
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -83,7 +83,7 @@ def gates(net: Network, images: torch.Tensor, batch: int = 250) -> list[Gates]:
     count = len(net.blocks)
     rows: list[list] = [[] for _ in range(count)]
     pools: list[list] = [[] for _ in range(count)]
-    with untouched(net), torch.no_grad(), living_units(net) as living:
+    with preserve(net), torch.no_grad(), living_units(net) as living:
         for part in images.split(batch):
             with net.observed(note_gate, []) as seen:
                 net(to_network(net, part))

@@ -154,8 +154,8 @@ class Recorder:
                 self.above[kind][k] = join(parts)
         return slope
 
-    def left(self, k: int, before: torch.Tensor | None, new: torch.Tensor):
-        """x_{t+1}, and x_t unless the shape has changed between them."""
+    def new_state(self, k: int, before: torch.Tensor | None, new: torch.Tensor):
+        """Take the state after a step, x_{t+1}, and the one before, x_t, unless the shape has changed between them."""
         if self.increments and before is not None:
             self.above[INCREMENT][k] = differences(before, new, self.norms)
 
@@ -223,11 +223,11 @@ class Keeper(Recorder):
         super().size(k, h, images, dimensions)
         self.gates[k] = array(h)
 
-    def left(self, k, before, new):
-        super().left(k, before, new)
+    def new_state(self, k, before, new):
+        super().new_state(k, before, new)
         self.news[k] = array(new)
 
-    def pass_kept(self):
+    def arrays_of_pass(self):
         return self.states, self.branches, self.news, self.gates
 
 

@@ -55,7 +55,7 @@ class SolverTracer:
                 recorder.size(k, h, len(u), u.ndim)
                 recorder.state(k, u)
                 opens = t == 0 and self.network.stages[memory.stage].blocks[0].opens
-                recorder.left(k, None if opens else u, u_new)
+                recorder.new_state(k, None if opens else u, u_new)
             places.add(self.name(memory.stage, t), memory.stage, t < 1)
             return carry
 

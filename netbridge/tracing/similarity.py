@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from netbridge.nested import first_tensor
+from netbridge.nested_tensors import first_tensor
 from netbridge.tracing.batches import to_network
+from netbridge.tracing.preservation import preserve
 from netbridge.tracing.record import Record
 from netbridge.tracing.states import blocks_of
-from netbridge.tracing.untouched import untouched
 
 FEWEST = 4  # images that the unbiased estimate needs
 
@@ -120,7 +120,7 @@ def state_grams(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, 
         rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         grams[name] = (rows @ rows.T).cpu().double().numpy()
 
-    with untouched(net), torch.no_grad(), contextlib.ExitStack() as stack:
+    with preserve(net), torch.no_grad(), contextlib.ExitStack() as stack:
         images = to_network(net, images)
         for name, block in blocks_of(net, images, blocks).items():
             hook = block.register_forward_hook(lambda _, inputs, out, name=name: leave(name, out))

@@ -7,10 +7,10 @@ from torch import nn
 
 from netbridge.foreign.blocks import foreign_tracer_of, named_blocks
 from netbridge.model.block import Block
-from netbridge.nested import state_given
+from netbridge.nested_tensors import state_given
 from netbridge.tracing.batches import run, sample_of, to_network
 from netbridge.tracing.ours import network_inside
-from netbridge.tracing.untouched import untouched
+from netbridge.tracing.preservation import preserve
 
 
 def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, torch.Tensor]:
@@ -42,7 +42,7 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
         if name not in states:  # a method of several stages evaluates a branch more than once
             states[name] = state.clone()
 
-    with untouched(net), torch.no_grad(), contextlib.ExitStack() as stack:
+    with preserve(net), torch.no_grad(), contextlib.ExitStack() as stack:
         images = to_network(net, images)
         for name, block in blocks_of(net, images, blocks).items():
             door = block.branch if isinstance(block, Block) else block  # in a stage of ours the solver calls the branch
@@ -53,7 +53,7 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
 
 
 def blocks_of(net: nn.Module, images, blocks=None) -> dict[str, nn.Module]:
-    """The residual blocks of any network, by name; call it within `untouched`."""
+    """The residual blocks of any network, by name; call it within `preserve`."""
     if blocks is not None:
         return named_blocks(net, blocks)
     own = network_inside(net)

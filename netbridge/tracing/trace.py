@@ -2,7 +2,7 @@
 
 The story in order: batches come from whatever holds them (`batches`), a way to observe the network is chosen (`ours`,
 or `netbridge.foreign` for other people's), a recorder takes norms while each batch passes (`norms`), the `record` holds
-what came out, and the network is put back as it was (`untouched`).
+what came out, and the network is put back as it was (`preserve`).
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from torch import nn
 
 from netbridge.foreign.blocks import foreign_tracer_of
 from netbridge.model.plain import Plain
-from netbridge.nested import first_tensor
+from netbridge.nested_tensors import first_tensor
 from netbridge.tracing.batches import Feeder, Tuned, batches_of, check_dimensions, length, run, sample_of
 from netbridge.tracing.norms import Keeper, Recorder, array
 from netbridge.tracing.ours import SolverTracer, network_inside
+from netbridge.tracing.preservation import preserve, unwrap
 from netbridge.tracing.record import INCREMENT, SLOPE, Record, Records, Trajectories, trajectories
-from netbridge.tracing.untouched import untouched, unwrap
 
 Kind = Literal["slope", "increment"]
 Progress = bool | Callable[[int, int | None], object] | None
@@ -136,7 +136,7 @@ def trace(
     recorder: Any = None
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(reporting(progress, total))
-        stack.enter_context(untouched(net))
+        stack.enter_context(preserve(net))
         # Not inference mode: layers and controllers may cache a tensor, which it would spoil for training.
         stack.enter_context(torch.no_grad())
         if tune:
@@ -160,7 +160,7 @@ def trace(
                 if outputs:
                     results.append(output_of(output, length(batch)))
                 if keep:
-                    kept.append(recorder.pass_kept())
+                    kept.append(recorder.arrays_of_pass())
                 done += length(batch)
                 report(done, total)
     if tracer is None:

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from netbridge import checkpoint
-from netbridge.shipped import ZOO
+from netbridge.pretrained_networks import ZOO
 from netbridge.train import distributed
 from netbridge.train.precision import Precision
 from netbridge.train.recipes import Recipe
@@ -41,7 +41,7 @@ class Teacher:
             )
         )
         self.precision = precision
-        self.net = checkpoint.built(path, header, tensors).to(precision.device, dtype).requires_grad_(False)
+        self.net = checkpoint.network_from(path, header, tensors).to(precision.device, dtype).requires_grad_(False)
         if (classes := self.net.config["num_classes"]) != len(data.names):
             raise ValueError(
                 f"`teacher` = {recipe.teacher!r} tells {classes} classes apart, {data.name} has {len(data.names)}."

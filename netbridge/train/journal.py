@@ -60,8 +60,8 @@ class Journal:
         assert self.path is not None  # nothing is written without a path
         return self.path.with_suffix(ending)
 
-    def finished(self) -> bool:
-        """Is this run's network there already? Then it is loaded; a network of another run is refused."""
+    def load_finished(self) -> bool:
+        """Load the network if this run is finished already; returns whether it was, and refuses one of another run."""
         found = distributed.from_first(self.read_network)
         if found is None:
             return False

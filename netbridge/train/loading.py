@@ -47,15 +47,15 @@ class PictureBatches:
         firsts = [number * self.recipe.batch for number in range(start, len(self))]
         batches = [[(index, bool(flipped[index])) for index in order[first + rows].tolist()] for first in firsts]
         crops = Crops(self.pictures.train, self.recipe, self.size, seed, epoch)
-        for number, (images, labels) in enumerate(self.loaded(crops, batches), start):
+        for number, (images, labels) in enumerate(self.load(crops, batches), start):
             yield self.normaliser(apply_policy(images, self.recipe, seed, epoch, number, rows)), labels
 
-    def loaded(self, crops: Dataset, batches):
+    def load(self, crops: Dataset, batches):
         loader = DataLoader(
             crops,
             batch_sampler=batches,
             num_workers=self.workers,
-            collate_fn=stacked,
+            collate_fn=stack,
             pin_memory=self.device.type == "cuda",
         )
         for images, labels in loader:
@@ -74,7 +74,7 @@ def to_test(data, batch: int, rank: int = 0, world: int = 1, workers: int = 0, d
     batches = [list(numbers[first : first + batch]) for first in range(0, len(numbers), batch)]
     middles = Middles(data.test, data.size, data.resize)
     normaliser = Normaliser(data.mean, data.std, data.size, device, dtype)
-    for images, labels in DataLoader(middles, batch_sampler=batches, num_workers=workers, collate_fn=stacked):
+    for images, labels in DataLoader(middles, batch_sampler=batches, num_workers=workers, collate_fn=stack):
         yield normaliser(images.to(device)), labels.to(device)
 
 
@@ -141,7 +141,7 @@ def cut(picture, box, size: int) -> np.ndarray:
     return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR, box=box))
 
 
-def stacked(items):
-    """A batch: uint8 (N, H, W, C) and int64 (N,)."""
+def stack(items):
+    """Put pictures and labels together to a batch: uint8 (N, H, W, C) and int64 (N,)."""
     pixels, labels = zip(*items, strict=True)
     return torch.from_numpy(np.stack(pixels)), torch.tensor(labels)

@@ -134,7 +134,7 @@ def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, 
     net, recipe = training.net, training.recipe
     pauses, beats = Pauses(checkpoint_minutes), Beats(heartbeat)
     journal = Journal(path, training, about)
-    if journal.finished():
+    if journal.load_finished():
         say(quiet, training, f"{journal.path} is trained already.")
         return net.eval()
     journal.restore()
@@ -156,12 +156,12 @@ def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, 
             while training.epoch < last:
                 record = training.one_epoch(after_step)
                 if on_epoch is not None and training.rank == 0:
-                    with training.stepper.shown():
+                    with training.stepper.tested_weights():
                         record |= on_epoch(net.eval(), record) or {}
                 say(quiet, training, training.line(journal.title, record))
                 journal.add(record)
                 distributed.wait()
-                if training.epoch < last and pauses.asked():
+                if training.epoch < last and pauses.must_stop():
                     raise stop_exception(journal, journal.going_on())
     except Diverged as error:
         journal.note_divergence(str(error))
@@ -310,19 +310,19 @@ class Training:
             "size": self.size,
             "seconds": round(seconds, 2),
         }
-        return record | self.tested()
+        return record | self.scores_if_due()
 
-    def tested(self) -> dict:
+    def scores_if_due(self) -> dict:
         """The scores on the test images, where the recipe asks for them now."""
         done = self.epoch == self.recipe.epochs
         if not (done or self.epoch % self.recipe.evaluate_every == 0):
             return {}
         # the scores after the last epoch are in full precision, in which a loaded network will be used
-        with self.stepper.shown(), contextlib.nullcontext() if done else self.precision.autocast():
-            return self.evaluated()
+        with self.stepper.tested_weights(), contextlib.nullcontext() if done else self.precision.autocast():
+            return self.evaluate()
 
-    def evaluated(self) -> dict:
-        """The scores of the network as it is."""
+    def evaluate(self) -> dict:
+        """Score the network on the test images, as it is."""
         return evaluate(self.net, self.data, self.device, self.dtype, workers=self.workers)
 
     def prepare(self) -> None:

@@ -41,7 +41,7 @@ class Pauses:
 
     minutes   between two states that are written down within an epoch; None: only at its end
 
-    `asked` and `due` answer the same in every process.
+    `must_stop` and `due` answer the same in every process.
     """
 
     def __init__(self, minutes: float | None):
@@ -67,7 +67,7 @@ class Pauses:
     def hear(self, number, frame) -> None:
         self.signal = number
 
-    def asked(self) -> bool:
+    def must_stop(self) -> bool:
         """Has any process been told to stop?"""
         return distributed.largest(float(self.signal is not None)) > 0
 

@@ -30,8 +30,8 @@ class RandomDepth:
         count = len(self.controllers)
         self.rates = [rate * (number + 1) / count for number in range(count)]
 
-    def drawn(self, batch: int, seed: int, epoch: int, step: int) -> torch.Tensor:
-        """What the step sizes are multiplied by, float64 (blocks, batch)."""
+    def draw_factors(self, batch: int, seed: int, epoch: int, step: int) -> torch.Tensor:
+        """Draw the factors by which step sizes are multiplied, float64 (blocks, batch)."""
         chance = step_chance(seed, epoch, step, DEPTH)
         rates = torch.tensor(self.rates, dtype=torch.float64)[:, None]
         kept = torch.from_numpy(chance.random((len(self.rates), batch))) >= rates
@@ -50,8 +50,8 @@ class RandomDepth:
 
 
 def multiply_step_size(propose, factor: torch.Tensor):
-    def proposed(memory, state, slope):
+    def propose_multiple(memory, state, slope):
         h, memory = propose(memory, state, slope)
         return h * factor.to(slope).view(-1, *[1] * (slope.ndim - 1)), memory
 
-    return proposed
+    return propose_multiple

@@ -195,17 +195,17 @@ class Recipe:
     def rate(self, step: int, steps_per_epoch: int) -> float:
         """The learning rate of a step counted from the start of training."""
         warm = self.warmup * steps_per_epoch
-        return self.scheduled(step, steps_per_epoch) * (min(1.0, (step + 1) / warm) if warm else 1.0)
+        return self.rate_without_warmup(step, steps_per_epoch) * (min(1.0, (step + 1) / warm) if warm else 1.0)
 
-    def scheduled(self, step: int, steps_per_epoch: int) -> float:
-        """The same without a warm-up."""
+    def rate_without_warmup(self, step: int, steps_per_epoch: int) -> float:
+        """The learning rate of a step, as it were without a warm-up."""
         if self.schedule == "steps":
             return max(self.lr * self.gamma ** sum(step // steps_per_epoch >= drop for drop in self.drops), self.min_lr)
-        rate = self.falling(step, self.epochs * steps_per_epoch)
+        rate = self.falling_rate(step, self.epochs * steps_per_epoch)
         return self.min_lr + (1.0 - self.min_lr / self.lr) * rate if self.min_lr else rate
 
-    def falling(self, step: int, total: int) -> float:
-        """The rate of a step out of `total` by a schedule that ends at 0."""
+    def falling_rate(self, step: int, total: int) -> float:
+        """The learning rate of a step out of `total`, by a schedule that ends at 0."""
         if self.schedule == "cosine":
             return self.lr * 0.5 * (1 + math.cos(math.pi * step / total))
         top = max(self.peak * total, 1.0)

@@ -73,7 +73,7 @@ class Stepper:
             group["lr"] = self.recipe.rate(count, steps)
         height, width = images.shape[2:]
         mixing = Mixing(self.recipe, self.seed, epoch, number, (height, width))
-        factors = self.depth.drawn(self.recipe.batch, self.seed, epoch, number) if self.depth else None
+        factors = self.depth.draw_factors(self.recipe.batch, self.seed, epoch, number) if self.depth else None
         found = self.gradient(images, labels, mixing, factors)
         if self.recipe.sam:
             self.gradient_nearby(images, labels, mixing, factors)
@@ -160,7 +160,7 @@ class Stepper:
             torch._foreach_copy_(averageable(self.net), self.slow)
 
     @contextlib.contextmanager
-    def shown(self):
+    def tested_weights(self):
         """A context manager: within it the network has the weights that are tested; with `ema`, those of the mean."""
         if not self.recipe.ema:
             yield

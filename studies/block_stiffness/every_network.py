@@ -15,7 +15,7 @@ import numpy as np
 
 import netbridge as nb
 from netbridge.files import replacing
-from netbridge.shipped import Pretrained
+from netbridge.pretrained_networks import Pretrained
 from netbridge.spectrum.survey import ROW
 from studies.block_stiffness.measures import inner_blocks, nested_images
 from studies.lab.results import commit

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netbridge import detect
-from netbridge.detect.pooling import level_of, pooled
+from netbridge.detect.pooling import level_of, pool_boxes
 
 
 def literal_alignment(features, box, stride, cells, samples):
@@ -89,7 +89,7 @@ def test_boxes_of_all_pictures_come_in_their_order():
         corners = 30 * torch.rand(count, 2, generator=chance)
         boxes.append(torch.cat((corners, corners + 30 * torch.rand(count, 2, generator=chance) + 2), 1))
     boxes = [boxes[1], boxes[0]]
-    found = pooled(pyramid, [4, 8], boxes, canonical=32.0, cells=3)
+    found = pool_boxes(pyramid, [4, 8], boxes, canonical=32.0, cells=3)
     levels = level_of(boxes[1], 2, 32.0)
     assert 0 < int(levels.sum()) < 5  # both levels are used
     for one, box, level in zip(found, boxes[1], levels.tolist(), strict=True):

@@ -566,7 +566,7 @@ class TestConvolutionMatrices:
         matrix = convolution_matrix(placed, size)
         np.testing.assert_allclose(matrix @ x.flatten().numpy(), y.flatten().numpy(), atol=1e-12)
         w = torch.randn_like(y)
-        adjoint = placed.transposed(w, size).flatten().numpy()
+        adjoint = placed.adjoint(w, size).flatten().numpy()
         np.testing.assert_allclose(matrix.T @ w.flatten().numpy(), adjoint, atol=1e-12)
         rows, columns = np.random.default_rng(seed).random(matrix.shape[0]) < 0.5, np.arange(matrix.shape[1]) % 3 == 0
         part = convolution_matrix(placed, size, rows, columns)

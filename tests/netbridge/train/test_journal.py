@@ -11,7 +11,7 @@ import torch
 
 import netbridge as nb
 from netbridge import checkpoint
-from netbridge.shipped import ZOO
+from netbridge.pretrained_networks import ZOO
 from netbridge.train import loop as train
 from netbridge.train import recipes
 from tests.netbridge.train import runs

@@ -85,7 +85,7 @@ class TestRandomDepth:
     def test_the_step_sizes_are_those_drawn_and_only_while_training(self):
         net, images = runs.fresh("constant", depth=14).eval(), torch.rand(6, 3, 16, 16)
         depth = stepping.RandomDepth(net, 0.5)
-        factors = depth.drawn(6, seed=1, epoch=2, step=3)
+        factors = depth.draw_factors(6, seed=1, epoch=2, step=3)
         seen = []
 
         def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
@@ -104,7 +104,7 @@ class TestRandomDepth:
 
     def test_the_mean_factor_is_one_and_later_blocks_are_dropped_more(self):
         depth = stepping.RandomDepth(runs.fresh("constant", depth=20), 0.6)
-        factors = depth.drawn(20000, 0, 0, 0)
+        factors = depth.draw_factors(20000, 0, 0, 0)
         torch.testing.assert_close(factors.mean(1), torch.ones(9, dtype=torch.float64), rtol=0, atol=0.03)
         dropped = (factors == 0).double().mean(1)
         assert dropped[0] == pytest.approx(0.6 / 9, abs=0.01)

@@ -15,7 +15,7 @@ from torch import nn
 from netbridge.checkpoint import check_tensors
 from netbridge.model.network import Network
 from netbridge.model.resnet import assemble
-from netbridge.tracing.untouched import untouched, unwrap
+from netbridge.tracing.preservation import preserve, unwrap
 
 # What each family of published weights was trained to see.
 IMAGENET_NORMALISATION = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
@@ -81,7 +81,7 @@ def check_outputs(net: Network, source: nn.Module) -> None:
     """Raises ValueError unless our network computes what the module does: weights do not include the activation."""
     images = torch.rand(2, net.config["in_channels"], 64, 64, generator=torch.Generator().manual_seed(0))
     images = images.to(net.stem.conv.weight)
-    with untouched(source), torch.no_grad():
+    with preserve(source), torch.no_grad():
         wanted, found = source(images), net(images)
     if wanted.shape != found.shape or not (found - wanted).abs().max() <= SAME_OUTPUTS * wanted.abs().max():
         raise ValueError(

@@ -35,7 +35,7 @@ def unwrap(net: nn.Module) -> nn.Module:
 
 
 @contextlib.contextmanager
-def untouched(net: nn.Module):
+def preserve(net: nn.Module):
     """A context manager: within it a network is in evaluation mode and uncompiled; afterwards it is as it was before.
 
     Put back are attributes of modules, lists, dictionaries and sets in them, the contents of buffers and other tensors,
@@ -49,7 +49,7 @@ def untouched(net: nn.Module):
             net.eval()
         except NotImplementedError:
             raise ValueError("`net` is an exported program; trace the module it was exported from.") from None
-        with uncompiled():
+        with run_uncompiled():
             yield
     finally:
         saved.restore()
@@ -88,7 +88,7 @@ def refuse_unmeasurable(net: nn.Module):
             raise ValueError("`net` has no numbers: its parameters are on the meta device. Load its weights first.")
 
 
-def uncompiled():
+def run_uncompiled():
     """Within, functions and modules compiled by torch.compile run as they were written."""
     if "torch._dynamo" not in sys.modules:  # importing it takes longer than many a trace
         return contextlib.nullcontext()

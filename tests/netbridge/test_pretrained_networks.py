@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import netbridge as nb
-from netbridge.shipped import ZOO
+from netbridge.pretrained_networks import ZOO
 
 
 def test_the_list_is_what_the_headers_say():
