@@ -311,7 +311,7 @@ def conclusions(parts):
     good = [row for row in ranked if row["all"] > 0.8]
     inverse = [row for row in ranked if row["all"] < -0.2]
 
-    def listed(rows):
+    def listing(rows):
         return ", ".join(f"{row['problem']} ({row['method']}, {row['all']:+.2f})" for row in rows) or "none"
 
     def middle(values):
@@ -328,8 +328,8 @@ def conclusions(parts):
         f"SAI/SI over the counterexamples spans {min(ratios):.1e} to {max(ratios):.1e}: as a number SAI is not SI.",
         f"As a ranking, median correlation {middle(transient)} while steps resolve the fastest mode, and "
         f"{middle(slow)} on slow phases.",
-        f"SAI ranks like SI (above 0.8) on {len(good)} of {len(ranked)} runs: {listed(good)}.",
-        f"It ranks the other way round (below -0.2) on {len(inverse)}: {listed(inverse)}.",
+        f"SAI ranks like SI (above 0.8) on {len(good)} of {len(ranked)} runs: {listing(good)}.",
+        f"It ranks the other way round (below -0.2) on {len(inverse)}: {listing(inverse)}.",
         "A run whose SI is constant leaves nothing to rank: "
         + (", ".join(sorted({row["problem"] for row in parts["map"] if row["SI constant"]})) or "none")
         + ".",

@@ -120,7 +120,7 @@ def places_of_steps() -> list[dict]:
         job = jobs.Job("cifar10", "constant", 0, recipe, network=network, options=options or None)
         if name == design.TRANSFORMER:
             job = dataclasses.replace(job, depth=6, width=64)
-        net: Any = job.untrained(10)
+        net: Any = job.untrained_network(10)
         steps = isinstance(net, nb.Network)
         rows.append(
             {

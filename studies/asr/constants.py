@@ -76,7 +76,7 @@ def before_training(path: Path) -> nb.Network | None:
         return None
     recipe = jobs.recipe_of("short", about["dataset"])
     job = jobs.Job(about["dataset"], about["controller"], about["seed"], recipe, about["depth"], widths[0])
-    start = job.untrained(net.config["num_classes"])
+    start = job.untrained_network(net.config["num_classes"])
     shapes = [{key: x.shape for key, x in one.state_dict().items()} for one in (start, net)]
     return start if shapes[0] == shapes[1] else None
 

@@ -91,7 +91,7 @@ def measure(run, net, data, log: Path, beyond: tuple[float, float, float] | None
     score["log"] = [{key: five_digits(value) for key, value in record.items()} for record in score["log"]]
     return Result(
         **score,
-        blocks=block_records(job.untrained(len(data.names)), net, shown) if usual else [],
+        blocks=block_records(job.untrained_network(len(data.names)), net, shown) if usual else [],
         noisy=noisy_score(net, data, run.seed),
         bound=bound_and_growth(net, data) if usual and not job.noise else None,
         beyond=beyond,

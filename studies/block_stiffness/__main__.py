@@ -304,7 +304,7 @@ def compute_all(net, data, found, inner, arguments, preset, size, work) -> dict:
             *errors,
             *analysis.error_relations(found, measures.MEASURES, inner, "nsi"),
         ],
-        "held": analysis.relations_held(found, answers, HELD, ["residual"], inner),
+        "held": analysis.partial_relations(found, answers, HELD, ["residual"], inner),
         "inputs": measures.other_inputs(net, data, inner[-3:] if arguments.smoke else inner, size.inputs, work),
         "accuracies": flows(),
         "precision": [] if arguments.smoke else subjects.precision_rows(net, data, inner, work),
@@ -319,7 +319,7 @@ def find_every_network(data, preset, arguments, work):
     images = arguments.every_network or NETWORKS.get(preset)
     names = select_names(data.name, arguments)
     if images is None:
-        found = every_network.shipped(data.name)
+        found = every_network.shipped_run(data.name)
         return found and found._replace(rows=[row for row in found.rows if row["network"] in names])
     with Progress(transient=True) as progress:
         task = progress.add_task("every shipped network", total=len(names))

@@ -140,7 +140,7 @@ def relations(found: Measured, targets: dict[str, np.ndarray], measures, reading
     return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
 
 
-def relations_held(found: Measured, targets: dict[str, np.ndarray], measures, readings, blocks) -> list[Relation]:
+def partial_relations(found: Measured, targets: dict[str, np.ndarray], measures, readings, blocks) -> list[Relation]:
     """The same correlations with something held: within labels, and beside the share of live outputs and NSI.
 
     Ranks less their label's mean, and what of the ranks is left of a linear fit to the ranks of `alive` and `nsi`; the

@@ -201,6 +201,6 @@ def read_all(path: Path = SHIPPED) -> list[Everything]:
     return found
 
 
-def shipped(dataset: str, path: Path = SHIPPED) -> Everything | None:
+def shipped_run(dataset: str, path: Path = SHIPPED) -> Everything | None:
     """The last large run for a data set; None where there was none."""
     return next((one for one in read_all(path) if one.about["dataset"] == dataset), None)

@@ -247,17 +247,17 @@ def predicts_error(within: list, between: dict[str, tuple[float, float]], across
     does both, contradicted where it does neither, true of some where one; `across` may be empty, then it is not asked.
     """
 
-    def held(measure):
+    def significant_blocks(measure):
         return [one for one in within if one.measure == measure and one.holm < CHANCE]
 
     blocks = len({one.block for one in within})
-    index = held("stiffness_index")
+    index = significant_blocks("stiffness_index")
     holds = [len(index) > blocks / 2]
     if "stiffness_index" in across and np.isfinite(across["stiffness_index"].low):
         holds.append(across["stiffness_index"].low > 0 or across["stiffness_index"].high < 0)
     verdict = verdict_of_counts(sum(holds), len(holds) - sum(holds), len(holds)) if blocks else UNDECIDED
-    best = sorted({one.measure for one in within}, key=lambda measure: -len(held(measure)))[:3]
-    listed = ", ".join(f"{measure} in {len(held(measure))}" for measure in best)
+    best = sorted({one.measure for one in within}, key=lambda measure: -len(significant_blocks(measure)))[:3]
+    listed = ", ".join(f"{measure} in {len(significant_blocks(measure))}" for measure in best)
     means = ", ".join(
         f"{measure} {r:+.2f}" for measure, (r, _) in sorted(between.items(), key=lambda kv: -abs(kv[1][0]))
     )

@@ -108,12 +108,12 @@ def fit_both(seed: int, rounds: int) -> Fit:
 def scaled_distance(field, x, factor: float) -> tuple[float, float]:
     """(h rho at the points, distance of residual steps and flow) of `factor` times the field."""
 
-    def scaled(t, u):
+    def scaled_field(t, u):
         return factor * field(t, u)
 
     jacobians = torch.func.vmap(torch.func.jacrev(lambda u: factor * field.layers(u)))(x)
     rho = np.mean([odelab.spectrum(J).spectral_radius for J in jacobians])
-    return float(rho) / STEPS, distance(residual_steps(scaled, x), flow(scaled, x))
+    return float(rho) / STEPS, distance(residual_steps(scaled_field, x), flow(scaled_field, x))
 
 
 def distance(one, other) -> float:

@@ -183,5 +183,5 @@ def chance_cell(p: float) -> str:
     return shown_chance(p).removeprefix("= ") if np.isfinite(p) else ""
 
 
-def signed(value: float) -> str:
+def signed_number(value: float) -> str:
     return f"{value:+.2f}" if np.isfinite(value) else ""

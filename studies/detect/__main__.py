@@ -179,7 +179,7 @@ def report(runs, found: list, arguments) -> None:
         page.words(f"{missing} of the {len(runs)} detectors are missing; `--train` makes them.")
     if found:
         with plain_errors(STUDY):
-            data = scenes(select_drawn(runs[0]) if made_up else runs[0], arguments.out, arguments.data_root)
+            data = scenes(without_the_rest(runs[0]) if made_up else runs[0], arguments.out, arguments.data_root)
         precision_part(page, found)
         pictures_part(page, data, found)
         stiffness_part(page, found)
@@ -188,7 +188,7 @@ def report(runs, found: list, arguments) -> None:
     page.close()
 
 
-def select_drawn(run: design.Run) -> design.Run:
+def without_the_rest(run: design.Run) -> design.Run:
     """The same scenes, but only those that are drawn: the first ones do not depend on how many follow."""
     return dataclasses.replace(run, pictures=(1, design.SHOWN))
 

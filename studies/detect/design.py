@@ -88,7 +88,7 @@ class Run:
         """Eight letters that tell specifications apart."""
         return hashlib.sha256(json.dumps(self.specification, sort_keys=True).encode()).hexdigest()[:8]
 
-    def untrained(self, names, weights=None) -> detect.Detector:
+    def untrained_detector(self, names, weights=None) -> detect.Detector:
         """The detector before it is trained; `weights` is a trained backbone."""
         torch.manual_seed(self.seed)
         if self.dataset == MADE_UP:

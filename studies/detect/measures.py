@@ -53,7 +53,7 @@ def carry_out(run: Run, data: detect.Coco, work: Path, weights=None, machine: Ma
     """
     machine = machine or Machine()
     device = machine.device or loop.best_device()
-    net = run.untrained(data.names, weights)
+    net = run.untrained_detector(data.names, weights)
     images = 16 if run.dataset == design.MADE_UP else 1
     before = stiffness(calibrate(net.to(device), data), data, images)
     path = work / f"{run.stem}.safetensors"

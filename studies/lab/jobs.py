@@ -114,7 +114,7 @@ class Job:
         """Eight letters that tell specifications apart."""
         return hashlib.sha256(json.dumps(self.specification, sort_keys=True).encode()).hexdigest()[:8]
 
-    def untrained(self, classes: int, size: int = 32) -> nb.Network:
+    def untrained_network(self, classes: int, size: int = 32) -> nb.Network:
         """The untrained network for images of this height and width, its weights drawn from the seed."""
         torch.manual_seed(self.seed)
         if self.network in definitions.networks:
@@ -223,7 +223,7 @@ def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.
     """
     with plain_errors(study):
         data = job.data_of(data)
-        net = job.untrained(len(data.names), data.size)
+        net = job.untrained_network(len(data.names), data.size)
         about: dict[str, Any] = (
             {"network": job.network} if job.network in definitions.networks else {"controller": job.label}
         )

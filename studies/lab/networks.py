@@ -157,13 +157,13 @@ def scale_of(subjects: list[Subject], papers: str) -> str:
     """A sentence about the size of these networks and of their training, beside `papers`, those of the paper."""
     sizes = sorted({one.parameters for one in subjects})
     epochs = sorted({one.net.about["epochs"] for one in subjects if "epochs" in one.net.about})
-    trained = f", trained for {spanned(epochs)} epochs" if epochs else ""
+    trained = f", trained for {span_of(epochs)} epochs" if epochs else ""
     return (
-        f"These networks have {spanned([f'{size:,}' for size in sizes])} parameters{trained}; {papers}. What is said "
+        f"These networks have {span_of([f'{size:,}' for size in sizes])} parameters{trained}; {papers}. What is said "
         "here is said about these."
     )
 
 
-def spanned(values: list) -> str:
+def span_of(values: list) -> str:
     """The only value, or the first and the last one."""
     return f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"

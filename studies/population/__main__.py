@@ -25,7 +25,7 @@ from studies.lab.page import Page
 from studies.lab.statistics import FEWEST
 from studies.population import design, figures, tables
 from studies.population.analysis import CONSTANT, STEPNET, Networks, comparisons, explain_accuracy, relations
-from studies.population.cited import SHIPPED
+from studies.population.citation import SHIPPED
 from studies.population.findings import findings
 
 STUDY = "population"

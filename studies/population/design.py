@@ -73,7 +73,7 @@ def core(seed: int, dataset: str = "cifar10") -> list[Job]:
     return [*runs, one(dataset, "constant", seed + SECOND, CORE, BRIEF)]
 
 
-def spread(seed: int, dataset: str = "cifar10") -> list[Job]:
+def variety(seed: int, dataset: str = "cifar10") -> list[Job]:
     """The networks of one round that differ in depth, width, recipe and controller at once."""
     runs = []
     for cell, (depth, width) in enumerate((depth, width) for depth in DEPTHS for width in WIDTHS):
@@ -87,7 +87,7 @@ def queue(rounds: int = ROUNDS, dataset: str = "cifar10") -> list[Job]:
     """All networks in the order of training."""
     runs = []
     for seed in range(rounds):
-        turns = [run for pair in zip(core(seed, dataset), spread(seed, dataset), strict=True) for run in pair]
+        turns = [run for pair in zip(core(seed, dataset), variety(seed, dataset), strict=True) for run in pair]
         start = 10 * seed % len(turns)  # even, so that core and spread keep their turns
         runs += turns[start:] + turns[:start]
     return runs

@@ -45,7 +45,7 @@ def tau_figure(relations: dict):
             axis.set_yticks(range(len(WAYS)), WAYS)
             axis.set_ylim(len(WAYS) - 0.5, -0.5)
             axis.set_xlim(-reach, reach)
-            axis.set_title(broken(reading), loc="left")
+            axis.set_title(two_lines(reading), loc="left")
             axis.set_xlabel(r"Kendall's $\tau_b$")
             axis.grid(axis="y", visible=False)
     return drawing
@@ -63,7 +63,7 @@ def controllers_figure(comparisons: dict):
                 if name != control:
                     interval(axis, found.beyond[name], y, style.COLOURS[0])
             axis.set_yticks(range(len(names)), names)
-            axis.set_title("accuracy,\npoints" if what == ACCURACY else f"TNS, {broken(what)}", loc="left")
+            axis.set_title("accuracy,\npoints" if what == ACCURACY else f"TNS, {two_lines(what)}", loc="left")
             axis.set_xlabel(f"minus {control}")
             axis.grid(axis="y", visible=False)
             axis.locator_params(axis="x", nbins=4)
@@ -71,7 +71,7 @@ def controllers_figure(comparisons: dict):
     return drawing
 
 
-def broken(reading) -> str:
+def two_lines(reading) -> str:
     """A reading in two lines, for the titles of narrow panels."""
     return wording(*reading).replace(", ", ",\n")
 
@@ -84,7 +84,7 @@ def shares_figure(explanations: dict[tuple[str, str], Explained]):
                 interval(axis, share, y, style.COLOURS[1 if name == TNS else 0])
             axis.set_yticks(range(len(found.shares)), list(found.shares))
             axis.set_ylim(len(found.shares) - 0.5, -0.5)
-            axis.set_title(broken(reading), loc="left")
+            axis.set_title(two_lines(reading), loc="left")
             axis.set_xlabel("share of variance")
             axis.set_xlim(0.0, 1.0)
             axis.grid(axis="y", visible=False)

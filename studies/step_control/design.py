@@ -203,7 +203,7 @@ class Plan:
     def divergence(self, run: Run) -> str | None:
         return jobs.divergence(run, self.own)
 
-    def wanted(self, row: str) -> bool:
+    def includes(self, row: str) -> bool:
         return not self.arguments.only or row in self.arguments.only
 
     def cell(self, row: str, seed: int) -> Run:
@@ -241,8 +241,8 @@ class Plan:
         found: dict[str, Run] = {}
         for seed in self.arguments.seeds:
             planned: list[Run | None] = [self.cell(PLAIN, seed)]
-            cells = [] if self.arguments.part == "ticket" else [row for row in CELLS if self.wanted(row)]
-            tickets = [(reading, row) for reading in self.readings for row in TICKETS if self.wanted(row)]
+            cells = [] if self.arguments.part == "ticket" else [row for row in CELLS if self.includes(row)]
+            tickets = [(reading, row) for reading in self.readings for row in TICKETS if self.includes(row)]
             planned += [self.cell(row, seed) for row in cells if row in FIRST]
             planned += [one for place in tickets for one in self.tickets(*place, seed)]
             planned += [self.cell(row, seed) for row in cells if row not in FIRST]
@@ -258,13 +258,13 @@ class Plan:
         if self.arguments.part == "ticket":
             return {}
         seeds = self.arguments.seeds
-        wanted = [name for name in CELLS if self.wanted(name)]
+        wanted = [name for name in CELLS if self.includes(name)]
         return {name: self.row(name, [(seed, self.cell(name, seed)) for seed in seeds]) for name in wanted}
 
     def placements(self, reading: str) -> dict[str, Row]:
         """The rows of the lottery tickets, with the results that exist."""
         found = {}
-        for name in filter(self.wanted, TICKETS):
+        for name in filter(self.includes, TICKETS):
             planned = [(seed, one) for seed in self.arguments.seeds for one in self.tickets(reading, name, seed)]
             found[name] = self.row(name, planned)
         return found

@@ -41,7 +41,7 @@ def gain_finding(rows) -> Finding | None:
     if not there(rows, design.PLAIN):
         return None
     ours = [name for name in rows if name not in (design.PLAIN, design.SE)]
-    beyond = chosen(gains(rows, design.PLAIN), ours)
+    beyond = known_estimates(gains(rows, design.PLAIN), ours)
     if not beyond:
         return None
     all_of_them = [rows[name].accuracies for name in ours if rows[name].found]
@@ -62,7 +62,7 @@ def gain_finding(rows) -> Finding | None:
 
 def worse_finding(rows, others, claim, where, more="") -> Finding | None:
     """The row that the paper chose against the alternatives to it."""
-    beyond = chosen(gains(rows, design.OURS), others) if there(rows, design.OURS) else {}
+    beyond = known_estimates(gains(rows, design.OURS), others) if there(rows, design.OURS) else {}
     if not beyond:
         return None
     words = f"Points above {design.OURS}, negative where the paper is right: {listing(beyond)}.{noise(beyond)}{more}"
@@ -72,7 +72,7 @@ def worse_finding(rows, others, claim, where, more="") -> Finding | None:
 def few_finding(rows, where) -> Finding | None:
     if not there(rows, design.STIFFEST, design.NONE):
         return None
-    beyond = chosen(gains(rows, design.NONE), [design.STIFFEST])
+    beyond = known_estimates(gains(rows, design.NONE), [design.STIFFEST])
     few = len(rows[design.STIFFEST].found[0][0].acting)
     blocks = "block" if few == 1 else f"{few} blocks"
     return Finding(
@@ -85,7 +85,8 @@ def few_finding(rows, where) -> Finding | None:
 
 def stiff_finding(rows, where) -> Finding | None:
     """The stiffest blocks against other choices of as many: by the paper's explanation the stiffest are the best."""
-    beyond = chosen(gains(rows, design.STIFFEST), [design.RANDOM, design.LEAST]) if there(rows, design.STIFFEST) else {}
+    others = [design.RANDOM, design.LEAST]
+    beyond = known_estimates(gains(rows, design.STIFFEST), others) if there(rows, design.STIFFEST) else {}
     if not beyond:
         return None
     return Finding(
@@ -110,7 +111,7 @@ def all_finding(rows, where) -> Finding | None:
     """The few blocks against all: no visible difference is no proof of "as good", so the interval bounds the loss."""
     if not there(rows, design.STIFFEST, design.ALL):
         return None
-    beyond = chosen(gains(rows, design.STIFFEST), [design.ALL])
+    beyond = known_estimates(gains(rows, design.STIFFEST), [design.ALL])
     estimate = beyond[design.ALL]
     words = f"Points of all blocks above the stiffest: {listing(beyond)}."
     if verdict_of_intervals(beyond, -1) == UNDECIDED and np.isfinite(estimate.high):
@@ -127,7 +128,7 @@ def there(rows, *names) -> bool:
     return all(name in rows and rows[name].found for name in names)
 
 
-def chosen(estimates: dict[str, Estimate], names) -> dict[str, Estimate]:
+def known_estimates(estimates: dict[str, Estimate], names) -> dict[str, Estimate]:
     return {name: estimates[name] for name in names if name in estimates}
 
 

@@ -114,7 +114,7 @@ def main(arguments: Arguments):
     sections.truth(page, lab, preset, middle, everywhere, beyond)
     sections.forced_systems(page, lab, forced, preset, middle, fits, pair)
     sections.switches(page, lab, middle, tables_of_costs)
-    sections.one_run(page, preset, pair)
+    sections.run_section(page, preset, pair)
     sections.of_networks(page, arguments, preset, lab, middle)
     page.close()
     if arguments.ship:

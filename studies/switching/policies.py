@@ -125,12 +125,12 @@ def of_auto(lab: Lab) -> list[dict]:
         switching = next(name for name in work if name.startswith("AUTO"))
         others = {name: cost for name, cost in work.items() if name != switching}
         rows.append(
-            {"problem": problem["name"], **{name: shown(cost) for name, cost in others.items()}}
-            | {"AUTO": shown(work[switching]), "AUTO over the better": work[switching] / min(others.values())}
+            {"problem": problem["name"], **{name: cost_cell(cost) for name, cost in others.items()}}
+            | {"AUTO": cost_cell(work[switching]), "AUTO over the better": work[switching] / min(others.values())}
             | {"changes": int(problem["whole"][switching]["changes"])}
         )
     return rows
 
 
-def shown(cost: float):
+def cost_cell(cost: float):
     return int(cost) if np.isfinite(cost) else "not there"

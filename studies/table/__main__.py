@@ -15,7 +15,7 @@ from studies.lab.page import Page
 from studies.table import cells as table_cells
 from studies.table import figures
 from studies.table.design import TABLES, USUAL, Scale, Table
-from studies.table.trained import read_all
+from studies.table.networks import read_all
 
 STUDY = "table"
 

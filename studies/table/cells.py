@@ -9,7 +9,7 @@ import numpy as np
 from studies.lab.jobs import Job
 from studies.lab.statistics import seed_deviation
 from studies.table.design import FIRST, USUAL, WIDTHS, Scale, Table
-from studies.table.trained import Trained
+from studies.table.networks import Trained
 
 
 @dataclasses.dataclass(frozen=True)

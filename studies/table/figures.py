@@ -6,7 +6,7 @@ from odelab.plot import style
 from studies.lab.figures import MARKS
 from studies.lab.statistics import seed_deviation
 from studies.table.design import USUAL, Table
-from studies.table.trained import Trained
+from studies.table.networks import Trained
 
 
 def gain_figure(table: Table, found: list[Trained]):

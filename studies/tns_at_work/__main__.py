@@ -24,7 +24,7 @@ from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
 from studies.lab.statistics import seed_deviation, shown_interval
 from studies.lab.stiffness import READINGS, wording
-from studies.population.cited import SHIPPED as POPULATION
+from studies.population.citation import SHIPPED as POPULATION
 from studies.tns_at_work import design, figures
 from studies.tns_at_work.findings import (
     RIVALS,
@@ -32,7 +32,7 @@ from studies.tns_at_work.findings import (
     by_weight,
     moves_finding,
     pruning_findings,
-    ranked,
+    rank_correlation,
     reward_finding,
     search_finding,
 )
@@ -64,7 +64,7 @@ class Arguments(ThreadOptions):
 def main(arguments: Arguments):
     require_at_least(1, arguments, "seeds", "pruned", "threads")
     definitions.take_all(STUDY, arguments.define, arguments.dataset)
-    first, second = design.weighted(arguments.dataset, arguments.seeds), design.architectures(arguments.dataset)
+    first, second = design.weighted_runs(arguments.dataset, arguments.seeds), design.architectures(arguments.dataset)
     folders = [SHIPPED, POPULATION]
     mine = design.of_ones_own(arguments.define, arguments.dataset, arguments.seeds)
     if arguments.smoke:
@@ -97,7 +97,7 @@ def main(arguments: Arguments):
         "trained for a few epochs, where the paper's have 164 layers: what is said here is said about them.",
     )
     tns, accuracies = in_loss(first, (work, *folders))
-    before, accuracy = untrained(second, (work, *folders), arguments)
+    before, accuracy = stiffness_and_accuracy(second, (work, *folders), arguments)
     shown = prunings(images, arguments)
     page.heading("What these data say")
     page.findings(
@@ -111,7 +111,7 @@ def main(arguments: Arguments):
     )
     page.words(jobs.describe_diverged(diverged))
     loss_part(page, tns, accuracies)
-    own = untrained(mine[1], (work,), arguments)
+    own = stiffness_and_accuracy(mine[1], (work,), arguments)
     search_part(page, before, accuracy, own)
     pruning_part(page, shown)
     ones_own(page, mine, work, own)
@@ -136,7 +136,7 @@ def in_loss(runs, folders) -> tuple[dict[float, list[float]], dict[float, list[f
     return tns, accuracies
 
 
-def untrained(runs, folders, arguments) -> tuple[dict, np.ndarray]:
+def stiffness_and_accuracy(runs, folders, arguments) -> tuple[dict, np.ndarray]:
     """What every architecture was before training, by reading and rival, and its accuracy after it."""
     rows, accuracy = [], []
     for run in runs:
@@ -210,7 +210,7 @@ def search_part(page, before, accuracy, own):
     names = {reading: f"TNS, {wording(*reading)}" for reading in READINGS} | RIVALS
     rows = []
     for key, name in names.items():
-        n, tau = ranked(before[key], accuracy)
+        n, tau = rank_correlation(before[key], accuracy)
         rows.append({"before training": name, "networks": n, "Kendall's tau-b": shown_interval(tau, "+.2f")})
     page.table("before_training", rows, "Rank correlation with the accuracy after training, over architectures")
 

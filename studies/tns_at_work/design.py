@@ -78,7 +78,7 @@ class Run:
         return self.job.specification | ({"tns_weight": self.weight} if self.weight else {})
 
 
-def weighted(dataset: str, seeds: int = SEEDS) -> list[Run]:
+def weighted_runs(dataset: str, seeds: int = SEEDS) -> list[Run]:
     """The networks of the first part, seed by seed."""
     like = Job("digits", "constant", 0, DIGITS, 20, 4)
     if dataset != "digits":
@@ -104,7 +104,7 @@ def of_ones_own(files, dataset: str, seeds: int = SEEDS) -> tuple[list[Run], lis
     """What the files of `--define` add: every controller to both parts, every network to the second."""
     first = [
         Run(job, run.weight)
-        for run in weighted(dataset, seeds)
+        for run in weighted_runs(dataset, seeds)
         for job in jobs.of_ones_own([run.job], files, networks=False)
     ]
     return first, [Run(job) for job in jobs.of_ones_own(shapes(dataset), files)]
@@ -117,5 +117,5 @@ def smoke() -> tuple[list[Run], list[Run]]:
         recipe = dataclasses.replace(DIGITS, epochs=1)
         return dataclasses.replace(run, job=dataclasses.replace(run.job, images=256, recipe=recipe))
 
-    first = [small(run) for run in weighted("digits", 2) if run.weight in (0.0, -0.1)]
+    first = [small(run) for run in weighted_runs("digits", 2) if run.weight in (0.0, -0.1)]
     return first, [small(run) for run in architectures("digits")[:3]]

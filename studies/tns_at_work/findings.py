@@ -90,7 +90,7 @@ def reward_finding(accuracies: dict[float, list[float]]) -> Finding:
     )
 
 
-def ranked(values, accuracy) -> tuple[int, Estimate]:
+def rank_correlation(values, accuracy) -> tuple[int, Estimate]:
     """Kendall's tau-b of the networks for which a measure is defined."""
     there = np.isfinite(values)
     return int(there.sum()), kendall_within(values[there], accuracy[there], np.zeros(there.sum()), RESAMPLES)
@@ -98,7 +98,7 @@ def ranked(values, accuracy) -> tuple[int, Estimate]:
 
 def search_finding(before: dict, accuracy: np.ndarray) -> Finding:
     """Claim 3; `before` has a row of numbers per network for every reading and every rival."""
-    found = {reading: ranked(before[reading], accuracy) for reading in READINGS}
+    found = {reading: rank_correlation(before[reading], accuracy) for reading in READINGS}
     parts = [f"{wording(*reading)}: {outcome(n, tau)}" for reading, (n, tau) in found.items()]
     return Finding(
         "TNS before training ranks architectures as their accuracy does.",
@@ -113,13 +113,15 @@ def better_finding(before: dict, accuracy: np.ndarray) -> Finding:
     verdicts, parts = [], []
     for reading in READINGS:
         there = np.isfinite(before[reading])
-        ours, theirs = (ranked(before[key][there], accuracy[there])[1] for key in (reading, "parameters"))
+        ours, theirs = (rank_correlation(before[key][there], accuracy[there])[1] for key in (reading, "parameters"))
         difference = ours.minus(theirs)
         enough = there.sum() >= design.FEWEST_ARCHITECTURES
         sign = SUPPORTED if difference.low > 0 else CONTRADICTED if difference.high < 0 else UNDECIDED
         verdicts.append(sign if enough else UNDECIDED)
         parts.append(f"{wording(*reading)}: {shown_interval(difference, '+.2f')}")
-    rivals = [f"{name} {shown_interval(ranked(before[key], accuracy)[1], '+.2f')}" for key, name in RIVALS.items()]
+    rivals = [
+        f"{name} {shown_interval(rank_correlation(before[key], accuracy)[1], '+.2f')}" for key, name in RIVALS.items()
+    ]
     return Finding(
         "TNS before training ranks architectures better than the number of parameters does.",
         SEARCH,

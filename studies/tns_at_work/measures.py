@@ -26,7 +26,7 @@ def carry_out(run: Run, work: Path, root: Path | None = None, device=None) -> Me
     """Train the network of a run with its term in the loss, and keep what it scored and what it was before."""
     data = measurements.images_of(run.job.dataset, run.job.size, root)
     data = run.job.data_of(data)
-    net = run.job.untrained(len(data.names), data.size)
+    net = run.job.untrained_network(len(data.names), data.size)
     numbers: dict[str, Any] = {"before": before_training(run, data, device)}
     try:
         with nb.stiffness_term(net, run.weight):
@@ -46,7 +46,7 @@ def carry_out(run: Run, work: Path, root: Path | None = None, device=None) -> Me
 def before_training(run: Run, data, device=None) -> dict:
     """TNS under every reading, parameters and the norm of the first gradient of an untrained network."""
     device = device or loop.best_device()
-    net = run.job.untrained(len(data.names), data.size).to(device)
+    net = run.job.untrained_network(len(data.names), data.size).to(device)
     images = prepare(net, data, data.train_images[: design.SHOWN].to(device))
     labels = data.train_labels[: design.SHOWN].to(device)
     for module in net.modules():

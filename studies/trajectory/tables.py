@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from studies.cifar_tns.figures import wording
-from studies.cifar_tns.tables import signed
+from studies.cifar_tns.tables import signed_number
 from studies.lab.statistics import bootstrap_mean, rank_correlation, shown_interval
 from studies.lab.stiffness import READINGS
 from studies.trajectory.design import DEGREES, MEASURES, RULES
@@ -80,7 +80,7 @@ def importance_rows(losses) -> Iterator[dict]:
                 "NSI": f"{record.nsi[:, k].mean():.3f}",
                 "loss rises by": f"{one.rise[:, k].mean():.3f}",
                 "accuracy without (%)": f"{one.accuracy[k]:.1f}",
-                "rank correlation over images": signed(
+                "rank correlation over images": signed_number(
                     rank_correlation(record.nsi[:, k], one.rise[:, k], stats.spearmanr)[0]
                 ),
             }
@@ -95,8 +95,8 @@ def correlation_rows(losses) -> Iterator[dict]:
         yield {
             "network": one.course.name,
             "accuracy (%)": f"{one.course.found.accuracy:.2f}",
-            "over the counted blocks": signed(block_correlation(one)),
-            "over all blocks": signed(everything),
+            "over the counted blocks": signed_number(block_correlation(one)),
+            "over all blocks": signed_number(everything),
         }
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 import netbridge as nb
 from netbridge import data as datasets
 from studies.cifar_tns.figures import cloud_figure
-from studies.cifar_tns.tables import gate_table, signed
+from studies.cifar_tns.tables import gate_table, signed_number
 from studies.lab import definitions, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
@@ -161,7 +161,7 @@ def step_sizes(page, found):
     page.table(
         "gate",
         [
-            {"network": name, **{f"{k + 1}": signed(value) for k, value in enumerate(line)}}
+            {"network": name, **{f"{k + 1}": signed_number(value) for k, value in enumerate(line)}}
             for name, line in zip(names, table, strict=True)
         ],
         "Spearman's correlation of step size and NSI over images, step by step",
@@ -222,7 +222,7 @@ def train_networks(arguments, data) -> Path:
             print(f"{name} cannot be had here; its rows of Table 7 are left out.", flush=True)
             continue
         with plain_errors(STUDY):
-            wanted = design.wanted(name, arguments)
+            wanted = design.queue(name, arguments)
         jobs.train_all(wanted, images, arguments.out / "networks" / name, STUDY, arguments.device)
     return arguments.out / "networks" / data.name
 

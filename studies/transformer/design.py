@@ -52,7 +52,7 @@ def shape_of(dataset: str) -> dict:
     return SHAPES["digits-vit"] if dataset == "digits" else SHAPES["cifar10-vit"]
 
 
-def wanted(dataset: str, arguments) -> list[jobs.Job]:
+def queue(dataset: str, arguments) -> list[jobs.Job]:
     """The networks to train, the two rows of Table 7 first, one seed after the other."""
     recipe = jobs.recipe_of(arguments.recipe, dataset, "auto", "vit", epochs=arguments.epochs)
     like = jobs.Job(dataset, "constant", 0, recipe, **shape_of(dataset))
@@ -63,5 +63,5 @@ def wanted(dataset: str, arguments) -> list[jobs.Job]:
         for text in names
     ]
     for job in found[: len(names)]:
-        job.untrained(10)  # a wrong name ends the run before hours
+        job.untrained_network(10)  # a wrong name ends the run before hours
     return found

@@ -49,7 +49,7 @@ class Runs:
         """Every recipe's mean minus that of the plain one, intervals over seeds (Tukey and Kramer)."""
         return tukey(PLAIN, self.values(what))
 
-    def paired(self, what) -> dict[str, Estimate]:
+    def paired_differences(self, what) -> dict[str, Estimate]:
         """The same for these very networks: means over seeds of image-wise differences, intervals over images."""
         plain = {one.numbers["seed"]: per_image(one, what) for one in self.groups.get(PLAIN, [])}
         found = {}

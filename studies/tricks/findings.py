@@ -49,19 +49,19 @@ def raising_finding(runs: Runs) -> Finding:
         if shown := {name: beyond[name] for name in (*good, *worse) if name in beyond}:
             parts.append(f"{wording(*reading)} (plain {plain:.3f}): {listing(shown, '+.3f')} ({verdicts[-1]})")
     which = (
-        f"Better than the plain recipe beyond what seeds do, in points: {chosen(accuracy, good)}. "
+        f"Better than the plain recipe beyond what seeds do, in points: {list_chosen(accuracy, good)}. "
         if good
         else "No trick is better than the plain recipe beyond what seeds do, so nothing is known of better networks. "
     )
     if worse:
-        which += f"Worse beyond what seeds do: {chosen(accuracy, worse)}. "
+        which += f"Worse beyond what seeds do: {list_chosen(accuracy, worse)}. "
     if parts:
         which += f"TNS of these minus that of plain, only the better ones being judged: {'; '.join(parts)}."
     where, claim = "Figure 8, Appendix A", "What raises the accuracy, raises TNS."
     return Finding(claim, where, joint_verdict(verdicts), f"{few_seeds(runs)}{which}".strip())
 
 
-def chosen(beyond: dict[str, Estimate], names: list[str]) -> str:
+def list_chosen(beyond: dict[str, Estimate], names: list[str]) -> str:
     return listing({name: beyond[name] for name in names}, "+.2f")
 
 

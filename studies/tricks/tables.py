@@ -21,7 +21,7 @@ def difference(beyond: dict[str, Estimate], name: str, form: str) -> str:
 
 def trick_rows(runs: Runs) -> list[dict]:
     """Accuracy of every recipe and the difference to the plain one, over seeds and over images."""
-    accuracy, beyond, paired = runs.values(ACCURACY), runs.beyond(ACCURACY), runs.paired(ACCURACY)
+    accuracy, beyond, paired = runs.values(ACCURACY), runs.beyond(ACCURACY), runs.paired_differences(ACCURACY)
     losses, norms = runs.values("train_loss"), runs.values("logits_norm")
     return [
         {
@@ -61,7 +61,7 @@ def stiffness_rows(runs: Runs) -> list[dict]:
     """TNS of every recipe under every reading."""
     rows = []
     for reading in READINGS:
-        values, beyond, paired = runs.values(reading), runs.beyond(reading), runs.paired(reading)
+        values, beyond, paired = runs.values(reading), runs.beyond(reading), runs.paired_differences(reading)
         rows += [
             {
                 "reading": wording(*reading),

@@ -15,7 +15,7 @@ from studies.lab import jobs
 from studies.lab.command import start
 from studies.lab.figures import learning_curve
 from studies.table.design import TABLES, Scale, Table
-from studies.table.trained import read_all
+from studies.table.networks import read_all
 from tests.netbridge.train import runs
 
 
@@ -51,14 +51,14 @@ def test_transformers_have_names_shapes_and_recipes_of_their_own():
     assert [recipe.size(epoch, 32) for epoch in range(recipe.epochs)] == [16, 16, 16, 24, 24, 32]
     job = jobs.Job("cifar10", "stepnet", 1, recipe, depth=6, width=96, network="vit-conv")
     assert job.stem == "vit-conv6-width96-stepnet-seed1"
-    net = job.untrained(10)
+    net = job.untrained_network(10)
     assert (net.config["family"], net.config["stem"], net.config["blocks"], net.config["heads"]) == (
         "vit",
         "conv",
         [12],
         3,
     )
-    small = dataclasses.replace(job, depth=4, width=32, network="vit").untrained(10, size=16)
+    small = dataclasses.replace(job, depth=4, width=32, network="vit").untrained_network(10, size=16)
     assert (small.config["stem"], small.config["size"], small.config["heads"]) == ("patch", 16, 2)
     assert "network" not in dataclasses.replace(job, network="resnet").specification  # old digests stay
 

@@ -180,8 +180,8 @@ def accuracies_by_backbone(e: Evidence, names) -> dict[str, dict[str, list[float
     return {name: e.accuracies("backbones", name) for name in names}
 
 
-def reparameterised(e: Evidence) -> Finding:
-    """Against the same network without ASR."""
+def reparameterised_backbones(e: Evidence) -> Finding:
+    """RepVGG and ACNet with ASR against the same network without ASR."""
     settings = accuracies_by_backbone(e, design.SRP)
     beyond, words = over_settings(PLAIN, settings, (FAITHFUL,))
     words = f"Points above the same network without ASR, {words}."

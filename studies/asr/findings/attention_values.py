@@ -4,7 +4,13 @@ import numpy as np
 from scipy import stats
 
 from studies.asr import design
-from studies.asr.findings.evidence import NOT_LOOKED_AT, Evidence, group_by_name, not_run, verdict_if_complete
+from studies.asr.findings.evidence import (
+    NOT_LOOKED_AT,
+    Evidence,
+    group_by_name,
+    unmeasured_finding,
+    verdict_if_complete,
+)
 from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, Finding, estimate, listing, verdict_of_counts
 
 CONSTANT = 0.9  # a share of the variance from which on gates may be called constants
@@ -27,7 +33,8 @@ def approach(e: Evidence) -> Finding:
         if values:
             differences[name] = estimate(np.mean(values), np.mean(draws, axis=0))
     if not differences:
-        return not_run("Attention values approach constants in training.", "Section 3, Figure 2", NOT_LOOKED_AT)
+        claim = "Attention values approach constants in training."
+        return unmeasured_finding(claim, "Section 3, Figure 2", NOT_LOOKED_AT)
     undefined = [name for name in group_by_name(e.shares) if name not in differences]
     words = f"Share of the gates' variance that is the channel's, after training minus before: {listing(differences)}."
     if undefined:
@@ -49,7 +56,7 @@ def stripes(e: Evidence) -> Finding:
     claim = f"Trained attention values are constants (a share of at least {CONSTANT} in every block)."
     where = "Section 3, Figures 22 to 28"
     if not words:
-        return not_run(claim, where, NOT_LOOKED_AT)
+        return unmeasured_finding(claim, where, NOT_LOOKED_AT)
     shown = f"Share from block to block: {'; '.join(words)}."
     return Finding(claim, where, verdict_of_counts(above, below, len(words)), shown)
 
@@ -104,7 +111,7 @@ def stand_in(e: Evidence) -> Finding:
     found = changes_by_network(e)
     claim = f"Constants can stand for the attention values (at a loss of less than {COSTS_LITTLE:g} points)."
     if not found:
-        return not_run(claim, "Section 3", NOT_LOOKED_AT)
+        return unmeasured_finding(claim, "Section 3", NOT_LOOKED_AT)
     above = sum(one.low > -COSTS_LITTLE for one in found.values())
     below = sum(one.high < -COSTS_LITTLE for one in found.values())
     words = f"Points gained when every gate becomes its mean over training images: {listing(found)}."
@@ -117,14 +124,14 @@ def stand_in(e: Evidence) -> Finding:
 def papers_loss(e: Evidence) -> Finding:
     found = changes_by_network(e)
     if not found:
-        return not_run("Attention values replaced by constants cost 28 %.", "Section 6 (1)", NOT_LOOKED_AT)
+        return unmeasured_finding("Attention values replaced by constants cost 28 %.", "Section 6 (1)", NOT_LOOKED_AT)
     inside = sum(one.low <= PAPERS_LOSS <= one.high for one in found.values())
     verdict = verdict_of_counts(inside, len(found) - inside, len(found))
     words = f"The interval of the loss holds {-PAPERS_LOSS:g} points for {inside} of {len(found)} networks."
     return Finding("Attention values replaced by constants cost 28 %.", "Section 6 (1)", verdict, words)
 
 
-def finetuned(e: Evidence) -> Finding:
+def loss_after_finetuning(e: Evidence) -> Finding:
     """The interval of the loss that remains must hold 15 points for a network to agree."""
     results = {
         f"{name} (seed {one.seed})": Estimate(*one.beyond)
@@ -154,7 +161,7 @@ def first_decay(e: Evidence) -> Finding:
     drop = next((one.recipe["drops"][0] for one in steps if one.recipe.get("drops")), design.DYNAMICS["drops"][0])
     ratios = [ratio for one in steps for ratio in slowdowns(one, drop)]
     if not ratios:
-        return not_run(
+        return unmeasured_finding(
             "Attention values converge at the first decay of the rate.", "Figures 2c and 11 to 18", "not run"
         )
     more, less = sum(ratio < 1 for ratio in ratios), sum(ratio > 1 for ratio in ratios)

@@ -101,7 +101,7 @@ def verdict_if_complete(beyond: dict[str, Estimate], names, sign: int = 1) -> st
     return verdict if complete else UNDECIDED
 
 
-def not_run(claim: str, where: str, why: str) -> Finding:
+def unmeasured_finding(claim: str, where: str, why: str) -> Finding:
     return Finding(claim, where, UNDECIDED, f"n = 0: {why}.")
 
 

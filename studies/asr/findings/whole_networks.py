@@ -9,8 +9,8 @@ from studies.asr.findings.evidence import (
     Evidence,
     count_seeds,
     fewest_seeds,
-    not_run,
     over_seeds,
+    unmeasured_finding,
     verdict_if_complete,
 )
 from studies.lab.statistics import UNDECIDED, Estimate, Finding, listing, shown_interval, verdict_of_counts, welch
@@ -25,7 +25,7 @@ def slower(e: Evidence) -> Finding:
     claim, where = "Attention slows inference by more than 36 %.", "Table 1"
     known = {size: found for size, found in e.speeds.items() if set(PAPERS_SIX) <= set(found)}
     if not known:
-        return not_run(claim, where, "not measured")
+        return unmeasured_finding(claim, where, "not measured")
     above = below = 0
     words = []
     for size, found in known.items():
@@ -73,7 +73,7 @@ def paints_alike(e: Evidence) -> Finding:
 def centre(e: Evidence) -> Finding:
     """Central mass of a module's maps minus the plain network's, per seed."""
     if not e.maps:
-        return not_run("A bias to the centre is attention's.", "Figure 4", NOT_LOOKED_AT)
+        return unmeasured_finding("A bias to the centre is attention's.", "Figure 4", NOT_LOOKED_AT)
     plain = {one["seed"]: one for one in e.maps if one["name"] == "plain"}
     beyond = {
         f"{one['name']} (seed {one['seed']})": difference(one, plain[one["seed"]])

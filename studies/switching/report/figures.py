@@ -54,7 +54,7 @@ def symbol(name: str) -> str:
     return SYMBOLS.get(name, name)
 
 
-def marked(eps: float) -> str:
+def power_of_ten(eps: float) -> str:
     return f"$10^{{{round(np.log10(eps))}}}$"
 
 
@@ -89,7 +89,7 @@ def truth_map(lab: Lab, eps: float, loose: float, sharp: float):
         plane.grid(False)
         plane.spines[:].set_visible(False)
         bar = drawing.colorbar(image, ax=plane, shrink=0.5, aspect=30, extend="both")
-        bar.set_label(f"$\\log_{{10}} R$ at an error of {marked(eps)}")
+        bar.set_label(f"$\\log_{{10}} R$ at an error of {power_of_ten(eps)}")
     return drawing
 
 
@@ -162,7 +162,7 @@ def forest(lab: Lab, rankings: dict):
             for k, (eps, found) in enumerate(rankings.items()):
                 e, shift = found[name].auc, 0.19 * (k - 0.5 * (len(rankings) - 1))
                 plane.plot([e.low, e.high], [i + shift] * 2, color=colour, alpha=shades[k], linewidth=1.1)
-                label = f"error {marked(eps)}" if name == "SAI" else None
+                label = f"error {power_of_ten(eps)}" if name == "SAI" else None
                 plane.plot(e.value, i + shift, "o", color=colour, alpha=shades[k], markersize=2.6, label=label)
         plane.set_yticks(
             [i for i, (_, group) in enumerate(rows) if group],
@@ -244,7 +244,7 @@ def tolerances(lab: Lab, eps_values, count: int = 12):
                     k, i, word, ha="center", va="center", fontsize=7, color="white" if share > 0.65 else "black"
                 )
             beside.set_yticks(range(len(family)), [name.split()[-1] for name in family], fontsize=7)
-            beside.set_xticks(range(len(eps_values)), [marked(eps) for eps in eps_values], fontsize=7)
+            beside.set_xticks(range(len(eps_values)), [power_of_ten(eps) for eps in eps_values], fontsize=7)
             beside.set_xlabel("error asked for")
             beside.set_ylabel("amplitude of the fast oscillation")
             beside.set_title("one Jacobian: share of stiff windows", fontsize=8)

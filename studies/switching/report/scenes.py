@@ -10,7 +10,7 @@ KINDS = {"normal": "decaying modes", "oscillating": "oscillating modes"}
 PLACES = {"explicit": style.COLOURS[0], "implicit": style.COLOURS[1]}
 
 
-def one_run(told: Told, explicit: str, implicit: str):
+def run_figure(told: Told, explicit: str, implicit: str):
     """One run: the solution, the indices, the steps of both methods, and what switching chose."""
     run = told.runs[implicit]
     number = np.arange(len(run.step_t))

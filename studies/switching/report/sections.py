@@ -131,14 +131,14 @@ def switches(page: Page, lab: Lab, middle: float, tables_of_costs):
     page.table("auto", rows, "Evaluations of whole runs at equal tolerance", printed=False)
 
 
-def one_run(page: Page, preset: Preset, pair):
+def run_section(page: Page, preset: Preset, pair):
     if not preset.auto:
         return
     page.heading("One run told")
     explicit, implicit = pair
     told = measures.measure_one_run(preset, explicit, implicit, batch.SHARP)
     page.figure(
-        scenes.one_run(told, *pair),
+        scenes.run_figure(told, *pair),
         "one_run",
         "Van der Pol's oscillator at mu = 100. Where R is above 1 (shaded) the solution creeps: SAI is small there and "
         "chi large; in the jumps it is the other way round, and both methods take steps of one size.",

@@ -17,7 +17,7 @@ PARTS = [name for names in design.TIERS.values() for name in names]
 
 
 def network(run, size=16):
-    return run.job.untrained(10, size)
+    return run.job.untrained_network(10, size)
 
 
 def arms_of(plan, part):
@@ -224,4 +224,4 @@ def test_finetuning_begins_with_shipped_networks(tmp_path):
 def test_a_backbone_that_does_not_exist_is_named():
     job = jobs.Job("digits", "constant", 0, jobs.recipe_of("digits", "digits"), network="nonsense")
     with pytest.raises(AttributeError, match="nonsense"):
-        job.untrained(10)
+        job.untrained_network(10)

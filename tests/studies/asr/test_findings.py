@@ -136,7 +136,7 @@ def test_the_papers_28_lies_in_the_interval_or_not(changes, wanted):
 )
 def test_the_papers_15_lies_in_the_interval_or_not(remains, wanted):
     found = [result(seed=seed, beyond=(value, value - 0.5, value + 0.5)) for seed, value in enumerate(remains)]
-    assert verdict(attention_values.finetuned, Evidence(rows={("finetuned", ""): {"SE": found}})) == wanted
+    assert verdict(attention_values.loss_after_finetuning, Evidence(rows={("finetuned", ""): {"SE": found}})) == wanted
 
 
 def log_of(gates, scales):
@@ -265,7 +265,7 @@ def test_other_reparameterisations_are_compared_with_themselves(repvgg, acnet, w
     rows = {}
     for column, value in zip(design.SRP, (repvgg, acnet), strict=True):
         rows |= evidence("backbones", column, **{PLAIN: 90.0, FAITHFUL: value, HALF: 80.0}).rows
-    assert verdict(accuracy.reparameterised, Evidence(rows=rows)) == wanted
+    assert verdict(accuracy.reparameterised_backbones, Evidence(rows=rows)) == wanted
 
 
 @pytest.mark.parametrize(

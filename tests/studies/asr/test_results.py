@@ -78,7 +78,7 @@ def test_what_is_written_down_is_what_the_network_is(tmp_path, digits):
     assert made.bound is None
     few = run.job.data_of(digits)
     shown = few.normalised(few.train_images[: results.PROBES])
-    start = run.job.untrained(10)
+    start = run.job.untrained_network(10)
     both = nb.gates(net, shown), nb.gates(with_fresh_statistics(start, shown), shown)
     for block, gates, before, trained in zip(made.blocks, *both, net.blocks, strict=True):
         assert block["mean"][1] == pytest.approx(float(gates.h.mean()), rel=1e-4)
@@ -197,7 +197,7 @@ def test_a_job_rebuilds_what_train_builds():
     job = jobs.Job("cifar10", "se", 4, jobs.recipe_of("short", "cifar10"))
     torch.manual_seed(4)
     wanted = nb.resnet(20, 10, "se").state_dict()
-    assert all(torch.equal(x, wanted[name]) for name, x in job.untrained(10).state_dict().items())
+    assert all(torch.equal(x, wanted[name]) for name, x in job.untrained_network(10).state_dict().items())
 
 
 def test_results_fit_into_the_package():

@@ -41,10 +41,10 @@ def test_what_is_written_is_read_again_and_other_data_sets_stay(tmp_path):
     second = every_network.Everything(about | {"dataset": "cifar10"}, [row("b")])
     for one in (first, second, first):
         every_network.write(one, path)
-    assert every_network.shipped("digits", path) == first
-    assert every_network.shipped("cifar10", path) == second
-    assert every_network.shipped("stl10", path) is None
-    assert every_network.shipped("digits", tmp_path / "nothing") is None
+    assert every_network.shipped_run("digits", path) == first
+    assert every_network.shipped_run("cifar10", path) == second
+    assert every_network.shipped_run("stl10", path) is None
+    assert every_network.shipped_run("digits", tmp_path / "nothing") is None
 
 
 def test_what_comes_with_the_study_is_small_and_of_shipped_networks():

@@ -56,7 +56,7 @@ def test_every_detector_of_the_design_is_there_once():
 
 
 def test_backbones_of_the_rows_differ_in_their_controllers_only():
-    bodies = {run.controller: run.untrained(("one", "two")).backbone for run in design.made_up(seeds=1)}
+    bodies = {run.controller: run.untrained_detector(("one", "two")).backbone for run in design.made_up(seeds=1)}
     for row, body in bodies.items():
         assert isinstance(body, nb.Network)
         assert torch.equal(body.stem.conv.weight, bodies["constant"].stem.conv.weight), row
@@ -67,7 +67,7 @@ def test_a_backbone_with_weights_is_frozen_as_the_papers_toolkit_does(monkeypatc
     run = design.Run("se", 0, "coco", design.schedule("1x"), 50)
     assert run.specification["settings"]["features"] == detect.Settings().features
     monkeypatch.setattr(design.detect, "Detector", lambda *given, **options: options)
-    fresh, trained = run.untrained(("one",)), run.untrained(("one",), object())
+    fresh, trained = run.untrained_detector(("one",)), run.untrained_detector(("one",), object())
     assert (fresh["frozen_stages"], fresh["frozen_norms"]) == (0, False)
     assert (trained["frozen_stages"], trained["frozen_norms"]) == (1, True)
 
@@ -107,7 +107,7 @@ def test_a_run_is_made_once_and_found_again(tmp_path):
 def test_calibration_leaves_the_detector_as_it_is(tmp_path):
     run = design.smoke()[0]
     data = measures.scenes(run, tmp_path)
-    net = run.untrained(data.names)
+    net = run.untrained_detector(data.names)
     before = {name: x.clone() for name, x in net.state_dict().items()}
     other = measures.calibrate(net, data)
     assert all(torch.equal(x, before[name]) for name, x in net.state_dict().items())

@@ -57,7 +57,8 @@ def test_everything_of_the_files_takes_the_place_of_constant_step_sizes(own):
 
 def test_the_plans_of_the_studies_stay_as_they_are(own):
     def plans():
-        return [tricks.queue(), population.queue(), tns_at_work.weighted("digits"), tns_at_work.architectures("digits")]
+        work = tns_at_work
+        return [tricks.queue(), population.queue(), work.weighted_runs("digits"), work.architectures("digits")]
 
     before = [[one.specification for one in plan] for plan in plans()]
     definitions.run_file(own)

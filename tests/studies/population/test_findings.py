@@ -8,7 +8,7 @@ from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDEC
 from studies.lab.stiffness import READINGS
 from studies.population import design
 from studies.population.analysis import WAYS, Comparison, Explained, Relation, comparisons, explain_accuracy, relations
-from studies.population.cited import shipped_findings
+from studies.population.citation import shipped_findings
 from studies.population.findings import (
     BETTER,
     BEYOND,

@@ -17,7 +17,7 @@ from studies.lab.networks import ZOO, controller_of
 from studies.table import __main__ as table
 from studies.table import cells as table_cells
 from studies.table.design import TABLES, Scale
-from studies.table.trained import Trained, read, read_all
+from studies.table.networks import Trained, read, read_all
 
 SMALL = Scale("resnet", 20, 16, RECIPES["short"])
 PRINTED = {  # the columns "acc. up" of Table 1
@@ -126,7 +126,7 @@ def test_a_file_says_which_cell_its_network_is_of(tmp_path):
 def test_a_transformer_that_was_trained_so_is_of_table_7(tmp_path):
     (_, scale), *_ = TABLES[7].columns
     job = jobs.Job("cifar10", "stepnet", 1, scale.recipe, scale.depth, scale.width, network=scale.network)
-    net = job.untrained(10)
+    net = job.untrained_network(10)
     about = {**train_journal.header_fields(net), "recipe": scale.recipe.name, "epochs": scale.recipe.epochs, "seed": 1}
     one = read(save(tmp_path, "vit", net, **about))
     (cell,) = (c for c in table_cells.cells(TABLES[7], [one], 2) if c.row == "StepNet" and c.dataset == "cifar10")

@@ -31,7 +31,7 @@ NOISE = (-0.02, -0.01, 0.0, 0.01, 0.02)
 
 
 def test_every_network_of_the_design_is_there_once():
-    first, second = design.weighted("digits"), design.architectures("digits")
+    first, second = design.weighted_runs("digits"), design.architectures("digits")
     assert len({run.stem for run in (*first, *second)}) == len(first) + len(second) == 50 + 36
     assert [run.weight for run in first[:5]] == list(design.WEIGHTS)
     assert all(run.weight == 0 for run in second)
@@ -40,7 +40,7 @@ def test_every_network_of_the_design_is_there_once():
 
 def test_on_cifar_the_networks_of_the_population_serve():
     known = {job.stem: job.specification for job in population.queue()}
-    shared = [run for run in (*design.weighted("cifar10"), *design.architectures("cifar10")) if run.weight == 0]
+    shared = [run for run in (*design.weighted_runs("cifar10"), *design.architectures("cifar10")) if run.weight == 0]
     assert all(known[run.stem] == run.specification for run in shared)
     assert len(design.architectures("cifar10")) >= design.FEWEST_ARCHITECTURES
 
@@ -54,7 +54,7 @@ def digits():
 
 
 def small_run(weight=0.0):
-    job = design.weighted("digits")[0].job
+    job = design.weighted_runs("digits")[0].job
     recipe = dataclasses.replace(design.DIGITS, epochs=1)
     return design.Run(dataclasses.replace(job, images=64, recipe=recipe), weight)
 
@@ -87,7 +87,7 @@ def test_a_training_whose_tns_is_undefined_counts_as_diverged(tmp_path, monkeypa
 def test_before_training_a_network_is_seen_with_the_normalisation_of_one_batch(digits):
     run = small_run()
     found = measures.before_training(run, digits, "cpu")
-    net = run.job.untrained(10, digits.size)
+    net = run.job.untrained_network(10, digits.size)
     assert found["parameters"] == sum(p.numel() for p in net.parameters())
     images = digits.normalised(digits.train_images[: design.SHOWN])
     for module in net.modules():

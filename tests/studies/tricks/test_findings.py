@@ -128,9 +128,9 @@ class TestHardness:
 class TestNumbers:
     def test_differences_over_images_are_paired(self):
         runs = runs_of({"plain": (50.0, 0.2), "a": (GOOD, 0.3)})
-        e = runs.paired(READINGS[0])["a"]  # every image differs by 0.1, the ripple is common
+        e = runs.paired_differences(READINGS[0])["a"]  # every image differs by 0.1, the ripple is common
         assert (e.value, e.low, e.high) == pytest.approx((0.1, 0.1, 0.1))
-        assert runs.paired(analysis.ACCURACY)["a"].value == pytest.approx(10.0, abs=2.0)
+        assert runs.paired_differences(analysis.ACCURACY)["a"].value == pytest.approx(10.0, abs=2.0)
 
     def test_stages_alone(self):
         one = made("plain", 0, 50, 0.2)
