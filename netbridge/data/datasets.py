@@ -288,6 +288,9 @@ def dataset(name: str, arrays: dict, names) -> Dataset:
     """
     if missing := [part for part in PARTS if part not in arrays]:
         raise ValueError(f"`arrays` must have {', '.join(PARTS)}; {', '.join(missing)} is missing.")
+    if isinstance(names, int):
+        raise TypeError(f"`names` must be the names of the classes, got {names}; map(str, range({names})) are some.")
+    names = tuple(names)
     parts = {part: torch.as_tensor(arrays[part]) for part in PARTS}
     for side in ("train", "test"):
         images, labels = parts[f"{side}_images"], parts[f"{side}_labels"]
@@ -307,17 +310,23 @@ def dataset(name: str, arrays: dict, names) -> Dataset:
                 f"got {labels.dtype} from {labels.min().item()} to {labels.max().item()}."
             )
         parts[f"{side}_labels"] = labels.long()
+    channels = [parts[f"{side}_images"].shape[1] for side in ("train", "test")]
+    if channels[0] != channels[1]:
+        raise ValueError(f"`train_images` have {channels[0]} channels and `test_images` {channels[1]}.")
     mean, std = statistics(parts["train_images"])
-    return Dataset(name=name, mean=mean, std=std, names=tuple(names), **parts)
+    return Dataset(name=name, mean=mean, std=std, names=names, **parts)
 
 
 def statistics(images: torch.Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation per channel in [0, 1], exact from the histogram of the bytes."""
+    """Mean and standard deviation per channel in [0, 1], exact from the histogram of the bytes.
+
+    A channel that is the same everywhere has no deviation to be divided by; it gets 1, and is shown as 0.
+    """
     levels = torch.arange(256, dtype=torch.float64) / 255
     mean, std = [], []
     for channel in range(images.shape[1]):
         share = torch.bincount(images[:, channel].flatten(), minlength=256).double()
         share /= share.sum()
         mean.append(float(share @ levels))
-        std.append(float(share @ (levels - mean[-1]) ** 2) ** 0.5)
+        std.append(float(share @ (levels - mean[-1]) ** 2) ** 0.5 if share.max() < 1 else 1.0)
     return tuple(mean), tuple(std)

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from netbridge.data.datasets import Dataset, dataset
+from netbridge.data.pictures import ENDINGS, to_rgb
 from netbridge.progress import progress_bar
 
-ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
 TRAINING, TESTING = ("train", "training"), ("test", "testing", "val", "validation")
 
 
@@ -103,7 +103,7 @@ def pixels(path: Path, size: int) -> np.ndarray:
 
     try:
         with Image.open(path) as picture:
-            cut = ImageOps.fit(picture.convert("RGB"), (size, size), method=Image.Resampling.BILINEAR)
-    except (OSError, UnidentifiedImageError) as error:
+            cut = ImageOps.fit(to_rgb(picture), (size, size), method=Image.Resampling.BILINEAR)
+    except (OSError, UnidentifiedImageError, ValueError) as error:
         raise ValueError(f"{path}: no picture that can be read ({error}).") from None
     return np.asarray(cut).transpose(2, 0, 1)

@@ -60,8 +60,12 @@ def layout(path: Path):
         return sources, lambda: from_archives(path)
     if (path / "train").is_dir() and (path / "val").is_dir():
         folders = [entry for part in ("train", "val") for entry in (path / part).iterdir() if entry.is_dir()]
-        return [path / "train", path / "val", *sorted(folders)], lambda: from_tree(path)
+        kit = [path / DEVKIT_ARCHIVE, *(path / DEVKIT / name for name in (SYNSETS, TRUTH))]
+        kit = [file for file in kit if file.is_file()]
+        return [path / "train", path / "val", *sorted(folders), *kit], lambda: from_tree(path)
     packed = [sorted(path.glob(f"*{part}*.tar")) for part in ("train", "val")] if path.is_dir() else [[], []]
+    if both := sorted(set(packed[0]) & set(packed[1])):
+        raise ValueError(f"{both[0]} could be a shard of either part; its name must hold one of `train` and `val`.")
     if all(packed):
         return [*packed[0], *packed[1]], lambda: from_shards(*packed)
     raise DataUnavailable(

@@ -68,8 +68,8 @@ class Index:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", module="PIL")  # damaged EXIF data change no pixel
-                return Image.open(io.BytesIO(self.read(number))).convert("RGB")
-        except (OSError, UnidentifiedImageError, SyntaxError) as error:
+                return to_rgb(Image.open(io.BytesIO(self.read(number))))
+        except (OSError, UnidentifiedImageError, SyntaxError, ValueError) as error:
             raise ValueError(f"{self.whereabouts(number)}: no picture that can be read ({error}).") from None
 
     def whereabouts(self, number: int) -> str:
@@ -131,8 +131,22 @@ class Pictures(OnDisk):
     std: tuple[float, ...] = IMAGENET_STD
 
     def digest(self) -> str:
-        """SHA-256 of the two indices; the bytes of the pictures themselves are not read."""
-        return hashlib.sha256((self.train.digest() + self.test.digest()).encode()).hexdigest()
+        """SHA-256 of the two indices and of how pictures are shown; the pictures themselves are not read."""
+        parts = (self.train.digest(), self.test.digest(), self.size, self.resize, self.mean, self.std)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def to_rgb(picture):
+    """A Pillow image in RGB, eight bits a channel.
+
+    Raises ValueError where it has more of them (16 bits, or floating-point numbers): Pillow would cut them off at 255.
+    """
+    if picture.mode[0] in "IF":
+        raise ValueError(
+            f"its mode {picture.mode} has more than eight bits a channel, and what they mean is not known here; "
+            "scale it to eight bits first"
+        )
+    return picture.convert("RGB")
 
 
 def members(path: Path, nested: bool = False) -> Iterator[tuple[str, int, int]]:
@@ -188,7 +202,8 @@ def tree(path: Path, names: tuple[str, ...] | None = None) -> tuple[Index, tuple
 def shards(paths: list[Path]) -> Index:
     """The index of WebDataset shards: archives in which KEY.cls holds the label of the picture KEY.jpg, as text.
 
-    Pictures are ordered by shard and by their place in it, whatever the order of picture and label.
+    Pictures are ordered by shard and by their place in it, whatever the order of picture and label. Raises ValueError,
+    which names the shard, where a key has no picture, no label or two of them, or a label is no number from 0 on.
     """
     places: list[Place] = []
     labels = []
@@ -198,16 +213,26 @@ def shards(paths: list[Path]) -> Index:
         with path.open("rb") as stream:
             for name, first, count in members(path):
                 stem, _, ending = name.rpartition(".")
-                if f".{ending.lower()}" in ENDINGS:
+                picture = f".{ending.lower()}" in ENDINGS
+                if (picture and stem in found) or (ending == "cls" and stem in shown):
+                    raise ValueError(f"{path}: {stem} has more than one {'picture' if picture else 'label'}.")
+                if picture:
                     found[stem] = (number, first, count)
                 elif ending == "cls":
                     stream.seek(first)
-                    shown[stem] = int(stream.read(count))
+                    shown[stem] = label_of(stream.read(count), f"{path}: {name}")
         if odd := sorted(found.keys() ^ shown.keys()):
             raise ValueError(f"{path}: {odd[0]} has no {'label' if odd[0] in found else 'picture'}.")
         places += found.values()
         labels += [shown[stem] for stem in found]
     return index_of(paths, places, labels)
+
+
+def label_of(text: bytes, where: str) -> int:
+    """The number of a class, as a shard's label holds it."""
+    if not text.strip().isdigit():
+        raise ValueError(f"{where} holds {text[:20]!r}; a label must be the number of a class, from 0 on.")
+    return int(text)
 
 
 def keep_indices(folder: Path, sources: list[Path], make) -> tuple[Index, Index, tuple[str, ...]]:

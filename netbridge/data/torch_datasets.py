@@ -4,7 +4,10 @@ import numpy as np
 import torch
 
 from netbridge.data.datasets import Dataset, dataset
+from netbridge.data.pictures import to_rgb
 from netbridge.progress import progress_bar
+
+AS_THEY_ARE = ("L", "LA", "RGB", "RGBA")  # modes of Pillow images whose numbers are pixels, eight bits a channel
 
 
 def from_torch(name: str, train, test, names=None) -> Dataset:
@@ -40,7 +43,7 @@ def from_torch(name: str, train, test, names=None) -> Dataset:
                 except (TypeError, ValueError):
                     raise TypeError(f"`{part}`: item {number} is no pair (image, label).") from None
                 images.append(pixels_of(image, f"`{part}`: item {number}"))
-                labels.append(int(label))
+                labels.append(class_of(label, f"`{part}`: item {number}"))
                 if images[-1].shape != images[0].shape:
                     raise ValueError(
                         f"`{part}`: item {number} is {tuple(images[-1].shape)} and item 0 {tuple(images[0].shape)}; "
@@ -57,13 +60,29 @@ def from_torch(name: str, train, test, names=None) -> Dataset:
 def pixels_of(image, where: str) -> torch.Tensor:
     """uint8 (channels, height, width)."""
     first = isinstance(image, torch.Tensor)  # tensors have their channels in front, arrays and Pillow images behind
+    mode = getattr(image, "mode", None)
+    if isinstance(mode, str) and mode not in AS_THEY_ARE:  # a palette's numbers are no pixels
+        try:
+            image = to_rgb(image)
+        except ValueError as error:
+            raise TypeError(f"{where}: {error}.") from None
     values = image if first else torch.from_numpy(np.array(image))
     if values.is_floating_point():
-        if values.ndim != 3 or not 0 <= float(values.min()) <= float(values.max()) <= 1:
-            raise TypeError(f"{where}: numbers must be (channels, height, width) from 0 to 1; leave out normalisation.")
+        if not first or values.ndim != 3 or not 0 <= float(values.min()) <= float(values.max()) <= 1:
+            raise TypeError(
+                f"{where}: numbers must be a tensor (channels, height, width) from 0 to 1; leave out normalisation."
+            )
         return (255 * values).round().to(torch.uint8)
     if values.dtype != torch.uint8 or values.ndim not in (2, 3):
         raise TypeError(f"{where}: an image must be a Pillow image, uint8, or numbers from 0 to 1.")
     if values.ndim == 2:
         return values[None]
     return values if first else values.permute(2, 0, 1).contiguous()
+
+
+def class_of(label, where: str) -> int:
+    """The number of a class, from whatever holds one whole number."""
+    value = np.asarray(label)
+    if value.size != 1 or value.item() != int(value.item()):
+        raise TypeError(f"{where}: a label must be the number of a class, got {label!r}.")
+    return int(value.item())

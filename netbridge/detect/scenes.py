@@ -117,7 +117,9 @@ class SceneBatches:
         flipped = choose_mirrored(self.recipe.flip, len(self.data.train), seed, epoch, chance)
         rows = rows_of(batch, parts or world, rank, world)
         items = [[(number, bool(flipped[number])) for number in one[rows].tolist()] for one in whole[start:]]
-        loader = DataLoader(self.shown, batch_sampler=items, num_workers=self.workers, collate_fn=collate)
+        loader = DataLoader(
+            self.shown, batch_sampler=items, num_workers=self.workers, collate_fn=collate, generator=torch.Generator()
+        )
         for one, (pixels, truths) in zip(whole[start:], loader, strict=True):
             size = common_size([self.shown.size(number) for number in one.tolist()], self.data.multiple)
             images = pad_to(pixels, size, self.data.mean, self.data.std, self.device, self.dtype)
@@ -135,7 +137,9 @@ def to_test(data, batch: int, rank: int = 0, world: int = 1, workers: int = 0, d
     numbers = list(range(rank, len(data.test), world))
     batches = [numbers[first : first + batch] for first in range(0, len(numbers), batch)]
     items = [[(number, False) for number in one] for one in batches]
-    loader = DataLoader(shown, batch_sampler=items, num_workers=workers, collate_fn=collate)
+    loader = DataLoader(
+        shown, batch_sampler=items, num_workers=workers, collate_fn=collate, generator=torch.Generator()
+    )
     for one, (pixels, truths) in zip(batches, loader, strict=True):
         sizes = [truth.size for truth in truths]
         yield one, pad_to(pixels, common_size(sizes, data.multiple), data.mean, data.std, device, dtype), sizes

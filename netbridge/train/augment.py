@@ -24,7 +24,7 @@ class Batches:
     images, labels   uint8 (N, C, H, W) and int64 (N,)
     mean, std        per channel, of pixels from 0 to 1
     recipe           its batch, shift, border and flip are used
-    size             shrink the images to this height and width first
+    size             shrink the images to this width first
     device, dtype    of the batches
     """
 
@@ -120,6 +120,13 @@ def rows_of(batch: int, parts: int, rank: int, world: int) -> torch.Tensor:
 
 
 def shrink(images: torch.Tensor, size: int, at_once: int = 5000) -> torch.Tensor:
-    """Smaller images, bilinear with antialiasing; `at_once` images at a time, to save memory."""
-    parts = (F.interpolate(part, size=(size, size), mode="bilinear", antialias=True) for part in images.split(at_once))
+    """Smaller images, bilinear with antialiasing; `at_once` images at a time, to save memory.
+
+    size  the width; the height keeps the shape of the images, but for a multiple of 4 where they are no squares
+    """
+    height, width = images.shape[2:]
+    height = size if height == width else 4 * max(round(size * height / (4 * width)), 1)
+    parts = (
+        F.interpolate(part, size=(height, size), mode="bilinear", antialias=True) for part in images.split(at_once)
+    )
     return torch.cat(list(parts))

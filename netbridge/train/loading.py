@@ -56,6 +56,7 @@ class PictureBatches:
             batch_sampler=batches,
             num_workers=self.workers,
             collate_fn=stack,
+            generator=torch.Generator(),  # else it draws from that of the network's layers
             pin_memory=self.device.type == "cuda",
         )
         for images, labels in loader:
@@ -74,7 +75,10 @@ def to_test(data, batch: int, rank: int = 0, world: int = 1, workers: int = 0, d
     batches = [list(numbers[first : first + batch]) for first in range(0, len(numbers), batch)]
     middles = Middles(data.test, data.size, data.resize)
     normaliser = Normaliser(data.mean, data.std, data.size, device, dtype)
-    for images, labels in DataLoader(middles, batch_sampler=batches, num_workers=workers, collate_fn=stack):
+    loader = DataLoader(
+        middles, batch_sampler=batches, num_workers=workers, collate_fn=stack, generator=torch.Generator()
+    )
+    for images, labels in loader:
         yield normaliser(images.to(device)), labels.to(device)
 
 

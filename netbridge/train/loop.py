@@ -429,14 +429,25 @@ def evaluate(net: nn.Module, data: Dataset | Pictures, device=None, dtype=torch.
     for images, labels in shown:
         logits = net(images.contiguous(memory_format=torch.channels_last)).to(dtype)
         loss = F.cross_entropy(logits, labels, reduction="sum")
-        above = (logits > logits.gather(1, labels[:, None])).sum(1)
-        errors = (logits.argmax(1) != labels).sum()
-        sums += torch.tensor([len(labels), int(errors), int((above >= TOP).sum()), float(loss)], dtype=torch.float64)
+        place = place_of(labels, logits)
+        missed = [int((place >= first).sum()) for first in (1, TOP)]
+        sums += torch.tensor([len(labels), *missed, float(loss)], dtype=torch.float64)
     if world > 1:
         sums = distributed.total(sums.to(device))
     count, errors, missed, total = sums.tolist()
     scores = {"test_accuracy": (count - errors) / count, "test_errors": round(errors), "test_loss": total / count}
     return scores | ({"test_top5": (count - missed) / count} if len(data.names) > MANY else {})
+
+
+def place_of(labels: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """How many classes a network holds for likelier than the right one, int64 (N,): 0 where its answer is right.
+
+    Of equal logits the first class counts as the likelier, and NaN as likelier than any number: a network whose logits
+    are all alike has guessed one class, not all of them.
+    """
+    own = logits.gather(1, labels[:, None])
+    before = torch.arange(logits.shape[1], device=logits.device) < labels[:, None]
+    return (~(logits <= own) | ((logits == own) & before)).sum(1)
 
 
 def check_arguments(net, data, recipe) -> None:

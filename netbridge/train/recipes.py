@@ -214,7 +214,7 @@ class Recipe:
         return self.lr * max(total - step, 0) / max(total - top, 1.0)
 
     def size(self, epoch: int, full: int) -> int:
-        """The height of the images in this epoch, rounded to a multiple of 4, which two halvings need."""
+        """The width of the images in this epoch, rounded to a multiple of 4, which two halvings need."""
         for share, scale in self.small:
             if epoch < share * self.epochs:
                 return 4 * round(scale * full / 4)

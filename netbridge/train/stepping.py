@@ -88,24 +88,24 @@ class Stepper:
         Each part starts from the same buffers, which are then averaged over the parts, as with one process per part.
         """
         self.optimizer.zero_grad()
-        everything = list(self.net.buffers()) if len(self.own) > 1 else []
-        before = [x.clone() for x in everything]
-        buffers = [x for x in everything if x.is_floating_point()]
-        after = [torch.zeros_like(x) for x in buffers]
+        several = len(self.own) > 1
+        before = {name: x.clone() for name, x in self.net.named_buffers()} if several else {}
+        after = {name: torch.zeros_like(x) for name, x in before.items() if x.is_floating_point()}
         loss, hits = torch.zeros(2, device=images.device)
         length = self.recipe.batch // self.parts
         for place, rows in enumerate(self.own):
-            for buffer, old in zip(everything, before, strict=True):
-                buffer.copy_(old)
+            if several:
+                set_buffers(self.net, before)
             part = slice(place * length, (place + 1) * length)
             last = place == len(self.own) - 1
             with contextlib.nullcontext() if last else distributed.alone(self.forward):
                 part_loss, part_hits = self.backward(images[part], labels[part], mixing, rows, factors)
             loss, hits = loss + part_loss, hits + part_hits
-            for buffer, total in zip(buffers, after, strict=True):
-                total.add_(buffer, alpha=1 / len(self.own))
-        for buffer, total in zip(buffers, after, strict=True):
-            buffer.copy_(total)
+            if several:
+                for name, buffer in self.net.named_buffers():
+                    if name in after:
+                        after[name].add_(buffer, alpha=1 / len(self.own))
+        set_buffers(self.net, after)
         return loss, hits
 
     def backward(self, images, labels, mixing: Mixing, rows: slice, factors) -> tuple[torch.Tensor, torch.Tensor]:
@@ -172,6 +172,14 @@ class Stepper:
         finally:
             with torch.no_grad():
                 torch._foreach_copy_(averageable(self.net), kept)
+
+
+@torch.no_grad()
+def set_buffers(net: nn.Module, values: dict[str, torch.Tensor]) -> None:
+    """Gives buffers these values, by name: a forward pass may have put other tensors in their places."""
+    for name, buffer in net.named_buffers():
+        if name in values:
+            buffer.copy_(values[name])
 
 
 def averageable(net: nn.Module) -> list[torch.Tensor]:

@@ -47,6 +47,12 @@ class TestFolder:
         paint(tmp_path, ["a", "b"], 2, size=(20, 60))
         assert data.folder(tmp_path, size=16).train_images.shape == (2, 3, 16, 16)
 
+    def test_pictures_of_more_than_eight_bits_are_named(self, tmp_path):
+        paint(tmp_path, ["a", "b"], 3)
+        Image.fromarray(np.full((12, 12), 4000, np.uint16)).save(tmp_path / "b" / "2.png")
+        with pytest.raises(ValueError, match=r"2.png: no picture .* mode I;16 has more than eight bits"):
+            data.folder(tmp_path, 12)
+
     def test_what_does_not_fit_is_named(self, tmp_path):
         with pytest.raises(ValueError, match="is not a folder"):
             data.folder(tmp_path / "nowhere")
@@ -85,11 +91,23 @@ class TestDataset:
             ({"test_labels": np.zeros(5, int)}, ValueError, r"got \(6, 3, 8, 8\) and \(5,\)"),
             ({"train_labels": np.arange(6)}, ValueError, "`train_labels` must be whole numbers from 0 to 2"),
             ({"train_labels": np.zeros(6)}, ValueError, "`train_labels` must be whole numbers"),
+            ({"test_images": np.zeros((6, 1, 8, 8), np.uint8)}, ValueError, "3 channels and `test_images` 1"),
         ],
     )
     def test_what_does_not_fit_is_named(self, change, error, words):
         with pytest.raises(error, match=words):
             data.dataset("mine", arrays(**change), "abc")
+
+    def test_a_channel_that_never_changes_is_shown_as_zero(self):
+        images = np.full((6, 3, 8, 8), 40, np.uint8)
+        images[:3, 0] = 60
+        mine = data.dataset("mine", arrays(train_images=images), "abc")
+        assert mine.std == (pytest.approx(10 / 255), 1.0, 1.0)
+        assert not mine.normalised(mine.train_images)[:, 1:].any()
+
+    def test_a_number_is_no_list_of_names(self):
+        with pytest.raises(TypeError, match="`names` must be the names of the classes, got 3"):
+            data.dataset("mine", arrays(), 3)
 
     def test_a_missing_part(self):
         some = arrays()

@@ -1,5 +1,6 @@
 """Pictures that stay on the disk: three layouts, one sequence of bytes and labels; damage has a name."""
 
+import dataclasses
 import hashlib
 import io
 import os
@@ -77,12 +78,47 @@ class TestLayouts:
         with pytest.raises(data.DataUnavailable, match=r"no ILSVRC2012_img_val.tar and no ILSVRC2012_devkit"):
             data.imagenet(tmp_path)
 
-    def test_a_shard_without_a_label_is_named(self, tmp_path):
+    def test_a_corrected_devkit_gives_other_labels(self, root, tmp_path):
+        (tmp_path / "val").mkdir()
+        (tmp_path / "train").symlink_to(root / "tree" / "train")
+        for file in (root / "tree" / "val").rglob("*.JPEG"):
+            (tmp_path / "val" / file.name).write_bytes(file.read_bytes())
+        with tarfile.open(root / "archives" / layouts.DEVKIT_ARCHIVE) as packed:
+            packed.extractall(tmp_path, filter="data")
+        first = data.imagenet(tmp_path, size=16, resize=20).test.labels.tolist()
+        truth = tmp_path / layouts.DEVKIT / layouts.TRUTH
+        truth.write_text("\n".join(truth.read_text().split()[::-1]))
+        assert data.imagenet(tmp_path, size=16, resize=20).test.labels.tolist() == first[::-1] != first
+
+    @pytest.mark.parametrize(
+        ("files", "words"),
+        [
+            ({"00.jpg": b""}, "00 has no label"),
+            ({"00.jpg": b"", "00.cls": b"cat"}, r"00.cls holds b'cat'; a label must be the number of a class"),
+            ({"00.jpg": b"", "00.cls": b"-100"}, r"00.cls holds b'-100'; a label must be the number of a class"),
+            ({"00.jpg": b"", "00.png": b"", "00.cls": b"1"}, "00 has more than one picture"),
+        ],
+    )
+    def test_a_shard_that_does_not_fit_is_named(self, files, words, tmp_path):
         for part in ("train", "val"):
             with tarfile.open(tmp_path / f"{part}-000000.tar", "w") as shard:
-                shard.addfile(tarfile.TarInfo("00.jpg"))
-        with pytest.raises(ValueError, match=r"train-000000.tar: 00 has no label"):
+                for name, content in files.items():
+                    entry = tarfile.TarInfo(name)
+                    entry.size = len(content)
+                    shard.addfile(entry, io.BytesIO(content))
+        with pytest.raises(ValueError, match=rf"train-000000.tar: {words}"):
             data.imagenet(tmp_path)
+
+    def test_a_shard_that_could_be_of_either_part_is_in_neither(self, tmp_path):
+        for name in ("valve-train-0.tar", "valve-val-0.tar"):
+            (tmp_path / name).touch()
+        with pytest.raises(ValueError, match=r"valve-train-0.tar could be a shard of either part"):
+            data.imagenet(tmp_path)
+
+    def test_how_pictures_are_shown_tells_data_sets_apart(self, root):
+        shown = [data.imagenet(root / "tree", size, resize) for size, resize in ((16, 20), (12, 20), (16, 24))]
+        other = dataclasses.replace(shown[0], mean=(0.0, 0.0, 0.0))
+        assert len({one.digest() for one in (*shown, other)}) == 4
 
 
 class TestPictures:
@@ -103,6 +139,15 @@ class TestPictures:
         member = {"archives": r"_img_train.tar, member n01440764.tar/n\w+.JPEG", "tree": r"n01440764_\d.JPEG"}
         with pytest.raises(ValueError, match=member.get(layout, r"train-000000.tar, member 00000005.jpg")):
             cut.picture(5)
+
+    def test_more_than_eight_bits_are_refused(self, tmp_path):
+        """Pillow would cut them off at 255: 16 bits become white, numbers from 0 to 1 black."""
+        deep = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64) * 16
+        for name, pixels in (("a.png", deep), ("b.tif", deep.astype(np.float32) / 65536)):
+            Image.fromarray(pixels).save(tmp_path / name)
+            index = pictures.index_of([tmp_path / name], [(0, 0, -1)], [0])
+            with pytest.raises(ValueError, match=rf"{name}: no picture .* more than eight bits a channel"):
+                index.picture(0)
 
     def test_a_damaged_archive_is_named(self, root, tmp_path):
         whole = (root / "archives" / layouts.TRAIN_ARCHIVE).read_bytes()

@@ -59,3 +59,23 @@ def test_sizes_that_differ():
     items = [(PIXELS[0], 0), (PIXELS[1][:3], 1)]
     with pytest.raises(ValueError, match=r"item 1 is \(3, 3, 4\) and item 0 \(3, 5, 4\)"):
         data.from_torch("mine", items, items)
+
+
+@pytest.mark.parametrize("mode", ["P", "1", "CMYK", "YCbCr", "HSV"])
+def test_pillow_images_of_any_mode_are_pixels(mode):
+    """A palette's entries, or the numbers of another colour space, are none."""
+    images = Source((Image.fromarray(pixels).convert(mode), number % 2) for number, pixels in enumerate(PIXELS))
+    expected = np.stack([np.asarray(image.convert("RGB")) for image, _ in images])
+    found = data.from_torch("mine", images, images)
+    assert np.array_equal(found.train_images.numpy(), expected.transpose(0, 3, 1, 2))
+
+
+def test_numbers_in_an_array_do_not_say_where_their_channels_are():
+    with pytest.raises(TypeError, match="item 0: numbers must be a tensor"):
+        data.from_torch("mine", pairs(lambda pixels: pixels / 255), pairs(lambda pixels: pixels / 255))
+
+
+@pytest.mark.parametrize("label", [0.7, torch.tensor([0, 1])])
+def test_labels_that_are_no_class(label):
+    with pytest.raises(TypeError, match="item 0: a label must be the number of a class, got"):
+        data.from_torch("mine", [(PIXELS[0], label)], [(PIXELS[0], label)])

@@ -107,6 +107,10 @@ class TestBatches:
         )  # fmt: skip
         assert next(batches.epoch(0, 0))[0].shape == (5, 3, 24, 24)
 
+    @pytest.mark.parametrize(("shape", "size", "expected"), [((32, 64), 32, (16, 32)), ((64, 32), 16, (32, 16))])
+    def test_smaller_images_keep_their_shape(self, shape, size, expected):
+        assert augment.shrink(torch.zeros(2, 3, *shape, dtype=torch.uint8), size).shape[2:] == expected
+
     def test_too_large_a_batch(self):
         with pytest.raises(ValueError, match=r"`batch` = 5 is more than the 4 images"):
             self.batches(count=4)

@@ -1,5 +1,6 @@
 """Any module that maps images to logits is trained, watched and resumed; what cannot be is refused in words."""
 
+import copy
 import json
 
 import pytest
@@ -9,6 +10,8 @@ from torch import nn
 
 import netbridge as nb
 from netbridge import data, train
+from netbridge.train.augment import Batches
+from netbridge.train.stepping import make_optimizer
 from tests.netbridge.train import runs
 
 
@@ -79,6 +82,49 @@ class TestAnyModule:
     def test_a_recipe_by_its_name(self):
         net = train.train(Theirs(), runs.few(128), "digits", device="cpu", quiet=True, stop_after=1)
         assert not net.training
+
+
+class Moving(nn.Module):
+    """Subtracts a running mean that each pass puts into a new tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 10)
+        self.register_buffer("centre", torch.zeros(3, dtype=torch.float64))
+
+    def forward(self, x):
+        features = x.abs().mean((2, 3))
+        if self.training:
+            self.centre = 0.9 * self.centre + 0.1 * features.detach().mean(0)
+        return self.head(features - self.centre)
+
+
+def test_buffers_that_a_pass_replaces_are_those_of_every_part():
+    """Each part starts from the same buffers, and their mean remains: by hand, with two networks for two parts."""
+    how = runs.recipe(epochs=1, average=False, smoothing=0.0, small=(), optimizer="sgd", clip=0.0)
+    torch.manual_seed(0)
+    net = Moving()
+    both = [copy.deepcopy(net).double() for _ in range(2)]
+    train.train(net, runs.few(), how, 0, device="cpu", quiet=True, dtype=torch.float64, parts=2)
+    few = runs.few()
+    batches = Batches(few.train_images, few.train_labels, few.mean, few.std, how, dtype=torch.float64)
+    optimizers = [make_optimizer(one, how) for one in both]
+    for number, (images, labels) in enumerate(batches.epoch(0, 0)):
+        for one, x, y in zip(both, images.split(8), labels.split(8), strict=True):
+            one.zero_grad()
+            nn.functional.cross_entropy(one(x), y).backward()
+        pairs = zip(both[0].parameters(), both[1].parameters(), strict=True)
+        mean = [(p.grad + q.grad) / 2 for p, q in pairs]
+        centre = (both[0].centre + both[1].centre) / 2
+        for one, optimizer in zip(both, optimizers, strict=True):
+            one.centre = centre
+            for parameter, gradient in zip(one.parameters(), mean, strict=True):
+                parameter.grad = gradient
+            for group in optimizer.param_groups:
+                group["lr"] = how.rate(number, 6)
+            optimizer.step()
+    assert torch.allclose(net.centre, both[0].centre, rtol=1e-12)
+    assert torch.allclose(net.head.weight, both[0].head.weight, rtol=1e-9)
 
 
 class TestOnEpoch:

@@ -1,5 +1,8 @@
 """Crops depend on the seed, the epoch and the picture alone; training from the disk resumes to the bit."""
 
+import math
+import signal
+
 import numpy as np
 import pytest
 import torch
@@ -46,6 +49,27 @@ class TestCrops:
         assert not torch.equal(first, other)
 
     @given(st.integers(1, 400), st.integers(1, 400), st.integers(0, 2**32))
+    def test_boxes_are_drawn_as_written_down_by_szegedy_and_others(self, width, height, seed):
+        """The same draws, in the same order, by the words of the paper: area, then shape, then place; ten tries."""
+        share, aspect = (0.08, 1.0), (3 / 4, 4 / 3)
+        chance = np.random.default_rng(seed)
+        expected = None
+        for _ in range(10):
+            area = (share[0] + (share[1] - share[0]) * chance.random()) * width * height
+            low, high = np.log(aspect[0]), np.log(aspect[1])
+            shape = np.exp(low + (high - low) * chance.random())
+            w, h = int(np.rint((area * shape) ** 0.5)), int(np.rint((area / shape) ** 0.5))
+            if 0 < w <= width and 0 < h <= height:
+                left, top = chance.integers(width - w + 1), chance.integers(height - h + 1)
+                expected = left, top, left + w, top + h
+                break
+        if expected is None:
+            w, h = min(width, int(np.rint(height * 4 / 3))), min(height, int(np.rint(width * 4 / 3)))
+            left, top = (width - w) // 2, (height - h) // 2
+            expected = left, top, left + w, top + h
+        assert loading.random_box(width, height, np.random.default_rng(seed), share, aspect) == expected
+
+    @given(st.integers(1, 400), st.integers(1, 400), st.integers(0, 2**32))
     def test_a_box_lies_within_its_picture(self, width, height, seed):
         box = loading.random_box(width, height, np.random.default_rng(seed), (0.08, 1.0), (3 / 4, 4 / 3))
         assert 0 <= box[0] < box[2] <= width
@@ -64,6 +88,36 @@ class TestCrops:
         middle = picture.resize((16, 16), 2, box=(left, top, left + side, top + side))
         assert np.array_equal(pixels, np.asarray(middle))
         assert label == miniature.train.labels[4]
+
+
+class Drawing(torch.nn.Module):
+    """A network with a layer that draws; something happens in step `when`."""
+
+    def __init__(self, when=None, happens=lambda: None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.drop, self.head = torch.nn.Conv2d(3, 8, 3), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3)
+        self.when, self.happens, self.steps = when, happens, 0
+
+    def forward(self, images):
+        self.steps += self.training
+        if self.training and self.steps == self.when:
+            self.happens()
+        return self.head(self.drop(self.body(images).relu().mean((2, 3))))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_layers_that_draw_go_on_within_an_epoch(miniature, workers, tmp_path):
+    """A loader that began in the middle of an epoch must not take a number from the source of the layers."""
+
+    def run(path=None, when=None):
+        net = Drawing(when, lambda: signal.raise_signal(signal.SIGTERM))
+        return train.train(net, miniature, recipe(), path=path, quiet=True, device="cpu", workers=workers)
+
+    path = tmp_path / "net.safetensors"
+    with pytest.raises(train.Interrupted):
+        run(path, when=6)
+    assert runs.same(run(path), run())
 
 
 class TestTraining:
@@ -95,23 +149,30 @@ class TestTraining:
         assert "test_top5" not in scores
 
 
-def test_the_five_largest_logits_are_counted():
+class Guess(torch.nn.Module):
+    """The same logits, whatever is shown."""
+
+    def __init__(self, logits):
+        super().__init__()
+        self.logits = torch.nn.Parameter(logits)
+
+    def forward(self, images):
+        return self.logits.expand(len(images), -1)
+
+
+@pytest.mark.parametrize(
+    ("logits", "errors", "top5"),
+    [
+        (-torch.arange(30.0), 38, 10 / 40),
+        (torch.zeros(30), 38, 10 / 40),  # alike: a guess of the first class, not of all of them
+        (torch.full((30,), math.nan), 40, 0.0),
+    ],
+)
+def test_the_five_largest_logits_are_counted(logits, errors, top5):
     labels = torch.arange(40) % 30
     images = torch.arange(4, dtype=torch.uint8).expand(40, 3, 4, 4)
     arrays = {f"{part}_images": images for part in ("train", "test")}
     arrays |= {f"{part}_labels": labels for part in ("train", "test")}
     many = data.dataset("many", arrays, [str(number) for number in range(30)])
-
-    class Guess(torch.nn.Module):
-        """Logits fall from the first class to the last, whatever is shown."""
-
-        def __init__(self):
-            super().__init__()
-            self.scale = torch.nn.Parameter(torch.ones(()))
-
-        def forward(self, images):
-            return -self.scale * torch.arange(30.0).expand(len(images), 30)
-
-    scores = train.evaluate(Guess(), many)
-    assert scores["test_errors"] == 38
-    assert scores["test_top5"] == 10 / 40
+    scores = train.evaluate(Guess(logits), many)
+    assert (scores["test_errors"], scores["test_top5"]) == (errors, top5)
