@@ -15,7 +15,7 @@ import torch
 
 import netbridge as nb
 from netbridge import data as datasets
-from netbridge.train import distributed, loop
+from netbridge.train import distributed, epochs
 from studies.lab import definitions, jobs
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.figures import learning_curve
@@ -164,7 +164,7 @@ def main(arguments: Arguments):
             if arguments.trace_every:
                 given["on_epoch"] = follower(images, TRACED, arguments.trace_every)
             net = jobs.train(job, images, path, STUDY, arguments.device, compiled=arguments.compile, **given)
-        except loop.Diverged as error:
+        except epochs.Diverged as error:
             raise SystemExit(f"studies.train: {error} Here that is --lr, --precision float32, --out.") from None
         if distributed.rank() == 0:
             report(results, net, path, arguments.curve)

@@ -10,7 +10,8 @@ from netbridge.detect.coco import Coco
 from netbridge.detect.detector import Detector
 from netbridge.detect.evaluation import NAMES, average_precision, results
 from netbridge.detect.scenes import SceneBatches, steps_of
-from netbridge.train import loop
+from netbridge.train import distributed, loop
+from netbridge.train.epochs import Training
 from netbridge.train.mixing import SAMPLES, step_chance
 from netbridge.train.recipes import Recipe
 from netbridge.train.stepping import Stepper
@@ -74,7 +75,7 @@ def train(
     return loop.carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, on_epoch)
 
 
-class DetectorTraining(loop.Training):
+class DetectorTraining(Training):
     """One detector on its way through a recipe."""
 
     scores = NAMES
@@ -124,7 +125,7 @@ class DetectorStepper(Stepper):
         with self.precision.autocast():
             losses = self.forward(images, truths, chances)
         right = losses.pop("right")
-        loss = sum(losses.values()) / (self.parts / loop.distributed.world())
+        loss = sum(losses.values()) / (self.parts / distributed.world())
         self.precision.backward(loss)
         return loss.detach(), right * len(truths)
 

@@ -12,7 +12,7 @@ import netbridge as nb
 from netbridge.step_sizes import ASR
 from netbridge.surgery.noise import NoisyNorm
 from netbridge.tracing.gates import with_fresh_statistics
-from netbridge.train import loop
+from netbridge.train import scoring
 from studies.asr.dynamics import Observer
 from studies.lab import jobs
 from studies.lab.networks import ZOO
@@ -166,7 +166,7 @@ def noisy_score(net, data, seed: int) -> tuple[int, float] | None:
     for norm in norms:
         norm.at_test = True
     torch.manual_seed(seed)
-    score = loop.evaluate(net, data)
+    score = scoring.evaluate(net, data)
     for norm in norms:
         norm.at_test = False
     return score["test_errors"], score["test_loss"]

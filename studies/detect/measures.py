@@ -12,7 +12,8 @@ import torch
 import netbridge as nb
 from netbridge import detect
 from netbridge.detect.scenes import to_test
-from netbridge.train import distributed, loop
+from netbridge.train import distributed
+from netbridge.train.devices import best_device
 from studies.detect import design
 from studies.detect.design import Run
 from studies.lab import measurements
@@ -52,7 +53,7 @@ def carry_out(run: Run, data: detect.Coco, work: Path, weights=None, machine: Ma
     The weights of a detector of made-up scenes are deleted when it is measured; those of COCO stay.
     """
     machine = machine or Machine()
-    device = machine.device or loop.best_device()
+    device = machine.device or best_device()
     net = run.untrained_detector(data.names, weights)
     images = 16 if run.dataset == design.MADE_UP else 1
     before = stiffness(calibrate(net.to(device), data), data, images)

@@ -14,7 +14,7 @@ import torch
 
 import netbridge as nb
 from netbridge.files import replacing
-from netbridge.train import loop, recipes
+from netbridge.train import epochs, loop, recipes
 from netbridge.train.augment import shrink
 from studies.lab import definitions
 from studies.lab.command import plain_errors
@@ -273,7 +273,7 @@ def work_off(planned, find, carry_out, locks: Path, say=print) -> list[str]:
                     continue
                 try:
                     say(f"{job.stem}: {carry_out(job)}")
-                except loop.Diverged as error:
+                except epochs.Diverged as error:
                     note_divergence(job, locks, str(error))
                     say(f"{job.stem}: {error}")
                 else:

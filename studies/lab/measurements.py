@@ -21,7 +21,8 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.data.datasets import Dataset
 from netbridge.files import replacing
-from netbridge.train import loop, recipes
+from netbridge.train import epochs, recipes, scoring
+from netbridge.train.devices import best_device
 from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
 from studies.lab.results import source
@@ -132,14 +133,14 @@ def carry_out(job: jobs.Job, work: Path, root: Path | None = None, device=None, 
 
 def measure_network(job: jobs.Job, net: nb.Network, data: Dataset, device=None) -> Measurement:
     """What is kept of a trained network."""
-    device = device or loop.best_device()
+    device = device or best_device()
     records = trace_both(net, data, TRACED, device)
     logits = torch.from_numpy(records.outputs).double()
     labels = data.test_labels[:TRACED]
     losses = F.cross_entropy(logits, labels, reduction="none")
     tns = np.array([image_stiffness(records[of], mu) for of, mu in READINGS])
     fitted = dataclasses.replace(data, test_images=data.train_images[:FITTED], test_labels=data.train_labels[:FITTED])
-    fit = loop.evaluate(net, fitted, device)
+    fit = scoring.evaluate(net, fitted, device)
     numbers = {key: net.about[key] for key in ("test_accuracy", "test_errors", "test_loss")} | {
         "train_loss": fit["test_loss"],
         "train_accuracy": fit["test_accuracy"],
@@ -188,7 +189,7 @@ def sharpness(net: nb.Network, data: Dataset, device=None, radius: float = RADIU
     The loss is that of the first SHARPENED training images in evaluation mode; the way up is one step along the
     gradient, each weight scaled by its own size. The network stays as it is.
     """
-    device = device or loop.best_device()
+    device = device or best_device()
     images, labels = data.train_images[:SHARPENED].to(device), data.train_labels[:SHARPENED].to(device)
     shown = data.normalised(images).contiguous(memory_format=torch.channels_last)
     weights = {name: p.detach().clone().requires_grad_() for name, p in net.named_parameters()}
@@ -233,7 +234,7 @@ def work_off_on(
         job = waiting[future]
         try:
             found = future.result()
-        except loop.Diverged as error:
+        except epochs.Diverged as error:
             jobs.note_divergence(job, work, str(error))
             say(f"{job.stem}: {error}")
             continue

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import netbridge as nb
-from netbridge.train import loop
+from netbridge.train.devices import best_device
 from studies.lab import jobs
 from studies.lab.scores import Score, remove_training, score_of
 from studies.lab.stiffness import prepare
@@ -53,6 +53,6 @@ def measure(run, net, data, path: Path, device) -> Result:
 
 def stiffness(net, data, device) -> list[float]:
     """Per block the mean NSI of its branch over training images."""
-    net = net.to(device or loop.best_device())
+    net = net.to(device or best_device())
     images = data.train_images[:TRACED].to(next(net.parameters()).device)
     return nb.trace(net, prepare(net, data, images), of="slope").nsi.mean(0).tolist()

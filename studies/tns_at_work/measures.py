@@ -11,7 +11,8 @@ from torch.nn import functional as F
 
 import netbridge as nb
 from netbridge.tracing.batches import channels_last
-from netbridge.train import loop
+from netbridge.train import epochs, loop
+from netbridge.train.devices import best_device
 from studies.lab import measurements
 from studies.lab.measurements import Measurement
 from studies.lab.networks import Subject
@@ -34,8 +35,8 @@ def carry_out(run: Run, work: Path, root: Path | None = None, device=None) -> Me
     except ValueError as error:
         if not str(error).startswith(("`state`", "`slope`")):
             raise  # a wrong option, and no state that has become zero, by whose norm the index divides
-        raise loop.Diverged(f"TNS is not defined any more: {error}") from None
-    records = trace_both(net, data, measurements.TRACED, device or loop.best_device())
+        raise epochs.Diverged(f"TNS is not defined any more: {error}") from None
+    records = trace_both(net, data, measurements.TRACED, device or best_device())
     numbers |= {key: net.about[key] for key in ("test_accuracy", "test_loss", "seconds")}
     numbers["tns"] = [mean_stiffness(records[of], mu) for of, mu in READINGS]
     found = Measurement(run.specification, numbers, {})
@@ -45,7 +46,7 @@ def carry_out(run: Run, work: Path, root: Path | None = None, device=None) -> Me
 
 def before_training(run: Run, data, device=None) -> dict:
     """TNS under every reading, parameters and the norm of the first gradient of an untrained network."""
-    device = device or loop.best_device()
+    device = device or best_device()
     net = run.job.untrained_network(len(data.names), data.size).to(device)
     images = prepare(net, data, data.train_images[: design.SHOWN].to(device))
     labels = data.train_labels[: design.SHOWN].to(device)

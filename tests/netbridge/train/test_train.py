@@ -17,7 +17,7 @@ from netbridge.train import loop as train
 from netbridge.train import recipes
 from netbridge.train.augment import Batches
 from netbridge.train.journal import header_fields
-from netbridge.train.loop import evaluate
+from netbridge.train.scoring import evaluate
 from tests.netbridge.train import runs
 
 

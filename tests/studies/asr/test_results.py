@@ -9,7 +9,7 @@ import torch
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.tracing.gates import with_fresh_statistics
-from netbridge.train import loop, recipes, stepping
+from netbridge.train import epochs, loop, recipes, scoring, stepping
 from studies.asr import constants, design, dynamics, finetuning, measures, results, style, tables
 from studies.lab import jobs
 from studies.lab.networks import ZOO
@@ -71,7 +71,7 @@ def test_what_is_written_down_is_what_the_network_is(tmp_path, digits):
     made = results.carry_out(run, digits, tmp_path, tmp_path, "cpu", keep=True)
     assert results.find(run, [tmp_path]) == made
     net = nb.load(tmp_path / f"{run.stem}.safetensors")
-    score = loop.evaluate(net, digits)
+    score = scoring.evaluate(net, digits)
     assert (made.test_errors, made.test_images) == (score["test_errors"], 60)
     assert made.parameters == sum(x.numel() for x in net.parameters())
     assert made.noisy is not None
@@ -101,17 +101,17 @@ def test_a_plain_network_has_its_bound_and_leaves_no_weights(tmp_path, digits):
 def test_training_goes_on_where_it_was_stopped(tmp_path, digits, monkeypatch):
     run = first(plan_of(tmp_path), "backbones", design.FAITHFUL, column="VGG")
     whole = results.carry_out(run, digits, tmp_path / "whole", tmp_path / "whole", "cpu")
-    real = loop.Training.one_epoch
+    real = epochs.Training.one_epoch
 
     def stopped(self, *arguments):
         if self.epoch == 1:
             raise KeyboardInterrupt
         return real(self, *arguments)
 
-    monkeypatch.setattr(loop.Training, "one_epoch", stopped)
+    monkeypatch.setattr(epochs.Training, "one_epoch", stopped)
     with pytest.raises(KeyboardInterrupt):
         results.carry_out(run, digits, tmp_path, tmp_path, "cpu")
-    monkeypatch.setattr(loop.Training, "one_epoch", real)
+    monkeypatch.setattr(epochs.Training, "one_epoch", real)
     again = results.carry_out(run, digits, tmp_path, tmp_path, "cpu")
     assert (again.test_loss, again.test_errors) == (whole.test_loss, whole.test_errors)
     assert again.blocks == []  # a VGG has no steps

@@ -8,7 +8,7 @@ import torch
 
 import netbridge as nb
 from netbridge import data as datasets
-from netbridge.train import loop
+from netbridge.train import epochs, loop
 from studies.lab import jobs, measurements, networks
 from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED, dunnett
 from studies.lab.stiffness import READINGS
@@ -80,7 +80,7 @@ def test_a_training_whose_tns_is_undefined_counts_as_diverged(tmp_path, monkeypa
         raise ValueError("`state` is zero at 2")
 
     monkeypatch.setattr(loop, "train", stop)
-    with pytest.raises(loop.Diverged, match="TNS is not defined any more: `state` is zero"):
+    with pytest.raises(epochs.Diverged, match="TNS is not defined any more: `state` is zero"):
         measures.carry_out(small_run(-1.0), tmp_path, device="cpu")
 
 

@@ -1,0 +1,34 @@
+"""Devices: which one a training uses, and the state of the random numbers that layers draw on it."""
+
+import torch
+
+from netbridge.train import distributed
+
+
+def best_device() -> torch.device:
+    if torch.cuda.is_available():
+        return torch.device("cuda", distributed.local_rank())
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def usable_device(name) -> torch.device:
+    """The device of this name; ValueError where torch has none such here."""
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:  # torch raises either
+        raise ValueError(f"`device` = {str(name)!r} cannot be used here: {str(error).splitlines()[0]}.") from None
+    return device
+
+
+def drawing_state(device: torch.device) -> torch.Tensor:
+    """The state of the random numbers that layers draw on a device, as bytes; on a GPU behind the processor's."""
+    state = torch.get_rng_state()
+    return torch.cat([state, torch.cuda.get_rng_state(device)]) if device.type == "cuda" else state
+
+
+def set_drawing_state(state: torch.Tensor, device: torch.device) -> None:
+    length = len(torch.get_rng_state())
+    torch.set_rng_state(state[:length])
+    if device.type == "cuda" and len(state) > length:
+        torch.cuda.set_rng_state(state[length:], device)
