@@ -1,12 +1,14 @@
 """How a study is started from the command line, how it ends, and the command that repeats a run."""
 
 import contextlib
+import copy
 import dataclasses
 import math
 import shlex
 import sys
-from typing import get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
+import docstring_parser  # comes with tyro, which reads the explanations of options with it
 import tyro
 
 typed: dict[str, str] = {}  # the command line of a study that `start` is running, by its name
@@ -20,7 +22,7 @@ def start(main, arguments_type, study: str, doc: str) -> None:
     Ctrl-C and options that --smoke would ignore end the process with one line and a code that is not zero; a training
     that a signal has asked to stop, with 0 where it can go on.
     """
-    arguments = tyro.cli(arguments_type, prog=f"python -m studies.{study}", description=doc)
+    arguments = read_arguments(arguments_type, study, doc)
     ignored = [flag for name, flag, _ in changed_options(arguments) if name not in ALWAYS]
     if arguments.smoke and ignored:
         raise SystemExit(f"studies.{study}: `--smoke` chooses its own sizes and would ignore {', '.join(ignored)}.")
@@ -34,6 +36,28 @@ def start(main, arguments_type, study: str, doc: str) -> None:
         raise SystemExit(getattr(stop, "code", 130)) from None
     finally:
         del typed[study]
+
+
+def read_arguments(kind, study: str, doc: str):
+    """The options of the command line. In the help, lines end where the terminal ends and not where the source does."""
+    explanations = {
+        one.arg_name: join_lines(one.description or "")
+        for base in reversed(kind.__mro__[:-1])
+        for one in docstring_parser.parse_from_object(base).params
+    }
+    hints, fields = get_type_hints(kind, include_extras=True), []
+    for field in dataclasses.fields(kind):
+        hint = "" if field.default in (None, ()) else None  # such a default says nothing; None: "(default: ...)"
+        option = tyro.conf.arg(help=explanations[field.name], help_behavior_hint=hint)
+        fields.append((field.name, Annotated[hints[field.name], option], copy.copy(field)))
+    described = dataclasses.make_dataclass(kind.__name__, fields)
+    read: Any = tyro.cli(described, prog=f"python -m studies.{study}", description=join_lines(doc))
+    return kind(**{field.name: getattr(read, field.name) for field in dataclasses.fields(kind)})
+
+
+def join_lines(text: str) -> str:
+    """The same text with every paragraph in one line."""
+    return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
 
 
 def command(study: str, arguments) -> str:
