@@ -219,9 +219,9 @@ def slope_alone(t, u, slope, params):
     return slope
 
 
-def unprojected(u):
+def no_projection(u):
     return u
 
 
-def nothing_recorded(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+def no_record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
     return carry

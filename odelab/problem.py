@@ -140,7 +140,7 @@ class Problem:
             raise TypeError(
                 f"`replace` got {unknown[0]!r}, which is not a field of Problem; the fields are {sorted(known)}."
             )
-        return dataclasses.replace(self, form="", **{**self._outdated(changes), **changes})
+        return dataclasses.replace(self, form="", **{**self._outdated_fields(changes), **changes})
 
     def piece(self, t0: float, t1: float, u0) -> "Problem":
         """The same problem from another state over another span, without calling the right-hand side to check it."""
@@ -149,7 +149,7 @@ class Problem:
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
         return part
 
-    def _outdated(self, changes) -> dict:
+    def _outdated_fields(self, changes) -> dict:
         """The fields that hold for the old problem but not for the changed one, with the values that reset them."""
         start = "u0" in changes or ("t_span" in changes and checked_span(changes["t_span"])[0] != self.t_span[0])
         rhs = "rhs" in changes
@@ -203,12 +203,12 @@ def in_array_form(problem: Problem) -> Callable:
         if twin is not None:
             return twin
 
-        def filled(t, u, params):
+        def filling_rhs(t, u, params):
             out = np.full_like(u, np.nan)  # a component that is never set then ends the run as "not_finite"
             rhs(t, read_only(u), params, out)
             return out
 
-        return filled
+        return filling_rhs
     return lambda t, u, params: rhs(t, read_only(u), params)
 
 

@@ -128,7 +128,7 @@ class Block(nn.Module):
         self.shortcut = nn.Identity() if shortcut is None else shortcut
         self.controller = Constant(0)
         # In place: the step has just formed this state, so no caller keeps a reference to it.
-        self.project = torch.relu_ if post_activation else core.unprojected
+        self.project = torch.relu_ if post_activation else core.no_projection
 
     @property
     def opens(self) -> bool:

@@ -99,14 +99,14 @@ def run_layer(block, layer: Layer, u, slope=None):
     tableau, refine = (layer.tableau, layer.refine) if slope is None else (EULER, 1)
     step = plain = core.rk_step_of(core.combine, tableau)
     project, observation = block.project, layer.observation
-    record, carry = core.nothing_recorded, None
+    record, carry = core.no_record, None
     if observation is not None:
         record, carry = observation.record, observation.carry
     if len(tableau.b) == 1 and refine == 1 and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
         if observation is None:
             step = euler_in_place
         elif observation.step is not None:
-            step, project = observation.step, core.unprojected
+            step, project = observation.step, core.no_projection
 
     def rhs(t, u, params):
         return block.branch(u) if layer.slope_at is None else layer.slope_at(t, u)

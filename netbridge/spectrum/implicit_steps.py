@@ -72,8 +72,8 @@ def one_flow(field, state: torch.Tensor, steps: int, method) -> torch.Tensor:
     step = core.rosenbrock_step_of(core.combine, factor, backsub, method.tableau)
     start = core.State(0, state, None, False, None)
     _, end, *_ = core.integrate(
-        step, prepare, lambda t, u, params: field(u), None, propose, solve.accept, core.unprojected,
-        core.nothing_recorded, None, start, 1, steps,
+        step, prepare, lambda t, u, params: field(u), None, propose, solve.accept, core.no_projection,
+        core.no_record, None, start, 1, steps,
     )  # fmt: skip
     return end.u
 

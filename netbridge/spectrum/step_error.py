@@ -112,7 +112,7 @@ def equal_steps(field, u: torch.Tensor, method, count: int) -> torch.Tensor:
     step = core.rk_step_of(core.combine, solve.fixed_tableau(method, frozen=False))
     state = core.State(0, u, None, False, None)
     _, state, *_ = core.integrate(
-        step, core.slope_alone, lambda t, u, params: field(u), None, propose, solve.accept, core.unprojected,
-        core.nothing_recorded, None, state, 1, count,
+        step, core.slope_alone, lambda t, u, params: field(u), None, propose, solve.accept, core.no_projection,
+        core.no_record, None, state, 1, count,
     )  # fmt: skip
     return state.u

@@ -56,7 +56,7 @@ class CompiledEngine:
         self.request = request or plan_for(problem, method, controller, project).request
         self.compiled = kernel(self.request).functions["advance"]
         self.rhs = checked_rhs(problem)
-        self.controller = method.steered(controller, self.rhs)
+        self.controller = method.extend_controller(controller, self.rhs)
         self.params = compiled_params(problem.params)
         self.until = problem.t_span[1]
         self.has_h_rho = twin_stages(method) is not None

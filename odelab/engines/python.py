@@ -83,8 +83,8 @@ class PythonEngine:
         self.keep: Callable = keep_row
         self.rhs = checked_rhs(self.problem)
         self.stepper = self.method.stepper(self.problem, self.rhs, self.controller.atol)
-        self.after = core.unprojected if self.project is None else on_a_copy(self.project)
-        self.controller = self.method.steered(self.controller, self.rhs)
+        self.after = core.no_projection if self.project is None else on_a_copy(self.project)
+        self.controller = self.method.extend_controller(self.controller, self.rhs)
 
     @property
     def derivatives(self) -> str:

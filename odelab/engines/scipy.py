@@ -93,7 +93,7 @@ def scipy_method(method: Method) -> type:
                     (),
                     self.controller.propose,
                     self.controller.judge,
-                    core.unprojected,
+                    core.no_projection,
                     keep_stages,
                     accepted,
                     self.state,

@@ -74,7 +74,7 @@ def kernels(below: int, above: int):
     from numba import njit
 
     found = {}
-    texts = {"eliminate": elimination, "substitute": substitution, "residual": check}
+    texts = {"eliminate": elimination_lines, "substitute": substitution_lines, "residual": check_lines}
     for name, text in texts.items():
         scope = {"RESIDUAL": RESIDUAL}
         exec("\n".join(text(below, above)), scope)
@@ -82,17 +82,17 @@ def kernels(below: int, above: int):
     return tuple(found.values())
 
 
-def elimination(below: int, above: int) -> list[str]:
+def elimination_lines(below: int, above: int) -> list[str]:
     """The text of `eliminate`. Variables hold the rows that a pivot changes: r1_2 is column k + 2 of row k + 1."""
 
-    def loaded(r: int, row: str, indent: str) -> list[str]:
+    def row_lines(r: int, row: str, indent: str) -> list[str]:
         entries = (f"{'1.0 ' if c == r else ''}- hg * J[{row}, {below - r + c}]" for c in range(r + above + 1))
         return [f"{indent}r{r}_{c} = {entry}" for c, entry in enumerate(entries)]
 
     lines = ["def eliminate(J, hg, band):"]
     for r in range(below):
-        lines += loaded(r, str(r), "    ")
-    lines += [f"    for k in range(len(J) - {below}):", *loaded(below, f"k + {below}", "        ")]
+        lines += row_lines(r, str(r), "    ")
+    lines += [f"    for k in range(len(J) - {below}):", *row_lines(below, f"k + {below}", "        ")]
     lines += ["        inverse = 1.0 / r0_0", f"        band[k, {below}] = inverse"]
     lines += [f"        band[k, {below + c}] = r0_{c} * inverse" for c in range(1, above + 1)]
     for r in range(1, below + 1):
@@ -103,7 +103,7 @@ def elimination(below: int, above: int) -> list[str]:
     return lines
 
 
-def substitution(below: int, above: int) -> list[str]:
+def substitution_lines(below: int, above: int) -> list[str]:
     """The text of `substitute`. The unknowns found last are held in variables, and subtracted last."""
     earlier = "".join(f" - band[i, {below - r}] * x{r}" for r in range(below, 0, -1))
     later = "".join(f" - band[i, {below + r}] * x{r}" for r in range(above, 0, -1))
@@ -114,20 +114,20 @@ def substitution(below: int, above: int) -> list[str]:
         "    for i in range(n):",
         f"        found = right[order[i]]{earlier}",
         f"        ordered[{below} + i] = found * band[i, {below}]",
-        *handed_on(below),
+        *shift_lines(below),
         *(f"    x{r} = 0.0" for r in range(1, above + 1)),
         "    for i in range(n - 1, -1, -1):",
         f"        found = ordered[{below} + i]{later}",
         f"        ordered[{below} + i] = x[order[i]] = found",
-        *handed_on(above),
+        *shift_lines(above),
     ]
 
 
-def handed_on(count: int) -> list[str]:
+def shift_lines(count: int) -> list[str]:
     return [f"        x{r} = {f'x{r - 1}' if r > 1 else 'found'}" for r in range(count, 0, -1)]
 
 
-def check(below: int, above: int) -> list[str]:
+def check_lines(below: int, above: int) -> list[str]:
     """The text of `residual`: is the largest component of M x - b small beside |M| |x| + |b|?  NaN makes it false."""
     terms = [f"J[i, {c}] * ordered[i + {c}]" for c in range(below + 1 + above)]
     sizes = [f"abs(J[i, {c}])" for c in range(below + 1 + above)]

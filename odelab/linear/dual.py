@@ -41,7 +41,7 @@ class Dual:
         inputs = tuple(as_dual(x) for x in inputs)
         values = tuple(value_of(x) for x in inputs)
         if method == "reduce" and ufunc.__name__ in ("add", "maximum", "minimum"):
-            return reduced(ufunc, inputs[0], **options)
+            return reduce_entries(ufunc, inputs[0], **options)
         if method != "__call__" or out is not None or options:
             raise NotDifferentiable(f"numpy.{ufunc.__name__} is called in a way that is not followed")
         name = ufunc.__name__
@@ -164,14 +164,14 @@ def _operator(ufunc):
 
 
 def _in_place(operation):
-    def assigned(x, y):
+    def assign(x, y):
         new = operation(x, y)
         if x.ndim == 0:
             return new
         x[...] = new
         return x
 
-    return assigned
+    return assign
 
 
 for _name, _ufunc in {
@@ -324,7 +324,7 @@ def directions(arguments, options) -> int:
     return len((duals_in(arguments) + duals_in(options))[0].part)
 
 
-def reduced(ufunc, x, axis=0, **options):
+def reduce_entries(ufunc, x, axis=0, **options):
     if ufunc is np.add:
         return linear(np.sum, (x,), {"axis": axis, **options})
     return extreme(np.argmax if ufunc is np.maximum else np.argmin, x, axis, **options)

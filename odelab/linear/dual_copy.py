@@ -113,9 +113,9 @@ class NumpyOfDuals:
         own = getattr(np, name)
         if not callable(own) or own not in CREATING:
             return own
-        return lambda *arguments, **options: self.made(own, arguments, options)
+        return lambda *arguments, **options: self.create(own, arguments, options)
 
-    def made(self, own, arguments, options):
+    def create(self, own, arguments, options):
         if own in ROOM:
             array = own(*arguments, **options)
             return dual.constant(array, self.m) if array.dtype.kind == "f" else array

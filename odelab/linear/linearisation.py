@@ -103,22 +103,22 @@ class Linearisation:
                     return J, slope_t
                 except NotDifferentiable as reason:
                     self.reason, self.colouring, self.solver = short(reason), None, None
-            J = self.given(t, u) if self.own is not None else self.matrix(t, u, slope)
+            J = self.own_jacobian(t, u) if self.own is not None else self.matrix(t, u, slope)
             return J, self.by_differences.in_time(t, u, slope) if self.in_time else 0.0
 
     def exact(self, t, u):
         if self.by_torch is not None:
             J, late = self.by_torch(t, u)
-            return J if self.own is None else self.given(t, u), late
+            return J if self.own is None else self.own_jacobian(t, u), late
         if self.own is not None:
             slope_t = self.by_duals(t, u, None, np.ones(1))[0] if self.in_time else 0.0
-            return self.given(t, u), slope_t
+            return self.own_jacobian(t, u), slope_t
         if not self.in_time:
             return self.matrix(t, u, None), 0.0
         J, slope_t = self.matrix(t, u, None, with_time=True)
         return J, slope_t
 
-    def given(self, t, u):
+    def own_jacobian(self, t, u):
         """The problem's own Jacobian as an array of floats, or in compressed columns."""
         assert self.own is not None
         J = self.own(t, read_only(u), self.problem.params)
@@ -167,7 +167,7 @@ class Linearisation:
             J = found.T / scale
         else:
             J = self.colouring.matrix(found, scale)
-            if not self.confirmed(J, found[-1], scale):
+            if not self.agrees(J, found[-1], scale):
                 known, self.colouring = self.colouring, self.pattern(t, u, slope, self.colouring)
                 self.solver = None
                 # If the pattern found anew is no larger, it is not the cause: then every column is found by itself.
@@ -190,7 +190,7 @@ class Linearisation:
     def scale(self, u):
         return self.by_differences.size(u) if self.reason else np.ones(len(u))
 
-    def confirmed(self, J, product, scale) -> bool:
+    def agrees(self, J, product, scale) -> bool:
         """Does J, put together from few products, give the right product with a random vector?
 
         That product was computed together with the others. If it differs, the pattern lacks an entry.

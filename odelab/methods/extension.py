@@ -27,13 +27,13 @@ def exact_weights(method: Method) -> tuple[tuple[Fraction, ...], ...]:
     b = method.b if method.fsal else (*method.b, Fraction(0))
     rows = []
     for i in range(len(b) + len(method.extra)):
-        parts: list[tuple] = [scaled(b[i], HERMITE_VALUE)] if i < len(b) else []
+        parts: list[tuple] = [multiple(b[i], HERMITE_VALUE)] if i < len(b) else []
         if i == 0:
             parts.append(HERMITE_START)
         if i == len(b) - 1:
             parts.append(HERMITE_END)
         dense = method.dense or ()
-        parts += [scaled(weights[i], bump) for weights, bump in zip(dense, bumps(len(dense)), strict=True)]
+        parts += [multiple(weights[i], bump) for weights, bump in zip(dense, bumps(len(dense)), strict=True)]
         rows.append(total(parts, 1 + degree(method)))
     return tuple(rows)
 
@@ -52,7 +52,7 @@ def bumps(count: int) -> list[tuple]:
     return found[:count]
 
 
-def scaled(factor, polynomial):
+def multiple(factor, polynomial):
     return tuple(factor * x for x in polynomial)
 
 

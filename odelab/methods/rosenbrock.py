@@ -241,7 +241,7 @@ class RosenbrockMethod:
         step = core.rosenbrock_step_of(core.combine, linear.factor, linear.backsub, self.tableau)
         return Stepper(step, linear.prepare, linear)
 
-    def steered(self, controller, rhs):
+    def extend_controller(self, controller, rhs):
         return controller
 
     def one_step(self, rhs, params, t, u, h):

@@ -75,7 +75,7 @@ class StabilisedMethod:
         """The step of this method for a problem; see `odelab.methods.stepper`."""
         return Stepper(self.step, core.slope_alone)
 
-    def steered(self, controller: Controller, rhs: Callable) -> Controller:
+    def extend_controller(self, controller: Controller, rhs: Callable) -> Controller:
         """`controller`, extended so that it chooses the number of stages along with the step size."""
         if controller.needs_error and controller.rtol < SMALLEST:
             raise ValueError(

@@ -43,7 +43,7 @@ class SwitchingMethod:
     def stepper(self, problem, rhs, atol=None) -> Stepper:
         return self.explicit.stepper(problem, rhs, atol)
 
-    def steered(self, controller, rhs):
+    def extend_controller(self, controller, rhs):
         return controller
 
     def one_step(self, rhs, params, t, u, h):

@@ -103,7 +103,8 @@ class Method:
     # A stabilised method has a function here, which extends a controller so that it also chooses the number of stages.
     steer = None
 
-    def steered(self, controller, rhs):
+    def extend_controller(self, controller, rhs):
+        """The controller as it is; a stabilised method makes one of it that also chooses the number of stages."""
         return controller
 
     def one_step(self, rhs, params, t, u, h):

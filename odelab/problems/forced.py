@@ -50,7 +50,7 @@ def forced_linear_jacobian(t, u, params):
     return parts(params)[0]
 
 
-def carried(matrix, t, vector):
+def propagate(matrix, t, vector):
     """exp(t A) applied to a vector, at each of the times (..., 1)."""
     from scipy.linalg import expm, schur
 
@@ -65,7 +65,7 @@ def forced_linear_exact(start, t, params):
     matrix, offset, amplitude, frequency = parts(params)
     t = np.asarray(t, dtype=float)[..., None]
     away = start - offset - amplitude
-    return offset + amplitude * np.cos(frequency * t) + carried(matrix, t, away)
+    return offset + amplitude * np.cos(frequency * t) + propagate(matrix, t, away)
 
 
 def forced_linear(matrix=((-1.0, -100.0), (100.0, -1.0)), offset=2.0, amplitude=1.0, frequency=1.0, u0=None) -> Problem:
@@ -136,4 +136,4 @@ def forced_linear_derivative(problem: Problem, t, order: int) -> np.ndarray:
     t = np.asarray(t, dtype=float)[..., None]
     away = np.linalg.matrix_power(matrix, order) @ (problem.u0 - offset - amplitude)
     driven = amplitude * frequency**order * np.cos(frequency * t + 0.5 * np.pi * order)
-    return driven + (offset if order == 0 else 0.0) + carried(matrix, t, away)
+    return driven + (offset if order == 0 else 0.0) + propagate(matrix, t, away)

@@ -97,7 +97,7 @@ def pollu_jacobian(t, u, params):
     return matrix
 
 
-def weighted(weights: dict[int, int], t, u, params):
+def atoms(weights: dict[int, int], t, u, params):
     """The number of atoms where species i, counted from 1, holds `weights[i]` of them."""
     return sum(weight * u[i - 1] for i, weight in weights.items())
 
@@ -123,9 +123,9 @@ def pollu(rates=RATES) -> Problem:
         params,
         jacobian=pollu_jacobian,
         invariants=(
-            Invariant("carbon: y7 + y8 + 2 y9 + y10 + 2 y11 + y12 + 2 y13 + y14", functools.partial(weighted, CARBON)),
-            Invariant("nitrogen: y1 + y2 + y13 + y15 + y19 + 2 y20", functools.partial(weighted, NITROGEN)),
-            Invariant("sulphur: y17 + y18", functools.partial(weighted, SULPHUR)),
+            Invariant("carbon: y7 + y8 + 2 y9 + y10 + 2 y11 + y12 + 2 y13 + y14", functools.partial(atoms, CARBON)),
+            Invariant("nitrogen: y1 + y2 + y13 + y15 + y19 + 2 y20", functools.partial(atoms, NITROGEN)),
+            Invariant("sulphur: y17 + y18", functools.partial(atoms, SULPHUR)),
         ),
         references=references("pollu", params == RATES),
         name="pollu",

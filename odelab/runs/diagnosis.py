@@ -427,14 +427,14 @@ def first_failures(rhs, method, params, t, u, h) -> Failures:
         if first.found.all():
             raise AllFound
 
-    def watched(time, states, params):
+    def watch_and_call(time, states, params):
         look(time, states, states, True)
         slopes = np.asarray(rhs(time, states, params), dtype=float)
         look(time, states, slopes, False)
         return slopes
 
     with contextlib.suppress(AllFound):
-        end = method.one_step(watched, params, t, u, h)
+        end = method.one_step(watch_and_call, params, t, u, h)
         look(t + h, end, end, True)
     return first
 

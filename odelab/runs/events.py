@@ -241,7 +241,7 @@ class Watch:
     def zeros(self, number, steps) -> Zeros:
         """Every zero of an event on these steps."""
         event, params = self.watched[number], self.problem.params
-        found, unclear, at_end = self.searched(number, steps) or self.sorted_out(number, steps)
+        found, unclear, at_end = self.search_by_kernel(number, steps) or self.search_by_arrays(number, steps)
         for i in unclear:
             ends = at_end(i), at_end(i + 1)
             if not np.isfinite(ends).all():
@@ -256,7 +256,7 @@ class Watch:
             zeros = Zeros(*(column[order] for column in zeros))
         return zeros
 
-    def searched(self, number, steps) -> tuple | None:
+    def search_by_kernel(self, number, steps) -> tuple | None:
         """The zeros that a kernel finds, the steps it leaves, and g at the ends of steps; None without a kernel."""
         event, params = self.watched[number], self.problem.params
         search = None if self.searches is None else self.searches.of(event.function, len(steps.h))
@@ -274,7 +274,7 @@ class Watch:
             return None
         return [Zeros(t, states, directions)], unclear, at_end
 
-    def sorted_out(self, number, steps) -> tuple:
+    def search_by_arrays(self, number, steps) -> tuple:
         """The same by NumPy: many places of many steps in one call, if the function accepts arrays."""
         if not steps.batched:
             self.takes_arrays[number] = False
@@ -335,7 +335,7 @@ class Watch:
     def message(self) -> str:
         assert self.end is not None
         t, _, direction, number = self.end
-        return ended_by(self.watched[number], number, direction, t)
+        return ending_message(self.watched[number], number, direction, t)
 
     def records(self) -> tuple[EventRecord, ...]:
         none, made = none_of(self.problem), []
@@ -351,7 +351,7 @@ def none_of(problem) -> Zeros:
     return Zeros(np.empty(0), np.empty((0, problem.size)), np.empty(0, dtype=int))
 
 
-def ended_by(event: Event, number, direction, t) -> str:
+def ending_message(event: Event, number, direction, t) -> str:
     return f"ended by {event.name or f'event {number}'} ({'rising' if direction > 0 else 'falling'}) at t = {t:.9g}"
 
 

@@ -35,7 +35,7 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) ->
             last = [(k, one) for k, one in here if 0 < int(one.terminal) <= counts[k] + len(piece.events[k].t)]
             if last:
                 number, event = last[0]
-                status, message = "event", events.ended_by(event, number, piece.events[number].direction[-1], t)
+                status, message = "event", events.ending_message(event, number, piece.events[number].direction[-1], t)
                 break
             for number, event in here:
                 if abs(t - changed.get(number, np.inf)) <= SHORTEST * np.spacing(abs(t)):

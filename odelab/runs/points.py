@@ -31,10 +31,10 @@ class Points:
             t, u, h = chunk.at_hand(state)
             self.visit(t, u, h, getattr(chunk, "took", None))
             if chunk.slope is not None:  # without slopes, the engine has computed SAI itself
-                chunk = self.measured(chunk, t, u, h)
+                chunk = self.measure(chunk, t, u, h)
         return chunk.without_states()
 
-    def measured(self, chunk, t, u, h):
+    def measure(self, chunk, t, u, h):
         h_rho = chunk.h_rho
         if h_rho is None and stability.twin_stages(self.engine.method) is not None:
             h_rho = stability.h_rho(self.problem, self.engine.method, t[:-1], u[:-1], h)

@@ -176,19 +176,19 @@ def theorem2(J, u, f, small: float = 0.1, floor: float = 1e-8) -> Theorem2:
     for premise in premises:
         limit = limit & premise.holds if premise.needed else limit
 
-    def shaped(values):
+    def as_given(values):
         return values.reshape(batch) if batch else values[0].item()
 
-    named = {p.name: dataclasses.replace(p, value=shaped(p.value), holds=shaped(p.holds)) for p in premises}
+    named = {p.name: dataclasses.replace(p, value=as_given(p.value), holds=as_given(p.holds)) for p in premises}
     return Theorem2(
-        si=shaped(modes.si),
-        sai=shaped(sai),
-        c=shaped(modes.c),
-        q=shaped(modes.q),
-        residual=shaped(residual),
-        identity=shaped(identity),
-        limit=shaped(limit),
-        holds=shaped(identity & limit),
+        si=as_given(modes.si),
+        sai=as_given(sai),
+        c=as_given(modes.c),
+        q=as_given(modes.q),
+        residual=as_given(residual),
+        identity=as_given(identity),
+        limit=as_given(limit),
+        holds=as_given(identity & limit),
         premises=MappingProxyType(named),
     )
 

@@ -31,7 +31,7 @@ INLINED = {**EXACT, "forceinline": True}  # a function passed on as an argument 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`; the user's own functions have the names of `Request.functions`."""
-    project = "project" if request.project else "jit(core.unprojected)"
+    project = "project" if request.project else "jit(core.no_projection)"
     parts = [
         f"steps = {control(request)}",
         *step_lines(request),

@@ -33,7 +33,7 @@ FORMS = {
 def counted_run(step, rhs, record, carry, state, t1, attempts=10**6):
     """`core.integrate` with fixed steps."""
     propose, judge = control.propose_counted, control.accept_finite
-    ways = (step, core.slope_alone, rhs, (), propose, judge, core.unprojected, record)
+    ways = (step, core.slope_alone, rhs, (), propose, judge, core.no_projection, record)
     return core.integrate(*ways, carry, state, t1, attempts)
 
 
@@ -162,7 +162,7 @@ def test_a_run_can_be_cut_into_pieces():
 
 def test_a_carry_that_keeps_nothing():
     *_, carry, _, evaluations = counted_run(
-        ol.EULER.step, lambda t, u, params: -u, core.nothing_recorded, "untouched", begun(np.ones(1), 0.5), 1.0
+        ol.EULER.step, lambda t, u, params: -u, core.no_record, "untouched", begun(np.ones(1), 0.5), 1.0
     )
     assert (carry, evaluations) == ("untouched", 2)
 
