@@ -119,6 +119,8 @@ class DetectorTraining(Training):
 class DetectorStepper(Stepper):
     """Takes the steps of a detector's training; its targets are `Truth`s instead of labels."""
 
+    ours = Detector
+
     def backward(self, images, truths, mixing, rows: slice, factors) -> tuple[torch.Tensor, torch.Tensor]:
         """One part's share of the gradient; `rows` are its places in the batch."""
         chances = [place_chance(mixing.place, row) for row in range(rows.start, rows.stop)]

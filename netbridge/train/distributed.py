@@ -5,6 +5,7 @@ Without `torchrun` every function here does nothing, or returns the result of th
 
 import contextlib
 import datetime
+import inspect
 import os
 import warnings
 from collections.abc import Callable
@@ -68,11 +69,19 @@ def warn_of_the_shared_store() -> None:
         )
 
 
-def wrap(net: nn.Module) -> nn.Module:
-    """The network with gradients averaged over the processes; `average_buffers` averages its buffers."""
+def wrap(net: nn.Module, all_used: bool) -> nn.Module:
+    """The network with gradients averaged over the processes; `average_buffers` averages its buffers.
+
+    all_used  every parameter has a part in every pass; where that is not known, each pass is searched for those that do
+    """
     if not active():
         return net
-    return nn.parallel.DistributedDataParallel(net, broadcast_buffers=False)
+    make = nn.parallel.DistributedDataParallel
+    known = inspect.signature(make.__init__).parameters
+    buffers = next(
+        name for name in ("forward_sync_buffers", "broadcast_buffers") if name in known
+    )  # torch 2.13 renamed it
+    return make(net, find_unused_parameters=not all_used, **{buffers: False})
 
 
 def alone(module: nn.Module):

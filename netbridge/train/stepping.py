@@ -11,6 +11,7 @@ from torch import nn
 
 from netbridge.data.datasets import Dataset
 from netbridge.data.pictures import Pictures
+from netbridge.model.network import Configured
 from netbridge.step_sizes.base import Controller
 from netbridge.train import distributed
 from netbridge.train.augment import shares
@@ -36,6 +37,8 @@ class Stepper:
     compiled   pass the network through torch.compile
     """
 
+    ours: type[nn.Module] = Configured  # networks of which every parameter has a part in every pass
+
     def __init__(
         self,
         net: nn.Module,
@@ -54,7 +57,8 @@ class Stepper:
         self.depth = RandomDepth(net, recipe.drop_path) if recipe.drop_path else None
         self.teacher = Teacher(recipe, data, precision, dtype) if recipe.teacher else None
         self.share_out(parts)
-        self.forward = distributed.wrap(torch.compile(net) if compiled else net)  # type: ignore[arg-type]
+        all_used = isinstance(net, self.ours)
+        self.forward = distributed.wrap(torch.compile(net) if compiled else net, all_used)  # type: ignore[arg-type]
         self.optimizer = make_optimizer(net, recipe)
         self.slow = [x.clone() for x in averageable(net)] if recipe.average or recipe.ema else []
 

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 
 import netbridge as nb
+from netbridge import train
 from tests.clock import HANGS
 from tests.netbridge.train import runs
 
@@ -18,11 +20,39 @@ import sys, pathlib, torch
 sys.path.insert(0, sys.argv[2])
 torch.set_num_threads(1)
 from netbridge.train import distributed
-from tests.netbridge.train import runs
+from tests.netbridge.train import runs, test_distributed
+path = pathlib.Path(sys.argv[1])
 with distributed.join():
     assert distributed.world() == 2
-    runs.run(pathlib.Path(sys.argv[1]), dtype=torch.float64)
+    runs.run(path, dtype=torch.float64)
+    test_distributed.partly(path.with_name("partly.safetensors"))
 """
+
+
+class Partly(torch.nn.Module):
+    """Somebody else's network: some parameters have no part in it, two are one, and a pass replaces a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv2d(3, 8, 3, 2), torch.nn.BatchNorm2d(8)
+        self.head, self.again = torch.nn.Linear(8, 10), torch.nn.Linear(8, 10, bias=False)
+        self.again.weight = self.head.weight
+        self.unused = torch.nn.Linear(4, 4)
+        self.fixed = torch.nn.Parameter(torch.ones(8), requires_grad=False)
+        self.register_buffer("centre", torch.zeros(8, dtype=torch.float64))
+
+    def forward(self, x):
+        features = self.norm(self.conv(x).relu()).mean((2, 3)) * self.fixed
+        if self.training:
+            self.centre = 0.9 * self.centre + 0.1 * features.detach().mean(0)
+        return self.head(features - self.centre) + self.again(features)
+
+
+def partly(path=None):
+    torch.manual_seed(0)
+    return train.train(
+        Partly(), runs.few(), runs.recipe(epochs=2), 0, path, device="cpu", quiet=True, dtype=torch.float64, parts=4
+    )
 
 
 @pytest.mark.slow
@@ -49,6 +79,8 @@ def test_two_gloo_processes_equal_one_in_two_halves(tmp_path):
     whole = runs.run(dtype=torch.float64).state_dict()
     assert max(distance(one[name], two[name]) for name in one) < 1e-10
     assert max(distance(one[name], whole[name]) for name in one) > 1e-6  # the halves do matter
+    theirs, alone = safetensors.torch.load_file(path.with_name("partly.safetensors")), partly().state_dict()
+    assert max(distance(alone[name], theirs[name]) for name in alone) < 1e-10
 
 
 def distance(x, y) -> float:
