@@ -88,13 +88,19 @@ def write(path: Path, tensors: dict, key: str, header: dict, named: str) -> None
         save_file(tensors, unfinished, metadata={key: record})
 
 
-def save_training(path: Path, net, optimizer, slow: list, record: dict, drawing: Sequence = ()) -> None:
+def save_training(
+    path: Path, net, optimizer, slow: list, record: dict, drawing: Sequence = (), observed: Mapping | None = None
+) -> None:
     """What an interrupted training needs to go on with the same bits: network, optimiser, averaged weights.
 
     The optimiser's tensors and its plain values (numbers, None) are both kept; what is neither is refused. `drawing`:
-    within an epoch, the states of the processes' random numbers.
+    within an epoch, the states of the processes' random numbers; `observed`: tensors that an observer remembers.
     """
     tensors = {f"net.{name}": value for name, value in tensors_of(net).items()}
+    for name, value in (observed or {}).items():
+        if not torch.is_tensor(value):
+            raise TypeError(f"the `state_dict` of `on_epoch` must hold tensors; `{name}` is {type(value).__name__}.")
+        tensors[f"observer.{name}"] = value.detach().cpu().contiguous().clone()
     tensors |= {f"drawing.{number}": value for number, value in enumerate(drawing)}
     plain: dict[str, dict] = {}
     for number, state in optimizer.state_dict()["state"].items():

@@ -76,12 +76,10 @@ def wrap(net: nn.Module, all_used: bool) -> nn.Module:
     """
     if not active():
         return net
-    make = nn.parallel.DistributedDataParallel
+    make: Any = nn.parallel.DistributedDataParallel
     known = inspect.signature(make.__init__).parameters
-    buffers = next(
-        name for name in ("forward_sync_buffers", "broadcast_buffers") if name in known
-    )  # torch 2.13 renamed it
-    return make(net, find_unused_parameters=not all_used, **{buffers: False})
+    sync = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"  # renamed in torch 2.13
+    return make(net, find_unused_parameters=not all_used, **{sync: False})
 
 
 def alone(module: nn.Module):

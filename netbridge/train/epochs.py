@@ -1,6 +1,7 @@
 """One network on its way through a recipe, epoch by epoch: its optimiser, its batches and its position."""
 
 import contextlib
+import numbers
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,7 @@ from netbridge.train.scoring import evaluate
 from netbridge.train.stepping import Stepper
 
 WATCH = 25  # steps between two looks at whether the loss is still a number
+LARGEST_SEED = 2**40  # seeds of epochs are a million times as large, and must fit into 64 bits
 
 
 class Diverged(RuntimeError):
@@ -60,7 +62,8 @@ class Training:
         workers: int = 0,
     ):
         self.check(net, data, recipe)
-        self.net, self.data, self.recipe, self.seed, self.dtype = net, data, recipe, seed, dtype
+        check_at_least_zero("workers", workers)
+        self.net, self.data, self.recipe, self.seed, self.dtype = net, data, recipe, whole_seed(seed), dtype
         self.device = best_device() if device is None else usable_device(device)
         self.rank, self.world = distributed.rank(), distributed.world()
         self.parts_asked = parts is not None
@@ -205,7 +208,20 @@ def not_finite(net: nn.Module) -> list[str]:
     return [name for name, x in (*net.named_parameters(), *net.named_buffers()) if not bool(torch.isfinite(x).all())]
 
 
+def whole_seed(seed) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or abs(int(seed)) > LARGEST_SEED:
+        raise ValueError(f"`seed` must be a whole number of at most 2^40, got {seed!r}.")
+    return int(seed)
+
+
+def check_at_least_zero(name: str, count) -> None:
+    if count is not None and (not isinstance(count, numbers.Integral) or int(count) < 0):
+        raise ValueError(f"`{name}` must be a whole number from 0 on, got {count!r}.")
+
+
 def check_parts(parts: int, world: int, batch: int) -> int:
+    if not isinstance(parts, numbers.Integral) or parts < 1:
+        raise ValueError(f"`parts` must be a whole number from 1 on, got {parts!r}.")
     if parts < world:
         raise ValueError(f"`parts` = {parts} leaves some of the {world} processes without work; start fewer of them.")
     if batch % parts:
@@ -216,6 +232,8 @@ def check_parts(parts: int, world: int, batch: int) -> int:
 def check_arguments(net, data, recipe) -> None:
     if not isinstance(net, nn.Module):
         raise TypeError(f"`net` must be a torch module, got {type(net).__name__}.")
+    if not any(x.requires_grad for x in net.parameters()):
+        raise ValueError(f"`net` has nothing to train: no parameter of {type(net).__name__} requires a gradient.")
     if not isinstance(data, Dataset | Pictures):
         raise TypeError(
             f"`data` must be a netbridge.data.Dataset, got {type(data).__name__}. "

@@ -1,7 +1,7 @@
 """The files of a training: its log, the state from which the next start continues, and the finished network.
 
-Beside `path`, which receives the finished network, lie `path` with .jsonl (the log: the run in the first line, then one
-JSON record an epoch) and, while training lasts, `path` with .resume. The header of the finished file holds, in `about`,
+Beside NAME.safetensors, which receives the finished network, lie NAME.jsonl (the log: the run in the first line, then
+one JSON record an epoch) and, while training lasts, NAME.resume. The header of the finished file holds, in `about`,
 what names the run and what it scored; a later call with the same `path` is compared with it.
 """
 
@@ -23,18 +23,25 @@ RECIPE_DEFAULTS = json.loads(json.dumps(Recipe("", 1).as_json()))
 
 
 class Journal:
-    """The files of one training. Without a path nothing is written, and what was scored is still in `net.about`."""
+    """The files of one training. Without a path nothing is written, and what was scored is still in `net.about`.
 
-    def __init__(self, path, training, about: dict | None):
+    path      of the finished network
+    training  a `Training`
+    about     plain values to keep in its header
+    on_epoch  what looks at the network after every epoch; its `state_dict`, if it has one, is kept with the state
+    """
+
+    def __init__(self, path, training, about: dict | None, on_epoch=None):
         self.path = None if path is None else Path(path)
         self.training = training
+        self.observer = on_epoch if hasattr(on_epoch, "state_dict") else None
         self.seconds = 0.0
         self.log: list[dict] = []
         data, recipe, net = training.data, training.recipe, training.net
         own = {"seed": training.seed, "recipe": recipe.name, "dataset": data.name}
         self.about = header_fields(net) | dict(about or {}) | own
         self.run = {
-            "dataset": {"name": data.name, "images": data.train_count},
+            "dataset": {"name": data.name, "images": data.train_count} | data.normalisation,
             "recipe": json.loads(json.dumps(recipe.as_json())),
             "config": architecture(net),
             "seed": training.seed,
@@ -58,7 +65,9 @@ class Journal:
 
     def beside(self, ending: str) -> Path:
         assert self.path is not None  # nothing is written without a path
-        return self.path.with_suffix(ending)
+        if self.path.suffix == ".safetensors":
+            return self.path.with_suffix(ending)
+        return self.path.with_name(self.path.name + ending)  # what follows a point need not be an ending: lr0.1, lr0.2
 
     def load_finished(self) -> bool:
         """Load the network if this run is finished already; returns whether it was, and refuses one of another run."""
@@ -93,6 +102,9 @@ class Journal:
         if "within" in record:
             count = sum(name.startswith("drawing.") for name in tensors)
             t.go_on_within(record["within"], [tensors[f"drawing.{rank}"] for rank in range(count)])
+        if self.observer is not None and t.rank == 0:
+            held = {name.removeprefix("observer."): x for name, x in tensors.items() if name.startswith("observer.")}
+            self.observer.load_state_dict(held)
 
     def read_state(self) -> tuple[dict, dict] | None:
         """(record, tensors) of the last session; None where there was none."""
@@ -136,7 +148,10 @@ class Journal:
         t = self.training
         kept = {"epoch": t.epoch, "seconds": self.seconds, "log": self.log, **more, **self.run}
         kept |= {"scale": scale} if (scale := t.precision.state()) else {}
-        checkpoint.save_training(self.resume_path, t.net, t.stepper.optimizer, t.stepper.slow, kept, drawing or [])
+        observed = {} if self.observer is None else self.observer.state_dict()
+        checkpoint.save_training(
+            self.resume_path, t.net, t.stepper.optimizer, t.stepper.slow, kept, drawing or [], observed
+        )
 
     def note_divergence(self, text: str) -> None:
         if self.path is not None and self.training.rank == 0:

@@ -1,5 +1,6 @@
 """The training loop, for one process or many: it can be killed at any moment and goes on from its last epoch."""
 
+import json
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ from netbridge.data.datasets import Dataset
 from netbridge.data.pictures import Pictures
 from netbridge.progress import progress_bar
 from netbridge.train import distributed, recipes
-from netbridge.train.epochs import Diverged, Training
+from netbridge.train.epochs import Diverged, Training, check_at_least_zero
 from netbridge.train.journal import Journal
 from netbridge.train.pausing import Beats, Pauses
 from netbridge.train.recipes import Recipe
@@ -64,10 +65,10 @@ def train(
     recipe      a `Recipe`, or the name of one in `recipes.RECIPES`
     seed        of the order of the images, their shifts and flips, and of layers that draw; weights are drawn before,
                 so call `torch.manual_seed` ahead of building `net` where they shall be the same again
-    path        file for the network, which `nb.load` reads; beside it `path` with .jsonl receives the log, and while
-                training lasts .resume what the next start needs. If `path` holds this run, it
-                is continued, or loaded if it is finished; a file of another run is refused. None (the default):
-                nothing is written
+    path        file for the network, NAME.safetensors, which `nb.load` reads; beside it NAME.jsonl receives the log,
+                and while training lasts NAME.resume what the next start needs. If `path` holds this run, it is
+                continued, or loaded if it is finished; a file of another run is refused. None (the default): nothing is
+                written
     about       plain values to keep in the file and in `net.about`, beside what is recorded anyway
     device      default: the first GPU, else the CPU
     dtype       of weights and images; recipes with bfloat16=True compute in bfloat16 where this is float32
@@ -84,7 +85,10 @@ def train(
                 log of a long run shows that it is alive; default: only the line of each epoch
     on_epoch    called as on_epoch(net, record) after every epoch, in evaluation mode; record has epoch, loss,
                 train_accuracy, rate, size, seconds, and test_accuracy, test_errors, test_loss where it was tested. What
-                it returns, None or a dict of plain values, joins the record in the log
+                it returns, None or a dict of plain values under other names, joins the record in the log. Of several
+                processes the first calls it, and it may only look at the network. If it has `state_dict` and
+                `load_state_dict`, as torch's modules have, the tensors that it remembers are kept with the state of
+                the training, and given back when that goes on
 
     Returns `net` in evaluation mode, with `net.normalisation` (mean, std) and, when the recipe is through, `net.about`:
     controller, depth, width, seed, recipe, dataset, test_accuracy (a share of 1), test_errors, test_loss, epochs,
@@ -109,7 +113,8 @@ def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, 
     """Carry a `Training` through its recipe, from wherever its files say that it is; the parameters are `train`'s."""
     net, recipe = training.net, training.recipe
     pauses, beats = Pauses(checkpoint_minutes), Beats(heartbeat)
-    journal = Journal(path, training, about)
+    check_at_least_zero("stop_after", stop_after)
+    journal = Journal(path, training, about, on_epoch)
     if journal.load_finished():
         say(quiet, training, f"{journal.path} is trained already.")
         return net.eval()
@@ -132,8 +137,7 @@ def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, 
             while training.epoch < last:
                 record = training.one_epoch(after_step)
                 if on_epoch is not None and training.rank == 0:
-                    with training.stepper.tested_weights():
-                        record |= on_epoch(net.eval(), record) or {}
+                    record |= observe(on_epoch, training, record)
                 say(quiet, training, training.line(journal.title, record))
                 journal.add(record)
                 distributed.wait()
@@ -150,6 +154,29 @@ def carry_through(training, path, about, stop_after, quiet, checkpoint_minutes, 
         journal.finish()
         distributed.wait()
     return net.eval()
+
+
+def observe(on_epoch, training, record: dict) -> dict:
+    """What a user's function says of the network after an epoch; an answer that is no plain record is refused."""
+    net = training.net
+    with training.stepper.tested_weights():
+        before = [x.clone() for x in net.state_dict().values()] if training.world > 1 else []
+        found = on_epoch(net.eval(), dict(record))
+        if not all(map(torch.equal, before, net.state_dict().values())):
+            raise ValueError("`on_epoch` changed the network in one of several processes; it may only look at it.")
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise TypeError(f"`on_epoch` must return None or a dictionary of plain values, got {type(found).__name__}.")
+    if taken := sorted(found.keys() & record.keys()):
+        raise ValueError(f"`on_epoch` returned {', '.join(taken)}, which the record has already; choose another name.")
+    try:
+        json.dumps(found)
+    except TypeError as error:
+        raise TypeError(
+            f"`on_epoch` must return plain numbers, strings, lists and dictionaries, such as x.tolist(): {error}."
+        ) from None
+    return found
 
 
 def pause(journal: Journal, keep: bool, stop: bool) -> None:

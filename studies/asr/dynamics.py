@@ -15,13 +15,19 @@ class Observer:
 
     The record has, under "moved", how far the gates of every block, the scales of all normalisations and the logits
     went since the epoch before, each as mean absolute difference divided by the standard deviation of the same numbers;
-    and under "spread" the standard deviation over the channels of every block's mean gates. In the first epoch of a
-    session nothing is known of the one before.
+    and under "spread" the standard deviation over the channels of every block's mean gates. Of the first epoch nothing
+    is known of the one before. What it remembers of the last epoch is kept with the state of the training.
     """
 
     def __init__(self, data):
         self.images = data.normalised(data.test_images[:PROBES])
         self.before: dict | None = None
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return self.before or {}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        self.before = dict(state) or None
 
     @torch.no_grad()
     def __call__(self, net, record) -> dict:

@@ -142,6 +142,72 @@ class TestOnEpoch:
         _, *records = map(json.loads, path.with_suffix(".jsonl").read_text().splitlines())
         assert [len(record["nsi"]) for record in records] == [2, 2, 2]
 
+    def test_what_it_is_given_and_what_it_draws_are_its_own(self):
+        def careless(net, record):
+            record.clear()
+            torch.manual_seed(5)
+            net.train()
+
+        watched = theirs(on_epoch=careless)
+        assert runs.same(watched, theirs())
+        assert 0 <= watched.about["test_accuracy"] <= 1
+
+    @pytest.mark.parametrize(
+        ("answer", "error", "words"),
+        [
+            ([1], TypeError, "`on_epoch` must return None or a dictionary of plain values, got list"),
+            ({"nsi": torch.ones(2)}, TypeError, r"`on_epoch` must return plain numbers.*tolist\(\)"),
+            ({"loss": 1.0, "seconds": 2}, ValueError, "`on_epoch` returned loss, seconds, which the record has"),
+        ],
+    )
+    def test_an_answer_that_does_not_fit_the_log(self, answer, error, words, tmp_path):
+        with pytest.raises(error, match=words):
+            theirs(tmp_path / "net.safetensors", on_epoch=lambda net, record: answer)
+
+    @pytest.mark.parametrize("stop", ["behind an epoch", "within an epoch"])
+    def test_what_it_remembers_is_kept_with_the_training(self, stop, tmp_path):
+        path = tmp_path / "net.safetensors"
+        theirs(tmp_path / "whole.safetensors", on_epoch=Movement())
+        if stop == "behind an epoch":
+            theirs(path, on_epoch=Movement(), stop_after=2)
+        else:
+            with pytest.raises(train.Interrupted):
+                theirs(path, on_epoch=Movement(stop=2), checkpoint_minutes=0)
+        theirs(path, on_epoch=Movement())
+        moved = [
+            [json.loads(line).get("moved") for line in place.with_suffix(".jsonl").read_text().splitlines()[1:]]
+            for place in (path, tmp_path / "whole.safetensors")
+        ]
+        assert moved[0] == moved[1]
+        assert [one is None for one in moved[0]] == [True, False, False]
+
+    def test_it_remembers_tensors_only(self, tmp_path):
+        class Wrong(Movement):
+            def state_dict(self):
+                return {"count": 3}
+
+        with pytest.raises(TypeError, match="the `state_dict` of `on_epoch` must hold tensors; `count` is int"):
+            theirs(tmp_path / "net.safetensors", on_epoch=Wrong())
+
+
+class Movement:
+    """How far a weight went since the epoch before, which needs the weight of the epoch before."""
+
+    def __init__(self, stop=None):
+        self.before, self.stop = None, stop
+
+    def __call__(self, net, record):
+        before, self.before = self.before, net.head.weight.detach().clone()
+        if record["epoch"] == self.stop:
+            raise KeyboardInterrupt  # the last state is of the epoch's last step, before this look
+        return None if before is None else {"moved": float((self.before - before).norm())}
+
+    def state_dict(self):
+        return {} if self.before is None else {"weight": self.before}
+
+    def load_state_dict(self, state):
+        self.before = state.get("weight")
+
 
 class TestWords:
     @pytest.mark.parametrize(
@@ -162,6 +228,24 @@ class TestWords:
     def test_no_logits(self):
         with pytest.raises(TypeError, match=r"`net` must return logits.*returned shape \(16, 8, \d+, \d+\)"):
             train.train(nn.Conv2d(3, 8, 3), runs.few(), runs.recipe(), device="cpu", quiet=True)
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"seed": 1.5}, "`seed` must be a whole number of at most 2.40, got 1.5"),
+            ({"seed": 2**62}, "`seed` must be a whole number"),
+            ({"parts": 0}, "`parts` must be a whole number from 1 on, got 0"),
+            ({"workers": -1}, "`workers` must be a whole number from 0 on, got -1"),
+            ({"stop_after": 1.5}, "`stop_after` must be a whole number from 0 on, got 1.5"),
+        ],
+    )
+    def test_numbers_that_make_no_sense(self, options, words):
+        with pytest.raises(ValueError, match=words):
+            train.train(Theirs(), runs.few(), runs.recipe(), **options)
+
+    def test_nothing_to_train(self):
+        with pytest.raises(ValueError, match="`net` has nothing to train: no parameter of Theirs requires a gradient"):
+            train.train(Theirs().requires_grad_(False), runs.few(), runs.recipe())
 
     def test_no_module_and_no_recipe(self):
         with pytest.raises(TypeError, match="`net` must be a torch module, got str"):

@@ -58,7 +58,7 @@ def test_a_finished_run_is_loaded_and_not_trained_again(kept, capsys):
 def test_the_file_carries_all_that_names_its_run(kept):
     about = nb.load(kept / "finished.safetensors").about
     assert (about["controller"], about["depth"], about["width"], about["seed"]) == ("se", 8, 16, 0)
-    assert about["run"]["dataset"].keys() == {"name", "images", "digest"}
+    assert about["run"]["dataset"].keys() == {"name", "images", "mean", "std", "digest"}
     assert about["run"]["recipe"] == json.loads(json.dumps(runs.recipe().as_json()))
 
 
@@ -151,6 +151,25 @@ class TestWhatIsKept:
             with pytest.raises((ValueError, UnicodeDecodeError, IndexError)):
                 list(pickletools.genops(path.read_bytes()))
         assert {path.suffix for path in kept.iterdir()} == {".safetensors", ".resume", ".jsonl"}
+
+
+def test_names_with_a_point_share_no_file(tmp_path):
+    """What follows a point need not be an ending: lr0.1 and lr0.2 are two runs with two logs."""
+    for rate in (0.1, 0.2):
+        runs.run(tmp_path / f"lr{rate}", changes={"lr": rate}, stop_after=1)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "lr0.1.jsonl",
+        "lr0.1.resume",
+        "lr0.2.jsonl",
+        "lr0.2.resume",
+    ]
+
+
+def test_images_shown_otherwise_are_another_run(tmp_path):
+    runs.run(tmp_path / "a.safetensors", stop_after=1)
+    other = dataclasses.replace(runs.few(), mean=(0.0, 0.0, 0.0))
+    with pytest.raises(ValueError, match=r"another dataset \(mean \[0.3"):
+        runs.run(tmp_path / "a.safetensors", images=other)
 
 
 class TestInterrupted:

@@ -135,6 +135,8 @@ class TestTraining:
         assert expected.about["run"]["dataset"] == {
             "name": "imagenet-of-24",
             "images": 24,
+            "mean": list(miniature.mean),
+            "std": list(miniature.std),
             "digest": miniature.digest(),
         }
 

@@ -132,12 +132,20 @@ def test_constants_stay_where_they_were_put_when_the_rest_goes_on(tmp_path, digi
     assert results.find(run, [tmp_path]) == made
 
 
-def test_an_observer_changes_no_bit(digits):
+def test_an_observer_changes_no_bit_and_remembers_over_sessions(digits, tmp_path):
     def trained(**more):
         torch.manual_seed(0)
         net = nb.resnet(8, widths=(4, 8, 8), controller="se")
         recipe = recipes.recipe("digits", epochs=2)
         return loop.train(net, digits, recipe, quiet=True, device="cpu", **more)
+
+    def moved(name, *sessions):
+        for stop in sessions:
+            trained(path=tmp_path / f"{name}.safetensors", on_epoch=dynamics.Observer(digits), stop_after=stop)
+        lines = (tmp_path / f"{name}.jsonl").read_text().splitlines()[1:]
+        return [json.loads(line).get("moved") for line in lines]
+
+    assert moved("two", 1, 2) == moved("one", 2)
 
     seen = []
     observer = dynamics.Observer(digits)
