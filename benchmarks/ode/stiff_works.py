@@ -4,6 +4,7 @@ import functools
 import statistics
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -184,24 +185,35 @@ def ensemble_in_c(case: cases.Ensemble, method: str, cvode: bool = False) -> Con
 
 
 def lines(size: works.Size) -> Iterable[Row]:
-    """The Brusselator by lines at an error of 1e-4: against SciPy's BDF with the exact sparse Jacobian, and RKC2."""
+    """The Brusselator by lines at an error of 1e-4: against SciPy's BDF with the exact sparse Jacobian, and RKC2.
+
+    It is written as a loop, and then in arithmetic of whole arrays, without a Jacobian, which runs in plain Python.
+    """
     for points, end in ((100, 1.0),) if size.quick else ((2000, 1.0), (2000, 10.0)):
         case, wanted = cases.brusselator(points, end), 1e-4
-        found = [
-            contestants.coarsest(
-                lambda rtol, case=case, method=method: contestants.our_grid(
-                    case, method, rtol, law="pc11", engine="compiled"
-                ),
-                wanted,
-            )
-            for method in METHODS
-        ]
-        mine = min(found, key=seconds)
-        others = {works.coarsest_bdf(case, "jac", wanted): at_least(6), works.our_coarsest(case, "RKC2", wanted): None}
+        mine = coarsest_on_lines(case, wanted, "compiled")
+        bdf = works.coarsest_bdf(case, "jac", wanted)
+        others = {bdf: at_least(6), works.our_coarsest(case, "RKC2", wanted): None}
         if end > 1.0:
             others = dict(zip(others, (at_least(6), at_least(3)), strict=True))
         title = f"{works.grid_label(case)} to 1e-4"
         yield from compare(size, title, mine, others, allowed=wanted, equal=float("inf"), rounds=5)
+        problem = case.problem
+        rhs: Any = problem.rhs
+        arrays = ol.Problem(rhs.array_form, problem.u0, problem.t_span, problem.params)
+        whole = coarsest_on_lines(case._replace(problem=arrays), wanted, "python")
+        title = f"{title}, whole arrays in plain Python"
+        yield from compare(size, title, whole, {bdf: None, mine: None}, allowed=wanted, equal=float("inf"), rounds=5)
+
+
+def coarsest_on_lines(case: cases.Grid, wanted: float, engine: str) -> Contestant:
+    """The faster of both methods, each with the largest tolerance that meets an error."""
+
+    def build(rtol: float, method: str) -> Contestant:
+        return contestants.our_grid(case, method, rtol, law="pc11", engine=engine)
+
+    found = [contestants.coarsest(functools.partial(build, method=method), wanted) for method in METHODS]
+    return min(found, key=seconds)
 
 
 def proportion(size: works.Size) -> Iterable[Row]:

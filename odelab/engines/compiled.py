@@ -177,12 +177,6 @@ def explanation_of(function, reason) -> str:
             f"`engine='compiled'` cannot compile {name}: it writes to the state or to an array it captured. `u` cannot "
             f"be written to, and what was captured is the same in every call; write to a copy, `u.copy()`. {where}"
         )
-    if "odelab.DualArray" in str(reason):
-        return (
-            f"`engine='compiled'` cannot compile {name} for a linearly implicit method: there `u` and `out` are taken "
-            "entry by entry, or in parts. Write arithmetic of whole arrays as a loop over their entries, or take "
-            f"engine='python'. {where}"
-        )
     return (
         f"`engine='compiled'` cannot compile {name}: {' '.join(lines[:3]).rstrip('.')}. {where} "
         "Use only numbers, tuples, NumPy and odelab.maths in it, or engine='python'."

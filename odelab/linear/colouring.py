@@ -31,15 +31,22 @@ class Colouring(NamedTuple):
 
 
 def colour_columns(pattern) -> Colouring:
-    """Columns in their order, each with the first colour that no column with a common row has."""
+    """Columns in their order, each with the first colour that no column with a common row has.
+
+    A row with entries in more than half of the columns would need nearly as many colours: then each has its own.
+    """
     pattern = pattern.tocsc()
-    rows, n = pattern.tocsr(), pattern.shape[1]
-    colour = np.full(n, -1)
-    for j in range(n):
-        met = pattern.indices[pattern.indptr[j] : pattern.indptr[j + 1]]
-        beside = [rows.indices[rows.indptr[i] : rows.indptr[i + 1]] for i in met]
-        taken = set(colour[np.concatenate(beside)].tolist()) if beside else set()
-        colour[j] = next(c for c in range(n + 1) if c not in taken)
-    seeds = np.zeros((int(colour.max()) + 1, n))
+    n = pattern.shape[1]
+    colour = np.arange(n)
+    if 2 * np.bincount(pattern.indices, minlength=1).max(initial=0) <= n:
+        ones = pattern.copy()
+        ones.data = np.ones(len(ones.indices))
+        beside = (ones.T @ ones).tocsc()  # the columns that share a row with each
+        starts, others, found = beside.indptr.tolist(), beside.indices.tolist(), [-1] * n
+        for j in range(n):
+            taken = {found[k] for k in others[starts[j] : starts[j + 1]]}
+            found[j] = next(c for c in range(n + 1) if c not in taken)
+        colour = np.array(found, dtype=int)
+    seeds = np.zeros((int(colour.max(initial=-1)) + 1, n))
     seeds[colour, np.arange(n)] = 1.0
     return Colouring(pattern, colour, seeds)

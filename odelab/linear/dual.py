@@ -7,6 +7,7 @@ unchanged. A function that is not known here raises `NotDifferentiable`, so that
 
 import math
 import operator
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -35,6 +36,11 @@ class Dual:
     # The methods by which NumPy passes calls of its functions to a Dual
 
     def __array__(self, *_, **__):
+        caller = sys._getframe(1)
+        if caller.f_code.co_name == "_matmul_dispatch" and caller.f_globals["__name__"].startswith("scipy.sparse"):
+            unknown = np.empty((), dtype=object)  # on such an array scipy lets the other side multiply: `__rmatmul__`
+            unknown[()] = self
+            return unknown
         raise NotDifferentiable("an array of plain numbers is made of a value whose derivative is needed")
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
@@ -42,9 +48,14 @@ class Dual:
         values = tuple(value_of(x) for x in inputs)
         if method == "reduce" and ufunc.__name__ in ("add", "maximum", "minimum"):
             return reduce_entries(ufunc, inputs[0], **options)
-        if method != "__call__" or out is not None or options:
+        if method != "__call__" or options or (out is not None and not isinstance(out[0], Dual)):
             raise NotDifferentiable(f"numpy.{ufunc.__name__} is called in a way that is not followed")
+        if out is not None:
+            out[0][...] = ufunc(*inputs)
+            return out[0]
         name = ufunc.__name__
+        if any(hasattr(x, "tocsr") for x in values):
+            return sparse_product(name, *inputs)
         if name in FLAT:
             return ufunc(*values)
         if name in PRODUCTS:
@@ -320,6 +331,25 @@ def product(function, arguments, options) -> Dual:
     return Dual(value, part)
 
 
+def sparse_product(name, x, y):
+    """The product of a scipy.sparse matrix and a vector."""
+    from scipy.sparse import isspmatrix
+
+    if name != "matmul" and not (name == "multiply" and (isspmatrix(x) or isspmatrix(y))):
+        raise NotDifferentiable(f"numpy.{name} of a sparse matrix is not followed")
+    if isinstance(y, Dual) and y.ndim == 1:
+        return Dual(x @ y.value, np.ascontiguousarray((x @ y.part.T).T))
+    if isinstance(x, Dual) and x.ndim == 1:
+        return Dual(x.value @ y, x.part @ y)
+    raise NotDifferentiable("the product of a sparse matrix with more than a vector is not followed")
+
+
+def split(x, sections, axis=0):
+    """Parts of an array; where they are views of it, so are their derivatives."""
+    values, parts = np.split(x.value, sections, axis), np.split(x.part, sections, axis + 1 if axis >= 0 else axis)
+    return [Dual(*both) for both in zip(values, parts, strict=True)]
+
+
 def directions(arguments, options) -> int:
     return len((duals_in(arguments) + duals_in(options))[0].part)
 
@@ -389,6 +419,7 @@ SPECIAL: dict[str, Callable] = {
     "interp": interp,
     "clip": clip,
     "norm": norm,
+    "split": split,
     "max": lambda x, axis=None, **options: extreme(np.argmax, x, axis, **options),
     "min": lambda x, axis=None, **options: extreme(np.argmin, x, axis, **options),
     "amax": lambda x, axis=None, **options: extreme(np.argmax, x, axis, **options),

@@ -8,6 +8,7 @@ import dis
 import functools
 import types
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from odelab.linear.by_duals import ByDuals
 from odelab.linear.by_torch import ByTorch
 from odelab.linear.colouring import Colouring, colour_columns
 from odelab.linear.dual import NotDifferentiable
+from odelab.linear.pattern_search import pattern_of_products
 from odelab.problem import Problem, unwrap
 
 FULL = 32  # components up to which a Jacobian is found column by column, and no pattern is looked for
-AT_ONCE = 64  # columns found at once where a pattern is looked for
+AT_ONCE = 64  # directions at once, as all of them take as many times the memory of the state
 DOUBTS = 3  # states in a row at which a given Jacobian disagrees before that is said; at a kink, both sides are right
 AGREE = {"dual numbers": 1e-9, "differences": 1e-3}  # relative: by how much two ways to a product J v may differ
 
@@ -156,28 +158,36 @@ class Linearisation:
 
     def matrix(self, t, u, slope, with_time=False):
         """J found here, and df/dt beside it where that is asked for."""
-        if self.full:
-            seeds = np.eye(len(u))
-        else:
-            self.colouring = self.colouring or self.pattern(t, u, slope, None)
-            seeds = np.vstack([self.colouring.seeds, self.direction])
+        if not self.full and self.colouring is None:
+            self.colour(known_patterns(self.problem.rhs).get(len(u)) or self.pattern(t, u, slope, None))
+        colouring = self.colouring
+        seeds = np.eye(len(u)) if colouring is None else np.vstack([colouring.seeds, self.direction])
         found, slope_t = self.along(t, u, seeds, slope, with_time)
         scale = self.scale(u)
-        if self.colouring is None:
+        if colouring is None:
             J = found.T / scale
         else:
-            J = self.colouring.matrix(found, scale)
+            J = colouring.matrix(found, scale)
             if not self.agrees(J, found[-1], scale):
-                known, self.colouring = self.colouring, self.pattern(t, u, slope, self.colouring)
                 self.solver = None
+                anew = self.pattern(t, u, slope, colouring)
                 # If the pattern found anew is no larger, it is not the cause: then every column is found by itself.
-                self.full = self.colouring.pattern.nnz == known.pattern.nnz
-                self.colouring = None if self.full else self.colouring
+                self.colour(None if anew is None or anew.pattern.nnz == colouring.pattern.nnz else anew)
                 return self.matrix(t, u, slope, with_time)
         return (J, slope_t) if with_time else J
 
+    def colour(self, colouring: Colouring | None):
+        """Find columns together from here on, and remember which for later runs; each by itself without a colouring."""
+        self.colouring, self.full = colouring, colouring is None
+        if colouring is not None:
+            known_patterns(self.problem.rhs)[len(colouring.colour)] = colouring
+
     def along(self, t, u, seeds, slope, with_time):
         """Products of J with the seeds, and df/dt."""
+        if len(seeds) > AT_ONCE:
+            parts = [seeds[first : first + AT_ONCE] for first in range(0, len(seeds), AT_ONCE)]
+            each = [self.along(t, u, part, slope, with_time) for part in parts]
+            return np.concatenate([products for products, _ in each]), each[0][1]
         if self.reason:
             return self.by_differences(t, u, seeds, slope), 0.0
         if not with_time:
@@ -200,22 +210,32 @@ class Linearisation:
         wrong = np.abs(J @ weights - product) > AGREE["differences" if self.reason else "dual numbers"] * size
         return not (wrong & np.isfinite(size)).any()
 
-    def pattern(self, t, u, slope, known) -> Colouring:
-        """Which entries of J are not zero, found column by column at `u` and beside it; with those known before."""
-        from scipy.sparse import csc_array
-
-        n = len(u)
-        rough = np.random.default_rng(1).uniform(0.5, 1.5, n)
-        found = csc_array((n, n)) if known is None else abs(known.pattern)
+    def pattern(self, t, u, slope, known) -> Colouring | None:
+        """Which entries of J are not zero, at `u` and beside it; with those known before. None where most are not."""
+        rough = np.random.default_rng(1).uniform(0.5, 1.5, len(u))
+        patterns = [] if known is None else [known.pattern]
         for state in (u, rough * u + 1e-3 * (rough - 1.0) * np.abs(u).max(initial=0.0)):
             slope_here = self.by_differences.rhs(t, state, self.problem.params) if self.reason else None
-            columns = [
-                self.along(t, state, np.eye(min(AT_ONCE, n - first), n, first), slope_here, False)[0]
-                for first in range(0, n, AT_ONCE)
-            ]
-            found = found + csc_array((np.concatenate(columns).T != 0.0).astype(float))
-        found.data[:] = 1.0
-        return colour_columns(found)
+            found = pattern_of_products(
+                lambda seeds, state=state, slope=slope_here: self.along(t, state, seeds, slope, False)[0], len(u)
+            )
+            if found is None:
+                return None
+            patterns.append(found)
+        total = sum(abs(one) for one in patterns)
+        total.data[:] = 1.0
+        return colour_columns(total)
+
+
+patterns: weakref.WeakKeyDictionary[Any, dict[int, Colouring]] = weakref.WeakKeyDictionary()
+
+
+def known_patterns(rhs) -> dict[int, Colouring]:
+    """The patterns of earlier runs of a right-hand side, by the number of components; each Jacobian confirms them."""
+    try:
+        return patterns.setdefault(rhs, {})
+    except TypeError:  # an object that no dictionary can hold
+        return {}
 
 
 def columns_of(J):

@@ -9,6 +9,7 @@ is found therefore holds for all states, times and parameters.
 import builtins
 import functools
 import math
+import operator
 import os
 import traceback
 import types
@@ -38,6 +39,10 @@ class Pattern(NamedTuple):
 
 class ValueWanted(Exception):
     """Code has asked for the value of a mark, which has none."""
+
+
+class WholeArrays(ValueWanted):
+    """Code computes with arrays instead of their entries."""
 
 
 class Mark:
@@ -77,9 +82,49 @@ def unite(*numbers) -> Mark:
     for number in numbers:
         if isinstance(number, Mark):
             found |= number.places
+        elif isinstance(number, Marks | np.ndarray):
+            raise WholeArrays
         elif not isinstance(number, int | float | np.number):
             raise ValueWanted
     return Mark(found)
+
+
+class Marks:
+    """An array of marks, which can do what arrays of dual numbers in compiled code can, and nothing else.
+
+    It has entries and parts, which share them, and a part can be filled with one number.
+    """
+
+    __array_ufunc__ = None  # makes NumPy's numbers and arrays call the operators below
+
+    def __init__(self, marks, writable: bool):
+        self.marks, self.writable = marks, writable
+        self.size, self.shape = marks.size, marks.shape
+
+    def __len__(self):
+        return len(self.marks)
+
+    def __iter__(self):
+        return iter(self.marks)
+
+    def __getitem__(self, place):
+        if isinstance(place, slice) and place.step is None:
+            return Marks(self.marks[place], self.writable)
+        return self.marks[operator.index(place)]
+
+    def __setitem__(self, place, new):
+        if not self.writable:
+            raise ValueWanted
+        self.marks[place if isinstance(place, slice) else operator.index(place)] = unite(new)
+
+    def whole(self, *_):
+        raise WholeArrays
+
+    for name in ("add", "sub", "mul", "truediv", "pow", "mod", "matmul"):
+        locals()[f"__{name}__"] = locals()[f"__r{name}__"] = locals()[f"__i{name}__"] = whole
+    for name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "array"):
+        locals()[f"__{name}__"] = whole
+    del name
 
 
 def united_or(function) -> Callable:
@@ -87,7 +132,7 @@ def united_or(function) -> Callable:
 
     @functools.wraps(function, assigned=("__name__",), updated=())
     def either(*numbers):
-        return unite(*numbers) if any(isinstance(number, Mark) for number in numbers) else function(*numbers)
+        return unite(*numbers) if any(isinstance(number, Mark | Marks) for number in numbers) else function(*numbers)
 
     return either
 
@@ -138,8 +183,8 @@ def pattern_found(rhs, n: int, parameters: int, in_place: bool) -> Pattern | str
 
     stand_ins = replacements()
     made: dict = {}
-    state, out = np.fromiter((Mark((i,)) for i in range(n)), dtype=object), np.full(n, 0.0, dtype=object)
-    state.setflags(write=False)
+    state = Marks(np.fromiter((Mark((i,)) for i in range(n)), dtype=object), False)
+    out = Marks(np.full(n, 0.0, dtype=object), True)
     params = tuple(Mark() for _ in range(parameters))
     try:
         marked = twin(rhs, lambda function: function, made, recompile=True)
@@ -160,6 +205,11 @@ def no_pattern(error: Exception, codes: set) -> str:
     lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code in codes]
     files = [frame.f_code.co_filename for frame in frames if frame.f_code in codes]
     place = f"line {lines[-1]} of {os.path.basename(files[-1])}" if lines else "it"
+    if isinstance(error, WholeArrays):
+        return (
+            f"{place} computes with whole arrays, which linearly implicit steps do in plain Python alone. Written as a "
+            "loop over the components it can be compiled"
+        )
     return (
         f"what its components depend on cannot be told without values, and {place} needs one: a branch that looks at "
         "the state or the time, a place in a table, or a new array that is filled. Write a branch as "

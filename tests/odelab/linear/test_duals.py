@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 import odelab as ol
 from odelab import maths
@@ -313,3 +314,61 @@ def test_what_is_not_chosen_may_have_an_infinite_derivative():
     with np.errstate(divide="ignore", invalid="ignore"):  # as a run does
         found, _ = derivatives(ol.Problem(rhs, [0.0, 4.0], (0.0, 1.0)), 0.0, [0.0, 4.0])
     np.testing.assert_array_equal(found, [[0.0, 0.0], [0.0, -0.25]])
+
+
+SPREAD = sparse.diags_array(([1.0, 2.0, 3.0], [-2.0, -3.0, -4.0, -5.0], [4.0, 0.0, 6.0]), offsets=(-1, 0, 1)).tocsr()
+OLD = sparse.csr_matrix(SPREAD)  # of the class whose `*` is a product of matrices
+
+
+ROOM = np.empty(4)
+
+
+def into_room(t, u, params):
+    out = np.empty_like(u)
+    np.multiply(u, u, out=out)
+    np.subtract(out[:2], u[2:], out=out[1:3])
+    return out
+
+
+def parts(t, u, params):
+    left, right = np.split(u, 2)
+    return np.concatenate((left * right, right - left))
+
+
+BY_MATRICES = {
+    "A @ u": (lambda t, u, params: SPREAD @ u, lambda A, u: A),
+    "A.dot(u)": (lambda t, u, params: SPREAD.dot(u * u), lambda A, u: 2.0 * A * u),
+    "u @ A": (lambda t, u, params: u @ SPREAD, lambda A, u: A.T),
+    "A.T @ u": (lambda t, u, params: 2.0 * (SPREAD.T @ u) - u, lambda A, u: 2.0 * A.T - np.eye(4)),
+    "A * u": (lambda t, u, params: OLD * u + np.sin(t), lambda A, u: A),
+    "out=": (into_room, lambda A, u: np.diag(2.0 * u) * [[1], [0], [0], [1]] + beyond(u)),
+    "split": (parts, lambda A, u: [[u[2], 0, u[0], 0], [0, u[3], 0, u[1]], [-1, 0, 1, 0], [0, -1, 0, 1]]),
+}
+
+
+def beyond(u):
+    """Rows 1 and 2 of `into_room`: what stood before them, less what is two places on."""
+    return np.array([[0, 0, 0, 0], [2 * u[0], 0, -1, 0], [0, 2 * u[1], 0, -1], [0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("name", BY_MATRICES)
+def test_sparse_matrices_and_results_written_in_place(name):
+    rhs, expected = BY_MATRICES[name]
+    u = np.array([0.3, -1.2, 2.0, 0.7])
+    J, _ = derivatives(ol.Problem(rhs, u, (0.0, 1.0)), 0.4, u)
+    np.testing.assert_allclose(J, expected(SPREAD.toarray(), u), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "rhs",
+    [
+        lambda t, u, params: SPREAD.multiply(u).sum(axis=1),
+        lambda t, u, params: (SPREAD * u).sum(axis=1),  # of this class an elementwise product
+        lambda t, u, params: (SPREAD @ u.reshape(4, 1)).ravel(),
+        lambda t, u, params: np.add(u, u, out=ROOM),
+        lambda t, u, params: np.add(u, u, casting="no"),
+    ],
+)
+def test_what_else_is_done_with_them_is_refused(rhs):
+    with pytest.raises(NotDifferentiable):
+        derivatives(ol.Problem(rhs, np.ones(4), (0.0, 1.0)), 0.0, np.ones(4))

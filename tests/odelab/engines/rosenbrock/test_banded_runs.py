@@ -212,10 +212,35 @@ def test_auto_goes_over_to_the_kernel_after_enough_work(monkeypatch):
     assert ol.solve(COUPLED, ol.ROS2, ol.fixed(0.1)).engine == "compiled"
 
 
-def test_arrays_in_one_piece_are_refused_with_their_line():
-    def sliced(t, u, params, out):
-        out[1:] = u[:-1] - u[1:]
-        out[0] = -u[0]
+def shifted(t, u, params, out):
+    out[1:] = u[:-1]
+    out[0] = -u[0]
 
-    with pytest.raises(ol.NotCompilable, match=r"cannot differentiate sliced .* as a loop .*, line"):
-        ol.solve(ol.Problem(sliced, np.ones(40), (0.0, 1.0)), ol.ROS2, ol.fixed(0.1), engine="compiled")
+
+def scaled(t, u, params, out):
+    rate = 2.0
+    out[:] = rate * u
+
+
+def rolled(t, u, params, out):
+    out[:] = np.roll(u, 1)
+
+
+def grown(t, u, params, out):
+    out[:] = np.exp(u)
+
+
+def assembled(t, u, params, out):
+    grid = np.zeros(len(u) + 2)
+    grid[1:-1] = u
+    out[:] = grid[2:] - grid[:-2]
+
+
+@pytest.mark.parametrize(("rhs", "below"), [(shifted, 1), (scaled, 2), (rolled, 1), (grown, 1), (assembled, 2)])
+def test_arithmetic_of_whole_arrays_is_told_before_anything_is_compiled(rhs, below, monkeypatch):
+    problem = ol.Problem(rhs, np.full(40, 0.1), (0.0, 1.0))
+    place = f"line {rhs.__code__.co_firstlineno + below} of test_banded_runs.py computes with whole arrays"
+    with pytest.raises(ol.NotCompilable, match=place):
+        ol.solve(problem, ol.ROS2, ol.fixed(0.1), engine="compiled")
+    monkeypatch.setattr(choice, "GENERIC_WORK", 1)
+    assert ol.solve(problem, ol.ROS2, ol.fixed(0.1)).engine == "python"
