@@ -52,7 +52,23 @@ def warn_of_unseen(net: nn.Module, first: Pass, steps: list[Step]):
             f"the steps {partial} change a slice of their state: their index is that of the slice, not of the state.",
             stacklevel=4,
         )
-    unexplained = first.graph().find_unexplained(steps)
+    joined = first.graph().find_joined(steps)
+    if joined:
+        warnings.warn(
+            f"behind the sums of the steps {joined} something else is added before the next state (the first state, a "
+            "skip from further back, a constant): the index of the slope is that of the branch alone, that of the "
+            "increment is of both.",
+            stacklevel=4,
+        )
+    back = list(dict.fromkeys(step.name or type(net).__name__ for step in first.graph().sorted_steps()[1]))
+    if back:
+        warnings.warn(
+            f"the trace is without sums in {back}: they mix an earlier state, "
+            "such as the first one, into what later steps have made of it, and the steps that they are part of are "
+            "not seen.",
+            stacklevel=4,
+        )
+    unexplained = [name or type(net).__name__ for name in first.graph().find_unexplained(steps)]
     if unexplained:
         warnings.warn(
             f"the trace is without sums in {unexplained}: two things computed from one state, in which no state and "

@@ -14,6 +14,10 @@ class Graph(Sums):
 
     def steps(self) -> list[Step]:
         """The residual steps on the way to an output, in order."""
+        return self.sorted_steps()[0]
+
+    def sorted_steps(self) -> tuple[list[Step], list[Step]]:
+        """The residual steps in order, and the sums that reach back to an earlier state (`reaches_back`)."""
         found = self.candidates()
         origins = {step.state for step in found if step.identity}
         reached = {step.addition: self.follow_tail(step.addition, origins) for step in found}
@@ -21,9 +25,20 @@ class Graph(Sums):
         found = [step._replace(after=self.next_state(step.addition, reached[step.addition], tails)) for step in found]
         regions = {step.addition: self.branch_between(step.state, step.addition) - {step.addition} for step in found}
         found = [step for step in found if not bridges(step, found, regions)]
-        return number_names(
-            [step for step in found if not any(self.is_inside(step, regions[o.addition], o) for o in found)]
-        )
+        back = [step for step in found if self.reaches_back(step, found, regions[step.addition])]
+        found = [step for step in found if step not in back]
+        outermost = [step for step in found if not any(self.is_inside(step, regions[o.addition], o) for o in found)]
+        return number_names(outermost), back
+
+    def reaches_back(self, step: Step, found: list[Step], region: set[int]) -> bool:
+        """Does it add a projection of an old state to what other steps made of it since, which go on beside this sum?
+
+        Such as the first state that GCNII and APPNP mix into every one: no state and branch, but two states.
+        """
+        if step.identity or self.is_partial(step):
+            return False
+        others = (other for other in found if other is not step and other.addition in region)
+        return any(not self.is_inside(other, region, step) for other in others)
 
     def is_inside(self, step: Step, region: set[int], outer: Step) -> bool:
         """Is this step a part of another's branch, and of nothing else? Half of a state may go on beside a branch."""
@@ -74,6 +89,18 @@ class Graph(Sums):
         """Is the shortcut a slice of the state, so that the step changes a part of it only?"""
         names = {self.operations[j].name for j in self.between(step.state, self.source(step.shortcut))}
         return bool(names & SLICES) and names <= SLICES | TRANSPARENT
+
+    def find_joined(self, steps: list[Step]) -> list[str]:
+        """The steps behind whose sum, on the way to the next state, something else is added."""
+        found = []
+        for step in steps:
+            way, i = [], step.addition
+            while i != step.after:
+                i = self.users[i][0]
+                way.append(self.operations[i].name)
+            if ADDING.intersection(way):
+                found.append(step.name)
+        return found
 
     def find_out_of_sight(self) -> list[str]:
         """The modules that add or multiply what was made out of sight, where nothing tells it from a constant."""

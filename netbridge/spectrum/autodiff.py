@@ -40,7 +40,7 @@ def differentiated_spectrum(function: Callable, x, projected: bool, values: str,
     else:
         alive = (y > 0).flatten().cpu().nonzero()[:, 0] if projected else everything
         known, inputs = ((0.0, y.numel() - len(alive)),), alive
-    if values == "full" or (values == "auto" and max(len(alive), len(inputs)) <= FULL):
+    if values == "full" or not len(alive) or (values == "auto" and max(len(alive), len(inputs)) <= FULL):
         matrix = jacobian(function, x, alive, everything)  # dead outputs have zero rows, dead inputs count in its norm
         frobenius = float(torch.linalg.matrix_norm(matrix))
         matrix = matrix[:, inputs]

@@ -97,7 +97,7 @@ def block_spectrum(
     cycle = reduced.cycle
     if zero_tolerance is None and x.dtype == torch.float32:
         zero_tolerance = 0.0  # its zeros are known; a tolerance would count small values as zeros
-    if values == "extremes" or (values == "auto" and cycle.size > FULL_REDUCED):
+    if (values == "extremes" and cycle.size) or (values == "auto" and cycle.size > FULL_REDUCED):
         return odelab.spectrum(
             reduced_operator(cycle), "extremes", zero_tolerance, k, cycle.known, cycle.shift, conditions=conditions
         )

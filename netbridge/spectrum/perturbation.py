@@ -222,7 +222,7 @@ def outputs(net: nn.Module, images, blocks: dict[str, nn.Module], delta) -> list
                 stack.callback(
                     block.register_forward_hook(lambda _, args, out: states.append(first_tensor(out).clone())).remove
                 )
-        net(images)
+        net(images.clone())  # a network may change what it is given
     return states
 
 

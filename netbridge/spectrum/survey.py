@@ -6,15 +6,12 @@ processes, or on how often the survey was interrupted. So a row found in the cac
 
 import concurrent.futures
 import contextlib
-import functools
 import hashlib
-import inspect
 import json
 import multiprocessing
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import filelock
 import numpy as np
@@ -26,9 +23,9 @@ import odelab
 from netbridge.files import replacing
 from netbridge.spectrum.anatomy import anatomy
 from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
+from netbridge.spectrum.digests import digest_of_block, digest_of_tensor
 from netbridge.spectrum.slices import slice_spectrum
 from netbridge.spectrum.step_error import step_error
-from netbridge.step_sizes.base import Shared
 from netbridge.tracing.states import block_states, blocks_of
 from odelab.stiffness.log_norm import log_norm_and_soderlind
 
@@ -276,6 +273,9 @@ def largest_singular_value(J: odelab.JacobianOperator) -> float:
 
     map_ = LinearOperator(J.shape, J.matvec, J.rmatvec, dtype=J.dtype)
     start = np.random.default_rng(0).standard_normal(min(J.shape)).astype(J.dtype)
+    image = J.matvec(start)
+    if len(start) == 1 or not image.any():  # a single unit or a branch of zeros, on which no iteration can start
+        return float(np.linalg.norm(image) / np.linalg.norm(start))
     return float(svds(map_, 1, return_singular_vectors=False, v0=start, tol=1e-6)[0])
 
 
@@ -342,32 +342,3 @@ class Shelf:
             with replacing(self.path) as unfinished, unfinished.open("wb") as file:
                 np.savez(file, rows=rows, sum=hashlib.sha256(rows.tobytes()).hexdigest())
         self.fresh = False
-
-
-@functools.cache
-def source_of(kind: Any) -> str:
-    """The text of a class, which takes milliseconds to find; "" where it has none."""
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):
-        return ""
-
-
-def digest_of_tensor(tensor: torch.Tensor) -> bytes:
-    tensor = tensor.detach().cpu().contiguous()
-    about = f"{tuple(tensor.shape)} {tensor.dtype}".encode()
-    return hashlib.sha256(about + tensor.reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest().encode()
-
-
-def digest_of_block(block: nn.Module) -> str:
-    """What a block computes: its modules with their settings and code, its weights, and controllers it shares."""
-    total = hashlib.sha256(repr(block).encode())
-    modules = [*block.modules()]
-    modules += [inner for module in modules if isinstance(module, Shared) for inner in module.target.modules()]
-    for module in modules:
-        kind: Any = type(module)
-        total.update(f"{kind.__module__}.{kind.__qualname__}".encode())
-        total.update(source_of(kind).encode())
-        for name, tensor in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
-            total.update(name.encode() + digest_of_tensor(tensor))
-    return total.hexdigest()

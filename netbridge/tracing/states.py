@@ -43,7 +43,7 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
             states[name] = state.clone()
 
     with preserve(net), torch.no_grad(), contextlib.ExitStack() as stack:
-        images = to_network(net, images)
+        images = to_network(net, images).clone()  # a network may change what it is given
         for name, block in blocks_of(net, images, blocks).items():
             door = block.branch if isinstance(block, Block) else block  # in a stage of ours the solver calls the branch
             hook = door.register_forward_pre_hook(lambda m, a, k, name=name: enter(name, m, a, k), with_kwargs=True)

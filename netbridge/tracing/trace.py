@@ -15,7 +15,7 @@ from torch import nn
 
 from netbridge.foreign.blocks import foreign_tracer_of
 from netbridge.model.plain import Plain
-from netbridge.nested_tensors import first_tensor
+from netbridge.nested_tensors import first_tensor, map_tensors
 from netbridge.tracing.batches import Feeder, Tuned, batches_of, check_dimensions, length, run, sample_of
 from netbridge.tracing.norms import Keeper, Recorder, array
 from netbridge.tracing.ours import SolverTracer, network_inside
@@ -193,13 +193,13 @@ def tracer_of(net: nn.Module, call, batch, kinds, blocks):
 def one_pass(tracer, recorder, batch):
     """Send one batch through the network, and with care again where norms came near the limits of their precision.
 
-    Returns what the network returned."""
+    The network gets a copy, because it may change what it is given (`x += f(x)`). Returns what it returned."""
     recorder.begin()
-    output = tracer(batch, recorder)
+    output = tracer(map_tensors(batch, torch.clone), recorder)
     if not recorder.collect() and not recorder.careful:
         recorder.be_careful()
         recorder.begin()
-        output = tracer(batch, recorder)
+        output = tracer(map_tensors(batch, torch.clone), recorder)
         recorder.collect()
     return output
 

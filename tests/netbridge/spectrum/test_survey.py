@@ -5,6 +5,7 @@ import concurrent.futures
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import netbridge as nb
 from tests.netbridge.networks import lively
@@ -118,3 +119,49 @@ def test_norms_bound_the_spectrum(net, pictures):
 def test_an_unknown_kind_is_refused(net, pictures):
     with pytest.raises(ValueError, match=r"`kinds` may hold 'residual', .* got 'branch'"):
         nb.block_survey(net, pictures, ("branch",))
+
+
+class Still(nn.Module):
+    """relu(x + 0 conv(x))"""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 1)
+        self.factor = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        return torch.relu(x + self.factor * self.conv(x))
+
+
+@pytest.mark.parametrize("values", ["full", "extremes"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_branch_of_zeros_has_a_spectrum_and_norms_of_zeros(values, channels):
+    found = nb.block_survey(
+        nn.Sequential(Still(channels)), torch.ones(1, channels, 2, 2), ("increment", "block", "norms"), values=values
+    )
+    increment, block, norms = found
+    assert [increment[name] for name in ("max_re", "min_re", "spectral_radius", "zero")] == [0.0, 0.0, 0.0, 1.0]
+    assert [block[name] for name in ("max_re", "positive")] == [1.0, 1.0]
+    assert [norms[name] for name in ("log_norm", "soderlind", "largest_singular")] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("values", ["full", "extremes"])
+def test_a_block_whose_outputs_are_all_dead_has_zeros_only(values):
+    class Smooth(Still):
+        def forward(self, x):
+            return torch.relu(x + torch.tanh(self.conv(x)) - 100.0)
+
+    spectrum = nb.block_spectrum(Smooth(2), torch.ones(1, 2, 2, 2), "block", values)
+    assert (spectrum.n, spectrum.max_re, spectrum.min_re, spectrum.zero) == (8, 0.0, 0.0, 1.0)
+
+
+def test_norms_of_a_single_unit():
+    class One(Still):
+        def forward(self, x):
+            return x + self.conv(torch.relu(x))
+
+    block = One(1)
+    nn.init.constant_(block.conv.weight, -3.0)
+    (row,) = nb.block_survey(nn.Sequential(block), torch.ones(1, 1, 1, 1), "norms", blocks=["0"])
+    assert row["largest_singular"] == pytest.approx(3.0)
+    assert row["log_norm"] == pytest.approx(-3.0)

@@ -204,6 +204,7 @@ def softened():
 
 UNPROVED = {
     "an activation inside": (lambda: NormAndActivation(4, nn.SiLU()), "a NormAndActivation is a BatchNorm2d"),
+    "a limit far away": (lambda: NormAndActivation(4, nn.Hardtanh(-50.0, 50.0)), "a NormAndActivation is a"),
     "standardised weights": (lambda: StandardisedConv(4, 4, 3, bias=False), "a StandardisedConv is a Conv2d"),
     "ReLU behind": (lambda: Rectified(nn.Conv2d(4, 4, 1)), "a Rectified is a Sequential"),
     "inside a sequence": (lambda: nn.Sequential(nn.Linear(4, 4), NormAndActivation(4, nn.ReLU())), "not be proved"),

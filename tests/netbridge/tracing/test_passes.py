@@ -1,5 +1,6 @@
 """Networks as people write them: what they cache, count and break is put back, and every batch gets right numbers."""
 
+import copy
 import random
 import re
 
@@ -112,7 +113,7 @@ class Writing(Base):
 class Drawing(Base):
     def forward(self, x):
         random.random(), np.random.rand()  # noqa: NPY002
-        return x + self.branch(x) + 0.0 * torch.rand(())
+        return x + (self.branch(x) + 0.0 * torch.rand(()))
 
 
 class Training(Base):
@@ -521,6 +522,78 @@ def test_sums_that_are_no_known_steps_are_named(how, x):
     net = nn.Sequential(Base(), Other(), Base())
     with pytest.warns(UserWarning, match=r"without sums in \['1'\]"):
         assert nb.trace(net, x).names == ("0", "2")
+
+
+class Recalling(nn.Module):
+    """Steps x + f(x) into which the first state comes again, in one of several ways."""
+
+    def __init__(self, update):
+        super().__init__()
+        self.layers, self.update = stack(lambda: nn.Linear(WIDTH, WIDTH)), update
+
+    def forward(self, first):
+        x = first
+        for layer in self.layers:
+            x = self.update(x, first, lambda u, layer=layer: torch.tanh(layer(u)))
+        return x
+
+
+BEHIND = {
+    "the first state": lambda x, first, f: x + f(x) + 0.1 * first,
+    "a constant": lambda x, first, f: x + f(x) + 0.1,
+    "what was computed of the first state": lambda x, first, f: x + f(x) - torch.relu(first),
+}
+MIXED = {
+    "APPNP with a skip": lambda x, first, f: x + (f(x) + 0.1 * first),
+    "the first state ahead": lambda x, first, f: 0.1 * first + x + f(x),
+    "GCNII": lambda x, first, f: x + f(0.9 * x + 0.1 * first),
+}
+
+
+@pytest.mark.parametrize("how", BEHIND)
+def test_what_is_added_behind_a_step_is_told(how, x):
+    net = Recalling(BEHIND[how])
+    with pytest.warns(UserWarning, match="behind the sums of the steps .* something else is added"):
+        found = nb.trace(net, x)
+    assert len(found.names) == 3
+    last = net.layers[2]
+    with torch.no_grad():
+        states = [x]
+        for layer in net.layers:
+            states.append(net.update(states[-1], x, lambda u, layer=layer: torch.tanh(layer(u))))
+        np.testing.assert_allclose(found.nsi[:, 2], ol.nsi(states[2], torch.tanh(last(states[2]))), rtol=1e-5)
+
+
+@pytest.mark.parametrize("how", MIXED)
+def test_a_first_state_that_is_mixed_into_later_ones_is_no_state_of_theirs(how, x):
+    """Only the first of the three steps starts from the state that comes in again."""
+    net = Recalling(MIXED[how])
+    with pytest.warns(UserWarning, match=r"without sums in \['Recalling'\]: they mix an earlier state"):
+        found = nb.trace(net, x)
+    assert found.names == ("(1)",)
+
+
+class Greedy(Base):
+    """Writes its sum into what it was given."""
+
+    def forward(self, x):
+        x += self.branch(x)
+        return x
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30])
+def test_a_network_may_overwrite_its_images(scale, x):
+    """Numbers near the limits of single precision take a second pass, for which the images must be what they were."""
+    net, images = stack(Greedy), scale * x
+    for block in net:
+        nn.init.zeros_(block.a.bias)
+    before = images.clone()
+    wanted = literal(copy.deepcopy(net).double(), before.double())
+    np.testing.assert_allclose(nb.trace(net, images).nsi, wanted, rtol=1e-4)
+    assert torch.equal(images, before)
+    states = nb.block_states(net, images, blocks=Greedy)
+    assert torch.equal(states["0"], before)
+    assert torch.equal(images, before)
 
 
 @pytest.mark.parametrize("images", [4, 5])
