@@ -4,18 +4,20 @@ The annotations are read from their JSON; pictures stay in their folder or in th
 are wanted.
 """
 
+import collections
 import dataclasses
 import functools
 import hashlib
 import io
 import json
+import math
 import os
 import zipfile
 from pathlib import Path
 
 import torch
 
-from netbridge.data.pictures import IMAGENET_MEAN, IMAGENET_STD, OnDisk
+from netbridge.data.pictures import IMAGENET_MEAN, IMAGENET_STD, OnDisk, to_rgb
 from netbridge.detect.scenes import Truth
 
 TRAIN, TEST = "train2017", "val2017"
@@ -45,11 +47,18 @@ class Part:
         """A picture, decoded and in RGB: a Pillow image."""
         from PIL import Image
 
-        name = self.images[number]["file_name"]
+        image = self.images[number]
+        name, size = image["file_name"], (image["width"], image["height"])
         try:
-            return Image.open(io.BytesIO(read(self.place, name))).convert("RGB")
-        except (OSError, KeyError) as error:
+            picture = to_rgb(Image.open(io.BytesIO(read(self.place, name))))
+        except (OSError, KeyError, ValueError) as error:
             raise ValueError(f"{self.place}, {name}: no picture that can be read ({error}).") from None
+        if picture.size != size:
+            raise ValueError(
+                f"{self.place}, {name}: a picture of {picture.size[0]} x {picture.size[1]} pixels, but its annotations "
+                f"are for {size[0]} x {size[1]}."
+            )
+        return picture
 
     def shapes(self) -> list[torch.Tensor]:
         """The numbers of the wide pictures, and those of the high ones."""
@@ -120,15 +129,20 @@ def load(root, short: int = 800, long: int = 1333, multiple: int = 32, train: in
     if short < 1 or long < short or multiple < 1:
         raise ValueError(f"`short` and `multiple` must be at least 1 and `long` at least `short`: {short}, {long}.")
     records = {part: annotations(root, part) for part in (TRAIN, TEST)}
-    categories = sorted(records[TRAIN]["categories"], key=lambda one: one["id"])
-    ids = tuple(one["id"] for one in categories)
+    known = {one["id"]: one["name"] for one in records[TRAIN]["categories"]}
+    if wrong := [one for one in records[TEST]["categories"] if known.get(one["id"]) != one["name"]]:
+        there = known.get(wrong[0]["id"], "no category")
+        raise ValueError(
+            f"category {wrong[0]['id']} of {TEST} is {wrong[0]['name']}, and {there} in {TRAIN}; both must agree."
+        )
+    ids = tuple(sorted(known))
     parts = {
         name: part_of(root, name, records[name], ids, most, name == TRAIN)
         for name, most in ((TRAIN, train), (TEST, test))
     }
     made_up = str(records[TRAIN].get("info", {}).get("description", "")).startswith(MADE_UP)
     name = "coco-miniature" if made_up else "coco"
-    names = tuple(one["name"] for one in categories)
+    names = tuple(known[number] for number in ids)
     return Coco(name, parts[TRAIN], parts[TEST], ids, names, short, long, multiple)
 
 
@@ -142,6 +156,14 @@ def annotations(root: Path, part: str) -> dict:
         raise ValueError(f"{path}: damaged or cut short ({error}).") from None
     if missing := {"images", "annotations", "categories"} - (record.keys() if isinstance(record, dict) else set()):
         raise ValueError(f"{path}: no annotations in COCO's format, {', '.join(sorted(missing))} missing.")
+    for kind, wanted in FIELDS.items():
+        for number, one in enumerate(record[kind]):
+            if lacking := [field for field in wanted if field not in one]:
+                raise ValueError(f"{path}: entry {number} of `{kind}` has no {' and no '.join(lacking)}.")
+    for kind in ("images", "categories"):
+        counts = collections.Counter(one["id"] for one in record[kind])
+        if twice := [number for number, count in counts.items() if count > 1]:
+            raise ValueError(f"{path}: two of `{kind}` have the number {twice[0]}.")
     return record
 
 
@@ -150,9 +172,7 @@ def part_of(root: Path, name: str, record: dict, ids, most: int | None, training
     found: dict[int, list[dict]] = {image["id"]: [] for image in record["images"]}
     for one in record["annotations"]:
         if one["image_id"] not in found:
-            raise ValueError(
-                f"annotation {one['id']} of {name} belongs to picture {one['image_id']}, which is not there."
-            )
+            raise ValueError(f"an annotation of {name} belongs to picture {one['image_id']}, which is not there.")
         found[one["image_id"]].append(one)
     images: list[dict] = []
     kept: list[dict] = []
@@ -163,13 +183,18 @@ def part_of(root: Path, name: str, record: dict, ids, most: int | None, training
             continue
         if most is not None and len(images) == most:
             break
-        images.append({key: image[key] for key in ("id", "file_name", "width", "height")})
+        images.append({key: image[key] for key in FIELDS["images"]})
         kept += [{key: one[key] for key in EVALUATED if key in one} for one in found[image["id"]]]
         truths.append(truth)
     folder = root / name
     return Part(folder if folder.is_dir() else root / f"{name}.zip", images, kept, truths)
 
 
+FIELDS = {
+    "images": ("id", "file_name", "width", "height"),
+    "annotations": ("image_id", "category_id", "bbox"),
+    "categories": ("id", "name"),
+}
 EVALUATED = ("id", "image_id", "category_id", "bbox", "area", "iscrowd")
 
 
@@ -180,9 +205,14 @@ def truth_of(image: dict, objects: list[dict], ids) -> Truth:
     crowds: list[list[float]] = []
     labels = []
     for one in objects:
+        if len(one["bbox"]) != 4 or not all(map(math.isfinite, one["bbox"])) or one["category_id"] not in ids:
+            raise ValueError(
+                f"an annotation of picture {image['id']} has category {one['category_id']} and the box {one['bbox']}; "
+                "a box is four numbers, and its category must be listed."
+            )
         left, top, w, h = one["bbox"]
         box = [max(left, 0.0), max(top, 0.0), min(left + w, width), min(top + h, height)]
-        if box[2] - box[0] < LEAST or box[3] - box[1] < LEAST or one["category_id"] not in ids:
+        if box[2] - box[0] < LEAST or box[3] - box[1] < LEAST:
             continue
         if one.get("iscrowd"):
             crowds.append(box)

@@ -21,6 +21,8 @@ def average_precision(data: Coco, results: list[dict]) -> dict[str, float | None
     results  a dictionary for every detection, in COCO's own format: image_id, category_id, bbox (left, top, width,
              height in pixels of the picture as it is stored), score
 
+    An object without an area is as large as its box.
+
     Returns AP (the mean over classes and over overlaps from 0.5 to 0.95), AP50 and AP75 (at one overlap), APS, APM and
     APL (objects below 32 x 32, up to 96 x 96, and above, in pixels); None where no object is of that size. Raises
     ImportError without pycocotools.
@@ -41,7 +43,7 @@ def average_precision(data: Coco, results: list[dict]) -> dict[str, float | None
     truth.dataset = {
         "info": {},
         "images": data.test.images,
-        "annotations": [dict(one) for one in data.test.annotations],
+        "annotations": [complete(one, number) for number, one in enumerate(data.test.annotations, 1)],
         "categories": [{"id": number, "name": name} for number, name in zip(data.categories, data.names, strict=True)],
     }
     with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints what it does
@@ -58,6 +60,16 @@ def average_precision(data: Coco, results: list[dict]) -> dict[str, float | None
         judge.summarize()
     numbers = (float(value) for value in judge.stats[: len(NAMES)])
     return {name: 100 * value if value >= 0 else None for name, value in zip(NAMES, numbers, strict=True)}
+
+
+def complete(annotation: dict, number: int) -> dict:
+    """An annotation with all that pycocotools asks for: where they are missing, the area of its box, and no crowd.
+
+    number  from 1 on: pycocotools takes an object whose number is 0 for one that was not found, and of two objects with
+            one number it knows the last only
+    """
+    _left, _top, width, height = annotation["bbox"]
+    return {"area": width * height, "iscrowd": 0} | annotation | {"id": number}
 
 
 def sizes_there(data: Coco) -> dict[str, float | None]:

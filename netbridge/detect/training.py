@@ -90,7 +90,11 @@ class DetectorTraining(Training):
         if wrong := [name for name in REFUSED if getattr(recipe, name) != getattr(USUAL, name)]:
             raise ValueError(f"a detector's `recipe` cannot have {', '.join(wrong)}.")
         if not steps_of(data, recipe.batch):
-            raise ValueError(f"`batch` = {recipe.batch} is more than the {data.train_count} pictures there are.")
+            wide, high = map(len, data.train.shapes())
+            raise ValueError(
+                f"`batch` = {recipe.batch} is more than the pictures there are: {wide} wide ones and {high} others, "
+                "which do not share a batch."
+            )
 
     def make_stepper(self, compiled: bool) -> Stepper:
         return DetectorStepper(

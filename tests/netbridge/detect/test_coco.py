@@ -37,6 +37,48 @@ def written(root, annotations, images=IMAGES):
     return root
 
 
+def changed(root, part=TEST, **records):
+    """The annotations of one part with other entries."""
+    path = root / "annotations" / f"instances_{part}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | records))
+    return root
+
+
+BOX = annotation(1, 5, [1.0, 2.0, 10.0, 5.0])
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        ({"categories": [{"id": 7, "name": "early"}]}, "category 7 of val2017 is early, and late in train2017"),
+        ({"categories": [*CATEGORIES, {"id": 8, "name": "more"}]}, "category 8 of val2017 is more, and no category in"),
+        ({"categories": [*CATEGORIES, CATEGORIES[0]]}, "val2017.json: two of `categories` have the number 7"),
+        ({"images": [*IMAGES, IMAGES[0]]}, "val2017.json: two of `images` have the number 5"),
+        ({"images": [{"id": 5, "file_name": "a.png"}]}, "entry 0 of `images` has no width and no height"),
+        ({"annotations": [{"image_id": 5, "category_id": 7}]}, "entry 0 of `annotations` has no bbox"),
+        ({"annotations": [BOX | {"category_id": 8}]}, "an annotation of picture 5 has category 8"),
+        (
+            {"annotations": [BOX | {"bbox": [1, 2, 3]}]},
+            r"an annotation of picture 5 .* the box \[1, 2, 3\]; a box is four",
+        ),
+        ({"annotations": [BOX | {"bbox": [float("nan"), 0, 4, 4]}]}, "an annotation of picture 5 .* four numbers"),
+        ({"annotations": [BOX | {"image_id": 6}]}, "an annotation of val2017 belongs to picture 6, which is not there"),
+    ],
+)
+def test_annotations_that_contradict_themselves_are_named(records, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        detect.load(changed(written(tmp_path, [BOX]), **records))
+
+
+def test_a_picture_of_another_size_than_its_annotations_is_refused(tmp_path):
+    """Its boxes would lie elsewhere."""
+    root = detect.shapes(tmp_path, train=1, test=1, size=64)
+    images = json.loads((root / "annotations" / f"instances_{TEST}.json").read_text())["images"]
+    data = detect.load(changed(root, images=[image | {"width": 2 * image["width"]} for image in images]))
+    with pytest.raises(ValueError, match=r"a picture of 64 x 64 pixels, but its annotations are for 128 x 64"):
+        data.test.picture(0)
+
+
 def test_classes_boxes_and_crowds_are_read(tmp_path):
     data = detect.load(
         written(

@@ -25,7 +25,8 @@ def pictures(draw):
         return [float(draw(side)) for side in (CORNERS, CORNERS, SIDES, SIDES)]
 
     objects = []
-    for number in range(1, draw(st.integers(1, 8)) + 1):
+    first = draw(st.sampled_from([0, 1, 500]))  # pycocotools by itself never finds an object whose number is 0
+    for number in range(first, first + draw(st.integers(1, 8))):
         where = {"image_id": draw(st.sampled_from(images)), "category_id": draw(st.sampled_from(kinds))}
         sides = box()
         share = draw(st.sampled_from([1.0, 0.5]))  # the area is that of the outline, not of the box
@@ -62,6 +63,19 @@ def agree(images, objects, found):
 @settings(max_examples=60)
 def test_both_evaluators_agree(scene):
     agree(*scene)
+
+
+def test_numbers_of_objects_do_not_matter_nor_areas_of_boxes():
+    """Some files number their objects from 0 or not at all, and say neither areas nor crowds."""
+    here = {"image_id": 5, "category_id": 7}
+    boxes = [[0.0, 0.0, 10.0, 10.0], [30.0, 0.0, 50.0, 50.0], [90.0, 0.0, 100.0, 150.0]]
+    found = [here | {"bbox": box, "score": 0.9} for box in boxes]
+    for numbers in ([0, 1, 2], [4, 4, 4], [None] * 3):
+        truth = [
+            here | {"bbox": box} | ({} if number is None else {"id": number})
+            for box, number in zip(boxes, numbers, strict=True)
+        ]
+        assert set(by_pycocotools([5], truth, found).values()) == {pytest.approx(100.0)}
 
 
 def test_only_the_hundred_best_detections_of_a_class_count():

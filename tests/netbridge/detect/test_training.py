@@ -92,7 +92,11 @@ def test_what_does_not_fit_is_refused(data):
     for net, recipe, message in (
         (torch.nn.Linear(2, 2), RECIPE, r"`net` must be a netbridge\.detect\.Detector, got Linear"),
         (detector(), Recipe("mixed", 1, 2, mixup=1.0), "cannot have mixup"),
-        (detector(), Recipe("large", 1, 64), "`batch` = 64 is more than the 6 pictures"),
+        (
+            detector(),
+            Recipe("large", 1, 64),
+            "`batch` = 64 is more than the pictures there are: 0 wide ones and 6 others",
+        ),
         (detector(classes=5), RECIPE, "`net` knows 5 classes"),
         (detector(), "none", r"`recipe` must be a Recipe or one of \['coco-1x', 'coco-small'\]"),
     ):
