@@ -172,7 +172,9 @@ def part_of(root: Path, name: str, record: dict, ids, most: int | None, training
     found: dict[int, list[dict]] = {image["id"]: [] for image in record["images"]}
     for one in record["annotations"]:
         if one["image_id"] not in found:
-            raise ValueError(f"an annotation of {name} belongs to picture {one['image_id']}, which is not there.")
+            raise ValueError(
+                f"annotation {one.get('id', '?')} of {name} belongs to picture {one['image_id']}, which is not there."
+            )
         found[one["image_id"]].append(one)
     images: list[dict] = []
     kept: list[dict] = []
@@ -207,8 +209,8 @@ def truth_of(image: dict, objects: list[dict], ids) -> Truth:
     for one in objects:
         if len(one["bbox"]) != 4 or not all(map(math.isfinite, one["bbox"])) or one["category_id"] not in ids:
             raise ValueError(
-                f"an annotation of picture {image['id']} has category {one['category_id']} and the box {one['bbox']}; "
-                "a box is four numbers, and its category must be listed."
+                f"annotation {one.get('id', '?')} of picture {image['id']} has category {one['category_id']} and the "
+                f"box {one['bbox']}; a box is four numbers, and its category must be listed."
             )
         left, top, w, h = one["bbox"]
         box = [max(left, 0.0), max(top, 0.0), min(left + w, width), min(top + h, height)]

@@ -56,13 +56,13 @@ BOX = annotation(1, 5, [1.0, 2.0, 10.0, 5.0])
         ({"images": [*IMAGES, IMAGES[0]]}, "val2017.json: two of `images` have the number 5"),
         ({"images": [{"id": 5, "file_name": "a.png"}]}, "entry 0 of `images` has no width and no height"),
         ({"annotations": [{"image_id": 5, "category_id": 7}]}, "entry 0 of `annotations` has no bbox"),
-        ({"annotations": [BOX | {"category_id": 8}]}, "an annotation of picture 5 has category 8"),
+        ({"annotations": [BOX | {"category_id": 8}]}, "annotation 1 of picture 5 has category 8"),
         (
             {"annotations": [BOX | {"bbox": [1, 2, 3]}]},
-            r"an annotation of picture 5 .* the box \[1, 2, 3\]; a box is four",
+            r"annotation 1 of picture 5 .* the box \[1, 2, 3\]; a box is four",
         ),
-        ({"annotations": [BOX | {"bbox": [float("nan"), 0, 4, 4]}]}, "an annotation of picture 5 .* four numbers"),
-        ({"annotations": [BOX | {"image_id": 6}]}, "an annotation of val2017 belongs to picture 6, which is not there"),
+        ({"annotations": [BOX | {"bbox": [float("nan"), 0, 4, 4]}]}, "annotation 1 of picture 5 .* four numbers"),
+        ({"annotations": [BOX | {"image_id": 6}]}, "annotation 1 of val2017 belongs to picture 6, which is not there"),
     ],
 )
 def test_annotations_that_contradict_themselves_are_named(records, words, tmp_path):
