@@ -10,7 +10,7 @@ from odelab.arrays import read_only
 from odelab.control.controllers import Controller
 from odelab.engines.python import RightHandSideError, checked_rhs
 from odelab.problem import Problem
-from odelab.runs import dense, diagnosis, events
+from odelab.runs import dense, diagnosis, events, failures
 from odelab.runs.trajectory import Trajectory
 
 
@@ -104,7 +104,7 @@ class Slope:
             self.refused = 0
         elif np.isfinite(u).all():
             self.refused += 1
-            self.word = diagnosis.not_finite(self.problem, t, u, bad[0], slope[bad[0]])
+            self.word = diagnosis.not_finite_message(self.problem, t, u, bad[0], slope[bad[0]])
             if self.refused >= self.patience:
                 raise NotFinite
         return slope
@@ -154,8 +154,8 @@ class Run:
         t, u = self.t[-1], self.u[-1]
         if self.slope.refused:
             return "not_finite", self.slope.word
-        if diagnosis.has_blown_up(self.problem.u0, u):
-            return "blow_up", diagnosis.blown_up(t, u)
+        if failures.has_blown_up(self.problem.u0, u):
+            return "blow_up", diagnosis.blow_up_message(t, u)
         name = self.method.name
         return "solver_failed", (
             f"{name} gave up at t = {t:.9g}: {word.rstrip('.')}; loosen the tolerance, check the Jacobian, or end "

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.runs import dense, diagnosis
+from odelab.runs import dense, diagnosis, limits
 from odelab.stiffness import h_rho as stability
 from odelab.stiffness import indices as stiffness
 
@@ -134,9 +134,9 @@ class Trajectory:
         return stability.h_rho(self.problem, self.method, self.step_t[:-1], self.step_u[:-1], self.h)
 
     @functools.cached_property
-    def limit(self) -> "diagnosis.Limit | None":
+    def limit(self) -> "limits.Limit | None":
         """How stability limited the steps of an adaptive explicit run (share, cause, remedy); None if accuracy did."""
-        return diagnosis.stability_limit(self)
+        return limits.stability_limit(self)
 
     @property
     def held_back(self) -> bool:
@@ -146,7 +146,7 @@ class Trajectory:
     @functools.cached_property
     def message(self) -> str:
         """How the run went; for a successful run of an explicit method also whether stability held it back."""
-        return diagnosis.success(self)
+        return diagnosis.success_message(self)
 
     def __call__(self, t):
         """The state at one time or an array of times within the run, from the continuous extension."""

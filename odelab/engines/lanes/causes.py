@@ -1,4 +1,4 @@
-"""Why runs of an ensemble failed: the criterion of `odelab.runs.diagnosis`, applied to all of them at once.
+"""Why runs of an ensemble failed: the criterion of `odelab.runs.failures`, applied to all of them at once.
 
 The verdict on a run depends on its own numbers alone, not on how many other runs failed.
 """
@@ -9,8 +9,8 @@ import numpy as np
 
 from odelab.engines import Status
 from odelab.engines.lanes.result import Found
-from odelab.runs import diagnosis
 from odelab.runs.dense import rhs_of_columns
+from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
 
 BATCH = 4096  # runs examined together; bounds the memory
 
@@ -29,9 +29,9 @@ def diagnose(found: Found, starts, sets, problem, method, controller):
             t, u, params = found.times[some], found.ends[some].T, tuple(sets[some].T)
             step = direction * (controller.h or 4.0 * np.spacing(np.maximum(np.abs(t), 1e-300)))
             gave_up = controller.h is not None
-            failed, overflowed = failures(problem, method, t, u, params, step, (1,) if gave_up else diagnosis.AHEAD)
-            grown = diagnosis.has_blown_up(starts[some].T, u)
-            found.statuses[some] = diagnosis.causes(grown, failed, overflowed, gave_up)
+            failed, overflowed = failures(problem, method, t, u, params, step, (1,) if gave_up else AHEAD)
+            grown = has_blown_up(starts[some].T, u)
+            found.statuses[some] = statuses_of(grown, failed, overflowed, gave_up)
 
 
 def two_at_least(places):
@@ -56,6 +56,6 @@ def failures(problem, method, t, u, params, step, ahead):
         left = two_at_least(np.flatnonzero(~failed))
         chosen = tuple(row[left] for row in params)
         sizes = np.broadcast_to(times * step, t.shape)[left]
-        first = diagnosis.first_failures(rhs, method, chosen, t[left], u[:, left], sizes)
+        first = first_failures(rhs, method, chosen, t[left], u[:, left], sizes)
         failed[left], overflowed[left] = first.found, first.overflowed
     return failed, overflowed

@@ -5,7 +5,7 @@ import pytest
 
 import odelab as ol
 from odelab.methods.spectral_radius import leading_eigenvalue, spectral_radius
-from odelab.runs import diagnosis
+from odelab.runs import limits
 from odelab.stiffness import h_rho as stability
 from tests.odelab.solver_cases import CIRCLE, NAMED, PENDULUM
 
@@ -150,7 +150,7 @@ def test_power_iteration_finds_the_spectral_radius(seed):
 
 def test_where_stages_differ_by_rounding_only_the_estimate_is_looked_at_again():
     run = ol.solve(problems.linear(), ol.DOPRI5, ol.adaptive(1e-9, 1e-12), engine="python")
-    limit = diagnosis.stability_limit(run)
+    limit = limits.stability_limit(run)
     assert limit is not None
     assert float(limit.cause.split("= ")[1].split()[0]) == pytest.approx(3.31, abs=0.4)
 
