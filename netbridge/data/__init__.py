@@ -11,7 +11,7 @@ from netbridge.data.datasets import default_root as default_root
 from netbridge.data.datasets import load as load
 from netbridge.data.folders import folder as folder
 from netbridge.data.layouts import imagenet as imagenet
-from netbridge.data.made_up import miniature as miniature
+from netbridge.data.made_up_data import miniature as miniature
 from netbridge.data.pictures import Index as Index
 from netbridge.data.pictures import Pictures as Pictures
 from netbridge.data.torch_datasets import from_torch as from_torch

@@ -83,7 +83,7 @@ def cifar100(path: Path) -> dict:
 
 
 def stl10(path: Path) -> dict:
-    """stl10_binary.tar.gz: images 3 x 96 x 96 stored column by column, labels from 1; the unlabelled are left."""
+    """stl10_binary.tar.gz: images 3 x 96 x 96 stored column by column, labels from 1; the unlabelled are left out."""
     names = ("train_X", "train_y", "test_X", "test_y")
     raw = members(path, {name: f"{name}.bin" for name in names})
     images = {n: records(path, raw[n], 0, 3 * 96 * 96).reshape(-1, 3, 96, 96).swapaxes(2, 3) for n in names[::2]}

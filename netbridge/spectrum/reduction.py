@@ -172,7 +172,7 @@ def whole_operator(factors: list, shape, whole: bool, alive: torch.Tensor | None
 
 
 def reduced_matrix(cycle: Cycle) -> np.ndarray:
-    """Dense, (active, active)."""
+    """The reduced matrix as a dense one, (active, active)."""
     from scipy import sparse
 
     active = cycle.active.cpu().numpy()

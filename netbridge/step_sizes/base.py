@@ -141,7 +141,7 @@ class ChannelController(Controller):
     """
 
     def squeeze(self, state, slope):
-        """Global average pooling."""
+        """The mean of the slope over the map, (N, C): global average pooling."""
         return slope.mean((2, 3))
 
     def of_constant(self, psi):

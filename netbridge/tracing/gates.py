@@ -41,7 +41,7 @@ class Gates:
 
     @property
     def share(self) -> float:
-        """`constant_share` of h."""
+        """The `constant_share` of the step sizes h."""
         return constant_share(self.h)
 
 

@@ -20,7 +20,7 @@ PLAIN: tuple[type, ...] = (
     *(str, bytes, int, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType),
     *(types.ModuleType, types.MethodType, torch.dtype, torch.device, torch.Size),
 )
-HOUSES = {"torch", "netbridge"}  # packages whose layers never write into their own parameters
+TRUSTED = {"torch", "netbridge"}  # packages whose layers never write into their own parameters
 
 
 def unwrap(net: nn.Module) -> nn.Module:
@@ -89,7 +89,7 @@ def refuse_unmeasurable(net: nn.Module):
 
 
 def run_uncompiled():
-    """Within, functions and modules compiled by torch.compile run as they were written."""
+    """A context manager: within it, functions and modules compiled by torch.compile run as they were written."""
     if "torch._dynamo" not in sys.modules:  # importing it takes longer than many a trace
         return contextlib.nullcontext()
     return torch.compiler.set_stance("force_eager")
@@ -108,8 +108,8 @@ class Saved:
         self.containers: list[tuple] = []
         self.tensors: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
         modules = list(net.modules())
-        houses = {kind.__module__.partition(".")[0] for kind in set(map(type, modules))}
-        if houses <= HOUSES and not any(module._forward_hooks or module._forward_pre_hooks for module in modules):
+        packages = {kind.__module__.partition(".")[0] for kind in set(map(type, modules))}
+        if packages <= TRUSTED and not any(module._forward_hooks or module._forward_pre_hooks for module in modules):
             for module in modules:
                 self.save_container(vars(module))
         else:

@@ -91,7 +91,7 @@ def augment(pictures: torch.Tensor, operations: torch.Tensor, ranges: Ranges = W
 
 
 def move(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Ranges) -> torch.Tensor:
-    """Sheared, shifted or turned about the middle; black comes in."""
+    """The images sheared, shifted or turned about the middle; what comes in from outside is black."""
     count, _, height, width = images.shape
     maps = torch.eye(2, 3, dtype=torch.float64, device=images.device).repeat(count, 1, 1)
     if kind == "turn":
@@ -111,7 +111,7 @@ def move(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Ranges
 
 
 def change_tones(images: torch.Tensor, kind: str, strength: torch.Tensor, ranges: Ranges) -> torch.Tensor:
-    """Changes the colours of the pixels and leaves every pixel in its place."""
+    """The images with other colours, every pixel in its place."""
     strength = strength[:, None, None, None]
     if kind == "bits":
         lost = (ranges.bits * strength).round().int()
@@ -158,7 +158,7 @@ def smooth(images: torch.Tensor) -> torch.Tensor:
 
 
 def equalise(images: torch.Tensor) -> torch.Tensor:
-    """Levels moved so that every channel has about as many pixels at each, as Pillow's `ImageOps.equalize` does."""
+    """The images with about as many pixels at every level of a channel, as Pillow's `ImageOps.equalize` makes them."""
     flat = images.flatten(2).long()
     counts = torch.zeros(*flat.shape[:2], 256, dtype=torch.int64, device=images.device)
     counts.scatter_add_(2, flat, torch.ones_like(flat))

@@ -7,7 +7,8 @@ import numpy as np
 from studies.asr import design, paper, style
 from studies.asr.design import FAITHFUL, HALF, PLAIN
 from studies.asr.findings.evidence import Evidence, over_seeds
-from studies.lab.statistics import Estimate, seed_deviation, shown_interval
+from studies.lab.comparisons import seed_deviation
+from studies.lab.statistics import Estimate, interval_text
 
 PAPERS_DATA = {  # what Tables 3, 4, 6, 7, 9 and 13 are about; the last is of ResNet-83
     "controls": "CIFAR-10",
@@ -35,7 +36,7 @@ def result_rows(e: Evidence, part: str, column: str = "") -> list[dict]:
         line["accuracy (%)"] = f"{np.mean(groups[name]):.2f}"
         line["deviation"] = f"{seed_deviation(groups[name]):.2f}" if len(results) > 1 else "one seed"
         line["test loss"] = f"{np.mean([one.test_loss for one in results]):.4f}"
-        line[f"above {PLAIN} [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
+        line[f"above {PLAIN} [95 %]"] = interval_text(beyond[name], "+.2f") if name in beyond else ""
         line |= living_cells(results)
         if part in PAPERS_DATA:
             line[f"paper, ResNet-164, {PAPERS_DATA[part]} (%)"] = paper.printed_accuracy(part, name)
@@ -68,7 +69,7 @@ def backbone_rows(e: Evidence) -> list[dict]:
                 continue
             line = {"backbone": column, "arm": name, "n": len(results), "accuracy (%)": f"{np.mean(groups[name]):.2f}"}
             line["deviation"] = f"{seed_deviation(groups[name]):.2f}" if len(results) > 1 else "one seed"
-            line["above plain [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
+            line["above plain [95 %]"] = interval_text(beyond[name], "+.2f") if name in beyond else ""
             rows.append(line | {"paper, other data and sizes (%)": paper.BACKBONES[column] if name == FAITHFUL else ""})
     return rows
 
@@ -80,7 +81,7 @@ def finetuned_rows(e: Evidence) -> list[dict]:
             "module": name,
             "seed": one.seed,
             "accuracy (%)": f"{one.accuracy:.2f}",
-            "above the network with its gates, points [95 %]": shown_interval(Estimate(*one.beyond), "+.2f"),
+            "above the network with its gates, points [95 %]": interval_text(Estimate(*one.beyond), "+.2f"),
             "paper": "-15",
         }
         for name, results in e.rows.get(("finetuned", ""), {}).items()
@@ -139,11 +140,11 @@ def share_rows(shares) -> list[dict]:
             "module": one.name,
             "seed": one.seed,
             "block": number + 1,
-            "share, trained [95 %]": shown_interval(one.share[number], ".2f"),
-            "share, untrained": shown_number(one.untrained[number]),
-            "share of the input (GAP)": shown_number(one.pooled[number]),
-            "of the variance over images, the classes'": shown_number(one.classes[number]),
-            "correlation of start and end": shown_number(one.origin[number]),
+            "share, trained [95 %]": interval_text(one.share[number], ".2f"),
+            "share, untrained": number_text(one.untrained[number]),
+            "share of the input (GAP)": number_text(one.pooled[number]),
+            "of the variance over images, the classes'": number_text(one.classes[number]),
+            "correlation of start and end": number_text(one.origin[number]),
             "hidden units alive": f"{one.alive[number]} of {one.hidden[number]}" if one.hidden[number] else "no head",
         }
         for one in shares
@@ -151,7 +152,7 @@ def share_rows(shares) -> list[dict]:
     ]
 
 
-def shown_number(value: float) -> str:
+def number_text(value: float) -> str:
     return f"{value:.2f}" if np.isfinite(value) else "undefined"
 
 
@@ -163,9 +164,9 @@ def replaced_rows(replaced) -> list[dict]:
             "seed": one.seed,
             "accuracy (%)": f"{one.accuracy:.2f}",
             "mean share over blocks": f"{one.share:.2f}",
-            "gates at their means, points [95 %]": shown_interval(one.change, "+.2f"),
-            "block after block, points [95 %]": shown_interval(one.sequential, "+.2f"),
-            "statistics anew, points [95 %]": shown_interval(one.anew, "+.2f"),
+            "gates at their means, points [95 %]": interval_text(one.change, "+.2f"),
+            "block after block, points [95 %]": interval_text(one.sequential, "+.2f"),
+            "statistics anew, points [95 %]": interval_text(one.anew, "+.2f"),
         }
         for one in sorted(replaced, key=lambda one: (-one.change.value, one.name))
     ]
@@ -192,7 +193,7 @@ def map_rows(maps) -> list[dict]:
         {
             "network": one["name"],
             "seed": one["seed"],
-            "mass in the central quarter [95 %]": shown_interval(one["mass"]),
+            "mass in the central quarter [95 %]": interval_text(one["mass"]),
             "uniform": "0.250",
             "cells rolled": f"{one['cells']:.2f}",
             "cells the centre of mass went": f"{one['shift']:.2f}",
@@ -218,7 +219,7 @@ def style_rows(painted) -> list[dict]:
 def spatial_rows(spatial, attention) -> list[dict]:
     """Block by block: CBAM's spatial gates, and transformers' attention."""
     return [
-        {"of": name, "seed": one["seed"], "block": number, "share that is the position's": shown_number(share)}
+        {"of": name, "seed": one["seed"], "block": number, "share that is the position's": number_text(share)}
         for name, networks in (("CBAM's spatial gate", spatial), ("ViT's attention", attention))
         for one in networks
         for number, share in enumerate(one["share"], 1)
@@ -257,7 +258,7 @@ def noise_rows(e: Evidence) -> list[dict]:
                 line[f"{arm} (%)"] += f", noise on {np.mean(noisy[arm]):.2f}"
         beyond = over_seeds(FAITHFUL, found, (PLAIN, HALF))
         for name in (PLAIN, HALF):
-            line[f"{name} above {FAITHFUL} [95 %]"] = shown_interval(beyond[name], "+.2f") if name in beyond else ""
+            line[f"{name} above {FAITHFUL} [95 %]"] = interval_text(beyond[name], "+.2f") if name in beyond else ""
         said = paper.NOISE.get(column)
         line["paper, ResNet-164, CIFAR-100: plain, ASR(SE) (%)"] = f"{said[0]:.2f}, {said[1]:.2f}" if said else ""
         rows.append(line)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from studies.block_stiffness.analysis import holm
 from studies.block_stiffness.every_network import BY_LABEL, LIVE, STATISTICS
-from studies.lab.statistics import Estimate, mean_over_networks, shown_interval
+from studies.lab.statistics import Estimate, interval_text, mean_over_networks
 
 PREDICTORS = (
     "nsi", "alive", "max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step", "log_norm", "soderlind",
@@ -108,7 +108,7 @@ def predictors(rows: list[dict], measures=PREDICTORS) -> list[dict]:
                 {
                     "measure": measure,
                     "networks": len(groups),
-                    "Spearman within networks": shown_interval(one, "+.2f"),
+                    "Spearman within networks": interval_text(one, "+.2f"),
                     "R2, left-out networks": r2_left_out(groups),
                 }
             )

@@ -24,8 +24,8 @@ from studies.lab.statistics import (
     UNDECIDED,
     Estimate,
     Finding,
-    shown_chance,
-    shown_interval,
+    chance_text,
+    interval_text,
     verdict_of_counts,
 )
 
@@ -72,17 +72,17 @@ def late_blocks(
     else:
         verdict = PARTLY if 1 in said.values() else UNDECIDED
     numbers = ", ".join(
-        f"{name} {r:+.2f} (p {shown_chance(p)})" if np.isfinite(r) else f"{name} not defined, its min Re being 0"
+        f"{name} {r:+.2f} (p {chance_text(p)})" if np.isfinite(r) else f"{name} not defined, its min Re being 0"
         for name, (r, p) in depth_relation.items()
     )
-    differences = "; ".join(f"{name} {shown_interval(one, '+.2f')}" for name, one in across.items())
+    differences = "; ".join(f"{name} {interval_text(one, '+.2f')}" for name, one in across.items())
     return Finding(
         "late blocks are stiffer",
         "Tables 2, 5",
         verdict,
         f"Spearman of depth and -min Re, over blocks that keep the shape: {numbers}. "
         + (f"Differences of -min Re over all shipped networks: {differences}. " if differences else "")
-        + f"The slices' percentage rises with depth all the same ({slices[0]:+.2f}, p {shown_chance(slices[1])}), "
+        + f"The slices' percentage rises with depth all the same ({slices[0]:+.2f}, p {chance_text(slices[1])}), "
         "because smaller maps leave a slice fewer rows that must be zero.",
     )
 
@@ -110,7 +110,7 @@ def block_or_label(shares: list, components: list, across: list) -> Finding:
         beyond = sum(one.holm < CHANCE for one in components)
         within = (
             f"the label's share is certainly below 5 % in {len(below)} of {len(components)} cases and differs from 0 "
-            f"in {beyond} after Holm's correction; the largest is {shown_interval(largest.share, '.2f')}, "
+            f"in {beyond} after Holm's correction; the largest is {interval_text(largest.share, '.2f')}, "
             f"{largest.measure} of {largest.block} ({largest.reading}), n = {largest.n}"
         )
     agreeing = [row for row in across if row["p, Holm"] < CHANCE]
@@ -127,7 +127,7 @@ def block_or_label(shares: list, components: list, across: list) -> Finding:
         verdict,
         f"Shares of the variance over blocks and images: {listed or 'not enough images'}. Within blocks, {within}. "
         f"{same}The paper's own label columns of ResNet-18 and ResNet-34 agree with each other, "
-        f"r = {agreement.statistic:.2f} (p {shown_chance(agreement.pvalue)}).",
+        f"r = {agreement.statistic:.2f} (p {chance_text(agreement.pvalue)}).",
     )
 
 
@@ -147,8 +147,8 @@ def correlates(target: str, where: str, claimed: dict[str, int], found: list) ->
         words = (
             f"{len(found)} correlations within blocks, of which {len(holding)} hold with the claimed sign after Holm's "
             f"correction and {len(against)} with the other. The strongest is {strongest.measure} of "
-            f"{strongest.block} ({strongest.reading}): {shown_interval(strongest.r, '+.2f')}, n = {strongest.n}, "
-            f"corrected p {shown_chance(strongest.holm)}."
+            f"{strongest.block} ({strongest.reading}): {interval_text(strongest.r, '+.2f')}, n = {strongest.n}, "
+            f"corrected p {chance_text(strongest.holm)}."
         )
         if where.startswith("Tables"):
             words += (
@@ -261,7 +261,7 @@ def predicts_error(within: list, between: dict[str, tuple[float, float]], across
     means = ", ".join(
         f"{measure} {r:+.2f}" for measure, (r, _) in sorted(between.items(), key=lambda kv: -abs(kv[1][0]))
     )
-    everywhere = ", ".join(f"{measure} {shown_interval(one, '+.2f')}" for measure, one in across.items())
+    everywhere = ", ".join(f"{measure} {interval_text(one, '+.2f')}" for measure, one in across.items())
     return Finding(
         "the stiffness index tells where a block's step is wrong",
         "Section 4",

@@ -5,7 +5,7 @@ import numpy as np
 from odelab.plot import style
 from studies.lab.figures import heat_map, label_panels, looks, panels, use_axes
 from studies.lab.networks import groups
-from studies.lab.statistics import shown_interval
+from studies.lab.statistics import interval_text
 from studies.lab.stiffness import READINGS, wording
 
 DASHES = ("-", "--", ":", "-.")
@@ -252,8 +252,8 @@ def relation_figure(results, correlations, errors):
             found = correlations[reading]
             axis.set_title(
                 f"{wording(*reading)}\n"
-                rf"Kendall's $\tau$ {shown_interval(found.kendall, '+.2f')}" + "\n"
-                rf"Spearman's $\rho$ {shown_interval(found.spearman, '+.2f')}",
+                rf"Kendall's $\tau$ {interval_text(found.kendall, '+.2f')}" + "\n"
+                rf"Spearman's $\rho$ {interval_text(found.spearman, '+.2f')}",
                 loc="left",
             )
             axis.set_xlabel("TNS")

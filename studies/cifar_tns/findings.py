@@ -4,6 +4,7 @@ import numpy as np
 
 from studies.cifar_tns import tables
 from studies.cifar_tns.figures import surfaces
+from studies.lab.comparisons import chance_of_one_mean
 from studies.lab.statistics import (
     CONTRADICTED,
     FEWEST,
@@ -14,9 +15,8 @@ from studies.lab.statistics import (
     UNDECIDED,
     Correlation,
     Finding,
-    chance_of_one_mean,
+    chance_text,
     joint_verdict,
-    shown_chance,
     verdict_of_counts,
 )
 from studies.lab.stiffness import READINGS, wording
@@ -88,7 +88,7 @@ def gain_finding(results) -> Finding | None:
         seeds = "One network of each cannot tell a controller from its seed."
     else:
         verb = "differ" if told_apart else "do not differ"
-        seeds = f"Controllers {verb} by more than seeds do (analysis of variance, p {shown_chance(p)})."
+        seeds = f"Controllers {verb} by more than seeds do (analysis of variance, p {chance_text(p)})."
     words = (
         f"{len(better)} of {len(gains)} controllers have a higher mean accuracy than constant step sizes; the largest "
         f"gain is {gains[best]:+.2f} points ({best}), the smallest {gains[least]:+.2f} ({least}). {seeds}"

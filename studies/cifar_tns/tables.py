@@ -5,17 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
+from studies.lab.comparisons import seed_deviation
 from studies.lab.networks import groups
-from studies.lab.statistics import (
-    LEVEL,
-    Estimate,
-    correlation,
-    mean_of,
-    rank_correlation,
-    seed_deviation,
-    shown_chance,
-    shown_interval,
-)
+from studies.lab.statistics import LEVEL, Estimate, chance_text, correlation, interval_text, mean_of, rank_correlation
 from studies.lab.stiffness import READINGS, wording
 
 DEGREES = ((0.1, 0.1), (0.25, 0.25), (0.5, 0.5))
@@ -69,7 +61,7 @@ def network_rows(results) -> Iterator[dict]:
             "accuracy (%)": f"{found.accuracy:.2f}",
         }
         for reading in READINGS:
-            row[f"TNS, {wording(*reading)}"] = shown_interval(found.tns[reading])
+            row[f"TNS, {wording(*reading)}"] = interval_text(found.tns[reading])
         yield {**row, "file": found.subject.source}
 
 
@@ -79,7 +71,7 @@ def tns_rows(results) -> list[dict]:
         {
             "controller": name,
             "networks": len(places),
-            **{wording(*reading): shown_interval(over_constant(results, name, reading)[0]) for reading in READINGS},
+            **{wording(*reading): interval_text(over_constant(results, name, reading)[0]) for reading in READINGS},
         }
         for name, places in names_of(results).items()
     ]
@@ -89,7 +81,7 @@ def excess_rows(results) -> Iterator[dict]:
     """Per controller how far its mean TNS is from that of constant step sizes."""
     for name in names_of(results):
         found = {reading: over_constant(results, name, reading)[1] for reading in READINGS}
-        beyond = {wording(*reading): shown_interval(one, "+.3f") for reading, one in found.items() if one is not None}
+        beyond = {wording(*reading): interval_text(one, "+.3f") for reading, one in found.items() if one is not None}
         if beyond:
             yield {"controller": name, **beyond}
 
@@ -154,9 +146,9 @@ def correlations(results, resamples: int, seed: int) -> tuple[dict, list[dict]]:
                     "reading": wording(*reading),
                     "over": unit,
                     "n": one.n,
-                    "Kendall": shown_interval(one.kendall, "+.2f"),
+                    "Kendall": interval_text(one.kendall, "+.2f"),
                     "p (Kendall)": chance_cell(one.kendall_p),
-                    "Spearman": shown_interval(one.spearman, "+.2f"),
+                    "Spearman": interval_text(one.spearman, "+.2f"),
                     "p (Spearman)": chance_cell(one.spearman_p),
                     "positive correlation": one.verdict,
                 }
@@ -180,7 +172,7 @@ def percent(values) -> str:
 
 
 def chance_cell(p: float) -> str:
-    return shown_chance(p).removeprefix("= ") if np.isfinite(p) else ""
+    return chance_text(p).removeprefix("= ") if np.isfinite(p) else ""
 
 
 def signed_number(value: float) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 
 from netbridge.detect.evaluation import NAMES
 from studies.detect import design
+from studies.lab.comparisons import dunnett, seed_deviation
 from studies.lab.statistics import (
     CONTRADICTED,
     PARTLY,
@@ -12,12 +13,10 @@ from studies.lab.statistics import (
     Estimate,
     Finding,
     correlation,
-    dunnett,
+    interval_text,
     joint_verdict,
     listing,
     mean_over_networks,
-    seed_deviation,
-    shown_interval,
 )
 from studies.lab.stiffness import READINGS, wording
 
@@ -132,7 +131,7 @@ def relation_finding(found: list) -> Finding:
         )
         relation = correlation(tns, values)
         verdicts.append(UNDECIDED if few else relation.verdict)
-        parts.append(f"{wording(*reading)}: tau-b {shown_interval(relation.kendall, '+.2f')} ({verdicts[-1]})")
+        parts.append(f"{wording(*reading)}: tau-b {interval_text(relation.kendall, '+.2f')} ({verdicts[-1]})")
     short = f"n = {len(found)} networks, and the design judges from {design.FEWEST_NETWORKS} on. " if few else ""
     return Finding(
         "Detectors whose backbones measure more stiffness have a higher AP.",
@@ -142,13 +141,13 @@ def relation_finding(found: list) -> Finding:
     )
 
 
-def shown_mean(values: list) -> str:
+def mean_text(values: list) -> str:
     """The mean over seeds with Student's interval; "none" where no object is of that size."""
     if not values or None in values:
         return "none"
     if len(values) == 1:
         return f"{values[0]:.1f}"
-    return shown_interval(mean_over_networks(np.array(values)), ".1f")
+    return interval_text(mean_over_networks(np.array(values)), ".1f")
 
 
 def table_rows(found: list) -> list[dict]:
@@ -157,7 +156,7 @@ def table_rows(found: list) -> list[dict]:
     for row in dict.fromkeys((*design.ROWS, *by_row(found, ap))):
         own = [one for one in found if one.specification["controller"] == row]
         if own:
-            numbers = {name: shown_mean([one.numbers[name] for one in own]) for name in NAMES}
+            numbers = {name: mean_text([one.numbers[name] for one in own]) for name in NAMES}
             deviation = f"{seed_deviation([ap(one) for one in own]):.2f}" if len(own) > 1 else "none"
             parameters = own[0].numbers["parameters"]
             rows.append(

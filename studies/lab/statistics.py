@@ -1,4 +1,4 @@
-"""Intervals, rank correlations, comparisons over seeds, and the verdicts they allow.
+"""Estimates with intervals, rank correlations, and the verdicts they allow.
 
 These functions take numbers that `odelab` and `netbridge` have measured. The formulas are SciPy's; this module decides
 how they are applied, and what is returned where they are not defined.
@@ -145,18 +145,6 @@ def sign_of(e: Estimate) -> int:
     return int(e.low > 0) - int(e.high < 0)
 
 
-def compare_seeds(here: list[Estimate], there: list[Estimate]) -> int:
-    """1 or -1 where one group of seeds is above or below another, else 0.
-
-    Both must say so: the paired interval over images of the difference of means, and every seed of the one against
-    every seed of the other.
-    """
-    sign = sign_of(mean_of(here).minus(mean_of(there)))
-    values, others = [e.value for e in here], [e.value for e in there]
-    separate = min(values) > max(others) if sign > 0 else max(values) < min(others)
-    return sign if separate else 0
-
-
 def sign_test(values) -> float:
     """p of positive and negative numbers being equally likely; zeros do not count, and of none nothing is known."""
     values = np.asarray(values, dtype=float)
@@ -207,152 +195,18 @@ def verdict_of_counts(above: int, below: int, total: int) -> str:
     return PARTLY if above and below else UNDECIDED
 
 
-def chance_of_one_mean(groups) -> float:
-    """p of all groups having one mean (one-way analysis of variance); NaN where that cannot be asked."""
-    groups = [group for group in groups if len(group) > 1]
-    if len(groups) < 2 or not any(np.ptp(group) > 0 for group in groups):
-        return float("nan")
-    return float(stats.f_oneway(*groups).pvalue)
-
-
-def tukey(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
-    """How far the mean of every other group is above that of `control`, with intervals that hold all together.
-
-    Tukey and Kramer: one spread over seeds, pooled, and all pairs of groups covered at once. A group of one seed has a
-    difference and no interval.
-    """
-    seeds = {name: np.asarray(values, dtype=float) for name, values in groups.items() if len(values)}
-    if control not in seeds:
-        return {}
-    several = [name for name, values in seeds.items() if len(values) > 1]
-    intervals = {}
-    if control in several and len(several) > 1 and any(np.ptp(seeds[name]) > 0 for name in several):
-        found = stats.tukey_hsd(*(seeds[name] for name in several)).confidence_interval(LEVEL)
-        column = several.index(control)
-        intervals = {name: (found.low[row, column], found.high[row, column]) for row, name in enumerate(several)}
-    reference = seeds.pop(control)
-    return {name: difference(values, reference, intervals.get(name)) for name, values in seeds.items()}
-
-
-def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
-    """How far the mean of every other group is above that of `control`, all intervals holding together.
-
-    Dunnett (1955): many arms against one, which is narrower than all pairs. Seeds count as independent. A group of one
-    seed has a difference and no interval, and so have all where the control has one or nothing varies.
-    """
-    groups = {name: [float(x) for x in values] for name, values in groups.items() if len(values)}
-    if control not in groups:
-        return {}
-    reference = groups.pop(control)
-    several = [name for name, values in groups.items() if len(values) > 1]
-    intervals = {}
-    if len(reference) > 1 and several and any(np.ptp(x) > 0 for x in (reference, *(groups[n] for n in several))):
-        samples = (np.asarray(groups[name]) for name in several)
-        found = stats.dunnett(*samples, control=np.asarray(reference), rng=np.random.default_rng(0))
-        bounds = found.confidence_interval(LEVEL)
-        intervals = dict(zip(several, zip(bounds.low, bounds.high, strict=True), strict=True))
-    return {name: difference(values, reference, intervals.get(name)) for name, values in groups.items()}
-
-
-def difference(values, reference, interval=None) -> Estimate:
-    """How far the mean of one group is above that of another, with the interval where there is one."""
-    low, high = (np.nan, np.nan) if interval is None else interval
-    return Estimate(float(np.mean(values) - np.mean(reference)), float(low), float(high))
-
-
-def welch(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
-    """How far the mean of every other group is above that of `control`, each interval for itself.
-
-    Welch's test does not take the deviations of the groups for equal, as Dunnett's does. Seeds count as independent. A
-    group of one seed is left out, and so are all where the control has one, or where neither of two groups varies.
-    """
-    reference, found = np.asarray(groups.get(control, ()), float), {}
-    for name, values in groups.items():
-        one = np.asarray(values, float)
-        if name != control and min(len(one), len(reference)) > 1 and max(np.ptp(one), np.ptp(reference)) > 0:
-            parts = [group.var(ddof=1) / len(group) for group in (one, reference)]
-            freedom = sum(parts) ** 2 / sum(
-                part**2 / (len(group) - 1) for part, group in zip(parts, (one, reference), strict=True)
-            )
-            width = float(stats.t.ppf(0.5 + LEVEL / 2, freedom) * np.sqrt(sum(parts)))
-            value = float(one.mean() - reference.mean())
-            found[name] = Estimate(value, value - width, value + width)
-    return found
-
-
-def verdict_of_intervals(beyond: dict[str, Estimate], sign: int = 1) -> str:
-    """A verdict over cases: one supports the claim if its whole interval has this sign, contradicts it if the other."""
-    right = sum(min(sign * e.low, sign * e.high) > 0 for e in beyond.values())
-    wrong = sum(max(sign * e.low, sign * e.high) < 0 for e in beyond.values())
-    return verdict_of_counts(right, wrong, len(beyond)) if right or wrong else UNDECIDED
-
-
 def listing(beyond: dict[str, Estimate], form: str = "+.2f") -> str:
     """Names with their estimates, in one line."""
-    return "; ".join(f"{name} {shown_interval(e, form)}" for name, e in beyond.items())
+    return "; ".join(f"{name} {interval_text(e, form)}" for name, e in beyond.items())
 
 
-def seed_deviation(values) -> float:
-    """The standard deviation over seeds; NaN of a single one."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-
-
-def shown_interval(e: Estimate, form: str = ".3f") -> str:
+def interval_text(e: Estimate, form: str = ".3f") -> str:
     """The estimate with its interval in brackets, as far as they exist."""
     if not np.isfinite(e.value):
         return "undefined"
     return f"{e.value:{form}} [{e.low:{form}}, {e.high:{form}}]" if np.isfinite(e.low) else f"{e.value:{form}}"
 
 
-def shown_chance(p: float) -> str:
+def chance_text(p: float) -> str:
     """A p-value with its sign: "< 0.001" or "= 0.012"."""
     return "< 0.001" if p < 0.001 else f"= {p:.3f}"
-
-
-def area_under_curve(values, positive, weights=None) -> float:
-    """The chance that a positive case has a larger value than a negative one, ties counting half.
-
-    values     a number per case
-    positive   a truth per case
-    weights    how much each case counts; all alike by default
-
-    Returns a number from 0 to 1; NaN where all cases are of one kind.
-    """
-    values, positive = np.asarray(values, dtype=float), np.asarray(positive, dtype=bool)
-    weights = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=float)
-    if positive.all() or not positive.any():
-        return float("nan")
-    order = np.argsort(values[~positive], kind="stable")
-    others = values[~positive][order]
-    below = np.concatenate(([0.0], np.cumsum(weights[~positive][order])))
-    lower, upper = (below[np.searchsorted(others, values[positive], side)] for side in ("left", "right"))
-    total = weights[positive].sum() * below[-1]
-    return float(0.5 * (lower + upper) @ weights[positive] / total)
-
-
-def areas_of_resampled_groups(values, positive, weights, group, counts) -> np.ndarray:
-    """`area_under_curve` for every resample of whole groups, as fast as if there were one.
-
-    The chance of a pair is added up once for every pair of groups; a resample weighs those sums.
-
-    values, positive, weights   as `area_under_curve` takes them
-    group                       the number of each case's group, from 0 on
-    counts                      how often each group was drawn, (resamples, groups)
-
-    Returns the areas, (resamples,); NaN where all cases drawn are of one kind.
-    """
-    values, positive = np.asarray(values, dtype=float), np.asarray(positive, dtype=bool)
-    weights, group, counts = np.asarray(weights, dtype=float), np.asarray(group), np.asarray(counts, dtype=float)
-    groups = counts.shape[1]
-    order = np.argsort(values[~positive], kind="stable")
-    others, of = values[~positive][order], group[~positive][order]
-    below = np.zeros((len(others) + 1, groups))  # the weight of each group's negative cases among the first so many
-    below[np.arange(1, len(others) + 1), of] = weights[~positive][order]
-    below = np.cumsum(below, axis=0)
-    lower, upper = (below[np.searchsorted(others, values[positive], side)] for side in ("left", "right"))
-    pairs, kinds = np.zeros((groups, groups)), np.zeros((2, groups))
-    np.add.at(pairs, group[positive], 0.5 * (lower + upper) * weights[positive][:, None])
-    np.add.at(kinds[0], group[positive], weights[positive])
-    np.add.at(kinds[1], group[~positive], weights[~positive])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return ((counts @ pairs) * counts).sum(axis=1) / ((counts @ kinds[0]) * (counts @ kinds[1]))

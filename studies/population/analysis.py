@@ -10,8 +10,9 @@ import math
 import numpy as np
 from scipy import stats
 
+from studies.lab.comparisons import dunnett
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import FEWEST, Estimate, choices, dunnett, estimate
+from studies.lab.statistics import FEWEST, Estimate, choices, estimate
 from studies.lab.stiffness import READINGS
 from studies.population import design
 

@@ -9,9 +9,9 @@ from studies.lab.statistics import (
     UNDECIDED,
     Estimate,
     Finding,
+    interval_text,
     joint_verdict,
     listing,
-    shown_interval,
 )
 from studies.lab.stiffness import READINGS, wording
 from studies.population import design
@@ -50,7 +50,7 @@ def outcome(n: int, e: Estimate) -> str:
     verdict = of_sign(n, e)
     if verdict == CONTRADICTED:
         verdict += ": smaller" if e.high < 0.0 else f": within {design.NEGLIGIBLE} of 0"
-    return f"{shown_interval(e, '+.2f')} ({verdict})"
+    return f"{interval_text(e, '+.2f')} ({verdict})"
 
 
 def relation_finding(way: str, relations: dict) -> Finding:

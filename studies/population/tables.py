@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from studies.lab.comparisons import seed_deviation
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import seed_deviation, shown_interval
+from studies.lab.statistics import interval_text
 from studies.lab.stiffness import READINGS, wording
 from studies.population import design
 from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, Comparison, Explained, Networks
@@ -42,7 +43,7 @@ def relation_rows(relations: dict) -> Iterator[dict]:
             "reading": wording(*reading),
             "networks": found.n,
             "pairs": found.pairs,
-            "Kendall's tau-b": shown_interval(found.tau, "+.2f"),
+            "Kendall's tau-b": interval_text(found.tau, "+.2f"),
             "half the interval": f"{0.5 * (found.tau.high - found.tau.low):.2f}",
             "better is larger": of_sign(found.n, found.tau),
         }
@@ -68,7 +69,7 @@ def controller_rows(comparisons: dict) -> Iterator[dict]:
 
 
 def interval_of(found: Comparison, name: str, form: str) -> str:
-    return shown_interval(found.beyond[name], form) if name in found.beyond else ""
+    return interval_text(found.beyond[name], form) if name in found.beyond else ""
 
 
 def explained_rows(explanations: dict[tuple[str, str], Explained]) -> Iterator[dict]:
@@ -77,7 +78,7 @@ def explained_rows(explanations: dict[tuple[str, str], Explained]) -> Iterator[d
         yield {
             "reading": wording(*reading),
             "networks": found.n,
-            "coefficient of TNS": shown_interval(found.coefficient, "+.2f"),
+            "coefficient of TNS": interval_text(found.coefficient, "+.2f"),
             "beyond rivals": of_sign(found.n, found.coefficient),
             **{f"share of {name} (%)": percent(share) for name, share in found.shares.items()},
             "explained (%)": f"{100 * sum(share.value for share in found.shares.values()):.0f}",

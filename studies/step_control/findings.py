@@ -2,16 +2,8 @@
 
 import numpy as np
 
-from studies.lab.statistics import (
-    LEVEL,
-    UNDECIDED,
-    Estimate,
-    Finding,
-    chance_of_one_mean,
-    listing,
-    shown_chance,
-    verdict_of_intervals,
-)
+from studies.lab.comparisons import chance_of_one_mean, verdict_of_intervals
+from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, Finding, chance_text, listing
 from studies.step_control import design
 from studies.step_control.design import Row
 from studies.step_control.tables import gains
@@ -47,7 +39,7 @@ def gain_finding(rows) -> Finding | None:
     all_of_them = [rows[name].accuracies for name in ours if rows[name].found]
     p = chance_of_one_mean(all_of_them)
     among = (
-        f" Among the {len(all_of_them)} StepNets themselves an analysis of variance finds p {shown_chance(p)}: "
+        f" Among the {len(all_of_them)} StepNets themselves an analysis of variance finds p {chance_text(p)}: "
         + ("they differ beyond chance." if p < 1.0 - LEVEL else "their order may be that of other seeds.")
         if np.isfinite(p)
         else ""

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from studies.lab.statistics import seed_deviation, shown_interval, tukey
+from studies.lab.comparisons import seed_deviation, tukey
+from studies.lab.statistics import interval_text
 from studies.step_control import design
 from studies.step_control.design import Row, Run
 
@@ -51,8 +52,8 @@ def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
                 "seeds": len(row.accuracies),
                 "accuracy (%)": f"{row.mean:.2f}",
                 "standard deviation": deviation(row),
-                "gain over plain [95 %]": shown_interval(over_plain[name], "+.2f") if name in over_plain else "",
-                "gain over SE [95 %]": shown_interval(over_se[name], "+.2f") if name in over_se else "",
+                "gain over plain [95 %]": interval_text(over_plain[name], "+.2f") if name in over_plain else "",
+                "gain over SE [95 %]": interval_text(over_se[name], "+.2f") if name in over_se else "",
                 f"paper, {paper_dataset(dataset)} (%)": f"{said[0]:.2f} ± {said[1]:.2f}",
                 "paper's gain": "" if name == design.PLAIN else f"{said[0] - plain:+.2f}",
             }
@@ -72,8 +73,8 @@ def ticket_rows(rows: dict[str, Row]) -> list[dict]:
             "networks": len(row.found),
             "accuracy (%)": f"{row.mean:.2f}",
             "standard deviation": deviation(row),
-            "gain over none [95 %]": shown_interval(over_none[name], "+.2f") if name in over_none else "",
-            "beyond the stiffest [95 %]": shown_interval(over_stiffest[name], "+.2f") if name in over_stiffest else "",
+            "gain over none [95 %]": interval_text(over_none[name], "+.2f") if name in over_none else "",
+            "beyond the stiffest [95 %]": interval_text(over_stiffest[name], "+.2f") if name in over_stiffest else "",
         }
         for name, row in rows.items()
         if row.found

@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 from scipy import stats
 
-from studies.lab.statistics import Estimate, area_under_curve, areas_of_resampled_groups, estimate
+from studies.lab.statistics import Estimate, estimate
+from studies.switching.areas import area_under_curve, areas_of_resampled_groups
 from studies.switching.observations import RATES, Lab, beyond, usable
 
 UNITS = 9.0  # decades of units of time on either side of one

@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-from studies.lab.statistics import CONTRADICTED, SUPPORTED, UNDECIDED, Estimate, Finding, shown_interval
+from studies.lab.statistics import CONTRADICTED, SUPPORTED, UNDECIDED, Estimate, Finding, interval_text
 from studies.switching.analysis import Powers, Ranking
 from studies.switching.design import EXPONENTS, FEWEST_FAMILIES, RULES, SWITCH, THEORY
 from studies.switching.observations import OF_THE_PROBLEM
@@ -42,7 +42,7 @@ def require_families(found: list[Finding], families: int) -> list[Finding]:
 
 def at_each(found: dict, form=".2f") -> str:
     """ "1e-04: 0.35 [0.25, 0.44]; ..." """
-    return "; ".join(f"{eps:.0e}: {shown_interval(e, form)}" for eps, e in found.items())
+    return "; ".join(f"{eps:.0e}: {interval_text(e, form)}" for eps, e in found.items())
 
 
 def aucs(rankings: Rankings, name: str) -> dict[float, Estimate]:
@@ -101,7 +101,7 @@ def simplified_suffices(rankings: Rankings, first: Finding) -> Finding:
 def in_words(found: Powers, pace: str) -> str:
     """The powers with their intervals."""
     told = {"rho_ng": found.rho_ng, pace: found.pace} | ({} if found.eps is None else {"eps": found.eps})
-    return ", ".join(f"{name} {shown_interval(e, '+.2f')}" for name, e in told.items())
+    return ", ".join(f"{name} {interval_text(e, '+.2f')}" for name, e in told.items())
 
 
 def stands_for_si(found: Powers | None) -> Finding:

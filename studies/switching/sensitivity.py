@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from studies.lab.statistics import area_under_curve
+from studies.switching.areas import area_under_curve
 from studies.switching.design import OTHERS
 from studies.switching.observations import Lab, beyond, usable
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from studies.lab.comparisons import seed_deviation
 from studies.lab.jobs import Job
-from studies.lab.statistics import seed_deviation
 from studies.table.design import FIRST, USUAL, WIDTHS, Scale, Table
 from studies.table.networks import Trained
 

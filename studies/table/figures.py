@@ -3,8 +3,8 @@
 import numpy as np
 
 from odelab.plot import style
+from studies.lab.comparisons import seed_deviation
 from studies.lab.figures import MARKS
-from studies.lab.statistics import seed_deviation
 from studies.table.design import USUAL, Table
 from studies.table.networks import Trained
 

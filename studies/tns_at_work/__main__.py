@@ -19,10 +19,11 @@ import torch
 import netbridge as nb
 from studies.lab import definitions, jobs, measurements, networks
 from studies.lab.command import plain_errors, require_at_least, start
+from studies.lab.comparisons import seed_deviation
 from studies.lab.images import load_images
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
-from studies.lab.statistics import seed_deviation, shown_interval
+from studies.lab.statistics import interval_text
 from studies.lab.stiffness import READINGS, wording
 from studies.population.citation import SHIPPED as POPULATION
 from studies.tns_at_work import design, figures
@@ -211,7 +212,7 @@ def search_part(page, before, accuracy, own):
     rows = []
     for key, name in names.items():
         n, tau = rank_correlation(before[key], accuracy)
-        rows.append({"before training": name, "networks": n, "Kendall's tau-b": shown_interval(tau, "+.2f")})
+        rows.append({"before training": name, "networks": n, "Kendall's tau-b": interval_text(tau, "+.2f")})
     page.table("before_training", rows, "Rank correlation with the accuracy after training, over architectures")
 
 
@@ -233,7 +234,7 @@ def ones_own(page, mine, work, own):
         rows += [
             {"controller": name}
             | row
-            | {"minus that at 0 [95 %]": shown_interval(e, "+.2f") if (e := beyond.get(row["weight"])) else ""}
+            | {"minus that at 0 [95 %]": interval_text(e, "+.2f") if (e := beyond.get(row["weight"])) else ""}
             for row in weight_rows(tns, accuracies)
         ]
     if rows:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from studies.lab.comparisons import dunnett, welch
 from studies.lab.statistics import (
     CONTRADICTED,
     PARTLY,
@@ -9,13 +10,11 @@ from studies.lab.statistics import (
     UNDECIDED,
     Estimate,
     Finding,
-    dunnett,
+    interval_text,
     joint_verdict,
     listing,
     mean_over_networks,
-    shown_interval,
     sign_of,
-    welch,
 )
 from studies.lab.stiffness import READINGS, wording
 from studies.population.analysis import kendall_within
@@ -118,9 +117,9 @@ def better_finding(before: dict, accuracy: np.ndarray) -> Finding:
         enough = there.sum() >= design.FEWEST_ARCHITECTURES
         sign = SUPPORTED if difference.low > 0 else CONTRADICTED if difference.high < 0 else UNDECIDED
         verdicts.append(sign if enough else UNDECIDED)
-        parts.append(f"{wording(*reading)}: {shown_interval(difference, '+.2f')}")
+        parts.append(f"{wording(*reading)}: {interval_text(difference, '+.2f')}")
     rivals = [
-        f"{name} {shown_interval(rank_correlation(before[key], accuracy)[1], '+.2f')}" for key, name in RIVALS.items()
+        f"{name} {interval_text(rank_correlation(before[key], accuracy)[1], '+.2f')}" for key, name in RIVALS.items()
     ]
     return Finding(
         "TNS before training ranks architectures better than the number of parameters does.",
@@ -154,13 +153,13 @@ def pruning_findings(found: list[Pruned]) -> list[Finding]:
             PRUNING,
             against_random if enough else UNDECIDED,
             f"{short}Points of accuracy that dropping the blocks of smallest NSI keeps above random ones, mean over "
-            f"the number dropped and {len(found)} networks: {shown_interval(random, '+.2f')}.",
+            f"the number dropped and {len(found)} networks: {interval_text(random, '+.2f')}.",
         ),
         Finding(
             "NSI prunes as well as the loss does.",
             PRUNING,
             against_loss if enough else UNDECIDED,
             f"{short}Points above dropping the blocks whose dropping alone raises the loss least: "
-            f"{shown_interval(loss, '+.2f')}; {design.MARGIN:g} point less would be as well.",
+            f"{interval_text(loss, '+.2f')}; {design.MARGIN:g} point less would be as well.",
         ),
     ]

@@ -6,7 +6,7 @@ from odelab.plot import style
 from studies.cifar_tns.figures import SYMBOL, stages_of, trajectory
 from studies.lab.figures import in_a_row, label_panels, looks, panels, use_axes
 from studies.lab.networks import groups
-from studies.lab.statistics import correlation, shown_interval
+from studies.lab.statistics import correlation, interval_text
 from studies.trajectory.design import MEASURES, WORDS
 from studies.trajectory.findings import AS_MANY, EQUAL, LARGEST
 
@@ -98,7 +98,7 @@ def nearness_figure(courses, proxy):
             related = correlation(
                 [-one.distance[measure].value for one in others], [one.found.accuracy for one in others]
             )
-            tau = shown_interval(related.kendall, "+.2f")
+            tau = interval_text(related.kendall, "+.2f")
             axis.set_title(rf"Kendall's $\tau$ {tau}", loc="left")
             axis.set_xlabel(WORDS[measure])
             axis.locator_params(axis="x", nbins=5)

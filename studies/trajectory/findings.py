@@ -4,6 +4,7 @@ import numpy as np
 from scipy import stats
 
 from studies.cifar_tns.figures import wording
+from studies.lab.comparisons import compare_seeds
 from studies.lab.networks import groups
 from studies.lab.statistics import (
     CONTRADICTED,
@@ -15,13 +16,12 @@ from studies.lab.statistics import (
     Estimate,
     Finding,
     bootstrap_mean,
-    compare_seeds,
+    chance_text,
     correlation,
+    interval_text,
     joint_verdict,
     mean_over_networks,
     rank_correlation,
-    shown_chance,
-    shown_interval,
     sign_of,
     sign_test,
     verdict_of_counts,
@@ -74,9 +74,7 @@ def accumulates_finding(blocks: dict[str, list[np.ndarray]]) -> Finding:
         verdicts.append(verdict)
         rising = np.count_nonzero(np.array(slopes) > 0)
         middle = f", median tau {np.median(slopes):+.2f}" if slopes else ""
-        words.append(
-            f"by {WORDS[measure]} it rises in {rising} of {len(slopes)} networks{middle} (p {shown_chance(p)})"
-        )
+        words.append(f"by {WORDS[measure]} it rises in {rising} of {len(slopes)} networks{middle} (p {chance_text(p)})")
     return Finding(
         "A deviation from the ground truth accumulates along the trajectory.",
         "Section 2.3",
@@ -89,7 +87,7 @@ def better_finding(distances: dict[str, list[float]], accuracies: list[float]) -
     """Section 2.3: the nearer, the better; one number per network but the proxy."""
     found = {measure: correlation(-np.array(distances[measure]), accuracies) for measure in MEASURES}
     words = "; ".join(
-        f"by {WORDS[measure]} Kendall's tau {shown_interval(one.kendall, '+.2f')}" for measure, one in found.items()
+        f"by {WORDS[measure]} Kendall's tau {interval_text(one.kendall, '+.2f')}" for measure, one in found.items()
     )
     text = f"Accuracy and nearness over n = {len(accuracies)} networks: {words}."
     if len(accuracies) < FEWEST:
@@ -154,7 +152,7 @@ def importance_finding(correlations: list[float], per_image: tuple[int, int, int
     positive, negative, total = per_image
     words = (
         f"Spearman's correlation of NSI and rise of the loss over the counted blocks, mean over {len(defined)} "
-        f"networks {shown_interval(e, '+.2f')}. Over images at one block, {positive} of {total} correlations are "
+        f"networks {interval_text(e, '+.2f')}. Over images at one block, {positive} of {total} correlations are "
         f"positive and {negative} negative beyond chance (Bonferroni)."
     )
     return Finding("The stiff blocks are the important ones.", "Section 3.1", verdict, words)

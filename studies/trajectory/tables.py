@@ -7,7 +7,7 @@ from scipy import stats
 
 from studies.cifar_tns.figures import wording
 from studies.cifar_tns.tables import signed_number
-from studies.lab.statistics import bootstrap_mean, rank_correlation, shown_interval
+from studies.lab.statistics import bootstrap_mean, interval_text, rank_correlation
 from studies.lab.stiffness import READINGS
 from studies.trajectory.design import DEGREES, MEASURES, RULES
 from studies.trajectory.findings import block_correlation
@@ -33,7 +33,7 @@ def distance_rows(courses, proxy) -> Iterator[dict]:
         for measure in MEASURES:
             e = one.distance[measure]
             above = f"{e.value - floor[measure]:+.3f}" if floor else ""
-            cells = shown_interval(e), above, f"{with_depth(one.blocks[measure]):+.2f}"
+            cells = interval_text(e), above, f"{with_depth(one.blocks[measure]):+.2f}"
             row |= {f"{measure}{what}": cell for what, cell in zip(ABOUT_A_DISTANCE, cells, strict=True)}
         yield row
 
@@ -58,7 +58,7 @@ def first_rows(courses, chosen) -> Iterator[dict]:
     for one in courses:
         for what, ratios in first_ratios(one).items():
             yield {"network": one.name, "of": what} | {
-                f"stage {stage + 1}": shown_interval(bootstrap_mean(values, within(chosen, len(values))), ".2f")
+                f"stage {stage + 1}": interval_text(bootstrap_mean(values, within(chosen, len(values))), ".2f")
                 for stage, values in enumerate(ratios.T)
             }
 

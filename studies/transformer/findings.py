@@ -6,6 +6,7 @@ import numpy as np
 from scipy import stats
 
 from studies.cifar_tns.findings import few_blocks_finding
+from studies.lab.comparisons import compare_seeds, tukey, verdict_of_intervals
 from studies.lab.statistics import (
     CONTRADICTED,
     LEVEL,
@@ -14,15 +15,12 @@ from studies.lab.statistics import (
     UNDECIDED,
     Finding,
     bootstrap_mean,
-    compare_seeds,
+    interval_text,
     joint_verdict,
     listing,
     rank_correlation,
-    shown_interval,
     sign_of,
-    tukey,
     verdict_of_counts,
-    verdict_of_intervals,
 )
 from studies.transformer.design import APART, EXACT, READINGS
 from studies.transformer.measures import STEPS
@@ -177,7 +175,7 @@ def along_finding(along: list[dict[str, np.ndarray]], chosen: np.ndarray) -> Fin
         below = np.mean([np.mean(one[kind] < 0) for one in along if kind in one])
         steps = "all steps" if kind == "all" else f"{kind} steps alone"
         words.append(
-            f"over {steps} the mean is {', '.join(shown_interval(e, '+.2f') for e in means)}, "
+            f"over {steps} the mean is {', '.join(interval_text(e, '+.2f') for e in means)}, "
             f"negative for {100 * below:.0f} % of the images"
         )
     if not verdicts:

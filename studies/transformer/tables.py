@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from studies.lab.statistics import seed_deviation, shown_interval, tukey
+from studies.lab.comparisons import seed_deviation, tukey
+from studies.lab.statistics import interval_text
 from studies.transformer.design import PAPER, READINGS, RULES
 from studies.transformer.findings import by_controller, reading_in_words
 
@@ -28,7 +29,7 @@ def table7_rows(studied, dataset: str) -> Iterator[dict]:
             "networks": len(members),
             "epochs": about.get("epochs", ""),
             "parameters (M)": f"{members[0].subject.parameters / 1e6:.3f}",
-            "gain [95 %]": shown_interval(gains[name], "+.2f") if name in gains else "",
+            "gain [95 %]": interval_text(gains[name], "+.2f") if name in gains else "",
         }
 
 
@@ -46,7 +47,7 @@ def missing_rows(dataset: str) -> Iterator[dict]:
 
 def tns_rows(studied) -> Iterator[dict]:
     for reading in READINGS:
-        yield {"reading": reading_in_words(reading)} | {one.name: shown_interval(one.tns[reading]) for one in studied}
+        yield {"reading": reading_in_words(reading)} | {one.name: interval_text(one.tns[reading]) for one in studied}
 
 
 def step_rows(studied) -> Iterator[dict]:

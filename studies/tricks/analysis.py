@@ -8,8 +8,9 @@ import dataclasses
 import numpy as np
 
 import odelab as ol
+from studies.lab.comparisons import tukey
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import Correlation, Estimate, choices, correlation, estimate, tukey
+from studies.lab.statistics import Correlation, Estimate, choices, correlation, estimate
 from studies.lab.stiffness import READINGS
 from studies.population.analysis import kendall_within
 from studies.tricks import design

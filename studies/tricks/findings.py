@@ -8,9 +8,9 @@ from studies.lab.statistics import (
     UNDECIDED,
     Estimate,
     Finding,
+    interval_text,
     joint_verdict,
     listing,
-    shown_interval,
     verdict_of_counts,
 )
 from studies.lab.stiffness import READINGS, wording
@@ -68,9 +68,9 @@ def list_chosen(beyond: dict[str, Estimate], names: list[str]) -> str:
 def relation_finding(runs: Runs) -> Finding:
     found = {reading: runs.relation(reading) for reading in READINGS}
     parts = [
-        f"{wording(*reading)}: Kendall {shown_interval(one.kendall, '+.2f')}, Spearman "
-        f"{shown_interval(one.spearman, '+.2f')}, within recipes "
-        f"{shown_interval(runs.relation_within(reading), '+.2f')} ({one.verdict})"
+        f"{wording(*reading)}: Kendall {interval_text(one.kendall, '+.2f')}, Spearman "
+        f"{interval_text(one.spearman, '+.2f')}, within recipes "
+        f"{interval_text(runs.relation_within(reading), '+.2f')} ({one.verdict})"
         for reading, one in found.items()
     ]
     return Finding(
@@ -98,8 +98,8 @@ def hardness_findings(runs: Runs) -> list[Finding]:
         return []
     verdicts = [below_zero(one.mean("partial")) for one in found.values()]
     parts = [
-        f"{wording(*reading)}: {shown_interval(one.mean('plain'), '+.2f')} as it is, "
-        f"{shown_interval(one.mean('partial'), '+.2f')} with the epoch's number taken out ({verdict})"
+        f"{wording(*reading)}: {interval_text(one.mean('plain'), '+.2f')} as it is, "
+        f"{interval_text(one.mean('partial'), '+.2f')} with the epoch's number taken out ({verdict})"
         for (reading, one), verdict in zip(found.items(), verdicts, strict=True)
     ]
     words = (

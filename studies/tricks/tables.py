@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from studies.lab.statistics import Estimate, seed_deviation, shown_interval
+from studies.lab.comparisons import seed_deviation
+from studies.lab.statistics import Estimate, interval_text
 from studies.lab.stiffness import READINGS, wording
 from studies.tricks.analysis import ACCURACY, Runs, hardness, stage_stiffness
 
@@ -16,7 +17,7 @@ def mean_cell(values: list[float], form: str) -> str:
 
 
 def difference(beyond: dict[str, Estimate], name: str, form: str) -> str:
-    return shown_interval(beyond[name], form) if name in beyond else ""
+    return interval_text(beyond[name], form) if name in beyond else ""
 
 
 def trick_rows(runs: Runs) -> list[dict]:
@@ -98,8 +99,8 @@ def hardness_rows(runs: Runs) -> list[dict]:
                         "reading": wording(*reading),
                         "recipe": name,
                         "networks": len(found.plain),
-                        "tau": shown_interval(found.mean("plain"), "+.2f"),
-                        "partial tau": shown_interval(found.mean("partial"), "+.2f"),
+                        "tau": interval_text(found.mean("plain"), "+.2f"),
+                        "partial tau": interval_text(found.mean("partial"), "+.2f"),
                     }
                 )
     return rows

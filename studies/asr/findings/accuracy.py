@@ -14,7 +14,8 @@ from studies.asr.findings.evidence import (
     over_settings,
     verdict_if_complete,
 )
-from studies.lab.statistics import UNDECIDED, Estimate, Finding, listing, verdict_of_counts, welch
+from studies.lab.comparisons import welch
+from studies.lab.statistics import UNDECIDED, Estimate, Finding, listing, verdict_of_counts
 
 
 def living_units(e: Evidence, arm: str) -> str:

@@ -4,7 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from studies.lab.statistics import UNDECIDED, Estimate, Finding, dunnett, listing, verdict_of_intervals
+from studies.lab.comparisons import dunnett, verdict_of_intervals
+from studies.lab.statistics import UNDECIDED, Estimate, Finding, listing
 
 FEWEST_SEEDS = 3
 NOT_LOOKED_AT = "these networks were not looked at in this run"

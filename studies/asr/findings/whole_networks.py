@@ -13,7 +13,8 @@ from studies.asr.findings.evidence import (
     unmeasured_finding,
     verdict_if_complete,
 )
-from studies.lab.statistics import UNDECIDED, Estimate, Finding, listing, shown_interval, verdict_of_counts, welch
+from studies.lab.comparisons import welch
+from studies.lab.statistics import UNDECIDED, Estimate, Finding, interval_text, listing, verdict_of_counts
 
 PAPERS_SLOWDOWN = 0.36
 PAPERS_SIX = ("IE", "SRM", "CBAM", "SE", "DIA", "SPA")  # the modules of Table 1
@@ -80,7 +81,7 @@ def centre(e: Evidence) -> Finding:
         for one in e.maps
         if one["name"] != "plain" and one["seed"] in plain
     }
-    masses = "; ".join(f"{one['name']} (seed {one['seed']}) {shown_interval(one['mass'])}" for one in e.maps)
+    masses = "; ".join(f"{one['name']} (seed {one['seed']}) {interval_text(one['mass'])}" for one in e.maps)
     words = (
         f"Mass in the central quarter, uniform 0.25: {masses}. Above plain: {listing(beyond, '+.3f') or 'none known'}."
     )

@@ -5,7 +5,7 @@ from scipy import stats
 
 from studies.block_stiffness import paper
 from studies.block_stiffness.measures import READINGS, Measured, rows_of, values_of_images
-from studies.lab.statistics import shown_interval
+from studies.lab.statistics import interval_text
 
 
 def count_rows() -> list[dict]:
@@ -219,12 +219,12 @@ def label_rows(found: Measured, reading: str, blocks, names) -> list[dict]:
 
 
 def component_rows(components) -> list[dict]:
-    return [case_row(one, {"label's share": shown_interval(one.share, "+.2f"), "F": one.f}) for one in components]
+    return [case_row(one, {"label's share": interval_text(one.share, "+.2f"), "F": one.f}) for one in components]
 
 
 def relation_rows(relations) -> list[dict]:
     """Correlations with their intervals, p-values alone and corrected."""
-    return [case_row(one, {"target": one.target, "Spearman": shown_interval(one.r, "+.2f")}) for one in relations]
+    return [case_row(one, {"target": one.target, "Spearman": interval_text(one.r, "+.2f")}) for one in relations]
 
 
 def case_row(one, numbers: dict) -> dict:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from studies.lab.statistics import area_under_curve, shown_interval
+from studies.lab.statistics import interval_text
 from studies.switching import analysis, policies
+from studies.switching.areas import area_under_curve
 from studies.switching.observations import RATES, Lab, usable
 
 FIXED = (("h_acc/h_stab", 1.0), ("h_R/h_stab", 1.0), ("rho_ng/SAI", 26.0))  # thresholds that no data chose
@@ -29,7 +30,7 @@ def rankings(lab: Lab, everywhere, beyond):
     for name, group in lab.groups.items():
         row = {"index": name, "of": group}
         for eps, table in everywhere.items():
-            row[f"AUC at {eps:.0e}"] = shown_interval(table[name].auc, ".2f")
+            row[f"AUC at {eps:.0e}"] = interval_text(table[name].auc, ".2f")
             row[f"beyond 2 at {eps:.0e}"] = f"{beyond[eps][name].auc.value:.2f}"
             row[f"within at {eps:.0e}"] = f"{table[name].within:+.2f} ({table[name].counted})"
         yield row
@@ -81,9 +82,9 @@ def exponents(found):
         if powers is not None:
             yield {
                 "fit": name,
-                "rho_ng (theory +1)": shown_interval(powers.rho_ng, "+.2f"),
-                "pace (theory -1)": shown_interval(powers.pace, "+.2f"),
-                "error (theory +0.25)": "one error" if powers.eps is None else shown_interval(powers.eps, "+.2f"),
+                "rho_ng (theory +1)": interval_text(powers.rho_ng, "+.2f"),
+                "pace (theory -1)": interval_text(powers.pace, "+.2f"),
+                "error (theory +0.25)": "one error" if powers.eps is None else interval_text(powers.eps, "+.2f"),
                 "R2": powers.explained,
                 "windows": powers.counted,
             }
@@ -110,7 +111,7 @@ def invariances(lab: Lab, forced: Lab, eps: float):
             "index": name,
             "unit": "1 / time" if name in RATES else "none",
             "AUC": area_under_curve(column[known], ratio[known] > 1.0, lab.weight[known]),
-            "in random units of time": shown_interval(units[name], ".2f") if name in RATES else "the same",
+            "in random units of time": interval_text(units[name], ".2f") if name in RATES else "the same",
         }
         if name in moved:
             column = np.where(np.isnan(moved[name]), -np.inf, moved[name])

@@ -12,8 +12,9 @@ from scipy import stats
 from netbridge import data as datasets
 from netbridge.train.recipes import recipe
 from studies.lab import jobs
+from studies.lab.comparisons import seed_deviation, tukey
 from studies.lab.images import images_or_fallback
-from studies.lab.statistics import LEVEL, Estimate, seed_deviation, tukey
+from studies.lab.statistics import LEVEL, Estimate
 from studies.step_control import __main__ as step_control
 from studies.step_control import design, results
 from studies.step_control.figures import LOOKS, MARKS, ablation_figure, nsi_figure, placement_figure

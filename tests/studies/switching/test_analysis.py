@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from studies.lab.statistics import area_under_curve
 from studies.switching import analysis, sensitivity
+from studies.switching.areas import area_under_curve
 from studies.switching.observations import RATES, Lab, beyond
 from tests.studies.switching import planted
 from tests.studies.switching.planted import LADDER, problem, window

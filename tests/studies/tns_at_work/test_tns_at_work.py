@@ -10,7 +10,8 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.train import epochs, loop
 from studies.lab import jobs, measurements, networks
-from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED, dunnett
+from studies.lab.comparisons import dunnett
+from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED
 from studies.lab.stiffness import READINGS
 from studies.population import design as population
 from studies.tns_at_work import design, measures

@@ -9,6 +9,7 @@ import pytest
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.tracing.attention import AttentionValues
+from studies.lab.comparisons import compare_seeds
 from studies.lab.statistics import (
     CONTRADICTED,
     MIXED,
@@ -16,7 +17,6 @@ from studies.lab.statistics import (
     SUPPORTED,
     UNDECIDED,
     choices,
-    compare_seeds,
     correlate_rows,
     estimate,
     sign_of,

@@ -1,13 +1,11 @@
-"""Statistics that studies share: the area under the curve against its definition."""
+"""The area under the curve against its definition."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-from studies.lab import statistics
-from studies.lab.statistics import area_under_curve
+from studies.switching.areas import area_under_curve
 
 cases = st.lists(
     st.tuples(st.integers(0, 5), st.booleans(), st.floats(0.1, 3.0)), min_size=2, max_size=30
@@ -36,18 +34,3 @@ def test_labels_that_know_nothing_of_the_values_give_a_half():
 
 def test_one_kind_of_case_has_no_area():
     assert np.isnan(area_under_curve([1.0, 2.0], [True, True]))
-
-
-def test_welch_by_hand_and_where_it_says_nothing():
-    """Two groups of other deviations, by the formula of Welch and Satterthwaite."""
-    a, b = [1.0, 2.0, 3.0], [10.0, 14.0, 18.0, 26.0]
-    va, vb = np.var(a, ddof=1) / 3, np.var(b, ddof=1) / 4
-    freedom = (va + vb) ** 2 / (va**2 / 2 + vb**2 / 3)
-    width = stats.t.ppf(0.975, freedom) * np.sqrt(va + vb)
-    found = statistics.welch("a", {"a": a, "b": b, "one": [3.0], "same": [2.0, 2.0]})
-    assert set(found) == {"b", "same"}
-    np.testing.assert_allclose(
-        [found["b"].value, found["b"].low, found["b"].high], [15.0, 15.0 - width, 15.0 + width], rtol=1e-12
-    )
-    assert statistics.welch("a", {"a": [1.0], "b": b}) == {}
-    assert statistics.welch("a", {"a": [1.0, 1.0], "b": [2.0, 2.0]}) == {}

@@ -10,7 +10,7 @@ from netbridge.detect.coco import MADE_UP, TEST, TRAIN
 CATEGORIES = {1: "ellipse", 3: "rectangle", 7: "triangle"}  # numbers with gaps, as COCO's have
 SHORTEST, LONGEST = 1 / 8, 15 / 32  # sides of an object, as shares of the picture's
 MOST = 3  # objects in a picture
-CROWD_EVERY = 25  # in every so-manieth picture one object is marked as a crowd
+CROWD_EVERY = 25  # pictures: in one of so many an object is marked as a crowd
 
 
 def shapes(out, train: int = 400, test: int = 100, size: int = 128, seed: int = 0) -> Path:

@@ -1,0 +1,103 @@
+"""Comparisons of groups of networks that differ in their seeds: differences with intervals, and what they decide."""
+
+import numpy as np
+from scipy import stats
+
+from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, mean_of, sign_of, verdict_of_counts
+
+
+def tukey(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+    """How far the mean of every other group is above that of `control`, with intervals that hold all together.
+
+    Tukey and Kramer: one spread over seeds, pooled, and all pairs of groups covered at once. A group of one seed has a
+    difference and no interval.
+    """
+    seeds = {name: np.asarray(values, dtype=float) for name, values in groups.items() if len(values)}
+    if control not in seeds:
+        return {}
+    several = [name for name, values in seeds.items() if len(values) > 1]
+    intervals = {}
+    if control in several and len(several) > 1 and any(np.ptp(seeds[name]) > 0 for name in several):
+        found = stats.tukey_hsd(*(seeds[name] for name in several)).confidence_interval(LEVEL)
+        column = several.index(control)
+        intervals = {name: (found.low[row, column], found.high[row, column]) for row, name in enumerate(several)}
+    reference = seeds.pop(control)
+    return {name: difference(values, reference, intervals.get(name)) for name, values in seeds.items()}
+
+
+def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+    """How far the mean of every other group is above that of `control`, all intervals holding together.
+
+    Dunnett (1955): many arms against one, which is narrower than all pairs. Seeds count as independent. A group of one
+    seed has a difference and no interval, and so have all where the control has one or nothing varies.
+    """
+    groups = {name: [float(x) for x in values] for name, values in groups.items() if len(values)}
+    if control not in groups:
+        return {}
+    reference = groups.pop(control)
+    several = [name for name, values in groups.items() if len(values) > 1]
+    intervals = {}
+    if len(reference) > 1 and several and any(np.ptp(x) > 0 for x in (reference, *(groups[n] for n in several))):
+        samples = (np.asarray(groups[name]) for name in several)
+        found = stats.dunnett(*samples, control=np.asarray(reference), rng=np.random.default_rng(0))
+        bounds = found.confidence_interval(LEVEL)
+        intervals = dict(zip(several, zip(bounds.low, bounds.high, strict=True), strict=True))
+    return {name: difference(values, reference, intervals.get(name)) for name, values in groups.items()}
+
+
+def welch(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+    """How far the mean of every other group is above that of `control`, each interval for itself.
+
+    Welch's test does not take the deviations of the groups for equal, as Dunnett's does. Seeds count as independent. A
+    group of one seed is left out, and so are all where the control has one, or where neither of two groups varies.
+    """
+    reference, found = np.asarray(groups.get(control, ()), float), {}
+    for name, values in groups.items():
+        one = np.asarray(values, float)
+        if name != control and min(len(one), len(reference)) > 1 and max(np.ptp(one), np.ptp(reference)) > 0:
+            parts = [group.var(ddof=1) / len(group) for group in (one, reference)]
+            freedom = sum(parts) ** 2 / sum(
+                part**2 / (len(group) - 1) for part, group in zip(parts, (one, reference), strict=True)
+            )
+            width = float(stats.t.ppf(0.5 + LEVEL / 2, freedom) * np.sqrt(sum(parts)))
+            value = float(one.mean() - reference.mean())
+            found[name] = Estimate(value, value - width, value + width)
+    return found
+
+
+def difference(values, reference, interval=None) -> Estimate:
+    """How far the mean of one group is above that of another, with the interval where there is one."""
+    low, high = (np.nan, np.nan) if interval is None else interval
+    return Estimate(float(np.mean(values) - np.mean(reference)), float(low), float(high))
+
+
+def compare_seeds(here: list[Estimate], there: list[Estimate]) -> int:
+    """1 or -1 where one group of seeds is above or below another, else 0.
+
+    Both must say so: the paired interval over images of the difference of means, and every seed of the one against
+    every seed of the other.
+    """
+    sign = sign_of(mean_of(here).minus(mean_of(there)))
+    values, others = [e.value for e in here], [e.value for e in there]
+    separate = min(values) > max(others) if sign > 0 else max(values) < min(others)
+    return sign if separate else 0
+
+
+def verdict_of_intervals(beyond: dict[str, Estimate], sign: int = 1) -> str:
+    """A verdict over cases: one supports the claim if its whole interval has this sign, contradicts it if the other."""
+    right = sum(min(sign * e.low, sign * e.high) > 0 for e in beyond.values())
+    wrong = sum(max(sign * e.low, sign * e.high) < 0 for e in beyond.values())
+    return verdict_of_counts(right, wrong, len(beyond)) if right or wrong else UNDECIDED
+
+
+def chance_of_one_mean(groups) -> float:
+    """p of all groups having one mean (one-way analysis of variance); NaN where that cannot be asked."""
+    groups = [group for group in groups if len(group) > 1]
+    if len(groups) < 2 or not any(np.ptp(group) > 0 for group in groups):
+        return float("nan")
+    return float(stats.f_oneway(*groups).pvalue)
+
+
+def seed_deviation(values) -> float:
+    """The standard deviation over seeds; NaN of a single one."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
