@@ -40,7 +40,7 @@ class Arguments:
     systems: int = 2000
     """Random symmetric systems per dimension for the identity."""
     seed: int = 0
-    """Of the random systems."""
+    """The random systems are drawn from it."""
     spectra: int = 400
     """Spectra per run of the validity map."""
     smoke: bool = False

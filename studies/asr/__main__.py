@@ -1,10 +1,10 @@
-"""The ASR paper, whole: attention as a learned constant, against the controls it never met (about 3 min).
+"""ASR paper, every table and figure: attention as a learned constant, beside controls of our own (about 3 min).
 
 Claims examined: a step size per channel, learnt through an attention module and folded into the weights, raises
 accuracy at no cost, and the constants that attention turns into are priors of the data (Zhong, Huang, Wen, Qin and Lin,
-ASR: Attention-alike Structural Re-parameterization, 2023). One backbone, one data set, a small scale; CIFAR-10 stands
-for CIFAR-100 and STL-10 nowhere. Default: shipped networks looked at anew, and the results of trainings that come with
-the repository; `--train` makes what is missing.
+ASR: Attention-alike Structural Re-parameterization, 2023). The networks are small and see one data set: what is said of
+CIFAR-10 is not said of CIFAR-100 or STL-10. By default the study looks at shipped networks anew and shows the results
+of trainings that come with the repository; `--train` makes what is missing.
 
 Last result (ResNet-20, CIFAR-10, quick, 2026-11-19): of 21 claims seven are contradicted, four true of some networks or
 measures and not of others, ten undecided. SE's gates are stripes before training and remember the biases they were

@@ -73,7 +73,7 @@ class Run:
 
     @property
     def stem(self) -> str:
-        """A file name."""
+        """The name of its files, made unique by the digest of the specification."""
         return f"resnet{self.depth}-{self.controller}-seed{self.seed}-{self.digest}"
 
     @property

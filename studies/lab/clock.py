@@ -20,11 +20,11 @@ class Sample(NamedTuple):
 
     @property
     def cores(self) -> float:
-        """How many were busy."""
+        """How many cores were busy, in each round."""
         return sum(self.processor) / sum(self.wall)
 
     def minus(self, other: "Sample") -> "Sample":
-        """Without the median of another sample's times."""
+        """The same times, less the median of another sample's."""
         return Sample(*(tuple(a - statistics.median(y) for a in x) for x, y in zip(self, other, strict=True)))
 
 

@@ -39,7 +39,7 @@ class Score:
 
     @property
     def accuracy(self) -> float:
-        """Per cent."""
+        """The accuracy on the test set, in per cent."""
         return 100.0 * (self.test_images - self.test_errors) / self.test_images
 
     @property

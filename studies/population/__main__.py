@@ -2,8 +2,9 @@
 
 Claims examined: the better the network, the larger its TNS; attention raises TNS and accuracy; NSI says more about
 accuracy than simple rivals do (Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System
-Perspective, 2023). 240 networks on CIFAR-10 at 16 pixels, their design and the rules of their analysis fixed in
-`design.py` before any was trained. Default: the measurements that are there; `--train` works on those that are not.
+Perspective, 2023). The population has 240 networks on CIFAR-10 at 16 pixels; its design and the rules of its analysis
+were fixed in `design.py` before any was trained. By default the study shows the measurements that are there; `--train`
+works on those that are not.
 
 Last result (51 of 240 networks, 48 of which have a TNS under every reading, three seeds of every controller,
 2026-11-19): attention raises TNS for 4 and 6 of ten controllers under the readings of the slope, 0 and 1 under those

@@ -68,13 +68,13 @@ def one(dataset: str, controller: str, seed: int, shape: tuple[int, int], how: R
 
 
 def core(seed: int, dataset: str = "cifar10") -> list[Job]:
-    """The networks of one round that claims about controllers rest on."""
+    """The networks of one round in the *core*, on which claims about controllers rest."""
     runs = [one(dataset, controller, seed, CORE, BRIEF) for controller in CONTROLLERS]
     return [*runs, one(dataset, "constant", seed + SECOND, CORE, BRIEF)]
 
 
-def variety(seed: int, dataset: str = "cifar10") -> list[Job]:
-    """The networks of one round that differ in depth, width, recipe and controller at once."""
+def spread_networks(seed: int, dataset: str = "cifar10") -> list[Job]:
+    """The networks of one round in the *spread*: depth, width, recipe and controller differ at once."""
     runs = []
     for cell, (depth, width) in enumerate((depth, width) for depth in DEPTHS for width in WIDTHS):
         serving = [name for name in CONTROLLERS if width % MULTIPLE.get(name, 1) == 0]
@@ -87,7 +87,7 @@ def queue(rounds: int = ROUNDS, dataset: str = "cifar10") -> list[Job]:
     """All networks in the order of training."""
     runs = []
     for seed in range(rounds):
-        turns = [run for pair in zip(core(seed, dataset), variety(seed, dataset), strict=True) for run in pair]
+        turns = [run for pair in zip(core(seed, dataset), spread_networks(seed, dataset), strict=True) for run in pair]
         start = 10 * seed % len(turns)  # even, so that core and spread keep their turns
         runs += turns[start:] + turns[:start]
     return runs

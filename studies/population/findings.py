@@ -36,7 +36,7 @@ def findings(relations: dict, comparisons: dict, explanations: dict) -> list[Fin
 
 
 def of_sign(n: int, e: Estimate) -> str:
-    """The rule of claims 1 and 4: above 0, below 0 or next to nothing, or not known."""
+    """The verdict by the rule of claims 1 and 4: above 0, below 0 or next to nothing, or not known."""
     if n < design.FEWEST_NETWORKS or not np.isfinite(e.low):
         return UNDECIDED
     if e.low > 0.0:
@@ -73,7 +73,7 @@ def too_few(found: dict) -> str:
 
 
 def of_each(beyond: dict[str, Estimate]) -> str:
-    """The rule of claims 2 and 3: all above, all below, some beyond 0, or none."""
+    """The verdict by the rule of claims 2 and 3: all above, all below, some beyond 0, or none."""
     above, below = beyond_zero(beyond)
     if beyond and above == len(beyond):
         return SUPPORTED
@@ -107,7 +107,7 @@ def counts(found: Comparison) -> str:
 
 
 def larger_finding(found: dict[tuple[str, str], Comparison]) -> Finding:
-    """Claim 2."""
+    """Claim 2: networks with attention have a larger TNS."""
     verdicts = [UNDECIDED if why_undecided(one) else of_each(one.beyond) for one in found.values()]
     parts = "; ".join(f"{wording(*reading)}: {counts(one)}" for reading, one in found.items())
     first = next(iter(found.values()))
@@ -121,7 +121,7 @@ def larger_finding(found: dict[tuple[str, str], Comparison]) -> Finding:
 
 
 def higher_finding(found: Comparison) -> Finding:
-    """Claim 3."""
+    """Claim 3: attention raises the accuracy."""
     return Finding(HIGHER, "Table 1", UNDECIDED if why_undecided(found) else of_each(found.beyond), points(found))
 
 

@@ -93,7 +93,7 @@ def percent(share) -> str:
 
 
 def network_rows(networks: Networks) -> Iterator[dict]:
-    """Every network."""
+    """One row for every network."""
     for i in range(len(networks)):
         yield {
             "part": "core" if networks.core[i] else "spread",

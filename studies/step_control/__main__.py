@@ -2,8 +2,8 @@
 
 Claims examined: StepNet is best with both states as input and with the adaptor of the paper, and controllers on the few
 stiffest blocks do as well as controllers on all blocks (Huang, Liang et al., Understanding Self-attention Mechanism via
-Dynamical System Perspective, 2023, Section 3.1). Default: the results that come with the repository; `--train` makes
-what is missing.
+Dynamical System Perspective, 2023, Section 3.1). By default the study shows the results that come with the repository;
+`--train` makes what is missing.
 
 Last result (ResNet-14 on CIFAR-10, 5 epochs, seeds 0 and 1, 2026-11-18): undecided throughout. No StepNet and no place
 of it differs from the plain network by more than seeds do; the intervals are one to three points wide on either side.
@@ -54,9 +54,9 @@ class Arguments(TrainingOptions):
     depth: int | None = None
     """Layers of the networks: 14, with --full 164."""
     recipe: str | None = None
-    """short, with --full paper; see netbridge.recipes.RECIPES."""
+    """How they are trained: short, with --full paper; see netbridge.recipes.RECIPES."""
     epochs: int | None = None
-    """5; with --full or another recipe what that says."""
+    """How many epochs: 5 by default; with --full, or with another recipe, what that says."""
     seeds: tuple[int, ...] = ()
     """One number N: the seeds 0 to N - 1; several numbers: these seeds. Default 2, with --full 5."""
     few: int | None = None
@@ -66,11 +66,11 @@ class Arguments(TrainingOptions):
     draws: int = 1
     """How many different tickets are drawn at random per seed; their mean accuracy counts for the seed."""
     ticket_controller: str = "stepnet"
-    """Whose tickets: a controller's name, asr(se), or JSON."""
+    """The controller whose tickets are drawn: its name, asr(se), or JSON."""
     only: tuple[str, ...] = ()
     """Only these rows, by their names in the tables."""
     out: Path = Path("results/step_control")
-    """Where results, figures, tables, report.md and record.json go."""
+    """Where results, figures, tables, report.html and record.json go."""
 
 
 INDEX = (

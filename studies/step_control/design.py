@@ -43,7 +43,7 @@ class Scale:
 
     @functools.cached_property
     def counts(self) -> list[int]:
-        """Blocks per stage."""
+        """How many blocks each stage has."""
         return resnet.architecture(self.depth, None, None, None)[1]["blocks"]
 
     @property

@@ -162,7 +162,7 @@ def fit_powers(lab: Lab, forced: Lab, preset: Preset) -> dict[str, analysis.Powe
 
 
 def judge(page: Page, lab: Lab, forced: Lab, preset: Preset, everywhere, beyond, tables_of_costs, fits):
-    """The nine claims."""
+    """Put the nine claims on the page, each with its verdict."""
     sheared = forced.column("non_normal")
     few = min(preset.resamples, 500)
     names = ("h_acc/h_stab", "h_acc/h_power")

@@ -1,8 +1,9 @@
 """First paper, Tables 1, 2 and 7 from the networks that are there, what is missing and what makes it (about 5 s).
 
-Networks are looked for among those that come with the repository and in `results/train`, their weights unread. Of every
-table: accuracies printed and found, what is missing, GPU-hours left, and a file with one command for each missing
-network in order of worth, for one machine or many with a common folder: `xargs -P 4 -I{} sh -c '{}' < missing.sh`.
+Networks are looked for among those that come with the repository and in `results/train`, their weights unread. For
+every table the study shows the accuracies printed and found, what is missing and how many GPU-hours that will take, and
+writes a file with one command for each missing network in order of worth, for one machine or many with a common folder:
+`xargs -P 4 -I{} sh -c '{}' < missing_table1.sh`.
 """
 
 import dataclasses

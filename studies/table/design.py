@@ -77,7 +77,7 @@ class Table:
     remark: str = ""
 
     def hours(self, row: str, scale: Scale) -> float | None:
-        """Of one network."""
+        """How many hours one network of a row takes; None where nobody knows."""
         return None if scale.hours is None else scale.hours * (1.0 if row == "constant" else self.extra)
 
 

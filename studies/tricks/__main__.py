@@ -3,8 +3,8 @@
 Claims examined: a network that is better because of better training has a larger TNS; stiffness makes training hard
 (Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective, 2023). The paper names no
 trick: eight usual ones are taken, one at a time, by the rules of `design.py`, which were fixed before any network was
-trained; all but SAM at once joined later. Default: the measurements that come with the repository; `--train` makes what
-is missing.
+trained. A ninth, all of them but SAM at once, joined later. By default the study shows the measurements that come with
+the repository; `--train` makes what is missing.
 
 Last result (30 ResNet-20 of 8 channels, 5,000 images of 16 pixels, 20 epochs, three seeds of ten recipes, 2026-11-19):
 no trick is better than the plain recipe beyond what seeds do, so the claim of Figure 8 is undecided. Mixup, cutmix,

@@ -107,7 +107,7 @@ def hardness_rows(runs: Runs) -> list[dict]:
 
 
 def network_rows(runs: Runs) -> list[dict]:
-    """Every network."""
+    """One row for every network."""
     return [
         {
             "recipe": name,
