@@ -195,9 +195,14 @@ def error_judge(smooth: bool) -> Callable:
 
     Gains and tolerances are in the memory, so that code compiled with a judge serves all of them.
     """
-    limit = control.smooth_limiter(np.arctan) if smooth else control.clip
     power = control.power_of_logarithm(powers.exp2)
-    return control.error_control(error_ratio, powers.log2, power, limit, not smooth)
+    return judge_of_law(error_ratio, control.log_of_ratio(powers.log2), power, smooth)
+
+
+def judge_of_law(error_ratio, log_error, power, smooth: bool) -> Callable:
+    """The judge of a law made from its helper functions; see `odelab.control.feedback.error_control`."""
+    limit = control.smooth_limiter(powers.arctan) if smooth else control.clip
+    return control.error_control(error_ratio, log_error, powers.log2, power, limit, not smooth)
 
 
 def error_ratio(errors, u, u_new, rtol, atol):

@@ -174,10 +174,14 @@ def power_of_logarithm(exp2):
     return power
 
 
-def error_control(error_ratio, log2, power, limit, cautious):
+def error_control(error_ratio, log_error, log2, power, limit, cautious):
     """The judge of an adaptive controller (Söderlind 2003), made from its helper functions.
 
-    A cautious judge does not let the step grow right after a rejection; the filters are not cautious.
+    error_ratio     error_ratio(errors, u, u_new, rtol, atol), the error over its tolerance, or its square
+    log_error       log_error(ratio), log2 of the error over its tolerance, from what `error_ratio` returned
+    log2            the logarithm of the ratio of two steps
+    power, limit    as for `law_of_sizes`
+    cautious        whether the step must not grow right after a rejection; it may with the filters
     """
     size_factor = law_of_sizes(power, limit)
 
@@ -186,26 +190,36 @@ def error_control(error_ratio, log2, power, limit, cautious):
         rtol, atol, order, set_point, b1, b2, b3, a2, a3, largest = settings
         _, last, log_e1, log_e2, log_r1, rejected, _ = history
         ratio = error_ratio(errors, u, u_new, rtol, atol)
-        if not ratio < 1e300:  # NaN or overflow
-            return 0, Memory(settings, History(OUT_OF_DOMAIN * dt, last, log_e1, log_e2, log_r1, 1.0, ratio))
-        log_e = log2(max(ratio, LEAST_ERROR)) - set_point
+        log_e = log_error(ratio) - set_point
         log_r = 0.0
         if last != 0.0 and (a2 != 0.0 or a3 != 0.0):  # a field of the history that the law does not use stays zero
             log_r = log2(dt / last)
         accepted = ratio <= 1.0
         may_grow = not cautious or rejected == 0.0
-        proposed = dt * size_factor(
-            order, b1, b2, b3, a2, a3, accepted, may_grow, errors, log_e, log_e1, log_e2, log_r, log_r1
-        )
+        factor = OUT_OF_DOMAIN
+        if ratio < 1e300:  # it is neither NaN nor infinite
+            factor = size_factor(
+                order, b1, b2, b3, a2, a3, accepted, may_grow, errors, log_e, log_e1, log_e2, log_r, log_r1
+            )
+        proposed = dt * factor
         if not accepted:
             return 0, Memory(settings, History(proposed, last, log_e1, log_e2, log_r1, 1.0, ratio))
         if abs(proposed) > largest:
-            proposed = proposed * (largest / abs(proposed))
+            proposed = math.copysign(largest, proposed)
         if b2 == 0.0 and b3 == 0.0:
             log_e = 0.0
         return 1, Memory(settings, History(proposed, dt, log_e, log_e1, log_r, 0.0, ratio))
 
     return judge
+
+
+def log_of_ratio(log2):
+    """A `log_error` for a judge whose `error_ratio` returns the ratio itself."""
+
+    def log_error(ratio):
+        return log2(max(ratio, LEAST_ERROR))
+
+    return log_error
 
 
 def clip(factor):

@@ -14,26 +14,18 @@ upper. On van der Pol an attempt takes 3.8 ns that way, and 5.3 ns with one grou
 the user's own included.
 """
 
-import math
-
-from odelab.control import feedback
-from odelab.control.controllers import SET_POINT
-from odelab.control.laws import Law
+from odelab.control.feedback import History
 from odelab.engines import first_step_text
 from odelab.engines.lanes import dense_text
 from odelab.engines.numba import stages
+from odelab.engines.numba.control_text import control_text, judgement, memory
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.stages import arguments, components, indent, number, read_lines, remark, tolerance_names
+from odelab.engines.numba.stages import arguments, components, indent, read_lines, remark, tolerance_names
 from odelab.engines.rosenbrock import attempt
 from odelab.engines.rosenbrock.one_run import FAILURES
 from odelab.stiffness.h_rho import twin_stages
 
 NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
-# A lane without work keeps sweeping, so it must not move, and it must ask the right-hand side for nothing that no run
-# would ask for: it stays at t1, with a state and parameters of the ensemble. A fixed controller proposes
-# t0 + (n + 1) h - t, cut at t1: with n this large the cut always applies, and since a retired lane has t = t1 its step
-# is 0.
-RETIRED_COUNT = 1 << 52
 MANY_COMPONENTS = 5  # from here on the operations of one group of lanes keep the processor busy
 
 ARGUMENTS = (
@@ -63,9 +55,7 @@ def shape(request: Request) -> tuple[int, tuple[str, ...]]:
 def real_rows(request: Request) -> list[str]:
     """The rows of real numbers a lane keeps between attempts."""
     n = request.n
-    rows = ["t", "dt", "last_error", *components("u", n, "")]
-    if request.law:
-        rows += history_rows(request.law)
+    rows = ["t", "dt", "error", *components("u", n, ""), *history_rows(request)]
     if request.method.fsal:
         rows += [f"slope{i}" for i in range(n)]
     rows += [f"parameter{i}" for i in range(request.parameters)]
@@ -125,7 +115,7 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
     definitions = [
         DONE,
         *([attempt.derivative_text(plan)] if plan else []),
-        *law_lines(request),
+        control_text(request, judge_of(request), "OF_LAWS"),
         *first_step_text.begin_texts(request),
         *(dense_text.definition_texts(request) if request.points else []),
     ]
@@ -164,7 +154,7 @@ def hand_in_lines(request: Request) -> list[str]:
         "if t[l] != t1:",
         "    status = ATTEMPTS_SPENT",
         "    if dt[l] != dt[l]:  # NaN: the last attempt was lost, or its state was not finite",
-        "        status = STEP_LOST if last_error[l] < math.inf else NOT_FINITE",
+        "        status = STEP_LOST if error[l] < math.inf else NOT_FINITE",
         "        counts[j, 1] -= 1",
         *([f"    if unsolved[l] >= {FAILURES}.0:", "        status = SINGULAR"] if request.implicit else []),
         "statuses[j] = status",
@@ -178,7 +168,11 @@ def hand_in_lines(request: Request) -> list[str]:
 
 
 def take_next_lines(request: Request) -> list[str]:
-    """Lines that start the next run of the queue in a lane, or retire the lane where the queue is empty."""
+    """Lines that start the next run of the queue in a lane, or retire the lane where the queue is empty.
+
+    A retired lane keeps sweeping, so it must not move, and it must ask the right-hand side for nothing that no run
+    would ask for: it stays at t1, with a state and parameters of the ensemble.
+    """
     n, k = request.n, request.parameters
     state = arguments(f"starts[j, {i}]" for i in range(n))
     params = arguments(f"params_in[j, {i}]" for i in range(k))
@@ -198,8 +192,8 @@ def take_next_lines(request: Request) -> list[str]:
         *begun,
         *(f"u{i}[l] = starts[j, {i}]" for i in range(n)),
         *(f"parameter{i}[l] = params_in[j, {i}]" for i in range(k)),
-        "last_error[l] = 0.0",
-        *(f"{row}[l] = 0.0" for row in (history_rows(request.law) if request.law else [])),
+        "error[l] = 0.0",
+        *(f"{row}[l] = 0.0" for row in history_rows(request)),
         "attempts[l] = 0",
         "accepted[l] = 0",
     ]
@@ -224,7 +218,7 @@ def take_next_lines(request: Request) -> list[str]:
         *(f"    u{i}[l] = starts[0, {i}]" for i in range(n)),
         *([f"    slope{i}[l] = 0.0" for i in range(n)] if request.method.fsal else []),
         *(f"    parameter{i}[l] = params_in[0, {i}]" for i in range(k)),
-        f"    accepted[l] = {RETIRED_COUNT}",
+        "    accepted[l] = 0",
         *(["    due[l] = direction * math.inf"] if request.points else []),
         "    idle += 1",
     ]
@@ -240,12 +234,20 @@ def group_lines(request: Request, plan, tags, width: int) -> list[str]:
 
 
 def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
-    """One attempt in lane `place`, without branches; `plan` is that of a linearly implicit method."""
+    """One attempt in lane `place`, without branches; `plan` is that of a linearly implicit method.
+
+    The history is read into local numbers first, because LLVM turns `a[l] if fine else b[l]` into a load from a chosen
+    address, and then makes no vector code of the sweep.
+    """
     n, method = request.n, request.method
     due = f" or (due[{place}] - t{tag}) * direction <= 0.0" if request.points else ""
+    history = history_rows(request)
     lines = [
         f"t{tag} = t[{place}]",
-        f"dt{tag} = {proposal(request, place, tag)}",
+        *(f"{name}{tag} = {name}[{place}]" for name in history),
+        f"memory{tag} = {memory_of(request, tag, place)}",
+        f"dt{tag}, _, _ = propose(memory{tag}, t{tag}, t1, 0.0, 0.0)",
+        f"dt{tag} = dt{tag} if t{tag} != t1 else 0.0",
         f"t_new{tag} = t1 if dt{tag} == t1 - t{tag} else t{tag} + dt{tag}",
         *(f"u{i}{tag} = u{i}[{place}]" for i in range(n)),
         f"params{tag} = ({arguments(f'parameter{i}[{place}]' for i in range(request.parameters))})",
@@ -260,7 +262,16 @@ def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
     else:
         lines += [*attempt.derivative_lines(plan, tag), *attempt.stages(method, plan, tag)]
         errors = attempt.scaled_errors(plan, tag, request.vector_tolerance) if request.law else []
-    lines += judge_lines(request, errors, tag, place) if request.law else accept_finite_lines(n, tag, place)
+    judged = f"q{tag}" if request.law else stages.finite_check(n, tag)
+    lines += [
+        *errors,
+        *remark("is it accepted, and which size has the next one?", tag),
+        f"error[{place}] = {judged}",
+        judgement(request, f"error[{place}]", tag),
+        f"fine{tag} = accept{tag} == 1",
+        f"dt_next{tag} = {f'memory{tag}.history.next_step' if request.law else 'given_step'}",
+        *(f"{name}[{place}] = memory{tag}.history.{name}" for name in history),
+    ]
     if plan is not None:
         lines += failure_lines(request, tag, place)
     if request.maxima:
@@ -270,17 +281,17 @@ def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
     lines += [
         *remark("accepted, or as it was", tag),
         f"moves{tag} = t_new{tag} != t{tag}",
-        f"accept{tag} = fine{tag} and moves{tag}",
-        f"t{tag} = t_new{tag} if accept{tag} else t{tag}",
+        f"moved_on{tag} = fine{tag} and moves{tag}",
+        f"t{tag} = t_new{tag} if moved_on{tag} else t{tag}",
         f"t[{place}] = t{tag}",
-        *(f"u{i}[{place}] = v{i}{tag} if accept{tag} else u{i}{tag}" for i in range(n)),
+        *(f"u{i}[{place}] = v{i}{tag} if moved_on{tag} else u{i}{tag}" for i in range(n)),
     ]
     if method.fsal:
         last = method.stages
-        lines += [f"slope{i}[{place}] = k{last}_{i}{tag} if accept{tag} else k1_{i}{tag}" for i in range(n)]
+        lines += [f"slope{i}[{place}] = k{last}_{i}{tag} if moved_on{tag} else k1_{i}{tag}" for i in range(n)]
     lines += [
         f"attempts[{place}] += 1",
-        f"accepted[{place}] += 1 if accept{tag} else 0",
+        f"accepted[{place}] += 1 if moved_on{tag} else 0",
         f"dt[{place}] = dt_next{tag} if {goes_on(request, tag, place)} else math.nan",
         f"flagged += 1 if done(0, t{tag}, t1, attempts[{place}], max_attempts, dt[{place}]){due} else 0",
     ]
@@ -289,7 +300,7 @@ def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
 
 def goes_on(request: Request, tag: str, place: str) -> str:
     """The condition, as text, under which the lane may make another attempt (also after a rejected one)."""
-    moves = f"moves{tag}" if request.law else f"accept{tag}"
+    moves = f"moves{tag}" if request.law else f"moved_on{tag}"
     return f"{moves} and unsolved[{place}] < {FAILURES}.0" if request.implicit else moves
 
 
@@ -303,100 +314,28 @@ def failure_lines(request: Request, tag: str, place: str) -> list[str]:
     return lines if request.law else [*lines, f"fine{tag} = fine{tag} and sound{tag}"]
 
 
-def proposal(request: Request, place: str, tag: str) -> str:
-    """The size of the next attempt."""
-    if request.law:
-        largest = "largest" if request.limited else "math.inf"
-        return f"propose(dt[{place}], {largest}, t{tag}, t1) if t{tag} != t1 else 0.0"
-    return f"propose(t0, given_step, np.float64(accepted[{place}]), t{tag}, t1)"
-
-
-def accept_finite_lines(n: int, tag: str, place: str) -> list[str]:
-    """The judge of fixed steps, as lines: a step with a finite state is accepted, and the next step has the same
-    size."""
-    return [
-        f"last_error[{place}] = {stages.finite_check(n, tag)}",
-        f"fine{tag} = last_error[{place}] == 0.0",
-        f"dt_next{tag} = given_step",
-    ]
-
-
-def history_rows(law: Law) -> list[str]:
-    """The fields of `odelab.control.feedback.History` that this law uses; a lane keeps a row for each of them."""
-    _, b2, b3 = law.b
-    a2, a3 = law.a
-    needed = {"log_e1": b2 or b3, "log_e2": b3, "last_step": a2 or a3, "log_r1": a3}
+def history_rows(request: Request) -> list[str]:
+    """The fields of `odelab.control.feedback.History` that the law uses; a lane keeps a row for each of them."""
+    if request.law is None:
+        return []
+    (_, b2, b3), (a2, a3) = request.law.b, request.law.a
+    needed = {"last_step": a2 or a3, "log_e1": b2 or b3, "log_e2": b3, "log_r1": a3, "rejected": not request.law.smooth}
     return [name for name, use in needed.items() if use]
 
 
-def judge_lines(request: Request, errors: list[str], tag: str, place: str) -> list[str]:
-    """Lines that decide whether the attempt is accepted and which size the next one has.
-
-    They call `odelab.control.feedback.law_of_sizes`. `errors` are the lines that compute q, n times the square of the
-    error ratio; its logarithm is taken of the square, which saves a square root. The history is read into local
-    numbers first, because LLVM turns `a[l] if fine else b[l]` into a load from a chosen address, and then makes no
-    vector code of the sweep.
-    """
-    law, n, order = request.law, request.n, request.method.error_order
-    assert law is not None
-    history = history_rows(law)
-    known = {name: f"{name}{tag}" if name in history else "0.0" for name in ("log_e1", "log_e2", "log_r1")}
-    ratio = f"log_r{tag}" if "last_step" in history else "0.0"
-    gains = ", ".join(number(gain) for gain in (order, *law.b, *law.a))
-    may_grow = "True" if law.smooth else f"last_error[{place}] <= 1.0"
-    least = feedback.LEAST_ERROR**2
-    lines = [
-        *errors,
-        f"q{tag} = q{tag} * {number(1.0 / n)}" if n > 1 else f"q{tag} = q{tag}",
-        f"fine{tag} = q{tag} <= 1.0",
-        *remark("the next step, by the law", tag),
-        *(f"{name}{tag} = {name}[{place}]" for name in history),
-        f"log_e{tag} = 0.5 * log2(min(max(q{tag}, {number(least)}), 1e300)) - {number(order * math.log2(SET_POINT))}",
-    ]
-    if "last_step" in history:
-        lines += [
-            f"log_r{tag} = log2(dt{tag} / last_step{tag})",
-            f"log_r{tag} = log_r{tag} if last_step{tag} != 0.0 else 0.0",
-        ]
-    lines += [
-        f"factor{tag} = size_factor({gains}, fine{tag}, {may_grow}, "
-        f"q{tag}, log_e{tag}, {known['log_e1']}, {known['log_e2']}, {ratio}, {known['log_r1']})",
-        f"factor{tag} = factor{tag} if q{tag} < math.inf else {feedback.OUT_OF_DOMAIN}",
-        f"dt_next{tag} = dt{tag} * factor{tag}",
-        *([f"dt_next{tag} = math.copysign(min(abs(dt_next{tag}), largest), dt_next{tag})"] if request.limited else []),
-        f"last_error[{place}] = q{tag}",
-    ]
-    new = {"log_e2": known["log_e1"], "log_e1": f"log_e{tag}", "log_r1": ratio, "last_step": f"dt{tag}"}
-    lines += [
-        f"{name}[{place}] = {value} if fine{tag} else {name}{tag}" for name, value in new.items() if name in history
-    ]
-    return lines
-
-
-def law_lines(request: Request) -> list[str]:
-    """Definitions of the law's functions, inlined into the sweep: with a call LLVM would make no vector code of it.
-
-    Two liberties are taken with the arithmetic: dividing by the order may become multiplying by its reciprocal (the
-    flag arcp), and 0.0 * x + y may become y (nsz).
-    """
+def memory_of(request: Request, tag: str, place: str) -> str:
+    """The controller's memory of a lane, as text; fields that the law does not use are zero."""
     if request.law is None:
-        return []
-    inlined = 'INLINED = {**OPTIONS, "forceinline": True}'
-    limit = "control.clip"
-    if request.law.smooth:
-        limit = "control.smooth_limiter(njit(**INLINED)(powers.arctan))"
-    return [
-        "\n".join(
-            [
-                inlined,
-                "log2, exp2 = njit(**INLINED)(powers.log2), njit(**INLINED)(powers.exp2)",
-                f"limit = njit(**INLINED)({limit})",
-                'LOOSER = {**INLINED, "fastmath": {"contract", "arcp", "nsz"}}',
-                "power = njit(**LOOSER)(control.power_of_logarithm(exp2))",
-                "size_factor = njit(**LOOSER)(control.law_of_sizes(power, limit))",
-            ]
-        )
-    ]
+        values = {"t0": "t0", "h": "given_step", "n": f"np.float64(accepted[{place}])"}
+    else:
+        kept = {name: f"{name}{tag}" for name in history_rows(request)}
+        values = dict.fromkeys(History._fields, "0.0") | kept | {"next_step": f"dt[{place}]"}
+    return memory(request, values.__getitem__, "rtol", "largest" if request.limited else "math.inf")
+
+
+def judge_of(request: Request) -> str:
+    """The judge, as text."""
+    return f"judge_without_roots({request.law.smooth}, {request.n})" if request.law else "control.accept_by(given)"
 
 
 def maxima_lines(request: Request, plan, tag: str, place: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The judges of single runs: `odelab.control.feedback.error_control` with helpers made for compiled code."""
+"""The judges of kernels: `odelab.control.feedback.error_control` with helpers made for compiled code."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from odelab.control import feedback, powers
-from odelab.control.controllers import SET_POINT
+from odelab.control.controllers import SET_POINT, judge_of_law
 
 FRACTION_BITS = 4503599627370495  # the low 52 bits of a double
 ONE_BITS = 4607182418800017408  # the bits of 1.0
@@ -51,7 +51,7 @@ def power_by_table(gain: float, order: float, n: int):
 
 
 def judge_of_squares(smooth: bool, n: int = 1, gain: float | None = None, order: float = 1.0):
-    """The judge of `odelab.control.feedback.error_control` where `errors` is n times the squared ratio.
+    """The judge of a single run, where `errors` is n times the squared ratio.
 
     gain, order   the law's b1 and the order of the estimate, for the power of a single run; None for logarithms
     """
@@ -60,8 +60,20 @@ def judge_of_squares(smooth: bool, n: int = 1, gain: float | None = None, order:
         return math.sqrt(errors * (1.0 / n))
 
     power = feedback.power_of_logarithm(powers.exp2) if gain is None else power_by_table(gain, order, n)
-    limit = feedback.smooth_limiter(powers.arctan) if smooth else feedback.clip
-    return feedback.error_control(error_ratio, powers.log2, power, limit, not smooth)
+    return judge_of_law(error_ratio, feedback.log_of_ratio(powers.log2), power, smooth)
+
+
+def judge_without_roots(smooth: bool, n: int):
+    """The judge of lanes, where `errors` is n times the squared ratio; what it calls the ratio stays squared."""
+    least, log2 = feedback.LEAST_ERROR**2, powers.log2
+
+    def squared_ratio(errors, u, u_new, rtol, atol):
+        return errors * (1.0 / n)
+
+    def log_error(squared):
+        return 0.5 * log2(max(squared, least))
+
+    return judge_of_law(squared_ratio, log_error, feedback.power_of_logarithm(powers.exp2), smooth)
 
 
 def left_over(components):

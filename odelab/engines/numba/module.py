@@ -28,6 +28,7 @@ overloads.register()
 CACHE = "__file__" in globals()  # machine code is stored beside the module's file; a module in memory has none
 EXACT = {"nogil": True, "error_model": "numpy", "fastmath": False}
 OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened
+OF_LAWS = {**EXACT, "fastmath": {"contract", "arcp", "nsz"}}  # x / 5.0 as x * 0.2, and 0.0 * x + y as y
 LOOSE = {**EXACT, "fastmath": {"contract", "reassoc"}}  # sums over many components in any order
 """
 
@@ -105,11 +106,9 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
     if request.layout == "events":
         return event_text.search(request)
     if request.layout == "lanes":
-        # Times must be equal in all engines: the proposal does not contract a * b + c.
-        propose = f"propose = njit(**EXACT)(control.{'landing_size' if request.law else 'counted_size'})"
         definitions, function = lanes.lanes(request)
         counter = "from odelab.engines.lanes.atomic import fetch_add"
-        return [propose, counter, codes, *definitions], function
+        return [counter, codes, *definitions], function
     definitions, function = WRITERS[request.layout, request.implicit].advance(request)
     return [codes, *definitions], function
 

@@ -2,13 +2,12 @@
 
 from typing import NamedTuple
 
-from odelab.control.controllers import settings_of
-from odelab.control.feedback import Counted, History
 from odelab.engines import first_step_text
 from odelab.engines.numba import stages
+from odelab.engines.numba.control_text import control_text, history, judgement, memory
 from odelab.engines.numba.request import AS_GIVEN, Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, STATE, TIME
-from odelab.engines.numba.stages import arguments, components, indent, number, read_lines, tolerance_names, write_lines
+from odelab.engines.numba.stages import arguments, components, indent, read_lines, tolerance_names, write_lines
 from odelab.stiffness.h_rho import twin_stages
 
 ARGUMENTS = ("remembered", "counts", "settings", "tolerance", "params_in", "u", "slope", "attempts", "record")
@@ -104,7 +103,7 @@ def kernel_of(request: Request, parts: Parts) -> tuple[list[str], list[str]]:
         *write_lines(COUNTS, "counts"),
     ]
     definition = f"def advance({', '.join(parts.arguments)}):"
-    return [control(request, parts.judge), *parts.definitions], [definition, *indent(body)]
+    return [control_text(request, parts.judge), *parts.definitions], [definition, *indent(body)]
 
 
 def judge_of(request: Request) -> str:
@@ -115,33 +114,15 @@ def judge_of(request: Request) -> str:
     return f"judge_of_squares({request.law.smooth}, {request.n}, {gain}, {order}.0)"
 
 
-def control(request: Request, judge: str) -> str:
-    """Definitions of `propose` and `judge`, compiled from `odelab.control.feedback`.
-
-    `propose` is compiled without contraction of a * b + c, so that times are the same in every engine.
-    """
-    propose = "propose_next" if request.law else "propose_counted"
-    return "\n".join(
-        [
-            "from odelab.control.feedback import Counted, History, Memory, Settings",
-            "from odelab.engines.numba.jit import jit",
-            "from odelab.engines.numba.law_judge import given, judge_of_squares, left_over",
-            "",
-            f"propose = jit(control.{propose}, options=EXACT)",
-            f'judge = jit({judge}, options={{**OPTIONS, "forceinline": True}})',
-        ]
-    )
-
-
 def loop(request: Request, parts: Parts) -> list[str]:
     """Lines with the loop of `odelab.core.integrate`."""
     refused = ["if accept == 0:", "    rejected += 1", "    continue"]
     if not request.law:
         refused = ["if accept < 0:", "    status = NOT_FINITE", "    break"]
     known = "memory.history" if request.law else "memory"
-    judged = f"{parts.judged}, 0.0, 0.0" if request.law else f"0.0, 0.0, {parts.judged}"
+    remembered = {name: f"remembered[{i}]" for i, name in enumerate(history(request), 1)}
     return [
-        f"memory = {memory(request)}",
+        f"memory = {memory(request, remembered.get, 'settings[1]', 'settings[2]')}",
         "for _ in range(attempts):",
         "    if t == t1:",
         "        break",
@@ -158,7 +139,7 @@ def loop(request: Request, parts: Parts) -> list[str]:
         "        break",
         f"    evaluations += {request.method.stages - 1}",
         *indent(parts.attempt),
-        f"    accept, memory = judge(memory, dt, {judged})",
+        f"    {judgement(request, parts.judged)}",
         *indent(refused),
         "    # the record",
         "    steps += 1",
@@ -171,19 +152,5 @@ def loop(request: Request, parts: Parts) -> list[str]:
         "if t == t1:",
         "    status = REACHED",
         "remembered[0] = t",
-        *(f"remembered[{i}] = {known}.{name}" for i, name in enumerate(history(request), 1)),
+        *(f"{place} = {known}.{name}" for name, place in remembered.items()),
     ]
-
-
-def history(request: Request) -> tuple[str, ...]:
-    return History._fields if request.law else Counted._fields
-
-
-def memory(request: Request) -> str:
-    """The controller's memory, with a law's numbers as literals."""
-    past = ", ".join(f"remembered[{i}]" for i, _ in enumerate(history(request), 1))
-    if not request.law:
-        return f"Counted({past})"
-    known = settings_of(request.law, request.method.error_order)
-    numbers = ", ".join(number(x) for x in known[2:-1])
-    return f"Memory(Settings(settings[1], 0.0, {numbers}, settings[2]), History({past}))"
