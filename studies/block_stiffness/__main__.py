@@ -213,13 +213,13 @@ def run_study(arguments: Arguments, executor):
         f"The paper looks at ResNet-18, ResNet-34 and ResNet-50, of 11 to 24 million parameters; this network has "
         f"{size_of_net}. Values are this network's, and only patterns can be compared with the paper's."
     )
-    judged = [findings.in_words(one) for one in verdicts(found, told, inner)]
+    judged = [findings.in_words(one, found.blocks) for one in verdicts(found, told, inner)]
     page.findings(judged)
     told["verdicts"] = [{"claim": one.claim, "where": one.where, "verdict": one.verdict} for one in judged]
     sections.counts(page)
     clouds = ["residual"] if arguments.smoke else arguments.parts
     sections.by_block(page, net, found, told["untrained"], data, clouds)
-    sections.activity(page, told["activity"])
+    sections.activity(page, found, told["activity"])
     sections.precision(page, told["precision"])
     sections.by_label(page, found, inner, data, told)
     sections.by_input(page, told["inputs"])
@@ -228,7 +228,7 @@ def run_study(arguments: Arguments, executor):
     sections.adversarial(page, found, told, inner)
     sections.all_networks(page, told["everything"])
     sections.of_controllers(page, told)
-    sections.by_epoch(page, told["trained"])
+    sections.by_epoch(page, told["trained"], looks)
     sections.of_the_geometry(page, told["geometry"])
     sections.of_depths(page, told)
     sections.equivalence(page, told)
@@ -245,7 +245,7 @@ def run_study(arguments: Arguments, executor):
         about |= {"images a label": size._asdict()}
         record.write(about, told | page.numbers, record.path_of(data.name))
     elif not more and not arguments.smoke:
-        sections.from_the_record(page, record.read(record.path_of(data.name)), size)
+        sections.from_the_record(page, found, record.read(record.path_of(data.name)), size)
     page.close()
 
 
@@ -375,13 +375,13 @@ def verdicts(found, told, inner):
         }
     return [
         findings.printed_numbers(agreeing, total, correlation(ours, printed), tables.rank_correlation(ours, printed)),
-        findings.late_blocks(depth, tables.slice_relation(found), across),
+        findings.late_blocks(depth, tables.slice_relation(found), across, len(inner)),
         findings.block_or_label(told["shares"], told["components"], told["label_orders"]),
         findings.correlates("accuracy", "Tables 1, 4, 7", CLAIMED, [r for r in related if r.target == "accuracy"]),
         findings.correlates("loss", "Tables 1, 4, 7", loss, [r for r in related if r.target == "loss"]),
         findings.anything_stiff(smallest, stiff, rows),
         findings.same_as_ode_net(told["fits"], told["tolerances"]),
-        findings.generalises(orders),
+        findings.generalises(orders, len(inner)),
         findings.predicts_error(told["errors"], told["between"], across_networks.error_relations(rows)),
         findings.correlates("adversarial examples (FGSM)", "Section 1", TURNED, told["turned"]),
     ]

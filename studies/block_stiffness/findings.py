@@ -30,14 +30,16 @@ from studies.lab.statistics import (
 )
 
 CHANCE = 0.05
+NTH = ("first", "second", "third", "fourth")
 ALSO_PROSE = ("negative", "zero", "positive", "amplified", "stiff")  # names of measures that sentences use as well
 IN_WORDS = {name: words for name, words in LABELS.items() if name not in ALSO_PROSE} | {"residual": "branch"}
 
 
-def in_words(found: Finding) -> Finding:
-    """The finding with measures and readings called as in the figures, and not as in the tables of numbers."""
-    names = "|".join(IN_WORDS)
-    return dataclasses.replace(found, words=re.sub(rf"\b({names})\b", lambda name: IN_WORDS[name[1]], found.words))
+def in_words(found: Finding, blocks: Sequence[str] = ()) -> Finding:
+    """The finding with measures and readings called as in the figures, and the named blocks by their number."""
+    words = IN_WORDS | {name: f"block {number}" for number, name in enumerate(blocks, 1)}
+    names = "|".join(map(re.escape, words))
+    return dataclasses.replace(found, words=re.sub(rf"\b({names})\b", lambda name: words[name[1]], found.words))
 
 
 def printed_numbers(agreeing: int, total: int, pearson: float, spearman: float) -> Finding:
@@ -56,12 +58,15 @@ def printed_numbers(agreeing: int, total: int, pearson: float, spearman: float) 
 
 
 def late_blocks(
-    depth_relation: dict[str, tuple[float, float]], slices: tuple[float, float], across: dict[str, Estimate]
+    depth_relation: dict[str, tuple[float, float]],
+    slices: tuple[float, float],
+    across: dict[str, Estimate],
+    blocks: int,
 ) -> Finding:
     """Supported if -min Re rises with depth in branch and whole block (p < 0.05), contradicted if it only falls.
 
-    `across` has differences over all networks, between late and early stages and, at one size of map, within stages;
-    their intervals must agree, too.
+    `blocks` is how many of them keep their shape. `across` has differences over all networks, between late and early
+    stages and, at one size of map, within stages; their intervals must agree, too.
     """
     said = {reading: sign_of(*depth_relation[reading]) for reading in depth_relation}
     said |= {name: int(one.low > 0) - int(one.high < 0) for name, one in across.items() if np.isfinite(one.low)}
@@ -80,7 +85,7 @@ def late_blocks(
         "late blocks are stiffer",
         "Tables 2, 5",
         verdict,
-        f"Spearman of depth and -min Re, over blocks that keep the shape: {numbers}. "
+        f"Spearman of depth and -min Re, over the {blocks} blocks that keep the shape: {numbers}. "
         + (f"Differences of -min Re over all shipped networks: {differences}. " if differences else "")
         + f"The slices' percentage rises with depth all the same ({slices[0]:+.2f}, p {chance_text(slices[1])}), "
         "because smaller maps leave a slice fewer rows that must be zero.",
@@ -193,7 +198,7 @@ def stiff_elsewhere(across: Sequence[dict], beyond: dict[str, list[dict]]) -> st
     if not across:
         return ""
     stages = [row["stage"] + 1 for blocks in beyond.values() for row in stiff_blocks(blocks)]
-    where = ", ".join(f"{stages.count(stage)} in stage {stage}" for stage in sorted(set(stages)))
+    where = ", ".join(f"{stages.count(stage)} in the {NTH[stage - 1]} stage" for stage in sorted(set(stages)))
     total = len(across_networks.by_network(across))
     return f" Of the {total} shipped networks, {len(beyond)} have modes with Re h lambda < -2 at some image" + (
         f", in {len(stages)} blocks: {where}." if stages else "."
@@ -267,23 +272,29 @@ def predicts_error(within: list, between: dict[str, tuple[float, float]], across
         "Section 4",
         verdict,
         f"Euler's error of a block against the exact flow of its branch, over images within {blocks} blocks: the index "
-        f"goes with it in {len(index)}; most often do {listed or 'none, for want of images'}. Between blocks: "
-        f"{means or 'too few blocks'}."
+        f"goes with it in {len(index)}; most often do {listed or 'none, for want of images'}. Between the means of "
+        f"these blocks (n = {blocks}): {means or 'too few blocks'}."
         + (f" The same, averaged over all shipped networks: {everywhere}." if everywhere else "")
         + " The index is negative: where it is the more negative, the error is larger if the correlation is below 0.",
     )
 
 
-def generalises(orders: dict[str, float]) -> Finding:
+def generalises(orders: dict[str, float], blocks: int) -> Finding:
     """Supported if blocks keep their order from some inputs to others, Spearman above 0.9, in every comparison."""
     usable = {name: r for name, r in orders.items() if np.isfinite(r)}
     lowest = min(usable.values(), default=float("nan"))
     verdict = UNDECIDED if not usable else SUPPORTED if lowest > 0.9 else CONTRADICTED if lowest < 0.5 else PARTLY
-    listed = ", ".join(f"{name} {r:+.2f}" for name, r in usable.items())
+    below = {name: r for name, r in usable.items() if r <= 0.9}
+    least = min((r for r in usable.values() if r > 0.9), default=float("nan"))
+    listed = "; ".join(f"{name} {r:+.2f}" for name, r in below.items())
+    if len(below) < len(usable):
+        rest = f"at least {least:+.2f}" if not below else f"the other {len(usable) - len(below)} at least {least:+.2f}"
+        listed = "; ".join(part for part in (listed, rest) if part)
     return Finding(
         "the result generalises to other inputs",
         "Section 5",
         verdict,
-        f"Rank correlation of block means, between two halves of the test images and between test images and other "
-        f"inputs: {listed}. Above 0.9 everywhere would support it, one below 0.5 contradict it.",
+        f"{len(usable)} rank correlations of block means (n = {blocks}), between two halves of the test images and "
+        f"between test images and other inputs: {listed or 'not defined'}. Above 0.9 everywhere would support it, "
+        "one below 0.5 contradict it.",
     )

@@ -49,14 +49,14 @@ def by_block(page, net, found, untrained, data, parts):
     )
     page.table(
         "by_block",
-        tables.block_rows(found, net),
+        tables.readable(tables.block_rows(found, net), found.blocks),
         "Every block in three readings",
         "S is undefined where the smallest real part is zero. Stiff modes decay and grow under a step of size 1. Where "
         "the ends of a spectrum alone are known there are no shares by sign, and stiff modes are those found.",
     )
     page.table(
         "readings",
-        tables.reading_rows(found),
+        tables.readable(tables.reading_rows(found), found.blocks),
         "What each reading gives",
         "The paper does not say which matrix its numbers belong to. The sign and the size of S depend on the reading, "
         "and in some readings S is not defined.",
@@ -90,10 +90,10 @@ def clouds_of(net, data, found, part):
     return result
 
 
-def activity(page, related):
+def activity(page, found, related):
     page.table(
         "activity",
-        tables.relation_rows(related),
+        tables.readable(tables.relation_rows(related), found.blocks),
         "The share of negative real parts against the share of live outputs, image by image within each block",
         "A dead output is a row of zeros in the Jacobian and in its slices. Spearman's correlation with its 95 % "
         "interval; Holm's correction over the rows.",
@@ -116,14 +116,14 @@ def by_label(page, found, inner, data, told):
     page.heading("By label (Tables 3, 6 and 9)")
     page.table(
         "variance",
-        tables.share_rows(told["shares"]),
+        tables.readable(tables.share_rows(told["shares"]), found.blocks),
         "Where the variance is: block, label or image",
         "Shares of the sum of squares over the blocks of the last stage, with intervals over images within labels. "
         "With few images a label, chance alone gives labels a share.",
     )
     page.table(
         "label_components",
-        tables.component_rows(told["components"]),
+        tables.readable(tables.component_rows(told["components"]), found.blocks),
         "How much of the variance within a block is between labels",
         "The variance component of labels over its sum with that of images, which chance does not raise; exact 95 % "
         "intervals, and Holm's correction over the rows.",
@@ -145,7 +145,7 @@ def by_label(page, found, inner, data, told):
         )
     page.table(
         "label_orders",
-        told["label_orders"],
+        tables.readable(told["label_orders"], found.blocks),
         "Do networks order the labels alike?",
         "Networks are the units here: Friedman's test over their means by label, from the run over all shipped "
         "networks, with Holm's correction, and the mean rank correlation of two networks.",
@@ -165,7 +165,7 @@ def by_input(page, inputs):
     page.heading("By input (Section 5)")
     page.table(
         "inputs",
-        tables.input_rows(inputs),
+        tables.readable(tables.input_rows(inputs), []),
         "Branches at inputs that are no test images",
         "Ends of the spectra over all branches, and Spearman's correlation of the blocks' means with those at test "
         "images: does a block stay where it is among the others?",
@@ -179,14 +179,14 @@ def answers_and_errors(page, found, told, inner):
         return
     page.table(
         "correlations",
-        tables.relation_rows(told["related"]),
+        tables.readable(tables.relation_rows(told["related"]), found.blocks),
         "Measures against accuracy and loss, image by image within each block",
         "Spearman's correlation with its 95 % interval. Holm's correction is over the rows of one question.",
         printed=False,
     )
     page.table(
         "correlations_held",
-        tables.relation_rows(told["held"]),
+        tables.readable(tables.relation_rows(told["held"]), found.blocks),
         "The same within labels, and beside activity and NSI",
         "Correlations of ranks minus the mean rank of the label, and minus a linear fit to the ranks of the "
         "share of live outputs and of NSI.",
@@ -194,7 +194,7 @@ def answers_and_errors(page, found, told, inner):
     )
     page.table(
         "predictors",
-        tables.relation_rows(told["errors"]),
+        tables.readable(tables.relation_rows(told["errors"]), found.blocks),
         "Measures of the branch against Euler's error, image by image within each block",
         "The error is the distance of the block's one step from the exact flow of its branch over the same time, "
         "relative to the step.",
@@ -233,7 +233,7 @@ def adversarial(page, found, told, inner):
     page.heading("Adversarial examples (Section 1)")
     page.table(
         "adversarial",
-        tables.relation_rows(related),
+        tables.readable(tables.relation_rows(related), found.blocks),
         "Measures of the branch against flipped answers, margins and the growth of a perturbation",
         "FGSM at 1/255 and 2/255; growth of the step of 1/255 from the state before the first block to that after the "
         "last one; minus the distance of the two largest logits. Log norm and largest singular value belong to the "
@@ -279,7 +279,7 @@ def all_networks(page, everything):
     )
     page.table(
         "predictors_of_all",
-        across_networks.predictors(rows),
+        tables.readable(across_networks.predictors(rows), []),
         "Which measure of a block tells Euler's error, over all networks",
         "Spearman's correlation over the blocks of a network, its mean over networks with a 95 % interval; and the "
         "variance of log(error) that a line through log|measure| explains in networks left out of the fit.",
@@ -302,15 +302,15 @@ def of_controllers(page, told):
     )
 
 
-def by_epoch(page, rows):
+def by_epoch(page, rows, images):
     if not rows:
         return
     page.heading("Through training")
     page.figure(
         figures.through_training(rows),
         "through_training",
-        f"A ResNet-{trainings.DEPTH} on the digits, from its first weights on: ends of each branch's spectrum and "
-        "Euler's error, means over images.",
+        f"A ResNet-{trainings.DEPTH} on the digits, one seed, from its first weights on: ends of each branch's "
+        f"spectrum and Euler's error, means over {images} images.",
     )
     page.table("through_training", rows, "The same in numbers", printed=False)
 
@@ -391,11 +391,15 @@ def equivalence(page, told):
 def another(page, found, name, number):
     """A further network of the user's: by block only."""
     page.heading(f"{name}, by block")
-    page.table(f"by_block_{number}", tables.block_rows(found), f"Every block of {name} in three readings")
+    page.table(
+        f"by_block_{number}",
+        tables.readable(tables.block_rows(found), found.blocks),
+        f"Every block of {name} in three readings",
+    )
     page.figure(figures.along_depth(found), f"along_depth_{number}", f"Along the depth of {name}.")
 
 
-def from_the_record(page, kept, size):
+def from_the_record(page, found, kept, size):
     """What the last large run left, with its date, commit and network; what this run has itself only if it had more."""
     if kept is None:
         return
@@ -422,6 +426,6 @@ def from_the_record(page, kept, size):
     if sum(about["images a label"]["spectra"]) <= sum(size.spectra):
         titles = {"swapped": titles["swapped"]}
     for table, (title, caption) in titles.items():
-        page.table(f"large_{table}", rows.get(table, []), title, caption, printed=False)
+        page.table(f"large_{table}", tables.readable(rows.get(table, []), found.blocks), title, caption, printed=False)
     of_depths(page, rows)
     equivalence(page, {"fits": [], "tolerances": rows.get("tolerances")})

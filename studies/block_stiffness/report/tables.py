@@ -1,10 +1,13 @@
 """The tables of the block study as rows of dictionaries."""
 
+import re
+
 import numpy as np
 from scipy import stats
 
 from studies.block_stiffness import paper
 from studies.block_stiffness.measures import READINGS, Measured, rows_of, values_of_images
+from studies.block_stiffness.report.figures import LABELS
 from studies.lab.statistics import interval_text
 
 
@@ -56,7 +59,7 @@ def block_rows(found: Measured, net=None) -> list[dict]:
                     "images": len(table),
                     "S, median": float(np.median(index[defined])) if defined.any() else float("nan"),
                     "S, mean": float(np.mean(index[defined])) if defined.any() else float("nan"),
-                    "S, deviation": float(np.std(index[defined])) if defined.any() else float("nan"),
+                    "S, deviation": float(np.std(index[defined], ddof=1)) if defined.sum() > 1 else float("nan"),
                     "S defined, %": 100 * float(defined.mean()),
                     "negative, %": 100 * known_mean(table["negative"]),
                     "zero, %": 100 * known_mean(table["zero"]),
@@ -216,6 +219,24 @@ def label_rows(found: Measured, reading: str, blocks, names) -> list[dict]:
             }
         )
     return rows
+
+
+def readable(rows: list[dict], blocks: list[str]) -> list[dict]:
+    """The rows with blocks by their number, and measures and readings called as in the figures.
+
+    blocks  the names of all blocks of the network, in order
+    """
+    words = LABELS | {"residual": "branch", "block": "whole block"} | {name: k for k, name in enumerate(blocks, 1)}
+    named = ("block", "reading", "measure", "target")
+    return [
+        {
+            re.sub("(?<=^order of ).*", lambda name: words[name[0]], key): words.get(cell, cell)
+            if key in named
+            else cell
+            for key, cell in row.items()
+        }
+        for row in rows
+    ]
 
 
 def component_rows(components) -> list[dict]:

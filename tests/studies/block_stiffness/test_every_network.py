@@ -154,7 +154,7 @@ def test_a_stiff_mode_in_another_network_makes_none_true_of_some():
     found = findings.anything_stiff({"x": -1.0}, {"x": NONE}, [*calm, row("b", 1, 0, -2.5), row("b", 2, 1, -0.5)])
     assert found.verdict == PARTLY
     assert "Of the 2 shipped networks, 1 have" in found.words
-    assert "in 1 blocks: 1 in stage 1" in found.words
+    assert "in 1 blocks: 1 in the first stage" in found.words
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def test_printed_numbers(agreeing, pearson, verdict):
     ],
 )
 def test_late_blocks(branch, whole, verdict):
-    assert findings.late_blocks({"residual": branch, "block": whole}, (0.9, 0.001), {}).verdict == verdict
+    assert findings.late_blocks({"residual": branch, "block": whole}, (0.9, 0.001), {}, 7).verdict == verdict
 
 
 def component(low, high):
@@ -106,7 +106,13 @@ def test_same_as_ode_net(apart, verdict):
     ],
 )
 def test_generalises(halves, verdict):
-    assert findings.generalises(halves).verdict == verdict
+    assert findings.generalises(halves, 7).verdict == verdict
+
+
+def test_what_keeps_its_order_is_counted_and_what_does_not_is_named():
+    words = findings.generalises({"a": 0.95, "noise, max Re": 0.6, "c": 0.93, "d": float("nan")}, 7).words
+    assert words.startswith("3 rank correlations of block means (n = 7)")
+    assert "noise, max Re +0.60; the other 2 at least +0.93." in words
 
 
 def test_predicts_error():
@@ -136,6 +142,7 @@ def test_measures_are_called_as_in_the_figures():
     )
     words = findings.in_words(found).words
     assert words == "index S (branch): NSI in 2, SI in 1, live outputs in 0; negative, stiff"
-    assert findings.in_words(dataclasses.replace(found, words="stages.0.blocks.1, basic sides")).words == (
-        "stages.0.blocks.1, basic sides"
-    )
+    named = dataclasses.replace(found, words="max_re of stages.0.blocks.1, stages.0.blocks.12, basic sides")
+    assert findings.in_words(named).words == "max Re of stages.0.blocks.1, stages.0.blocks.12, basic sides"
+    blocks = [f"stages.0.blocks.{number}" for number in range(13)]
+    assert findings.in_words(named, blocks).words == "max Re of block 2, block 13, basic sides"
