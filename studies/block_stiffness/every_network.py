@@ -18,6 +18,7 @@ from netbridge.files import replacing
 from netbridge.pretrained_networks import Pretrained
 from netbridge.spectrum.survey import ROW
 from studies.block_stiffness.measures import inner_blocks, nested_images
+from studies.lab.networks import shipped_resnets
 from studies.lab.results import commit
 from studies.lab.stiffness import prepare
 
@@ -45,11 +46,8 @@ class Everything(NamedTuple):
 
 
 def networks_of(dataset: str) -> list[Pretrained]:
-    """The shipped ResNets trained on a data set, those with constant step sizes first."""
-    return sorted(
-        (one for one in nb.pretrained() if one.dataset == dataset and "/resnet" in one.name),
-        key=lambda one: (one.controller != "constant", one.seed, one.name),
-    )
+    """The shipped ResNets trained on a data set but for the deep ones, those with constant step sizes first."""
+    return sorted(shipped_resnets(dataset), key=lambda one: (one.controller != "constant", one.seed, one.name))
 
 
 def look_at_all(data, images: int, work: dict, on_network=None, names=None) -> Everything:

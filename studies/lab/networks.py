@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import netbridge as nb
+from netbridge.pretrained_networks import Pretrained
 from netbridge.train.journal import header_fields
 
 ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
@@ -130,6 +131,15 @@ def shipped_files(folder: str, deep: bool = False) -> list[Path]:
     """The networks in a folder of those that come along, with `deep` the deep ones of its data set, too."""
     names = (folder, f"{folder}-deep") if deep else (folder,)
     return [path for name in names for path in sorted((ZOO / name).glob("*.safetensors"))]
+
+
+def shipped_resnets(dataset: str) -> list[Pretrained]:
+    """What is known of the ResNets of a data set that come along, but for the deep ones.
+
+    A study of every block would take as long for three of those as for all the others.
+    """
+    every = (one for one in nb.pretrained() if one.dataset == dataset and "/resnet" in one.name)
+    return [one for one in every if not one.name.startswith(f"{dataset}-deep/")]
 
 
 def explain_absence(arguments) -> str:

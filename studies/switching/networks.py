@@ -71,9 +71,8 @@ def look_at(name: str, count: int, truth: bool) -> list[dict]:
 
 
 def shipped_names(dataset: str) -> list[str]:
-    """Shipped residual networks of a data set; one of each controller first."""
-    import netbridge as nb
+    """Shipped residual networks of a data set but for the deep ones; one of each controller first."""
+    from studies.lab.networks import shipped_resnets
 
-    found = [one for one in nb.pretrained() if one.dataset == dataset and "/resnet" in one.name]
-    found.sort(key=lambda one: (one.seed, one.controller != "constant", one.name))
+    found = sorted(shipped_resnets(dataset), key=lambda one: (one.seed, one.controller != "constant", one.name))
     return [one.name for one in found]
