@@ -122,7 +122,7 @@ def loop(request: Request, parts: Parts) -> list[str]:
     known = "memory.history" if request.law else "memory"
     remembered = {name: f"remembered[{i}]" for i, name in enumerate(history(request), 1)}
     return [
-        f"memory = {memory(request, remembered.get, 'settings[1]', 'settings[2]')}",
+        f"memory = {memory(request, remembered.__getitem__, 'settings[1]', 'settings[2]')}",
         "for _ in range(attempts):",
         "    if t == t1:",
         "        break",

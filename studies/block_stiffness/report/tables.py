@@ -230,7 +230,7 @@ def readable(rows: list[dict], blocks: list[str]) -> list[dict]:
     named = ("block", "reading", "measure", "target")
     return [
         {
-            re.sub("(?<=^order of ).*", lambda name: words[name[0]], key): words.get(cell, cell)
+            re.sub("(?<=^order of ).*", lambda name: str(words[name[0]]), key): words.get(cell, cell)
             if key in named
             else cell
             for key, cell in row.items()
