@@ -180,7 +180,10 @@ def step_size(parts: Anatomy, x, slope, gate) -> torch.Tensor:
     if isinstance(gate, str):
         h = 1.0 if parts.size_at is None else parts.size_at(x)
     try:
-        return torch.as_tensor(h, dtype=slope.dtype, device=slope.device).expand(slope.shape)
+        h = torch.as_tensor(h, dtype=slope.dtype, device=slope.device).expand(slope.shape)
+        if not bool(h.isfinite().all()):
+            raise TypeError("it holds NaN or infinity")
+        return h
     except (RuntimeError, TypeError) as error:
         raise ValueError(
             f"`gate` must be {LIVE!r}, {FROZEN!r}, or a step size that broadcasts over {tuple(slope.shape)}: {error}."

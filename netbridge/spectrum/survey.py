@@ -29,7 +29,7 @@ from netbridge.spectrum.step_error import step_error
 from netbridge.tracing.states import block_states, blocks_of
 from odelab.stiffness.log_norm import log_norm_and_soderlind
 
-SCHEMA = 3  # raised when the meaning of a column changes: rows of an older one are computed anew
+SCHEMA = 4  # raised when the meaning of a column changes: rows of an older one are computed anew
 PORTION = 4  # images that one task of an executor looks at
 SAME = 1e-4  # two eigenvalues of an iteration this close, relative to the spectral radius, are one
 KINDS = ("residual", "increment", "block", "slices", "norms", "error")

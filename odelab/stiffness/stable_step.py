@@ -21,13 +21,14 @@ def amplified(values, method, h: float = 1.0) -> np.ndarray:
     method   a Method with a stability function R, such as odelab.EULER
     h        the step size; 1, as a residual block has it
 
-    Returns a boolean array of the shape of `values`.
+    Returns a boolean array of the shape of `values`. Raises ValueError for values that are not finite.
 
     >>> import odelab as ol
     >>> ol.amplified([-1.0, -2.5, 0.5], ol.EULER)
     array([False,  True, False])
     """
     values = np.asarray(to_numpy(values), dtype=complex)
+    reject_nonfinite("values", values)
     return (values.real < 0) & (np.abs(method.stability(h * values)) > 1.0 + ROUNDING)
 
 

@@ -38,7 +38,8 @@ def controls(page, e: Evidence):
         figures.controls_figure(scales),
         "controls",
         "Every arm against the mean of the plain networks, last epoch. Dots: single seeds; squares: Dunnett's "
-        "simultaneous 95 % intervals, where an arm has at least three seeds.",
+        "simultaneous 95 % intervals over all arms that have at least three seeds. The verdict on a claim takes the "
+        "arms of that claim alone, so that its intervals are narrower.",
     )
     page.table("controls_small", tables.result_rows(e, "small"), "At the small scale")
     page.table("controls", tables.result_rows(e, "controls"), "At the scale of the shipped networks")

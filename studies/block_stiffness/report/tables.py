@@ -1,6 +1,7 @@
 """The tables of the block study as rows of dictionaries."""
 
 import re
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -226,7 +227,9 @@ def readable(rows: list[dict], blocks: list[str]) -> list[dict]:
 
     blocks  the names of all blocks of the network, in order
     """
-    words = LABELS | {"residual": "branch", "block": "whole block"} | {name: k for k, name in enumerate(blocks, 1)}
+    words: dict[str, Any] = (
+        LABELS | {"residual": "branch", "block": "whole block"} | {name: k for k, name in enumerate(blocks, 1)}
+    )
     named = ("block", "reading", "measure", "target")
     return [
         {

@@ -633,6 +633,7 @@ def test_what_cannot_be_asked_is_refused():
         ((block, x, "block", "some"), r"`values` must be one of .* got 'some'"),
         ((block, torch.cat([x, x])), r"`x` must be one state, \(1, ...\), got shape \(2, 4, 4, 5\)"),
         ((block, x * torch.nan), r"`x` must be finite"),
+        ((block, x, "block", "full", float("nan")), r"`gate` must be .*: it holds NaN or infinity"),
     ):
         with pytest.raises(ValueError, match=match):
             nb.block_spectrum(*arguments)

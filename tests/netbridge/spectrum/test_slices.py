@@ -149,6 +149,33 @@ class TestStepError:
         with pytest.raises(ValueError, match=r"`gate` must be .* got 'open'"):
             flow(Linear(1.0), torch.ones(1, 2), gate="open")
 
+    @pytest.mark.parametrize("rate", [-200.0, -90.0, 50.0])
+    def test_a_stiff_or_a_fast_block_takes_as_many_substeps_as_it_needs(self, rate):
+        """RK4 with 32 substeps is unstable beyond -89."""
+        errors = nb.step_error(Linear(rate), torch.randn(4, 3, dtype=torch.float64))
+        expected = abs(np.exp(rate) - 1 - rate) / abs(rate)
+        assert errors.numpy() == pytest.approx([expected] * 4, rel=0.02)
+
+    def test_only_the_states_that_need_them_take_more_substeps(self):
+        class Own(nn.Module):
+            def forward(self, u):
+                return u + torch.where(u.abs() > 10.0, -150.0, -1.0) * (u - 20.0 * (u > 10.0))
+
+        x = torch.tensor([[1.0, 2.0], [30.0, 40.0]], dtype=torch.float64)
+        alone = torch.cat([nb.exact_flow(Own(), one) for one in x.split(1)])
+        assert torch.equal(nb.exact_flow(Own(), x), alone)
+        assert nb.exact_flow(Own(), x)[1].numpy() == pytest.approx([20.0, 20.0], rel=1e-3)
+
+    def test_what_does_not_settle_is_not_a_number(self):
+        x = torch.ones(1, 2, dtype=torch.float64)
+        assert nb.step_error(Linear(-1400.0), x).numpy() == pytest.approx([1399 / 1400], rel=1e-3)
+        assert nb.step_error(Linear(-2500.0), x).isnan().all()
+        assert nb.exact_flow(Linear(-2500.0), x).isnan().all()
+
+    def test_states_that_are_not_finite_are_refused(self):
+        with pytest.raises(ValueError, match="`states` must be finite"):
+            nb.step_error(Linear(1.0), torch.full((1, 2), torch.nan))
+
     def test_a_constant_branch_has_none(self):
         class Constant(nn.Module):
             def forward(self, u):

@@ -51,6 +51,8 @@ def test_a_method_without_a_boundary_of_its_own_is_refused(method):
 def test_values_that_are_not_finite_are_refused():
     with pytest.raises(ValueError, match="`values` must be finite, got"):
         ol.largest_stable_step([-1.0, np.nan], ol.RK4)
+    with pytest.raises(ValueError, match="`values` must be finite, got"):
+        ol.amplified([-1.0, -np.inf], ol.RK4)
 
 
 @given(eigenvalues, st.sampled_from(METHODS))
