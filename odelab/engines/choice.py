@@ -50,9 +50,9 @@ def choose(
         yield from two_methods(name, problem, method, controller, project, max_steps)
         return
     plain = functools.partial(PythonEngine, problem, method, controller, project)
-    compiled = functools.partial(compiled_engine, problem, method, controller, project, dense)
+    compile_run = functools.partial(compiled_engine, problem, method, controller, project, dense)
     if name == "compiled":
-        yield compiled, max_steps
+        yield compile_run, max_steps
         return
     if name == "python" or stays_plain(problem, method, controller, project):
         yield plain, max_steps
@@ -65,7 +65,7 @@ def choose(
         if obstacle_to_band(problem, method) is not None:
             yield plain, max_steps
             return
-    yield compiled, max_steps
+    yield compile_run, max_steps
     yield plain, max_steps
 
 
@@ -75,7 +75,7 @@ def two_methods(name, problem, method, controller, project, max_steps):
     def plain(one, suited):
         return PythonEngine(problem, one, suited, project)
 
-    def compiled(one, suited):
+    def compile_run(one, suited):
         if problem.form != COMPONENT:
             raise NotCompilable(f"kernels of {method.name} need component form, not {problem.form} form.")
         return compiled_engine(problem, one, suited, project, True)
@@ -86,12 +86,12 @@ def two_methods(name, problem, method, controller, project, max_steps):
     parts = [(one, controller.suited_to(one)) for one in (method.explicit, method.implicit)]
     kept_plain = problem.form != COMPONENT or any(stays_plain(problem, *part, project) for part in parts)
     if name == "compiled":
-        yield both(compiled), max_steps
+        yield both(compile_run), max_steps
         return
     if name == "auto" and not (kept_plain or is_refused(problem, method)):
         if any(load.at_hand(plan_for(problem, *part, project).request) is None for part in parts):
             yield both(plain), min(WORK // max(problem.size, 32), max_steps)
-        yield both(compiled), max_steps
+        yield both(compile_run), max_steps
     yield both(plain), max_steps
 
 

@@ -6,7 +6,7 @@ which it is not sure are left to `odelab.runs.events`.
 """
 
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.stages import arguments, combination, indent, product, stage_names, stages
+from odelab.engines.numba.stages import arguments, combination, indent, product, stage_lines, stage_names
 from odelab.methods import extension
 
 IMPORTS = """
@@ -41,8 +41,8 @@ def search(request: Request) -> tuple[list[str], list[str]]:
                 "    span = times[step + 1] - t",
                 *(f"    u{i} = states[step, {i}]" for i in range(n)),
                 f"    {arguments(f'k1_{i}' for i in range(n))} = rhs(t, ({u}), params)",
-                *indent(stages(method, n)),
-                *indent(further_stages(request)),
+                *indent(stage_lines(method, n)),
+                *indent(further_stage_lines(request)),
                 *indent(coefficients(request)),
                 f"    about = {about}",
                 f"    after = 1.0 * event(times[step + 1], ({v}), params)",
@@ -75,7 +75,7 @@ def search(request: Request) -> tuple[list[str], list[str]]:
     ]
 
 
-def further_stages(request: Request) -> list[str]:
+def further_stage_lines(request: Request) -> list[str]:
     """Lines for the slopes that only the dense output needs: at the new state, and at additional stages."""
     n, method = request.n, request.method
     lines, count = [], method.stages

@@ -100,7 +100,7 @@ class SwitchingEngine:
         state, size = chunk.state, float(np.abs(chunk.h[-1]))
         value = checked_index(self.method.index(self.problem, state.t, np.array(state.u), size), state.t)
         if (value > 1.0 and not self.implicit) or (value < 0.5 and self.implicit):
-            return chunk._replace(state=self.changed(state, size))
+            return chunk._replace(state=self.change_method(state, size))
         return chunk
 
     def forth(self, chunk: Chunk, attempts: int) -> Chunk:
@@ -134,7 +134,7 @@ class SwitchingEngine:
         self.seen = 0
         usual, evaluations = self.first_step(chunk.state)
         chunk = chunk._replace(evaluations=chunk.evaluations + evaluations)
-        start = self.remembering(chunk.state, True, max(TRIED * gone, usual))
+        start = self.with_step_size(chunk.state, True, max(TRIED * gone, usual))
         trial = as_chunk(self.engines[1].advance(start, 1), start, True)
         error = trial.state.memory.history.error
         tried = min(abs(start.memory.history.next_step), abs(self.problem.t_span[1] - chunk.state.t))
@@ -154,7 +154,7 @@ class SwitchingEngine:
         # The tried step is taken again if it was rejected, or if the chunk has used up the attempts asked for.
         if not trial.steps or attempts <= chunk.steps + chunk.rejected:
             return chunk._replace(
-                state=self.remembering(chunk.state, True, min(reach, tried) if trial.steps else reach)
+                state=self.with_step_size(chunk.state, True, min(reach, tried) if trial.steps else reach)
             )
         return join_two(chunk, trial)
 
@@ -214,7 +214,7 @@ class SwitchingEngine:
             return chunk
         self.patience = 2 * self.patience if dearer else COUNT
         stable = BACK * self.method.explicit.real_boundary / radius if radius > 0.0 else math.inf
-        return chunk._replace(state=self.changed(state, min(size, stable)))
+        return chunk._replace(state=self.change_method(state, min(size, stable)))
 
     def first_step(self, state: State) -> tuple[float, int]:
         """With what step an implicit run would begin at a state, and the evaluations that it takes to tell."""
@@ -248,13 +248,13 @@ class SwitchingEngine:
         J, _ = self.linear.derivatives(t, u, self.rhs(t, u, problem.params))
         return problem.size if isinstance(J, np.ndarray) else int(np.diff(J.tocsr().indptr).max())
 
-    def changed(self, state: State, size: float) -> State:
-        """The state from which the other method goes on with a step of this size."""
+    def change_method(self, state: State, size: float) -> State:
+        """Change to the other method; returns the state from which it goes on with a step of this size."""
         self.changes += 1
         self.implicit, self.seen, self.short, self.length = not self.implicit, 0, 0, LOOK_AFTER
-        return self.remembering(state, self.implicit, size)
+        return self.with_step_size(state, self.implicit, size)
 
-    def remembering(self, state: State, implicit: bool, size: float) -> State:
+    def with_step_size(self, state: State, implicit: bool, size: float) -> State:
         """A state whose memory is that of a controller which begins with a step of this size."""
         engine = self.engines[implicit]
         controller = engine.controller

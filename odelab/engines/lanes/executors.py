@@ -74,11 +74,11 @@ def put(found: Found, place, part: Found):
 
 def piece(source: Source, task: Task, starts, params) -> Found:
     """Run one piece of the ensemble on one thread of a worker; the executor decides how many workers there are."""
-    return threaded.run(compiled(source), task, starts, params, 1, progress.nothing)
+    return threaded.run(compiled_lanes(source), task, starts, params, 1, progress.nothing)
 
 
 @functools.lru_cache(maxsize=16)
-def compiled(source: Source):
+def compiled_lanes(source: Source):
     functions = pickle.loads(source.functions)
     taken = fingerprint(*functions.values())
     if taken.digest != source.digest:

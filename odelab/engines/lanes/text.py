@@ -257,11 +257,11 @@ def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
     else:
         lines.append(stages.right_hand_side(n, 1, f"t{tag}", "u", tag))
     if plan is None:
-        lines += stages.stages(method, n, tag)
-        errors = stages.scaled_errors(method, n, tag, request.vector_tolerance) if request.law else []
+        lines += stages.stage_lines(method, n, tag)
+        errors = stages.error_ratio_lines(method, n, tag, request.vector_tolerance) if request.law else []
     else:
-        lines += [*attempt.derivative_lines(plan, tag), *attempt.stages(method, plan, tag)]
-        errors = attempt.scaled_errors(plan, tag, request.vector_tolerance) if request.law else []
+        lines += [*attempt.derivative_lines(plan, tag), *attempt.stage_lines(method, plan, tag)]
+        errors = attempt.error_ratio_lines(plan, tag, request.vector_tolerance) if request.law else []
     judged = f"q{tag}" if request.law else stages.finite_check(n, tag)
     lines += [
         *errors,
@@ -335,15 +335,15 @@ def memory_of(request: Request, tag: str, place: str) -> str:
 
 def judge_of(request: Request) -> str:
     """The judge, as text."""
-    return f"judge_without_roots({request.law.smooth}, {request.n})" if request.law else "control.accept_by(given)"
+    return f"judge_without_roots({request.law.smooth}, {request.n})" if request.law else "control.accept_by(itself)"
 
 
 def maxima_lines(request: Request, plan, tag: str, place: str) -> list[str]:
     """Running maxima of SAI^2 and (h rho)^2 over accepted steps."""
     n, method = request.n, request.method
-    lines = stages.sai(method, n, tag) if plan is None else attempt.sai(plan, tag)
+    lines = stages.sai_lines(method, n, tag) if plan is None else attempt.sai_lines(plan, tag)
     kept = ["sai", *(["rho"] if twin_stages(method) else [])]
-    lines += stages.h_rho(method, n, tag)
+    lines += stages.h_rho_lines(method, n, tag)
     for name in kept:
         row = f"largest_{name}[{place}]"
         lines.append(f"{row} = {name}{tag} if fine{tag} and {name}{tag} > {row} else {row}")

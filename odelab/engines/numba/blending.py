@@ -58,7 +58,7 @@ def register() -> tuple:
         return two_passes
 
     @overload(beside_lines)
-    def placed(n):
+    def place_array(n):
         def empty(n):
             block = np.empty(n + 2 * LINE)
             first = (-(address(block) // 8) - 1) % LINE  # type: ignore[call-arg]
@@ -114,7 +114,7 @@ def sink():
     def store(out, i, value):
         if isinstance(out, Sink) and isinstance(i, types.Integer):
 
-            def blended(out, i, value):
+            def blend(out, i, value):
                 if i >= out.newer.size or i < -out.newer.size:
                     raise IndexError("index is out of bounds")
                 out.newer[i] = (
@@ -125,18 +125,18 @@ def sink():
                     + out.e * out.slope[i]
                 )
 
-            return blended
+            return blend
 
     @overload(operator.getitem, jit_options=INLINED)
     def part(out, i):
         if isinstance(out, Sink) and isinstance(i, types.SliceType) and not i.has_step:  # its arrays are contiguous
 
-            def sliced(out, i):
+            def slice_all(out, i):
                 return make(  # type: ignore[call-arg]
                     out.newer[i], out.u[i], out.inner[i], out.older[i], out.slope[i], out.a, out.b, out.c, out.d, out.e
                 )
 
-            return sliced
+            return slice_all
 
     @overload(len, jit_options=INLINED)
     def length(out):

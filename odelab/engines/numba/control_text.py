@@ -21,7 +21,7 @@ def control_text(request: Request, judge: str, options: str = "OPTIONS") -> str:
         [
             "from odelab.control.feedback import Counted, History, Memory, Settings",
             "from odelab.engines.numba.jit import jit",
-            "from odelab.engines.numba.law_judge import given, judge_of_squares, judge_without_roots, left_over",
+            "from odelab.engines.numba.law_judge import itself, judge_of_squares, judge_without_roots, left_over",
             "",
             f"propose = jit(control.{propose}, options=EXACT)",
             f'judge = jit({judge}, options={{**{options}, "forceinline": True}})',

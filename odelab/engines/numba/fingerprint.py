@@ -48,7 +48,8 @@ class Watch:
         self.containers: list[tuple[Callable, Any, tuple]] = []  # (read, container, the objects that were in it)
         self.arrays: list[tuple[np.ndarray, tuple, bytes]] = []
 
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
+        """Are all the objects still in their places, and do the arrays hold the same numbers?"""
         for read, where, value in self.places:
             if read(where) is not value:
                 return False
@@ -133,7 +134,7 @@ class Walk:
         elif isinstance(value, types.FunctionType):
             self.function(value)
         elif is_dispatcher(value):
-            self.compiled(value)
+            self.numba_function(value)
         else:
             self.other(value, name)
 
@@ -168,7 +169,7 @@ class Walk:
             for found in reachable_values(function):
                 self.watch.places += found.links
 
-    def compiled(self, dispatcher):
+    def numba_function(self, dispatcher):
         """A helper that the user has handed to numba."""
         self.watch.containers.append((overloads_of, dispatcher, overloads_of(dispatcher)))
         values = frozen(dispatcher)

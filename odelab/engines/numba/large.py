@@ -27,7 +27,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`."""
     method = request.method
     definitions = [into_row(request), *([last_state(request)] if method.fsal else []), judge_definition(request)]
-    attempt = [*stages(request), f"q, sai, rho = judged({', '.join(judge_arguments(request))})"]
+    attempt = [*stage_lines(request), f"q, sai, rho = judged({', '.join(judge_arguments(request))})"]
     move = ["fresh = 0"] if not method.fsal else [f"k1, k{method.stages} = k{method.stages}, k1"]
     parts = single.Parts(
         ARGUMENTS,
@@ -77,12 +77,12 @@ def into_row(request: Request) -> str:
     """The definition of `slopes_into`, the right-hand side that fills a row of slopes."""
     if request.form != ARRAY:
         return "slopes_into = rhs"
-    lines = [*answer(), "for i in range(u.size):", "    out[i] = slopes[i]"]
+    lines = [*answer_lines(), "for i in range(u.size):", "    out[i] = slopes[i]"]
     error = "from odelab.engines.python import RightHandSideError"
     return "\n".join([error, "", "@njit(**OPTIONS)", "def slopes_into(t, u, params, out):", *indent(lines)])
 
 
-def answer() -> list[str]:
+def answer_lines() -> list[str]:
     """Lines for `slopes`, what a right-hand side in array form returns, with its shape checked."""
     return [
         "answer = rhs(t, u, params)",
@@ -94,7 +94,7 @@ def answer() -> list[str]:
     ]
 
 
-def stages(request: Request) -> list[str]:
+def stage_lines(request: Request) -> list[str]:
     method = request.method
     rows, _, _, times, _, fsal = method.tableau
     lines = ["v = states[(steps + 1) % rows]"]
@@ -103,13 +103,13 @@ def stages(request: Request) -> list[str]:
         if target == "v":
             lines.append(f"moved = last_state({', '.join(last_state_arguments(request))})")
         else:
-            lines += advance_state(rows[j], target)
+            lines += advance_state_lines(rows[j], target)
         time = f"t + {product(times[j], 'dt')}" if times[j] else "t"
         lines.append(f"slopes_into({time}, {target}, params, k{j + 1})")
     return lines
 
 
-def advance_state(row, target: str) -> list[str]:
+def advance_state_lines(row, target: str) -> list[str]:
     """Loops for target = u + dt * combination(row), a few slopes in each."""
     terms = [(weight, f"k{j + 1}[i]") for j, weight in enumerate(row) if weight]
     lines = []

@@ -50,7 +50,7 @@ def kernel(request: Request) -> Kernel:
 def at_hand(request: Request) -> Kernel | None:
     """The kernel of a request if it is in memory and still valid, else None; nothing is compiled or loaded."""
     known = kept.get(request.rhs, {}).get(key(request))
-    return known if known is not None and known.watch.unchanged() else None
+    return known if known is not None and known.watch.is_unchanged() else None
 
 
 def key(request: Request) -> tuple:

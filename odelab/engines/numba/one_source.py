@@ -8,7 +8,7 @@ a hundred stages, and most of its time goes into the loop over the state in each
 
 import math
 
-from odelab.engines.numba.large import answer
+from odelab.engines.numba.large import answer_lines
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
 from odelab.engines.numba.stages import arguments, indent
@@ -21,7 +21,7 @@ from odelab import core
 from odelab.control import controllers
 from odelab.engines.numba import blending
 from odelab.engines.numba.jit import jit
-from odelab.engines.numba.one_source import error_of_steered, no_h_rho, row_keeper, twin_h_rho
+from odelab.engines.numba.one_source import error_of_control, no_h_rho, row_keeper, twin_h_rho
 from odelab.engines.python import RightHandSideError
 from odelab.methods import chebyshev, spectral_radius as radius, stabilised
 
@@ -55,7 +55,7 @@ def slope_lines(request: Request) -> list[str]:
     lines = ["@njit(**OPTIONS)", "def slope_of(t, u, params):"]
     if request.form == ARRAY:
         copy = "return slopes.astype(np.float64)"  # the right-hand side may reuse its answer
-        return [*lines, *indent([*answer(), copy])]
+        return [*lines, *indent([*answer_lines(), copy])]
     if request.form == IN_PLACE:
         return [
             *lines,
@@ -96,7 +96,7 @@ def step_lines(request: Request) -> list[str]:
         f"steps = {method}.steer(*steps, slope_of)",
         f"made_of = (chebyshev.chebyshev, chebyshev.first_states, {next_state})",
         "step = jit(chebyshev.chebyshev_step(*made_of), options=INLINED)",
-        f"record_row = jit(row_keeper(jit(error_of_steered({error_of})), jit(no_h_rho)))",
+        f"record_row = jit(row_keeper(jit(error_of_control({error_of})), jit(no_h_rho)))",
     ]
 
 
@@ -137,8 +137,8 @@ def row_keeper(error_of, h_rho_of):
     return keep_row
 
 
-def error_of_steered(error_of):
-    """`error_of` for the memory of a stabilised method."""
+def error_of_control(error_of):
+    """`error_of` for the memory of a stabilised method, whose `control` is that of the controller."""
 
     def error(memory):
         return error_of(memory.control)

@@ -66,7 +66,7 @@ def register() -> frozenset:
         return None
 
     @intrinsic
-    def locked(context, array):
+    def lock(context, array):
         def same(context, builder, signature, values):
             context.nrt.incref(builder, signature.args[0], values[0])
             return values[0]
@@ -75,7 +75,7 @@ def register() -> frozenset:
 
     @overload(read_only)
     def unwritable(u):
-        return lambda u: locked(u)  # type: ignore[call-arg]
+        return lambda u: lock(u)  # type: ignore[call-arg]
 
     stages = blending.register()
     return frozenset([*ELEMENTARY, maths.maximum, maths.minimum, maths.where, read_only, *stages])

@@ -53,14 +53,15 @@ class Rows:
     def room(self, t: float, attempts: int) -> int:
         """The number of free rows; if they are few, the array first grows by what the rest of the run seems to need."""
         if self.are_few(self.array, attempts):
-            self.grow(self.wanted(t))
+            self.grow(self.rows_until_end(t))
         return len(self.array) - self.steps - 1
 
     def are_few(self, rows, attempts: int) -> bool:
         """Are there fewer free rows than attempts, and fewer than rows already filled?"""
         return len(rows) - self.steps - 1 < max(1, min(attempts, self.steps))
 
-    def wanted(self, t: float) -> int:
+    def rows_until_end(self, t: float) -> int:
+        """How many rows the run will need in all, judged by how far it came, and some more to spare."""
         rows = self.steps + 1
         covered = max((t - self.t0) / (self.t1 - self.t0), 1e-9)
         return int(min(1.25 / covered, LARGEST_GROWTH) * rows) + rows // 2
@@ -128,7 +129,7 @@ class LargeRows(Rows):
         if not self.keeps_states:
             return free
         if self.are_few(self.state_rows, attempts):
-            larger = np.empty((self.wanted(t), self.state_rows.shape[1]))
+            larger = np.empty((self.rows_until_end(t), self.state_rows.shape[1]))
             larger[: self.steps + 1] = self.state_rows[: self.steps + 1]
             self.state_rows = larger
         return min(free, len(self.state_rows) - self.steps - 1)

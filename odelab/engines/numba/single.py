@@ -45,12 +45,12 @@ class Parts(NamedTuple):
 def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance` for an explicit method."""
     method, n = request.method, request.n
-    attempt = stages.stages(method, n)
+    attempt = stages.stage_lines(method, n)
     if request.law:
-        attempt += stages.scaled_errors(method, n, "", request.vector_tolerance)
-    record = [*stages.sai(method, n), f"record[steps, {SAI}] = math.sqrt(sai)"]
+        attempt += stages.error_ratio_lines(method, n, "", request.vector_tolerance)
+    record = [*stages.sai_lines(method, n), f"record[steps, {SAI}] = math.sqrt(sai)"]
     if twin_stages(method) is not None:
-        record += [*stages.h_rho(method, n), f"record[steps, {RHO}] = math.sqrt(rho)"]
+        record += [*stages.h_rho_lines(method, n), f"record[steps, {RHO}] = math.sqrt(rho)"]
     move = ["fresh = 0"] if not method.fsal else [f"k1_{i} = k{method.stages}_{i}" for i in range(n)]
     return kernel_of(request, small_parts(request, attempt, record, move))
 
@@ -109,7 +109,7 @@ def kernel_of(request: Request, parts: Parts) -> tuple[list[str], list[str]]:
 def judge_of(request: Request) -> str:
     """The judge, as text: by n times the squared error ratio or, with fixed steps, by whether the state is finite."""
     if not request.law:
-        return "control.accept_by(given)"
+        return "control.accept_by(itself)"
     gain, order = float(request.law.b[0]), request.method.error_order
     return f"judge_of_squares({request.law.smooth}, {request.n}, {gain}, {order}.0)"
 

@@ -95,7 +95,7 @@ def right_hand_side(n: int, stage: int, time: str, state: str, tag: str) -> str:
     return f"{answers} = rhs({time}, ({arguments(components(state, n, tag))}), params{tag})"
 
 
-def advance_state(row, target: str, n: int, tag: str) -> list[str]:
+def advance_state_lines(row, target: str, n: int, tag: str) -> list[str]:
     """target_i = u_i + dt * combination(row) for every component."""
     if tag:
         return [f"{target}{i}{tag} = {shortest_sum(row, i, tag)}" for i in range(n)]
@@ -121,7 +121,7 @@ def latest_slope_last(row, component: int) -> str:
     return f"{before} + w * {names[last]}"
 
 
-def stages(method, n: int, tag: str = "") -> list[str]:
+def stage_lines(method, n: int, tag: str = "") -> list[str]:
     """Lines for stages 2, 3, ... and for the new state."""
     rows, b, _, times, _, fsal = method.tableau
     lines: list[str] = []
@@ -129,10 +129,10 @@ def stages(method, n: int, tag: str = "") -> list[str]:
         state = "v" if fsal and j == method.stages - 1 else stage_state(method, j)
         time = f"t{tag} + {product(times[j], f'dt{tag}')}" if times[j] else f"t{tag}"
         lines += remark(f"stage {j + 1}, at {time.replace(tag, '') if tag else time}", tag)
-        lines += advance_state(rows[j], state, n, tag)
+        lines += advance_state_lines(rows[j], state, n, tag)
         lines.append(right_hand_side(n, j + 1, time, state, tag))
     if not fsal:
-        lines += [*remark("the new state", tag), *advance_state(b, "v", n, tag)]
+        lines += [*remark("the new state", tag), *advance_state_lines(b, "v", n, tag)]
     return lines
 
 
@@ -142,7 +142,7 @@ def stage_state(method, j: int) -> str:
     return "g" if twins is None or j != twins[0] else "twin"
 
 
-def scaled_errors(method, n: int, tag: str, vector_tolerance: bool) -> list[str]:
+def error_ratio_lines(method, n: int, tag: str, vector_tolerance: bool) -> list[str]:
     """q = n times the square of the error ratio: the sum of squares of the error over its tolerance."""
     lines = remark("the error over its tolerance", tag)
     estimates = method.tableau.e
@@ -177,7 +177,7 @@ def finite_check(n: int, tag: str) -> str:
     return total(f"(v{i}{tag} - v{i}{tag})" for i in range(n))
 
 
-def mean_slopes(method, n: int, tag: str = "") -> list[str]:
+def mean_slope_lines(method, n: int, tag: str = "") -> list[str]:
     """S_i = sum_j b_j k_j"""
     b = method.tableau.b
     return [f"slope{i}{tag} = {combination(b, stage_names(method.stages, i, tag))}" for i in range(n)]
@@ -187,15 +187,15 @@ def squares(names) -> str:
     return total(f"{name} * {name}" for name in names)
 
 
-def sai(method, n: int, tag: str = "") -> list[str]:
+def sai_lines(method, n: int, tag: str = "") -> list[str]:
     """SAI^2 = ||S||^2 / ||u||^2"""
     return [
-        *mean_slopes(method, n, tag),
+        *mean_slope_lines(method, n, tag),
         f"sai{tag} = ({squares(components('slope', n, tag))}) / ({squares(components('u', n, tag))})",
     ]
 
 
-def h_rho(method, n: int, tag: str = "") -> list[str]:
+def h_rho_lines(method, n: int, tag: str = "") -> list[str]:
     """(h rho)^2 by Hairer and Wanner, from the two stages at the new time.
 
     NaN where the states of these stages lie too close together.

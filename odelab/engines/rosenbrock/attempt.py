@@ -88,7 +88,7 @@ def derivative_lines(plan: Plan, tag: str = "") -> list[str]:
     return [f"{arguments(names)} = derivatives(t{tag}, {state}, params{tag})"]
 
 
-def stages(method, plan: Plan, tag: str = "") -> list[str]:
+def stage_lines(method, plan: Plan, tag: str = "") -> list[str]:
     """Lines that compute the new state `v` from slope and Jacobian, with the change and the estimate of its error."""
     a, C, m, e, times, d, gamma = method.tableau
     n, rows = plan.n, plan.pattern.rows
@@ -99,7 +99,7 @@ def stages(method, plan: Plan, tag: str = "") -> list[str]:
         *lu.matrix_lines(rows, tag),
         *lu.factor_lines(*factors, tag),
         *remark("stage 1", tag),
-        *right_side(plan, C[0], d[0], 0, tag),
+        *right_side_lines(plan, C[0], d[0], 0, tag),
         *lu.solve_lines(*factors, "b", "x1_", tag),
         *remark("did the factors solve it?", tag),
         *lu.residual_lines(rows, "b", "x1_", tag),
@@ -107,12 +107,12 @@ def stages(method, plan: Plan, tag: str = "") -> list[str]:
     for j in range(1, method.stages):
         time = f"t{tag} + {product(times[j], f'dt{tag}')}" if times[j] else f"t{tag}"
         lines += remark(f"stage {j + 1}, at {time.replace(tag, '') if tag else time}", tag)
-        lines += moved(a[j], a[j - 1], j, plan, tag)
+        lines += moved_lines(a[j], a[j - 1], j, plan, tag)
         lines += [f"g{i}{tag} = u{i}{tag} + moved{i}{tag}" for i in range(n)]
         lines.append(right_hand_side(n, j + 1, time, "g", tag))
-        lines += right_side(plan, C[j], d[j], j, tag)
+        lines += right_side_lines(plan, C[j], d[j], j, tag)
         lines += lu.solve_lines(*factors, "b", f"x{j + 1}_", tag)
-    lines += [*remark("the new state", tag), *moved(m, a[-1], method.stages, plan, tag)]
+    lines += [*remark("the new state", tag), *moved_lines(m, a[-1], method.stages, plan, tag)]
     lines += [f"v{i}{tag} = u{i}{tag} + moved{i}{tag}" for i in range(n)]
     if method.embedded:
         lines += [f"error{i}{tag} = {combination(e, increments(len(e), i, tag))}" for i in range(n)]
@@ -123,7 +123,7 @@ def increments(count: int, component: int, tag: str) -> list[str]:
     return [f"x{j + 1}_{component}{tag}" for j in range(count)]
 
 
-def moved(row, before, count: int, plan: Plan, tag: str) -> list[str]:
+def moved_lines(row, before, count: int, plan: Plan, tag: str) -> list[str]:
     """Lines for moved_i, the weighted sum of the first `count` increments.
 
     Where the row is that of the stage before with a one behind it, this takes one addition to the sum before.
@@ -133,7 +133,7 @@ def moved(row, before, count: int, plan: Plan, tag: str) -> list[str]:
     return [f"moved{i}{tag} = {combination(row[:count], increments(count, i, tag))}" for i in range(plan.n)]
 
 
-def right_side(plan: Plan, row, by_time: float, stage: int, tag: str) -> list[str]:
+def right_side_lines(plan: Plan, row, by_time: float, stage: int, tag: str) -> list[str]:
     """Lines for the right side of a stage: b_i = h gamma (f + d h f_t) + the weighted sum of the increments before."""
     lines = []
     in_time = by_time and not plan.pattern.autonomous
@@ -147,7 +147,7 @@ def right_side(plan: Plan, row, by_time: float, stage: int, tag: str) -> list[st
     return lines
 
 
-def scaled_errors(plan: Plan, tag: str, vector_tolerance: bool) -> list[str]:
+def error_ratio_lines(plan: Plan, tag: str, vector_tolerance: bool) -> list[str]:
     """q = n times the square of the error ratio; NaN where the factors did not solve the first stage."""
     lines = remark("the error over its tolerance", tag)
     for i in range(plan.n):
@@ -161,7 +161,7 @@ def scaled_errors(plan: Plan, tag: str, vector_tolerance: bool) -> list[str]:
     ]
 
 
-def sai(plan: Plan, tag: str = "") -> list[str]:
+def sai_lines(plan: Plan, tag: str = "") -> list[str]:
     """SAI^2 = ||S||^2 / ||u||^2, with S the change over the step size."""
     changes, state = (squares(components(name, plan.n, tag)) for name in ("moved", "u"))
     return [f"sai{tag} = ({changes}) / (dt{tag} * dt{tag} * ({state}))"]

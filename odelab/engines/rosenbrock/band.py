@@ -50,7 +50,7 @@ def band_for(rhs: Callable, n: int, parameters: int) -> Band | str:
     kept = known.setdefault(rhs, {})
     if (n, parameters) in kept:
         watch, found = kept[n, parameters]
-        if watch.unchanged():
+        if watch.is_unchanged():
             return found
     found = band_found(rhs, n, parameters)
     try:

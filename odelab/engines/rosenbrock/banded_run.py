@@ -12,7 +12,7 @@ from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import SAI
 from odelab.engines.numba.stages import combination, product, read_lines, remark
 from odelab.engines.rosenbrock import band
-from odelab.engines.rosenbrock.one_run import MOVE, START, where_unprepared, where_unsolved
+from odelab.engines.rosenbrock.one_run import MOVE, START, failure_lines, jacobian_lines
 
 ARGUMENTS = (
     *("remembered", "counts", "settings", "tolerance", "params_in", "u_end", "slope", "attempts", "record", "states"),
@@ -49,7 +49,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     preparation = ["find_jacobian(t, u, params, seeds, first, entries, places, numbers, derivatives, J.ravel())"]
     if not plan.autonomous:
         preparation += ["error[:] = 0.0", "find_slope_t(t, u, params, error, numbers, slope_t)"]
-    attempt = [*where_unprepared(preparation), *stages(method, plan), *where_unsolved(request)]
+    attempt = [*jacobian_lines(preparation), *stage_lines(method, plan), *failure_lines(request)]
     if request.project is not None:
         attempt.append("copy(v, project(v))")
     if request.law:
@@ -58,7 +58,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     parts = single.Parts(
         ARGUMENTS,
         judge_of(request),
-        [f"from odelab.linear import band_kernels\n\n{kernels}", JACOBIAN, *loops(request, plan)],
+        [f"from odelab.linear import band_kernels\n\n{kernels}", JACOBIAN, *loop_lines(request, plan)],
         [
             *array_lines(request),
             *read_lines(VECTORS, "vectors"),
@@ -76,7 +76,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     return single.kernel_of(request, parts)
 
 
-def stages(method, plan: band.Band) -> list[str]:
+def stage_lines(method, plan: band.Band) -> list[str]:
     """Lines that compute the new state `v`, the sum `moved` of the squares of its change, and the error."""
     _, _, _, _, times, _, gamma = method.tableau
     lines = [
@@ -120,7 +120,7 @@ def end_names(method) -> list[str]:
     return ["v", "error", "u", *increments(method.stages)]
 
 
-def loops(request: Request, plan: band.Band) -> list[str]:
+def loop_lines(request: Request, plan: band.Band) -> list[str]:
     """The definitions of the loops over the components: a function for each, so that they become vector code."""
     method = request.method
     a, C, m, e, _, d, _ = method.tableau

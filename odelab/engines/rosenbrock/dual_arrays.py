@@ -126,21 +126,21 @@ def register() -> tuple:
     def store(x, i, new):
         if isinstance(x, DualArray) and x.writable and isinstance(i, types.Integer):
 
-            def stored(x, i, new):
+            def write(x, i, new):
                 if i >= x.numbers.size or i < -x.numbers.size:
                     raise IndexError("index is out of bounds")
                 x.numbers[i] = value(new)
                 x.derivatives[i] = derivative(new, 0)
 
-            return stored
+            return write
         if isinstance(x, DualArray) and x.writable and isinstance(i, types.SliceType) and filling(new):
 
-            def filled(x, i, new):
+            def fill(x, i, new):
                 numbers, derivatives = x.numbers[i], x.derivatives[i]
                 for place in range(numbers.size):
                     numbers[place], derivatives[place] = value(new), derivative(new, 0)
 
-            return filled
+            return fill
         return None
 
     def filling(kind):
@@ -170,7 +170,7 @@ def iterate(DualArray, Entries):
     from odelab.engines.rosenbrock import duals
 
     @lower_builtin("getiter", DualArray)
-    def begun(context, builder, signature, values):
+    def begin(context, builder, signature, values):
         (kind,) = signature.args
         context.nrt.incref(builder, kind, values[0])
         made = cgutils.create_struct_proxy(signature.return_type)(context, builder)

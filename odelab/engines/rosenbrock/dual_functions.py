@@ -177,7 +177,7 @@ def register():
         return (lambda x, y: (value(x) // value(y), x % y)) if any_dual(x, y) else None
 
     @overload(np.clip)
-    def clipped(a, a_min, a_max):
+    def clip(a, a_min, a_max):
         return (lambda a, a_min, a_max: np.minimum(np.maximum(a, a_min), a_max)) if any_dual(a, a_min, a_max) else None
 
     @overload(np.heaviside)
@@ -189,7 +189,7 @@ def register():
         return step if any_dual(x, y) else None
 
     @overload(round)
-    def rounded(z, digits):
+    def round_value(z, digits):
         return (lambda z, digits: round(value(z), digits)) if isinstance(z, Dual) else None
 
     @overload(np.interp)
@@ -197,7 +197,7 @@ def register():
         if not isinstance(x, Dual):
             return None
 
-        def interpolated(x, xp, fp):
+        def interpolate(x, xp, fp):
             a = value(x)
             slope = 0.0
             if xp[0] <= a < xp[-1]:
@@ -205,4 +205,4 @@ def register():
                 slope = (fp[j + 1] - fp[j]) / (xp[j + 1] - xp[j])
             return chain(x, 0.0, np.interp(a, xp, fp), slope, 0.0)
 
-        return interpolated
+        return interpolate

@@ -90,7 +90,7 @@ def combine(builder, terms):
     return total
 
 
-def negated(builder, derivatives):
+def negative(builder, derivatives):
     return {place: builder.fneg(derivative) for place, derivative in derivatives.items()}
 
 
@@ -99,7 +99,7 @@ def add(builder, a, da, b, db):
 
 
 def sub(builder, a, da, b, db):
-    return builder.fsub(a, b), combine(builder, [(da, None), (negated(builder, db), None)])
+    return builder.fsub(a, b), combine(builder, [(da, None), (negative(builder, db), None)])
 
 
 def mul(builder, a, da, b, db):
@@ -181,7 +181,7 @@ def register():
     @lower_builtin(operator.neg, Dual)
     def negative(context, builder, sig, args):
         value, derivatives = take_apart(context, builder, sig.args[0], args[0])
-        return put_together(context, builder, sig.return_type, builder.fneg(value), negated(builder, derivatives))
+        return put_together(context, builder, sig.return_type, builder.fneg(value), negative(builder, derivatives))
 
     @lower_builtin(operator.pos, Dual)
     def positive(context, builder, sig, args):
@@ -191,7 +191,7 @@ def register():
     @lower_cast(types.Float, Dual)
     @lower_cast(types.Boolean, Dual)
     @lower_cast(Dual, Dual)
-    def widened(context, builder, kind, wider, value):
+    def widen(context, builder, kind, wider, value):
         return put_together(context, builder, wider, *take_apart(context, builder, kind, value))
 
     @lower_cast(Dual, types.Boolean)
@@ -282,7 +282,7 @@ def no_other():
     from numba.extending import intrinsic
 
     @intrinsic(prefer_literal=True)
-    def looked(context, x, known):
+    def check_others(context, x, known):
         allowed = set(map(int, known.literal_value.split()))
 
         def build(context, builder, sig, args):
@@ -297,7 +297,7 @@ def no_other():
 
         return types.float64(types.unliteral(x), known), build
 
-    return looked
+    return check_others
 
 
 @functools.cache
@@ -326,7 +326,7 @@ def chain():
     from numba.extending import intrinsic
 
     @intrinsic
-    def ruled(context, x, y, found, by_x, by_y):
+    def apply_rule(context, x, y, found, by_x, by_y):
         kind = dual_type()(places_of(x, y))
 
         def build(context, builder, sig, args):
@@ -338,4 +338,4 @@ def chain():
 
         return kind(x, y, types.float64, types.float64, types.float64), build
 
-    return ruled
+    return apply_rule

@@ -20,27 +20,27 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`."""
     plan = attempt.plan_for(request)
     lines = [
-        *where_unprepared(attempt.derivative_lines(plan)),
-        *attempt.stages(request.method, plan),
-        *where_unsolved(request),
+        *jacobian_lines(attempt.derivative_lines(plan)),
+        *attempt.stage_lines(request.method, plan),
+        *failure_lines(request),
     ]
     if request.project is not None:
         state = ", ".join(components("v", plan.n, ""))
         lines += [f"projected = project(np.array(({state},)))", *(f"v{i} = projected[{i}]" for i in range(plan.n))]
     if request.law:
-        lines += attempt.scaled_errors(plan, "", request.vector_tolerance)
-    record = [*attempt.sai(plan), f"record[steps, {SAI}] = math.sqrt(sai)"]
+        lines += attempt.error_ratio_lines(plan, "", request.vector_tolerance)
+    record = [*attempt.sai_lines(plan), f"record[steps, {SAI}] = math.sqrt(sai)"]
     start = [*(f"{name} = 0.0" for name in attempt.derivative_names(plan)), *START]
     definitions = [attempt.derivative_text(plan)]
     return single.kernel_of(request, single.small_parts(request, lines, record, MOVE, start, definitions))
 
 
-def where_unprepared(lines: list[str]) -> list[str]:
+def jacobian_lines(lines: list[str]) -> list[str]:
     """Lines that compute the Jacobian, to be run where it is not known at the state."""
     return ["if prepared == 0:", *indent([*lines, "prepared = 1", "jacobians += 1"])]
 
 
-def where_unsolved(request: Request) -> list[str]:
+def failure_lines(request: Request) -> list[str]:
     """Lines that end the run where the factors have failed too often; `sound` tells whether they solved the first
     stage."""
     return [

@@ -30,11 +30,11 @@ def test_whatever_changes_the_slope_changes_the_fingerprint(case):
     names = case.build()
     for change in case.changes:
         taken, before = fingerprint(names["rhs"]), slope(case, names)
-        assert taken.watch.unchanged()
+        assert taken.watch.is_unchanged()
         assert taken.lasting
         exec(change, names)
         if not np.array_equal(slope(case, names), before):
-            assert not taken.watch.unchanged()
+            assert not taken.watch.is_unchanged()
             assert fingerprint(names["rhs"]).digest != taken.digest
 
 
