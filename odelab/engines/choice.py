@@ -21,7 +21,7 @@ from odelab.engines.python import PythonEngine
 from odelab.engines.switching import SwitchingEngine
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.switching import SwitchingMethod
-from odelab.problem import ARRAY, COMPONENT
+from odelab.right_hand_side import ARRAY, COMPONENT
 
 # The work in plain Python before code is compiled, in attempts times components (counted as 32 at least). The first
 # number stands for about 0.05 s, as most kernels compile in a second or two. Right-hand sides in array form have no

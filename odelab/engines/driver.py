@@ -9,7 +9,7 @@ from odelab.engines import Engine, Status
 from odelab.engines.compiled import NotCompilable
 from odelab.engines.python import Chunk, PythonEngine, Record, RightHandSideError, no_steps
 from odelab.methods.switching import SwitchingMethod
-from odelab.problem import IN_PLACE
+from odelab.right_hand_side import IN_PLACE
 from odelab.runs import diagnosis, events
 from odelab.runs.dense import Dense
 from odelab.runs.points import Points

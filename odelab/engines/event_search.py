@@ -9,7 +9,7 @@ from odelab.engines.compiled import NotCompilable
 from odelab.engines.numba import load
 from odelab.engines.numba.request import UNROLLED, Request, is_plain, numbers, takes_tuples
 from odelab.methods.tableau import Method
-from odelab.problem import COMPONENT
+from odelab.right_hand_side import COMPONENT
 
 # The work of a search with NumPy before its kernel is compiled, in steps: about half a second. Each search counts as
 # PER_SEARCH steps at least, which is what its first step costs.

@@ -6,7 +6,7 @@ import numpy as np
 
 from odelab.linear import dual
 from odelab.linear.dual_copy import copy_for_duals
-from odelab.problem import COMPONENT, DOMAIN_ERRORS, IN_PLACE
+from odelab.right_hand_side import COMPONENT, DOMAIN_ERRORS, IN_PLACE
 
 
 class ByDuals:

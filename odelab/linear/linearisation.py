@@ -21,7 +21,8 @@ from odelab.linear.by_torch import ByTorch
 from odelab.linear.colouring import Colouring, colour_columns
 from odelab.linear.dual import NotDifferentiable
 from odelab.linear.pattern_search import pattern_of_products
-from odelab.problem import Problem, unwrap
+from odelab.problem import Problem
+from odelab.right_hand_side import unwrap
 
 FULL = 32  # components up to which a Jacobian is found column by column, and no pattern is looked for
 AT_ONCE = 64  # directions at once, as all of them take as many times the memory of the state

@@ -18,7 +18,8 @@ from odelab.methods import extension
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.switching import SwitchingMethod
 from odelab.methods.tableau import Method
-from odelab.problem import COMPONENT, Problem, array_form
+from odelab.problem import Problem, array_form
+from odelab.right_hand_side import COMPONENT
 
 BATCH = 4096  # steps taken again at once; bounds the memory
 COMPARED = 8  # states that are also evaluated one by one, to check that a right-hand side handles many at once

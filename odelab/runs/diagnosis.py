@@ -7,7 +7,8 @@ from odelab.engines import Status
 from odelab.linear.linearisation import Linearisation
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.tableau import Method
-from odelab.problem import IN_PLACE, array_form, in_array_form
+from odelab.problem import array_form, in_array_form
+from odelab.right_hand_side import IN_PLACE
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
 from odelab.runs.limits import beyond_the_limit
 

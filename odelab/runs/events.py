@@ -15,7 +15,7 @@ import numpy as np
 
 from odelab.arrays import read_only
 from odelab.methods.tableau import Method
-from odelab.problem import DOMAIN_ERRORS, accepted_counts, ignoring_params, signature_of
+from odelab.right_hand_side import DOMAIN_ERRORS, accepted_counts, ignoring_params, signature_of
 from odelab.runs import roots
 from odelab.runs.dense import Dense, rhs_of_columns
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.arrays import library_of, read_only, to_numpy
-from odelab.problem import Problem, takes_out
+from odelab.problem import Problem
+from odelab.right_hand_side import takes_out
 from odelab.stiffness import differences
 
 __all__ = ["WAYS", "jacobian", "jvp", "vjp"]

@@ -11,7 +11,7 @@ from odelab.engines.numba import single
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import RHO, SAI
 from odelab.engines.numba.stages import combination, indent, number, product
-from odelab.problem import ARRAY
+from odelab.right_hand_side import ARRAY
 from odelab.stiffness.h_rho import APART, twin_stages
 
 ARGUMENTS = (

@@ -12,7 +12,7 @@ from odelab.engines.numba.fingerprint import Unseen, Watch
 from odelab.engines.numba.module import Module, module_for
 from odelab.engines.numba.request import Request
 from odelab.engines.python import on_a_copy
-from odelab.problem import COMPONENT, IN_PLACE
+from odelab.right_hand_side import COMPONENT, IN_PLACE
 
 # How many compiled modules are kept under their names. One of them also serves another function with the same
 # fingerprint, such as a closure that was made again, or a function whose captured value was changed and changed back.

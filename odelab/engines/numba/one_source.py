@@ -12,7 +12,7 @@ from odelab.engines.numba.large import answer_lines
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
 from odelab.engines.numba.stages import arguments, indent
-from odelab.problem import ARRAY, IN_PLACE
+from odelab.right_hand_side import ARRAY, IN_PLACE
 from odelab.stiffness.h_rho import APART, twin_stages
 
 LAYOUTS = ("stabilised", "generic")

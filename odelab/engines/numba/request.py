@@ -14,7 +14,8 @@ from odelab.control.laws import Law
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
-from odelab.problem import ARRAY, COMPONENT, IN_PLACE, Problem
+from odelab.problem import Problem
+from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
 
 UNROLLED = 32  # at most so many components: with more, the text and the time to compile it become too long
 AS_GIVEN = -1  # the number of parameters where `params` are handed over as they are

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odelab import problems
-from odelab.problem import IN_PLACE, Problem
+from odelab.problem import Problem
+from odelab.right_hand_side import IN_PLACE
 
 NAMES = [
     *("dahlquist", "stiff_linear", "prothero_robinson", "curtiss_hirschfelder", "linear"),

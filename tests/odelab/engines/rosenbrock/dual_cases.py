@@ -10,7 +10,7 @@ from odelab.engines.numba.module import HEADER
 from odelab.engines.rosenbrock import attempt
 from odelab.engines.rosenbrock.elimination import elimination
 from odelab.engines.rosenbrock.pattern import pattern_of
-from odelab.problem import COMPONENT
+from odelab.right_hand_side import COMPONENT
 
 TABLE = np.array([1.0, 3.0, 2.0, 5.0, 0.5])
 PLACES = np.linspace(0.0, 1.0, 5)

@@ -1,0 +1,148 @@
+"""A user's right-hand side: which of three forms it has, how it is called, and what it must return."""
+
+import functools
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+
+from odelab.arrays import library_of, reject_masked, to_numpy
+
+COMPONENT, ARRAY, IN_PLACE = "component", "array", "in-place"
+DOMAIN_ERRORS = ("math domain error", "expected a positive input", "expected a nonnegative input")  # Python's `math`
+
+
+def form_of(rhs, t0, u0, params) -> tuple[str, bool]:
+    """Which of the three forms `rhs` has, and whether it returns a tensor; found by calling it once."""
+    if takes_out(rhs):
+        return IN_PLACE, False
+    with np.errstate(all="ignore"):
+        answer = rhs(t0, u0, params)
+    if answer is None:
+        raise TypeError("`rhs` returned None; it must return one slope per component of `u0`: is its `return` missing?")
+    if isinstance(answer, tuple | list):
+        slopes = as_array("rhs", answer)
+        check_shape(slopes.shape, u0)
+        check_dtype(slopes.dtype)
+        return COMPONENT, False
+    tensors = library_of(answer) is not np
+    reject_masked("rhs", answer)
+    answer = to_numpy(answer)
+    check_dtype(answer.dtype)
+    check_shape(answer.shape, u0)
+    return ARRAY, tensors
+
+
+def takes_out(rhs) -> bool:
+    """Does `rhs` take a fourth positional argument, `out`, that it fills?"""
+    counts = accepted_counts(rhs)
+    return counts is not None and counts.start == 4
+
+
+def checked_rhs(rhs) -> Callable:
+    """`rhs` as a function of (t, u, params) or (t, u, params, out)."""
+    if not callable(rhs):
+        raise TypeError(f"`rhs` must be a function rhs(t, u, params), got {rhs!r}.")
+    counts = accepted_counts(rhs)
+    if counts is None or 3 in counts or 4 in counts:
+        return rhs
+    if 2 in counts:
+        return ignoring_params(rhs)
+    raise TypeError(
+        f"`rhs` must take (t, u, params), or (t, u, params, out) to fill `out`, got {signature_of(rhs)}; parameters "
+        "reach it as its third argument."
+    )
+
+
+def accepted_counts(function) -> range | None:
+    """How many positional arguments a function may be called with; None where that cannot be told."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
+        return range(0)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    most = 1 << 30 if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+    return range(sum(p.default is p.empty for p in positional), most + 1)
+
+
+def signature_of(function) -> str:
+    """How a function is called, for a message: its name and its arguments."""
+    return f"{getattr(function, '__name__', type(function).__name__)}{inspect.signature(function)}"
+
+
+@functools.lru_cache(maxsize=256)
+def ignoring_params(function) -> Callable:
+    """function(t, u) as function(t, u, params); one wrapper for each function, so that compiled code is found again."""
+
+    @functools.wraps(function)
+    def with_params(t, u, params):
+        return function(t, u)
+
+    del with_params.__wrapped__  # because `inspect.signature` would report the two arguments of `function`
+    vars(with_params)["original"] = function
+    return with_params
+
+
+@functools.lru_cache(maxsize=256)
+def returning_arrays(function) -> Callable:
+    """Wrap a right-hand side that returns tensors, so that it returns arrays."""
+
+    @functools.wraps(function)
+    def as_arrays(t, u, params):
+        return to_numpy(function(t, u, params))
+
+    vars(as_arrays)["original"] = vars(as_arrays)["of_tensors"] = function
+    return as_arrays
+
+
+def unwrap(function) -> Callable:
+    """The function of the user's inside the wrappers of this module."""
+    while hasattr(function, "original"):
+        function = function.original
+    return function
+
+
+class Pickled:
+    """A function to be pickled: by its name or, if it has an attribute `pickled_as`, as the call that makes it."""
+
+    def __new__(cls, function):
+        return super().__new__(cls) if hasattr(function, "pickled_as") else function
+
+    def __init__(self, function):
+        self.function = function
+
+    def __reduce__(self):
+        return self.function.pickled_as
+
+
+def check_dtype(dtype):
+    """Refuse slopes that are no real numbers."""
+    if dtype.kind not in "fiub":
+        raise TypeError(
+            f"`rhs` must return real numbers, a tuple of them or an array, got dtype {dtype}{split_complex(dtype)}."
+        )
+
+
+def check_shape(shape, u0):
+    """Refuse slopes of another shape than the state's."""
+    if tuple(shape) != u0.shape:
+        raise ValueError(
+            f"`rhs` returned shape {tuple(shape)} for a state of shape {u0.shape}; it must return one slope per "
+            "component of `u0`."
+        )
+
+
+def as_array(name: str, values) -> np.ndarray:
+    """The values as an array; what is masked or ragged is refused, `name` being the argument that is to blame."""
+    reject_masked(name, values)
+    try:
+        return np.array(values)
+    except ValueError:
+        raise ValueError(f"`{name}` must be a row of numbers, got {values!r}; its entries differ in length.") from None
+
+
+def split_complex(dtype) -> str:
+    """What helps where numbers are complex, as an addition to a message; empty where they are not."""
+    return "; split complex numbers into real and imaginary parts" if dtype.kind == "c" else ""
