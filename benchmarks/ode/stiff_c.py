@@ -107,7 +107,7 @@ def step(method, plan) -> str:
     n = plan.n
     entries = [f"const double j{i}_{j} = jac[{i + n * j}];" for i, j in plan.pattern.entries]
     body, names = [], set()
-    for line in attempt.stages(method, plan):
+    for line in attempt.stage_lines(method, plan):
         target, _, expression = line.partition(" = ")
         if line.startswith("#") or re.match(r"(left|size)\d|sound", target):
             continue

@@ -43,7 +43,7 @@ def search(request: Request) -> tuple[list[str], list[str]]:
                 f"    {arguments(f'k1_{i}' for i in range(n))} = rhs(t, ({u}), params)",
                 *indent(stage_lines(method, n)),
                 *indent(further_stage_lines(request)),
-                *indent(coefficients(request)),
+                *indent(coefficient_lines(request)),
                 f"    about = {about}",
                 f"    after = 1.0 * event(times[step + 1], ({v}), params)",
                 "    nodes[0], nodes[-1] = before, after",
@@ -92,7 +92,7 @@ def further_stage_lines(request: Request) -> list[str]:
     return lines
 
 
-def coefficients(request: Request) -> list[str]:
+def coefficient_lines(request: Request) -> list[str]:
     """Lines for the coefficients of theta, theta^2, ... of each component's change within the step."""
     weights = extension.weights(request.method)
     return [

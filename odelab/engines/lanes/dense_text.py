@@ -153,16 +153,16 @@ def further_stage_lines(request: Request) -> list[str]:
     lines: list[str] = []
     count = method.stages
     if not method.fsal:
-        lines += slope_line(count, n, "t + dt", "state")
+        lines += slope_lines(count, n, "t + dt", "state")
         count += 1
     for row, time in method.extra_floats:
         state = arguments(
             f"old[{i}, l] + dt * ({combination(row, [f'slopes[{j}, {i}]' for j in range(count)])})" for i in range(n)
         )
-        lines += slope_line(count, n, f"t + {number(time)} * dt", f"({state})")
+        lines += slope_lines(count, n, f"t + {number(time)} * dt", f"({state})")
         count += 1
     return lines
 
 
-def slope_line(row: int, n: int, time: str, state: str) -> list[str]:
+def slope_lines(row: int, n: int, time: str, state: str) -> list[str]:
     return [f"{arguments(f'slopes[{row}, {i}]' for i in range(n))} = rhs({time}, {state}, params)"]

@@ -98,7 +98,7 @@ def kernel_of(request: Request, parts: Parts) -> tuple[list[str], list[str]]:
         *read_lines(COUNTS, "counts"),
         "status = ATTEMPTS_SPENT",
         *parts.start,
-        *loop(request, parts),
+        *loop_lines(request, parts),
         *parts.finish,
         *write_lines(COUNTS, "counts"),
     ]
@@ -114,7 +114,7 @@ def judge_of(request: Request) -> str:
     return f"judge_of_squares({request.law.smooth}, {request.n}, {gain}, {order}.0)"
 
 
-def loop(request: Request, parts: Parts) -> list[str]:
+def loop_lines(request: Request, parts: Parts) -> list[str]:
     """Lines with the loop of `odelab.core.integrate`."""
     refused = ["if accept == 0:", "    rejected += 1", "    continue"]
     if not request.law:
