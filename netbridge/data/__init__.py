@@ -14,4 +14,5 @@ from netbridge.data.layouts import imagenet as imagenet
 from netbridge.data.made_up_data import miniature as miniature
 from netbridge.data.pictures import Index as Index
 from netbridge.data.pictures import Pictures as Pictures
+from netbridge.data.repacking import repack as repack
 from netbridge.data.torch_datasets import from_torch as from_torch
