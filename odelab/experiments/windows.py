@@ -95,7 +95,14 @@ def scale_of(u) -> np.ndarray:
 
 
 def cut_into_windows(
-    problem: Problem, method, sharp, count: int = 24, rtol: float = 1e-4, steps: int = 6, even: bool = False
+    problem: Problem,
+    method,
+    sharp,
+    count: int = 24,
+    rtol: float = 1e-4,
+    steps: int = 6,
+    even: bool = False,
+    engine: str = "auto",
 ):
     """Cut a solution into windows of a few steps of an implicit method, and find exact states on some of them.
 
@@ -109,6 +116,7 @@ def cut_into_windows(
     rtol     relative tolerance of the run that is cut
     steps    steps to a window; fewer where the run has less than eight windows of them
     even     True makes as many windows of one length in time instead; False by default
+    engine   of all runs, "auto", "python" or "compiled", as in `odelab.solve`
 
     Returns (scale, windows): what components are measured by, (n,), and a list of `Window`s.
 
@@ -119,9 +127,9 @@ def cut_into_windows(
     (2, True)
     """
     size = np.abs(problem.u0).max() or 1.0
-    first = solve(problem, method, adaptive(1e-5, 1e-8 * size))
+    first = solve(problem, method, adaptive(1e-5, 1e-8 * size), engine=engine)
     scale = scale_of(first.step_u)
-    guide = solve(problem, method, adaptive(rtol, rtol * scale))
+    guide = solve(problem, method, adaptive(rtol, rtol * scale), engine=engine)
     pace = max(2, min(steps, guide.steps // 8))
     ends = np.append(guide.step_t[: guide.steps - pace + 1 : pace], guide.step_t[-1])
     if even:
@@ -132,7 +140,7 @@ def cut_into_windows(
     angles = np.pi * (np.arange(POINTS) + 0.5) / POINTS
     inside = {i: ends[i] + 0.5 * (ends[i + 1] - ends[i]) * (1.0 - np.cos(angles)) for i in numbers}
     stops = np.unique(np.concatenate([*inside.values(), *(ends[i - 1 : i + 2] for i in numbers)]))
-    exact = exact_states(problem, sharp, scale, stops)
+    exact = exact_states(problem, sharp, scale, stops, engine)
 
     def window(i) -> Window:
         before, start, end = ends[i - 1 : i + 2]
@@ -143,14 +151,15 @@ def cut_into_windows(
     return scale, [window(i) for i in numbers]
 
 
-def exact_states(problem: Problem, method, scale, times) -> dict:
+def exact_states(problem: Problem, method, scale, times, engine: str = "auto") -> dict:
     """The solution at these times by a run at a sharp tolerance that steps on each of them: {time: state}."""
     t0, t1 = problem.t_span
     if problem.exact is not None:
         return dict(zip(times, np.asarray(problem.exact(times, problem.params)), strict=True))
     stops = times[(times > t0) & (times < t1)]
     for rtol in (SHARPEST, FALLBACK):
-        found = solve(problem, method, adaptive(rtol, rtol * scale), tstops=stops, throw=rtol == FALLBACK)
+        controller, last = adaptive(rtol, rtol * scale), rtol == FALLBACK
+        found = solve(problem, method, controller, tstops=stops, throw=last, engine=engine)
         if found.ok:
             break
     places = np.searchsorted(found.step_t, times)
@@ -166,6 +175,7 @@ def warm_run(
     first_step: float | None = None,
     most: int = 3000,
     cold: bool = False,
+    engine: str = "auto",
 ) -> Run:
     """Run a method into a window and through it, and count what the window cost.
 
@@ -177,6 +187,7 @@ def warm_run(
     first_step   where the run begins to look for its step; a quarter of the stretch before the window by default
     most         attempts after which the run is given up and its cost extended; 3,000
     cold         True starts the run where the window starts, with the first step that it finds by itself; False
+    engine       "auto", "python" or "compiled", as in `odelab.solve`
 
     Returns a `Run`.
 
@@ -193,7 +204,8 @@ def warm_run(
     start, state = (window.start, window.at_start) if cold else (window.before, window.at_before)
     piece = problem.piece(start, window.end, state)
     step = None if cold else min(first_step, window.end - start)
-    run = solve(piece, method, adaptive(rtol, rtol * scale, first_step=step), max_steps=most, throw=False)
+    controller = adaptive(rtol, rtol * scale, first_step=step)
+    run = solve(piece, method, controller, max_steps=most, throw=False, engine=engine)
     if not run.steps or (not run.ok and run.status != "max_steps"):  # it failed, say it blew up: no result
         return Run(math.inf, math.nan, first_step, 1.0, math.nan, math.nan, False)
     t, h = np.asarray(run.step_t), np.asarray(run.h).copy()

@@ -255,7 +255,8 @@ def chain_rule(value, inputs, partials, choice=False) -> Dual:
         if isinstance(x, Dual):
             part = align(x.part, np.ndim(x.value), wanted)
             term = partial * part
-            if not np.isfinite(partial).all():  # a part of zero gives zero, even if the partial derivative is infinite
+            finite = math.isfinite(partial) if isinstance(partial, float) else np.isfinite(partial).all()
+            if not finite:  # a part of zero gives zero, even if the partial derivative is infinite
                 term = np.where(part == 0.0, 0.0, term)
             if choice:
                 term = np.where(partial == 0.0, 0.0, term)

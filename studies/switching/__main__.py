@@ -92,10 +92,9 @@ def main(arguments: Arguments):
             wanted, preset, pair, kept, define, arguments.workers, arguments.executor, arguments.fresh
         )
         lab = Lab(found, tuple(measures.adopt(define).indices))
-        engine = "python" if arguments.smoke else "auto"  # making kernels would take longer than the few systems do
         ladder = preset.tolerances[:4] if arguments.smoke else preset.tolerances
         path = kept / f"factorial_{preset.systems}.json"
-        forced = Lab(factorial.measure_or_read(path, preset.systems, ladder, *pair, engine, arguments.fresh))
+        forced = Lab(factorial.measure_or_read(path, preset.systems, ladder, *pair, preset.engine, arguments.fresh))
 
     page = Page(
         STUDY,

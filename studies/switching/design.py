@@ -73,6 +73,7 @@ class Preset:
     auto       whether `ol.AUTO` runs over every whole problem
     systems    levels of the factorial: "all", "some" or "few"
     plane      systems along the axis of the planes of forced systems
+    engine     of all runs; in plain Python a few short ones are done before a kernel is compiled
     networks   shipped networks whose blocks are looked at, `images` images each, `truths` of them with their true costs
     """
 
@@ -85,13 +86,14 @@ class Preset:
     auto: bool = False
     systems: str = "all"
     plane: int = 40
+    engine: str = "auto"
     networks: int = 0
     images: int = 1
     truths: int = 0
 
 
 PRESETS = {
-    "smoke": Preset(0, 3, (1e-4,), TOLERANCES[2:14:2], 20, systems="few", plane=0),
+    "smoke": Preset(0, 2, (1e-4,), TOLERANCES[2:12:2], 20, systems="few", plane=0, engine="python"),
     "quick": Preset(1, 10, EPS, TOLERANCES, 300, auto=True, networks=1),
     "full": Preset(2, 40, EPS, TOLERANCES, 2000, others=6, auto=True, plane=61, networks=10, images=2, truths=1),
 }

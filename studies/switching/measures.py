@@ -38,7 +38,9 @@ def measure(subject: Subject, preset: Preset, explicit: str, implicit: str, shar
     """Everything that is measured on a problem, in plain numbers."""
     problem = subject.problem()
     pair = {"explicit": getattr(ol, explicit), "implicit": getattr(ol, implicit)}
-    cut = functools.partial(windows.cut_into_windows, problem, pair["implicit"], getattr(ol, sharp))
+    cut = functools.partial(
+        windows.cut_into_windows, problem, pair["implicit"], getattr(ol, sharp), engine=preset.engine
+    )
     scale, found = cut(preset.windows)
     mine = adopt(define).indices
 
@@ -83,7 +85,7 @@ def ladders(problem, methods, window, preset: Preset, scale, cold: bool = False)
         most = CAP_IMPLICIT if is_implicit(method) else CAP_EXPLICIT
         runs, first = [], None
         for rtol in preset.tolerances:
-            run = windows.warm_run(problem, method, window, rtol, scale, first, most, cold)
+            run = windows.warm_run(problem, method, window, rtol, scale, first, most, cold, preset.engine)
             runs.append(run)
             first = run.first_step
         told[role] = {name: [float(getattr(run, name)) for run in runs] for name in MEASURED}

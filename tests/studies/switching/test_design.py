@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import odelab as ol
+from odelab.engines import choice
 from studies.switching import __main__, batch, factorial, measures, networks
 from studies.switching.design import PRESETS
 from studies.switching.observations import Lab
@@ -54,6 +55,16 @@ def test_the_origin_changes_sai_and_not_the_ratio_of_costs():
     assert found.index("SAI")[1] < 0.05 * found.index("SAI")[0]
     assert found.index("rate")[1] == pytest.approx(found.index("rate")[0])
     assert found.values(1e-4)["h_acc/h_stab"][1] == pytest.approx(found.values(1e-4)["h_acc/h_stab"][0], rel=1e-6)
+
+
+def test_a_smoke_run_compiles_nothing(monkeypatch):
+    def compiled(*_):
+        raise AssertionError("a kernel was asked for")
+
+    monkeypatch.setattr(choice, "WORK", 0)  # otherwise the smallest runs would stay in plain Python anyhow
+    monkeypatch.setattr(choice, "compiled_engine", compiled)
+    some = next(one for one in subjects() if one.knob == 0)
+    assert measures.measure(some, SMOKE, "DOPRI5", "RODAS4", batch.SHARP)["windows"]
 
 
 def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
