@@ -89,16 +89,16 @@ def alone(module: nn.Module):
 
 def mean(value: torch.Tensor) -> torch.Tensor:
     """The mean over the processes; the argument stays as it is."""
-    if not active():
-        return value
-    total = value.clone()
-    dist.all_reduce(total)
-    return total / world()
+    return total(value) / world()
 
 
 def total(value: torch.Tensor) -> torch.Tensor:
     """The sum over the processes; the argument stays as it is."""
-    return mean(value) * world()
+    if not active():
+        return value
+    found = value.clone()
+    dist.all_reduce(found)
+    return found
 
 
 def largest(value: float) -> float:

@@ -111,7 +111,7 @@ class Training:
 
     def within(self) -> tuple[dict, list[torch.Tensor]]:
         """The position within the epoch, and the random states of all processes, which must all call this at once."""
-        loss, right = (float(distributed.mean(x)) * self.world for x in self.sums)
+        loss, right = (float(distributed.total(x)) for x in self.sums)
         seconds = self.elapsed + time.perf_counter() - self.began
         record = {"step": self.number, "loss": loss, "right": right, "seconds": seconds}
         return record, distributed.gather(drawing_state(self.device))
@@ -140,7 +140,7 @@ class Training:
             if self.number % WATCH == 0 or self.number == self.steps:
                 self.watch(self.sums[0])
             after_step()
-        total, right = distributed.mean(self.sums[0]), distributed.mean(self.sums[1]) * self.world
+        total, right = distributed.mean(self.sums[0]), distributed.total(self.sums[1])
         seconds = self.elapsed + time.perf_counter() - self.began
         self.epoch, self.number, self.sums, self.drawing, self.elapsed = self.epoch + 1, 0, (0.0, 0.0), [], 0.0
         if self.epoch == self.recipe.epochs:

@@ -109,7 +109,8 @@ class Stepper:
                 for name, buffer in self.net.named_buffers():
                     if name in after:
                         after[name].add_(buffer, alpha=1 / len(self.own))
-        set_buffers(self.net, after)
+        if several:
+            set_buffers(self.net, after)
         return loss, hits
 
     def backward(self, images, labels, mixing: Mixing, rows: slice, factors) -> tuple[torch.Tensor, torch.Tensor]:
