@@ -5,9 +5,9 @@ places as `odelab.runs.events` does, and has `odelab.runs.roots` judge the step 
 which it is not sure are left to `odelab.runs.events`.
 """
 
+from odelab.engines.dense_text import coefficient_names, polynomial_lines, state_inside
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.stages import arguments, combination, indent, product, stage_lines, stage_names
-from odelab.methods import extension
+from odelab.engines.numba.stages import arguments, indent, stage_lines
 
 IMPORTS = """
 from odelab.engines.numba.jit import jit
@@ -26,9 +26,8 @@ def search(request: Request) -> tuple[list[str], list[str]]:
     """
     n, method = request.n, request.method
     u, v = arguments(f"u{i}" for i in range(n)), arguments(f"states[step + 1, {i}]" for i in range(n))
-    polynomial = [f"c{p}_{i}" for p in range(extension.degree(method)) for i in range(n)]
-    about = f"({arguments(['t', 'span', 'params', *(f'u{i}' for i in range(n)), *polynomial])})"
-    return [IMPORTS, inside(request, about), product_with_places()], [
+    about = f"({arguments(['t', 'span', 'params', *(f'u{i}' for i in range(n)), *coefficient_names(request)])})"
+    return [IMPORTS, inside_text(request, about), at_places_text()], [
         "def search(times, states, sizes, params_in, last, places, zeros, unsure):",
         *indent(
             [
@@ -42,8 +41,7 @@ def search(request: Request) -> tuple[list[str], list[str]]:
                 *(f"    u{i} = states[step, {i}]" for i in range(n)),
                 f"    {arguments(f'k1_{i}' for i in range(n))} = rhs(t, ({u}), params)",
                 *indent(stage_lines(method, n)),
-                *indent(further_stage_lines(request)),
-                *indent(coefficient_lines(request)),
+                *indent(polynomial_lines(request)),
                 f"    about = {about}",
                 f"    after = 1.0 * event(times[step + 1], ({v}), params)",
                 "    nodes[0], nodes[-1] = before, after",
@@ -62,7 +60,7 @@ def search(request: Request) -> tuple[list[str], list[str]]:
                 "        theta = between(one_of, alone, inside, about, NODES[j - 1], NODES[j], nodes[j - 1], nodes[j])",
                 "        zeros[count, 0] = t + theta * span",
                 "        zeros[count, 1] = np.sign(after)",
-                *(f"        zeros[count, {2 + i}] = {state_inside(method, i)}" for i in range(n)),
+                *(f"        zeros[count, {2 + i}] = {state_inside(request, i)}" for i in range(n)),
                 "        if theta == 1.0:",
                 "            zeros[count, 0] = times[step + 1]",
                 *(f"            zeros[count, {2 + i}] = states[step + 1, {i}]" for i in range(n)),
@@ -75,50 +73,14 @@ def search(request: Request) -> tuple[list[str], list[str]]:
     ]
 
 
-def further_stage_lines(request: Request) -> list[str]:
-    """Lines for the slopes that only the dense output needs: at the new state, and at additional stages."""
-    n, method = request.n, request.method
-    lines, count = [], method.stages
-    if not method.fsal:
-        count += 1
-        new = arguments(f"v{i}" for i in range(n))
-        lines.append(f"{arguments(f'k{count}_{i}' for i in range(n))} = rhs(t + dt, ({new}), params)")
-    for row, time in method.extra_floats:
-        weighted = [combination(row, stage_names(count, i, "")) for i in range(n)]
-        state = arguments(f"u{i} + dt * ({weighted[i]})" for i in range(n))
-        count += 1
-        slope = arguments(f"k{count}_{i}" for i in range(n))
-        lines.append(f"{slope} = rhs(t + {product(time, 'dt')}, ({state}), params)")
-    return lines
-
-
-def coefficient_lines(request: Request) -> list[str]:
-    """Lines for the coefficients of theta, theta^2, ... of each component's change within the step."""
-    weights = extension.weights(request.method)
-    return [
-        f"c{p}_{i} = dt * ({combination(column, stage_names(len(weights), i, ''))})"
-        for p, column in enumerate(weights.T)
-        for i in range(request.n)
-    ]
-
-
-def state_inside(method, i: int) -> str:
-    """The state at theta as text, by Horner's rule."""
-    last = extension.degree(method) - 1
-    change = f"c{last}_{i}"
-    for p in range(last - 1, -1, -1):
-        change = f"(c{p}_{i} + theta * {change})"
-    return f"u{i} + theta * {change}"
-
-
-def inside(request: Request, about: str) -> str:
+def inside_text(request: Request, about: str) -> str:
     """The definition of `inside`, the event's value at a fraction of a step."""
-    states = arguments(state_inside(request.method, i) for i in range(request.n))
+    states = arguments(state_inside(request, i) for i in range(request.n))
     lines = [f"{about} = about", f"return 1.0 * event(t + theta * span, ({states}), params)"]
     return "\n".join(['@njit(**{**OPTIONS, "forceinline": True})', "def inside(about, theta):", *indent(lines)])
 
 
-def product_with_places() -> str:
+def at_places_text() -> str:
     """The definition of `at_places`, the product of `roots.AT_PLACES` with the values at the nodes."""
     return "\n".join(
         [

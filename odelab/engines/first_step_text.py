@@ -12,46 +12,17 @@ HELPERS = "trial_step, first_step = njit(**EXACT)(control.trial_step), njit(**EX
 
 
 def begin_texts(request: Request) -> list[str]:
-    """The definition of `begin`, which returns the first step, with its sign, and the slopes."""
+    """The definition of `begin`, which returns the first step, with its sign, the evaluations it took, and slopes."""
     if not request.law:
         return []
-    atol = ", ".join(tolerance_names(request))
-    text = [
-        "@njit(**OPTIONS)",
-        f"def begin(t0, t1, rtol, {atol}, largest, given_step, u, params):",
-        *indent(first_step_lines(request)),
-        f"    return dt, {', '.join(components('k', request.n, ''))}",
-    ]
-    return [HELPERS, "\n".join(text)]
-
-
-def start_texts(request: Request) -> list[str]:
-    """The definition of `start`, which writes the slope into the last of its arguments, and returns (first step,
-    evaluations that it took to find it)."""
-    if not request.law:
-        return []
-    text = [
-        f"@njit([({', '.join(['types.float64[::1]'] * 5)})], cache=CACHE, **OPTIONS)",
-        "def start(settings, tolerance, params_in, u, slope):",
-        *indent([*read_lines(SETTINGS, "settings"), *read_lines(tolerance_names(request), "tolerance")]),
-        f"    params = ({arguments(f'params_in[{i}]' for i in range(request.parameters))})",
-        *indent(first_step_lines(request)),
-        *(f"    slope[{i}] = k{i}" for i in range(request.n)),
-        "    return dt, evaluations",
-    ]
-    return [HELPERS, "\n".join(text)]
-
-
-def first_step_lines(request: Request) -> list[str]:
-    """Lines that compute the slopes `k...` and the first step `dt`, for numbers under the names of SETTINGS."""
     n, atol = request.n, tolerance_names(request)
     of_component = atol if request.vector_tolerance else atol * n
 
     def size(terms):
         return f"math.sqrt(({total(f'({term}) * ({term})' for term in terms)}) * {number(1.0 / n)})"
 
-    return [
-        f"{arguments(components('k', n, ''))} = rhs(t0, ({arguments(f'u[{i}]' for i in range(n))}), params)",
+    lines = [
+        f"{arguments(components('k', n, ''))} = rhs(t0, u, params)",
         "span = abs(t1 - t0)",
         "dt = given_step",
         "evaluations = 0",
@@ -69,4 +40,30 @@ def first_step_lines(request: Request) -> list[str]:
         f"        bend = {size(f'(m{i} - k{i}) * unit{i}' for i in range(n))} / dt",
         f"        dt = first_step(dt, speed, bend, {request.method.error_order}, span)",
         "dt = math.copysign(min(dt, largest, span), t1 - t0)",
+        f"return dt, evaluations, {', '.join(components('k', n, ''))}",
+    ]
+    return [HELPERS, "\n".join(["@njit(**OPTIONS)", f"def {begin_call(request, 'u', 'params')}:", *indent(lines)])]
+
+
+def begin_call(request: Request, u: str, params: str) -> str:
+    """The call of `begin` for a state and parameters, which are tuples."""
+    return f"begin(t0, t1, rtol, {', '.join(tolerance_names(request))}, largest, given_step, {u}, {params})"
+
+
+def start_texts(request: Request) -> list[str]:
+    """The same and the definition of `start`, which takes arrays and writes the slopes into the last of them."""
+    if not request.law:
+        return []
+    state = f"({arguments(f'u[{i}]' for i in range(request.n))})"
+    params = f"({arguments(f'params_in[{i}]' for i in range(request.parameters))})"
+    lines = [
+        *read_lines(SETTINGS, "settings"),
+        *read_lines(tolerance_names(request), "tolerance"),
+        f"dt, evaluations, {arguments(f'slope[{i}]' for i in range(request.n))} = {begin_call(request, state, params)}",
+        "return dt, evaluations",
+    ]
+    signature = f"@njit([({', '.join(['types.float64[::1]'] * 5)})], cache=CACHE, **OPTIONS)"
+    return [
+        *begin_texts(request),
+        "\n".join([signature, "def start(settings, tolerance, params_in, u, slope):", *indent(lines)]),
     ]

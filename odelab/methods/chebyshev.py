@@ -44,7 +44,12 @@ def first_states(u, weight, slope):
 
 def next_state(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
     """a u + b inner + c older + d f(inner) + e slope; compiled code writes it into `spare`, in one pass if it can."""
-    return a * u + b * inner + c * older + d * rhs(time, inner, params) + e * slope
+    return weighted_sum(a, u, b, inner, c, older, d, rhs(time, inner, params), e, slope)
+
+
+def weighted_sum(a, u, b, inner, c, older, d, inner_slope, e, slope):
+    """The next state of a stage, from arrays or from one number of each."""
+    return a * u + b * inner + c * older + d * inner_slope + e * slope
 
 
 class Gain(NamedTuple):

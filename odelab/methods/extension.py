@@ -39,7 +39,8 @@ def exact_weights(method: Method) -> tuple[tuple[Fraction, ...], ...]:
 
 
 def degree(method: Method) -> int:
-    return 4 if method.dense is None else 3 + len(method.dense)
+    """The degree of the extension in theta: that of the cubic, and one more with each row of weights."""
+    return 3 + len(method.dense or ())
 
 
 def bumps(count: int) -> list[tuple]:

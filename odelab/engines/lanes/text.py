@@ -16,9 +16,9 @@ the user's own included.
 
 from odelab.control.feedback import History
 from odelab.engines import first_step_text
-from odelab.engines.lanes import dense_text
+from odelab.engines.lanes import points_text
 from odelab.engines.numba import stages
-from odelab.engines.numba.control_text import control_text, judgement, memory
+from odelab.engines.numba.kernel_control import control_text, judgement_line, memory_text
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import arguments, components, indent, read_lines, remark, tolerance_names
 from odelab.engines.rosenbrock import attempt
@@ -29,7 +29,7 @@ NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; 
 MANY_COMPONENTS = 5  # from here on the operations of one group of lanes keep the processor busy
 
 ARGUMENTS = (
-    *("queue", "sweeps", "share", "settings", "tolerance", "max_attempts", "starts", "params_in", "numbers", "places"),
+    *("queue", "sweeps", "share", "settings", "tolerance", "max_attempts", "starts", "params_in", "numbers"),
     *("ends", "times", "counts", "statuses"),
 )
 POINTS = ("at", "points")
@@ -43,7 +43,7 @@ def done(index, t, t1, attempts, max_attempts, dt):
 """.strip()
 
 
-def shape(request: Request) -> tuple[int, tuple[str, ...]]:
+def lane_groups(request: Request) -> tuple[int, tuple[str, ...]]:
     """(number of lanes, tags of the interleaved groups of lanes).
 
     A linearly implicit method has one group at any size, because its elimination keeps the processor busy by itself.
@@ -69,7 +69,7 @@ def real_rows(request: Request) -> list[str]:
 
 
 def integer_rows(request: Request) -> list[str]:
-    """The rows of whole numbers."""
+    """The rows of whole numbers, behind those of real ones."""
     return ["index", "attempts", "accepted", *(["point"] if request.points else [])]
 
 
@@ -78,25 +78,25 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
 
     The function returns True when the queue and all lanes are empty.
     """
-    width, tags = shape(request)
+    width, tags = lane_groups(request)
     plan = attempt.plan_for(request) if request.implicit else None
-    rows, places = real_rows(request), integer_rows(request)
+    rows = len(real_rows(request)) + len(integer_rows(request))
     names = [*ARGUMENTS, *(MAXIMA if request.maxima else ()), *(POINTS if request.points else ())]
     body = [
         *settings_lines(request),
-        *block_lines(request, rows, places, width),
+        *block_lines(request, width),
         "following, after, portion = share[0], share[1], share[2]",
         "idle = 0",
         f"for l in range({width}):",
-        *(f"    {row}[l] = numbers[{i}, l]" for i, row in enumerate(rows)),
-        *(f"    {place}[l] = places[{i}, l]" for i, place in enumerate(places)),
+        f"    for row in range({rows}):",
+        "        block[row, l] = numbers[row, l]",
         f"    if index[l] == {RETIRED}:",
         "        idle += 1",
         f"flagged = {width}",
         "for sweep in range(sweeps + 1):",
         "    if flagged > idle:",
         f"        for l in range({width}):",
-        *indent(dense_text.fill_points_lines(request) if request.points else [], 3),
+        *indent(points_text.fill_points_lines(request) if request.points else [], 3),
         f"            if index[l] == {RETIRED} or not done(index[l], t[l], t1, attempts[l], max_attempts, dt[l]):",
         "                continue",
         *indent(hand_in_lines(request), 3),
@@ -107,8 +107,8 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         f"    for l in range({width // len(tags)}):",
         *indent(group_lines(request, plan, tags, width), 2),
         f"for l in range({width}):",
-        *(f"    numbers[{i}, l] = {row}[l]" for i, row in enumerate(rows)),
-        *(f"    places[{i}, l] = {place}[l]" for i, place in enumerate(places)),
+        f"    for row in range({rows}):",
+        "        numbers[row, l] = block[row, l]",
         "share[0], share[1] = following, after",
         f"return idle == {width}",
     ]
@@ -117,27 +117,28 @@ def lanes(request: Request) -> tuple[list[str], list[str]]:
         *([attempt.derivative_text(plan)] if plan else []),
         control_text(request, judge_of(request), "OF_LAWS"),
         *first_step_text.begin_texts(request),
-        *(dense_text.definition_texts(request) if request.points else []),
+        *([points_text.inside_text(request)] if request.points else []),
     ]
     return definitions, [f"def lanes({', '.join(names)}):", *indent(body)]
 
 
-def block_lines(request: Request, rows: list[str], places: list[str], width: int) -> list[str]:
+def block_lines(request: Request, width: int) -> list[str]:
     """Lines that make every row a sweep reads or writes, whole numbers too, a part of one local array.
 
     LLVM must know that no two rows overlap before it makes vector code of a sweep. Rows of one array lie at known
     distances. If each row were an array of its own, LLVM would compare their addresses at run time, and it gives up
-    when more than 128 comparisons are needed (DOPRI5 with 8 components: 72 ns an attempt instead of 13). The arguments
-    `numbers` and `places` are such separate arrays, so they are copied into the local array and back.
+    when more than 128 comparisons are needed (DOPRI5 with 8 components: 72 ns an attempt instead of 13). It must also
+    know that nothing else overlaps them, so the argument `numbers` is copied into the local array and back.
     """
+    rows, places = real_rows(request), integer_rows(request)
     real, count = len(rows), len(rows) + len(places)
-    between = dense_text.step_row_count(request) if request.points else 0
+    between = points_text.step_row_count(request) if request.points else 0
     return [
         f"block = np.empty(({count + between}, {width}))",
         f"whole = block[{real}:{count}].view(np.int64)",
         *(f"{row} = block[{i}]" for i, row in enumerate(rows)),
         *(f"{place} = whole[{i}]" for i, place in enumerate(places)),
-        *(dense_text.row_lines(request, count) if request.points else []),
+        *(points_text.row_lines(request, count) if request.points else []),
     ]
 
 
@@ -174,16 +175,13 @@ def take_next_lines(request: Request) -> list[str]:
     would ask for: it stays at t1, with a state and parameters of the ensemble.
     """
     n, k = request.n, request.parameters
-    state = arguments(f"starts[j, {i}]" for i in range(n))
-    params = arguments(f"params_in[j, {i}]" for i in range(k))
-    tolerances = ", ".join(tolerance_names(request))
+    state = f"({arguments(f'starts[j, {i}]' for i in range(n))})"
+    params = f"({arguments(f'params_in[j, {i}]' for i in range(k))})"
     slopes = arguments(f"slope{i}[l]" if request.method.fsal else "_" for i in range(n))
     if request.law:
-        begun = [
-            f"dt[l], {slopes} = begin(t0, t1, rtol, {tolerances}, largest, given_step, ({state}), ({params}))",
-        ]
+        begun = [f"dt[l], _, {slopes} = {first_step_text.begin_call(request, state, params)}"]
     elif request.method.fsal:
-        begun = ["dt[l] = given_step", f"{slopes} = rhs(t0, ({state}), ({params}))"]
+        begun = ["dt[l] = given_step", f"{slopes} = rhs(t0, {state}, {params})"]
     else:
         begun = ["dt[l] = given_step"]
     start = [
@@ -202,7 +200,7 @@ def take_next_lines(request: Request) -> list[str]:
     if request.maxima:
         start += ["largest_sai[l] = 0.0", "largest_rho[l] = -1.0"]
     if request.points:
-        start += dense_text.first_points_lines(request)
+        start += points_text.first_points_lines(request)
     return [
         "if following == after:",
         "    following = fetch_add(queue, portion)",
@@ -255,7 +253,7 @@ def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
     if method.fsal:
         lines += [f"k1_{i}{tag} = slope{i}[{place}]" for i in range(n)]
     else:
-        lines.append(stages.right_hand_side(n, 1, f"t{tag}", "u", tag))
+        lines.append(stages.slope_line(n, 1, f"t{tag}", "u", tag))
     if plan is None:
         lines += stages.stage_lines(method, n, tag)
         errors = stages.error_ratio_lines(method, n, tag, request.vector_tolerance) if request.law else []
@@ -267,7 +265,7 @@ def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
         *errors,
         *remark("is it accepted, and which size has the next one?", tag),
         f"error[{place}] = {judged}",
-        judgement(request, f"error[{place}]", tag),
+        judgement_line(request, f"error[{place}]", tag),
         f"fine{tag} = accept{tag} == 1",
         f"dt_next{tag} = {f'memory{tag}.history.next_step' if request.law else 'given_step'}",
         *(f"{name}[{place}] = memory{tag}.history.{name}" for name in history),
@@ -277,7 +275,7 @@ def attempt_lines(request: Request, plan, tag: str, place: str) -> list[str]:
     if request.maxima:
         lines += maxima_lines(request, plan, tag, place)
     if request.points:
-        lines += dense_text.keep_step_lines(request, tag, place)
+        lines += points_text.keep_step_lines(request, tag, place)
     lines += [
         *remark("accepted, or as it was", tag),
         f"moves{tag} = t_new{tag} != t{tag}",
@@ -330,7 +328,7 @@ def memory_of(request: Request, tag: str, place: str) -> str:
     else:
         kept = {name: f"{name}{tag}" for name in history_rows(request)}
         values = dict.fromkeys(History._fields, "0.0") | kept | {"next_step": f"dt[{place}]"}
-    return memory(request, values.__getitem__, "rtol", "largest" if request.limited else "math.inf")
+    return memory_text(request, values, "rtol", "largest" if request.limited else "math.inf")
 
 
 def judge_of(request: Request) -> str:

@@ -29,8 +29,8 @@ class Task(NamedTuple):
     """The settings of an ensemble, without its kernel and its runs; it can be pickled and sent to other processes."""
 
     width: int  # lanes
-    numbers: int  # rows of real numbers a lane keeps
-    places: int  # rows of whole numbers a lane keeps
+    rows: int  # of numbers that a lane keeps
+    whole: int  # how many of them, the last ones, are rows of whole numbers
     settings: np.ndarray
     tolerance: np.ndarray
     max_attempts: int
@@ -44,8 +44,8 @@ def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int) -
     t0, t1 = problem.t_span
     given = math.copysign(controller.h, t1 - t0) if controller.law is None else controller.first_step or 0.0
     task = Task(
-        lanes.shape(request)[0],
-        len(lanes.real_rows(request)),
+        lanes.lane_groups(request)[0],
+        len(lanes.real_rows(request)) + len(lanes.integer_rows(request)),
         len(lanes.integer_rows(request)),
         np.array([t0, t1, controller.rtol or math.nan, controller.max_step, given]),
         np.atleast_1d(np.asarray(0.0 if controller.atol is None else controller.atol, dtype=float)),
@@ -104,8 +104,8 @@ def work_through(compiled, task: Task, queue, portion, starts, params, found: Fo
 
     About every SLICE seconds the kernel returns; then `told()` is called and `stop` is checked.
     """
-    numbers = np.zeros((task.numbers, task.width))
-    places = np.full((task.places, task.width), lanes.NOBODY, np.int64)
+    numbers = np.zeros((task.rows, task.width))
+    numbers[-task.whole :].view(np.int64)[...] = lanes.NOBODY
     extra = ([] if found.maxima is None else [found.maxima]) + (
         [] if found.points is None else [task.t_eval, found.points]
     )
@@ -123,7 +123,6 @@ def work_through(compiled, task: Task, queue, portion, starts, params, found: Fo
             starts,
             params,
             numbers,
-            places,
             found.ends,
             found.times,
             found.counts,

@@ -20,11 +20,21 @@ INLINED: Any = {"forceinline": True, "nogil": True, "error_model": "numpy", "fas
 
 
 @functools.cache
+def compiled_sum():
+    """`chebyshev.weighted_sum` for the loops of a stage."""
+    from numba import njit
+
+    return njit(**INLINED)(chebyshev.weighted_sum)
+
+
+@functools.cache
 def register() -> tuple:
     """Teach numba the helpers of `chebyshev.chebyshev_step`, for any right-hand side that returns an array."""
     import numpy as np
     from numba import types
     from numba.extending import intrinsic, overload
+
+    weighted_sum = compiled_sum()
 
     @intrinsic
     def address(context, array):  # numba does not cache code that uses `array.ctypes.data`
@@ -52,7 +62,7 @@ def register() -> tuple:
         def two_passes(rhs, params, time, a, u, b, inner, c, older, d, e, slope, spare):
             inner_slope = rhs(time, inner, params)
             for i in range(u.size):
-                spare[i] = a * u[i] + b * inner[i] + c * older[i] + d * inner_slope[i] + e * slope[i]
+                spare[i] = weighted_sum(a, u[i], b, inner[i], c, older[i], d, inner_slope[i], e, slope[i])
             return spare
 
         return two_passes
@@ -82,6 +92,7 @@ def sink():
     from numba.extending import intrinsic, make_attribute_wrapper, models, overload, overload_attribute, register_model
 
     array, number = types.float64[::1], types.float64
+    weighted_sum = compiled_sum()
     fields = [*((name, array) for name in ARRAYS), *((name, number) for name in WEIGHTS)]
 
     class Sink(types.Type):
@@ -117,12 +128,8 @@ def sink():
             def blend(out, i, value):
                 if i >= out.newer.size or i < -out.newer.size:
                     raise IndexError("index is out of bounds")
-                out.newer[i] = (
-                    out.a * out.u[i]
-                    + out.b * out.inner[i]
-                    + out.c * out.older[i]
-                    + out.d * value
-                    + out.e * out.slope[i]
+                out.newer[i] = weighted_sum(
+                    out.a, out.u[i], out.b, out.inner[i], out.c, out.older[i], out.d, value, out.e, out.slope[i]
                 )
 
             return blend
@@ -165,6 +172,7 @@ def register_fused():
     from numba import types
     from numba.extending import overload
 
+    weighted_sum = compiled_sum()
     kind, make = sink()
 
     @overload(blend_into, jit_options=INLINED)
@@ -177,7 +185,7 @@ def register_fused():
             inner_slope = beside_lines(u.size)
             rhs(time, inner, params, inner_slope)
             for i in range(u.size):
-                spare[i] = a * u[i] + b * inner[i] + c * older[i] + d * inner_slope[i] + e * slope[i]
+                spare[i] = weighted_sum(a, u[i], b, inner[i], c, older[i], d, inner_slope[i], e, slope[i])
             return spare
 
         try:

@@ -10,13 +10,10 @@ therefore holds those frozen values, not the present ones.
 """
 
 import builtins
-import copy
 import dis
 import enum
-import functools
 import hashlib
 import operator
-import sys
 import types
 import weakref
 from collections.abc import Callable
@@ -24,11 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-VERSIONED = ("math", "cmath", "numpy", "numba", "builtins", "operator")  # modules that change with their version only
+from odelab.engines.numba import reach
+
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 CODE = ("argcount", "posonlyargcount", "kwonlyargcount", "flags", "names", "varnames", "freevars", "cellvars")
 PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # of a function
-NOTHING = object()  # stands for a name that has no value
 
 
 class Unseen(TypeError):
@@ -44,17 +41,17 @@ class Watch:
     """Everything that functions used when their fingerprint was taken, to check whether any of it has changed since."""
 
     def __init__(self):
-        self.places: list[tuple[Callable, Any, Any]] = []  # (read, where, the object that was there)
-        self.containers: list[tuple[Callable, Any, tuple]] = []  # (read, container, the objects that were in it)
+        self.places: list[tuple[Callable, Any]] = []  # (read, the object that was there)
+        self.containers: list[tuple[Callable, tuple]] = []  # (read, the objects that were in it)
         self.arrays: list[tuple[np.ndarray, tuple, bytes]] = []
 
     def is_unchanged(self) -> bool:
         """Are all the objects still in their places, and do the arrays hold the same numbers?"""
-        for read, where, value in self.places:
-            if read(where) is not value:
+        for read, value in self.places:
+            if read() is not value:
                 return False
-        for read, container, parts in self.containers:
-            now = read(container)
+        for read, parts in self.containers:
+            now = read()
             if len(now) != len(parts) or not all(map(operator.is_, now, parts)):
                 return False
         for array, kind, content in self.arrays:
@@ -133,7 +130,7 @@ class Walk:
             self.code(value, name)
         elif isinstance(value, types.FunctionType):
             self.function(value)
-        elif is_dispatcher(value):
+        elif reach.is_dispatcher(value):
             self.numba_function(value)
         else:
             self.other(value, name)
@@ -142,10 +139,9 @@ class Walk:
         if not self.first(value):
             return
         kind = type(value)
-        read = flat if isinstance(value, dict) else tuple
-        parts = read(value)
+        read, parts = reach.link(flat if isinstance(value, dict) else tuple, value)
         if not isinstance(value, tuple | frozenset):
-            self.watch.containers.append((read, value, parts))
+            self.watch.containers.append((read, parts))
         self.say(kind.__qualname__, getattr(kind, "_fields", ""), len(parts))
         for part in sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts:
             self.describe(part, name)
@@ -159,20 +155,19 @@ class Walk:
     def function(self, function):
         if function.__code__ in self.inside:
             self.lasting = False  # machine code of a function that calls itself crashes when numba reads it from disk
-        if is_library(function):
+        if reach.is_library(function):
             self.say("known", function.__module__, function.__qualname__)
         elif self.first(function):
             reference = weakref.ref(function)  # what is kept for a function must not keep it alive
-            for part in PARTS:
-                self.watch.places.append((part_of, (reference, part), getattr(function, part)))
-            self.parts(function, {found.names: found.value for found in reachable_values(function)})
-            for found in reachable_values(function):
-                self.watch.places += found.links
+            self.watch.places += [reach.link(part_of, reference, part) for part in PARTS]
+            outside = reach.reached_by(function)
+            self.parts(function, {names: links[-1][1] for names, links in outside.items()})
+            self.watch.places += [one for links in outside.values() for one in links]
 
     def numba_function(self, dispatcher):
         """A helper that the user has handed to numba."""
-        self.watch.containers.append((overloads_of, dispatcher, overloads_of(dispatcher)))
-        values = frozen(dispatcher)
+        self.watch.containers.append(reach.link(reach.overloads_of, dispatcher))
+        values = reach.frozen(dispatcher)
         if dispatcher.py_func.__code__ in self.inside:
             self.lasting = False
         if not dispatcher.overloads:
@@ -189,26 +184,23 @@ class Walk:
         for part in PARTS:
             self.describe(getattr(function, part), function.__name__)
         for names, value in outside.items():
+            self.say("name", *names)
+            if value is reach.NOTHING:
+                self.say("builtin" if hasattr(builtins, names[0]) else "undefined")
+                continue
             try:
-                self.reach(names, value)
+                self.describe(value, ".".join(names))
             except Unseen as reason:
                 where = line_of(function.__code__, names[-1])
                 raise Unseen(f"{reason}{'' if 'File' in str(reason) else where}") from None
         self.inside.pop()
-
-    def reach(self, names: tuple[str, ...], value):
-        self.say("name", *names)
-        if value is NOTHING:
-            self.say("builtin" if hasattr(builtins, names[0]) else "undefined")
-        else:
-            self.describe(value, ".".join(names))
 
     def other(self, value: Any, name: str) -> None:
         if isinstance(value, types.ModuleType):
             self.say("module", value.__name__, getattr(value, "__version__", ""))
         elif isinstance(value, np.ufunc) and getattr(np, str(value.__name__), None) == value:
             self.say("ufunc", str(value.__name__))
-        elif isinstance(value, type | types.BuiltinFunctionType) and comes_from(value, VERSIONED):
+        elif isinstance(value, type | types.BuiltinFunctionType) and reach.is_library(value):
             self.say("known", value.__module__, value.__qualname__)
         elif isinstance(value, enum.Enum):
             self.say("member", type(value).__qualname__, value.name)
@@ -219,7 +211,7 @@ class Walk:
             self.describe({key: member.value for key, member in members.items()}, name)
         elif isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
             self.say("named tuple", value.__qualname__, value._fields)
-        elif comes_from(type(value), ("numba",)) and "types" in type(value).__module__:
+        elif reach.comes_from(type(value), ("numba",)) and "types" in type(value).__module__:
             self.say("type", value)
         elif callable(value):  # a ctypes function, a class of numba's: fixed, but only in this process
             self.lasting = False
@@ -250,170 +242,8 @@ def line_of(code, name: str) -> str:
     return f'. File "{code.co_filename}", line {line}'
 
 
-class Reached(NamedTuple):
-    """A value that a function uses and that is defined outside of it: a global, or an attribute of a user's module."""
-
-    names: tuple[str, ...]
-    links: list[tuple[Callable, Any, Any]]  # (read, where, what was there), for each name on the way to the value
-    value: Any
-
-
-def reachable_values(function) -> list[Reached]:
-    """All values that a function uses and that are defined outside of it, each once."""
-    found = {}
-    for names in names_outside(function.__code__):
-        for one in follow(function, names):
-            found[one.names] = one
-    return list(found.values())
-
-
-def follow(function, names: tuple[str, ...]) -> list[Reached]:
-    """The values that a chain of names, such as `module.rate`, leads to.
-
-    The chain is followed only through modules of the user's own; attributes of anything else do not count.
-    """
-    code, root = function.__code__, names[0]
-    if root in code.co_freevars:
-        read, where = read_cell, function.__closure__[code.co_freevars.index(root)]
-    else:
-        read, where = read_global, (function.__globals__, root)
-    value = read(where)
-    links = [(read, where, value)]
-    for depth, name in enumerate(names[1:], 1):
-        if not is_users_module(value):
-            return [Reached(names[:depth], links, value)]
-        module, value = value, read_attribute((value, name))
-        links.append((read_attribute, (module, name), value))
-    if not is_users_module(value):
-        return [Reached(names, links, value)]
-    # The function uses the module itself as a value, so any name in the function may be an attribute read from it.
-    parts = [(name, read_attribute((value, name))) for name in all_names(code)]
-    return [
-        Reached((*names, name), [*links, (read_attribute, (value, name), part)], part)
-        for name, part in parts
-        if part is not NOTHING and not isinstance(part, types.ModuleType)
-    ]
-
-
-@functools.lru_cache(maxsize=512)
-def names_outside(code) -> tuple[tuple[str, ...], ...]:
-    """The outside names that a code object and those inside it use, each with the attributes read from it."""
-    found: dict[tuple[str, ...], None] = {}
-
-    def look(inner):
-        chain: tuple[str, ...] = ()
-        for instruction in dis.get_instructions(inner):
-            operation, name = instruction.opname, instruction.argval
-            if operation in ("LOAD_ATTR", "LOAD_METHOD") and chain:
-                chain = (*chain, name)
-                continue
-            if operation == "EXTENDED_ARG":
-                continue
-            if chain:
-                found[chain] = None
-            from_outside = operation in ("LOAD_GLOBAL", "LOAD_NAME") or (
-                operation in ("LOAD_DEREF", "LOAD_CLASSDEREF") and name in code.co_freevars
-            )
-            chain = (name,) if from_outside else ()
-        for constant in inner.co_consts:
-            if isinstance(constant, types.CodeType):
-                look(constant)
-
-    look(code)
-    return tuple(found)
-
-
-def all_names(code):
-    """Names a code object and those inside it use for globals and attributes."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from all_names(constant)
-
-
-frozen_before: weakref.WeakKeyDictionary[Any, tuple] = weakref.WeakKeyDictionary()
-
-
-def frozen(dispatcher) -> dict[tuple[str, ...], Any] | None:
-    """The values that a function compiled by numba uses, as they were when numba compiled it; None if unknown.
-
-    Numbers are found in the intermediate code that numba stores. That code does not hold the contents of arrays, nor
-    the attributes that were read from modules: these are copied when the function is met for the first time.
-    """
-    overloads = overloads_of(dispatcher)
-    known, values = frozen_before.get(dispatcher, (None, None))
-    if overloads and known is overloads[0]:
-        return values
-    values = {found.names: found.value for found in reachable_values(dispatcher.py_func)}
-    if not overloads:
-        return values
-    blocks = getattr(overloads[0].type_annotation, "blocks", None)
-    if blocks is None:  # loaded from numba's own files
-        values = {} if all(map(is_fixed, values.values())) else None
-    else:
-        from numba.core import ir
-
-        for block in blocks.values():
-            for found in block.find_insts(ir.Assign):
-                if isinstance(found.value, ir.Global | ir.FreeVar) and (found.value.name,) in values:
-                    values[found.value.name,] = found.value.value
-        values = {names: own_copy(value) for names, value in values.items()}
-    frozen_before[dispatcher] = (overloads[0], values)
-    return values
-
-
-def is_fixed(value) -> bool:
-    return value is NOTHING or isinstance(value, types.ModuleType) or comes_from(value, VERSIONED)
-
-
-def own_copy(value):
-    return copy.deepcopy(value) if isinstance(value, np.ndarray | tuple | list) else value
-
-
-def overloads_of(dispatcher) -> tuple:
-    return tuple(dispatcher.overloads.values())
-
-
-def is_dispatcher(value) -> bool:
-    """Is it a function that somebody has handed to numba?"""
-    registry = sys.modules.get("numba.core.registry")
-    return registry is not None and isinstance(value, registry.CPUDispatcher)
-
-
-def is_library(function) -> bool:
-    """Does this function belong to a library that numba knows, so that it need not be compiled or looked into?"""
-    return comes_from(function, VERSIONED) or function.__module__ == "odelab.maths"
-
-
-def is_users_module(value) -> bool:
-    return isinstance(value, types.ModuleType) and not comes_from(value, (*VERSIONED, "odelab"))
-
-
-def comes_from(value, modules) -> bool:
-    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
-    return home.split(".")[0] in modules
-
-
-def part_of(place):
-    reference, part = place
-    return getattr(reference(), part, NOTHING)
-
-
-def read_cell(cell):
-    try:
-        return cell.cell_contents
-    except ValueError:  # the variable has no value yet
-        return NOTHING
-
-
-def read_global(place):
-    names, name = place
-    return names.get(name, NOTHING)
-
-
-def read_attribute(place):
-    module, name = place
-    return getattr(module, name, NOTHING)
+def part_of(reference, part: str):
+    return getattr(reference(), part, reach.NOTHING)
 
 
 def flat(mapping: dict) -> tuple:

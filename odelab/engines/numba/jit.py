@@ -6,9 +6,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from odelab.arrays import read_only
 from odelab.engines.numba import overloads
-from odelab.engines.numba.fingerprint import NOTHING, frozen, is_dispatcher, is_library, reachable_values
+from odelab.engines.numba.reach import NOTHING, frozen, is_dispatcher, is_library, values_reached
+from odelab.engines.python import RightHandSideError
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Options for users' functions. An index outside an array raises IndexError, as in Python, instead of reading memory
@@ -40,7 +43,7 @@ def twin(function, make: Callable, made: dict, returns_tuple: bool = False, reco
     if is_dispatcher(function) and recompile:
         plain, outside = function.py_func, frozen(function)
     elif isinstance(function, types.FunctionType) and not is_library(function) and function not in overloads.register():
-        plain, outside = function, {found.names: found.value for found in reachable_values(function)}
+        plain, outside = function, values_reached(function)
     else:
         return function
     if outside is None:
@@ -83,10 +86,25 @@ def with_tuples(code):
     return code.replace(co_code=bytes(content))
 
 
-def protecting(function, arguments: int):
-    """`function` (a numba function of t, u, ...) called with a read-only `u`, for the state is the engine's."""
+def protect(function, fills: bool):
+    """A numba function of t, u, ... that hands `function` a read-only `u`, because the state is the engine's.
+
+    fills    does it fill its argument `out`? What it returns otherwise must have the shape of the state.
+    """
     from numba import njit
 
-    if arguments == 3:
-        return njit(**OPTIONS)(lambda t, u, params: function(t, read_only(u), params))
-    return njit(**OPTIONS)(lambda t, u, params, out: function(t, read_only(u), params, out))
+    if fills:
+        return njit(**OPTIONS)(lambda t, u, params, out: function(t, read_only(u), params, out))
+
+    def checked(t, u, params):
+        answer = function(t, read_only(u), params)
+        if answer is None:
+            raise RightHandSideError("the right-hand side returned None")
+        slopes = np.asarray(answer)
+        if slopes.shape != u.shape:
+            raise RightHandSideError(
+                "the right-hand side returned another number of slopes than the state has components"
+            )
+        return slopes
+
+    return njit(**OPTIONS)(checked)

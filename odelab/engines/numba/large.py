@@ -7,6 +7,8 @@ where states are not kept, there are two rows that are used in turn. Slopes are 
 slope serves as another one later, the names of the rows are exchanged and nothing is copied.
 """
 
+import ast
+
 from odelab.engines.numba import single
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import RHO, SAI
@@ -18,16 +20,13 @@ ARGUMENTS = (
     *("remembered", "counts", "settings", "tolerance", "params_in", "u_end", "slope", "attempts"),
     *("record", "states", "slopes", "inner"),
 )
-WRONG_SHAPE = "the right-hand side returned another number of slopes than the state has components"
-NOTHING = "the right-hand side returned None"
 TERMS = 6  # slopes in one loop; with more of them LLVM cannot prove any longer that the arrays do not overlap
 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`."""
-    method = request.method
-    definitions = [into_row(request), *([last_state(request)] if method.fsal else []), judge_definition(request)]
-    attempt = [*stage_lines(request), f"q, sai, rho = judged({', '.join(judge_arguments(request))})"]
+    method, definitions = request.method, [slopes_into_text(request)]
+    attempt = [*stage_lines(request, definitions), f"q, sai, rho = {judged_call(request, definitions)}"]
     move = ["fresh = 0"] if not method.fsal else [f"k1, k{method.stages} = k{method.stages}, k1"]
     parts = single.Parts(
         ARGUMENTS,
@@ -36,7 +35,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         [
             *array_lines(request),
             *(f"k{j + 1} = slopes[{j}]" for j in range(method.stages)),
-            *(f"{name} = slopes[{method.stages + e}]" for e, name in enumerate(partials(request))),
+            *(f"partial{e} = slopes[{method.stages + e}]" for e in range(len(estimates(request)))),
             "for i in range(n):",
             "    k1[i] = slope[i]",
         ],
@@ -73,37 +72,21 @@ def until_lines() -> list[str]:
     return ["if (t - settings[3]) * dt >= 0.0:", "    break"]
 
 
-def into_row(request: Request) -> str:
+def slopes_into_text(request: Request) -> str:
     """The definition of `slopes_into`, the right-hand side that fills a row of slopes."""
     if request.form != ARRAY:
         return "slopes_into = rhs"
-    lines = [*answer_lines(), "for i in range(u.size):", "    out[i] = slopes[i]"]
-    error = "from odelab.engines.python import RightHandSideError"
-    return "\n".join([error, "", "@njit(**OPTIONS)", "def slopes_into(t, u, params, out):", *indent(lines)])
+    lines = ["slopes = rhs(t, u, params)", "for i in range(u.size):", "    out[i] = slopes[i]"]
+    return "\n".join(["@njit(**OPTIONS)", "def slopes_into(t, u, params, out):", *indent(lines)])
 
 
-def answer_lines() -> list[str]:
-    """Lines for `slopes`, what a right-hand side in array form returns, with its shape checked."""
-    return [
-        "answer = rhs(t, u, params)",
-        "if answer is None:",
-        f'    raise RightHandSideError("{NOTHING}")',
-        "slopes = np.asarray(answer)",
-        "if slopes.shape != u.shape:",
-        f'    raise RightHandSideError("{WRONG_SHAPE}")',
-    ]
-
-
-def stage_lines(request: Request) -> list[str]:
+def stage_lines(request: Request, definitions: list[str]) -> list[str]:
     method = request.method
     rows, _, _, times, _, fsal = method.tableau
     lines = ["v = states[(steps + 1) % rows]"]
     for j in range(1, method.stages):
         target = "v" if fsal and j == method.stages - 1 else "inner"
-        if target == "v":
-            lines.append(f"moved = last_state({', '.join(last_state_arguments(request))})")
-        else:
-            lines += advance_state_lines(rows[j], target)
+        lines += advance_state_lines(rows[j], target) if target == "inner" else [last_state_line(request, definitions)]
         time = f"t + {product(times[j], 'dt')}" if times[j] else "t"
         lines.append(f"slopes_into({time}, {target}, params, k{j + 1})")
     return lines
@@ -120,23 +103,21 @@ def advance_state_lines(row, target: str) -> list[str]:
     return lines
 
 
-def last_state(request: Request) -> str:
-    """The definition of `last_state`: it computes v and the part of the error that the stages before the last make up.
+def last_state_line(request: Request, definitions: list[str]) -> str:
+    """The line that computes v and the part of the error that the stages before the last make up.
 
     It also fills the last slope with NaN, so that a component which the right-hand side does not set is noticed.
     """
     method = request.method
     names = [f"k{j + 1}[i]" for j in range(method.stages)]
-    loop = new_state(names, method)
+    loop = new_state_lines(names, method)
     for e, row in enumerate(estimates(request)):
         loop.append(f"partial{e}[i] = {combination(row[:-1], names)}")
     loop.append(f"k{method.stages}[i] = math.nan")
-    return loop_definition(
-        f"last_state({', '.join(last_state_arguments(request))})", ["moved = 0.0"], loop, ["return moved"]
-    )
+    return f"moved = {define_loop(definitions, 'last_state', loop, 'return moved')}"
 
 
-def new_state(names, method) -> list[str]:
+def new_state_lines(names, method) -> list[str]:
     """Lines for v = u + dt S and for the square of S, which SAI needs.
 
     S is not computed as (v - u) / dt, because v - u has lost digits to cancellation.
@@ -145,14 +126,8 @@ def new_state(names, method) -> list[str]:
     return [mean_slope, "v[i] = u[i] + dt * mean_slope", "moved += mean_slope * mean_slope"]
 
 
-def last_state_arguments(request: Request) -> list[str]:
-    method = request.method
-    rows = [method.tableau.b, *(row[:-1] for row in estimates(request))]
-    return ["u", "v", "dt", *partials(request), *slopes_in(rows), f"k{method.stages}"]
-
-
-def judge_definition(request: Request) -> str:
-    """The definition of `judged`: n times the squared error ratio, SAI^2 and (h rho)^2 in one loop over the components.
+def judged_call(request: Request, definitions: list[str]) -> str:
+    """The call that finds n times the squared error ratio, SAI^2 and (h rho)^2, in one loop over the components.
 
     Where the last stage is evaluated at the new state, `last_state` has already gone through the components once.
     """
@@ -160,55 +135,39 @@ def judge_definition(request: Request) -> str:
     twins = twin_stages(method)
     atol = "atol[i]" if request.vector_tolerance else "atol"
     names = [f"k{j + 1}[i]" for j in range(method.stages)]
-    loop = ["size += u[i] * u[i]"] if method.fsal else [*new_state(names, method), "size += u[i] * u[i]"]
-    sums = ["size"] if method.fsal else ["moved", "size"]
+    loop = ["size += u[i] * u[i]"] if method.fsal else [*new_state_lines(names, method), "size += u[i] * u[i]"]
     if request.law:
         loop.append(f"unit = dt / ({atol} + rtol * max(abs(u[i]), abs(v[i])))")
     for e, row in enumerate(estimates(request)):
         error = combination((1, row[-1]), (f"partial{e}[i]", names[-1])) if method.fsal else combination(row, names)
         loop += [f"scaled = unit * ({error})", f"error{e} += scaled * scaled"]
-        sums.append(f"error{e}")
     if twins:
         difference = f"(k{twins[1] + 1}[i] - k{twins[0] + 1}[i])"
         loop += [f"stiff += {difference} * {difference}", "apart += (v[i] - inner[i]) * (v[i] - inner[i])"]
-        sums += ["stiff", "apart"]
     pair = []
     if len(estimates(request)) == 2:
         pair = ["both = error0 + 0.01 * error1", "error0 = error0 * (error0 / both) if both > 0.0 else both"]
     rho = f"dt * dt * stiff / apart if apart > {number(APART**2)} * size else math.nan" if twins else "math.nan"
     q = "error0" if request.law else "0.0"
-    end = [*pair, f"rho = {rho}", f"return {q}, moved / size, rho"]
-    return loop_definition(
-        f"judged({', '.join(judge_arguments(request))})", [f"{name} = 0.0" for name in sums], loop, end
-    )
-
-
-def judge_arguments(request: Request) -> list[str]:
-    method = request.method
-    twins = twin_stages(method)
-    tolerances = ["rtol", "atol"] if request.law else []
-    if not method.fsal:
-        return ["u", "v", "dt", *tolerances, *slopes_in([method.tableau.b, *estimates(request)])]
-    slopes = {f"k{method.stages}": None} if request.law else {}
-    if twins:
-        slopes |= {"inner": None, f"k{twins[0] + 1}": None, f"k{twins[1] + 1}": None}
-    return ["u", "v", "dt", "moved", *tolerances, *partials(request), *slopes]
+    return define_loop(definitions, "judged", loop, *pair, f"rho = {rho}", f"return {q}, moved / size, rho")
 
 
 def estimates(request: Request):
     return request.method.tableau.e if request.law else ()
 
 
-def partials(request: Request) -> list[str]:
-    return [f"partial{e}" for e in range(len(estimates(request)))]
+def define_loop(definitions: list[str], name: str, loop: list[str], *after: str) -> str:
+    """Add the definition of a function with one loop over components, so that it becomes vector code of its own.
 
-
-def slopes_in(rows) -> list[str]:
-    """The names of the slopes that have a weight other than zero in at least one of the rows."""
-    return [f"k{j + 1}" for j in range(max(map(len, rows))) if any(j < len(row) and row[j] for row in rows)]
-
-
-def loop_definition(signature: str, before, loop, after, over: str = "u") -> str:
-    """The definition of a function with one loop over the components of the array `over`."""
-    body = [*before, f"for i in range({over}.size):", *indent(loop), *after]
-    return "\n".join(["@njit(**LOOSE)", f"def {signature}:", *indent(body)])
+    Its arguments are the names that its lines use and do not set, in this order; sums begin at zero. Returns its call.
+    """
+    found = ast.walk(ast.parse("\n".join([*loop, *after])))
+    names = sorted((one for one in found if isinstance(one, ast.Name)), key=lambda one: (one.lineno, one.col_offset))
+    made = {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    arguments = dict.fromkeys(one.id for one in names if one.id not in {*made, "i", "abs", "max", "math"})
+    sums = dict.fromkeys(line.split(" += ")[0] for line in loop if " += " in line)
+    call = f"{name}({', '.join(arguments)})"
+    array = next(one for one in arguments if f"{one}[i]" in loop[0])
+    body = [*(f"{one} = 0.0" for one in sums), f"for i in range({array}.size):", *indent(loop), *after]
+    definitions.append("\n".join(["@njit(**LOOSE)", f"def {call}:", *indent(body)]))
+    return call

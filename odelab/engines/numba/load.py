@@ -99,7 +99,7 @@ def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) 
 
     inline   a loop over lanes becomes vector code only if the right-hand side is a part of it
     """
-    from odelab.engines.numba.jit import CHECKED, jit, protecting
+    from odelab.engines.numba.jit import CHECKED, jit, protect
 
     inlined = {**CHECKED, "forceinline": True}
     options = inlined if inline else CHECKED
@@ -111,7 +111,7 @@ def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) 
         how: tuple = ({}, inlined) if name == "dual_rhs" else (twins, options)
         compiled[name] = jit(function, *how, returns_tuple=tuples, recompile=True)
         if form != COMPONENT and name == "rhs":
-            compiled[name] = protecting(compiled[name], 4 if form == IN_PLACE else 3)
+            compiled[name] = protect(compiled[name], fills=form == IN_PLACE)
         if name == "project":
             compiled[name] = jit(on_a_copy(compiled[name]))
     return compiled

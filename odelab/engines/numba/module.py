@@ -42,8 +42,7 @@ SINGLE_TYPES = {
 LANES_TYPES = {
     **{"queue": "types.int64[::1]", "sweeps": WHOLE, "share": "types.int64[::1]", "max_attempts": WHOLE},
     **dict.fromkeys(("starts", "params_in", "numbers", "ends", "maxima"), ROWS),
-    **dict.fromkeys(("places", "counts"), "types.int64[:, ::1]"),
-    **{"statuses": "types.int8[::1]", "points": "types.float64[:, :, ::1]"},
+    **{"counts": "types.int64[:, ::1]", "statuses": "types.int8[::1]", "points": "types.float64[:, :, ::1]"},
 }
 SEEN = "types.Array(types.float64, {}, 'A', readonly=True)"  # arrays that are only read, however they are laid out
 EVENTS_TYPES = {

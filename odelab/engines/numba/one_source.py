@@ -8,10 +8,9 @@ a hundred stages, and most of its time goes into the loop over the state in each
 
 import math
 
-from odelab.engines.numba.large import answer_lines
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
-from odelab.engines.numba.stages import arguments, indent
+from odelab.engines.numba.stages import arguments
 from odelab.right_hand_side import ARRAY, IN_PLACE
 from odelab.stiffness.h_rho import APART, twin_stages
 
@@ -22,7 +21,6 @@ from odelab.control import controllers
 from odelab.engines.numba import blending
 from odelab.engines.numba.jit import jit
 from odelab.engines.numba.one_source import error_of_control, no_h_rho, row_keeper, twin_h_rho
-from odelab.engines.python import RightHandSideError
 from odelab.methods import chebyshev, spectral_radius as radius, stabilised
 
 INLINED = {**EXACT, "forceinline": True}  # a function passed on as an argument has an address, and is not cached
@@ -33,7 +31,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`; the user's own functions have the names of `Request.functions`."""
     project = "project" if request.project else "jit(core.no_projection)"
     parts = [
-        f"steps = {control(request)}",
+        f"steps = {control_names(request)}",
         *step_lines(request),
         "propose, judge = (jit(half, options=INLINED) for half in steps)",
         f"after = {project}",
@@ -54,8 +52,7 @@ def slope_lines(request: Request) -> list[str]:
     """The right-hand side as a function that returns an array of its own."""
     lines = ["@njit(**OPTIONS)", "def slope_of(t, u, params):"]
     if request.form == ARRAY:
-        copy = "return slopes.astype(np.float64)"  # the right-hand side may reuse its answer
-        return [*lines, *indent([*answer_lines(), copy])]
+        return [*lines, "    return rhs(t, u, params).astype(np.float64)  # a copy: it may reuse its answer"]
     if request.form == IN_PLACE:
         return [
             *lines,
@@ -100,7 +97,7 @@ def step_lines(request: Request) -> list[str]:
     ]
 
 
-def control(request: Request) -> str:
+def control_names(request: Request) -> str:
     """The names of the controller's two functions, propose and judge."""
     if request.own is not None:
         return "own_propose, own_judge"

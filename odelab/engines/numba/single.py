@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from odelab.engines import first_step_text
 from odelab.engines.numba import stages
-from odelab.engines.numba.control_text import control_text, history, judgement, memory
+from odelab.engines.numba.kernel_control import control_text, history_fields, judgement_line, memory_text
 from odelab.engines.numba.request import AS_GIVEN, Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, STATE, TIME
 from odelab.engines.numba.stages import arguments, components, indent, read_lines, tolerance_names, write_lines
@@ -18,7 +18,7 @@ class Parts(NamedTuple):
     """What distinguishes the kernels of single runs from each other; all but the first two are lines.
 
     arguments     the names of the arguments of `advance`
-    judge         the judge, as text; see `odelab.engines.numba.law_judge`
+    judge         the judge, as text; see `odelab.engines.numba.kernel_control`
     definitions   whatever the lines call
     start         read the arguments into variables
     slope         compute the slope at the state
@@ -70,7 +70,7 @@ def small_parts(request: Request, attempt, record, move, start=(), definitions=(
             *read_lines(slopes, "slope"),
             *start,
         ],
-        [stages.right_hand_side(n, 1, "t", "u", "")],
+        [stages.slope_line(n, 1, "t", "u", "")],
         attempt,
         "q" if request.law else stages.finite_check(n, ""),
         [*(f"record[steps, {STATE + i}] = v{i}" for i in range(n)), *record],
@@ -120,9 +120,9 @@ def loop_lines(request: Request, parts: Parts) -> list[str]:
     if not request.law:
         refused = ["if accept < 0:", "    status = NOT_FINITE", "    break"]
     known = "memory.history" if request.law else "memory"
-    remembered = {name: f"remembered[{i}]" for i, name in enumerate(history(request), 1)}
+    remembered = {name: f"remembered[{i}]" for i, name in enumerate(history_fields(request), 1)}
     return [
-        f"memory = {memory(request, remembered.__getitem__, 'settings[1]', 'settings[2]')}",
+        f"memory = {memory_text(request, remembered, 'settings[1]', 'settings[2]')}",
         "for _ in range(attempts):",
         "    if t == t1:",
         "        break",
@@ -139,7 +139,7 @@ def loop_lines(request: Request, parts: Parts) -> list[str]:
         "        break",
         f"    evaluations += {request.method.stages - 1}",
         *indent(parts.attempt),
-        f"    {judgement(request, parts.judged)}",
+        f"    {judgement_line(request, parts.judged)}",
         *indent(refused),
         "    # the record",
         "    steps += 1",

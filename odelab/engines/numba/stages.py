@@ -64,12 +64,12 @@ def indent(lines, levels: int = 1) -> list[str]:
     return ["    " * levels + line for line in lines]
 
 
-def slopes_of(stage: int, component: int, tag: str) -> str:
+def slope_name(stage: int, component: int, tag: str) -> str:
     return f"k{stage}_{component}{tag}"
 
 
-def stage_names(count: int, component: int, tag: str) -> list[str]:
-    return [slopes_of(j + 1, component, tag) for j in range(count)]
+def slope_names(count: int, component: int, tag: str) -> list[str]:
+    return [slope_name(j + 1, component, tag) for j in range(count)]
 
 
 def read_lines(names, array: str) -> list[str]:
@@ -89,9 +89,9 @@ def components(name: str, n: int, tag: str) -> list[str]:
     return [f"{name}{i}{tag}" for i in range(n)]
 
 
-def right_hand_side(n: int, stage: int, time: str, state: str, tag: str) -> str:
+def slope_line(n: int, stage: int, time: str, state: str, tag: str) -> str:
     """k{stage} = rhs(time, state, params)"""
-    answers = arguments(slopes_of(stage, i, tag) for i in range(n))
+    answers = arguments(slope_name(stage, i, tag) for i in range(n))
     return f"{answers} = rhs({time}, ({arguments(components(state, n, tag))}), params{tag})"
 
 
@@ -105,7 +105,7 @@ def advance_state_lines(row, target: str, n: int, tag: str) -> list[str]:
 
 def shortest_sum(row, component: int, tag: str) -> str:
     """u + dt * (weighted slopes), the form with the fewest operations."""
-    weighted = combination(row, stage_names(len(row), component, tag))
+    weighted = combination(row, slope_names(len(row), component, tag))
     return f"u{component}{tag} + dt{tag} * ({weighted})"
 
 
@@ -115,7 +115,7 @@ def latest_slope_last(row, component: int) -> str:
     The name `w` in the text is dt times the weight of the last slope.
     """
     last = last_weight(row)
-    names = stage_names(last + 1, component, "")
+    names = slope_names(last + 1, component, "")
     head = combination(row[:last], names)
     before = f"(u{component} + dt * ({head}))" if head else f"u{component}"
     return f"{before} + w * {names[last]}"
@@ -130,7 +130,7 @@ def stage_lines(method, n: int, tag: str = "") -> list[str]:
         time = f"t{tag} + {product(times[j], f'dt{tag}')}" if times[j] else f"t{tag}"
         lines += remark(f"stage {j + 1}, at {time.replace(tag, '') if tag else time}", tag)
         lines += advance_state_lines(rows[j], state, n, tag)
-        lines.append(right_hand_side(n, j + 1, time, state, tag))
+        lines.append(slope_line(n, j + 1, time, state, tag))
     if not fsal:
         lines += [*remark("the new state", tag), *advance_state_lines(b, "v", n, tag)]
     return lines
@@ -164,7 +164,7 @@ def error_ratio_lines(method, n: int, tag: str, vector_tolerance: bool) -> list[
 
 def scaled_error(row, component: int, tag: str) -> str:
     """The error in one component over its tolerance: few operations in lanes, a short chain of operations elsewhere."""
-    unit, names = f"unit{component}{tag}", stage_names(len(row), component, tag)
+    unit, names = f"unit{component}{tag}", slope_names(len(row), component, tag)
     last = last_weight(row)
     head = combination(row[:last], names)
     if tag or not head:
@@ -180,7 +180,7 @@ def finite_check(n: int, tag: str) -> str:
 def mean_slope_lines(method, n: int, tag: str = "") -> list[str]:
     """S_i = sum_j b_j k_j"""
     b = method.tableau.b
-    return [f"slope{i}{tag} = {combination(b, stage_names(method.stages, i, tag))}" for i in range(n)]
+    return [f"slope{i}{tag} = {combination(b, slope_names(method.stages, i, tag))}" for i in range(n)]
 
 
 def squares(names) -> str:
@@ -204,7 +204,7 @@ def h_rho_lines(method, n: int, tag: str = "") -> list[str]:
     if twins is None:
         return []
     first, last = twins
-    stiff = [f"({slopes_of(last + 1, i, tag)} - {slopes_of(first + 1, i, tag)})" for i in range(n)]
+    stiff = [f"({slope_name(last + 1, i, tag)} - {slope_name(first + 1, i, tag)})" for i in range(n)]
     apart = [f"(v{i}{tag} - twin{i}{tag})" for i in range(n)]
     return [
         f"apart{tag} = {squares(apart)}",

@@ -15,7 +15,7 @@ from odelab.engines.numba.stages import (
     indent,
     product,
     remark,
-    right_hand_side,
+    slope_line,
     squares,
     total,
 )
@@ -92,15 +92,14 @@ def stage_lines(method, plan: Plan, tag: str = "") -> list[str]:
     """Lines that compute the new state `v` from slope and Jacobian, with the change and the estimate of its error."""
     a, C, m, e, times, d, gamma = method.tableau
     n, rows = plan.n, plan.pattern.rows
-    factors = (rows, plan.elimination)
     lines = [
         *remark("I - h gamma J and its factors", tag),
         f"hg{tag} = {product(gamma, f'dt{tag}')}",
         *lu.matrix_lines(rows, tag),
-        *lu.factor_lines(*factors, tag),
+        *lu.factor_lines(rows, plan.elimination, tag),
         *remark("stage 1", tag),
         *right_side_lines(plan, C[0], d[0], 0, tag),
-        *lu.solve_lines(*factors, "b", "x1_", tag),
+        *lu.solve_lines(plan.elimination, "b", "x1_", tag),
         *remark("did the factors solve it?", tag),
         *lu.residual_lines(rows, "b", "x1_", tag),
     ]
@@ -109,17 +108,17 @@ def stage_lines(method, plan: Plan, tag: str = "") -> list[str]:
         lines += remark(f"stage {j + 1}, at {time.replace(tag, '') if tag else time}", tag)
         lines += moved_lines(a[j], a[j - 1], j, plan, tag)
         lines += [f"g{i}{tag} = u{i}{tag} + moved{i}{tag}" for i in range(n)]
-        lines.append(right_hand_side(n, j + 1, time, "g", tag))
+        lines.append(slope_line(n, j + 1, time, "g", tag))
         lines += right_side_lines(plan, C[j], d[j], j, tag)
-        lines += lu.solve_lines(*factors, "b", f"x{j + 1}_", tag)
+        lines += lu.solve_lines(plan.elimination, "b", f"x{j + 1}_", tag)
     lines += [*remark("the new state", tag), *moved_lines(m, a[-1], method.stages, plan, tag)]
     lines += [f"v{i}{tag} = u{i}{tag} + moved{i}{tag}" for i in range(n)]
     if method.embedded:
-        lines += [f"error{i}{tag} = {combination(e, increments(len(e), i, tag))}" for i in range(n)]
+        lines += [f"error{i}{tag} = {combination(e, increment_names(len(e), i, tag))}" for i in range(n)]
     return lines
 
 
-def increments(count: int, component: int, tag: str) -> list[str]:
+def increment_names(count: int, component: int, tag: str) -> list[str]:
     return [f"x{j + 1}_{component}{tag}" for j in range(count)]
 
 
@@ -130,7 +129,7 @@ def moved_lines(row, before, count: int, plan: Plan, tag: str) -> list[str]:
     """
     if count > 1 and row[count - 1] == 1.0 and tuple(row[: count - 1]) == tuple(before[: count - 1]):
         return [f"moved{i}{tag} = moved{i}{tag} + x{count}_{i}{tag}" for i in range(plan.n)]
-    return [f"moved{i}{tag} = {combination(row[:count], increments(count, i, tag))}" for i in range(plan.n)]
+    return [f"moved{i}{tag} = {combination(row[:count], increment_names(count, i, tag))}" for i in range(plan.n)]
 
 
 def right_side_lines(plan: Plan, row, by_time: float, stage: int, tag: str) -> list[str]:
@@ -142,7 +141,7 @@ def right_side_lines(plan: Plan, row, by_time: float, stage: int, tag: str) -> l
     for i in range(plan.n):
         slope = f"k{stage + 1}_{i}{tag}"
         slope = f"({slope} + w{tag} * s{i}{tag})" if in_time else slope
-        before = combination(row[:stage], increments(stage, i, tag))
+        before = combination(row[:stage], increment_names(stage, i, tag))
         lines.append(f"b{i}{tag} = {f'({before}) + ' if before else ''}hg{tag} * {slope}")
     return lines
 

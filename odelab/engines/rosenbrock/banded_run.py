@@ -7,7 +7,7 @@ treated as in `odelab.engines.rosenbrock.one_run`. The rest is as in `odelab.eng
 
 from odelab.engines.compiled import NotCompilable
 from odelab.engines.numba import single
-from odelab.engines.numba.large import array_lines, judge_of, loop_definition, until_lines
+from odelab.engines.numba.large import array_lines, define_loop, judge_of, until_lines
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import SAI
 from odelab.engines.numba.stages import combination, product, read_lines, remark
@@ -19,6 +19,12 @@ ARGUMENTS = (
     *("increments", "vectors", "ordered", "J", "factors", "seeds", "order", "first", "entries", "places"),
 )
 VECTORS = ("k1", "k", "inner", "right", "slope_t", "error", "numbers", "derivatives")  # the rows of `vectors`
+
+KERNELS = """
+from odelab.linear import band_kernels
+
+eliminate, substitute, solves = band_kernels.kernels({}, {})
+""".strip()
 
 JACOBIAN = """
 from odelab.engines.rosenbrock import dual_arrays
@@ -46,19 +52,23 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     if isinstance(plan, str):
         raise NotCompilable(f"`engine='compiled'` cannot compile {request.rhs.__name__}: {plan}.")
     method = request.method
+    definitions = [KERNELS.format(plan.below, plan.above), JACOBIAN]
+    # numba compiles `target[:] = source` for a second, with a message for arrays of different lengths.
+    define_loop(definitions, "copy", ["target[i] = source[i]"])
     preparation = ["find_jacobian(t, u, params, seeds, first, entries, places, numbers, derivatives, J.ravel())"]
     if not plan.autonomous:
         preparation += ["error[:] = 0.0", "find_slope_t(t, u, params, error, numbers, slope_t)"]
-    attempt = [*jacobian_lines(preparation), *stage_lines(method, plan), *failure_lines(request)]
+    attempt = [*jacobian_lines(preparation), *stage_lines(method, plan, definitions), *failure_lines(request)]
     if request.project is not None:
         attempt.append("copy(v, project(v))")
     if request.law:
-        attempt.append("q = squared_ratio(u, v, error, rtol, atol) / n if sound else math.nan")
-    kernels = f"eliminate, substitute, solves = band_kernels.kernels({plan.below}, {plan.above})"
+        atol = "atol[i]" if request.vector_tolerance else "atol"
+        loop = [f"scaled = error[i] / ({atol} + rtol * max(abs(u[i]), abs(v[i])))", "q += scaled * scaled"]
+        attempt.append(f"q = {define_loop(definitions, 'squared_ratio', loop, 'return q')} / n if sound else math.nan")
     parts = single.Parts(
         ARGUMENTS,
         judge_of(request),
-        [f"from odelab.linear import band_kernels\n\n{kernels}", JACOBIAN, *loop_lines(request, plan)],
+        definitions,
         [
             *array_lines(request),
             *read_lines(VECTORS, "vectors"),
@@ -76,80 +86,32 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     return single.kernel_of(request, parts)
 
 
-def stage_lines(method, plan: band.Band) -> list[str]:
+def stage_lines(method, plan: band.Band, definitions: list[str]) -> list[str]:
     """Lines that compute the new state `v`, the sum `moved` of the squares of its change, and the error."""
-    _, _, _, _, times, _, gamma = method.tableau
-    lines = [
-        "v = states[(steps + 1) % rows]",
-        f"hg = {product(gamma, 'dt')}",
-        "eliminate(J, hg, factors)",
-        *remark("stage 1"),
-        f"right_side_1({signature(right_names(0))})",
-        "substitute(factors, order, right, ordered, x1)",
-        "sound = solves(J, hg, order, right, ordered)",
-    ]
-    for j in range(1, method.stages):
-        time = f"t + {product(times[j], 'dt')}" if times[j] else "t"
-        lines += [
-            *remark(f"stage {j + 1}, at {time}"),
-            f"stage_state_{j + 1}({signature(state_names(j))})",
-            f"rhs({time}, inner, params, k)",
-            f"right_side_{j + 1}({signature(right_names(j))})",
-            f"substitute(factors, order, right, ordered, x{j + 1})",
-        ]
-    return [*lines, *remark("the new state"), f"moved, size = new_state({signature(end_names(method))})"]
-
-
-def signature(names) -> str:
-    return ", ".join(names)
-
-
-def increments(count: int) -> list[str]:
-    return [f"x{j + 1}" for j in range(count)]
-
-
-def right_names(stage: int) -> list[str]:
-    return ["right", "k" if stage else "k1", "slope_t", "hg", "dt", *increments(stage)]
-
-
-def state_names(stage: int) -> list[str]:
-    return ["inner", "u", *increments(stage)]
-
-
-def end_names(method) -> list[str]:
-    return ["v", "error", "u", *increments(method.stages)]
-
-
-def loop_lines(request: Request, plan: band.Band) -> list[str]:
-    """The definitions of the loops over the components: a function for each, so that they become vector code."""
-    method = request.method
-    a, C, m, e, _, d, _ = method.tableau
-    # numba compiles `target[:] = source` for a second, with a message for arrays of different lengths.
-    found = [loop_definition("copy(target, source)", [], ["target[i] = source[i]"], [], "target")]
+    a, C, m, e, times, d, gamma = method.tableau
+    names = [f"x{j + 1}[i]" for j in range(method.stages)]
+    lines = ["v = states[(steps + 1) % rows]", f"hg = {product(gamma, 'dt')}", "eliminate(J, hg, factors)"]
     for j in range(method.stages):
+        time = f"t + {product(times[j], 'dt')}" if times[j] else "t"
+        lines += remark(f"stage {j + 1}, at {time}")
         if j:
-            line = f"inner[i] = u[i] + ({combination(a[j], entries_of(j))})"
-            found.append(loop_definition(f"stage_state_{j + 1}({signature(state_names(j))})", [], [line], []))
-        slope = f"{'k' if j else 'k1'}[i]"
+            loop = [f"inner[i] = u[i] + ({combination(a[j], names)})"]
+            lines += [define_loop(definitions, f"stage_state_{j + 1}", loop), f"rhs({time}, inner, params, k)"]
+        slope = "k[i]" if j else "k1[i]"
         if d[j] and not plan.autonomous:
             slope = f"({slope} + {product(d[j], 'dt')} * slope_t[i])"
-        before = combination(C[j][:j], entries_of(j))
-        line = f"right[i] = {f'({before}) + ' if before else ''}hg * {slope}"
-        found.append(loop_definition(f"right_side_{j + 1}({signature(right_names(j))})", [], [line], [], "right"))
-    names = entries_of(method.stages)
+        before = combination(C[j][:j], names)
+        loop = [f"right[i] = {f'({before}) + ' if before else ''}hg * {slope}"]
+        lines += [
+            define_loop(definitions, f"right_side_{j + 1}", loop),
+            f"substitute(factors, order, right, ordered, x{j + 1})",
+        ]
+        if not j:
+            lines.append("sound = solves(J, hg, order, right, ordered)")
     loop = [f"change = {combination(m, names)}", "v[i] = u[i] + change", f"error[i] = {combination(e, names)}"]
     loop += ["moved += change * change", "size += u[i] * u[i]"]
-    found.append(
-        loop_definition(
-            f"new_state({signature(end_names(method))})", ["moved, size = 0.0, 0.0"], loop, ["return moved, size"]
-        )
-    )
-    if request.law:
-        atol = "atol[i]" if request.vector_tolerance else "atol"
-        loop = [f"scaled = error[i] / ({atol} + rtol * max(abs(u[i]), abs(v[i])))", "q += scaled * scaled"]
-        found.append(loop_definition("squared_ratio(u, v, error, rtol, atol)", ["q = 0.0"], loop, ["return q"]))
-    return found
-
-
-def entries_of(count: int) -> list[str]:
-    return [f"{name}[i]" for name in increments(count)]
+    return [
+        *lines,
+        *remark("the new state"),
+        f"moved, size = {define_loop(definitions, 'new_state', loop, 'return moved, size')}",
+    ]

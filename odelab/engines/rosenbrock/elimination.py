@@ -109,7 +109,7 @@ def factor_lines(rows, found: Elimination, tag: str = "") -> list[str]:
     return lines
 
 
-def solve_lines(rows, found: Elimination, right: str, target: str, tag: str = "") -> list[str]:
+def solve_lines(found: Elimination, right: str, target: str, tag: str = "") -> list[str]:
     """Lines that solve M target = right; both are names, to which the number of a component is added.
 
     The unknown that is computed last is subtracted last, because in a single run every operation waits for the one

@@ -16,8 +16,8 @@ from odelab.control.controllers import SET_POINT
 from odelab.engines import choice
 from odelab.engines.driver import run
 from odelab.engines.numba import load
+from odelab.engines.numba.kernel_control import power_by_table
 from odelab.engines.numba.kernel_engine import KernelEngine
-from odelab.engines.numba.law_judge import power_by_table
 from odelab.engines.numba.request import layout_for, request_for
 from odelab.engines.numba.stages import combination, total
 from odelab.engines.python import PythonEngine

@@ -29,7 +29,7 @@ def run(rows, jacobian, right, hg, damage=None):
     names |= {lu.entry_name("j", i, j, ""): float(jacobian[i, j]) for i, row in enumerate(rows) for j in row}
     lines = [*lu.matrix_lines(rows), *lu.factor_lines(rows, found)]
     lines += [damage] if damage else []
-    lines += [*lu.solve_lines(rows, found, "b", "x"), *lu.residual_lines(rows, "b", "x")]
+    lines += [*lu.solve_lines(found, "b", "x"), *lu.residual_lines(rows, "b", "x")]
     exec("\n".join(lines), names)
     return names, np.array([names[f"x{i}"] for i in range(len(rows))])
 

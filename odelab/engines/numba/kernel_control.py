@@ -1,4 +1,4 @@
-"""The judges of kernels: `odelab.control.feedback.error_control` with helpers made for compiled code."""
+"""The controller of a kernel: `odelab.control.feedback` with helpers made for compiled code, and text that calls it."""
 
 import math
 
@@ -6,7 +6,10 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from odelab.control import feedback, powers
-from odelab.control.controllers import SET_POINT, judge_of_law
+from odelab.control.controllers import SET_POINT, judge_of_law, settings_of
+from odelab.control.feedback import Counted, History
+from odelab.engines.numba.request import Request
+from odelab.engines.numba.stages import number
 
 FRACTION_BITS = 4503599627370495  # the low 52 bits of a double
 ONE_BITS = 4607182418800017408  # the bits of 1.0
@@ -87,3 +90,49 @@ def left_over(components):
 def itself(total):
     """What `left_over` would return, where the kernel has formed it itself, from variables and not from an array."""
     return total
+
+
+def control_text(request: Request, judge: str, options: str = "OPTIONS") -> str:
+    """The definitions of `propose` and `judge`.
+
+    `propose` is compiled without contraction of a * b + c, so that times are the same in every engine.
+
+    judge      the judge, as text that calls a function of this module
+    options    the name of the options that it is compiled with
+    """
+    propose = "propose_next" if request.law else "propose_counted"
+    return "\n".join(
+        [
+            "from odelab.control.feedback import Counted, History, Memory, Settings",
+            "from odelab.engines.numba.jit import jit",
+            "from odelab.engines.numba.kernel_control import itself, judge_of_squares, judge_without_roots, left_over",
+            "",
+            f"propose = jit(control.{propose}, options=EXACT)",
+            f'judge = jit({judge}, options={{**{options}, "forceinline": True}})',
+        ]
+    )
+
+
+def judgement_line(request: Request, judged: str, tag: str = "") -> str:
+    """The line that judges an attempt; `judged` is the text of the squared error or of what tells of a finite state."""
+    of_errors = f"{judged}, 0.0, 0.0" if request.law else f"0.0, 0.0, {judged}"
+    return f"accept{tag}, memory{tag} = judge(memory{tag}, dt{tag}, {of_errors})"
+
+
+def history_fields(request: Request) -> tuple[str, ...]:
+    """The fields of the controller's memory that change during a run."""
+    return History._fields if request.law else Counted._fields
+
+
+def memory_text(request: Request, values: dict[str, str], rtol: str, largest: str) -> str:
+    """The controller's memory as text, with a law's numbers as literals.
+
+    values          the texts for the fields of `history_fields`
+    rtol, largest   the texts for the tolerance and the largest step of an adaptive controller
+    """
+    past = ", ".join(values[name] for name in history_fields(request))
+    if not request.law:
+        return f"Counted({past})"
+    known = settings_of(request.law, request.method.error_order)
+    numbers = ", ".join(number(x) for x in known[2:-1])
+    return f"Memory(Settings({rtol}, 0.0, {numbers}, {largest}), History({past}))"
