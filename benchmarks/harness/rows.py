@@ -17,7 +17,7 @@ class Goal(NamedTuple):
     limit: float
     least: float = -math.inf
 
-    def reached(self, ours: float, ratio: float | None) -> bool:
+    def is_reached(self, ours: float, ratio: float | None) -> bool:
         if self.kind == "value":
             return self.least <= ours <= self.limit
         if ratio is None:
@@ -77,7 +77,7 @@ class Row:
             return UNEQUAL
         if self.goal is None:
             return MEASURED
-        return REACHED if self.goal.reached(self.ours, self.ratio) else MISSED
+        return REACHED if self.goal.is_reached(self.ours, self.ratio) else MISSED
 
 
 HEADER = ("work", "ours", "time", "against", "time", "ratio", "goal", "verdict", "error ours / theirs", "note")

@@ -23,7 +23,7 @@ SEED = 0
 NOBODY = Contestant("", None)
 
 
-def trained() -> tuple[nb.Network, str]:
+def trained_network() -> tuple[nb.Network, str]:
     """The public ResNet-20 where ODELAB_PUBLIC_WEIGHTS names its directory, else random weights."""
     folder = os.environ.get("ODELAB_PUBLIC_WEIGHTS")
     if folder and (path := Path(folder) / "resnet20_cifar10.th").is_file():
@@ -56,7 +56,7 @@ def distance(wanted: np.ndarray) -> Callable:
 
 def spectra(size: Size):
     """all eigenvalues of a residual branch against jacrev and dense eigvals; extremes; the largest block"""
-    net, origin = trained()
+    net, origin = trained_network()
     states = nb.block_states(net, image(net))
     name = "stages.2.blocks.2" if size.quick else "stages.1.blocks.1"
     yield from against_dense(size, net.get_submodule(name), states[name], origin)
@@ -102,7 +102,7 @@ import sys, time
 import torch, netbridge as nb
 from benchmarks.net import spectra as net_spectra
 torch.set_num_threads(int(sys.argv[1]))
-net, _ = net_spectra.trained()
+net, _ = net_spectra.trained_network()
 name = "stages.0.blocks.2"
 state = nb.block_states(net, net_spectra.image(net))[name]
 clock = time.process_time if sys.argv[1] == "1" else time.perf_counter

@@ -22,13 +22,13 @@ def absent(name: str, reason: str) -> Contestant:
     return Contestant(name, None, missing=reason)
 
 
-def offered(*names: str) -> str:
+def missing_names(*names: str) -> str:
     """Why odelab cannot take part: the first public name it does not have yet; empty when it has all."""
     return next((f"ol.{name} is not there yet" for name in names if not hasattr(ol, name)), "")
 
 
 def our_single(case: Single, method: str = "DOPRI5", law: str = "i", label: str = "odelab") -> Contestant:
-    missing = offered(method)
+    missing = missing_names(method)
     if missing:
         return absent(label, missing)
     solve = functools.partial(our_end, method=getattr(ol, method), control=ol.adaptive(case.rtol, case.atol, law=law))
@@ -77,7 +77,7 @@ def peer_single(name: str, case: Single, **options) -> Contestant:
 
 def our_ensemble(case: Ensemble, method: str = "DOPRI5", law: str = "i", threads: int = 1) -> Contestant:
     name = "odelab" if threads == 1 else f"odelab, {threads} threads"
-    missing = offered("ensemble", method)
+    missing = missing_names("ensemble", method)
     if missing:
         return absent(name, missing)
     control = ol.adaptive(case.rtol, case.atol, law=law, first_step=case.first_step)
@@ -130,7 +130,7 @@ def peer_ensemble(name: str, case: Ensemble, every: int = 1, **options) -> Conte
 def our_grid(
     case: Grid, method: str, rtol: float, first_step: float | None = None, law: str = "i", engine: str = "auto"
 ) -> Contestant:
-    missing = offered(method)
+    missing = missing_names(method)
     if missing:
         return absent(f"odelab {method}", missing)
     control = ol.adaptive(rtol, rtol, law=law, first_step=first_step)

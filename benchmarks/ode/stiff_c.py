@@ -37,29 +37,29 @@ class Number:
 
     @classmethod
     def of(cls, expression, derivatives):
-        return cls(written(expression), {place: written(text) for place, text in derivatives.items()})
+        return cls(new_variable(expression), {place: new_variable(text) for place, text in derivatives.items()})
 
     def __add__(self, other):
-        return self.of(f"{self.name} + {name(other)}", merged(self, other, "{0}", "{0}"))
+        return self.of(f"{self.name} + {name(other)}", combine(self, other, "{0}", "{0}"))
 
     def __sub__(self, other):
-        return self.of(f"{self.name} - {name(other)}", merged(self, other, "{0}", "-{0}"))
+        return self.of(f"{self.name} - {name(other)}", combine(self, other, "{0}", "-{0}"))
 
     def __rsub__(self, other):
         return -self + other
 
     def __neg__(self):
-        return self.of(f"-{self.name}", merged(self, 0.0, "-{0}", ""))
+        return self.of(f"-{self.name}", combine(self, 0.0, "-{0}", ""))
 
     def __mul__(self, other):
         return self.of(
-            f"{self.name} * {name(other)}", merged(self, other, f"{{0}} * {name(other)}", f"{{0}} * {self.name}")
+            f"{self.name} * {name(other)}", combine(self, other, f"{{0}} * {name(other)}", f"{{0}} * {self.name}")
         )
 
     def __truediv__(self, other):
-        quotient = written(f"{self.name} / {name(other)}")
+        quotient = new_variable(f"{self.name} / {name(other)}")
         by_other = f"-({{0}} * {quotient} / {name(other)})"
-        return self.of(quotient, merged(self, other, f"{{0}} / {name(other)}", by_other))
+        return self.of(quotient, combine(self, other, f"{{0}} / {name(other)}", by_other))
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -68,13 +68,13 @@ def name(value) -> str:
     return value.name if isinstance(value, Number) else repr(float(value))
 
 
-def written(expression: str) -> str:
+def new_variable(expression: str) -> str:
     """The name of a new variable that holds an expression."""
     tape.append(f"const double q{len(tape)} = {expression};")
     return f"q{len(tape) - 1}"
 
 
-def merged(x, y, by_x: str, by_y: str) -> dict[int, str]:
+def combine(x, y, by_x: str, by_y: str) -> dict[int, str]:
     """Derivatives of a function of x and y; the templates take a derivative of x, or of y."""
     parts: dict[int, list[str]] = {}
     for number, template in ((x, by_x), (y, by_y)):

@@ -188,7 +188,7 @@ def checked_rhs(problem: Problem) -> Callable:
     rhs = array_form(problem)
     shape = problem.u0.shape
 
-    def checked(t, u, params):
+    def call_and_check(t, u, params):
         answer = rhs(t, u, params)
         if answer is None:
             raise RightHandSideError(f"the right-hand side returned None at t = {t:g}; a branch of it has no `return`")
@@ -205,7 +205,7 @@ def checked_rhs(problem: Problem) -> Callable:
             slope = slope.astype(np.float64)
         return slope
 
-    return checked
+    return call_and_check
 
 
 def on_a_copy(project: Callable) -> Callable:
@@ -215,10 +215,10 @@ def on_a_copy(project: Callable) -> Callable:
     itself, and the slope that is already known would belong to another state.
     """
 
-    def projected(u):
+    def project_copy(u):
         answer = np.asarray(project(u.copy()))
         if answer.shape != u.shape or not np.isrealobj(answer):
             raise ValueError("`project` returned something else than one real number per component of the state.")
         return answer.astype(np.float64)
 
-    return projected
+    return project_copy

@@ -28,7 +28,7 @@ def pattern_of_products(products: Callable, n: int):
     width = 1
     while n > BLOCKS * width:
         width *= PARTS
-    seen = products(spread(column // width, weights, -(-n // width))) != 0.0
+    seen = products(seeds_of(column // width, weights, -(-n // width))) != 0.0
     block, row = np.nonzero(seen)
     while True:
         count = -(-n // width)
@@ -39,14 +39,14 @@ def pattern_of_products(products: Callable, n: int):
             return pattern
         colour = colour_columns(pattern).colour
         direction = PARTS * colour[column // width] + column // (width // PARTS) % PARTS
-        seen = products(spread(direction, weights, PARTS * (colour.max(initial=0) + 1))) != 0.0
+        seen = products(seeds_of(direction, weights, PARTS * (colour.max(initial=0) + 1))) != 0.0
         width //= PARTS
         parts = PARTS * block[:, None] + np.arange(PARTS)
         there = seen[PARTS * colour[block][:, None] + np.arange(PARTS), row[:, None]] & (parts * width < n)
         row, block = np.broadcast_to(row[:, None], parts.shape)[there], parts[there]
 
 
-def spread(direction, weights, m):
+def seeds_of(direction, weights, m):
     """The directions (m, n): each column's weight in the direction it belongs to."""
     seeds = np.zeros((m, len(weights)))
     seeds[direction, np.arange(len(weights))] = weights

@@ -60,11 +60,11 @@ def delta(nsi, stage, m1, m2, mu: str = "sample"):
     values = to_numpy(values)
     peaks, means, _ = _profile(values, groups, _dataset_means(values, groups) if mu == "dataset" else None)
 
-    def reached(x):
+    def largest_stiff(x):
         stiff = peaks >= means * (1.0 + x)
         return np.where(stiff, peaks, -1.0).max(axis=1)[stiff.any(axis=1)]
 
-    return _surface(reached, len(values), m1, m2, nsi, values.dtype)
+    return _surface(largest_stiff, len(values), m1, m2, nsi, values.dtype)
 
 
 def stiffness_proportion(nsi, stage, m1, m2, mu: str = "sample"):
@@ -87,13 +87,13 @@ def stiffness_proportion(nsi, stage, m1, m2, mu: str = "sample"):
     means = np.broadcast_to(means, (len(values), len(groups)))
     rows = max(1, CHUNK // values.shape[1])
 
-    def reached(x):
+    def stiff_ones(x):
         for start in range(0, len(values), rows):
             for s, columns in enumerate(groups):
                 block = values[start : start + rows, columns]
                 yield block[block >= means[start : start + rows, s : s + 1] * (1.0 + x)]
 
-    return _surface(lambda x: np.concatenate(list(reached(x))), values.size, m1, m2, nsi, values.dtype)
+    return _surface(lambda x: np.concatenate(list(stiff_ones(x))), values.size, m1, m2, nsi, values.dtype)
 
 
 def _areas(nsi, groups, shared):
@@ -158,8 +158,8 @@ def _as_precise_as(nsi, values):
     return values.astype(nsi.dtype, copy=False) if library_of(nsi) is np else values.to(nsi.dtype)
 
 
-def _surface(reached, total, m1, m2, like, dtype):
-    """How many of `reached(m1)` are at least m2, over `total`, for every pair of the broadcast `m1`, `m2`."""
+def _surface(indices_of, total, m1, m2, like, dtype):
+    """How many of `indices_of(m1)` are at least m2, over `total`, for every pair of the broadcast `m1`, `m2`."""
     m1, m2 = _degree("m1", m1), _degree("m2", m2)
     try:
         m1, m2 = np.broadcast_arrays(m1, m2)
@@ -173,7 +173,7 @@ def _surface(reached, total, m1, m2, like, dtype):
     order = np.argsort(which, kind="stable")
     for x, points in zip(relative, np.split(order, np.flatnonzero(np.diff(which[order])) + 1), strict=True):
         thresholds, index = np.unique(absolute[points], return_inverse=True)
-        passed = np.searchsorted(thresholds, reached(float(x)), side="right")
+        passed = np.searchsorted(thresholds, indices_of(float(x)), side="right")
         at_least = np.cumsum(np.bincount(passed, minlength=len(thresholds) + 1)[::-1])[::-1][1:]
         shares[points] = at_least[index] / total
     shares = shares.reshape(m1.shape)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odelab.engines.numba.fingerprint import Unseen, Watch, fingerprint
-from odelab.engines.rosenbrock.pattern import pattern_found
+from odelab.engines.rosenbrock.pattern import find_pattern
 from odelab.linear.solvers import BANDED, band_of
 
 known: weakref.WeakKeyDictionary[Callable, dict[tuple[int, int], tuple[Watch, "Band | str"]]] = (
@@ -52,7 +52,7 @@ def band_for(rhs: Callable, n: int, parameters: int) -> Band | str:
         watch, found = kept[n, parameters]
         if watch.is_unchanged():
             return found
-    found = band_found(rhs, n, parameters)
+    found = find_band(rhs, n, parameters)
     try:
         kept[n, parameters] = fingerprint(rhs).watch, found
     except Unseen:  # a kernel is refused for the same reason
@@ -60,10 +60,10 @@ def band_for(rhs: Callable, n: int, parameters: int) -> Band | str:
     return found
 
 
-def band_found(rhs, n, parameters) -> Band | str:
+def find_band(rhs, n, parameters) -> Band | str:
     from scipy.sparse import csc_array
 
-    pattern = pattern_found(rhs, n, parameters, in_place=True)
+    pattern = find_pattern(rhs, n, parameters, in_place=True)
     if isinstance(pattern, str):
         return pattern
     rows = np.repeat(np.arange(n), [len(row) for row in pattern.rows])

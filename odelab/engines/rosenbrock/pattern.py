@@ -170,11 +170,11 @@ def replacements() -> dict:
 
 def pattern_of(rhs, n: int, parameters: int) -> Pattern:
     """The pattern of a right-hand side in component form; full where the evaluation with marks fails."""
-    found = pattern_found(rhs, n, parameters, in_place=False)
+    found = find_pattern(rhs, n, parameters, in_place=False)
     return found if isinstance(found, Pattern) else full(n)
 
 
-def pattern_found(rhs, n: int, parameters: int, in_place: bool) -> Pattern | str:
+def find_pattern(rhs, n: int, parameters: int, in_place: bool) -> Pattern | str:
     """The pattern of a right-hand side; in words why there is none where the evaluation with marks fails.
 
     in_place    whether it fills its argument `out`; otherwise it is in component form

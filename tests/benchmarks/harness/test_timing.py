@@ -53,10 +53,10 @@ def test_a_number_is_shown_to_three_digits(value):
 @settings(deadline=None)
 def test_goals_agree_with_their_words(limit, share):
     value = share * limit
-    assert at_most(limit).reached(1.0, value) == (share < 1.0)
-    assert at_least(limit).reached(1.0, 1.0 / value) == (share > 1.0)
-    assert below(limit).reached(value, None) == (share < 1.0)
-    assert not at_most(limit).reached(1.0, None)
+    assert at_most(limit).is_reached(1.0, value) == (share < 1.0)
+    assert at_least(limit).is_reached(1.0, 1.0 / value) == (share > 1.0)
+    assert below(limit).is_reached(value, None) == (share < 1.0)
+    assert not at_most(limit).is_reached(1.0, None)
 
 
 @pytest.mark.parametrize(
