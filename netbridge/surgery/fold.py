@@ -23,7 +23,7 @@ from netbridge.tracing.preservation import independent_copy, preserve, unwrap
 def fold(net: nn.Module, images=None, call=None) -> nn.Module:
     """A new module in evaluation mode that computes the same with fewer layers; `net` is not changed.
 
-    net     a network of ours, or any module with `nn.Sequential` or `nb.Sum` parts
+    net     a network of ours, or any module with such networks or `nn.Sequential` or `nb.Sum` parts
     images  a batch that somebody else's network accepts, on which it is watched: layers may stand in a `nn.Sequential`
             and act in another order. None (the default): random ones of 32, 64 or 224 pixels, whatever it takes first.
             Not needed for networks of ours, nor for a `nn.Sequential` of torch's own layers
@@ -45,13 +45,15 @@ def fold(net: nn.Module, images=None, call=None) -> nn.Module:
     net = unwrap(net)
     new = independent_copy(net).eval()
     with torch.no_grad():
-        if isinstance(new, Configured):
-            fold_ours(new)
+        ours = [module for module in new.modules() if isinstance(module, Configured)]
+        for module in ours:
+            fold_ours(module)
+        if new in ours:
             return new
-        pairs = pairs_of(net)
+        pairs = pairs_of(new)
         if pairs and not is_sequence_throughout(net):
             check_neighbours(net, pairs, images, call or run)
-        if not fold_sums(new) + fold_sequences(new):
+        if not fold_sums(new) + fold_sequences(new) and not ours:
             raise ValueError("`net` has no nn.Sequential in which a batch normalisation follows a convolution.")
     return new
 

@@ -24,7 +24,7 @@ def merge(net: nn.Module, keep_live: bool = False) -> nn.Module:
     The step size becomes part of the branch. So the slope's index ||f||/||x|| of a merged block is h times what it was
     (per channel, where h is a vector), while the increment's index stays the same.
 
-    net        a network of ours, or any module with `nb.Gated` layers in it
+    net        a network of ours, or any module with such networks or `nb.Gated` layers in it
     keep_live  True: step sizes that depend on the input stay as they are; False: they are refused
 
     Returns a new module. A live module beside a constant (`beside=`) stays. A warning is logged where there was nothing
@@ -41,12 +41,7 @@ def merge(net: nn.Module, keep_live: bool = False) -> nn.Module:
     new = independent_copy(net)
     merger = Merger(new, keep_live)
     with torch.no_grad():
-        if isinstance(new, Network):
-            merger.network(new)
-        else:
-            new = merger.merge_gated(new)
-            if isinstance(new, Plain):
-                new.note()
+        new = merger.merge_gated(new)
     if not merger.merged:
         log.warning(
             "merge: nothing to merge in this %s; it has no constant step size but 1 (nb.asr, nb.Gated, nb.insert).",
@@ -62,8 +57,9 @@ class Merger:
         self.owners = count_owners(net)
         self.dtype = precision(net) or torch.get_default_dtype()
 
-    def network(self, net: Network) -> None:
-        specs, names = present(net), net.block_names
+    def network(self, net: Network, prefix: str) -> None:
+        """Merge one of our networks in place; `prefix` is its name within a larger one."""
+        specs, names = present(net), [f"{prefix}.{name}".lstrip(".") for name in net.block_names]
         number = 0
         for stage in net.stages:
             memory = None
@@ -98,9 +94,14 @@ class Merger:
         return memory
 
     def merge_gated(self, module: nn.Module, name: str = "") -> nn.Module:
-        """The module with every `Gated` in it, or itself, replaced by its layer."""
+        """The module with every `Gated` in it, or itself, replaced by its layer, and our networks in it merged."""
+        if isinstance(module, Network):
+            self.network(module, name)
+            return module
         for child_name, child in list(module.named_children()):
             setattr(module, child_name, self.merge_gated(child, f"{name}.{child_name}".lstrip(".")))
+        if isinstance(module, Plain):
+            module.note()
         if not isinstance(module, Gated):
             return module
         where = name or type(module.layer).__name__

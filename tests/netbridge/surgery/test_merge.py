@@ -178,6 +178,35 @@ def test_what_is_not_exact_is_refused(case):
         nb.merge(make())
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda: nb.resnet(8, widths=(4, 4, 4), controller=nb.asr("se")),
+        lambda: nb.vgg(controller=nb.asr("se"), width=4, blocks=(1, 2)),
+    ],
+)
+def test_a_network_of_ours_within_another_is_merged_and_folded(inner, caplog):
+    class Around(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.stem, self.head = inner(), nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)), nn.ReLU()
+
+        def forward(self, x):
+            return self.head(self.inner(self.stem(x)))
+
+    net, x = networks.lively(Around()).double().eval(), torch.rand(2, 3, 8, 8, dtype=torch.float64)
+    merged = nb.merge(net)
+    folded = nb.fold(merged, x)
+    assert not caplog.records
+    assert not any("asr" in str(part).lower() for part in (merged, merged.inner.config))
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
+    assert folded.inner.config["folded"]
+    for other in (merged, folded):
+        assert networks.relative_error(other(x), net(x)) < 1e-12
+    with pytest.raises(ValueError, match=r"^inner.*depends on its input"):
+        nb.merge(nn.ModuleDict({"inner": nb.resnet(8, widths=(4, 4, 4), controller="se")}))
+
+
 def test_fold_refuses():
     with pytest.raises(ValueError, match=r"stages.0.blocks.0.branch.bn1: iebn's normalisation scales by its input"):
         nb.fold(nb.resnet(14, controller="iebn"))
