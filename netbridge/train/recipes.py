@@ -34,6 +34,15 @@ KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "
 STRONGEST = 30  # of RandAugment
 
 
+def are_numbers(values, count: int | None = None) -> bool:
+    """Is this a tuple or a list of numbers, of so many where that is said?"""
+    return (
+        isinstance(values, tuple | list)
+        and all(isinstance(x, numbers.Real) and not isinstance(x, bool) for x in values)
+        and count in (None, len(values))
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """One way to train, as data; `recipe(name, **changes)` makes a variant of a known one.
@@ -150,6 +159,7 @@ class Recipe:
 
     def __post_init__(self):
         self._check_kinds()
+        self._check_lists()
         for name in ("epochs", "batch", "evaluate_every", "operations"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
@@ -182,6 +192,24 @@ class Recipe:
                 "`crop` must be two shares with 0 < least <= greatest <= 1 and `aspect` two ratios with 0 < least <= "
                 f"greatest, got {self.crop} and {self.aspect}."
             )
+
+    def _check_lists(self):
+        """Fields of several numbers, whose wrong forms would be found by arithmetic, or by nothing, much later."""
+        whole = are_numbers(self.drops) and all(drop == int(drop) >= 0 for drop in self.drops)
+        if not whole or sorted(self.drops) != list(self.drops):
+            raise ValueError(f"`drops` must be epochs in ascending order, such as (30, 60), got {self.drops!r}.")
+        pairs = isinstance(self.small, tuple | list) and all(are_numbers(pair, 2) for pair in self.small)
+        shares = [pair[0] for pair in self.small] if pairs else []
+        if not pairs or sorted(shares) != shares or not all(0 < x <= 1 for pair in self.small for x in pair):
+            raise ValueError(
+                "`small` must be pairs (share of the epochs, factor) from above 0 to 1, the shares ascending, such as "
+                f"((0.2, 0.5), (0.65, 0.75)); got {self.small!r}."
+            )
+        for name in ("crop", "aspect"):
+            if not are_numbers(getattr(self, name), 2):
+                raise ValueError(
+                    f"`{name}` must be two numbers, the least and the greatest, got {getattr(self, name)!r}."
+                )
 
     def _check_kinds(self):
         """A value of another kind, such as text for a number, is named here and not by the comparison it breaks."""
