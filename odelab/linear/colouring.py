@@ -42,11 +42,10 @@ def colour_columns(pattern) -> Colouring:
         ones = pattern.copy()
         ones.data = np.ones(len(ones.indices))
         beside = (ones.T @ ones).tocsc()  # the columns that share a row with each
-        starts, others, found = beside.indptr.tolist(), beside.indices.tolist(), [-1] * n
+        colour = np.full(n, -1)
         for j in range(n):
-            taken = {found[k] for k in others[starts[j] : starts[j + 1]]}
-            found[j] = next(c for c in range(n + 1) if c not in taken)
-        colour = np.array(found, dtype=int)
+            taken = set(colour[beside.indices[beside.indptr[j] : beside.indptr[j + 1]]].tolist())
+            colour[j] = next(c for c in range(n + 1) if c not in taken)
     seeds = np.zeros((int(colour.max(initial=-1)) + 1, n))
     seeds[colour, np.arange(n)] = 1.0
     return Colouring(pattern, colour, seeds)
