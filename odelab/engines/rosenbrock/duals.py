@@ -90,7 +90,7 @@ def combine(builder, terms):
     return total
 
 
-def negative(builder, derivatives):
+def negate_all(builder, derivatives):
     return {place: builder.fneg(derivative) for place, derivative in derivatives.items()}
 
 
@@ -99,7 +99,7 @@ def add(builder, a, da, b, db):
 
 
 def sub(builder, a, da, b, db):
-    return builder.fsub(a, b), combine(builder, [(da, None), (negative(builder, db), None)])
+    return builder.fsub(a, b), combine(builder, [(da, None), (negate_all(builder, db), None)])
 
 
 def mul(builder, a, da, b, db):
@@ -181,7 +181,7 @@ def register():
     @lower_builtin(operator.neg, Dual)
     def negative(context, builder, sig, args):
         value, derivatives = take_apart(context, builder, sig.args[0], args[0])
-        return put_together(context, builder, sig.return_type, builder.fneg(value), negative(builder, derivatives))
+        return put_together(context, builder, sig.return_type, builder.fneg(value), negate_all(builder, derivatives))
 
     @lower_builtin(operator.pos, Dual)
     def positive(context, builder, sig, args):
