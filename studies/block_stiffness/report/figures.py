@@ -295,7 +295,7 @@ def most_negative(rows: list[dict]):
             label = f"constant, {100 * some[0]['accuracy']:.1f} %, seed {some[0]['seed']}"
             axis.plot(x, y, "s-", color=colour, markersize=4, label=label, zorder=3)
         axis.axhline(-2.0, color="black", linewidth=0.9, linestyle=":")
-        axis.text(places[blocks[-1]], -2.0, "Euler's limit on the real axis", ha="right", va="bottom", fontsize=8)
+        axis.text(places[blocks[-1]], -2.0, "Euler's limit on the real axis", ha="right", va="top", fontsize=8)
         for place, (one, next_one) in enumerate(itertools.pairwise(blocks)):
             if next_one - one > 1:
                 axis.axvline(place + 0.5, color="#CCCCCC", linewidth=0.8)
