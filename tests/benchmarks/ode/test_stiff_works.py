@@ -21,7 +21,7 @@ def test_a_line_goes_through_points_on_it_and_the_scatter_is_their_distance():
 
 def test_a_goal_may_have_two_sides():
     goal = below(1.15, least=0.75)
-    assert [goal.reached(value, None) for value in (0.7, 0.8, 1.2)] == [False, True, False]
+    assert [goal.is_reached(value, None) for value in (0.7, 0.8, 1.2)] == [False, True, False]
     assert goal.text("") == "0.750 to 1.15"
 
 
