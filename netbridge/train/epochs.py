@@ -11,10 +11,10 @@ from torch import nn
 
 from netbridge.data.datasets import Dataset
 from netbridge.data.pictures import Pictures
+from netbridge.devices import best_device, drawing_state, set_drawing_state, usable_device
 from netbridge.tracing.batches import channels_last
 from netbridge.train import distributed, recipes
 from netbridge.train.augment import Batches, generator
-from netbridge.train.devices import best_device, drawing_state, set_drawing_state, usable_device
 from netbridge.train.loading import PictureBatches
 from netbridge.train.precision import Precision
 from netbridge.train.recipes import Recipe

@@ -20,7 +20,6 @@ from studies.cifar_tns import sections, tables
 from studies.cifar_tns.findings import findings
 from studies.lab import definitions, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.deep import deep_networks
 from studies.lab.images import images_or_fallback
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
@@ -77,7 +76,7 @@ def main(arguments: Arguments):
         notice,
     )
     results = measure_networks(subjects, data, arguments)
-    deep = None if paths or arguments.depth else deep_networks(data)
+    deep = None if paths or arguments.depth else networks.deep_networks(data)
     deeper = measure_networks(deep.subjects, deep.data, limit_images(arguments, deep.data)) if deep else []
     related, related_rows = tables.correlations(results, max(resamples, 100), seed=0)
 

@@ -12,8 +12,8 @@ import torch
 import netbridge as nb
 from netbridge import detect
 from netbridge.detect.scenes import to_test
+from netbridge.devices import best_device
 from netbridge.train import distributed
-from netbridge.train.devices import best_device
 from studies.detect import design
 from studies.detect.design import Run
 from studies.lab import measurements

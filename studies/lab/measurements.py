@@ -20,9 +20,9 @@ from torch.nn import functional as F
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.data.datasets import Dataset
+from netbridge.devices import best_device
 from netbridge.files import replacing
 from netbridge.train import epochs, recipes, scoring
-from netbridge.train.devices import best_device
 from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
 from studies.lab.results import source

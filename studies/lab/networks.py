@@ -4,10 +4,12 @@ import dataclasses
 from pathlib import Path
 
 import netbridge as nb
+from netbridge import data as datasets
 from netbridge.pretrained_networks import Pretrained
 from netbridge.train.journal import header_fields
 
 ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
+STAND_IN = "digits"  # its deep networks serve where those of a data set do not come along
 
 
 @dataclasses.dataclass(eq=False)
@@ -140,6 +142,31 @@ def shipped_resnets(dataset: str) -> list[Pretrained]:
     """
     every = (one for one in nb.pretrained() if one.dataset == dataset and "/resnet" in one.name)
     return [one for one in every if not one.name.startswith(f"{dataset}-deep/")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Deep:
+    """Networks with nine blocks a stage, and the images that they are shown.
+
+    subjects  the networks
+    data      what they were trained on, perhaps not what the study is about
+    """
+
+    subjects: list[Subject]
+    data: datasets.Dataset
+
+    def __str__(self):
+        depths = ", ".join(f"ResNet-{depth}" for depth in sorted({one.depth for one in self.subjects}))
+        return f"{len(self.subjects)} {depths} of {self.data.name}"
+
+
+def deep_networks(data) -> Deep | None:
+    """Those of a data set, or those of the digits in their place; None where neither come along."""
+    for name in (data.name, STAND_IN):
+        if paths := shipped_files(f"{name}-deep"):
+            images = data if data.name == name else datasets.load(name)
+            return Deep(name_subjects([read_subject(path) for path in paths]), images)
+    return None
 
 
 def explain_absence(arguments) -> str:

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import netbridge as nb
-from netbridge.train.devices import best_device
+from netbridge.devices import best_device
 from studies.lab import jobs
 from studies.lab.scores import Score, remove_training, score_of
 from studies.lab.stiffness import prepare

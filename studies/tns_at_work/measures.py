@@ -10,9 +10,9 @@ import torch
 from torch.nn import functional as F
 
 import netbridge as nb
+from netbridge.devices import best_device
 from netbridge.tracing.batches import channels_last
 from netbridge.train import epochs, loop
-from netbridge.train.devices import best_device
 from studies.lab import measurements
 from studies.lab.measurements import Measurement
 from studies.lab.networks import Subject

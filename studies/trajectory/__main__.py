@@ -25,7 +25,6 @@ from rich.progress import Progress
 import netbridge as nb
 from studies.lab import definitions, networks
 from studies.lab.command import start
-from studies.lab.deep import Deep, deep_networks
 from studies.lab.images import images_or_fallback
 from studies.lab.options import TracingOptions, fill_in
 from studies.lab.page import Page
@@ -89,7 +88,7 @@ def main(arguments: Arguments):
 
     page.heading("What these data say")
     page.words(networks.scale_of(subjects, "the paper's have 164 layers and 164 epochs"), design.PROXY)
-    deep = None if paths or arguments.depth else deep_networks(data)
+    deep = None if paths or arguments.depth else networks.deep_networks(data)
     deeper = deep_along(deep, arguments) if deep else []
     said = deep_finding(deep, deeper, arguments) if deep and deeper else None
     page.findings(findings(courses, proxy, nearer, losses, inflation(ratios, draws), draws, said))
@@ -169,7 +168,7 @@ def matters(page, losses):
     page.table("features", tables.feature_rows(losses), "Rise of the loss without features", printed=False, told=False)
 
 
-def deep_along(deep: Deep, arguments) -> list[Along]:
+def deep_along(deep: networks.Deep, arguments) -> list[Along]:
     """Figure 9b of deep networks: those whose step sizes vary."""
     images = min(arguments.images, len(deep.data.test_images))
     found = []
@@ -180,7 +179,7 @@ def deep_along(deep: Deep, arguments) -> list[Along]:
     return [one for one in found if len(one.along)]
 
 
-def deep_finding(deep: Deep, deeper: list[Along], arguments):
+def deep_finding(deep: networks.Deep, deeper: list[Along], arguments):
     blocks = min(deep.subjects[0].net.config["blocks"]) - 1
     draws = choices(len(deeper[0].along), arguments.resamples, seed=0)
     return along_finding([one.along for one in deeper], blocks, draws, f"On {deep}. ")

@@ -10,8 +10,8 @@ import numpy as np
 
 from odelab.arrays import read_only
 from odelab.engines.numba import overloads
-from odelab.engines.numba.reach import NOTHING, frozen, is_dispatcher, is_library, values_reached
 from odelab.engines.python import RightHandSideError
+from odelab.engines.reach import NOTHING, frozen, is_dispatcher, is_library, values_reached
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Options for users' functions. An index outside an array raises IndexError, as in Python, instead of reading memory

@@ -8,8 +8,7 @@ import torch
 
 import netbridge as nb
 from netbridge import data as datasets
-from studies.lab.deep import Deep
-from studies.lab.networks import read_subject
+from studies.lab.networks import Deep, read_subject
 from studies.lab.statistics import (
     CONTRADICTED,
     MIXED,

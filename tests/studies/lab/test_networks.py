@@ -4,11 +4,10 @@ import dataclasses
 
 from netbridge import data
 from studies.lab import networks
-from studies.lab.deep import deep_networks
 
 
 def test_the_deep_networks_of_the_digits_have_nine_blocks_a_stage():
-    found = deep_networks(data.load("digits"))
+    found = networks.deep_networks(data.load("digits"))
     assert {one.controller for one in found.subjects} == {"constant", "SE", "StepNet"}
     assert {tuple(one.net.config["blocks"]) for one in found.subjects} == {(9, 9, 9)}
     assert str(found) == f"{len(found.subjects)} ResNet-56 of digits"
@@ -17,10 +16,10 @@ def test_the_deep_networks_of_the_digits_have_nine_blocks_a_stage():
 def test_where_a_data_set_has_none_those_of_the_digits_serve(monkeypatch, tmp_path):
     digits = data.load("digits")
     another = dataclasses.replace(digits, name="another")
-    found = deep_networks(another)
+    found = networks.deep_networks(another)
     assert found.data.name == "digits"
     monkeypatch.setattr(networks, "ZOO", tmp_path)
-    assert deep_networks(another) is None
+    assert networks.deep_networks(another) is None
 
 
 def test_deep_networks_join_only_where_they_are_asked_for():

@@ -1,4 +1,4 @@
-"""Devices: which one a training uses, and the state of the random numbers that layers draw on it."""
+"""Devices: which one is used where none is named, and the state of the random numbers that layers draw on it."""
 
 import torch
 
@@ -6,6 +6,7 @@ from netbridge.train import distributed
 
 
 def best_device() -> torch.device:
+    """The GPU that belongs to this process, else that of an Apple machine, else the processor."""
     if torch.cuda.is_available():
         return torch.device("cuda", distributed.local_rank())
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
@@ -28,6 +29,7 @@ def drawing_state(device: torch.device) -> torch.Tensor:
 
 
 def set_drawing_state(state: torch.Tensor, device: torch.device) -> None:
+    """Puts back what `drawing_state` gave; a state from a machine without this GPU leaves the GPU's as it is."""
     length = len(torch.get_rng_state())
     torch.set_rng_state(state[:length])
     if device.type == "cuda" and len(state) > length:
