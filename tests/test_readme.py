@@ -21,9 +21,3 @@ def test_there_are_four_uses_and_every_study_is_listed():
     assert len(BLOCKS) >= 4
     for name in names():
         assert f"studies.{name}" in README, f"{name} is missing from the table of studies"
-
-
-def test_linked_files_exist():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        if "://" not in target:
-            assert (Path(__file__).parent.parent / target).exists(), target

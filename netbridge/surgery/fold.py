@@ -9,11 +9,12 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
+from netbridge.foreign.graph import Graph
 from netbridge.model.layers import ConvNorm, Sum
 from netbridge.model.network import Configured, Stage
 from netbridge.step_sizes.iebn import InstanceEnhancedNorm
 from netbridge.surgery.absorb import EXACT, has_hooks, is_plain, scaled_parameter, shapes_for
-from netbridge.surgery.insert import first_pass
+from netbridge.surgery.insert import count_runs, first_pass
 from netbridge.surgery.merge import count_owners
 from netbridge.surgery.noise import NoisyNorm
 from netbridge.tracing.batches import run
@@ -24,15 +25,17 @@ def fold(net: nn.Module, images=None, call=None) -> nn.Module:
     """A new module in evaluation mode that computes the same with fewer layers; `net` is not changed.
 
     net     a network of ours, or any module with such networks or `nn.Sequential` or `nb.Sum` parts
-    images  a batch that somebody else's network accepts, on which it is watched: layers may stand in a `nn.Sequential`
-            and act in another order. None (the default): random ones of 32, 64 or 224 pixels, whatever it takes first.
-            Not needed for networks of ours, nor for a `nn.Sequential` of torch's own layers
+    images  a batch that somebody else's network accepts, on which it is watched, since only a pass shows which layers
+            follow one another. None (the default): random ones of 32, 64 or 224 pixels, whatever it takes first. Not
+            needed for networks of ours, nor for a `nn.Sequential` of torch's own layers
     call    call(net, images), where net(images) is not enough
 
     In our networks every batch normalisation behind a convolution goes; in pre-activation ones the first of each block
-    follows an addition and stays. In other modules those go that follow a convolution in a `nn.Sequential`. A sum of
-    convolutions and batch normalisations becomes one convolution. Raises ValueError, with the layer's name, for
-    normalisations that cannot be folded exactly, and for those that something else comes between.
+    follows an addition and stays. In other modules those go that act on what a convolution returned and nothing else
+    takes; where layers act twice, or have hooks or a forward of their own, they stay. A sum of convolutions and batch
+    normalisations becomes one convolution. Raises ValueError, with the layer's name, for normalisations of our networks
+    and of a `nn.Sequential` that cannot be folded exactly or that something else comes between, and where no
+    normalisation follows a convolution.
 
     >>> import torch, netbridge as nb
     >>> net, images = nb.resnet(14).eval(), torch.rand(2, 3, 32, 32)
@@ -50,12 +53,40 @@ def fold(net: nn.Module, images=None, call=None) -> nn.Module:
             fold_ours(module)
         if new in ours:
             return new
-        pairs = pairs_of(new)
-        if pairs and not is_sequence_throughout(net):
-            check_neighbours(net, pairs, images, call or run)
-        if not fold_sums(new) + fold_sequences(new) and not ours:
-            raise ValueError("`net` has no nn.Sequential in which a batch normalisation follows a convolution.")
+        pairs, sums = pairs_of(new), fold_sums(new)
+        left = [module for module in new.modules() if isinstance(module, _BatchNorm)]
+        if left and not is_sequence_throughout(net):
+            with preserve(net):
+                graph = first_pass(net, images, call or run).graph()
+            check_neighbours(graph, pairs)
+            pairs += [pair for pair in pairs_of_pass(graph, new) if pair not in pairs]
+        fold_pairs(new, pairs)
+        if not (pairs or sums or ours):
+            raise ValueError("`net` has no batch normalisation right behind a convolution.")
     return new
+
+
+def pairs_of_pass(graph: Graph, net: nn.Module) -> list[tuple[str, str]]:
+    """The names of convolutions and of the batch normalisations that alone see what they return.
+
+    Layers that act more than once, share parameters or have something added to them stay as they are.
+    """
+    layers, owners, found = dict(net.named_modules()), count_owners(net), []
+
+    def is_simple(name, kind):
+        layer = layers.get(name)
+        alone = layer is not None and all(owners[id(parameter)] == 1 for parameter in layer.parameters())
+        return alone and isinstance(layer, kind) and is_plain(layer) and count_runs(graph, name) == 1
+
+    for i, operation in enumerate(graph.operations):
+        source = operation.operand(0)
+        if not (graph.live[i] and isinstance(source, int) and is_simple(operation.module, _BatchNorm)):
+            continue
+        conv, norm = graph.operations[source].module, operation.module
+        folds = is_simple(conv, _ConvNd) and not isinstance(layers[conv], _ConvTransposeNd)
+        if folds and set(graph.users[source]) == {i} and layers[norm].running_var is not None:
+            found.append((conv, norm))
+    return found
 
 
 def pairs_of(net: nn.Module) -> list[tuple[str, str]]:
@@ -78,10 +109,8 @@ def is_sequence_throughout(net: nn.Module) -> bool:
     return type(net).__module__.startswith("torch.nn.modules") and not any(net.children())
 
 
-def check_neighbours(net: nn.Module, pairs: list[tuple[str, str]], images, call) -> None:
+def check_neighbours(graph: Graph, pairs: list[tuple[str, str]]) -> None:
     """ValueError for a batch normalisation that does not see what its convolution returned, and nobody else does."""
-    with preserve(net):
-        graph = first_pass(net, images, call).graph()
     for conv, norm in pairs:
         for i, operation in enumerate(graph.operations):
             if not (graph.live[i] and operation.module in (conv, norm)):
@@ -109,7 +138,7 @@ def fold_ours(net: Configured) -> None:
     for name, module in net.named_modules():
         for conv, norm in getattr(module, "pairs", ()):
             if not isinstance(module._modules[norm], nn.Identity):
-                fold_pair(module, conv, norm, name)
+                fold_pair(net, f"{name}.{conv}".lstrip("."), f"{name}.{norm}".lstrip("."))
     net.config["folded"] = True
 
 
@@ -129,24 +158,23 @@ def fold_sums(net: nn.Module) -> int:
     return count
 
 
-def fold_sequences(net: nn.Module) -> int:
-    pairs, owners = pairs_of(net), count_owners(net)
+def fold_pairs(net: nn.Module, pairs: list[tuple[str, str]]) -> None:
+    owners = count_owners(net)
     for conv, norm in pairs:
         parameters = (*net.get_submodule(conv).parameters(), *net.get_submodule(norm).parameters())
         if any(owners[id(parameter)] > 1 for parameter in parameters):
             raise ValueError(f"{conv}: it shares parameters with another layer; untie them first.")
-        parent = conv.rpartition(".")[0]
-        fold_pair(net.get_submodule(parent), conv.rpartition(".")[2], norm.rpartition(".")[2], parent or "the module")
-    return len(pairs)
+        fold_pair(net, conv, norm)
 
 
-def fold_pair(parent, conv_name, norm_name, where) -> None:
-    conv, norm = parent._modules[conv_name], parent._modules[norm_name]
-    check_norm(norm, f"{where}.{norm_name}")
+def fold_pair(net: nn.Module, conv_name: str, norm_name: str) -> None:
+    conv, norm = net.get_submodule(conv_name), net.get_submodule(norm_name)
+    check_norm(norm, norm_name)
     if not (is_plain(conv) and is_plain(norm)):
-        refuse_unproved(conv, norm, f"{where}.{norm_name}")
-    parent._modules[conv_name] = fold_affine(conv, norm)
-    parent._modules[norm_name] = nn.Identity()
+        refuse_unproved(conv, norm, norm_name)
+    for name, layer in ((conv_name, fold_affine(conv, norm)), (norm_name, nn.Identity())):
+        parent, _, last = name.rpartition(".")
+        net.get_submodule(parent)._modules[last] = layer
 
 
 def check_norm(norm, where) -> None:

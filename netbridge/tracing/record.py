@@ -45,6 +45,8 @@ class Record:
                 multiplies the branch, NaN where only the ends of a block could be seen; None in an older file
     outputs     what the network returned, (N, ...), where `trace` was asked for it with outputs=True, else None
 
+    `print` shows the mean, the least and the largest index of every block, and TNS.
+
     >>> import numpy as np, netbridge as nb
     >>> nsi = np.array([[0.5, 0.1, 0.4], [0.6, 0.3, 0.3]])
     >>> record = nb.Record(nsi, stage=[0, 0, 0], first=[True, False, False], names=("a", "b", "c"), of="slope")
@@ -90,6 +92,26 @@ class Record:
     def __repr__(self):
         images, blocks = self.nsi.shape
         return f"Record({images} images, {blocks} blocks in {len(np.unique(self.stage))} stages, of={self.of!r})"
+
+    def __str__(self):
+        return "\n".join([repr(self), *(self._line(k) for k in range(len(self.names))), f"  {self._total()}"])
+
+    def _line(self, k) -> str:
+        """One block: its index and step size over the images."""
+        known = self.nsi[~np.isnan(self.nsi[:, k]), k]
+        index = f"{known.mean():.3g} [{known.min():.3g}, {known.max():.3g}]" if len(known) else "not defined"
+        size = "" if self.step_sizes is None else f"  step size {self.step_sizes[:, k].mean():.3g}"
+        counted = "  (first of its stage, not counted)" if self.first[k] else ""
+        return f"  {self.names[k]:{max(map(len, self.names))}s}  NSI {index}{size}{counted}"
+
+    def _total(self) -> str:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that TNS is 0 where no stage has two counted blocks
+            try:
+                total = self.tns()
+            except ValueError as error:
+                return f"no TNS: {error}"
+        return f'TNS {np.nanmean(total):.3g}, mean over the images (mu="sample")'
 
     def counted(self) -> "Record":
         """The same record without the first block of every stage."""

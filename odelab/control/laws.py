@@ -10,6 +10,8 @@ Hairer and Wanner.
 from fractions import Fraction
 from typing import NamedTuple
 
+from odelab.arrays import is_real_number
+
 
 class Law(NamedTuple):
     """The exponents of a law of step-size control; `ol.LAWS` has Söderlind's, `ol.adaptive(law=...)` takes any.
@@ -18,22 +20,21 @@ class Law(NamedTuple):
     the error over its tolerance and k the order of the error estimate.
 
     name      what messages call it
-    b         (b1, b2, b3), the weights of the last three errors
-    a         (a2, a3), the weights of the last two ratios of steps
+    b         (b1, b2, b3), the weights of the last three errors; those left out at the end are zero
+    a         (a2, a3), the weights of the last two ratios of steps; zeros by default
     smooth    how the change of a step is limited: True for 1 + arctan(x - 1), as the filters need it, False for a clip
-              to [0.2, 10] with no growth right after a rejection
+              to [0.2, 10] with no growth right after a rejection, the default
 
     >>> import odelab as ol
-    >>> from fractions import Fraction
-    >>> mine = ol.Law("mine", (Fraction(1, 2), Fraction(-1, 4), Fraction(0)), (Fraction(0), Fraction(0)), smooth=False)
+    >>> mine = ol.Law("mine", b=(0.5, -0.25))
     >>> ol.solve(ol.problems.van_der_pol(), ol.DOPRI5, ol.adaptive(1e-6, law=mine)).status
     'ok'
     """
 
     name: str
-    b: tuple[Fraction, Fraction, Fraction]
-    a: tuple[Fraction, Fraction]
-    smooth: bool
+    b: tuple[Fraction | float, ...]
+    a: tuple[Fraction | float, ...] = ()
+    smooth: bool = False
 
 
 def _law(name, b, a=(), smooth=True):
@@ -72,11 +73,24 @@ FILTERS = ("h211b", "h211pi", "h0211", "h312b", "h312pid", "h0312", "h0321", "h3
 
 
 def law_named(name) -> Law:
-    """The law of that name; a `Law` is returned as it is, so that a user can try gains of their own."""
+    """The law of that name; a `Law` of the user's own with zeros for the weights that it leaves out."""
     if isinstance(name, Law):
-        return name
+        b, a = weights(name, "b", 3), weights(name, "a", 2)
+        return name if (name.b, name.a) == (b, a) else name._replace(b=b, a=a)
     key = str(name).lower()
     key = SHORT_NAMES.get(key, key)
     if key not in LAWS:
-        raise ValueError(f"`law` must be one of {sorted([*LAWS, *SHORT_NAMES])} or a Law of your own, got {name!r}.")
+        raise ValueError(
+            f"`law` must be one of {sorted([*LAWS, *SHORT_NAMES])} or a Law of your own, got {name!r}; anything "
+            "that the exponents of a Law do not describe is an odelab.Controller."
+        )
     return LAWS[key]
+
+
+def weights(law: Law, field: str, count: int) -> tuple:
+    """The weights of a law, `count` of them, zeros in place of those left out."""
+    given = getattr(law, field)
+    known = isinstance(given, tuple | list) and len(given) <= count and (field == "a" or len(given) > 0)
+    if not (known and all(isinstance(one, Fraction) or is_real_number(one) for one in given)):
+        raise ValueError(f"`{field}` of the law {law.name!r} must hold up to {count} numbers, got {given!r}.")
+    return (*given, *(Fraction(0),) * (count - len(given)))

@@ -9,10 +9,10 @@ import numpy as np
 
 from odelab._solve import solve
 from odelab.control.controllers import adaptive, fixed
+from odelab.control.laws import Law
 from odelab.engines.implicit import RADAU
 from odelab.experiments.comparisons import cost_at_error
 from odelab.experiments.observed_order import known_end
-from odelab.methods.tableau import Method
 from odelab.problem import Problem
 
 
@@ -38,7 +38,8 @@ class WorkPrecision:
     truth    what errors are measured against: "exact solution", "reference value" or "RADAU at rtol 1e-12"
     rows     one `Work` per run: method, law, tolerance, error, evaluations, steps, rejected, seconds, status
 
-    `curves()` groups the rows, `cost(error)` reads the cost of an error off each curve, `plot()` draws them.
+    `print` shows a table, `curves()` groups the rows, `cost(error)` reads the cost of an error off each curve, `plot()`
+    draws them.
     """
 
     problem: str
@@ -51,6 +52,13 @@ class WorkPrecision:
         for row in sorted(self.rows, key=lambda row: -row.tolerance):
             grouped.setdefault((row.method, row.law), []).append(row)
         return grouped
+
+    def __str__(self):
+        columns = ("method", "law", "tolerance", "error", "evaluations", "steps", "rejected", "seconds", "status")
+        table = [columns, *([cell_text(getattr(row, name)) for name in columns] for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table)
+        return "\n".join([f"{self.problem}, errors against the {self.truth}", *lines])
 
     def cost(self, error: float, of: str = "evaluations") -> dict[tuple[str, str], float]:
         """What a relative error costs each (method, law), by interpolation on logarithmic axes.
@@ -78,7 +86,7 @@ def work_precision(
     problem: Problem,
     methods: Iterable,
     rtol: Iterable[float] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8),
-    laws: Iterable[str] = ("pi",),
+    laws: Iterable[str | Law] | str | Law | None = None,
     atol_factor: float = 1e-3,
     h: Iterable[float] | None = None,
     engine: str = "auto",
@@ -91,12 +99,14 @@ def work_precision(
                  solution, its reference value, or else a RADAU run at rtol 1e-12
     methods      one method or several; those without an error estimate (EULER, RK4) take the fixed steps `h`
     rtol         relative tolerances, sharpest last or in any order
-    laws         one law of step-size control or several, names of `odelab.LAWS` or "pi"
+    laws         one law of step-size control or several, each a name or an `odelab.Law` as `odelab.adaptive` takes it.
+                 None, the default, is the usual law of each method; RADAU, BDF, LSODA and AUTO have laws of their own,
+                 whose name is empty in the table
     atol_factor  atol = atol_factor * rtol; 1e-3
     h            fixed step sizes of methods without an estimate; by default the span over 100, 200, 400, 800 and 1600
     engine       "auto", "python" or "compiled", as in `odelab.solve`
-    repeat       runs that are timed; `seconds` is the shortest. Beyond 1, one more run goes before and is not counted,
-                 so that compiling is left out
+    repeat       runs that are timed; `seconds` is the shortest. One more goes before and is not counted where there are
+                 several or a kernel may have been compiled
     max_steps    attempts after which a run is given up; its error is then infinite and its status "max_steps"
 
     Returns a WorkPrecision.
@@ -107,16 +117,20 @@ def work_precision(
     >>> [(row.method, row.tolerance, row.status) for row in table.rows][-1]
     ('BS32', 1e-07, 'ok')
     >>> cost = table.cost(1e-5)
-    >>> cost["DOPRI5", "pi"] < cost["BS32", "pi"]
+    >>> cost["DOPRI5", "pi42"] < cost["BS32", "pi42"]
     True
     """
-    methods, rtol, laws = as_tuple(methods), as_tuple(rtol), as_tuple(laws)
+    methods, rtol = as_tuple(methods), as_tuple(rtol)
+    laws = laws if laws is None else (laws,) if isinstance(laws, Law) else as_tuple(laws)
     truth, whence = best_known_end(problem)
     rows = []
     for method in methods:
-        adaptive_method = not isinstance(method, Method) or method.embedded
-        if adaptive_method:
-            plans = [(law, tol, adaptive(tol, atol_factor * tol, law)) for law in laws for tol in rtol]
+        if getattr(method, "embedded", True):
+            plans = [
+                (name, tol, adaptive(tol, atol_factor * tol, law))
+                for name, law in named_laws(laws, method).items()
+                for tol in rtol
+            ]
         else:
             span = abs(problem.t_span[1] - problem.t_span[0])
             sizes = as_tuple(h) if h is not None else span / np.array([100, 200, 400, 800, 1600])
@@ -126,16 +140,29 @@ def work_precision(
     return WorkPrecision(problem.name, whence, tuple(rows))
 
 
+def cell_text(value) -> str:
+    """A number of a table with three digits, anything else as it is."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def named_laws(laws, method) -> dict:
+    """The laws to run a method with, under the names that rows and legends give them."""
+    if laws is None:
+        return {getattr(method, "law", None) or "": None}
+    return {law.name if isinstance(law, Law) else law: law for law in laws}
+
+
 def as_tuple(given) -> tuple:
     """A tuple of what is given, be it one value or several."""
     return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 
 def measure(problem, method, law, tolerance, controller, truth, engine, repeat, max_steps) -> Work:
-    seconds = np.inf
-    for _ in range(max(1, repeat) + (repeat > 1)):
+    seconds, again = np.inf, max(1, repeat)
+    while again:
         start = time.perf_counter()
         run = solve(problem, method, controller, engine=engine, max_steps=max_steps, throw=False)
+        again -= seconds < np.inf or not (repeat > 1 or run.engine == "compiled")
         seconds = min(seconds, time.perf_counter() - start)
     error = float(np.linalg.norm(run.step_u[-1] - truth) / np.linalg.norm(truth)) if run.ok else np.inf
     return Work(method.name, law, tolerance, error, run.evaluations, run.steps, run.rejected, seconds, run.status)

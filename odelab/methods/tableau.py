@@ -24,7 +24,7 @@ class Method:
 
     name          what messages and figures call it
     order         the order of the step
-    a             one row per stage, row i with i entries: the lower triangle
+    a             one row per stage, row i with i entries: the lower triangle; or a square filled up with zeros
     b             the weights of the step, one per stage
     b_low         the weights of an embedded method, which estimates the error; None for a method of fixed steps
     order_low     the order of the embedded method
@@ -64,7 +64,7 @@ class Method:
 
     def __post_init__(self):
         stages = len(self.b)
-        exact = tuple(tuple(map(Fraction, row)) for row in self.a)
+        exact = tuple(lower_part(i, stages, tuple(map(Fraction, row))) for i, row in enumerate(self.a))
         if len(exact) != stages or any(len(row) != i for i, row in enumerate(exact)):
             raise ValueError(
                 f"`a` of {self.name} must have {stages} rows, row i with i entries (an explicit method's lower "
@@ -253,3 +253,8 @@ def method_named(name: str) -> Method:
     from odelab.methods.explicit import METHODS
 
     return METHODS[name]
+
+
+def lower_part(i: int, stages: int, row: tuple) -> tuple:
+    """Row i of a tableau; of a square one without the zeros on and above the diagonal."""
+    return row[:i] if len(row) == stages and not any(row[i:]) else row

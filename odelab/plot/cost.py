@@ -5,15 +5,16 @@ import numpy as np
 from odelab.plot import style
 
 MARKERS = "osD^v<>pXP"
+COSTS = ("evaluations", "seconds", "steps")
 
 
 def work_precision(data, *, against=("evaluations", "seconds")):
     """Draw error against cost for each method and law, both axes logarithmic.
 
     data     what `odelab.work_precision` returned
-    against  the costs to draw, one panel each: any of "evaluations", "seconds", "steps"
+    against  the costs to draw, one panel each: one or several of "evaluations", "seconds", "steps"
 
-    Returns a matplotlib Figure.
+    Returns a matplotlib Figure. Raises ValueError for another cost.
 
     >>> import odelab as ol
     >>> problem = ol.problems.rigid_body().replace(t_span=(0.0, 5.0))
@@ -22,6 +23,10 @@ def work_precision(data, *, against=("evaluations", "seconds")):
     >>> figure.axes[0].get_xlabel()
     'evaluations'
     """
+    against = (against,) if isinstance(against, str) else tuple(against)
+    unknown = [cost for cost in against if cost not in COSTS]
+    if unknown or not against:
+        raise ValueError(f"`against` must name costs among {list(COSTS)}, got {unknown[0] if unknown else against!r}.")
     with style.figure(1, len(against), height=3.6, sharey=True) as (drawing, axes):
         for axis, cost in zip(axes[0], against, strict=True):
             for number, ((method, law), rows) in enumerate(data.curves().items()):
@@ -31,7 +36,7 @@ def work_precision(data, *, against=("evaluations", "seconds")):
                     [max(row.error, 1e-16) for row in good],
                     marker=MARKERS[number % len(MARKERS)],
                     markersize=3.5,
-                    label=f"{method}, {law}",
+                    label=f"{method}, {law}" if law else method,
                 )
             axis.set(xscale="log", yscale="log", xlabel=cost)
         axes[0, 0].set_ylabel("relative error at the end")

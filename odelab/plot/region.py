@@ -13,6 +13,9 @@ from odelab.methods.tableau import Method
 from odelab.plot import style
 from odelab.runs.trajectory import require_states
 
+INSIDE = 5  # methods whose names fit into the frame
+DASHES = ("-", "--", ":")  # for methods beyond the number of colours
+
 
 def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
     """Draw where |R(z)| <= 1, the region in which h lambda must lie for a step to be stable.
@@ -20,7 +23,7 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
     The region of an explicit method is bounded. That of an implicit one is all but a bounded part of the right half
     plane, where the equation itself is unstable.
 
-    method   an explicit method, RKC2, a linearly implicit method, RADAU, or a list of them
+    method   an explicit method, RKC2, a linearly implicit method, RADAU, or several of them in a list or a dictionary
     sol      a Trajectory whose cloud is added: h times the eigenvalues of the problem's Jacobian,
              coloured by time. A cloud leaning on the boundary is a run held back by stability
     samples  steps of `sol` whose eigenvalues are taken, at most; 200
@@ -34,7 +37,8 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['EULER', 'RK4']
     """
-    methods = [_Region.of(one, stages) for one in (method if isinstance(method, list | tuple) else [method])]
+    given = list(method.values()) if isinstance(method, dict) else method
+    methods = [_Region.of(one, stages) for one in (given if isinstance(given, list | tuple) else [given])]
     cloud, times = step_eigenvalues(sol, samples) if sol is not None else (np.zeros(0, complex), np.zeros(0))
     left, right, height = frame(methods, cloud)
     wide, tall = _size_of_plane((right - left) / (2 * height))
@@ -42,11 +46,13 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
         plane = axes[0, 0]
         x, y = np.meshgrid(np.linspace(left, right, size), np.linspace(-height, height, size))
         handles = []
-        for one, colour in zip(methods, style.COLOURS, strict=False):
+        for number, one in enumerate(methods):
+            colour = style.COLOURS[number % len(style.COLOURS)]
+            dashes = DASHES[number // len(style.COLOURS) % len(DASHES)]
             growth = np.abs(one.stability(x + 1j * y))
             plane.contourf(x, y, growth, levels=[0.0, 1.0], colors=[colour], alpha=0.12)
-            plane.contour(x, y, growth, levels=[1.0], colors=[colour], linewidths=1.3)
-            handles.append(plane.plot([], [], color=colour, label=one.name)[0])
+            plane.contour(x, y, growth, levels=[1.0], colors=[colour], linewidths=1.3, linestyles=dashes)
+            handles.append(plane.plot([], [], color=colour, linestyle=dashes, label=one.name)[0])
         plane.axhline(0.0, color=style.GREY, linewidth=0.6)
         plane.axvline(0.0, color=style.GREY, linewidth=0.6)
         if cloud.size:
@@ -57,7 +63,10 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
                 plane.set_title(f"{(~inside).sum()} of {cloud.size} eigenvalues lie outside the frame", loc="left")
         plane.set(xlabel=r"Re $h\lambda$", ylabel=r"Im $h\lambda$", xlim=(left, right), ylim=(-height, height))
         plane.set_aspect("equal")
-        plane.legend(handles=handles, loc="upper left")
+        if len(handles) <= INSIDE:
+            plane.legend(handles=handles, loc="upper left")
+        else:
+            drawing.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawing
 
 

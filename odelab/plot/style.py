@@ -38,7 +38,7 @@ def figure(rows=1, columns=1, height=None, width=WIDTH, **options):
     from matplotlib.figure import Figure
 
     with mpl.rc_context({**SETTINGS, "axes.prop_cycle": cycler(color=COLOURS)}):
-        drawing = Figure(figsize=(width, height or 2.2 * rows + 0.6))
+        drawing = Figure(figsize=(width, height or 2.2 * rows + 0.6), dpi=SETTINGS["savefig.dpi"])
         yield drawing, drawing.subplots(rows, columns, squeeze=False, **options)
 
 

@@ -113,6 +113,8 @@ def _point(problem, t, u, params, how) -> Point:
         params = problem.params if params is None else params
     elif not callable(problem):
         raise TypeError(f"`problem` must be a Problem or a function rhs(t, u, params), got {problem!r}.")
+    if np.ndim(t if library_of(t) is np else to_numpy(t)) != 0 or isinstance(t, str):
+        raise TypeError(f"`t` must be one time, got {t!r}; the order is jacobian(problem, t, u).")
     if u is None:
         raise TypeError("`u` is missing: a function, unlike a Problem, has no start to differentiate at.")
     tensor = library_of(u) is not np

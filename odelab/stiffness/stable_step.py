@@ -32,24 +32,41 @@ def amplified(values, method, h: float = 1.0) -> np.ndarray:
     return (values.real < 0) & (np.abs(method.stability(h * values)) > 1.0 + ROUNDING)
 
 
+def row_of_eigenvalues(values) -> np.ndarray:
+    """Eigenvalues in one row. A square array is refused: it is rather the Jacobian than its eigenvalues."""
+    reject_lost_gradients("values", values)
+    found = to_numpy(values)
+    if hasattr(found, "tocsc") or hasattr(found, "values") or np.asarray(found).dtype.kind not in "biufc":
+        raise TypeError(
+            f"`values` must be eigenvalues, got {type(values).__name__}; of a matrix J they are "
+            "numpy.linalg.eigvals(J), and odelab.spectrum(J).values."
+        )
+    found = np.asarray(found, dtype=complex)
+    if found.ndim > 1 and found.shape[-1] == found.shape[-2] > 1:
+        raise ValueError(
+            f"`values` must be eigenvalues, got a square array {found.shape}; of a matrix J they are "
+            "numpy.linalg.eigvals(J); if these are eigenvalues, hand them over as `values.ravel()`."
+        )
+    reject_nonfinite("values", found)
+    return found.ravel()
+
+
 def nongrowing(values) -> np.ndarray:
     """The eigenvalues whose modes do not grow by themselves: those that decay, and those that only oscillate.
 
     A fast mode that oscillates holds an explicit method back as a fast decaying one does, whereas a mode that grows is
     part of what the solution does and has to be resolved anyway.
 
-    values   eigenvalues of a Jacobian, any shape
+    values   eigenvalues of a Jacobian, any shape but that of a matrix
 
     Returns them in one row, a NumPy array; those with a real part of up to a millionth of the largest modulus count, as
-    oscillating. Raises TypeError for a tensor that requires gradients.
+    oscillating. Raises TypeError for a tensor that requires gradients, ValueError for a matrix.
 
     >>> import odelab as ol
     >>> ol.nongrowing([-1.0, 100j, -100j, 5.0])
     array([-1.  +0.j,  0.+100.j,  0.-100.j])
     """
-    reject_lost_gradients("values", values)
-    values = np.asarray(to_numpy(values), dtype=complex).ravel()
-    reject_nonfinite("values", values)
+    values = row_of_eigenvalues(values)
     kept = values[values.real <= UPRIGHT * np.abs(values).max(initial=0.0)]
     return np.minimum(kept.real, 0.0) + 1j * kept.imag
 
@@ -57,9 +74,9 @@ def nongrowing(values) -> np.ndarray:
 def nongrowing_radius(values) -> float:
     """The largest modulus among the eigenvalues whose modes do not grow, rho_ng.
 
-    values   eigenvalues of a Jacobian, any shape
+    values   eigenvalues of a Jacobian, any shape but that of a matrix
 
-    Returns the radius; 0 where every mode grows.
+    Returns the radius; 0 where every mode grows. Raises ValueError for a matrix in place of its eigenvalues.
 
     >>> import odelab as ol
     >>> ol.nongrowing_radius([-1.0, 100j, -100j, 500.0])
@@ -75,14 +92,14 @@ def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0
     for other methods the boundary of the stability region is sought along each eigenvalue's ray. Modes that grow by
     themselves do not count.
 
-    values   eigenvalues of a Jacobian, any shape
+    values   eigenvalues of a Jacobian, any shape but that of a matrix
     method   a Method with a stability function, such as odelab.EULER or odelab.DOPRI5
     modes    "decaying" counts eigenvalues with a negative real part, the default; "nongrowing" counts those that only
              oscillate, too (see `nongrowing`)
     gain     by how much |R| may exceed 1 in a step; 0 by default. Most methods make every oscillation grow a little, so
              that without some gain, such as 0.02, their largest step for "nongrowing" modes is 0
 
-    Returns the step size; infinity where no mode counts.
+    Returns the step size; infinity where no mode counts. Raises ValueError for a matrix in place of its eigenvalues.
 
     >>> import odelab as ol
     >>> ol.largest_stable_step([-1000.0, -1.0], ol.EULER)
@@ -99,9 +116,7 @@ def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0
         raise ValueError(f"`modes` must be one of {list(MODES)}, got {modes!r}.")
     if not 0.0 <= gain < float("inf"):
         raise ValueError(f"`gain` must be at least 0, got {gain!r}.")
-    reject_lost_gradients("values", values)
-    values = np.asarray(to_numpy(values), dtype=complex).ravel()
-    reject_nonfinite("values", values)
+    values = row_of_eigenvalues(values)
     counted = np.unique(values[values.real < 0] if modes == "decaying" else nongrowing(values))
     counted = counted[counted != 0.0]
     if not len(counted):

@@ -104,7 +104,15 @@ class Theorem2:
     premises: Mapping[str, Premise]
 
     def __str__(self):
-        return "\n".join(premise.sentence for premise in self.premises.values())
+        return "\n".join([self._summary(), *(premise.sentence for premise in self.premises.values())])
+
+    def _summary(self) -> str:
+        if np.ndim(self.holds) > 0:
+            return f"holds for {int(to_numpy(self.holds).sum())} of {np.size(self.holds)} systems"
+        verdict = "holds" if self.holds else "does not hold"
+        right = self.si * max(self.c + self.q, 0.0) ** 0.5
+        parts = f"C = {self.c:.4g}, Q = {self.q:.4g}, SI sqrt(C + Q) = {right:.6g}"
+        return f"SI = {self.si:.6g}, SAI = {self.sai:.6g}, {parts}: Theorem 2 {verdict}."
 
 
 class Modes(NamedTuple):

@@ -216,7 +216,7 @@ def test_fold_refuses():
     net.blocks[3].branch.bn2 = nn.BatchNorm2d(32, track_running_stats=False)
     with pytest.raises(ValueError, match=r"stages.1.blocks.1.branch.bn2: .* without running statistics"):
         nb.fold(net)
-    with pytest.raises(ValueError, match=r"no nn.Sequential in which"):
+    with pytest.raises(ValueError, match="no batch normalisation right behind"):
         nb.fold(nn.Linear(2, 2))
     for reparametrise in (nb.merge, nb.fold):
         with pytest.raises(TypeError, match="`net` must be a network, got int"):
@@ -299,6 +299,50 @@ def test_layers_called_one_by_one_in_turns_are_folded(images):
     net = networks.lively(Caller(nn.Sequential(*parts), in_turns)).double().eval()
     folded = nb.fold(net, images.double())
     assert isinstance(folded.sequence[1], nn.Identity)
+    assert networks.relative_error(folded(images.double()), net(images.double())) < 1e-12
+
+
+class Usual(nn.Module):
+    """A residual block as most people write it: layers as attributes, called one by one."""
+
+    def __init__(self, norm=nn.BatchNorm2d, forks=False, repeats=1):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(4, 4, 3, padding=1, bias=False), norm(4)
+        self.conv2, self.bn2 = nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4)
+        self.forks, self.repeats = forks, repeats
+
+    def forward(self, x):
+        first = y = self.conv1(x)
+        y = self.bn1(y).relu()
+        for _ in range(self.repeats):
+            y = self.bn2(self.conv2(y))
+        return torch.relu(x + y + (first if self.forks else 0.0))
+
+
+class Own(nn.BatchNorm2d):
+    def forward(self, x):
+        return super().forward(x).tanh()
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [({}, []), ({"forks": True}, ["1.bn1"]), ({"repeats": 2}, ["1.bn2"]), ({"norm": Own}, ["1.bn1"])],
+    ids=["usual", "convolution taken twice", "layers called twice", "layer of one's own"],
+)
+def test_layers_that_are_attributes_fold_where_a_pass_shows_that_they_may(options, left, images):
+    """Only layers in a nn.Sequential were folded, which in most people's networks is the stem and the shortcuts."""
+    net = networks.lively(nn.Sequential(nn.Conv2d(3, 4, 1), Usual(**options))).double().eval()
+    folded = nb.fold(net, images.double())
+    kept = [name for name, module in folded.named_modules() if isinstance(module, nn.BatchNorm2d)]
+    assert kept == left
+    assert networks.relative_error(folded(images.double()), net(images.double())) < 1e-12
+
+
+@pytest.mark.parametrize(("controller", "left"), [("se", 1), ("asr(se)", 0)])
+def test_a_live_step_size_keeps_the_layer_whose_input_it_sees(controller, left, images):
+    net = networks.lively(nb.insert(nn.Sequential(nn.Conv2d(3, 4, 1), Usual()), controller, images)).double().eval()
+    folded = nb.fold(net if left else nb.merge(net), images.double())
+    assert sum(isinstance(module, nn.BatchNorm2d) for module in folded.modules()) == left
     assert networks.relative_error(folded(images.double()), net(images.double())) < 1e-12
 
 

@@ -98,6 +98,16 @@ def test_short_names():
     assert laws.law_named("PI42") is ol.LAWS["pi42"]
 
 
+def test_weights_left_out_are_zero_and_others_are_numbers():
+    short, whole = ol.Law("short", (0.5, -0.25)), ol.Law("whole", (0.5, -0.25, 0.0), (0.0, 0.0), smooth=False)
+    problem = ol.problems.van_der_pol()
+    runs = [ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-6, law=law), engine="python") for law in (short, whole)]
+    np.testing.assert_array_equal(runs[0].t, runs[1].t)
+    for wrong, field in ((("b", ()), "b"), (("b", (1, 2, 3, 4)), "b"), (("b", ("1", 2)), "b"), (("a", (1, 2, 3)), "a")):
+        with pytest.raises(ValueError, match=f"`{field}` of the law 'short' must hold up to"):
+            ol.adaptive(law=short._replace(**{wrong[0]: wrong[1]}))
+
+
 def test_a_law_of_ones_own_passes_through():
     mine = ol.Law("mine", (Fraction(1, 2), Fraction(0), Fraction(0)), (Fraction(0), Fraction(0)), smooth=True)
     assert ol.adaptive(law=mine).law is mine

@@ -57,3 +57,31 @@ def test_steps_that_cannot_tell_an_order_are_refused(h):
 def test_errors_down_at_rounding_are_not_fitted():
     with pytest.raises(ValueError, match="`h` leaves fewer than three errors above rounding"):
         ol.observed_order(ol.DOP853, PENDULUM, h=[0.02, 0.01, 0.005])
+
+
+LINEAR = ol.Problem(lambda t, u, params: (-u[0] + ol.maths.sin(t),), [1.0], (0.0, 2.0), name="linear")
+
+
+@pytest.mark.parametrize("method", [ol.RK4, ol.DOPRI5], ids=lambda method: method.name)
+def test_small_errors_above_rounding_count(method):
+    """Errors of 1e-12 were left out as rounding: RK4 had 3.7 here, and DOPRI5 was refused at its default steps."""
+    assert float(ol.observed_order(method, LINEAR, engine="python")) == pytest.approx(method.order, abs=0.3)
+
+
+def test_an_order_that_has_not_settled_is_told():
+    """DOP853 had order 4.2 here, without a word."""
+    with pytest.warns(RuntimeWarning, match="errors of DOP853 fall with no one power of h here"):
+        ol.observed_order(ol.DOP853, LINEAR, engine="python")
+
+
+def test_a_reference_of_few_digits_leaves_out_errors_below_it():
+    problem = PENDULUM.replace(t_span=(0.0, 4.0))
+    sharp = ol.solve(problem, ol.DOP853, ol.adaptive(1e-13, 1e-15)).end_u
+    rough = problem.replace(references=(ol.Reference(4.0, sharp * (1.0 + 1e-9), 9.0, "rounded"),))
+    assert float(ol.observed_order(ol.RK4, rough)) == pytest.approx(4.0, abs=0.2)
+
+
+@pytest.mark.parametrize("method", [ol.RADAU, ol.AUTO, "RK4"])
+def test_a_method_without_fixed_steps_is_refused(method):
+    with pytest.raises(TypeError, match="`method` must be one that takes fixed steps"):
+        ol.observed_order(method, PENDULUM)

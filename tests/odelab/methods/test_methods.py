@@ -119,6 +119,15 @@ def test_a_damaged_node_is_refused():
         ol.Method("RK4", 4, ol.RK4.a, ol.RK4.b, c=c)
 
 
+def test_a_square_tableau_is_the_same_method():
+    given = np.array(ol.DOPRI5.square, dtype=float)
+    square = ol.Method("SQUARE", 5, given, ol.DOPRI5.b, ol.DOPRI5.b_low, 4)
+    assert [len(row) for row in square.a] == list(range(7))
+    np.testing.assert_array_equal(np.array(square.square, dtype=float), given)
+    with pytest.raises(ValueError, match="`a` of IMPLICIT must have 1 rows, row i with i entries"):
+        ol.Method("IMPLICIT", 1, [[1]], [1])
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [

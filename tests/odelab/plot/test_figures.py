@@ -98,6 +98,37 @@ def test_work_precision(tmp_path):
     assert ink(data.plot(), tmp_path) > 0.01
 
 
+def test_costs_are_named_one_by_one_or_together():
+    data = ol.work_precision(ol.problems.rigid_body(), ol.DOPRI5, rtol=(1e-3, 1e-5), engine="python")
+    assert [axis.get_xlabel() for axis in data.plot(against="steps").axes] == ["steps"]
+    with pytest.raises(ValueError, match=r"`against` must name costs among .*, got 'time'"):
+        data.plot(against=("steps", "time"))
+
+
+def test_orders(tmp_path):
+    problem = ol.problems.rigid_body().replace(t_span=(0.0, 4.0))
+    found = {method.name: ol.observed_order(method, problem, engine="python") for method in (ol.HEUN, ol.RODAS4)}
+    drawing = plot.orders(found)
+    assert ink(drawing, tmp_path) > 0.01
+    axis = drawing.axes[0]
+    np.testing.assert_array_equal(axis.lines[0].get_ydata(), found["HEUN"].error)
+    reference = axis.lines[1]
+    slope = np.diff(np.log(reference.get_ydata())) / np.diff(np.log(reference.get_xdata()))
+    np.testing.assert_allclose(slope, found["HEUN"].order)
+    assert len(plot.orders(found["RODAS4"]).axes[0].lines) == 2
+    with pytest.raises(TypeError, match="`found` must be"):
+        plot.orders([ol.RK4])
+
+
+def test_every_method_has_a_region_of_its_own():
+    """Beyond the eighth, methods were left out without a word."""
+    methods = {**ol.METHODS, "RODAS4": ol.RODAS4, "RADAU": ol.RADAU}
+    assert len(methods) > len(style.COLOURS)
+    drawing = plot.stability_region(methods, size=40)
+    handles = drawing.legends[0].legend_handles
+    assert len({(line.get_color(), line.get_linestyle()) for line in handles}) == len(methods)
+
+
 def test_indicators(run, tmp_path):
     ind = ol.indicators(run.problem, run)
     drawing = plot.indicators(ind, run)

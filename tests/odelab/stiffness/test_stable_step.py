@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,3 +79,16 @@ def test_what_stable_step_refuses():
         ol.largest_stable_step([-1.0], ol.RK4, modes="all")
     with pytest.raises(ValueError, match="`gain` must be at least 0, got -1"):
         ol.largest_stable_step([-1.0], ol.RK4, gain=-1)
+
+
+@pytest.mark.parametrize("measure", [ol.nongrowing, ol.nongrowing_radius, lambda v: ol.largest_stable_step(v, ol.RK4)])
+def test_a_jacobian_in_place_of_its_eigenvalues_is_refused(measure):
+    """The entries of a matrix were taken for eigenvalues, and a number came out."""
+    J = np.array([[0.0, 1.0], [-1000.0, -1001.0]])
+    for wrong in (J, J.tolist(), torch.tensor(J), J + 0j):
+        with pytest.raises(ValueError, match=r"`values` must be eigenvalues, got a square array \(2, 2\)"):
+            measure(wrong)
+    for wrong in (scipy.sparse.csr_array(J), ol.spectrum(J), "J"):
+        with pytest.raises(TypeError, match="`values` must be eigenvalues, got"):
+            measure(wrong)
+    measure(np.linalg.eigvals(J)), measure(np.linalg.eigvals(np.stack([J, J, J]))), measure([[-1.0]]), measure(-1.0)

@@ -1,0 +1,46 @@
+"""README, CONTRIBUTING and the pages of docs/: links lead somewhere, code is code, pages about equations run."""
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_files_and_headings(page):
+    for target, heading in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
+        if "://" in target:
+            continue
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", file.read_text(), flags=re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}, heading
+
+
+def test_every_page_is_reached_from_the_readme():
+    linked = set(re.findall(r"\]\((docs/\w+\.md)\)", PAGES[0].read_text()))
+    assert linked == {f"docs/{page.name}" for page in PAGES if page.parent.name == "docs"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_code_is_code(page):
+    for block in blocks(page):
+        compile(block, page.name, "exec")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["odes", "stiff"])
+def test_a_page_about_equations_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(compile("\n".join(blocks(ROOT / "docs" / f"{name}.md")), name, "exec"), {"__name__": "page"})
