@@ -490,3 +490,15 @@ def test_tuning_changes_the_time_and_not_the_numbers():
     np.testing.assert_allclose(tuned.nsi, nb.trace(net, images).nsi, rtol=1e-4)
     assert np.diff(sizes)[:4].tolist() == [16, 32, 64, 128]  # after a first one to warm up
     assert nb.trace(net, images[:40], tune=True, batch_size=20).nsi.shape == (40, 3)
+
+
+def test_a_record_prints_every_block_and_tns(images):
+    record = nb.trace(nb.resnet(14, controller="constant(0.5)"), images)
+    first, *blocks, last = str(record).splitlines()
+    assert first == repr(record)
+    assert [line.split()[0] for line in blocks] == list(record.names)
+    assert ["not counted" in line for line in blocks] == record.first.tolist()
+    assert all("step size 0.5" in line for line in blocks)
+    assert f"NSI {record.nsi[:, 1].mean():.3g} [" in blocks[1]
+    assert last.startswith("  TNS 0,")  # one counted block a stage
+    assert "no TNS: every stage has one block only" in str(nb.trace(nb.resnet(8), images))

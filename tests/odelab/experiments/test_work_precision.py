@@ -125,3 +125,17 @@ def test_seconds_are_those_of_a_run_and_not_of_compiling(monkeypatch):
     (row,) = measured(rtol=[1e-3]).rows
     assert len(taken) == 2
     assert row.seconds < taken[0]
+
+
+def test_the_longest_run_goes_first_so_that_its_kernel_serves_the_others(monkeypatch):
+    """Short runs were timed in plain Python and long ones compiled, in one curve."""
+    order = []
+
+    def watched(problem, method, controller, **options):
+        order.append(controller.rtol)
+        return ol.solve(problem, method, controller, **options)
+
+    monkeypatch.setattr(work_precision_module, "solve", watched)
+    table = measured(rtol=[1e-3, 1e-5, 1e-4])
+    assert order == [1e-5, 1e-4, 1e-3]
+    assert [row.tolerance for row in table.rows] == [1e-3, 1e-5, 1e-4]

@@ -31,6 +31,15 @@ def test_trajectory(run, tmp_path):
     np.testing.assert_allclose(solution.lines[0].get_ydata()[-1], run.u[-1, 0])
 
 
+def test_a_figure_that_is_written_by_hand_has_the_pixels_of_the_others(run, tmp_path):
+    """Saved by `figure.savefig` it had half of them."""
+    from matplotlib.image import imread
+
+    run.plot().savefig(tmp_path / "by_hand.png")
+    ours, _ = style.save(run.plot(), tmp_path / "ours")
+    assert imread(tmp_path / "by_hand.png").shape == imread(ours).shape
+
+
 def test_trajectory_of_many_components_is_an_image(tmp_path):
     run = ol.solve(ol.problems.heat_1d(n=20).replace(t_span=(0.0, 0.01)), ol.DOPRI5)
     assert ink(run.plot(), tmp_path) > 0.05

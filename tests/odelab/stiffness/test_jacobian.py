@@ -217,3 +217,11 @@ def test_an_operator_of_everything_that_is_one():
         as_operator(sparse.coo_array(J * np.nan))
     with pytest.raises(ValueError, match="`shape` must be two positive numbers"):
         JacobianOperator((0, 3), lambda v: v)
+
+
+def test_a_state_in_place_of_the_time_is_told():
+    problem = problems.van_der_pol()
+    for t in (problem.u0, torch.zeros(2), "0"):
+        with pytest.raises(TypeError, match=r"`t` must be one time, got .*; the order is jacobian\(problem, t, u\)"):
+            jacobian(problem, t)
+    assert jacobian(problem, torch.tensor(0.0)).shape == (2, 2)
