@@ -156,6 +156,7 @@ def try_engines(drive, engine, problem, method, controller, project, dense, max_
         try:
             chosen = make()
             trajectory = drive(chosen, attempts)
+            trajectory.problem = problem  # kernels may have solved it without its own Jacobian
         except choice.NotCompilable as reason:
             if engine == "compiled":
                 raise

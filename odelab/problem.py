@@ -14,6 +14,7 @@ from odelab.right_hand_side import (
     IN_PLACE,
     Pickled,
     as_array,
+    checked_jacobian,
     checked_rhs,
     form_of,
     returning_arrays,
@@ -120,6 +121,7 @@ class Problem:
         keep("rhs", checked_rhs(self.rhs))
         keep("u0", checked_state(self.u0))
         keep("t_span", checked_span(self.t_span))
+        keep("jacobian", checked_jacobian(self.jacobian))
         if isinstance(self.params, list) or (isinstance(self.params, np.ndarray) and self.params.ndim < 2):
             keep("params", tuple(np.atleast_1d(self.params) if isinstance(self.params, np.ndarray) else self.params))
         elif isinstance(self.params, int | float | np.number):
@@ -172,13 +174,26 @@ class Problem:
         return array_form(self)(t, u, self.params)
 
     def __reduce__(self):
-        """Pickle the right-hand side as its user wrote it; unpickling makes the wrappers around it again."""
-        fields = [getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "form"]
-        return Problem, (Pickled(unwrap(self.rhs)), *fields[1:])
+        """Pickle right-hand side and Jacobian as their user wrote them; unpickling makes the wrappers again."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "form"}
+        fields |= {"rhs": Pickled(unwrap(self.rhs)), "jacobian": unwrap(self.jacobian)}
+        return Problem, tuple(fields.values())
 
     def __repr__(self):
         t0, t1 = self.t_span
         return f"Problem({self.name}, n = {self.size}, t in [{t0:g}, {t1:g}], params = {self.params})"
+
+
+def without_jacobian(problem: Problem) -> Problem:
+    """The same problem as kernels solve it, which derive a Jacobian of their own; nothing is checked again.
+
+    Dense output repeats their steps, and must not take another matrix.
+    """
+    if problem.jacobian is None:
+        return problem
+    part = object.__new__(Problem)
+    part.__dict__.update(problem.__dict__, jacobian=None)
+    return part
 
 
 def array_form(problem: Problem) -> Callable:

@@ -2,11 +2,11 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from odelab.arrays import library_of, reject_masked, to_numpy
+from odelab.arrays import library_of, read_only, reject_masked, to_numpy
 
 COMPONENT, ARRAY, IN_PLACE = "component", "array", "in-place"
 DOMAIN_ERRORS = ("math domain error", "expected a positive input", "expected a nonnegative input")  # Python's `math`
@@ -54,6 +54,36 @@ def checked_rhs(rhs) -> Callable:
     )
 
 
+def checked_jacobian(jacobian) -> Callable | None:
+    """A problem's own `jacobian` as a function of (t, u, params); None where there is none."""
+    if jacobian is None:
+        return None
+    if not callable(jacobian):
+        raise TypeError(f"`jacobian` must be a function jacobian(t, u, params), got {jacobian!r}.")
+    counts = accepted_counts(jacobian)
+    if counts is None or 3 in counts:
+        return jacobian
+    if 2 in counts:
+        return ignoring_params(jacobian)
+    raise TypeError(f"`jacobian` must take (t, u, params), got {signature_of(jacobian)}.")
+
+
+def matrix_of(jacobian: Callable, t, u, params):
+    """What a problem's own Jacobian is at a state: (n, n), an array, a tensor or a scipy.sparse matrix."""
+    J = jacobian(t, read_only(u), params)
+    if isinstance(J, tuple | list):
+        J = as_array("jacobian", J)
+    n = len(u)
+    if tuple(getattr(J, "shape", ())) != (n, n):
+        raise ValueError(
+            f"`jacobian` returned shape {np.shape(J)} for {n} components at t = {float(t):g}; it must be ({n}, {n}), "
+            "an array or a scipy.sparse matrix."
+        )
+    if library_of(J) is np and J.dtype.kind not in "fiubO":
+        raise TypeError(f"`jacobian` must return real numbers, got dtype {J.dtype}.")
+    return J
+
+
 def accepted_counts(function) -> range | None:
     """How many positional arguments a function may be called with; None where that cannot be told."""
     try:
@@ -72,7 +102,18 @@ def signature_of(function) -> str:
     return f"{getattr(function, '__name__', type(function).__name__)}{inspect.signature(function)}"
 
 
-@functools.lru_cache(maxsize=256)
+def kept_for_each(make: Callable) -> Callable:
+    """`make(function)`, of which each function gets one answer; an object that cannot be hashed gets a new one."""
+    kept = functools.lru_cache(maxsize=256)(make)
+
+    @functools.wraps(make)
+    def find(function):
+        return kept(function) if isinstance(function, Hashable) else make(function)
+
+    return find
+
+
+@kept_for_each
 def ignoring_params(function) -> Callable:
     """function(t, u) as function(t, u, params); one wrapper for each function, so that compiled code is found again."""
 
@@ -85,7 +126,7 @@ def ignoring_params(function) -> Callable:
     return with_params
 
 
-@functools.lru_cache(maxsize=256)
+@kept_for_each
 def returning_arrays(function) -> Callable:
     """Wrap a right-hand side that returns tensors, so that it returns arrays."""
 

@@ -21,6 +21,7 @@ from odelab.engines.python import PythonEngine
 from odelab.engines.switching import SwitchingEngine
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.switching import SwitchingMethod
+from odelab.problem import without_jacobian
 from odelab.right_hand_side import ARRAY, COMPONENT
 
 # The work in plain Python before code is compiled, in attempts times components (counted as 32 at least). The first
@@ -81,7 +82,8 @@ def two_methods(name, problem, method, controller, project, max_steps):
         return compiled_engine(problem, one, suited, project, True)
 
     def both(make):
-        return functools.partial(SwitchingEngine, problem, method, controller, project, make)
+        solved = without_jacobian(problem) if make is compile_run else problem
+        return functools.partial(SwitchingEngine, solved, method, controller, project, make)
 
     parts = [(one, controller.suited_to(one)) for one in (method.explicit, method.implicit)]
     kept_plain = problem.form != COMPONENT or any(stays_plain(problem, *part, project) for part in parts)
@@ -96,7 +98,7 @@ def two_methods(name, problem, method, controller, project, max_steps):
 
 
 def stays_plain(problem, method, controller, project) -> bool:
-    return is_refused(problem, method) or plan_for(problem, method, controller, project).obstacle is not None
+    return plan_for(problem, method, controller, project).obstacle is not None or is_refused(problem, method)
 
 
 def is_refused(problem, method) -> bool:
@@ -118,7 +120,8 @@ def compiled_engine(problem, method, controller, project, dense) -> Engine:
         if reason is not None:
             raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
     engine = KernelEngine if request.layout in ("single", "large") else CompiledEngine
-    return engine(problem, method, controller, request, dense, project)
+    solved = without_jacobian(problem) if request.implicit else problem
+    return engine(solved, method, controller, request, dense, project)
 
 
 def refuse(problem, method, reason):

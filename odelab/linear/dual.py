@@ -324,6 +324,10 @@ def product(function, arguments, options) -> Dual:
     arguments = [as_dual(one) for one in arguments]
     values = [value_of(one) for one in arguments]
     value = function(*values, **options)
+    if function in (np.matmul, np.dot) and not options and [np.ndim(one) for one in values] == [2, 1]:
+        A, x = arguments
+        if isinstance(x, Dual) and not isinstance(A, Dual):  # all directions at once
+            return Dual(value, np.ascontiguousarray((A @ x.part.T).T))
     part = np.zeros((directions(arguments, {}), *np.shape(value)))
     for i, one in enumerate(arguments):
         if isinstance(one, Dual):

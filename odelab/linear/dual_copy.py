@@ -6,6 +6,7 @@ user's function stays as it is.
 """
 
 import builtins
+import functools
 import math
 import types
 from collections.abc import Callable
@@ -15,7 +16,8 @@ import numpy as np
 from odelab.linear import dual
 from odelab.linear.dual import Dual
 
-LIBRARIES = ("numpy", "scipy", "odelab.maths", "odelab.linear", "torch", "numba", "math")
+LIBRARIES = {"numpy", "scipy", "torch", "numba", "math"}
+OWN = ("odelab.maths", "odelab.linear")
 SPELLED = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh",
     "atanh": "arctanh", "pow": "power", "log": "log",
@@ -25,7 +27,13 @@ OTHERS_IN_NUMPY = ("remainder", "isclose")  # NumPy's of the same name round, or
 
 
 def copy_for_duals(function, m: int) -> Callable:
-    """A copy of `function` for duals with m directions; anything but a plain function is returned as it is."""
+    """A copy of `function` for duals with m directions: of a plain function, of a method, or of an object's `__call__`.
+
+    Anything else is returned as it is.
+    """
+    call = getattr(type(function), "__call__", None)  # noqa: B004 (its own, not whether it has one)
+    if isinstance(call, types.FunctionType) and not hasattr(function, "py_func"):
+        return types.MethodType(replacement(call, m, {}), function)
     return replacement(function, m, {})
 
 
@@ -39,8 +47,12 @@ def replacement(value, m, made):
         return getattr(MathOfDuals(), value.__name__)
     if value in CREATING:
         return getattr(NumpyOfDuals(m), value.__name__)
+    if isinstance(value, types.MethodType):
+        return types.MethodType(replacement(value.__func__, m, made), value.__self__)
+    if isinstance(value, functools.partial):
+        return functools.partial(replacement(value.func, m, made), *value.args, **value.keywords)
     value = getattr(value, "py_func", value)  # compiled by numba: what it was made of
-    if not isinstance(value, types.FunctionType) or (value.__module__ or "").startswith(LIBRARIES):
+    if not isinstance(value, types.FunctionType) or is_of_a_library(value.__module__ or ""):
         return value
     if value not in made:
         cells = tuple(types.CellType() for _ in value.__code__.co_freevars)
@@ -51,11 +63,15 @@ def replacement(value, m, made):
         for name in names_looked_up(value.__code__):
             if name in names:
                 names[name] = replacement(names[name], m, made)
-        names.setdefault("float", number)
+        names.setdefault("float", Float)
         for cell, own in zip(cells, value.__closure__ or (), strict=True):
             if not is_empty(own):
                 cell.cell_contents = replacement(own.cell_contents, m, made)
     return made[value]
+
+
+def is_of_a_library(module: str) -> bool:
+    return module.partition(".")[0] in LIBRARIES or module.startswith(OWN)
 
 
 def is_empty(cell) -> bool:
@@ -71,9 +87,20 @@ def names_looked_up(code) -> set[str]:
     return set(code.co_names).union(*(names_looked_up(one) for one in inside))
 
 
-def number(x=0.0):
-    """`float`, which leaves a dual as it is."""
-    return x if isinstance(x, Dual) else builtins.float(x)
+class Floats(type):
+    """What `isinstance` asks of `float`: a dual number is one, too."""
+
+    def __instancecheck__(cls, x):
+        return isinstance(x, builtins.float) or (isinstance(x, Dual) and x.ndim == 0)
+
+
+class Float(metaclass=Floats):
+    """`float`, which leaves a dual as it is; as the kind of an array it means what `float` means."""
+
+    dtype = np.dtype(builtins.float)
+
+    def __new__(cls, x=0.0):
+        return x if isinstance(x, Dual) else builtins.float(x)
 
 
 class MathOfDuals:
@@ -87,6 +114,7 @@ class MathOfDuals:
         def function(*arguments):
             if not any(isinstance(one, Dual) for one in arguments):
                 return own(*arguments)
+            own(*dual.plain(arguments))  # which raises outside the domain, as the right-hand side may expect
             if name == "log" and len(arguments) == 2:
                 return np.log(arguments[0]) / np.log(arguments[1])
             if name in ("floor", "ceil", "trunc"):

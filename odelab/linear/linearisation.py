@@ -4,8 +4,10 @@ The derivatives are the Jacobian and the derivative with respect to time; the sy
 steps.
 """
 
+import contextlib
 import dis
 import functools
+import math
 import types
 import warnings
 import weakref
@@ -13,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.arrays import read_only, to_numpy
+from odelab.arrays import to_numpy
 from odelab.linear import solvers
 from odelab.linear.by_differences import ByDifferences
 from odelab.linear.by_duals import ByDuals
@@ -22,7 +24,7 @@ from odelab.linear.colouring import Colouring, colour_columns
 from odelab.linear.dual import NotDifferentiable
 from odelab.linear.pattern_search import pattern_of_products
 from odelab.problem import Problem
-from odelab.right_hand_side import unwrap
+from odelab.right_hand_side import matrix_of, unwrap
 
 FULL = 32  # components up to which a Jacobian is found column by column, and no pattern is looked for
 AT_ONCE = 64  # directions at once, as all of them take as many times the memory of the state
@@ -45,7 +47,8 @@ class Linearisation:
 
     def __init__(self, problem: Problem, rhs, atol=None):
         self.problem, self.own = problem, problem.jacobian
-        self.doubts = 0 if self.own is not None else None  # None: there is nothing (more) to compare
+        self.given, self.doubts = 0, 0  # own Jacobians so far; how many of those compared last were wrong, in a row
+        self.compare_next: float = 1  # of them, which one is compared next; infinity where none is
         self.in_time = reads_time(problem.rhs)
         self.by_duals = ByDuals(problem)
         span = abs(problem.t_span[1] - problem.t_span[0])
@@ -101,7 +104,7 @@ class Linearisation:
             if not self.reason:
                 try:
                     J, slope_t = self.exact(t, u)
-                    if self.doubts is not None:
+                    if self.own is not None:
                         self.compare(J, t, u)
                     return J, slope_t
                 except NotDifferentiable as reason:
@@ -124,30 +127,30 @@ class Linearisation:
     def own_jacobian(self, t, u):
         """The problem's own Jacobian as an array of floats, or in compressed columns."""
         assert self.own is not None
-        J = self.own(t, read_only(u), self.problem.params)
-        n = len(u)
-        if getattr(J, "shape", None) != (n, n):
-            raise ValueError(
-                f"the problem's `jacobian` returned shape {np.shape(J)} for {n} components at t = {t:g}; it must be "
-                "(n, n), an array or a scipy.sparse matrix."
-            )
+        J = matrix_of(self.own, t, u, self.problem.params)
         if hasattr(J, "tocsc"):
-            return columns_of(J) if n > solvers.SMALL else np.asarray(J.toarray(), dtype=float)
+            return columns_of(J) if len(u) > solvers.SMALL else np.asarray(J.toarray(), dtype=float)
         return np.asarray(to_numpy(J), dtype=float)
 
     def compare(self, J, t, u):
-        """Say once that the problem's own Jacobian is not the derivative of its right-hand side."""
-        assert self.doubts is not None
+        """Say once that the problem's own Jacobian is not the derivative of its right-hand side.
+
+        It is compared at the first state and, as an entry may be wrong only elsewhere, at more and more distant ones.
+        """
+        self.given += 1
+        if self.given < self.compare_next:
+            return
         try:
             seen = self.by_duals(t, u, self.direction[None, :])[0]
         except NotDifferentiable:
-            self.doubts = None
+            self.compare_next = math.inf
             return
         found, size = J @ self.direction, abs(J) @ np.abs(self.direction) + np.abs(seen)
         wrong = np.flatnonzero((np.abs(found - seen) > AGREE["differences"] * size) & np.isfinite(size))
-        self.doubts = self.doubts + 1 if wrong.size else None
+        self.doubts = self.doubts + 1 if wrong.size else 0
+        self.compare_next = self.given + 1 if wrong.size else 2 * self.given
         if self.doubts == DOUBTS:
-            self.doubts, i = None, int(wrong[0])
+            self.compare_next, i = math.inf, int(wrong[0])
             warnings.warn(
                 f"the `jacobian` of {self.problem.name} is not the derivative of its right-hand side: in row {i} at "
                 f"t = {t:g} its product with a vector is {found[i]:.4g}, and {seen[i]:.4g} by dual numbers. Linearly "
@@ -211,11 +214,24 @@ class Linearisation:
         wrong = np.abs(J @ weights - product) > AGREE["differences" if self.reason else "dual numbers"] * size
         return not (wrong & np.isfinite(size)).any()
 
+    def beside(self, t, u):
+        """A state near `u` at which the right-hand side is defined, and where it is, one with no component at zero.
+
+        Components near zero get either sign, or the one for which the right-hand side has finite values.
+        """
+        rough = np.random.default_rng(1).uniform(0.5, 1.5, len(u))
+        far = 1e-3 * np.abs(u).max(initial=0.0)
+        for moved in (rough - 1.0, rough, -rough, 0.0):
+            state = rough * u + far * moved
+            with contextlib.suppress(Exception):  # whatever the user's function raises where it is not defined
+                if np.isfinite(self.by_differences.rhs(t, state, self.problem.params)).all():
+                    return state
+        return u
+
     def pattern(self, t, u, slope, known) -> Colouring | None:
         """Which entries of J are not zero, at `u` and beside it; with those known before. None where most are not."""
-        rough = np.random.default_rng(1).uniform(0.5, 1.5, len(u))
         patterns = [] if known is None else [known.pattern]
-        for state in (u, rough * u + 1e-3 * (rough - 1.0) * np.abs(u).max(initial=0.0)):
+        for state in (u, self.beside(t, u)):
             slope_here = self.by_differences.rhs(t, state, self.problem.params) if self.reason else None
             found = pattern_of_products(
                 lambda seeds, state=state, slope=slope_here: self.along(t, state, seeds, slope, False)[0], len(u)
@@ -253,15 +269,19 @@ def short(reason) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
-@functools.lru_cache(maxsize=256)
 def reads_time(rhs) -> bool:
     """May the right-hand side depend on time? It does not if its code never loads its first argument."""
     rhs = unwrap(rhs)
     rhs = getattr(rhs, "py_func", rhs)
     if not isinstance(rhs, types.FunctionType) or rhs.__code__.co_argcount < 2:
         return True
-    name = rhs.__code__.co_varnames[0]
-    for instruction in dis.get_instructions(rhs):
+    return loads_first_argument(rhs.__code__)
+
+
+@functools.lru_cache(maxsize=256)
+def loads_first_argument(code) -> bool:
+    name = code.co_varnames[0]
+    for instruction in dis.get_instructions(code):
         loaded = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
         if name in loaded and "LOAD" in instruction.opname:  # STORE_FAST_LOAD_FAST does both, from Python 3.13 on
             return True

@@ -44,6 +44,11 @@ def for_arrays(arguments: str, *derivatives: str) -> Callable:
     return eval(f"lambda {arguments}, v: ({', '.join(derivatives)},)", {"math": np})
 
 
+def of_power(x, y, f) -> tuple:
+    """The derivatives of f = x^y by base and exponent; where the power is zero, the second is zero, too."""
+    return np.where(y == 0, 0.0, y * np.power(x, y - 1.0)), np.where(f == 0.0, 0.0, f * np.log(x))
+
+
 # For each function of NumPy or scipy.special: its partial derivatives, computed from its arguments and its value.
 PARTIALS: dict[str, Callable] = {
     **{name: for_arrays("x", by_x) for name, by_x in OF_ONE.items()},
@@ -66,8 +71,8 @@ PARTIALS: dict[str, Callable] = {
     "minimum": lambda x, y, f: (np.where(x <= y, 1.0, 0.0), np.where(x <= y, 0.0, 1.0)),
     "fmax": lambda x, y, f: (np.where(x >= y, 1.0, 0.0), np.where(x >= y, 0.0, 1.0)),
     "fmin": lambda x, y, f: (np.where(x <= y, 1.0, 0.0), np.where(x <= y, 0.0, 1.0)),
-    "power": lambda x, y, f: (np.where(y == 0, 0.0, y * np.power(x, y - 1.0)), f * np.log(x)),
-    "float_power": lambda x, y, f: (np.where(y == 0, 0.0, y * np.power(x, y - 1.0)), f * np.log(x)),
+    "power": of_power,
+    "float_power": of_power,
     "expit": lambda x, f: (f * (1.0 - f),),
 }
 PARTIALS["true_divide"], PARTIALS["mod"] = PARTIALS["divide"], PARTIALS["remainder"]

@@ -70,3 +70,20 @@ def defects(a, b, order, single=None):
     for nodes in range(1, order + 1):
         for tree in trees(nodes):
             yield tree, b @ weights.at(tree) - Fraction(1, density(tree))
+
+
+def check_orders(method, *fields: str):
+    """Refuse an order that is no whole number from 1 up: of no other order is there a condition to check."""
+    for field in fields:
+        order = getattr(method, field)
+        if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
+            raise ValueError(f"`{field}` of {method.name} must be a whole number from 1 up, got {order!r}.")
+
+
+def check_estimate(method, field: str, weights):
+    """Refuse an estimate of the error that is zero, but for rounding, whatever the error is."""
+    if not max(map(abs, weights)) > 1e-13:
+        raise ValueError(
+            f"`{field}` of {method.name} gives an estimate of the error that is always zero; leave it out for a method "
+            "of fixed steps."
+        )

@@ -82,8 +82,8 @@ class RosenbrockMethod:
     def __post_init__(self):
         keep = functools.partial(object.__setattr__, self)
         keep("gamma", float(self.gamma))
-        if not self.gamma > 0.0:
-            raise ValueError(f"`gamma` of {self.name} must be positive, got {self.gamma!r}.")
+        if not 0.0 < self.gamma < np.inf:
+            raise ValueError(f"`gamma` of {self.name} must be positive and finite, got {self.gamma!r}.")
         keep("m", tuple(map(float, self.m)))
         for name in ("a", "C"):
             rows = tuple(tuple(map(float, row)) for row in getattr(self, name))
@@ -96,10 +96,12 @@ class RosenbrockMethod:
         if self.e is not None:
             keep("e", self._row("e", self.e))
         if self.dense is not None:
-            keep("dense", tuple(self._row("dense", row) for row in self.dense))
+            keep("dense", tuple(self._row("dense", row) for row in self.dense) or None)
+        trees.check_orders(self, "order", *(["order_low"] if self.embedded else []))
         self._check("m", self.b, self.order)
         if self.embedded:
             self._check("e", self.b_low, self.order_low)
+            trees.check_estimate(self, "e", self.e)
         self._check_extension()
         self._check_claims()
 
@@ -141,6 +143,11 @@ class RosenbrockMethod:
             raise ValueError(
                 f"`l_stable` is claimed of {self.name}, but R(infinity) = {damped:.3g}; give l_stable=False, or check "
                 "the coefficients."
+            )
+        if self.l_stable and self.imaginary_boundary < np.inf:
+            raise ValueError(
+                f"`l_stable` is claimed of {self.name}, but |R(iy)| exceeds 1 from y = {self.imaginary_boundary:.3g} "
+                "on: it is not A-stable; give l_stable=False, or check the coefficients."
             )
         estimate = np.array(self.e or self.m) @ increments
         if self.stiffly_accurate and self.embedded and not abs(estimate) <= DAMPED:

@@ -78,15 +78,18 @@ class Method:
             if abs(given - total) > ROUNDING:
                 raise ValueError(f"`c` of {self.name} disagrees with row {i} of `a`: {given} against the sum {total}.")
         keep("c", sums)
+        trees.check_orders(self, "order")
         self._check("b", self.b, self.order)
-        for row, order in (("b_low", self.order_low), ("b_lowest", self.order_lowest)):
+        for row, order in (("b_low", "order_low"), ("b_lowest", "order_lowest")):
             if getattr(self, row) is not None:
                 keep(row, tuple(map(Fraction, getattr(self, row))))
                 if len(getattr(self, row)) != stages:
                     raise ValueError(
                         f"`{row}` of {self.name} must have {stages} entries like `b`, got {len(getattr(self, row))}."
                     )
-                self._check(row, getattr(self, row), order)
+                trees.check_orders(self, order)
+                self._check(row, getattr(self, row), getattr(self, order))
+                trees.check_estimate(self, row, [x - y for x, y in zip(self.b, getattr(self, row), strict=True)])
         self._keep_extension(keep)
 
     @functools.cached_property

@@ -9,6 +9,7 @@ import numpy as np
 from odelab.engines.implicit import ImplicitMethod
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
+from odelab.methods.switching import SwitchingMethod
 from odelab.methods.tableau import Method
 from odelab.plot import style
 from odelab.runs.trajectory import require_states
@@ -23,7 +24,8 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
     The region of an explicit method is bounded. That of an implicit one is all but a bounded part of the right half
     plane, where the equation itself is unstable.
 
-    method   an explicit method, RKC2, a linearly implicit method, RADAU, or several of them in a list or a dictionary
+    method   an explicit method, RKC2, a linearly implicit method, RADAU, a method that switches between two, which
+             are both drawn, or several of them in a list or a dictionary
     sol      a Trajectory whose cloud is added: h times the eigenvalues of the problem's Jacobian,
              coloured by time. A cloud leaning on the boundary is a run held back by stability
     samples  steps of `sol` whose eigenvalues are taken, at most; 200
@@ -37,8 +39,7 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['EULER', 'RK4']
     """
-    given = list(method.values()) if isinstance(method, dict) else method
-    methods = [_Region.of(one, stages) for one in (given if isinstance(given, list | tuple) else [given])]
+    methods = [_Region.of(one, stages) for one in _alone(method)]
     cloud, times = step_eigenvalues(sol, samples) if sol is not None else (np.zeros(0, complex), np.zeros(0))
     left, right, height = frame(methods, cloud)
     wide, tall = _size_of_plane((right - left) / (2 * height))
@@ -68,6 +69,14 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
         else:
             drawing.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawing
+
+
+def _alone(method) -> list:
+    """The methods of a list or a dictionary, and both of each pair that takes turns."""
+    method = list(method.values()) if isinstance(method, dict) else method
+    if isinstance(method, list | tuple):
+        return [one for part in method for one in _alone(part)]
+    return [method.explicit, method.implicit] if isinstance(method, SwitchingMethod) else [method]
 
 
 class _Region(NamedTuple):

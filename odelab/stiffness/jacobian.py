@@ -13,7 +13,7 @@ import numpy as np
 
 from odelab.arrays import library_of, read_only, to_numpy
 from odelab.problem import Problem
-from odelab.right_hand_side import takes_out
+from odelab.right_hand_side import matrix_of, takes_out
 from odelab.stiffness import differences
 
 __all__ = ["WAYS", "jacobian", "jvp", "vjp"]
@@ -134,13 +134,7 @@ def _point(problem, t, u, params, how) -> Point:
 
 def _own(point: Point):
     assert point.given is not None  # `_point` has checked that the problem has a Jacobian
-    J = point.given(point.t, read_only(point.u), point.params)
-    n = len(point.u)
-    if getattr(J, "shape", None) != (n, n):
-        raise ValueError(
-            f"the problem's `jacobian` returned shape {np.shape(J)} for {n} components; it must be (n, n)."
-        )
-    return J
+    return matrix_of(point.given, point.t, point.u, point.params)
 
 
 def _finite(J, point: Point):

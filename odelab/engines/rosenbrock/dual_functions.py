@@ -40,8 +40,8 @@ def register():
     overloads.register()
     duals.register()
     Dual, is_real = duals.dual_type(), duals.is_real
-    value, chain = duals.value(), duals.chain()
-    names = {"math": math, "np": np, "value": value, "chain": chain}
+    value, chain, widened = duals.value(), duals.chain(), duals.widened()
+    names = {"math": math, "np": np, "value": value, "chain": chain, "widened": widened}
 
     def any_dual(*kinds):
         return any(isinstance(kind, Dual) for kind in kinds) and all(
@@ -88,8 +88,8 @@ def register():
             "def made(x, y):\n"
             "    a, b = value(x), value(y)\n"
             f"    if a {sign} b or a != a:\n"
-            "        return chain(x, y, a, 1.0, 0.0)\n"
-            "    return chain(x, y, b, 0.0, 1.0)"
+            "        return widened(x, x, y)\n"
+            "    return widened(y, x, y)"
         )
 
         @overload(function)
@@ -116,8 +116,8 @@ def register():
             return made(
                 "def made(condition, x, y):\n"
                 "    if condition:\n"
-                "        return chain(x, y, value(x), 1.0, 0.0)\n"
-                "    return chain(x, y, value(y), 0.0, 1.0)"
+                "        return widened(x, x, y)\n"
+                "    return widened(y, x, y)"
             )
         return None
 

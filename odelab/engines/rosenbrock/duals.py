@@ -339,3 +339,20 @@ def chain():
         return kind(x, y, types.float64, types.float64, types.float64), build
 
     return apply_rule
+
+
+@functools.cache
+def widened():
+    """widened(z, x, y): the number z, one of x and y, as a dual number of the variables of both."""
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def chosen(context, z, x, y):
+        kind = dual_type()(places_of(x, y))
+
+        def build(context, builder, sig, args):
+            return put_together(context, builder, kind, *take_apart(context, builder, sig.args[0], args[0]))
+
+        return kind(z, x, y), build
+
+    return chosen

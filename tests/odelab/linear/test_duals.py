@@ -1,5 +1,6 @@
 """Dual numbers: exact derivatives of right-hand sides as people write them, or a refusal in words."""
 
+import functools
 import math
 from math import exp as bare_exp
 
@@ -372,3 +373,58 @@ def test_sparse_matrices_and_results_written_in_place(name):
 def test_what_else_is_done_with_them_is_refused(rhs):
     with pytest.raises(NotDifferentiable):
         derivatives(ol.Problem(rhs, np.ones(4), (0.0, 1.0)), 0.0, np.ones(4))
+
+
+def test_a_right_hand_side_may_catch_what_math_raises():
+    def rhs(t, u, params):
+        try:
+            root = math.sqrt(u[0])
+        except ValueError:
+            root = 0.0
+        try:
+            grown = math.exp(u[1])
+        except OverflowError:
+            grown = 2.0 * u[0]
+        return root + u[1], grown
+
+    problem = ol.Problem(rhs, [1.0, 1.0], (0.0, 1.0))
+    np.testing.assert_array_equal(derivatives(problem, 0.0, [4.0, 0.0])[0], [[0.25, 1.0], [0.0, 1.0]])
+    np.testing.assert_array_equal(derivatives(problem, 0.0, [-1.0, 1e3])[0], [[0.0, 1.0], [2.0, 0.0]])
+
+
+class Model:
+    """A right-hand side as a method, or as the object itself, which holds its numbers."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def slopes(self, t, u, params):
+        return np.array([-self.rate * math.sin(u[0]), float(u[1]) * np.zeros(2, dtype=float)[0] + u[0] ** 2])
+
+    __call__ = slopes
+
+
+def scaled_by(rate, t, u, params):
+    return np.array([-rate * math.sin(u[0]), u[0] ** 2])
+
+
+def typed(t, u, params):
+    x, _ = u
+    if not (isinstance(x, float) and isinstance(t, (int, float))):
+        raise TypeError("numbers only")
+    out = np.zeros(2, float)
+    out[:] = np.array([-3.0 * math.sin(x), x**2], dtype=float).astype(float)
+    return out
+
+
+typed.__module__ = "math_models"  # a name that begins like a library's
+
+
+@pytest.mark.parametrize(
+    "rhs",
+    [Model(3.0), Model(3.0).slopes, functools.partial(scaled_by, 3.0), typed],
+    ids=["object", "method", "partial", "typed"],
+)
+def test_methods_objects_and_questions_of_type(rhs):
+    found, _ = derivatives(ol.Problem(rhs, [0.5, 2.0], (0.0, 1.0)), 0.3, [0.5, 2.0])
+    np.testing.assert_allclose(found, [[-3.0 * math.cos(0.5), 0.0], [1.0, 0.0]], rtol=1e-15)

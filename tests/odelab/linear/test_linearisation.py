@@ -224,3 +224,105 @@ def test_time_may_be_read_by_an_instruction_that_stores_something_else(monkeypat
     both = types.SimpleNamespace(opname="STORE_FAST_LOAD_FAST", argval=("x", "t"))
     monkeypatch.setattr("dis.get_instructions", lambda function: [both])
     assert reads_time(rhs)
+
+
+def relaxing(t, u, params):
+    x, y = u
+    return y, 50.0 * (1.0 - x * x) * y - x
+
+
+RELAXING = ol.Problem(relaxing, [2.0, 0.0], (0.0, 20.0))
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_jacobian_that_is_wrong_at_later_states_alone_is_named_too(sign, recwarn):
+    """Where the run starts, y is zero and the entry right, whatever its sign."""
+
+    def jacobian(t, u, params):
+        x, y = u
+        return np.array([[0.0, 1.0], [sign * 100.0 * x * y - 1.0, 50.0 * (1.0 - x * x)]])
+
+    ol.solve(RELAXING.replace(jacobian=jacobian), ol.RODAS4, engine="python", throw=False, max_steps=200)
+    said = [str(one.message) for one in recwarn if "is not the derivative" in str(one.message)]
+    assert len(said) == (sign > 0)
+
+
+def test_a_jacobian_may_be_rows_in_a_list_and_take_no_params():
+    given = RELAXING.replace(jacobian=lambda t, u: [[0, 1], [-100.0 * u[0] * u[1] - 1.0, 50.0 * (1.0 - u[0] ** 2)]])
+    own, derived = (ol.solve(one, ol.RODAS4, engine="python") for one in (given, RELAXING))
+    assert own.derivatives == "the problem's own Jacobian, dense"
+    np.testing.assert_allclose(own.end_u, derived.end_u, rtol=1e-9)
+    np.testing.assert_allclose(ol.jacobian(given), [[0.0, 1.0], [-1.0, -150.0]])
+
+
+@pytest.mark.parametrize(
+    ("jacobian", "error", "words"),
+    [
+        (np.eye(2), TypeError, "`jacobian` must be a function jacobian(t, u, params), got array"),
+        (lambda u: np.eye(2), TypeError, "`jacobian` must take (t, u, params), got <lambda>(u)"),
+        (lambda t, u, params: [[1.0, 2.0], [3.0]], ValueError, "`jacobian` must be a row of numbers"),
+        (
+            lambda t, u, params: [[1.0, 2.0]],
+            ValueError,
+            "`jacobian` returned shape (1, 2) for 2 components at t = 0; it",
+        ),
+        (lambda t, u, params: None, ValueError, "`jacobian` returned shape () for 2 components"),
+        (lambda t, u, params: 1j * np.eye(2), TypeError, "`jacobian` must return real numbers, got dtype complex128"),
+    ],
+)
+def test_what_is_no_jacobian_is_said(jacobian, error, words):
+    with pytest.raises(error) as refusal:
+        ol.solve(RELAXING.replace(jacobian=jacobian), ol.RODAS4, engine="python")
+    assert words in str(refusal.value)
+
+
+class Decay:
+    """A right-hand side that can be called, but not be the key of a dictionary."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, t, u, params):
+        return -50.0 * (u - np.cos(t))
+
+
+class TwoArguments(Decay):
+    def __call__(self, t, u):
+        return -50.0 * (u - np.cos(t))
+
+
+def test_an_object_that_cannot_be_hashed_may_be_the_right_hand_side():
+    for size, rhs in ((2, Decay()), (40, Decay()), (2, TwoArguments())):
+        problem = ol.Problem(rhs, np.ones(size), (0.0, 1.0))
+        assert "dual numbers" in ol.solve(problem, ol.RODAS4).derivatives
+        assert ol.solve(problem, ol.AUTO, events=lambda t, u, params: u[0] - 0.9).ok
+
+
+@pytest.mark.parametrize("refused", [AssertionError, RuntimeError, KeyError])
+def test_a_right_hand_side_that_refuses_duals_is_differentiated_by_differences(refused):
+    def choosy(t, u, params):
+        if not isinstance(u, np.ndarray):
+            raise refused("arrays only")
+        return -50.0 * u
+
+    sol = ol.solve(ol.Problem(choosy, [1.0, 2.0], (0.0, 1.0)), ol.RODAS4)
+    assert f"by differences, as nothing else can follow the right-hand side ({refused.__name__}" in sol.derivatives
+    np.testing.assert_allclose(sol.end_u, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("outside", [None, np.nan])
+def test_a_pattern_is_looked_for_where_the_right_hand_side_is_defined(outside):
+    """Some components are zero at first, and must not become negative."""
+
+    def concentrations(t, u, params):
+        if (u < 0.0).any():
+            if outside is None:
+                raise ValueError("no concentration is negative")
+            return np.full_like(u, outside)
+        return 10.0 * np.concatenate(([0.0], u[:-1])) - 10.0 * u
+
+    u0 = np.zeros(60)
+    u0[0] = 1.0
+    linear = linearised(ol.Problem(concentrations, u0, (0.0, 1.0)))
+    J, _ = derivatives(linear, 0.0, u0)
+    np.testing.assert_array_equal(J, 10.0 * (np.eye(60, k=-1) - np.eye(60)))
+    assert len(linear.colouring.seeds) == 2

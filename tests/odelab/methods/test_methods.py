@@ -136,6 +136,9 @@ def test_a_square_tableau_is_the_same_method():
         ({"b_low": [1, 0, 0], "order_low": 1}, "`b_low` of RK4 must have 4 entries"),
         ({"dense": [0, 0, 0, 0]}, "`dense` of RK4 needs one weight per stage"),
         ({"order": 5}, "misses the order-5 condition"),
+        ({"order": 0}, "`order` of RK4 must be a whole number from 1 up, got 0"),
+        ({"b_low": [1, 0, 0, 0]}, "`order_low` of RK4 must be a whole number from 1 up, got 0"),
+        ({"b_low": ol.RK4.b, "order_low": 4}, "`b_low` of RK4 gives an estimate of the error that is always zero"),
     ],
 )
 def test_a_tableau_of_the_wrong_shape_or_order_is_refused(changes, word):

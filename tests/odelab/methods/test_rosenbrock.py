@@ -198,7 +198,7 @@ def test_the_undamaged_copy_is_accepted_and_pickled(method):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"gamma": 0.0}, "`gamma` of RODAS4 must be positive"),
+        ({"gamma": 0.0}, "`gamma` of RODAS4 must be positive and finite"),
         ({"a": [[], [1.0]]}, "`a` of RODAS4 must have 6 rows"),
         ({"C": [[1.0]] * 6}, "`C` of RODAS4 must have 6 rows"),
         ({"e": [1.0]}, "`e` of RODAS4 needs one weight per stage, 6, got 1"),
@@ -206,6 +206,12 @@ def test_the_undamaged_copy_is_accepted_and_pickled(method):
         ({"order": 5}, "not of order 5"),
         ({"order_low": 4}, "not of order 4"),
         ({"dense": [[0.0] * 6]}, "the extension is not of order 2"),
+        ({"gamma": np.inf}, "`gamma` of RODAS4 must be positive and finite, got inf"),
+        ({"e": [np.nan] * 6}, "`e` of RODAS4 misses the order-1 condition"),
+        ({"order": 0}, "`order` of RODAS4 must be a whole number from 1 up, got 0"),
+        ({"order": 4.0}, "`order` of RODAS4 must be a whole number from 1 up, got 4.0"),
+        ({"order_low": 0}, "`order_low` of RODAS4 must be a whole number from 1 up, got 0"),
+        ({"e": [0.0] * 6}, "`e` of RODAS4 gives an estimate of the error that is always zero"),
     ],
 )
 def test_wrong_input_is_named(changes, words):
@@ -223,3 +229,19 @@ def test_claims_of_stability_are_checked():
         ol.RosenbrockMethod(**{**fields(ol.ROS2), "stiffly_accurate": True})
     with pytest.raises(ValueError, match="`stiffly_accurate` is claimed of ROS2, but the last row"):
         ol.RosenbrockMethod(**{**fields(ol.ROS2), "stiffly_accurate": True, "e": None, "order_low": None})
+
+
+def test_l_stable_is_claimed_of_methods_that_are_stable_on_the_imaginary_axis():
+    """Two stages of order 1 whose R vanishes at infinity, but exceeds 1 on the imaginary axis: gamma is too small."""
+    gamma = 0.2
+    Gamma = np.array([[gamma, 0.0], [2.0 * (gamma - gamma**2) - 1.0, gamma]])
+    inverse = np.linalg.inv(Gamma)
+    a, C, m = np.array([[0.0, 0.0], [1.0, 0.0]]) @ inverse, np.eye(2) / gamma - inverse, [0.5, 0.5] @ inverse
+    made = {"name": "LOW", "order": 1, "gamma": gamma, "a": [[], [a[1, 0]]], "C": [[], [C[1, 0]]], "m": m}
+    with pytest.raises(
+        ValueError, match=r"`l_stable` is claimed of LOW, but \|R\(iy\)\| exceeds 1 from y = .* A-stable"
+    ):
+        ol.RosenbrockMethod(**made)
+    low = ol.RosenbrockMethod(**made, l_stable=False)
+    assert abs(low.stability(-1e9)) < 1e-7
+    assert abs(low.stability(1j)) > 1.0

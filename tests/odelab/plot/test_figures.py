@@ -89,6 +89,8 @@ def test_what_an_implicit_method_leaves_out_is_in_the_frame(tmp_path):
         assert np.abs(method.stability(-1e9)) < 1e-7
     both = plot.stability_region([ol.DOPRI5, ol.RODAS4], size=60)
     assert both.axes[0].get_xlim()[0] < -ol.DOPRI5.real_boundary
+    turns = plot.stability_region(ol.AUTO, size=60)
+    assert [text.get_text() for text in turns.axes[0].get_legend().get_texts()] == ["DOPRI5", "RODAS4"]
 
 
 @pytest.mark.parametrize("J", [[[-1.0, 10.0], [0.0, -2.0]], np.diag([-1.0, -2.0]), [[-3.0]], np.zeros((2, 2))])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import odelab as ol
+from odelab.linear.linearisation import Linearisation
 from tests.odelab.engines.rosenbrock.dual_cases import FUNCTIONS, derivatives_of
 
 SMALL = ("van_der_pol", "robertson")
@@ -66,3 +67,22 @@ def test_a_derivative_that_is_infinite_or_undefined_is_told():
     found, _ = derivatives(0.0, (0.0, 0.0), ())
     assert np.isinf(found[0, 0])
     assert np.isnan(found[1]).any()
+
+
+def bounded(t, u, params):
+    """What is not chosen may have an infinite derivative where x is zero."""
+    x, y = u
+    root = np.sqrt(x)
+    return max(0.5 * y, root) + min(y, np.log(x) + 9.0), ol.maths.where(x > 0.0, root, y) + x**y
+
+
+def test_what_is_not_chosen_may_have_no_finite_derivative():
+    derivatives = derivatives_of(bounded, 2, 0)
+    linear = Linearisation(
+        ol.Problem(bounded, [1.0, 2.0], (0.0, 1.0)), lambda t, u, params: np.array(bounded(t, u, ()))
+    )
+    for u in ([0.0, 2.0], [0.3, 2.0], [4.0, 0.5]):
+        found, _ = derivatives(0.0, u, ())
+        np.testing.assert_allclose(found, linear.derivatives(0.0, np.array(u), np.zeros(2))[0], rtol=1e-14)
+        if u[0] == 0.0:
+            np.testing.assert_array_equal(found, [[np.inf, 0.5], [0.0, 1.0]])

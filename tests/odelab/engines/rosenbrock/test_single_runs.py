@@ -134,3 +134,16 @@ def test_robertsons_mass_is_kept_over_eleven_decades():
     run = ol.solve(ROBERTSON.replace(t_span=(0.0, 1e11)), ol.RODAS4, ol.adaptive(1e-6, 1e-12), engine="compiled")
     assert np.abs(run.u.sum(axis=1) - 1.0).max() < 1e-12
     assert (run.u >= 0.0).all()
+
+
+def test_a_wrong_jacobian_has_no_part_in_a_compiled_run():
+    """Neither in its steps, nor in what repeats them: states between them, events, steps with pivots."""
+    wrong = VAN_DER_POL.replace(jacobian=lambda t, u, params: np.zeros((2, 2)))
+    options = {"engine": "compiled", "events": ol.Event(lambda t, u, params: u[0] - 1.9)}
+    own, derived = (ol.solve(one, ol.RODAS4, **options) for one in (wrong, VAN_DER_POL.replace(jacobian=None)))
+    between = np.linspace(0.0, 30.0, 200)
+    np.testing.assert_array_equal(own(between), derived(between))
+    np.testing.assert_array_equal(own.events[0].t, derived.events[0].t)
+    assert own.problem is wrong
+    few = ol.solve(wrong, ol.RODAS4, engine="compiled", t_eval=between, dense=False)
+    np.testing.assert_array_equal(few.u, derived(between))
