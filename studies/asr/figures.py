@@ -6,7 +6,7 @@ from odelab.plot import style as stylesheet
 from studies.asr import design, style
 from studies.asr.design import PLAIN
 from studies.asr.findings.evidence import Evidence, group_by_name, over_seeds
-from studies.lab.figures import MARKS, label_panels, panels, use_axes
+from studies.lab.figures import MARKS, hide_scales, label_panels, panels, reach_of, use_axes
 
 SCALE_TITLES = {"small": "small scale", "controls": "shipped networks' scale"}
 WHAT = ("input, trained", "gate, trained", "gate, untrained")
@@ -24,9 +24,7 @@ def stripes_figure(shares):
                 values = one.values[what]
                 values = np.broadcast_to(values, (20, values.shape[1])) if len(values) == 1 else values
                 image = axis.imshow(values, aspect="auto", cmap="viridis", interpolation="nearest")
-                axis.grid(False)
-                axis.set_xticks([])
-                axis.set_yticks([])
+                hide_scales(axis)
                 drawing.colorbar(image, ax=axis, shrink=0.9)
                 if number == 0:
                     axis.set_title(what)
@@ -44,14 +42,11 @@ def shares_figure(shares):
         for axis, (name, networks) in zip(used, grouped.items(), strict=True):
             for colour, mark, one in zip(stylesheet.COLOURS, MARKS, networks, strict=False):
                 blocks = np.arange(1, len(one.share) + 1)
-                value = np.array([part.value for part in one.share])
-                low = np.array([part.low for part in one.share])
-                high = np.array([part.high for part in one.share])
                 label = f"seed {one.seed}"
                 axis.errorbar(
                     blocks,
-                    value,
-                    [(value - low).clip(0), (high - value).clip(0)],
+                    [part.value for part in one.share],
+                    reach_of(one.share),
                     color=colour,
                     marker=mark,
                     markersize=3,
@@ -93,9 +88,8 @@ def replacement_figure(replaced):
             share = [one.share for one in networks]
             for what, filling, label in (("change", "full", name), ("anew", "none", None)):
                 found = [getattr(one, what) for one in networks]
-                value = np.array([part.value for part in found])
-                error = np.array([(part.value - part.low, part.high - part.value) for part in found]).T
-                axis.errorbar(share, value, error, fmt=mark, color=colour, fillstyle=filling, markersize=5, label=label)
+                look = {"fmt": mark, "color": colour, "fillstyle": filling, "markersize": 5, "label": label}
+                axis.errorbar(share, [part.value for part in found], reach_of(found), **look)
         axis.axhline(-28, color=stylesheet.GREY, linestyle="--", linewidth=1)
         axis.annotate("paper: 28 %", (0.99, -27.5), xycoords=("axes fraction", "data"), ha="right", fontsize=7)
         axis.set(xlabel="mean share of the gates' variance that is the channel's", xlim=(-0.03, 1.03))
@@ -132,9 +126,7 @@ def maps_figure(maps):
             for row, what in enumerate(("straight", "rolled")):
                 axis = axes[row, column]
                 image = axis.imshow(one[what], cmap="magma", vmin=0, vmax=top)
-                axis.set_xticks([])
-                axis.set_yticks([])
-                axis.grid(False)
+                hide_scales(axis)
                 if column == 0:
                     axis.set_ylabel(what)
             axes[0, column].set_title(one["name"])
@@ -152,9 +144,7 @@ def spatial_figure(one, word: str):
         for number, (axis, picture, share) in enumerate(zip(used, one["maps"], one["share"], strict=True), 1):
             axis.imshow(picture, cmap="viridis")
             axis.set_title(f"{word} {number}\n{share:.2f}", fontsize=7)
-            axis.set_xticks([])
-            axis.set_yticks([])
-            axis.grid(False)
+            hide_scales(axis)
     return drawing
 
 
@@ -186,9 +176,7 @@ def style_figure(painted):
             size = one.pictures.shape[-1]
             shown = [style.style_picture(first.style, size).numpy() if number == 0 else None, *one.pictures]
             for picture, axis in zip(shown, row, strict=True):
-                axis.grid(False)
-                axis.set_xticks([])
-                axis.set_yticks([])
+                hide_scales(axis)
                 axis.spines[:].set_visible(False)
                 if picture is not None:
                     axis.imshow(picture.transpose(1, 2, 0))
@@ -228,8 +216,7 @@ def controls_figure(scales: dict):
                               ha="right", va="bottom", color=stylesheet.GREY)  # fmt: skip
                 if name in beyond and np.isfinite(beyond[name].low):
                     one = beyond[name]
-                    error = [[one.value - one.low], [one.high - one.value]]
-                    axis.errorbar(one.value, place + 0.16, xerr=error, fmt="s", color=colour, markersize=3.5)
+                    axis.errorbar(one.value, place + 0.16, xerr=reach_of([one]), fmt="s", color=colour, markersize=3.5)
             axis.set_yticks(range(len(arms)), arms)
             axis.axvline(0, color=stylesheet.GREY, linewidth=0.8)
             low, high = axis.get_xlim()

@@ -7,7 +7,7 @@ import numpy as np
 from studies.asr import design, paper, style
 from studies.asr.design import FAITHFUL, HALF, PLAIN
 from studies.asr.findings.evidence import Evidence, over_seeds
-from studies.lab.comparisons import seed_deviation
+from studies.lab.cells import deviation_cell, interval_cell
 from studies.lab.statistics import Estimate, interval_text
 
 PAPERS_DATA = {  # what Tables 3, 4, 6, 7, 9 and 13 are about; the last is of ResNet-83
@@ -32,16 +32,20 @@ def result_rows(e: Evidence, part: str, column: str = "") -> list[dict]:
     for name, results in found.items():
         if not results:
             continue
-        line = {"arm": name, "n": len(results)}
-        line["accuracy (%)"] = f"{np.mean(groups[name]):.2f}"
-        line["deviation"] = f"{seed_deviation(groups[name]):.2f}" if len(results) > 1 else "one seed"
+        line = arm_cells(name, groups[name])
         line["test loss"] = f"{np.mean([one.test_loss for one in results]):.4f}"
-        line[f"above {PLAIN} [95 %]"] = interval_text(beyond[name], "+.2f") if name in beyond else ""
+        line[f"above {PLAIN} [95 %]"] = interval_cell(beyond, name)
         line |= living_cells(results)
         if part in PAPERS_DATA:
             line[f"paper, ResNet-164, {PAPERS_DATA[part]} (%)"] = paper.printed_accuracy(part, name)
         rows.append(line)
     return rows
+
+
+def arm_cells(name: str, accuracies: list[float]) -> dict:
+    """An arm with its score over the seeds."""
+    mean, deviation = f"{np.mean(accuracies):.2f}", deviation_cell(accuracies, "one seed")
+    return {"arm": name, "n": len(accuracies), "accuracy (%)": mean, "deviation": deviation}
 
 
 def living_cells(results) -> dict:
@@ -67,9 +71,8 @@ def backbone_rows(e: Evidence) -> list[dict]:
         for name, results in found.items():
             if not results:
                 continue
-            line = {"backbone": column, "arm": name, "n": len(results), "accuracy (%)": f"{np.mean(groups[name]):.2f}"}
-            line["deviation"] = f"{seed_deviation(groups[name]):.2f}" if len(results) > 1 else "one seed"
-            line["above plain [95 %]"] = interval_text(beyond[name], "+.2f") if name in beyond else ""
+            line = {"backbone": column} | arm_cells(name, groups[name])
+            line["above plain [95 %]"] = interval_cell(beyond, name)
             rows.append(line | {"paper, other data and sizes (%)": paper.BACKBONES[column] if name == FAITHFUL else ""})
     return rows
 
@@ -258,7 +261,7 @@ def noise_rows(e: Evidence) -> list[dict]:
                 line[f"{arm} (%)"] += f", noise on {np.mean(noisy[arm]):.2f}"
         beyond = over_seeds(FAITHFUL, found, (PLAIN, HALF))
         for name in (PLAIN, HALF):
-            line[f"{name} above {FAITHFUL} [95 %]"] = interval_text(beyond[name], "+.2f") if name in beyond else ""
+            line[f"{name} above {FAITHFUL} [95 %]"] = interval_cell(beyond, name)
         said = paper.NOISE.get(column)
         line["paper, ResNet-164, CIFAR-100: plain, ASR(SE) (%)"] = f"{said[0]:.2f}, {said[1]:.2f}" if said else ""
         rows.append(line)

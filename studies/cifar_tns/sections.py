@@ -3,6 +3,7 @@
 import numpy as np
 
 from studies.cifar_tns import figures, tables
+from studies.lab.cells import signed_cell
 from studies.lab.stiffness import KINDS, READINGS, wording
 from studies.population import design
 from studies.population.citation import shipped_findings
@@ -139,7 +140,7 @@ def gates(page, results):
         page.table(
             f"gate_{of}",
             [
-                {"network": name, **{f"block {k + 1}": tables.signed_number(value) for k, value in enumerate(line)}}
+                {"network": name, **{f"block {k + 1}": signed_cell(value) for k, value in enumerate(line)}}
                 for name, line in zip(rows, table, strict=True)
             ],
             f"Spearman's correlation of step size and NSI ({of})",

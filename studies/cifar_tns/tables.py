@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from studies.lab.comparisons import seed_deviation
+from studies.lab.cells import chance_cell, deviation_cell
 from studies.lab.networks import groups
-from studies.lab.statistics import LEVEL, Estimate, chance_text, correlation, interval_text, mean_of, rank_correlation
+from studies.lab.statistics import LEVEL, Estimate, correlation, interval_text, mean_of, rank_correlation
 from studies.lab.stiffness import READINGS, wording
 
 DEGREES = ((0.1, 0.1), (0.25, 0.25), (0.5, 0.5))
@@ -35,7 +35,7 @@ def accuracy_rows(results) -> Iterator[dict]:
             "parameters (M)": f"{np.mean([m.subject.parameters for m in members]) / 1e6:.4f}",
             "networks": len(members),
             "accuracy (%)": f"{np.mean(accuracies):.2f}",
-            "standard deviation": f"{seed_deviation(accuracies):.2f}" if len(members) > 1 else "one network",
+            "standard deviation": deviation_cell(accuracies, "one network"),
             "gain": "" if is_plain or not plain else f"{np.mean(accuracies) - np.mean(plain):+.2f}",
             "on the traced images (%)": f"{np.mean([m.measured_accuracy for m in members]):.2f}",
         }
@@ -169,11 +169,3 @@ def accuracy_errors(results, images: int) -> list[tuple[float, float]]:
 
 def percent(values) -> str:
     return f"{100.0 * np.mean(values):.1f}"
-
-
-def chance_cell(p: float) -> str:
-    return chance_text(p).removeprefix("= ") if np.isfinite(p) else ""
-
-
-def signed_number(value: float) -> str:
-    return f"{value:+.2f}" if np.isfinite(value) else ""

@@ -7,7 +7,7 @@ from netbridge.detect.evaluation import NAMES
 from odelab.plot import style
 from studies.detect import design
 from studies.detect.findings import ap, by_row
-from studies.lab.figures import MARKS
+from studies.lab.figures import MARKS, hide_scales, reach_of
 from studies.lab.statistics import mean_over_networks
 from studies.lab.stiffness import READINGS, wording
 
@@ -55,10 +55,8 @@ def draw_picture(axis, data: Coco, number: int, detections: list[dict]):
         words = f"{data.names[kind]} {one['score']:.2f}"
         box = {"facecolor": colour, "edgecolor": "none", "pad": 0.6}
         axis.text(left, top, words, fontsize=4.5, color="white", verticalalignment="bottom", bbox=box, clip_on=True)
-    axis.set_xticks([])
-    axis.set_yticks([])
+    hide_scales(axis)
     axis.spines[:].set_visible(False)
-    axis.grid(False)
 
 
 def precision_figure(found: list):
@@ -72,7 +70,7 @@ def precision_figure(found: list):
             for place, (row, values) in enumerate(groups.items()):
                 axis.plot(np.full(len(values), place), values, ".", color=style.GREY, markersize=4)
                 mean = mean_over_networks(values)
-                reach = [[mean.value - mean.low], [mean.high - mean.value]] if len(values) > 1 else None
+                reach = reach_of([mean]) if len(values) > 1 else None
                 axis.errorbar(place + 0.2, mean.value, reach, fmt="o", color=colours[row], markersize=4, capsize=2)
             axis.set_xticks(range(len(groups)), list(groups), rotation=35, ha="right")
             axis.set_title(name, loc="left")

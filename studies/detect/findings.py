@@ -4,7 +4,8 @@ import numpy as np
 
 from netbridge.detect.evaluation import NAMES
 from studies.detect import design
-from studies.lab.comparisons import dunnett, seed_deviation
+from studies.lab.cells import deviation_cell
+from studies.lab.comparisons import dunnett
 from studies.lab.statistics import (
     CONTRADICTED,
     PARTLY,
@@ -157,7 +158,7 @@ def table_rows(found: list) -> list[dict]:
         own = [one for one in found if one.specification["controller"] == row]
         if own:
             numbers = {name: mean_text([one.numbers[name] for one in own]) for name in NAMES}
-            deviation = f"{seed_deviation([ap(one) for one in own]):.2f}" if len(own) > 1 else "none"
+            deviation = deviation_cell([ap(one) for one in own], "none")
             parameters = own[0].numbers["parameters"]
             rows.append(
                 {"backbone": row, "seeds": len(own), **numbers, "s.d. of AP": deviation, "parameters": parameters}

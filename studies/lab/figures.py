@@ -54,6 +54,30 @@ def label_panels(axes, count: int, x: str, y: str) -> None:
         row[0].set_ylabel(y)
 
 
+def hide_scales(axis) -> None:
+    """No ticks and no grid, as suits a picture."""
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.grid(False)
+
+
+def reach_of(estimates) -> np.ndarray:
+    """How far the interval of each estimate reaches below and above it, (2, n), as `errorbar` takes it."""
+    return np.array([[e.value - e.low for e in estimates], [e.high - e.value for e in estimates]]).clip(0)
+
+
+def plain_ticks(*sides):
+    """1, 3, 10, 30 on logarithmic axes, as they are and not as powers; 2 and 5 as well where the axis is short."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    for side in sides:
+        low, high = side.get_view_interval()
+        short = 0.0 < low < high < 20.0 * low
+        side.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0) if short else (1.0, 3.0)))
+        side.set_major_formatter("{x:g}")
+        side.set_minor_formatter(NullFormatter())
+
+
 def heat_map(table, rows: list[str], columns: list[str], label: str, title: str = "", numbers: bool = True):
     """Correlations between -1 and 1 as colours, with their numbers in the cells; a dot stands for NaN."""
     with style.figure(height=0.25 * len(rows) + 1.5) as (drawing, axes):

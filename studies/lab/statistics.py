@@ -152,10 +152,35 @@ def sign_test(values) -> float:
     return float(stats.binomtest(signed[0], sum(signed)).pvalue) if sum(signed) else float("nan")
 
 
+@dataclasses.dataclass(frozen=True)
+class Signs:
+    """How many of several correlations are beyond chance, and the values of all that are defined."""
+
+    negative: int
+    positive: int
+    values: list[float]
+
+
+def signs_beyond_chance(pairs) -> Signs:
+    """The signs of Spearman's correlations, one of each pair of rows, that Bonferroni's correction leaves."""
+    found = [rank_correlation(x, y, stats.spearmanr) for x, y in pairs]
+    found = [(rho, p) for rho, p in found if np.isfinite(rho)]
+    certain = [rho for rho, p in found if p < (1.0 - LEVEL) / len(found)]
+    return Signs(sum(rho < 0 for rho in certain), sum(rho > 0 for rho in certain), [rho for rho, _ in found])
+
+
 def mean_over_networks(values) -> Estimate:
     """The mean of one number per network, with Student's interval."""
     values = np.asarray(values, dtype=float)
     return mean_from_sums(len(values), float(values.sum()), float((values**2).sum()))
+
+
+def mean_with_interval(values) -> Estimate:
+    """The same, of fewer than two networks without an interval."""
+    values = list(values)
+    return (
+        mean_over_networks(values) if len(values) > 1 else Estimate(float(np.mean(values or [np.nan])), np.nan, np.nan)
+    )
 
 
 def draw_halves(images: int, resamples: int, seed: int) -> np.ndarray:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from studies.lab.comparisons import seed_deviation
+from studies.lab.cells import deviation_cell, interval_cell
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import interval_text
 from studies.lab.stiffness import READINGS, wording
 from studies.population import design
-from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, Comparison, Explained, Networks
+from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, Explained, Networks
 from studies.population.findings import of_sign
 
 
@@ -56,20 +56,18 @@ def controller_rows(comparisons: dict) -> Iterator[dict]:
             "controller": name,
             "seeds": len(values),
             "accuracy (%)": f"{np.mean(values):.2f}",
-            "standard deviation": f"{seed_deviation(values):.2f}" if len(values) > 1 else "",
+            "standard deviation": deviation_cell(values),
             **{
-                f"above {control}": interval_of(comparisons[ACCURACY, control], name, "+.2f")
+                f"above {control}": interval_cell(comparisons[ACCURACY, control].beyond, name)
                 for control in (CONSTANT, STEPNET)
             },
             **{
-                f"TNS above {CONSTANT}, {wording(*reading)}": interval_of(comparisons[reading, CONSTANT], name, "+.3f")
+                f"TNS above {CONSTANT}, {wording(*reading)}": interval_cell(
+                    comparisons[reading, CONSTANT].beyond, name, "+.3f"
+                )
                 for reading in READINGS
             },
         }
-
-
-def interval_of(found: Comparison, name: str, form: str) -> str:
-    return interval_text(found.beyond[name], form) if name in found.beyond else ""
 
 
 def explained_rows(explanations: dict[tuple[str, str], Explained]) -> Iterator[dict]:

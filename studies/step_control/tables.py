@@ -1,9 +1,7 @@
 """The rows of every table of `step_control`, beside what the paper prints."""
 
-import numpy as np
-
-from studies.lab.comparisons import seed_deviation, tukey
-from studies.lab.statistics import interval_text
+from studies.lab.cells import deviation_cell, interval_cell
+from studies.lab.comparisons import tukey
 from studies.step_control import design
 from studies.step_control.design import Row, Run
 
@@ -51,9 +49,9 @@ def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
                 "parameters": row.found[0][1].parameters,
                 "seeds": len(row.accuracies),
                 "accuracy (%)": f"{row.mean:.2f}",
-                "standard deviation": deviation(row),
-                "gain over plain [95 %]": interval_text(over_plain[name], "+.2f") if name in over_plain else "",
-                "gain over SE [95 %]": interval_text(over_se[name], "+.2f") if name in over_se else "",
+                "standard deviation": deviation_cell(row.accuracies, "one network"),
+                "gain over plain [95 %]": interval_cell(over_plain, name),
+                "gain over SE [95 %]": interval_cell(over_se, name),
                 f"paper, {paper_dataset(dataset)} (%)": f"{said[0]:.2f} ± {said[1]:.2f}",
                 "paper's gain": "" if name == design.PLAIN else f"{said[0] - plain:+.2f}",
             }
@@ -72,9 +70,9 @@ def ticket_rows(rows: dict[str, Row]) -> list[dict]:
             "seeds": len(row.accuracies),
             "networks": len(row.found),
             "accuracy (%)": f"{row.mean:.2f}",
-            "standard deviation": deviation(row),
-            "gain over none [95 %]": interval_text(over_none[name], "+.2f") if name in over_none else "",
-            "beyond the stiffest [95 %]": interval_text(over_stiffest[name], "+.2f") if name in over_stiffest else "",
+            "standard deviation": deviation_cell(row.accuracies, "one network"),
+            "gain over none [95 %]": interval_cell(over_none, name),
+            "beyond the stiffest [95 %]": interval_cell(over_stiffest, name),
         }
         for name, row in rows.items()
         if row.found
@@ -142,8 +140,3 @@ def list_numbers(run: Run) -> str:
     if count > 8:
         return f"{count} of {run.scale.blocks}"
     return " ".join(map(str, run.acting)) or "none"
-
-
-def deviation(row: Row) -> str:
-    value = seed_deviation(row.accuracies)
-    return f"{value:.2f}" if np.isfinite(value) else "one network"

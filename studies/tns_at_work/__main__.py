@@ -18,8 +18,8 @@ import torch
 
 import netbridge as nb
 from studies.lab import definitions, jobs, measurements, networks
+from studies.lab.cells import deviation_cell, interval_cell
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.comparisons import seed_deviation
 from studies.lab.images import load_images
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page
@@ -188,9 +188,9 @@ def weight_rows(tns, accuracies) -> list[dict]:
             "weight": f"{weight:g}",
             "seeds": len(tns[weight]),
             "TNS": f"{np.mean(tns[weight]):.3f}",
-            "its standard deviation": f"{seed_deviation(tns[weight]):.3f}" if len(tns[weight]) > 1 else "",
+            "its standard deviation": deviation_cell(tns[weight], form=".3f"),
             "accuracy (%)": f"{np.mean(accuracies[weight]):.2f}",
-            "standard deviation": f"{seed_deviation(accuracies[weight]):.2f}" if len(tns[weight]) > 1 else "",
+            "standard deviation": deviation_cell(accuracies[weight]),
         }
         for weight in sorted(tns)
         if tns[weight]
@@ -232,9 +232,7 @@ def ones_own(page, mine, work, own):
         tns, accuracies = in_loss([run for run in weighted if run.job.label == name], (work,))
         beyond = by_weight(accuracies)
         rows += [
-            {"controller": name}
-            | row
-            | {"minus that at 0 [95 %]": interval_text(e, "+.2f") if (e := beyond.get(row["weight"])) else ""}
+            {"controller": name} | row | {"minus that at 0 [95 %]": interval_cell(beyond, row["weight"])}
             for row in weight_rows(tns, accuracies)
         ]
     if rows:

@@ -4,7 +4,7 @@ import numpy as np
 
 from odelab.plot import style
 from studies.cifar_tns.figures import SYMBOL, stages_of, trajectory
-from studies.lab.figures import in_a_row, label_panels, looks, panels, use_axes
+from studies.lab.figures import in_a_row, label_panels, looks, panels, reach_of, use_axes
 from studies.lab.networks import groups
 from studies.lab.statistics import correlation, interval_text
 from studies.trajectory.design import MEASURES, WORDS
@@ -87,7 +87,7 @@ def nearness_figure(courses, proxy):
                 axis.errorbar(
                     [e.value for e in found],
                     [others[place].found.accuracy for place in places],
-                    xerr=np.maximum([[e.value - e.low for e in found], [e.high - e.value for e in found]], 0),
+                    xerr=reach_of(found),
                     fmt=mark,
                     color=colour,
                     markersize=4.5,

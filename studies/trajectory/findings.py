@@ -3,7 +3,6 @@
 import numpy as np
 from scipy import stats
 
-from studies.cifar_tns.figures import wording
 from studies.lab.comparisons import compare_seeds
 from studies.lab.networks import groups
 from studies.lab.statistics import (
@@ -15,18 +14,21 @@ from studies.lab.statistics import (
     UNDECIDED,
     Estimate,
     Finding,
+    Signs,
     bootstrap_mean,
     chance_text,
     correlation,
     interval_text,
     joint_verdict,
     mean_over_networks,
+    mean_with_interval,
     rank_correlation,
     sign_of,
     sign_test,
+    signs_beyond_chance,
     verdict_of_counts,
 )
-from studies.lab.stiffness import READINGS
+from studies.lab.stiffness import READINGS, wording
 from studies.trajectory.design import DEGREES, FEWEST_BLOCKS, LARGE, MEASURES, WORDS
 
 
@@ -139,21 +141,17 @@ def first_finding(ratios: dict[str, list[Estimate]]) -> Finding:
     )
 
 
-def importance_finding(correlations: list[float], per_image: tuple[int, int, int]) -> Finding:
-    """Section 3.1; one correlation per network, and counts of those over images: positive, negative, all."""
+def importance_finding(correlations: list[float], over_images: Signs) -> Finding:
+    """Section 3.1; one correlation per network, and the signs of those over images."""
     defined = [rho for rho in correlations if np.isfinite(rho)]
-    e = (
-        mean_over_networks(defined)
-        if len(defined) > 1
-        else Estimate(float(np.mean(defined or [np.nan])), np.nan, np.nan)
-    )
+    e = mean_with_interval(defined)
     sign = sign_of(e)
     verdict = SUPPORTED if sign > 0 else CONTRADICTED if sign < 0 else UNDECIDED
-    positive, negative, total = per_image
     words = (
         f"Spearman's correlation of NSI and rise of the loss over the counted blocks, mean over {len(defined)} "
-        f"networks {interval_text(e, '+.2f')}. Over images at one block, {positive} of {total} correlations are "
-        f"positive and {negative} negative beyond chance (Bonferroni)."
+        f"networks {interval_text(e, '+.2f')}. Over images at one block, {over_images.positive} of "
+        f"{len(over_images.values)} correlations are positive and {over_images.negative} negative beyond chance "
+        "(Bonferroni)."
     )
     return Finding("The stiff blocks are the important ones.", "Section 3.1", verdict, words)
 
@@ -251,17 +249,14 @@ def block_correlation(one) -> float:
     return rank_correlation(record.nsi.mean(0)[kept], one.rise.mean(0)[kept], stats.spearmanr)[0]
 
 
-def image_correlations(losses) -> tuple[int, int, int]:
-    """Of correlations of NSI and rise over images, per network and counted block: positive, negative, all."""
-    found = []
-    for one in losses:
-        record = one.course.found.records["slope"]
-        found += [
-            rank_correlation(record.nsi[:, k], one.rise[:, k], stats.spearmanr) for k in np.flatnonzero(~record.first)
-        ]
-    found = [(rho, p) for rho, p in found if np.isfinite(rho)]
-    certain = [rho for rho, p in found if p < (1.0 - LEVEL) / len(found)]
-    return sum(rho > 0 for rho in certain), sum(rho < 0 for rho in certain), len(found)
+def image_correlations(losses) -> Signs:
+    """The signs of the correlations of NSI and rise over images, one per network and counted block."""
+    return signs_beyond_chance(
+        (record.nsi[:, k], one.rise[:, k])
+        for one in losses
+        for record in [one.course.found.records["slope"]]
+        for k in np.flatnonzero(~record.first)
+    )
 
 
 def feature_differences(one) -> list[Estimate]:

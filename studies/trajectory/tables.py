@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from studies.cifar_tns.figures import wording
-from studies.cifar_tns.tables import signed_number
+from studies.lab.cells import signed_cell
 from studies.lab.statistics import bootstrap_mean, interval_text, rank_correlation
-from studies.lab.stiffness import READINGS
+from studies.lab.stiffness import READINGS, wording
 from studies.trajectory.design import DEGREES, MEASURES, RULES
 from studies.trajectory.findings import block_correlation
 from studies.trajectory.measures import first_ratios
@@ -80,7 +79,7 @@ def importance_rows(losses) -> Iterator[dict]:
                 "NSI": f"{record.nsi[:, k].mean():.3f}",
                 "loss rises by": f"{one.rise[:, k].mean():.3f}",
                 "accuracy without (%)": f"{one.accuracy[k]:.1f}",
-                "rank correlation over images": signed_number(
+                "rank correlation over images": signed_cell(
                     rank_correlation(record.nsi[:, k], one.rise[:, k], stats.spearmanr)[0]
                 ),
             }
@@ -95,8 +94,8 @@ def correlation_rows(losses) -> Iterator[dict]:
         yield {
             "network": one.course.name,
             "accuracy (%)": f"{one.course.found.accuracy:.2f}",
-            "over the counted blocks": signed_number(block_correlation(one)),
-            "over all blocks": signed_number(everything),
+            "over the counted blocks": signed_cell(block_correlation(one)),
+            "over all blocks": signed_cell(everything),
         }
 
 

@@ -18,8 +18,9 @@ from typing import Literal
 import netbridge as nb
 from netbridge import data as datasets
 from studies.cifar_tns.figures import cloud_figure
-from studies.cifar_tns.tables import gate_table, signed_number
+from studies.cifar_tns.tables import gate_table
 from studies.lab import definitions, jobs, networks
+from studies.lab.cells import signed_cell
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
 from studies.lab.options import TracingOptions, fill_in
@@ -161,7 +162,7 @@ def step_sizes(page, found):
     page.table(
         "gate",
         [
-            {"network": name, **{f"{k + 1}": signed_number(value) for k, value in enumerate(line)}}
+            {"network": name, **{f"{k + 1}": signed_cell(value) for k, value in enumerate(line)}}
             for name, line in zip(names, table, strict=True)
         ],
         "Spearman's correlation of step size and NSI over images, step by step",

@@ -3,7 +3,6 @@
 import collections
 
 import numpy as np
-from scipy import stats
 
 from studies.cifar_tns.findings import few_blocks_finding
 from studies.lab.comparisons import compare_seeds, tukey, verdict_of_intervals
@@ -18,10 +17,11 @@ from studies.lab.statistics import (
     interval_text,
     joint_verdict,
     listing,
-    rank_correlation,
     sign_of,
+    signs_beyond_chance,
     verdict_of_counts,
 )
+from studies.lab.stiffness import wording
 from studies.transformer.design import APART, EXACT, READINGS
 from studies.transformer.measures import STEPS
 
@@ -120,30 +120,21 @@ def larger_finding(studied) -> Finding | None:
 
 def reading_in_words(reading) -> str:
     of, mu, kinds = reading
-    apart = ", kinds apart" if kinds == APART else ""
-    return f"{of} NSI, {'sample' if mu == 'sample' else 'data-set'} mean{apart}"
-
-
-def signs_over_images(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int, int, list[float]]:
-    """Of correlations over images, one per pair: negative ones beyond chance, positive ones, all, and their values."""
-    found = [rank_correlation(x, y, stats.spearmanr) for x, y in pairs]
-    found = [(rho, p) for rho, p in found if np.isfinite(rho)]
-    chance = (1.0 - LEVEL) / max(len(found), 1)  # Bonferroni
-    certain = [rho for rho, p in found if p < chance]
-    return sum(rho < 0 for rho in certain), sum(rho > 0 for rho in certain), len(found), [rho for rho, _ in found]
+    return wording(of, mu) + (", kinds apart" if kinds == APART else "")
 
 
 def step_finding(claim: str, where: str, pairs) -> Finding | None:
     """Correlations over images at single steps, counted."""
-    negative, positive, total, values = signs_over_images(pairs)
+    found = signs_beyond_chance(pairs)
+    total = len(found.values)
     if not total:
         return None
     words = (
-        f"Correlations over images, one per network and step: {total}, beyond chance {negative} of them negative and "
-        f"{positive} positive (Bonferroni, {100 * LEVEL:.0f} %). They lie between {min(values):+.2f} and "
-        f"{max(values):+.2f}."
+        f"Correlations over images, one per network and step: {total}, beyond chance {found.negative} of them negative "
+        f"and {found.positive} positive (Bonferroni, {100 * LEVEL:.0f} %). They lie between {min(found.values):+.2f} "
+        f"and {max(found.values):+.2f}."
     )
-    return Finding(claim, where, verdict_of_counts(negative, positive, total), words)
+    return Finding(claim, where, verdict_of_counts(found.negative, found.positive, total), words)
 
 
 def gate_pairs(studied):

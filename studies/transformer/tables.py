@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from studies.lab.comparisons import seed_deviation, tukey
+from studies.lab.cells import deviation_cell, interval_cell
+from studies.lab.comparisons import tukey
 from studies.lab.statistics import interval_text
 from studies.transformer.design import PAPER, READINGS, RULES
 from studies.transformer.findings import by_controller, reading_in_words
@@ -25,11 +26,11 @@ def table7_rows(studied, dataset: str) -> Iterator[dict]:
             "data set": dataset,
             "paper (%)": "" if printed is None else f"{printed[0]:.2f} ± {printed[1]:.2f}",
             "here (%)": f"{np.mean(accuracies[name]):.2f}",
-            "standard deviation": f"{seed_deviation(accuracies[name]):.2f}" if len(members) > 1 else "one network",
+            "standard deviation": deviation_cell(accuracies[name], "one network"),
             "networks": len(members),
             "epochs": about.get("epochs", ""),
             "parameters (M)": f"{members[0].subject.parameters / 1e6:.3f}",
-            "gain [95 %]": interval_text(gains[name], "+.2f") if name in gains else "",
+            "gain [95 %]": interval_cell(gains, name),
         }
 
 

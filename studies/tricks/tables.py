@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from studies.lab.cells import interval_cell
 from studies.lab.comparisons import seed_deviation
-from studies.lab.statistics import Estimate, interval_text
+from studies.lab.statistics import interval_text
 from studies.lab.stiffness import READINGS, wording
 from studies.tricks.analysis import ACCURACY, Runs, hardness, stage_stiffness
 
@@ -16,10 +17,6 @@ def mean_cell(values: list[float], form: str) -> str:
     return f"{np.mean(values):{form}} ± {deviation:{form}}" if np.isfinite(deviation) else f"{np.mean(values):{form}}"
 
 
-def difference(beyond: dict[str, Estimate], name: str, form: str) -> str:
-    return interval_text(beyond[name], form) if name in beyond else ""
-
-
 def trick_rows(runs: Runs) -> list[dict]:
     """Accuracy of every recipe and the difference to the plain one, over seeds and over images."""
     accuracy, beyond, paired = runs.values(ACCURACY), runs.beyond(ACCURACY), runs.paired_differences(ACCURACY)
@@ -29,8 +26,8 @@ def trick_rows(runs: Runs) -> list[dict]:
             "recipe": name,
             "seeds": len(group),
             "accuracy (%)": mean_cell(accuracy[name], ".2f"),
-            "minus plain, over seeds [95 %]": difference(beyond, name, "+.2f"),
-            "minus plain, over images [95 %]": difference(paired, name, "+.2f"),
+            "minus plain, over seeds [95 %]": interval_cell(beyond, name, "+.2f"),
+            "minus plain, over images [95 %]": interval_cell(paired, name, "+.2f"),
             "training loss": mean_cell(losses[name], ".3f"),
             "norm of the logits": mean_cell(norms[name], ".2f"),
         }
@@ -51,7 +48,7 @@ def own_rows(groups: dict[str, Runs]) -> list[dict]:
                 "recipe": name,
                 "seeds": len(group),
                 **{column: mean_cell(values[column][name], form) for column, (_, form) in columns.items()},
-                "accuracy minus plain [95 %]": difference(beyond, name, "+.2f"),
+                "accuracy minus plain [95 %]": interval_cell(beyond, name, "+.2f"),
             }
             for name, group in runs.groups.items()
         ]
@@ -68,8 +65,8 @@ def stiffness_rows(runs: Runs) -> list[dict]:
                 "reading": wording(*reading),
                 "recipe": name,
                 "TNS": mean_cell(values[name], ".3f"),
-                "minus plain, over seeds [95 %]": difference(beyond, name, "+.3f"),
-                "minus plain, over images [95 %]": difference(paired, name, "+.3f"),
+                "minus plain, over seeds [95 %]": interval_cell(beyond, name, "+.3f"),
+                "minus plain, over images [95 %]": interval_cell(paired, name, "+.3f"),
             }
             for name in runs.groups
         ]

@@ -16,6 +16,7 @@ from studies.lab.statistics import (
     SUPPORTED,
     UNDECIDED,
     Finding,
+    Signs,
     choices,
     draw_halves,
     estimate,
@@ -99,7 +100,7 @@ class TestVerdicts:
             assert findings.first_finding(found).verdict == verdict
 
     def test_importance(self):
-        counts = (0, 0, 10)
+        counts = Signs(0, 0, [0.1] * 10)
         assert findings.importance_finding([0.5, 0.6, 0.55], counts).verdict == SUPPORTED
         assert findings.importance_finding([-0.5, -0.6, -0.55], counts).verdict == CONTRADICTED
         assert findings.importance_finding([0.5, -0.6, 0.1], counts).verdict == UNDECIDED
