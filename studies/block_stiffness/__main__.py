@@ -17,54 +17,25 @@ equations by dopri5, fall from 90 % to 14 %.
 import concurrent.futures
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import multiprocessing
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import torch
-from rich.progress import Progress
 
-from studies.block_stiffness import (
-    across_networks,
-    adversarial,
-    analysis,
-    constant_gates,
-    every_network,
-    findings,
-    measures,
-    ode_nets,
-    record,
-    subjects,
-    trainings,
-)
-from studies.block_stiffness.report import sections, tables
+from studies.block_stiffness import constant_gates, findings, gathering, measures, ode_nets, record, subjects, trainings
+from studies.block_stiffness.gathering import submit
+from studies.block_stiffness.report import sections
 from studies.block_stiffness.subjects import STUDY
-from studies.lab import networks
+from studies.block_stiffness.verdicts import verdicts
 from studies.lab.command import command_line, require_at_least, start
 from studies.lab.images import images_or_fallback
 from studies.lab.options import Options
 from studies.lab.page import Page
-from studies.lab.statistics import Estimate
-from studies.lab.stiffness import prepare
 
-TOLD = ("stiffness_index", "negative", "max_re", "min_re", "spectral_radius")
-CLAIMED = {"stiffness_index": 1, "negative": -1}  # signs of the correlation with accuracy that the paper's words claim
-TURNED = {"stiffness_index": -1, "negative": 1, "spectral_radius": 1}  # signs with flipped answers, if stiffness did it
-LABELLED = (
-    "stiffness_index",
-    "negative",
-    "max_re",
-    "min_re",
-    "spectral_radius",
-)  # measures whose variance is split by label
-HELD = ("stiffness_index", "negative", "max_re", "min_re")
 EPOCHS = {"smoke": (1, 1), "quick": (16, 5), "full": (16, 20), "paper": (16, 20)}  # and images of each look
-NETWORKS = {"full": 100}  # images of every shipped network
 DEPTH_EPOCHS, ODE_EPOCHS = 8, 4  # of networks of several depths and of ODE-nets on the digits, in full runs
-SWAPPED_IMAGES = 2  # at which learnt step sizes are compared with constants
 FITS = {"smoke": (1, 5), "quick": (2, 300), "full": (5, 1500), "paper": (5, 1500)}  # seeds, rounds
 
 
@@ -158,13 +129,6 @@ def main(arguments: Arguments):
         run_study(arguments, executor)
 
 
-def submit(executor, function, *arguments):
-    """Start a call at once where there is an executor, at the latest when its result is asked for; returns a getter."""
-    if executor is None:
-        return functools.partial(function, *arguments)
-    return executor.submit(function, *arguments).result
-
-
 def run_study(arguments: Arguments, executor):
     """The whole study, in the order of its page."""
     preset = "smoke" if arguments.smoke else arguments.preset
@@ -194,12 +158,12 @@ def run_study(arguments: Arguments, executor):
         f"{name} on {data.name}. After Block-level Stiffness Analysis of Residual Networks (ICLR 2023 submission).",
         notice,
     )
-    found = measure_blocks(net, name, data, size, work, arguments)
+    found = gathering.measure_blocks(net, name, data, size, work, arguments)
     inner = [block for block in found.blocks if len(measures.rows_of(found, block, "residual"))]
-    told = compute_all(net, data, found, inner, arguments, preset, size, work)
+    told = gathering.compute_all(net, data, found, inner, arguments, preset, size, work)
     told |= {"depths": deeper(), "tolerances": solved(), "swapped": []}
     if more:
-        told["swapped"] = constant_gates.summary_rows(constants_for_gates(data, work))
+        told["swapped"] = constant_gates.summary_rows(gathering.constants_for_gates(data, work))
     told["trained"] = trained()
     told["geometry"] = []
     if arguments.train:
@@ -217,37 +181,28 @@ def run_study(arguments: Arguments, executor):
     judged = [findings.in_words(one, found.blocks) for one in verdicts(found, told, inner)]
     page.findings(judged)
     told["verdicts"] = [{"claim": one.claim, "where": one.where, "verdict": one.verdict} for one in judged]
-    sections.counts(page)
     clouds = ["residual"] if arguments.smoke else arguments.parts
-    sections.by_block(page, net, found, told["untrained"], data, clouds)
-    sections.activity(page, found, told["activity"])
-    sections.precision(page, told["precision"])
-    sections.by_label(page, found, inner, data, told)
-    sections.by_input(page, told["inputs"])
-    sections.answers_and_errors(page, found, told, inner)
-    sections.by_flow(page, found, told["accuracies"])
-    sections.adversarial(page, found, told, inner)
-    sections.all_networks(page, told["everything"])
-    sections.of_controllers(page, told)
-    sections.by_epoch(page, told["trained"], looks)
-    sections.of_the_geometry(page, told["geometry"])
-    sections.of_depths(page, told)
-    sections.equivalence(page, told)
+    sections.write_sections(page, net, data, found, told, inner, clouds, looks)
     for number, (other, its_name) in enumerate(others, 2):
-        looked = measure_blocks(other, its_name, data, size, work, arguments)
+        looked = gathering.measure_blocks(other, its_name, data, size, work, arguments)
         sections.another(page, looked, its_name, number)
     if arguments.ship:
-        about = {
-            "dataset": data.name,
-            "network": name,
-            "digest": digest_of(net),
-            "command": command_line(STUDY, without_places(arguments)),
-        }
-        about |= {"images a label": size._asdict()}
-        record.write(about, told | page.numbers, record.path_of(data.name))
+        ship(arguments, net, name, data, size, told | page.numbers)
     elif not more and not arguments.smoke:
         sections.from_the_record(page, found, record.read(record.path_of(data.name)), size)
     page.close()
+
+
+def ship(arguments: Arguments, net, name: str, data, size: measures.Size, numbers: dict):
+    """Write what this run showed into the folder of the study."""
+    about = {
+        "dataset": data.name,
+        "network": name,
+        "digest": digest_of(net),
+        "command": command_line(STUDY, without_places(arguments)),
+        "images a label": size._asdict(),
+    }
+    record.write(about, numbers, record.path_of(data.name))
 
 
 def without_places(arguments: Arguments) -> Arguments:
@@ -262,140 +217,6 @@ def digest_of(net) -> str:
     for name, tensor in sorted(net.state_dict().items()):
         total.update(name.encode() + tensor.cpu().numpy().tobytes())
     return total.hexdigest()[:12]
-
-
-def constants_for_gates(data, work) -> list[dict]:
-    """Learnt step sizes beside constants in their place; minutes, so that rows are kept in the folder of the cache."""
-    made = functools.partial(constant_gates.swapped_rows, data, SWAPPED_IMAGES, 500, work)
-    return trainings.keep_rows(work["cache"] / f"swapped-{data.name}-{SWAPPED_IMAGES}.json", made)
-
-
-def compute_all(net, data, found, inner, arguments, preset, size, work) -> dict:
-    """Everything that is computed of the network, by the names that the sections ask for."""
-    answers = {"accuracy": found.right.astype(float), "loss": found.loss}
-    targets = adversarial.robustness(net, data, np.unique(found.table["image"]))
-    readings = [reading for reading in measures.READINGS if reading in arguments.parts]
-    spectra = [reading for reading in measures.SPECTRA if reading in arguments.parts]
-    errors = analysis.error_relations(found, measures.MEASURES, inner)
-    last = [block for block in inner if block.split(".blocks")[0] == inner[-1].split(".blocks")[0]]
-    first = slice(size.flows)
-    flows = submit(
-        work["executor"],
-        measures.accuracy_by_flow,
-        net,
-        prepare(net, data, data.test_images[first]),
-        data.test_labels[first],
-    )
-    untrained = subjects.untrained_slices(data, preset, work)
-    everything = find_every_network(data, preset, arguments, work)
-    return {
-        "untrained": tables.untrained_rows(untrained),
-        "activity": analysis.activity_relations(found, inner),
-        "everything": everything,
-        "related": analysis.relations(found, answers, CLAIMED, readings, inner),
-        "turned": analysis.relations(found, targets, TURNED, ["residual"], inner),
-        "turned_norms": analysis.relations(found, targets, ("log_norm", "largest_singular"), ["norms"], inner),
-        "errors": errors,
-        "between": analysis.between_blocks(found, (*measures.MEASURES, "nsi", "alive"), inner),
-        "shares": variances(found, last, spectra, arguments.resamples),
-        "components": analysis.label_components(found, spectra, LABELLED, inner),
-        "label_orders": [] if everything is None else across_networks.label_orders(everything.rows),
-        "mapped": [
-            *analysis.relations(found, answers, measures.MEASURES, ["residual"], inner),
-            *errors,
-            *analysis.error_relations(found, measures.MEASURES, inner, "nsi"),
-        ],
-        "held": analysis.partial_relations(found, answers, HELD, ["residual"], inner),
-        "inputs": measures.other_inputs(net, data, inner[-3:] if arguments.smoke else inner, size.inputs, work),
-        "accuracies": flows(),
-        "precision": [] if arguments.smoke else subjects.precision_rows(net, data, inner, work),
-    }
-
-
-def find_every_network(data, preset, arguments, work):
-    """Measured now where that is asked for, else what the last large run left; None where there is neither.
-
-    Of a record that has more, only the controllers and seeds that the options ask for are shown.
-    """
-    images = arguments.every_network or NETWORKS.get(preset)
-    names = select_names(data.name, arguments)
-    if images is None:
-        found = every_network.shipped_run(data.name)
-        return found and found._replace(rows=[row for row in found.rows if row["network"] in names])
-    with Progress(transient=True) as progress:
-        task = progress.add_task("every shipped network", total=len(names))
-        found = every_network.look_at_all(data, images, work, lambda _: progress.advance(task), names)
-    if arguments.ship:
-        every_network.write(found)
-    return found
-
-
-def select_names(dataset: str, arguments) -> list[str]:
-    """The names of the shipped networks that the options `controllers` and `seeds` leave."""
-    there = every_network.networks_of(dataset)
-    return [one.name for one in networks.select(there, arguments, dataset, "Leave the options out for all of them.")]
-
-
-def measure_blocks(net, name, data, size, work, arguments):
-    with Progress(transient=True) as progress:
-        task = progress.add_task("spectra", total=2 * len(net.stages) + 3)
-        return measures.measure(
-            net, name, data, size, work, arguments.parts, arguments.full_spectra, lambda *_: progress.advance(task)
-        )
-
-
-def variances(found, blocks, readings, resamples):
-    """Shares of variance of the measures that the paper tells, in branch and whole block, over these blocks."""
-    made = [
-        analysis.variance_shares(found, reading, measure, blocks, resamples)
-        for reading in readings
-        for measure in LABELLED
-    ]
-    return [one for one in made if one is not None]
-
-
-def verdicts(found, told, inner):
-    related, everything = told["related"], told["everything"]
-    agreeing, total = tables.agreeing_counts()
-    ours, printed = ([row[key] for row in told["untrained"]] for key in ("%, untrained slices", "%, paper"))
-    smallest = {block: float(measures.rows_of(found, block, "residual")["min_re"].min()) for block in inner}
-    stiff = {block: share_of_stiff(measures.rows_of(found, block, "residual")) for block in inner}
-    depth = {name: tables.depth_relation(found, name) for name in ("residual", "block")}
-    loss = {measure: -sign for measure, sign in CLAIMED.items()}
-    orders = {
-        f"{name} {one}": tables.correlate_halves(found, name, one) for name in ("residual", "block") for one in TOLD[2:]
-    }
-    for row in tables.input_rows(told["inputs"])[1:]:
-        orders |= {f"{row['input']}, {measure}": row[f"order of {measure}"] for measure in tables.ENDS}
-    rows = [] if everything is None else everything.rows
-    across = {}
-    if rows:
-        across = {
-            "last stage less first": across_networks.late_minus_early(rows),
-            "last block of a stage less its first": across_networks.within_stages(rows),
-        }
-    return [
-        findings.printed_numbers(agreeing, total, correlation(ours, printed), tables.rank_correlation(ours, printed)),
-        findings.late_blocks(depth, tables.slice_relation(found), across, len(inner)),
-        findings.block_or_label(told["shares"], told["components"], told["label_orders"]),
-        findings.correlates("accuracy", "Tables 1, 4, 7", CLAIMED, [r for r in related if r.target == "accuracy"]),
-        findings.correlates("loss", "Tables 1, 4, 7", loss, [r for r in related if r.target == "loss"]),
-        findings.anything_stiff(smallest, stiff, rows),
-        findings.same_as_ode_net(told["fits"], told["tolerances"]),
-        findings.generalises(orders, len(inner)),
-        findings.predicts_error(told["errors"], told["between"], across_networks.error_relations(rows)),
-        findings.correlates("adversarial examples (FGSM)", "Section 1", TURNED, told["turned"]),
-    ]
-
-
-def share_of_stiff(rows) -> Estimate:
-    """The mean share of stiff modes over images, with its interval; where only the ends are known, of those found."""
-    known = rows["stiff"][np.isfinite(rows["stiff"])]
-    return across_networks.mean_with_interval(known)
-
-
-def correlation(x, y) -> float:
-    return float(np.corrcoef(x, y)[0, 1]) if len(x) > 2 else float("nan")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from scipy import stats
 
 from studies.block_stiffness.analysis import holm
 from studies.block_stiffness.every_network import BY_LABEL, LIVE, STATISTICS
-from studies.lab.statistics import Estimate, interval_text, mean_over_networks
+from studies.lab.statistics import Estimate, interval_text, mean_with_interval
 
 PREDICTORS = (
     "nsi", "alive", "max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step", "log_norm", "soderlind",
@@ -138,13 +138,6 @@ def error_relations(rows: list[dict], measures=("max_re", "min_re", "stiffness_i
         if len(found) > 1:
             result[measure] = mean_with_interval(found)
     return result
-
-
-def mean_with_interval(values: list) -> Estimate:
-    """A mean over networks and its interval; no interval for fewer than two."""
-    if len(values) < 2:
-        return Estimate(float(np.mean(values or [np.nan])), np.nan, np.nan)
-    return mean_over_networks(values)
 
 
 def network_rows(rows: list[dict]) -> list[dict]:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from studies.block_stiffness.measures import KIND_OF, READINGS, Measured, rows_of, shared_columns, values_of_images
-from studies.lab.statistics import Estimate, estimate
+from studies.lab.statistics import Estimate, estimate, rank_correlation
 
 
 class Share(NamedTuple):
@@ -61,7 +61,8 @@ def squares(values: np.ndarray) -> np.ndarray:
     return parts / max(parts.sum(), np.finfo(float).tiny)
 
 
-class Component(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Component:
     """How much of a measure's variance over the images of one block is between labels."""
 
     block: str
@@ -85,8 +86,7 @@ def label_components(found: Measured, readings, measures, blocks) -> list[Compon
         values = np.array([some[:shortest] for some in by_label])
         if shortest > 1 and len(values) > 1 and np.isfinite(values).all() and np.ptp(values) > 0.0:
             made.append(Component(block, reading, measure, *label_component(values), values.size))
-    adjusted = holm([one.p for one in made])
-    return [one._replace(holm=p) for one, p in zip(made, adjusted, strict=True)]
+    return with_holm(made)
 
 
 def label_component(values: np.ndarray) -> tuple[Estimate, float, float]:
@@ -136,8 +136,7 @@ def relations(found: Measured, targets: dict[str, np.ndarray], measures, reading
                     one = relation(block, reading, measure, target, rows[measure], wanted)
                     if one is not None:
                         made.append(one)
-    adjusted = holm([one.p for one in made])
-    return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
+    return with_holm(made)
 
 
 def partial_relations(found: Measured, targets: dict[str, np.ndarray], measures, readings, blocks) -> list[Relation]:
@@ -166,8 +165,7 @@ def partial_relations(found: Measured, targets: dict[str, np.ndarray], measures,
                     )
                     if one is not None:
                         made.append(one)
-    adjusted = holm([one.p for one in made])
-    return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
+    return with_holm(made)
 
 
 def partial_correlation(block, reading, measure, target, x, y, held: np.ndarray) -> Relation | None:
@@ -211,6 +209,11 @@ def holm(chances) -> list[float]:
     return [float(p) for p in corrected]
 
 
+def with_holm(made: list) -> list:
+    """Components or relations with their p-values corrected for being so many."""
+    return [dataclasses.replace(one, holm=p) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
+
+
 def error_relations(found: Measured, measures, blocks, target: str = "step_error") -> list[Relation]:
     """The measures of the branch against Euler's error (or "nsi") at the same images, within each block; Holm."""
     made = []
@@ -220,8 +223,7 @@ def error_relations(found: Measured, measures, blocks, target: str = "step_error
                 _, x, e = shared_columns(found, block, measure, target)
                 one = relation(block, "residual", measure, target, x, e)
                 made += [] if one is None else [one]
-    adjusted = holm([one.p for one in made])
-    return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
+    return with_holm(made)
 
 
 def activity_relations(found: Measured, blocks) -> list[Relation]:
@@ -231,8 +233,7 @@ def activity_relations(found: Measured, blocks) -> list[Relation]:
         _, x, live = shared_columns(found, block, "negative", "alive", reading)
         one = relation(block, reading, "negative", "alive", x, live)
         made += [] if one is None else [one]
-    adjusted = holm([one.p for one in made])
-    return [dataclasses.replace(one, holm=p) for one, p in zip(made, adjusted, strict=True)]
+    return with_holm(made)
 
 
 def between_blocks(found: Measured, measures, blocks) -> dict[str, tuple[float, float]]:
@@ -246,3 +247,24 @@ def between_blocks(found: Measured, measures, blocks) -> dict[str, tuple[float, 
             one = stats.spearmanr(means, error)
             result[measure] = float(one.statistic), float(one.pvalue)
     return result
+
+
+def depth_relation(found: Measured, reading: str) -> tuple[float, float]:
+    """Spearman's correlation, and its p, of a block's number and its mean -min Re."""
+    tables = {number: rows_of(found, block, reading) for number, block in enumerate(found.blocks, 1)}
+    values = {number: -float(table["min_re"].mean()) for number, table in tables.items() if len(table)}
+    return rank_correlation(list(values), list(values.values()), stats.spearmanr)
+
+
+def slice_relation(found: Measured) -> tuple[float, float]:
+    """The same of a block's number and the percentage of its slices' eigenvalues."""
+    means = [float(rows_of(found, block, "slices")["negative"].mean()) for block in found.blocks]
+    return rank_correlation(np.arange(len(means)), means, stats.spearmanr)
+
+
+def correlate_halves(found: Measured, reading: str, measure: str) -> float:
+    """Rank correlation of block means over the first and the second half of the images."""
+    columns = [rows_of(found, block, reading)[measure] for block in found.blocks]
+    halves = [np.split(values, [len(values) // 2]) for values in columns if len(values) > 1]
+    means = np.array([[half.mean() for half in pair] for pair in halves]).reshape(-1, 2)
+    return rank_correlation(means[:, 0], means[:, 1], stats.spearmanr)[0] if np.isfinite(means).all() else float("nan")

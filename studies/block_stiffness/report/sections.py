@@ -5,13 +5,40 @@ import torch
 
 import netbridge as nb
 from studies.block_stiffness import across_networks, measures, trainings
-from studies.block_stiffness.report import figures, tables
+from studies.block_stiffness.report import figures, figures_of_networks, tables
 from studies.lab.stiffness import prepare
 
 CLOUDS = 8192  # units of a block up to which all eigenvalues are found for the figure
 
 
+def write_sections(page, net, data, found, told, inner, clouds, looks: int):
+    """All sections about one network and about all shipped ones.
+
+    found    the spectra of the network
+    told     what `gathering` and the trainings have computed, by its names
+    inner    the blocks that keep the shape
+    clouds   the parts of which all eigenvalues are drawn
+    looks    images of each look through a training
+    """
+    counts(page)
+    by_block(page, net, found, told["untrained"], data, clouds)
+    activity(page, found, told["activity"])
+    precision(page, told["precision"])
+    by_label(page, found, inner, data, told)
+    by_input(page, told["inputs"])
+    answers_and_errors(page, found, told, inner)
+    by_flow(page, found, told["accuracies"])
+    adversarial(page, found, told, inner)
+    all_networks(page, told["everything"])
+    of_controllers(page, told)
+    by_epoch(page, told["trained"], looks)
+    of_the_geometry(page, told["geometry"])
+    of_depths(page, told)
+    equivalence(page, told)
+
+
 def counts(page):
+    """The printed numbers: what they are, and how many images they allow."""
     page.heading("What the printed numbers are (Tables 10 and 11)")
     page.table(
         "counts",
@@ -154,7 +181,7 @@ def by_label(page, found, inner, data, told):
     everything = told["everything"]
     if told["label_orders"]:
         page.figure(
-            figures.labels_by_network(everything.rows, data.names),
+            figures_of_networks.labels_by_network(everything.rows, data.names),
             "label_orders",
             "Means by label in every shipped network, less the network's own mean: the last block that keeps its "
             "shape. A line is a network; black is the mean over networks.",
@@ -259,7 +286,7 @@ def all_networks(page, everything):
         f"{about['dataset']} a network, fewer where a table says so. Gates are held: eigenvalues are those of h f'."
     )
     page.figure(
-        figures.most_negative(rows),
+        figures_of_networks.most_negative(rows),
         "most_negative",
         "The most negative real part of h lambda at any image. A mode below the dotted line decays and grows under "
         "Euler's step of size 1; grey lines are networks with learnt step sizes.",
@@ -285,7 +312,7 @@ def all_networks(page, everything):
         "variance of log(error) that a line through log|measure| explains in networks left out of the fit.",
     )
     page.figure(
-        figures.error_of_every_block(rows),
+        figures_of_networks.error_of_every_block(rows),
         "errors_of_all",
         "Euler's error against measures of the step, medians over images. A point is a block of one network.",
     )
@@ -307,7 +334,7 @@ def by_epoch(page, rows, images):
         return
     page.heading("Through training")
     page.figure(
-        figures.through_training(rows),
+        figures_of_networks.through_training(rows),
         "through_training",
         f"A ResNet-{trainings.DEPTH} on the digits, one seed, from its first weights on: ends of each branch's "
         f"spectrum and Euler's error, means over {images} images.",
@@ -325,7 +352,7 @@ def of_the_geometry(page, rows):
         "Slices of a ResNet-18 of the paper's geometry, a quarter as wide, before and after training, beside Table 2",
     )
     page.figure(
-        figures.through_training([row for row in rows if np.isfinite(row["max_re"])]),
+        figures_of_networks.through_training([row for row in rows if np.isfinite(row["max_re"])]),
         "geometry_through_training",
         "The same network through training: ends of each branch's spectrum and Euler's error, means over images.",
     )
@@ -349,7 +376,7 @@ def of_depths(page, told):
         "Li and Papyan (NeurIPS 2023) find that largest singular values of branches fall as 1 / depth.",
     )
     page.figure(
-        figures.depths(told["depths"]),
+        figures_of_networks.depths(told["depths"]),
         "depths",
         "Median over blocks and images of a branch's largest singular value and spectral radius, against the number of "
         "blocks that keep the shape. Dashed: as 1 / blocks, through the first point.",
@@ -369,7 +396,7 @@ def equivalence(page, told):
             "none of these numbers.",
         )
         page.figure(
-            figures.ode_net(told["fits"]),
+            figures_of_networks.ode_net(told["fits"]),
             "ode_net",
             "How far eight residual steps and the exact flow of the same field are apart, when the field is scaled up. "
             "The dotted line is Euler's limit, h rho = 2.",
@@ -382,7 +409,7 @@ def equivalence(page, told):
             "Evaluations of a branch for each block that keeps the shape; Euler takes one.",
         )
         page.figure(
-            figures.tolerances(told["tolerances"]),
+            figures_of_networks.tolerances(told["tolerances"]),
             "tolerances",
             "Accuracy and evaluations, run by Euler's steps and by dopri5 at several tolerances. A line is a network.",
         )

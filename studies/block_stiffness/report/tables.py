@@ -9,7 +9,7 @@ from scipy import stats
 from studies.block_stiffness import paper
 from studies.block_stiffness.measures import READINGS, Measured, rows_of, values_of_images
 from studies.block_stiffness.report.figures import LABELS
-from studies.lab.statistics import interval_text
+from studies.lab.statistics import interval_text, rank_correlation
 
 
 def count_rows() -> list[dict]:
@@ -58,12 +58,12 @@ def block_rows(found: Measured, net=None) -> list[dict]:
                     "block": number,
                     "reading": reading,
                     "images": len(table),
-                    "S, median": float(np.median(index[defined])) if defined.any() else float("nan"),
-                    "S, mean": float(np.mean(index[defined])) if defined.any() else float("nan"),
+                    "S, median": of_known(np.median, index),
+                    "S, mean": of_known(np.mean, index),
                     "S, deviation": float(np.std(index[defined], ddof=1)) if defined.sum() > 1 else float("nan"),
                     "S defined, %": 100 * float(defined.mean()),
-                    "negative, %": 100 * known_mean(table["negative"]),
-                    "zero, %": 100 * known_mean(table["zero"]),
+                    "negative, %": 100 * of_known(np.mean, table["negative"]),
+                    "zero, %": 100 * of_known(np.mean, table["zero"]),
                     "max Re": float(table["max_re"].mean()),
                     "min Re": float(table["min_re"].mean()),
                     "min Re, lowest": float(table["min_re"].min()),
@@ -74,10 +74,10 @@ def block_rows(found: Measured, net=None) -> list[dict]:
     return rows
 
 
-def known_mean(values) -> float:
-    """The mean of the values that are known; of blocks of which the ends alone were found no shares are."""
+def of_known(statistic, values) -> float:
+    """A statistic of the values that are known, NaN of none; shares by sign need more than the ends of a spectrum."""
     known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
+    return float(statistic(known)) if len(known) else float("nan")
 
 
 def reading_rows(found: Measured) -> list[dict]:
@@ -99,14 +99,13 @@ def reading_rows(found: Measured) -> list[dict]:
 
 def reading_row(reading: str, words: str, blocks: int, table) -> dict:
     index = table["stiffness_index"]
-    defined = np.isfinite(index)
     return {
         "reading": reading,
         "matrix": words,
         "blocks": blocks,
-        "S defined, % of images": 100 * float(defined.mean()),
-        "S below 0, %": 100 * float((index[defined] < 0).mean()) if defined.any() else float("nan"),
-        "S, median": float(np.median(index[defined])) if defined.any() else float("nan"),
+        "S defined, % of images": 100 * float(np.isfinite(index).mean()),
+        "S below 0, %": 100 * of_known(lambda known: (known < 0).mean(), index),
+        "S, median": of_known(np.median, index),
         "min Re, lowest": float(table["min_re"].min()),
         "max Re, highest": float(table["max_re"].max()),
     }
@@ -125,7 +124,10 @@ def input_rows(tables: dict) -> list[dict]:
                 "max Re, mean": float(table["max_re"].mean()),
                 "min Re, mean": float(table["min_re"].mean()),
                 "min Re, lowest": float(table["min_re"].min()),
-                **{f"order of {measure}": rank_correlation(means[measure], usual[measure]) for measure in ENDS},
+                **{
+                    f"order of {measure}": rank_correlation(means[measure], usual[measure], stats.spearmanr)[0]
+                    for measure in ENDS
+                },
             }
         )
     return rows
@@ -137,13 +139,6 @@ ENDS = ("max_re", "min_re", "spectral_radius")
 def block_means(table) -> dict[str, list[float]]:
     names = list(dict.fromkeys(table["block"]))
     return {measure: [float(table[table["block"] == name][measure].mean()) for name in names] for measure in ENDS}
-
-
-def rank_correlation(x, y) -> float:
-    """Spearman's; NaN for fewer than three pairs, or where nothing varies."""
-    if len(x) < 3 or np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
-        return float("nan")
-    return float(stats.spearmanr(x, y).statistic)
 
 
 def flow_rows(found: Measured, accuracies: dict[str, float]) -> list[dict]:
@@ -213,7 +208,7 @@ def label_rows(found: Measured, reading: str, blocks, names) -> list[dict]:
             {
                 "label": names[label],
                 "accuracy, %": 100 * float(found.accuracy_by_label[label]),
-                "S, median": float(np.nanmedian(table["stiffness_index"])) if len(table) else float("nan"),
+                "S, median": of_known(np.median, table["stiffness_index"]),
                 "negative, %": 100 * float(table["negative"].mean()),
                 "max Re": float(table["max_re"].mean()),
                 "min Re": float(table["min_re"].mean()),
@@ -301,36 +296,3 @@ def fit_rows(fits) -> list[dict]:
         }
         for fit in fits
     ]
-
-
-def depth_relation(found: Measured, reading: str) -> tuple[float, float]:
-    """Spearman's correlation, and its p, of a block's number and its mean -min Re."""
-    numbers, values = [], []
-    for number, block in enumerate(found.blocks, 1):
-        table = rows_of(found, block, reading)
-        if len(table):
-            numbers.append(number)
-            values.append(-float(table["min_re"].mean()))
-    if len(values) < 3 or np.ptp(values) == 0.0:
-        return float("nan"), float("nan")
-    one = stats.spearmanr(numbers, values)
-    return float(one.statistic), float(one.pvalue)
-
-
-def slice_relation(found: Measured) -> tuple[float, float]:
-    """The same of a block's number and the percentage of its slices' eigenvalues."""
-    means = [float(rows_of(found, block, "slices")["negative"].mean()) for block in found.blocks]
-    one = stats.spearmanr(np.arange(len(means)), means)
-    return float(one.statistic), float(one.pvalue)
-
-
-def correlate_halves(found: Measured, reading: str, measure: str) -> float:
-    """Rank correlation of block means over the first and the second half of the images."""
-    means = []
-    for block in found.blocks:
-        values = rows_of(found, block, reading)[measure]
-        if len(values) > 1:
-            means.append((values[: len(values) // 2].mean(), values[len(values) // 2 :].mean()))
-    if len(means) < 3 or not np.isfinite(means).all():
-        return float("nan")
-    return rank_correlation(*np.transpose(means))
