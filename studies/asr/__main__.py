@@ -27,8 +27,9 @@ import torch
 
 import netbridge as nb
 from studies.asr import gathering, sections, training
-from studies.asr.design import TIERS, Plan, Tier
+from studies.asr.design import TIERS, Tier
 from studies.asr.findings import findings
+from studies.asr.plan import Plan
 from studies.lab import definitions
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback

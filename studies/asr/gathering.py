@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from studies.asr import backbones, constants, design, measures, results, style
-from studies.asr.design import Plan
 from studies.asr.findings.evidence import Evidence
+from studies.asr.plan import Plan
 from studies.asr.training import folders
 from studies.lab import networks
 

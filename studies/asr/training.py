@@ -1,7 +1,7 @@
 """Training what is missing: the queue of networks and paintings, which processes with one folder share."""
 
 from studies.asr import design, finetuning, results, style
-from studies.asr.design import Plan, Run
+from studies.asr.plan import Plan, Run
 from studies.lab import jobs
 
 

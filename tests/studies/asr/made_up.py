@@ -6,8 +6,8 @@ import numpy as np
 
 from studies.asr import __main__ as asr
 from studies.asr import constants, results, style
-from studies.asr.design import Plan
 from studies.asr.findings.evidence import Evidence
+from studies.asr.plan import Plan
 from studies.lab.statistics import Estimate
 
 

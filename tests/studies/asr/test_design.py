@@ -10,6 +10,7 @@ import netbridge as nb
 from netbridge.train.stepping import make_optimizer
 from studies.asr import design, results, style, training
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LITERAL, PLAIN
+from studies.asr.plan import Plan, Run
 from studies.lab import definitions, jobs
 from tests.studies.asr.made_up import plan_of
 
@@ -78,7 +79,7 @@ def test_ablations_are_asked_at_both_scales(tmp_path):
 def test_parts_and_tiers_choose(tmp_path):
     plan = plan_of(tmp_path, tier=(3,))
     assert {run.part for run in plan.runs()} == {"backbones"}
-    only = design.Plan(plan_of(tmp_path).arguments, {"noise"})
+    only = Plan(plan_of(tmp_path).arguments, {"noise"})
     assert {run.part for run in only.runs()} == {"noise"}
 
 
@@ -144,9 +145,9 @@ def test_other_jobs_have_other_names(tmp_path):
         {"size": 8}, {"images": 64}, {"network": "vgg", "options": {"width": 4}},
         {"options": {"convolution": "asymmetric"}}, {"recipe": dataclasses.replace(job.recipe, decay_gates=False)},
     ]  # fmt: skip
-    names = {design.Run("controls", "a", dataclasses.replace(job, **change)).stem for change in changes}
+    names = {Run("controls", "a", dataclasses.replace(job, **change)).stem for change in changes}
     assert len(names) == len(changes)
-    assert design.Run("controls", "a", job, observed=True).stem not in names | {design.Run("controls", "a", job).stem}
+    assert Run("controls", "a", job, observed=True).stem not in names | {Run("controls", "a", job).stem}
 
 
 @pytest.mark.parametrize("part", PARTS)
