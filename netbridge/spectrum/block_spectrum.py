@@ -6,7 +6,6 @@ tables list them: its singular values are given instead.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,8 +16,8 @@ from netbridge.spectrum.anatomy import Anatomy, anatomy
 from netbridge.spectrum.autodiff import differentiated_spectrum, exact_attention, jacobian_operator, tangent
 from netbridge.spectrum.chain import Convolution
 from netbridge.spectrum.reduction import (
-    Cycle,
     Gate,
+    LinearMap,
     frobenius_norm,
     linearise,
     multiply,
@@ -88,13 +87,13 @@ def block_spectrum(
     x = checked_state(block, x, dtype)
     parts = anatomy(block, x)
     with torch.no_grad(), exact_attention():
-        reduced = reduction(parts, x, part, gate)
-    if reduced is None:
+        J = relu_jacobian(parts, x, part, gate)
+    if J is None:
         projected = part == "block" and parts.final_relu
         with exact_attention():
             function = mapping(parts, x, part, gate)
         return differentiated_spectrum(function, x, projected, values, zero_tolerance, k, conditions)
-    cycle = reduced.cycle
+    cycle = reduce_chain(J)
     if zero_tolerance is None and x.dtype == torch.float32:
         zero_tolerance = 0.0  # its zeros are known; a tolerance would count small values as zeros
     if (values == "extremes" and cycle.size) or (values == "auto" and cycle.size > FULL_REDUCED):
@@ -102,7 +101,7 @@ def block_spectrum(
             reduced_operator(cycle), "extremes", zero_tolerance, k, cycle.known, cycle.shift, conditions=conditions
         )
     matrix = torch.from_numpy(reduced_matrix(cycle)).to(x.device)
-    frobenius = frobenius_norm(reduced.factors, x.shape[1:], part == "block", reduced.alive)
+    frobenius = frobenius_norm(J)
     return odelab.spectrum(
         matrix, "full", zero_tolerance, k, cycle.known, cycle.shift, frobenius=frobenius, conditions=conditions
     )
@@ -135,24 +134,16 @@ def block_operator(block: nn.Module, x, part: str = "residual", gate="live", dty
     x = checked_state(block, x, dtype)
     parts = anatomy(block, x)
     with torch.no_grad(), exact_attention():
-        reduced = reduction(parts, x, part, gate)
-    if reduced is not None and not any(isinstance(factor, Gate) for factor in reduced.factors):
-        return whole_operator(reduced.factors, x.shape[1:], part == "block", reduced.alive)
+        J = relu_jacobian(parts, x, part, gate)
+    if J is not None and not any(isinstance(factor, Gate) for factor in J.factors):
+        return whole_operator(J)
     with exact_attention():
         function = mapping(parts, x, part, gate)
     return jacobian_operator(function, x)
 
 
-class Reduction(NamedTuple):
-    """A ReLU block: the factors of its whole Jacobian, and the cycle that has its eigenvalues."""
-
-    factors: list  # of h * branch, the factor that acts first in front
-    alive: torch.Tensor | None  # 0/1, the outputs that the final ReLU lets through; None without one
-    cycle: Cycle
-
-
-def reduction(parts: Anatomy, x: torch.Tensor, part: str, gate) -> Reduction | None:
-    """The block reduced to its active units, or None where it is not made of ReLUs."""
+def relu_jacobian(parts: Anatomy, x: torch.Tensor, part: str, gate) -> LinearMap | None:
+    """The Jacobian as a product of convolutions and diagonals, or None where the block is not made of ReLUs."""
     if parts.layers is None or not parts.identity:
         return None
     if not any(isinstance(layer, Convolution) for layer in parts.layers):
@@ -161,7 +152,7 @@ def reduction(parts: Anatomy, x: torch.Tensor, part: str, gate) -> Reduction | N
     if slope.shape != x.shape:
         return None
     if part == "residual":
-        return Reduction(factors, None, reduce_chain(factors, x.shape[1:], False, None))
+        return LinearMap(factors, tuple(x.shape[1:]))
     h = step_size(parts, x, slope, gate)
     if parts.live and isinstance(gate, str) and gate == LIVE:
         if parts.size_of is None or sees_state(parts, x, slope):
@@ -171,7 +162,7 @@ def reduction(parts: Anatomy, x: torch.Tensor, part: str, gate) -> Reduction | N
         multiply(factors, h[0])
     whole = part == "block"
     alive = ((x + h * slope) > 0).to(x.dtype)[0] if whole and parts.final_relu else None
-    return Reduction(factors, alive, reduce_chain(factors, x.shape[1:], whole, alive))
+    return LinearMap(factors, tuple(x.shape[1:]), whole, alive)
 
 
 def step_size(parts: Anatomy, x, slope, gate) -> torch.Tensor:

@@ -8,6 +8,7 @@ pre-activation: cut the cycle of factors where the fewest units are active. The 
 the Jacobian and nothing else: norms are taken of the whole product, by `frobenius_norm` and `whole_operator`.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -50,11 +51,45 @@ class Gate(NamedTuple):
     """The derivative of f -> h(f) f, for a step size computed from the slope f (C, h, w)."""
 
     tangent: Callable  # of one direction
-    shape: tuple[int, int, int]
+    shape: tuple[int, ...]
     device: torch.device
 
     def apply(self, maps):
         return torch.func.vmap(self.tangent)(maps)
+
+
+class LinearMap(NamedTuple):
+    """The Jacobian of a branch, or of a block with identity shortcut, at one state: a product of factors.
+
+    factors   of the branch, the one that acts first in front
+    shape     of the maps, (C, h, w)
+    whole     whether the shortcut is added, as in a block
+    alive     the 0/1 diagonal (C, h, w) of the block's final ReLU; None without one
+    """
+
+    factors: list
+    shape: tuple[int, ...]
+    whole: bool = False
+    alive: torch.Tensor | None = None
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """The weight of a convolution in it, for precision and device."""
+        return next(factor.convolution.weight for factor in self.factors if isinstance(factor, Placed))
+
+    def apply(self, maps):
+        image = maps
+        for factor in self.factors:
+            image = factor.apply(image)
+        image = image + maps if self.whole else image
+        return image if self.alive is None else image * self.alive
+
+    def adjoint(self, maps):
+        maps = maps if self.alive is None else maps * self.alive
+        image = maps
+        for factor in reversed(self.factors):
+            image = factor.adjoint(image)
+        return image + maps if self.whole else image
 
 
 class Cycle(NamedTuple):
@@ -64,7 +99,7 @@ class Cycle(NamedTuple):
     """
 
     factors: list
-    shape: tuple[int, int, int]
+    shape: tuple[int, ...]
     active: torch.Tensor
     shift: float
     known: tuple[tuple[float, int], ...]
@@ -105,11 +140,9 @@ def multiply(factors: list, values: torch.Tensor):
     factors.append(Diagonal(values))
 
 
-def reduce_chain(factors: list, shape, whole: bool, alive: torch.Tensor | None) -> Cycle:
-    """The branch (`whole` False) or the block with identity shortcut, reduced.
-
-    `alive` (C, h, w) is the 0/1 diagonal of the block's final ReLU, where it has one; it acts on the block only.
-    """
+def reduce_chain(J: LinearMap) -> Cycle:
+    """The factors of a Jacobian, begun where the fewest units are active."""
+    factors, shape, whole, alive = J
     size = int(np.prod(shape))
     last = [] if alive is None else [Diagonal(alive)]
     outputs = size if alive is None else int(alive.count_nonzero())
@@ -118,7 +151,7 @@ def reduce_chain(factors: list, shape, whole: bool, alive: torch.Tensor | None) 
     place = min(places, key=counts.__getitem__, default=None)
     if place is None or counts[place] >= outputs:
         active = torch.ones(size, dtype=torch.bool) if alive is None else alive.flatten().bool()
-        return Cycle(merge_diagonals([*factors, *last]), tuple(shape), active, float(whole), ((0.0, size - outputs),))
+        return Cycle(merge_diagonals([*factors, *last]), shape, active, float(whole), ((0.0, size - outputs),))
     values = factors[place].values
     around = merge_diagonals([*factors[place + 1 :], *last, *factors[: place + 1]])
     ones = outputs - counts[place] if whole else 0
@@ -143,32 +176,17 @@ def reduced_operator(cycle: Cycle) -> JacobianOperator:
     return JacobianOperator((cycle.size, cycle.size), product, dtype=str(like.dtype).removeprefix("torch."))
 
 
-def whole_operator(factors: list, shape, whole: bool, alive: torch.Tensor | None) -> JacobianOperator:
-    """All of the Jacobian of the branch (`whole` False) or the block, as products with vectors both ways."""
-    like = next(factor.convolution.weight for factor in factors if isinstance(factor, Placed))
-    size = int(np.prod(shape))
+def whole_operator(J: LinearMap) -> JacobianOperator:
+    """All of a Jacobian, as products with vectors both ways."""
+    like, size = J.weight, int(np.prod(J.shape))
 
-    def maps_of(v):
-        return torch.as_tensor(np.ravel(v), dtype=like.dtype, device=like.device).view(1, *shape)
-
-    def product(v):
-        units = maps_of(v)
+    def through(push, v):
+        units = torch.as_tensor(np.ravel(v), dtype=like.dtype, device=like.device).view(1, *J.shape)
         with torch.no_grad():
-            maps = units
-            for factor in factors:
-                maps = factor.apply(maps)
-            maps = maps + units if whole else maps
-            return (maps if alive is None else maps * alive).flatten().cpu().numpy()
+            return push(units).flatten().cpu().numpy()
 
-    def adjoint(w):
-        units = maps_of(w) if alive is None else maps_of(w) * alive
-        with torch.no_grad():
-            maps = units
-            for factor in reversed(factors):
-                maps = factor.adjoint(maps)
-            return (maps + units if whole else maps).flatten().cpu().numpy()
-
-    return JacobianOperator((size, size), product, adjoint, dtype=str(like.dtype).removeprefix("torch."))
+    matvec, rmatvec = (functools.partial(through, push) for push in (J.apply, J.adjoint))
+    return JacobianOperator((size, size), matvec, rmatvec, dtype=str(like.dtype).removeprefix("torch."))
 
 
 def reduced_matrix(cycle: Cycle) -> np.ndarray:
@@ -233,29 +251,21 @@ def dense(matrix) -> np.ndarray:
     return matrix.toarray() if hasattr(matrix, "toarray") else matrix
 
 
-def frobenius_norm(factors: list, shape, whole: bool, alive: torch.Tensor | None) -> float:
-    """||J||_F of the branch (`whole` False) or the block, over all units: the reduced matrix has another norm.
+def frobenius_norm(J: LinearMap) -> float:
+    """||J||_F over all units: the reduced matrix has another norm.
 
     Unit maps go through the factors. As long as the factors are convolutions and diagonals, units that lie further
     apart than the chain reaches have outputs that do not overlap, so that one map may hold many of them: a basic block
     of 16 x 32 x 32 units takes 400 maps instead of 16,384.
     """
-    like = next(factor.convolution.weight for factor in factors if isinstance(factor, Placed))
     square = 0.0
-    for maps in unit_maps(factors, tuple(shape), like):
+    for maps in unit_maps(J.factors, J.shape, J.weight):
         with torch.no_grad():
-            image = maps
-            for factor in factors:
-                image = factor.apply(image)
-            if whole:
-                image = image + maps
-            if alive is not None:
-                image = image * alive
-        square += float(image.double().square().sum())
+            square += float(J.apply(maps).double().square().sum())
     return float(np.sqrt(square))
 
 
-def unit_maps(factors: list, shape: tuple[int, int, int], like: torch.Tensor) -> Iterator[torch.Tensor]:
+def unit_maps(factors: list, shape: tuple[int, ...], like: torch.Tensor) -> Iterator[torch.Tensor]:
     """Batches of maps (., C, h, w) of zeros and ones; every unit is a one of exactly one map."""
     channels, height, width = shape
     tall, wide = height, width  # with a gate every unit may reach every other, so each has a map of its own

@@ -15,7 +15,7 @@ from netbridge.foreign.tracers import StepTracer
 from netbridge.foreign.vocabulary import LAYOUTS, describe
 from netbridge.foreign.watching import Pass, watch_pass
 from netbridge.tracing.batches import run
-from netbridge.tracing.norms import Recorder
+from netbridge.tracing.recorder import Recorder
 
 
 class NotSeparable(Exception):

@@ -7,6 +7,7 @@ processes, or on how often the survey was interrupted. So a row found in the cac
 import concurrent.futures
 import contextlib
 import hashlib
+import itertools
 import json
 import multiprocessing
 import zipfile
@@ -16,30 +17,16 @@ from pathlib import Path
 import filelock
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 from torch import nn
 
-import odelab
 from netbridge.files import replacing
-from netbridge.spectrum.anatomy import anatomy
-from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
 from netbridge.spectrum.digests import digest_of_block, digest_of_tensor
-from netbridge.spectrum.slices import slice_spectrum
-from netbridge.spectrum.step_error import step_error
+from netbridge.spectrum.survey_rows import COLUMNS, KEPT, KINDS, has_meaning, measure_states
 from netbridge.tracing.states import block_states, blocks_of
-from odelab.stiffness.log_norm import log_norm_and_soderlind
 
 SCHEMA = 4  # raised when the meaning of a column changes: rows of an older one are computed anew
 PORTION = 4  # images that one task of an executor looks at
-SAME = 1e-4  # two eigenvalues of an iteration this close, relative to the spectral radius, are one
-KINDS = ("residual", "increment", "block", "slices", "norms", "error")
-COLUMNS = (
-    "n", "max_re", "min_re", "si", "spectral_radius", "stiffness_index", "negative", "zero", "positive",
-    "zero_tolerance", "non_normality", "residual", "converged", "amplified", "stiff", "stable_step", "log_norm",
-    "soderlind", "largest_singular", "alive", "nsi", "step_error",
-)  # fmt: skip
 ROW = np.dtype([("image", "i8"), ("block", "U80"), ("kind", "U10"), *((name, "f8") for name in COLUMNS)])
-KEPT = np.dtype([("state", "S64"), *((name, "f8") for name in COLUMNS)])
 
 
 def block_survey(
@@ -100,73 +87,59 @@ def block_survey(
     }  # fmt: skip
     modules = blocks_of(net, images[:1], blocks)
     states = [block_states(net, image, list(modules)) for image in images.split(1)]
-    tasks = []
-    for name, block in modules.items():
-        for kind in kinds:
-            if has_meaning(block, states[0][name], kind):
-                tasks += [(name, kind, part) for part in batches(range(len(images)), PORTION)]
-    total = sum(len(part) for _, _, part in tasks)
-    shelves = {(name, kind): Shelf(cache, block, kind, options) for name, block in modules.items() for kind in kinds}
-    found: dict[tuple, np.void] = {}
-    missing = []
-    for name, kind, part in tasks:
-        shelf = shelves[name, kind]
-        keys = {image: digest_of_tensor(states[image][name]) for image in part}
-        known = {image: shelf.rows[key] for image, key in keys.items() if key in shelf.rows}
-        found |= {(image, name, kind): row for image, row in known.items()}
-        if left := [image for image in part if image not in known]:
-            missing.append((name, kind, left, [keys[image] for image in left]))
-    if on_progress:
-        on_progress(len(found), total)
+    digests = [{name: digest_of_tensor(state) for name, state in one.items()} for one in states]
+    shelves = {
+        (name, kind): Shelf(cache, block, kind, options)
+        for name, block in modules.items()
+        for kind in kinds
+        if has_meaning(block, states[0][name], kind)
+    }
+    missing = [
+        (name, kind, left)
+        for (name, kind), shelf in shelves.items()
+        for part in batches(len(images), PORTION)
+        if (left := [image for image in part if digests[image][name] not in shelf.rows])
+    ]
     work = [
         (modules[name], torch.cat([states[image][name] for image in left]), kind, options)
-        for name, kind, left, _ in missing
+        for name, kind, left in missing
     ]
+    total = len(images) * len(shelves)
+    done = total - sum(len(left) for *_, left in missing)
+    if on_progress:
+        on_progress(done, total)
     try:
         for place, measured in results_of(work, workers, executor):
-            name, kind, left, digests = missing[place]
-            shelves[name, kind].add(digests, measured)
-            found |= {(image, name, kind): row for image, row in zip(left, measured, strict=True)}
+            name, kind, left = missing[place]
+            shelves[name, kind].add([digests[image][name] for image in left], measured)
+            done += len(left)
             if on_progress:
-                on_progress(len(found), total)
+                on_progress(done, total)
     finally:  # an interrupt keeps what is done
         for shelf in shelves.values():
             shelf.write()
-    table = np.empty(len(found), ROW)
-    places = {name: place for place, name in enumerate(modules)}
-    for row, (image, name, kind) in enumerate(
-        sorted(found, key=lambda key: (key[0], places[key[1]], KINDS.index(key[2])))
-    ):
-        one = found[image, name, kind]
-        table[row] = (image, name, kind, *(one[column] for column in COLUMNS))
+    table = np.empty(total, ROW)
+    for row, (image, (name, kind)) in zip(table, itertools.product(range(len(images)), shelves), strict=True):
+        one = shelves[name, kind].rows[digests[image][name]]
+        row["image"], row["block"], row["kind"] = image, name, kind
+        for column in COLUMNS:
+            row[column] = one[column]
     return table
 
 
 def checked_kinds(kinds) -> tuple[str, ...]:
+    """The kinds in the order of the table."""
     kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"`kinds` may hold {', '.join(map(repr, KINDS))}, got {kind!r}.")
-    return kinds
+    return tuple(sorted(set(kinds), key=KINDS.index))
 
 
-def batches(numbers, size: int) -> Iterator[list[int]]:
-    numbers = list(numbers)
-    for start in range(0, len(numbers), size):
-        yield numbers[start : start + size]
-
-
-def has_meaning(block: nn.Module, state: torch.Tensor, kind: str) -> bool:
-    """Slices ask for square maps only; everything else for a block that keeps the shape."""
-    if kind == "slices":
-        return state.ndim == 4 and state.shape[2] == state.shape[3]
-    training = block.training
-    with torch.no_grad():
-        try:
-            output = block.eval()(state.clone())
-        finally:
-            block.train(training)
-    return isinstance(output, torch.Tensor) and output.shape == state.shape
+def batches(count: int, size: int) -> Iterator[range]:
+    """The numbers from 0 to count - 1, at most `size` at a time."""
+    for start in range(0, count, size):
+        yield range(start, min(start + size, count))
 
 
 def results_of(work: list, workers: int, executor) -> Iterator[tuple[int, np.ndarray]]:
@@ -189,112 +162,6 @@ def results_of(work: list, workers: int, executor) -> Iterator[tuple[int, np.nda
             for future in futures:
                 future.cancel()
             raise
-
-
-def measure_states(block: nn.Module, states: torch.Tensor, kind: str, options: dict) -> np.ndarray:
-    """One row per state. One thread throughout: the bits of a matrix product depend on their number."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            return np.concatenate([measure_state(block, state, kind, options) for state in states.split(1)])
-    finally:
-        torch.set_num_threads(threads)
-
-
-def measure_state(block: nn.Module, state: torch.Tensor, kind: str, options: dict) -> np.ndarray:
-    row = np.full(1, np.nan, KEPT)
-    row["state"] = b""
-    others = {"slices": measure_slices, "norms": measure_norms, "error": measure_error}
-    measured = others.get(kind, measure_spectrum)
-    for name, value in measured(block, state, kind, options).items():
-        row[name] = value
-    return row
-
-
-def measure_spectrum(block, state, kind, options) -> dict[str, float]:
-    spectrum = block_spectrum(
-        block, state, kind, options["values"], options["gate"], getattr(torch, options["dtype"]), options["k"],
-        conditions=False,
-    )  # fmt: skip
-    names: tuple[str, ...] = (
-        "n",
-        "max_re",
-        "min_re",
-        "si",
-        "spectral_radius",
-        "stiffness_index",
-        "negative",
-        "zero",
-        "positive",
-    )
-    names += ("zero_tolerance", "non_normality", "residual", "converged")
-    result = {name: float(getattr(spectrum, name)) for name in names}
-    values = spectrum.extremes if spectrum.values is None else spectrum.values
-    if kind != "block" and values is not None:  # eigenvalues of the whole block are growth factors of a step, not rates
-        result["stable_step"] = odelab.largest_stable_step(values, odelab.EULER)
-        if spectrum.values is None:
-            values = unique_values(values, SAME * spectrum.spectral_radius)
-        amplified = odelab.amplified(values, odelab.EULER)
-        stiff = amplified & (np.abs(values.real) > np.abs(values.imag))
-        result["stiff"] = float(stiff.sum() / spectrum.n)
-        if spectrum.values is not None:
-            result["amplified"] = float(amplified.mean())
-    return result
-
-
-def unique_values(values: np.ndarray, apart: float) -> np.ndarray:
-    """The values that are further than `apart` from all before them: Arnoldi lists a value once per end it belongs to.
-
-    >>> import numpy as np
-    >>> unique_values(np.array([1.0, 1.0 + 1e-9, -2.0]), 1e-6)
-    array([ 1., -2.])
-    """
-    kept: list = []
-    for value in values:
-        if all(abs(value - other) > apart for other in kept):
-            kept.append(value)
-    return np.array(kept)
-
-
-def measure_norms(block, state, kind, options) -> dict[str, float]:
-    J = block_operator(block, state, "increment", options["gate"], getattr(torch, options["dtype"]))
-    log_norm, soderlind = log_norm_and_soderlind(J)
-    return {
-        "n": float(J.shape[0]),
-        "log_norm": float(log_norm),
-        "soderlind": float(soderlind),
-        "largest_singular": largest_singular_value(J),
-    }
-
-
-def largest_singular_value(J: odelab.JacobianOperator) -> float:
-    from scipy.sparse.linalg import LinearOperator, svds
-
-    map_ = LinearOperator(J.shape, J.matvec, J.rmatvec, dtype=J.dtype)
-    start = np.random.default_rng(0).standard_normal(min(J.shape)).astype(J.dtype)
-    image = J.matvec(start)
-    if len(start) == 1 or not image.any():  # a single unit or a branch of zeros, on which no iteration can start
-        return float(np.linalg.norm(image) / np.linalg.norm(start))
-    return float(svds(map_, 1, return_singular_vectors=False, v0=start, tol=1e-6)[0])
-
-
-def measure_slices(block, state, kind, options) -> dict[str, float]:
-    found = slice_spectrum(block, state, options["rows"], dtype=getattr(torch, options["dtype"]), gate=options["gate"])
-    names = ("max_re", "min_re", "negative", "zero", "positive", "stiffness_index")
-    return {"n": float(found.count)} | {name: float(getattr(found, name)) for name in names}
-
-
-def measure_error(block, state, kind, options) -> dict[str, float]:
-    state = state.to(getattr(torch, options["dtype"]))
-    parts = anatomy(block, state)
-    with torch.no_grad():
-        output, slope = parts.whole(state), parts.slope()(state.clone())
-    return {
-        "step_error": float(step_error(block, state, gate=options["gate"])),
-        "alive": float((output > 0).double().mean()),
-        "nsi": float(odelab.nsi(state, slope)),
-    }
 
 
 class Shelf:
