@@ -78,11 +78,11 @@ from netbridge.tracing.gates import Gates as Gates
 from netbridge.tracing.gates import gates as gates
 from netbridge.tracing.record import Record as Record
 from netbridge.tracing.record import Records as Records
-from netbridge.tracing.record import Trajectories as Trajectories
 from netbridge.tracing.similarity import cka as cka
 from netbridge.tracing.similarity import state_grams as state_grams
 from netbridge.tracing.states import block_states as block_states
 from netbridge.tracing.trace import trace as trace
+from netbridge.tracing.trajectories import Trajectories as Trajectories
 from odelab import __version__ as __version__
 
 

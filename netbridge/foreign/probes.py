@@ -7,7 +7,7 @@ import torch
 
 from netbridge.foreign.operations import Factor, Operation, Place, Step
 from netbridge.nested_tensors import first_tensor
-from netbridge.tracing.norms import Recorder
+from netbridge.tracing.recorder import Recorder
 
 
 class Probe:
@@ -15,7 +15,7 @@ class Probe:
 
     k           the number of the step, by which the recorder knows it
     step        what was found of it
-    recorder    a `netbridge.tracing.norms.Recorder`
+    recorder    a `netbridge.tracing.recorder.Recorder`
     operations  those of the pass in which the step was found
     """
 

@@ -16,8 +16,8 @@ from netbridge.foreign.graph import stages
 from netbridge.foreign.probes import Probe
 from netbridge.foreign.watching import Pass, Watching, track_modules
 from netbridge.nested_tensors import first_tensor, state_given, tensors
-from netbridge.tracing.norms import Recorder
 from netbridge.tracing.record import INCREMENT, SLOPE, Places
+from netbridge.tracing.recorder import Recorder
 
 ATTEMPTS = 4  # passes of one batch; if no two in a row run the same operations, the network is refused
 OTHER_WAY = (

@@ -1,26 +1,25 @@
 """`nb.trace`: the stiffness of every block of a residual network, for every image, in one forward pass.
 
 The story in order: batches come from whatever holds them (`batches`), a way to observe the network is chosen (`ours`,
-or `netbridge.foreign` for other people's), a recorder takes norms while each batch passes (`norms`), the `record` holds
-what came out, and the network is put back as it was (`preserve`).
+or `netbridge.foreign` for other people's), norms are taken while each batch passes (`passes`, `recorder`), the `record`
+holds what came out, and the network is put back as it was (`preserve`).
 """
 
 import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
-import numpy as np
 import torch
 from torch import nn
 
 from netbridge.foreign.blocks import foreign_tracer_of
 from netbridge.model.plain import Plain
-from netbridge.nested_tensors import first_tensor, map_tensors
 from netbridge.tracing.batches import Feeder, Tuned, batches_of, check_dimensions, length, run, sample_of
-from netbridge.tracing.norms import Keeper, Recorder, array
 from netbridge.tracing.ours import SolverTracer, network_inside
+from netbridge.tracing.passes import Passes
 from netbridge.tracing.preservation import preserve, unwrap
-from netbridge.tracing.record import INCREMENT, SLOPE, Record, Records, Trajectories, trajectories
+from netbridge.tracing.record import INCREMENT, SLOPE, Record, Records
+from netbridge.tracing.trajectories import Trajectories, trajectories_of
 
 Kind = Literal["slope", "increment"]
 Progress = bool | Callable[[int, int | None], object] | None
@@ -130,10 +129,7 @@ def trace(
     net = unwrap(net)
     feeder = Feeder(net, batch_size, tune)
     batches, total = batches_of(images, net, call)
-    rows: dict[str, list] = {}
-    sizes, kept, results, done = [], [], [], 0
-    tracer: Any = None
-    recorder: Any = None
+    passes: Any = None
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(reporting(progress, total))
         stack.enter_context(preserve(net))
@@ -143,36 +139,17 @@ def trace(
             stack.enter_context(Tuned(net))
         for whole in batches:
             for batch in feeder.cut(whole, whole=total is None or length(whole) != total):
-                if tracer is None:
-                    tracer = tracer_of(net, call or run, batch, kinds, blocks)
+                if passes is None:
+                    tracer: Any = tracer_of(net, call or run, batch, kinds, blocks)
                     kinds = kinds or ((SLOPE if SLOPE in tracer.sees else INCREMENT),)
-                    recorder = (Keeper if keep else Recorder)(kinds)
-                    rows = {kind: [] for kind in kinds}
-                output = one_pass(tracer, recorder, batch)
-                if len(recorder.state_norms) != length(batch):
-                    found = len(recorder.state_norms)
-                    raise ValueError(
-                        f"`net` has states of {found} samples for {length(batch)} images: their first axis is another."
-                    )
-                for kind in kinds:
-                    rows[kind].append(mark_undefined(recorder, kind, tracer.places.names, done, on_bad))
-                sizes.append(recorder.step_sizes)
-                if outputs:
-                    results.append(output_of(output, length(batch)))
-                if keep:
-                    kept.append(recorder.arrays_of_pass())
-                done += length(batch)
-                report(done, total)
-    if tracer is None:
+                    passes = Passes(tracer, kinds, keep, outputs, on_bad)
+                passes.add(batch)
+                report(passes.done, total)
+    if passes is None:
         raise ValueError("`images` has no batch to trace.")
-    places, step_sizes = tracer.places, np.concatenate(sizes)
-    returned = np.concatenate(results) if outputs else None
-    records = [
-        Record(np.concatenate(rows[kind]), places.stage, places.first, places.names, kind, step_sizes, returned)
-        for kind in kinds
-    ]
+    records = passes.records()
     record = Records(records) if of is not None and not isinstance(of, str) else records[0]
-    return trajectories(kept, record) if keep else record
+    return trajectories_of(passes.kept, record) if keep else record
 
 
 def tracer_of(net: nn.Module, call, batch, kinds, blocks):
@@ -188,44 +165,6 @@ def tracer_of(net: nn.Module, call, batch, kinds, blocks):
     except (RuntimeError, ValueError, TypeError, IndexError):
         check_dimensions(net, batch)
         raise
-
-
-def one_pass(tracer, recorder, batch):
-    """Send one batch through the network, and with care again where norms came near the limits of their precision.
-
-    The network gets a copy, because it may change what it is given (`x += f(x)`). Returns what it returned."""
-    recorder.begin()
-    output = tracer(map_tensors(batch, torch.clone), recorder)
-    if not recorder.collect() and not recorder.careful:
-        recorder.be_careful()
-        recorder.begin()
-        output = tracer(map_tensors(batch, torch.clone), recorder)
-        recorder.collect()
-    return output
-
-
-def mark_undefined(recorder, kind: str, names, done: int, on_bad: str) -> np.ndarray:
-    """The indices of one batch; where one is not defined, NaN or an error that names image and block."""
-    nsi = recorder.indices(kind)
-    wrong = ~np.isfinite(nsi)
-    wrong[:, [k not in recorder.above[kind] for k in sorted(recorder.below)]] = False  # no increment across shapes
-    if wrong.any() and on_bad == "raise":
-        image, block = (int(i) for i in np.argwhere(wrong)[0])
-        state = float(recorder.state_norms[image, block])
-        cause = "its state is zero, so that an index relative to it is not defined" if state == 0 else "not finite"
-        raise ValueError(
-            f'`net` at image {done + image}, block {names[block]!r}: {cause}. With on_bad="nan" such images are NaN '
-            "and the others measured."
-        )
-    return np.where(wrong, np.nan, nsi)
-
-
-def output_of(output, images: int) -> np.ndarray:
-    tensor = first_tensor(output)
-    if tensor is None or tensor.shape[:1] != (images,):
-        found = type(output).__name__ if tensor is None else f"a tensor of shape {tuple(tensor.shape)}"
-        raise ValueError(f"`outputs` = True needs a network that returns a tensor (N, ...); it returned {found}.")
-    return array(tensor)
 
 
 def kinds_of(of) -> tuple[str, ...] | None:

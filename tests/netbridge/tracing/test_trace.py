@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset
 import netbridge as nb
 import odelab as ol
 from netbridge.model.block import Branch
-from netbridge.tracing import norms as recording
+from netbridge.tracing import norms as of_maps
+from netbridge.tracing import recorder as recording
 from odelab import core
 from tests.netbridge.networks import lively
 
@@ -169,13 +170,13 @@ def test_the_compiled_loop_is_torchs_operations(size, channels_last, seed):
     slope[0, 0, 0, 0] = -state[0, 0, 0, 0]
     wanted = torch.relu(state + slope)
     lengths = [torch.linalg.vector_norm(x.double().flatten(1), dim=1) for x in (state, slope)]
-    large, threads = recording.LARGE, torch.get_num_threads()
+    large, threads = of_maps.LARGE, torch.get_num_threads()
     try:
-        recording.LARGE = 0
+        of_maps.LARGE = 0
         torch.set_num_threads(1)
-        found = recording.advance_compiled(state, slope)
+        found = of_maps.advance_compiled(state, slope)
     finally:
-        recording.LARGE = large
+        of_maps.LARGE = large
         torch.set_num_threads(threads)
     assert torch.equal(slope, wanted)
     for norms, length in zip(found, lengths, strict=True):
@@ -183,18 +184,18 @@ def test_the_compiled_loop_is_torchs_operations(size, channels_last, seed):
 
 
 def test_the_compiled_loop_passes_on_what_is_no_number(images, monkeypatch):
-    monkeypatch.setattr(recording, "LARGE", 0)
+    monkeypatch.setattr(of_maps, "LARGE", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     slope = torch.randn(1, 40)
     slope[0, 7] = torch.nan
-    recording.advance_compiled(torch.randn(1, 40), slope)
+    of_maps.advance_compiled(torch.randn(1, 40), slope)
     assert slope.isnan().sum() == 1
     net = nb.resnet(**SMALL).eval()
     np.testing.assert_allclose(nb.trace(net, images).nsi, literal(net, images, "slope"), rtol=1e-6)
     for other in (images.double(), torch.randn(4, 3, 32, 32).transpose(2, 3), images.bfloat16()):
-        assert recording.advance_compiled(other, other.clone(memory_format=torch.contiguous_format)) is None
+        assert of_maps.advance_compiled(other, other.clone(memory_format=torch.contiguous_format)) is None
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-    assert recording.advance_compiled(images, images.clone()) is None
+    assert of_maps.advance_compiled(images, images.clone()) is None
 
 
 def test_kept_trajectories_are_runs_of_euler(images):
@@ -393,7 +394,7 @@ def test_norms_of_norms_are_norms(size, channels_last, power):
 
 
 def norms(x):
-    return torch.linalg.vector_norm(recording.plain_norms(x), dim=1)
+    return torch.linalg.vector_norm(of_maps.plain_norms(x), dim=1)
 
 
 def test_norms_of_long_rows_lose_no_digits():
@@ -403,11 +404,11 @@ def test_norms_of_long_rows_lose_no_digits():
 
 
 def test_the_compiled_loop_loses_no_digits_of_long_rows(monkeypatch):
-    monkeypatch.setattr(recording, "LARGE", 0)
+    monkeypatch.setattr(of_maps, "LARGE", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     x = torch.full((2, 1 << 18), 0.7)  # the worst: the errors of its sums have one sign
     exact = torch.linalg.vector_norm(x.double(), dim=1, keepdim=True)
-    for found in recording.advance_compiled(x, x.clone()):
+    for found in of_maps.advance_compiled(x, x.clone()):
         torch.testing.assert_close(found.double(), exact, rtol=2e-7, atol=0.0)
 
 
