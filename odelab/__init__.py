@@ -51,11 +51,11 @@ from odelab.control.controllers import adaptive as adaptive
 from odelab.control.controllers import fixed as fixed
 from odelab.control.laws import LAWS as LAWS
 from odelab.control.laws import Law as Law
-from odelab.engines.compiled import NotCompilable as NotCompilable
 from odelab.engines.implicit import BDF as BDF
 from odelab.engines.implicit import LSODA as LSODA
 from odelab.engines.implicit import RADAU as RADAU
 from odelab.engines.lanes.result import Ensemble as Ensemble
+from odelab.engines.refusals import NotCompilable as NotCompilable
 from odelab.engines.scipy import scipy_method as scipy_method
 from odelab.engines.show import show_kernel as show_kernel
 from odelab.experiments.observed_order import observed_order as observed_order

@@ -9,7 +9,6 @@ import numpy as np
 
 from odelab._solve import check_arguments, checked_times, solve
 from odelab.control.controllers import Controller, adaptive
-from odelab.engines.compiled import NotCompilable
 from odelab.engines.lanes import executors as pieces
 from odelab.engines.lanes import threads as threaded
 from odelab.engines.lanes.batches import batches
@@ -18,7 +17,8 @@ from odelab.engines.lanes.plain import finish_alone, one_by_one
 from odelab.engines.lanes.progress import reporter
 from odelab.engines.lanes.result import Ensemble, named_arrays
 from odelab.engines.numba.load import kernel
-from odelab.engines.numba.request import obstacle_to_lanes
+from odelab.engines.numba.obstacles import obstacle_to_lanes
+from odelab.engines.refusals import NotCompilable
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem

@@ -11,6 +11,7 @@ from odelab.engines import choice
 from odelab.engines.driver import run
 from odelab.engines.event_search import Searches
 from odelab.engines.implicit import ImplicitMethod, solve_implicit
+from odelab.engines.refusals import NotCompilable
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.switching import SwitchingMethod
@@ -157,7 +158,7 @@ def try_engines(drive, engine, problem, method, controller, project, dense, max_
             chosen = make()
             trajectory = drive(chosen, attempts)
             trajectory.problem = problem  # kernels may have solved it without its own Jacobian
-        except choice.NotCompilable as reason:
+        except NotCompilable as reason:
             if engine == "compiled":
                 raise
             choice.refuse(problem, method, reason)

@@ -13,11 +13,13 @@ import weakref
 from collections.abc import Callable, Iterator
 
 from odelab.engines import Engine
-from odelab.engines.compiled import CompiledEngine, NotCompilable
+from odelab.engines.compiled import CompiledEngine
 from odelab.engines.numba import load
 from odelab.engines.numba.kernel_engine import KernelEngine
-from odelab.engines.numba.request import Request, is_plain, obstacle_to_band, plan_for, takes_tuples
+from odelab.engines.numba.obstacles import is_plain, obstacle_to_band, plan_for, takes_tuples
+from odelab.engines.numba.request import Request
 from odelab.engines.python import PythonEngine
+from odelab.engines.refusals import NotCompilable
 from odelab.engines.switching import SwitchingEngine
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.switching import SwitchingMethod

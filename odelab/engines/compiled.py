@@ -5,8 +5,6 @@ writes the kernel. Simpler runs, for which there are kernels with a loop of thei
 `odelab.engines.numba.kernel_engine`.
 """
 
-import itertools
-import textwrap
 import warnings
 
 import numpy as np
@@ -14,28 +12,15 @@ import numpy as np
 from odelab.arrays import is_real_number
 from odelab.core import State
 from odelab.engines import Status
-from odelab.engines.numba.request import changed_as_float, numbers, plan_for
-from odelab.engines.python import Record, RightHandSideError, begin, checked_rhs
+from odelab.engines.numba.load import kernel
+from odelab.engines.numba.request import changed_as_float, request_of_run
+from odelab.engines.numba.rows import TIME, LargeRows
+from odelab.engines.python import RightHandSideError, begin, checked_rhs
+from odelab.engines.refusals import NotCompilable, refusal
+from odelab.engines.steps import Chunk, Record
 from odelab.stiffness.h_rho import twin_stages
 
 AT_ONCE = 1 << 20  # attempts times components in one call of a kernel; Ctrl-C takes effect after the call
-
-
-class NotCompilable(TypeError):
-    """`engine="compiled"` was asked for, and numba cannot compile a function it was handed.
-
-    The message says which function, on which line, why, and what to do instead. With `engine="auto"` the run goes on in
-    plain Python, with one warning.
-
-    >>> import odelab as ol
-    >>> def decay(t, u, params):
-    ...     return (-float(str(u[0])),)
-    >>> try:
-    ...     ol.solve(ol.Problem(decay, [1.0], (0.0, 1.0)), ol.DOPRI5, engine="compiled")
-    ... except ol.NotCompilable as reason:
-    ...     print(str(reason)[:45])
-    `engine='compiled'` cannot compile decay: ...
-    """
 
 
 class CompiledEngine:
@@ -50,10 +35,8 @@ class CompiledEngine:
     derivatives = ""  # explicit methods alone
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
-        from odelab.engines.numba.load import kernel
-
         self.problem, self.method, self.project, self.dense = problem, method, project, dense
-        self.request = request or plan_for(problem, method, controller, project).request
+        self.request = request or request_of_run(problem, method, controller, project)
         self.compiled = kernel(self.request).functions["advance"]
         self.rhs = checked_rhs(problem)
         self.controller = method.extend_controller(controller, self.rhs)
@@ -62,8 +45,6 @@ class CompiledEngine:
         self.has_h_rho = twin_stages(method) is not None
 
     def begin(self) -> tuple[State, int]:
-        from odelab.engines.numba.rows import LargeRows
-
         state, evaluations = begin(self.problem, self.method, self.controller, self.rhs)
         self.rows = LargeRows(state.t, self.problem.t_span[1], state.u, self.dense)
         if hasattr(state.memory, "steering"):  # the kernel evaluates the right-hand side with these parameters
@@ -71,11 +52,8 @@ class CompiledEngine:
             state = state._replace(memory=state.memory._replace(steering=steering))
         return state, evaluations
 
-    def advance(self, state: State, attempts: int):
+    def advance(self, state: State, attempts: int) -> Chunk:
         """Go on from `state`, for at most as many attempts as there is room for."""
-        from odelab.engines.numba.kernel_engine import KernelChunk
-        from odelab.engines.numba.rows import TIME
-
         rows, t1 = self.rows, self.problem.t_span[1]
         most = 1 if not self.dense and self.until != t1 else max(1, AT_ONCE // len(state.u))
         first = rows.steps
@@ -98,7 +76,7 @@ class CompiledEngine:
                 status, word = Status.WRONG_SHAPE, f"{stop}, soon after t = {state.t:g}"
         rows.steps = int(counts[0])
         rows.array[rows.steps, TIME] = state.t
-        return KernelChunk(status, state, rows, first, rows.steps, rejected, evaluations, word=word)
+        return rows.chunk(first, status, state, rejected, evaluations)._replace(word=word)
 
     def record(self) -> Record:
         return self.rows.record(self.has_h_rho)
@@ -122,25 +100,6 @@ def call(engine, *arguments):
     return call(engine, *arguments)
 
 
-def refusal(engine, reason) -> str:
-    """Which function of an engine's run numba cannot compile, and why."""
-    from numba import typeof
-
-    from odelab.engines.numba.load import blame
-
-    params = engine.problem.params
-    if numbers(params) is not None:
-        return blame(engine.request, reason)
-    try:
-        typeof(engine.params)
-    except ValueError:
-        return (
-            f"`engine='compiled'` cannot hand `params` = {textwrap.shorten(repr(params), 80)} to compiled code, "
-            "which knows numbers, NumPy arrays and tuples of them: write it as such, or take engine='python'."
-        )
-    return explanation_of(engine.problem.rhs, reason)
-
-
 def is_interrupt(error: BaseException | None) -> bool:
     """Is Ctrl-C behind it? Met while numba turns results into Python objects, it comes as a SystemError."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
@@ -153,31 +112,3 @@ def compiled_params(params):
     if isinstance(params, tuple):
         return tuple(float(p) if is_real_number(p) and not changed_as_float(p) else p for p in params)
     return params
-
-
-def explanation_of(function, reason) -> str:
-    """numba's reason in two lines: what could not be compiled, where, and what to do."""
-    lines = [line.strip() for line in str(reason).splitlines() if line.strip()] or [type(reason).__name__]
-    lines = [line for line in lines if not line.startswith("Failed in nopython mode pipeline")] or lines
-    lines.sort(key=lambda line: not line.startswith("Untyped global"))  # the culprit's name first
-    places = [line.rstrip(":") for line in lines if line.startswith("File ")]
-    where = f"{places[0]}." if places else ""
-    if not where and hasattr(function, "__code__"):
-        where = f'File "{function.__code__.co_filename}", line {function.__code__.co_firstlineno}.'
-    # What follows a place are the lines of source that numba takes to be there.
-    lines = list(itertools.takewhile(lambda line: not line.startswith("File "), lines)) or lines[:1]
-    name = getattr(function, "__name__", function)
-    if "Signature mismatch" in str(reason) and hasattr(function, "__code__"):
-        return (
-            f"`engine='compiled'` cannot compile {name}: compiled code knows no arguments by keyword alone, and "
-            f"default values only where they are numbers or tuples of numbers. Hand others over by `params`. {where}"
-        )
-    if "setitem(readonly array" in str(reason):
-        return (
-            f"`engine='compiled'` cannot compile {name}: it writes to the state or to an array it captured. `u` cannot "
-            f"be written to, and what was captured is the same in every call; write to a copy, `u.copy()`. {where}"
-        )
-    return (
-        f"`engine='compiled'` cannot compile {name}: {' '.join(lines[:3]).rstrip('.')}. {where} "
-        "Use only numbers, tuples, NumPy and odelab.maths in it, or engine='python'."
-    )

@@ -1,13 +1,14 @@
 """The driver of runs (but SciPy's): takes chunks from an engine, looks for events, makes a Trajectory."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from odelab.core import State
 from odelab.engines import Engine, Status
-from odelab.engines.compiled import NotCompilable
-from odelab.engines.python import Chunk, PythonEngine, Record, RightHandSideError, no_steps
+from odelab.engines.python import PythonEngine, RightHandSideError
+from odelab.engines.refusals import NotCompilable
+from odelab.engines.steps import Chunk, Record
 from odelab.methods.switching import SwitchingMethod
 from odelab.right_hand_side import IN_PLACE
 from odelab.runs import diagnosis, events
@@ -24,47 +25,185 @@ def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True, sea
 
     searches    the `odelab.engines.event_search.Searches` for `watched`, which a compiled run uses
     """
-    problem = engine.problem
-    parts: list[Part] = []
-    points = None if dense else Points(engine, t_eval)
-    searches = searches if engine.name == "compiled" else None
-    watch = events.Watch(engine, watched, problem, searches) if watched else None
-    status, spent, rejected, evaluations, at_most = Status.ATTEMPTS_SPENT, 0, 0, 0, EVERYTHING
-    linear = [0, 0]
-    state = State(problem.t_span[0], np.array(problem.u0), None, False, None)
+    found = Run(engine, max_steps, watched, t_eval, dense, searches)
     with np.errstate(all="ignore"):
+        found.drive()
+        return found.trajectory()
+
+
+class Part(NamedTuple):
+    """A chunk; where a terminal event lies in it, `cut` holds the times and states of its step ends up to the event."""
+
+    chunk: Chunk
+    cut: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def t(self):
+        return self.chunk.knots if self.cut is None else self.cut[0]
+
+    @property
+    def u(self):
+        return self.chunk.u if self.cut is None else self.cut[1]
+
+
+class Run:
+    """One run while it goes on: its state, what it has cost so far, and the chunks that it consists of.
+
+    The arguments are those of the function `run`.
+    """
+
+    def __init__(self, engine: Engine, max_steps: int, watched, t_eval, dense: bool, searches):
+        self.engine, self.problem, self.method = engine, engine.problem, engine.method
+        self.max_steps, self.t_eval = max_steps, t_eval
+        self.points = None if dense else Points(engine, t_eval)
+        searches = searches if engine.name == "compiled" else None
+        self.watch = events.Watch(engine, watched, self.problem, searches) if watched else None
+        self.state = State(self.problem.t_span[0], np.array(self.problem.u0), None, False, None)
+        self.status, self.word = Status.ATTEMPTS_SPENT, ""
+        self.parts: list[Part] = []
+        self.spent = self.rejected = self.evaluations = self.jacobians = self.factorisations = 0
+        self.at_most = EVERYTHING  # attempts in one chunk
+        self.has_begun = False
+
+    def drive(self):
+        """Take chunk after chunk until the run has ended."""
         try:
-            state, evaluations = engine.begin()
-            while status == Status.ATTEMPTS_SPENT and spent < max_steps:
-                attempts = min(engine_chunk(engine, watch, spent), max_steps - spent, at_most)
-                try:
-                    chunk = engine.advance(state, attempts)
-                except Exception as error:
-                    at_most = after_error(engine, state, attempts, error)
-                    continue
-                spent += chunk.steps + chunk.rejected
-                rejected += chunk.rejected
-                evaluations += chunk.evaluations
-                linear = [linear[0] + chunk.jacobians, linear[1] + chunk.factorisations]
-                if points is not None:
-                    chunk = points.look(chunk, state)
-                parts.append(Part(chunk))
-                status = Status(chunk.status)
-                if watch is not None and watch.ends(chunk, state, chunk.knots):
-                    parts[-1] = Part(chunk, watch.cut(chunk.knots, chunk.u))
-                    status = Status.EVENT
-                state = chunk.state
+            self.state, self.evaluations = self.engine.begin()
+            self.has_begun = True
+            while self.status == Status.ATTEMPTS_SPENT and self.spent < self.max_steps:
+                self.take_chunk()
         except KeyboardInterrupt:  # between two calls of the engine, or while events were looked for
-            status = Status.INTERRUPTED
+            self.status = Status.INTERRUPTED
         except RightHandSideError as wrong:  # before the first step
-            status = Status.WRONG_SHAPE
-            parts.append(Part(no_steps(state, status, str(wrong))))
-        if state.memory is not None:
-            evaluations += engine.controller.unseen(state.memory)
-        trajectory = finish(engine, parts, state, status, max_steps, rejected, evaluations, watch, t_eval, points)
-        trajectory.jacobians, trajectory.factorisations = linear
-        trajectory.derivatives = engine.derivatives
-        return trajectory
+            self.status, self.word = Status.WRONG_SHAPE, str(wrong)
+        if self.state.memory is not None:
+            self.evaluations += self.engine.controller.unseen(self.state.memory)
+
+    def take_chunk(self):
+        """Let the engine go on for a chunk, and look for events in it."""
+        attempts = min(self.attempts(), self.max_steps - self.spent, self.at_most)
+        try:
+            chunk = self.engine.advance(self.state, attempts)
+        except Exception as error:
+            self.at_most = after_error(self.engine, self.state, attempts, error)
+            return
+        self.spent += chunk.steps + chunk.rejected
+        self.rejected += chunk.rejected
+        self.evaluations += chunk.evaluations
+        self.jacobians += chunk.jacobians
+        self.factorisations += chunk.factorisations
+        if self.points is not None:
+            chunk = self.points.look(chunk, self.state)
+        self.parts.append(Part(chunk))
+        self.status, self.word = Status(chunk.status), chunk.word
+        if self.watch is not None and self.watch.ends(chunk, self.state, chunk.knots):
+            self.parts[-1] = Part(chunk, self.watch.cut(chunk.knots, chunk.u))
+            self.status = Status.EVENT
+        self.state = chunk.state
+
+    def attempts(self) -> int:
+        """The number of attempts in the next chunk.
+
+        In plain Python it is one where an event may end the run, so that nothing is evaluated beyond the event.
+        """
+        if self.watch is not None and self.watch.may_end and self.engine.name == "python":
+            return 1
+        if self.watch is None and hasattr(self.engine, "record"):
+            return EVERYTHING
+        first = 256 if self.problem.form == IN_PLACE else 1024
+        return min(max(first, self.spent), 1 << 16)  # an event may end the run: at most half of them lie beyond it
+
+    def trajectory(self) -> Trajectory:
+        """What the run has come to."""
+        record: Any = self.record()
+        cut_short = self.status == Status.EVENT
+        h = np.diff(record.t) if cut_short else record.h
+        interpolant = None
+        if self.points is not None:
+            record = record._replace(u=None, slope=None)
+            t, u = self.points.points(record.t[-1], self.state.u)
+        else:
+            interpolant = Dense(
+                self.problem, self.method, record.t, record.u, record.h, self.engine.project, record.took
+            )
+            t, u = record.t, record.u
+            if self.t_eval is not None:
+                direction = np.sign(self.problem.t_span[1] - self.problem.t_span[0])
+                t = self.t_eval[(self.t_eval - record.t[-1]) * direction <= 0]
+                u = interpolant(t)
+        found = Trajectory(
+            t,
+            u,
+            h=h,
+            step_t=record.t,
+            step_u=record.u,
+            dense=self.points is None,
+            end_u=None if self.points is None else self.state.u,
+            rejected=self.rejected,
+            evaluations=self.evaluations,
+            jacobians=self.jacobians,
+            factorisations=self.factorisations,
+            derivatives=self.engine.derivatives,
+            error=record.error,
+            problem=self.problem,
+            method=self.method,
+            controller=self.engine.controller,
+            engine=self.engine.name,
+            events=() if self.watch is None else self.watch.records(),
+            interpolant=interpolant,
+            took=names_of(self.method, record.took),
+            known={
+                "slope": with_cut_slope(record, h) if cut_short else record.slope,
+                "sai": record.sai,
+                "h_rho": record.h_rho,
+            },
+        )
+        self.name_the_end(found)
+        return found
+
+    def record(self) -> Record:
+        """All steps: as the engine has kept them, or the chunks put together up to the event that ended the run."""
+        if hasattr(self.engine, "record") and self.has_begun and self.status != Status.EVENT:
+            self.parts.clear()  # they are views of the engine's arrays, which `record` is about to shrink
+            return self.engine.record()
+        chunks = [part.chunk for part in self.parts if part.chunk.steps]
+        t = np.concatenate([np.array(self.problem.t_span[:1]), *(part.t for part in self.parts)])
+        u = np.concatenate([np.array(self.problem.u0)[None], *(part.u for part in self.parts)])
+        steps = len(t) - 1
+
+        def column(name):
+            return np.concatenate([np.zeros(0), *(getattr(chunk, name) for chunk in chunks)])[:steps]
+
+        def column_if_known(name):
+            return column(name) if all(getattr(chunk, name) is not None for chunk in chunks) else None
+
+        slope = None
+        if all(chunk.slope is not None for chunk in chunks):
+            slope = np.concatenate([u[:0], *(chunk.slope for chunk in chunks)])[:steps]
+        known = (column_if_known(name) for name in ("sai", "h_rho", "took"))
+        return Record(t, u, column("h"), column("error"), slope, *known)
+
+    def name_the_end(self, trajectory: Trajectory):
+        """Set status and message; the message of a plain success is left to be found when it is asked for."""
+        t, status = trajectory.step_t[-1], self.status
+        if status == Status.REACHED:
+            return
+        if status == Status.EVENT and self.watch is not None:
+            trajectory.status, trajectory.message = "event", self.watch.message()
+        elif status == Status.INTERRUPTED:
+            trajectory.status = "interrupted"
+            trajectory.message = f"interrupted at t = {t:g}; what was computed until then is kept"
+        elif status == Status.WRONG_SHAPE:
+            trajectory.status = "wrong_shape"
+            trajectory.message = f"{self.word}; it must return one real slope per component of `u0`, at every t"
+        elif status in (Status.STEP_LOST, Status.NOT_FINITE):
+            attempted = last_attempt(self.engine, self.state)
+            trajectory.status, trajectory.message = diagnosis.diagnose_stop(
+                self.problem, self.method, self.state, attempted, status == Status.NOT_FINITE, self.engine.project
+            )
+        else:
+            trajectory.status = "max_steps"
+            trajectory.message = diagnosis.diagnose_budget(trajectory, self.max_steps)
 
 
 def after_error(engine, state: State, attempts: int, error) -> int:
@@ -85,108 +224,11 @@ def after_error(engine, state: State, attempts: int, error) -> int:
     return min(attempts, MANY) // 2
 
 
-class Part(NamedTuple):
-    """A chunk; where a terminal event lies in it, `cut` holds the times and states of its step ends up to the event."""
-
-    chunk: Chunk
-    cut: tuple[np.ndarray, np.ndarray] | None = None
-
-    @property
-    def t(self):
-        return self.chunk.knots if self.cut is None else self.cut[0]
-
-    @property
-    def u(self):
-        return self.chunk.u if self.cut is None else self.cut[1]
-
-
-def engine_chunk(engine, watch, spent) -> int:
-    """The number of attempts in the next chunk.
-
-    In plain Python it is one where an event may end the run, so that nothing is evaluated beyond the event.
-    """
-    if watch is not None and watch.may_end and engine.name == "python":
-        return 1
-    if watch is None and hasattr(engine, "record"):
-        return EVERYTHING
-    first = 256 if engine.problem.form == IN_PLACE else 1024
-    return min(max(first, spent), 1 << 16)  # an event may end the run: at most half of the attempts lie beyond it
-
-
-def finish(engine, parts, state: State, status, max_steps, rejected, evaluations, watch, t_eval, sparse):
-    problem, method = engine.problem, engine.method
-    last = parts[-1].chunk if parts else None
-    if hasattr(engine, "record") and status != Status.EVENT:
-        parts.clear()  # they are views of the engine's arrays, which `record` is about to shrink
-        record = engine.record()
-    else:
-        record = join_chunks(problem, parts)
-    h = np.diff(record.t) if status == Status.EVENT else record.h
-    interpolant = None
-    if sparse is not None:
-        record = record._replace(u=None, slope=None)
-        points = sparse.points(record.t[-1], state.u)
-    else:
-        interpolant = Dense(problem, method, record.t, record.u, record.h, engine.project, record.took)
-        points = (record.t, record.u)
-    if t_eval is not None and interpolant is not None:
-        reached = t_eval[(t_eval - record.t[-1]) * np.sign(problem.t_span[1] - problem.t_span[0]) <= 0]
-        points = (reached, interpolant(reached))
-    trajectory = Trajectory(
-        points[0],
-        points[1],
-        h=h,
-        step_t=record.t,
-        step_u=record.u,
-        dense=sparse is None,
-        end_u=state.u if sparse is not None else None,
-        rejected=rejected,
-        evaluations=evaluations,
-        error=record.error,
-        problem=problem,
-        method=method,
-        controller=engine.controller,
-        engine=engine.name,
-        events=watch.records() if watch is not None else (),
-        interpolant=interpolant,
-        took=names_of(method, record.took),
-        known={
-            "slope": record.slope if status != Status.EVENT else with_cut_slope(record, h),
-            "sai": record.sai,
-            "h_rho": record.h_rho,
-        },
-    )
-    name_the_end(trajectory, engine, last, state, status, max_steps, watch)
-    return trajectory
-
-
 def names_of(method, took):
     """The name of the method that took each step, of a run of two methods; else None."""
-    return (
-        None
-        if not isinstance(method, SwitchingMethod)
-        else np.where(took.astype(bool), method.implicit.name, method.explicit.name)
-    )
-
-
-def join_chunks(problem, parts) -> Record:
-    """The chunks of a run put together, up to the event that ended it."""
-    chunks = [part.chunk for part in parts if part.chunk.steps]
-    t = np.concatenate([np.array(problem.t_span[:1]), *(part.t for part in parts)])
-    u = np.concatenate([np.array(problem.u0)[None], *(part.u for part in parts)])
-    steps = len(t) - 1
-
-    def column(name):
-        return np.concatenate([np.zeros(0), *(getattr(chunk, name) for chunk in chunks)])[:steps]
-
-    def column_if_known(name):
-        return column(name) if all(getattr(chunk, name, None) is not None for chunk in chunks) else None
-
-    slope = None
-    if all(chunk.slope is not None for chunk in chunks):
-        slope = np.concatenate([u[:0], *(chunk.slope for chunk in chunks)])[:steps]
-    known = (column_if_known(name) for name in ("sai", "h_rho", "took"))
-    return Record(t, u, column("h"), column("error"), slope, *known)
+    if not isinstance(method, SwitchingMethod):
+        return None
+    return np.where(took.astype(bool), method.implicit.name, method.explicit.name)
 
 
 def with_cut_slope(record: Record, h):
@@ -194,29 +236,6 @@ def with_cut_slope(record: Record, h):
     if record.slope is not None and record.u is not None and len(h):
         record.slope[-1] = (record.u[-1] - record.u[-2]) / h[-1]
     return record.slope
-
-
-def name_the_end(trajectory, engine, chunk, state, status, max_steps, watch):
-    """Set status and message; the message of a plain success is left to be found when it is asked for."""
-    t = trajectory.step_t[-1]
-    if status == Status.REACHED:
-        return
-    if status == Status.EVENT:
-        trajectory.status, trajectory.message = "event", watch.message()
-    elif status == Status.INTERRUPTED:
-        trajectory.status = "interrupted"
-        trajectory.message = f"interrupted at t = {t:g}; what was computed until then is kept"
-    elif status == Status.WRONG_SHAPE:
-        trajectory.status = "wrong_shape"
-        trajectory.message = f"{chunk.word}; it must return one real slope per component of `u0`, at every t"
-    elif status in (Status.STEP_LOST, Status.NOT_FINITE):
-        attempted = last_attempt(engine, state)
-        trajectory.status, trajectory.message = diagnosis.diagnose_stop(
-            engine.problem, engine.method, state, attempted, status == Status.NOT_FINITE, engine.project
-        )
-    else:
-        trajectory.status = "max_steps"
-        trajectory.message = diagnosis.diagnose_budget(trajectory, max_steps)
 
 
 def last_attempt(engine, state: State) -> float:

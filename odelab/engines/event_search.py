@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odelab.engines.compiled import NotCompilable
 from odelab.engines.numba import load
-from odelab.engines.numba.request import UNROLLED, Request, is_plain, numbers, takes_tuples
+from odelab.engines.numba.obstacles import is_plain, takes_tuples
+from odelab.engines.numba.request import UNROLLED, Request, numbers
+from odelab.engines.refusals import NotCompilable
 from odelab.methods.tableau import Method
 from odelab.right_hand_side import COMPONENT
 

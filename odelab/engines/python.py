@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,58 +9,10 @@ from odelab import core
 from odelab.control.controllers import Controller, Start
 from odelab.core import State
 from odelab.engines import Status
+from odelab.engines.steps import Chunk
 from odelab.methods.tableau import Method
 from odelab.problem import Problem, array_form
 from odelab.stiffness import h_rho as stability
-
-
-class Chunk(NamedTuple):
-    """What one call of an engine achieved: per accepted step its start, size, new state, slope and error ratio."""
-
-    status: int
-    state: State
-    t: np.ndarray
-    h: np.ndarray
-    u: np.ndarray
-    slope: np.ndarray | None
-    error: np.ndarray
-    rejected: int
-    evaluations: int
-    word: str = ""  # the message of an error in the right-hand side
-    sai: np.ndarray | None = None  # of each step, where its states will not be kept
-    h_rho: np.ndarray | None = None
-    jacobians: int = 0
-    factorisations: int = 0
-    took: np.ndarray | None = None  # of each step, whether the second of two methods took it
-
-    @property
-    def steps(self) -> int:
-        return len(self.t)
-
-    @property
-    def knots(self) -> np.ndarray:
-        """Where the accepted steps ended."""
-        return np.append(self.t[1:], self.state.t) if len(self.t) else self.t
-
-    def at_hand(self, state: State):
-        """(times, states, sizes) of consecutive steps whose states are known, of a chunk that began at `state`."""
-        return np.append(self.t[0], self.knots), np.concatenate([np.asarray(state.u)[None], self.u]), self.h
-
-    def without_states(self) -> "Chunk":
-        return self._replace(u=self.u[:0], slope=None)
-
-
-class Record(NamedTuple):
-    """The accepted steps of a whole run: their ends t (m+1,), u (m+1, n) where kept, and what is known of each step."""
-
-    t: np.ndarray
-    u: np.ndarray | None
-    h: np.ndarray
-    error: np.ndarray
-    slope: np.ndarray | None = None
-    sai: np.ndarray | None = None
-    h_rho: np.ndarray | None = None
-    took: np.ndarray | None = None
 
 
 class RightHandSideError(ValueError):
@@ -159,13 +110,6 @@ def begin(problem, method, controller, rhs) -> tuple[State, int]:
     slope0 = rhs(t0, u0, problem.params)
     memory, evaluations = controller.start(Start(method, rhs, problem.params, t0, t1, u0, slope0))
     return State(t0, u0, slope0, True, memory), evaluations + 1
-
-
-def no_steps(state: State, status: int, word: str) -> Chunk:
-    """A chunk without steps, which carries the status and the message of a run that could not begin."""
-    none = np.zeros(0)
-    rows = np.zeros((0, len(state.u)))
-    return Chunk(status, state, none, none, rows, rows, none, 0, 0, word)
 
 
 def keep_row(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):

@@ -6,7 +6,8 @@ import textwrap
 from odelab._solve import check_arguments
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.numba.module import text_for
-from odelab.engines.numba.request import layout_for, obstacle_to_kernel, obstacle_to_lanes, request_for
+from odelab.engines.numba.obstacles import obstacle_to_kernel, obstacle_to_lanes
+from odelab.engines.numba.request import layout_for, request_for
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem

@@ -25,7 +25,8 @@ from odelab.control.controllers import SET_POINT, Start, initial_step, settings_
 from odelab.control.feedback import History, Memory
 from odelab.core import State
 from odelab.engines import Engine, Status
-from odelab.engines.python import Chunk, checked_rhs, no_steps
+from odelab.engines.python import checked_rhs
+from odelab.engines.steps import Chunk, no_steps
 from odelab.linear.linearisation import Linearisation
 from odelab.methods.spectral_radius import first_direction
 from odelab.stiffness.stable_step import nongrowing_radius
@@ -166,8 +167,7 @@ class SwitchingEngine:
         """
         size, boundary = abs(state.memory.history.next_step), self.method.explicit.real_boundary
         rate, evaluations = self.fastest_rate(state)
-        none_yet = no_steps(state, Status.ATTEMPTS_SPENT, "")._replace(evaluations=evaluations)
-        chunk = as_chunk(none_yet, state, False)
+        chunk = as_chunk(no_steps(state, Status.ATTEMPTS_SPENT, evaluations), state, False)
         if size * rate >= AT_BOUNDARY * boundary:
             chunk = self.audition(chunk, min(size, boundary / rate), attempts, CLEARLY)
             self.promised = 0.0
@@ -284,27 +284,15 @@ def is_even(sizes) -> bool:
     return len(sizes) == LOOK_AFTER and bool(sizes.max() <= EVEN * sizes.min())
 
 
-def as_chunk(found, start: State, implicit: bool) -> Chunk:
+def as_chunk(found: Chunk, start: State, implicit: bool) -> Chunk:
     """An engine's chunk with arrays of its own (no views), and a column `took` that tells which method took a step."""
-    steps = found.steps
-    if isinstance(found, Chunk):
-        h_rho = np.full(steps, np.nan) if found.h_rho is None else found.h_rho
-        return found._replace(h_rho=h_rho, took=np.full(steps, implicit))
-    return Chunk(
-        found.status,
-        found.state,
-        np.append(start.t, found.knots)[:steps],
-        found.h.copy(),
-        found.u.copy(),
-        None,
-        found.error.copy(),
-        found.rejected,
-        found.evaluations,
-        found.word,
-        h_rho=np.full(steps, np.nan) if implicit else found.stage_h_rho,
-        jacobians=found.jacobians,
-        factorisations=found.factorisations,
-        took=np.full(steps, implicit),
+    return found._replace(
+        t=np.append(start.t, found.knots)[: found.steps],
+        h=found.h.copy(),
+        u=found.u.copy(),
+        error=found.error.copy(),
+        h_rho=np.full(found.steps, np.nan) if found.h_rho is None else found.h_rho.copy(),
+        took=np.full(found.steps, implicit),
     )
 
 

@@ -198,8 +198,9 @@ class Watch:
             return False
         times = np.append(chunk.t[0], knots)
         states = np.concatenate([np.asarray(state.u)[None], chunk.u])
-        took = getattr(chunk, "took", None)
-        return self.walk(Dense(self.problem, self.engine.method, times, states, chunk.h, self.engine.project, took))
+        return self.walk(
+            Dense(self.problem, self.engine.method, times, states, chunk.h, self.engine.project, chunk.took)
+        )
 
     def walk(self, dense: Dense) -> bool:
         """The same for all steps of a dense output."""

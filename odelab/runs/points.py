@@ -29,7 +29,7 @@ class Points:
         """Find the requested points within a chunk that began at `state`; returns the chunk without its states."""
         if chunk.steps:
             t, u, h = chunk.at_hand(state)
-            self.visit(t, u, h, getattr(chunk, "took", None))
+            self.visit(t, u, h, chunk.took)
             if chunk.slope is not None:  # without slopes, the engine has computed SAI itself
                 chunk = self.measure(chunk, t, u, h)
         return chunk.without_states()

@@ -10,8 +10,9 @@ import numpy as np
 
 from odelab.arrays import read_only
 from odelab.engines.numba import overloads
-from odelab.engines.python import RightHandSideError
+from odelab.engines.python import RightHandSideError, on_a_copy
 from odelab.engines.reach import NOTHING, frozen, is_dispatcher, is_library, values_reached
+from odelab.right_hand_side import COMPONENT, IN_PLACE
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Options for users' functions. An index outside an array raises IndexError, as in Python, instead of reading memory
@@ -108,3 +109,24 @@ def protect(function, fills: bool):
         return slopes
 
     return njit(**OPTIONS)(checked)
+
+
+def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) -> dict[str, Any]:
+    """The user's functions for numba to compile as soon as a kernel calls them, with their indices checked.
+
+    inline   a loop over lanes becomes vector code only if the right-hand side is a part of it
+    """
+    inlined = {**CHECKED, "forceinline": True}
+    options = inlined if inline else CHECKED
+    twins: dict = {}
+    compiled = {}
+    for name, function in functions.items():
+        tuples = form == COMPONENT and name in ("rhs", "dual_rhs")
+        # The right-hand side for dual numbers is always inlined; a call would pass hundreds of derivatives by memory.
+        how: tuple = ({}, inlined) if name == "dual_rhs" else (twins, options)
+        compiled[name] = jit(function, *how, returns_tuple=tuples, recompile=True)
+        if form != COMPONENT and name == "rhs":
+            compiled[name] = protect(compiled[name], fills=form == IN_PLACE)
+        if name == "project":
+            compiled[name] = jit(on_a_copy(compiled[name]))
+    return compiled

@@ -12,10 +12,11 @@ from odelab.core import State
 from odelab.engines import Status
 from odelab.engines.compiled import call, compiled_params, is_interrupt
 from odelab.engines.numba.load import kernel
-from odelab.engines.numba.request import AS_GIVEN, numbers, plan_for
-from odelab.engines.numba.rows import ERROR, RHO, SIZE, TIME, LargeRows, Rows, aligned_rows
-from odelab.engines.python import PythonEngine, Record, RightHandSideError, begin, checked_rhs
+from odelab.engines.numba.request import AS_GIVEN, numbers, request_of_run
+from odelab.engines.numba.rows import LargeRows, Rows, aligned_rows
+from odelab.engines.python import PythonEngine, RightHandSideError, begin, checked_rhs
 from odelab.engines.rosenbrock.banded_run import VECTORS
+from odelab.engines.steps import Chunk, Record
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
 
@@ -49,7 +50,7 @@ class KernelEngine:
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
-        self.request = request or plan_for(problem, method, controller).request
+        self.request = request or request_of_run(problem, method, controller)
         self.large = self.request.layout == "large"
         functions = kernel(self.request).functions
         self.compiled, self.start = functions["advance"], functions.get("start")
@@ -59,11 +60,17 @@ class KernelEngine:
         self.tolerance = np.array(0.0 if controller.atol is None else controller.atol, ndmin=1)
         self.until = problem.t_span[1]
         self.project = project
+        self.looks_at_stages = False
+
+    def look_at_stages(self):
+        """Let chunks tell h rho, where the stages of a step do."""
+        self.looks_at_stages = twin_stages(self.method) is not None
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = self.first_state()
         span = (state.t, self.problem.t_span[1])
         self.rows = LargeRows(*span, state.u, self.dense) if self.large else Rows(*span, state.u)
+        self.rows.tells_h_rho = self.looks_at_stages
         if self.large:
             self.work = self.for_steps(state.u.size)
         return state, evaluations
@@ -92,7 +99,7 @@ class KernelEngine:
         J = np.zeros((n + below, below + 1 + above))
         return aligned_rows(stages, n), vectors, ordered, J, J.copy(), entries[0], order, *entries[1:]
 
-    def advance(self, state: State, attempts: int) -> "KernelChunk":
+    def advance(self, state: State, attempts: int) -> Chunk:
         """Go on from `state`, for at most as many attempts as there is room for."""
         rows, controller = self.rows, self.controller
         room = rows.room(state.t, attempts)
@@ -124,9 +131,9 @@ class KernelEngine:
             left = min(attempts, room) - (steps - first) - work[0]
             return self.in_plain_python(state, min(max(left, 1), PIVOTED), first, work)
         status = Status.INTERRUPTED if stopped else status
-        return KernelChunk(status, state, rows, first, steps, *work)
+        return rows.chunk(first, status, state, *work)
 
-    def in_plain_python(self, state: State, attempts: int, first: int, work: list[int]) -> "KernelChunk":
+    def in_plain_python(self, state: State, attempts: int, first: int, work: list[int]) -> Chunk:
         """Go on in plain Python, which factors with pivoting, and tells what is wrong with a slope.
 
         Where states are not kept, this is one attempt, so that no time at which the state is asked for is passed over.
@@ -138,68 +145,8 @@ class KernelEngine:
             chunk = plain.advance(state, attempts if self.dense else 1)
         self.rows.add(chunk, state)
         more = (chunk.rejected, chunk.evaluations, chunk.jacobians, chunk.factorisations)
-        found = KernelChunk(
-            chunk.status, chunk.state, self.rows, first, self.rows.steps, *map(sum, zip(work, more, strict=True))
-        )
-        found.word = chunk.word
-        return found
+        work = [before + now for before, now in zip(work, more, strict=True)]
+        return self.rows.chunk(first, chunk.status, chunk.state, *work)._replace(word=chunk.word)
 
     def record(self) -> Record:
         return self.rows.record(twin_stages(self.method) is not None)
-
-
-class KernelChunk:
-    """What one call of a kernel achieved, like `odelab.engines.python.Chunk`.
-
-    Its arrays are views of the engine's `Rows`, made when they are asked for.
-    """
-
-    slope = None
-
-    def __init__(self, status, state, rows, first, last, rejected, evaluations, jacobians=0, factorisations=0, word=""):
-        self.word = word
-        self.status, self.state, self.rejected, self.evaluations = status, state, rejected, evaluations
-        self.jacobians, self.factorisations = jacobians, factorisations
-        self.rows, self.first, self.last = rows, first, last
-
-    @property
-    def steps(self) -> int:
-        return self.last - self.first
-
-    @property
-    def t(self):
-        return self.rows.array[self.first : self.last, TIME]
-
-    @property
-    def knots(self):
-        return self.rows.array[self.first + 1 : self.last + 1, TIME]
-
-    @property
-    def u(self):
-        return self.rows.states(self.first + 1, self.last + 1)
-
-    @property
-    def h(self):
-        return self.rows.array[self.first + 1 : self.last + 1, SIZE]
-
-    @property
-    def stage_h_rho(self):
-        """A copy of h rho by the stages of each step, for a method whose stages tell it."""
-        return self.rows.array[self.first + 1 : self.last + 1, RHO].copy()
-
-    @property
-    def error(self):
-        return self.rows.array[self.first + 1 : self.last + 1, ERROR]
-
-    def at_hand(self, state):
-        """(times, states, sizes) of consecutive steps whose states are known."""
-        first = self.first if self.rows.keeps_states else self.last - 1
-        array = self.rows.array
-        return (
-            array[first : self.last + 1, TIME],
-            self.rows.states(first, self.last + 1),
-            array[first + 1 : self.last + 1, SIZE],
-        )
-
-    def without_states(self):
-        return self

@@ -1,18 +1,16 @@
 """Compiles the kernel of a request, and keeps it: in memory for this process, and on disk for later ones."""
 
-import textwrap
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from odelab.engines.compiled import NotCompilable, explanation_of
 from odelab.engines.numba import cache
 from odelab.engines.numba.fingerprint import Unseen, Watch
+from odelab.engines.numba.jit import compiled_functions
 from odelab.engines.numba.module import Module, module_for
 from odelab.engines.numba.request import Request
-from odelab.engines.python import on_a_copy
-from odelab.right_hand_side import COMPONENT, IN_PLACE
+from odelab.engines.refusals import NotCompilable, blame
 
 # How many compiled modules are kept under their names. One of them also serves another function with the same
 # fingerprint, such as a closure that was made again, or a function whose captured value was changed and changed back.
@@ -92,71 +90,3 @@ def load_module(module: Module) -> dict[str, Any]:
             by_name.popitem(last=False)
     by_name.move_to_end(module.name)
     return by_name[module.name]
-
-
-def compiled_functions(functions: dict[str, Callable], form: str, inline: bool) -> dict[str, Any]:
-    """The user's functions for numba to compile as soon as a kernel calls them, with their indices checked.
-
-    inline   a loop over lanes becomes vector code only if the right-hand side is a part of it
-    """
-    from odelab.engines.numba.jit import CHECKED, jit, protect
-
-    inlined = {**CHECKED, "forceinline": True}
-    options = inlined if inline else CHECKED
-    twins: dict = {}
-    compiled = {}
-    for name, function in functions.items():
-        tuples = form == COMPONENT and name in ("rhs", "dual_rhs")
-        # The right-hand side for dual numbers is always inlined; a call would pass hundreds of derivatives by memory.
-        how: tuple = ({}, inlined) if name == "dual_rhs" else (twins, options)
-        compiled[name] = jit(function, *how, returns_tuple=tuples, recompile=True)
-        if form != COMPONENT and name == "rhs":
-            compiled[name] = protect(compiled[name], fills=form == IN_PLACE)
-        if name == "project":
-            compiled[name] = jit(on_a_copy(compiled[name]))
-    return compiled
-
-
-def blame(request: Request, reason) -> str:
-    """numba's complaint about the function of the user's that it cannot compile, with the line in their own file."""
-    functions = request.functions
-    for name, function in compiled_functions(functions, request.form, inline=False).items():
-        if name not in ("rhs", "spectral_radius_of", "dual_rhs"):  # the others take other arguments
-            continue
-        try:
-            if name == "dual_rhs":
-                differentiate(function, request)
-            else:
-                function.compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
-        except Exception as plainer:
-            said = explanation_of(functions[name], plainer)
-            return said.replace("cannot compile", "cannot differentiate") if name == "dual_rhs" else said
-    complaint = textwrap.shorten(f"{type(reason).__name__}: {reason}", 500)
-    return (
-        f"`engine='compiled'` has no kernel for {request.about}: your functions can be compiled, but not the kernel "
-        f"around them ({complaint}). Use engine='python'."
-    )
-
-
-def differentiate(function, request: Request):
-    """Compile a right-hand side for dual numbers; numba's own error where it cannot be."""
-    from numba import types
-
-    from odelab.engines.rosenbrock import dual_arrays, dual_functions, duals
-
-    if request.form == IN_PLACE:
-        function.compile(dual_arrays.kinds_of_arguments(request.parameters))
-        return
-    dual_functions.register()
-    kinds = [duals.dual_type()((i,)) for i in range(request.n + 1)]
-    params = types.UniTuple(types.float64, request.parameters)
-    function.compile((kinds[-1], types.Tuple(kinds[:-1]), params))
-
-
-def signature(request: Request, fills: bool) -> tuple:
-    """The types of (t, u, params) in a kernel, and of `out` for a function that fills it."""
-    from numba import types
-
-    array, number = types.float64[::1], types.float64
-    u = array if request.form != COMPONENT else types.UniTuple(number, request.n)
-    return (number, u, types.UniTuple(number, request.parameters), *([array] if fills else []))

@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from odelab.engines.python import Record
+from odelab.engines.steps import Chunk, Record
 
 TIME, SIZE, ERROR, SAI, RHO, STATE = range(6)  # columns
 FIRST_NUMBERS, FIRST_ROWS = 1 << 14, 1024  # the size of the array at the start of a run, at most
@@ -94,6 +94,25 @@ class Rows:
         """The states of rows first ... last - 1."""
         return self.array[first:last, STATE:]
 
+    def chunk(self, first: int, status, state, rejected, evaluations, jacobians=0, factorisations=0) -> Chunk:
+        """The steps behind row `first` as a chunk, whose arrays are views; of an array of two rows the last states."""
+        steps = self.array[first + 1 : self.steps + 1]
+        known = first + 1 if self.keeps_states else max(first + 1, self.steps - 1)
+        return Chunk(
+            status,
+            state,
+            self.array[first : self.steps, TIME],
+            steps[:, SIZE],
+            self.states(known, self.steps + 1),
+            None,
+            steps[:, ERROR],
+            rejected,
+            evaluations,
+            h_rho=steps[:, RHO] if self.tells_h_rho else None,
+            jacobians=jacobians,
+            factorisations=factorisations,
+        )
+
     def trim(self):
         """Shrink the array to the rows in use, unless a view of it still exists."""
         with contextlib.suppress(ValueError):
@@ -109,6 +128,7 @@ class Rows:
         return Record(rows[:, TIME], states, steps[:, SIZE], steps[:, ERROR], None, steps[:, SAI], rho)
 
     keeps_states = True
+    tells_h_rho = False  # in chunks
 
 
 class LargeRows(Rows):

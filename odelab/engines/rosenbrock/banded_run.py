@@ -5,12 +5,12 @@ The Jacobian is found by dual numbers, one direction for each colour of its colu
 treated as in `odelab.engines.rosenbrock.one_run`. The rest is as in `odelab.engines.numba.large`.
 """
 
-from odelab.engines.compiled import NotCompilable
 from odelab.engines.numba import single
 from odelab.engines.numba.large import array_lines, define_loop, judge_of, until_lines
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import SAI
 from odelab.engines.numba.stages import combination, product, read_lines, remark
+from odelab.engines.refusals import NotCompilable
 from odelab.engines.rosenbrock import band
 from odelab.engines.rosenbrock.one_run import MOVE, START, failure_lines, jacobian_lines
 

@@ -475,7 +475,7 @@ def test_a_run_takes_the_fastest_layout_that_knows_it(change, layout):
 
 
 def test_what_cannot_be_compiled_is_said():
-    from odelab.engines.numba.request import obstacle_to_kernel
+    from odelab.engines.numba.obstacles import obstacle_to_kernel
 
     assert "`project`" in obstacle_to_kernel(SYSTEMS["kepler"], ol.DOPRI5, ol.adaptive(), np.abs)
 

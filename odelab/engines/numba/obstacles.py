@@ -1,0 +1,159 @@
+"""Which runs can be compiled, and with which kernel; of others, what stands in the way."""
+
+import operator
+import types
+import weakref
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from odelab.arrays import read_only
+from odelab.control.controllers import Controller
+from odelab.engines.numba.request import UNROLLED, Request, numbers, request_of_run
+from odelab.methods.rosenbrock import RosenbrockMethod
+from odelab.methods.stabilised import StabilisedMethod
+from odelab.methods.tableau import Method
+from odelab.problem import Problem
+from odelab.right_hand_side import COMPONENT, IN_PLACE
+
+ENTRIES = 300  # at most so many in the factors of I - h gamma J: with more, the text takes too long to compile
+CONCATENATES = (
+    "kernels hand `u` to {} as a tuple, with which it computes something else than with an array, as `u + u` does; "
+    "write it component by component, `x, v = u`, or let it return an array"
+)
+as_tuple: weakref.WeakKeyDictionary[Callable, bool | None] = weakref.WeakKeyDictionary()
+counted: weakref.WeakKeyDictionary[Callable, dict[tuple[int, int], int]] = weakref.WeakKeyDictionary()
+
+
+class Plan(NamedTuple):
+    """How a single run can be compiled.
+
+    made_for    the method, the controller and the projection
+    obstacle    why it should not be compiled; None where it should
+    request     the kernel it needs
+    """
+
+    made_for: tuple
+    obstacle: str | None
+    request: Request
+
+
+def plan_for(problem: Problem, method, controller: Controller, project=None) -> Plan:
+    """The plan of a run. A problem remembers the last one, for short runs of one problem again and again.
+
+    It depends on nothing that could change: what a function does, and what it has captured, is left to its kernel. A
+    table of all problems would keep a problem alive whose own functions refer to it.
+    """
+    made_for = (method, controller, project)
+    known = vars(problem).get("plan")
+    if known is None or not all(map(operator.is_, known.made_for, made_for)):
+        run = (problem, *made_for)
+        known = Plan(made_for, obstacle_to_kernel(*run), request_of_run(*run))
+        vars(problem)["plan"] = known
+    return known
+
+
+def obstacle_to_kernel(problem: Problem, method, controller: Controller, project=None) -> str | None:
+    """Why a run cannot be compiled at all; None where it can."""
+    if not isinstance(method, Method | StabilisedMethod | RosenbrockMethod):
+        return f"kernels are for explicit and linearly implicit methods, not {method.name}"
+    radius = getattr(method, "spectral_radius", None)
+    for name, function in (("rhs", problem.rhs), ("project", project), ("spectral_radius", radius)):
+        if (name == "rhs" or callable(function)) and not is_plain(function):
+            return f"kernels need a plain function as `{name}`"
+    if takes_tuples(problem.rhs, problem) is False:
+        return CONCATENATES.format(problem.rhs.__name__)
+    if controller.law is None and controller.h is None:
+        return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
+    return obstacle_to_implicit_kernel(problem, method)
+
+
+def is_plain(function) -> bool:
+    """Is it defined by def or lambda (and perhaps compiled by numba), not a method that is bound to an object?"""
+    return hasattr(function, "__code__") and not isinstance(function, types.MethodType)
+
+
+def obstacle_to_implicit_kernel(problem: Problem, method) -> str | None:
+    """Why a kernel of a linearly implicit method cannot be written for a system; None where it can.
+
+    Such a kernel solves the linear systems of a small problem by text without loops, a line for each entry.
+    """
+    if not isinstance(method, RosenbrockMethod):
+        return None
+    if problem.form not in (COMPONENT, IN_PLACE):
+        return f"kernels of {method.name} need component form or in-place form, not {problem.form} form"
+    if numbers(problem.params) is None:
+        return f"kernels of {method.name} need numbers as `params`"
+    if problem.form == IN_PLACE:
+        return None  # `obstacle_to_band` has the rest, which takes a moment
+    if problem.size > UNROLLED:
+        return f"kernels of {method.name} unroll at most {UNROLLED} components, got {problem.size}"
+    if problem.size**2 > ENTRIES and entries(problem.rhs, problem.size, len(problem.params)) > ENTRIES:
+        return f"the factors have more than {ENTRIES} entries, too many for a kernel of {method.name}"
+    return None
+
+
+def entries(rhs: Callable, n: int, parameters: int) -> int:
+    """How many entries the factors of I - h gamma J have, for a right-hand side; the answer is remembered."""
+    from odelab.engines.rosenbrock.elimination import elimination
+    from odelab.engines.rosenbrock.pattern import pattern_of
+
+    known = counted.setdefault(rhs, {})
+    if (n, parameters) not in known:
+        known[n, parameters] = elimination(pattern_of(rhs, n, parameters).rows).size
+    return known[n, parameters]
+
+
+def obstacle_to_band(problem: Problem, method) -> str | None:
+    """Why a kernel of a linearly implicit method cannot eliminate a large system; None where it can.
+
+    The pattern of its right-hand side is looked for at the first call, which takes a tenth of a second.
+    """
+    if not isinstance(method, RosenbrockMethod) or problem.form != IN_PLACE:
+        return None
+    from odelab.engines.rosenbrock.band import band_for
+
+    found = band_for(problem.rhs, problem.size, len(problem.params))
+    return found if isinstance(found, str) else None
+
+
+def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
+    """Why an ensemble cannot run in lanes."""
+    if problem.form != COMPONENT:
+        return f"lanes need component form, not {problem.form} form"
+    if not isinstance(method, Method | RosenbrockMethod):
+        return f"lanes are for Runge-Kutta and Rosenbrock methods, not {method.name}"
+    reason = obstacle_to_kernel(problem, method, controller)
+    if reason is not None:
+        return reason
+    if problem.size > UNROLLED:
+        return f"lanes unroll at most {UNROLLED} components, got {problem.size}"
+    if numbers(problem.params) is None:
+        return "lanes need numbers as `params`"
+    return None
+
+
+def takes_tuples(function: Callable, problem: Problem) -> bool | None:
+    """Does a function of (t, u, params) give the same for `u` as a tuple? None where it cannot be said.
+
+    It is found once for each function, at two states. What takes no tuple is refused by numba, too.
+    """
+    if problem.form != COMPONENT:
+        return True
+    if function not in as_tuple:
+        beside = problem.u0 + 0.0123 * (1.0 + np.abs(problem.u0)) * np.cos(np.arange(problem.size))
+        answers = [same_for_tuple(function, problem.t_span[0], u, problem.params) for u in (problem.u0, beside)]
+        as_tuple[function] = False if False in answers else answers[0]
+    return as_tuple[function]
+
+
+def same_for_tuple(function, t, u, params) -> bool | None:
+    try:
+        with np.errstate(all="ignore"):
+            one, other = (
+                np.asarray(function(t, form, params), dtype=float) for form in (read_only(u), tuple(u.tolist()))
+            )
+    except Exception:  # it takes no tuple, or is not defined there: numba, or the run, will say so
+        return None
+    return one.shape == other.shape and bool(np.allclose(one, other, 1e-9, 1e-12, equal_nan=True))
