@@ -234,3 +234,10 @@ def test_kernels_take_the_same_steps():
     np.testing.assert_allclose(compiled.step_t[: early.sum()], plain.step_t[early], rtol=1e-6)
     with pytest.raises(ol.NotCompilable, match="component form"):
         ol.solve(ol.problems.heat_1d(n=20), ol.AUTO, engine="compiled")
+
+
+def test_h_rho_is_not_told_where_the_stages_of_the_explicit_method_do_not_tell_it():
+    method = ol.auto(ol.RKF45, index=lambda problem, t, u, h: 0.0)
+    sol = ol.solve(ol.problems.van_der_pol(5.0), method, ol.adaptive(1e-5, 1e-8), engine="compiled")
+    assert sol.steps > 100
+    assert np.isnan(sol.h_rho).all()
