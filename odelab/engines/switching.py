@@ -28,6 +28,7 @@ from odelab.engines import Engine, Status
 from odelab.engines.python import checked_rhs
 from odelab.engines.steps import Chunk, no_steps
 from odelab.linear.linearisation import Linearisation
+from odelab.linear.solvers import elimination_work
 from odelab.methods.spectral_radius import first_direction
 from odelab.stiffness.stable_step import nongrowing_radius
 
@@ -35,7 +36,8 @@ AT_BOUNDARY = 0.5  # of the real boundary: the mean step of a run that stability
 FAR = 2.0  # times the real boundary: one step of such a size is enough for an implicit step to be tried
 COUNT = 4  # an implicit step is tried when the steps near the boundary outnumber the others by so many
 TRIED = 4.0  # the implicit step that is tried is at least so many times as long as the mean explicit step
-FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
+FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size, so it is tried
+# with a size of which this promises twice what is asked for
 LOOK_AFTER = 4  # attempts between two decisions; the number doubles while no step is near the boundary
 EVEN = 1.25  # of one size are steps whose largest is at most so many times the smallest
 PRODUCTS = 2  # with a vector by which the fastest rate is estimated; their geometric mean is no transient's growth
@@ -135,29 +137,37 @@ class SwitchingEngine:
         self.seen = 0
         usual, evaluations = self.first_step(chunk.state)
         chunk = chunk._replace(evaluations=chunk.evaluations + evaluations)
-        start = self.with_step_size(chunk.state, True, max(TRIED * gone, usual))
-        trial = as_chunk(self.engines[1].advance(start, 1), start, True)
-        error = trial.state.memory.history.error
-        tried = min(abs(start.memory.history.next_step), abs(self.problem.t_span[1] - chunk.state.t))
-        order = self.method.implicit.error_order
-        reach = min(SET_POINT * max(error, 1e-12) ** (-1.0 / order), FARTHEST) * tried if error < math.inf else 0.0
-        chunk = chunk._replace(
-            evaluations=chunk.evaluations + trial.evaluations,
-            jacobians=chunk.jacobians + trial.jacobians,
-            factorisations=chunk.factorisations + trial.factorisations,
-        )
-        if not reach * self.work(False) > margin * gone * self.work(True):
+        enough = margin * gone * self.work(True) / self.work(False)
+        size = max(TRIED * gone, usual, 2.0 * enough / FARTHEST)
+        trial, tried, reach = self.try_implicit(self.with_step_size(chunk.state, True, size))
+        if self.elimination > 0.0 and trial.steps and trial.status == Status.ATTEMPTS_SPENT and not reach > enough:
+            # Explicit steps leave as much in fast components as the tolerance allows. The error of an implicit step is
+            # theirs, and damps them. Where implicit steps have to become much longer, only a second one can tell.
+            second, tried, reach = self.try_implicit(trial.state)
+            trial = join_two(with_work_of(trial, second), second)
+        chunk = with_work_of(chunk, trial)
+        if not reach > enough:
             self.refused += 1
             self.patience *= 2
             return chunk
         self.changes += 1
         self.implicit, self.length, self.promised = True, LOOK_AFTER, gone
-        # The tried step is taken again if it was rejected, or if the chunk has used up the attempts asked for.
-        if not trial.steps or attempts <= chunk.steps + chunk.rejected:
+        # Tried steps are taken again if one was rejected, or if not so many attempts are left.
+        if trial.rejected or attempts < chunk.steps + chunk.rejected + trial.steps:
             return chunk._replace(
                 state=self.with_step_size(chunk.state, True, min(reach, tried) if trial.steps else reach)
             )
         return join_two(chunk, trial)
+
+    def try_implicit(self, start: State) -> tuple[Chunk, float, float]:
+        """One attempt of the implicit method: its chunk, its size, and how long a step its error promises."""
+        chunk = as_chunk(self.engines[1].advance(start, 1), start, True)
+        size = min(abs(start.memory.history.next_step), abs(self.problem.t_span[1] - start.t))
+        error = chunk.state.memory.history.error
+        if not error < math.inf:
+            return chunk, size, 0.0
+        longer = SET_POINT * max(error, 1e-12) ** (-1.0 / self.method.implicit.error_order)
+        return chunk, size, min(longer, FARTHEST) * size
 
     def at_the_start(self, state: State, attempts: int) -> Chunk:
         """Try an implicit step at once where the first explicit one would lie near its stability boundary or beyond.
@@ -206,7 +216,8 @@ class SwitchingEngine:
         self.since = 0
         state, size = chunk.state, float(np.abs(chunk.h).mean())
         radius = self.radius(state)
-        near = size * radius < BACK * self.method.explicit.real_boundary
+        dear = 1.0 + self.elimination / self.work(False)  # what solving linear systems costs, no explicit step does
+        near = size * radius < BACK * self.method.explicit.real_boundary * dear
         attempt = float(np.abs(chunk.h).sum()) / (chunk.steps + chunk.rejected)
         dearer = DEARER * attempt * self.work(False) < self.promised * self.work(True)
         self.short = self.short + 1 if near or dearer else 0
@@ -235,18 +246,30 @@ class SwitchingEngine:
         return nongrowing_radius(np.linalg.eigvals(J.toarray() if hasattr(J, "toarray") else J))
 
     def work(self, implicit: bool) -> float:
-        """What an attempt costs, in evaluations; a Jacobian counts as one per column that is found by itself."""
+        """What an attempt costs, in evaluations; a Jacobian counts as one per column that is found by itself.
+
+        Linear systems count where SuperLU solves them, as on grids in two dimensions: there they cost most of all.
+        """
         if not implicit:
             return float(self.method.explicit.stages - self.method.explicit.fsal)
-        return float(self.method.implicit.stages + self.columns)
+        return float(self.method.implicit.stages + self.columns) + self.elimination
 
-    @functools.cached_property
+    @property
     def columns(self) -> int:
         """How many columns of the Jacobian are found by themselves: all, or as many as a row of a sparse one has."""
+        J = self.first_jacobian
+        return self.problem.size if isinstance(J, np.ndarray) else int(np.diff(J.tocsr().indptr).max())
+
+    @functools.cached_property
+    def elimination(self) -> float:
+        """What the linear systems of an attempt cost, in evaluations, where that is not little."""
+        return elimination_work(self.first_jacobian)
+
+    @functools.cached_property
+    def first_jacobian(self):
         problem = self.problem
         t, u = problem.t_span[0], np.array(problem.u0)
-        J, _ = self.linear.derivatives(t, u, self.rhs(t, u, problem.params))
-        return problem.size if isinstance(J, np.ndarray) else int(np.diff(J.tocsr().indptr).max())
+        return self.linear.derivatives(t, u, self.rhs(t, u, problem.params))[0]
 
     def change_method(self, state: State, size: float) -> State:
         """Change to the other method; returns the state from which it goes on with a step of this size."""
@@ -296,9 +319,19 @@ def as_chunk(found: Chunk, start: State, implicit: bool) -> Chunk:
     )
 
 
+def with_work_of(first: Chunk, second: Chunk) -> Chunk:
+    """A chunk that also counts what another one took."""
+    return first._replace(
+        evaluations=first.evaluations + second.evaluations,
+        jacobians=first.jacobians + second.jacobians,
+        factorisations=first.factorisations + second.factorisations,
+    )
+
+
 def join_two(first: Chunk, second: Chunk) -> Chunk:
     """Two chunks that follow each other, as one; the work of the second is counted already."""
-    columns: dict[str, Any] = {"status": second.status, "state": second.state, "slope": None}
+    rejected = first.rejected + second.rejected
+    columns: dict[str, Any] = {"status": second.status, "state": second.state, "slope": None, "rejected": rejected}
     for name in ("t", "h", "u", "error", "h_rho", "took"):
         columns[name] = np.concatenate([getattr(first, name), getattr(second, name)])
     if first.slope is not None and second.slope is not None:

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from odelab.linear.solvers import BandedSolver, Factors
+from odelab.linear.solvers import RESIDUAL, BandedSolver, Factors
 
-RESIDUAL = 1e-10  # the largest residual accepted, relative to |M| |x| + |b|
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 

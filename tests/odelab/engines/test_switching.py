@@ -241,3 +241,32 @@ def test_h_rho_is_not_told_where_the_stages_of_the_explicit_method_do_not_tell_i
     sol = ol.solve(ol.problems.van_der_pol(5.0), method, ol.adaptive(1e-5, 1e-8), engine="compiled")
     assert sol.steps > 100
     assert np.isnan(sol.h_rho).all()
+
+
+def on_a_grid(end, wave=0.0, points=32):
+    """Heat on a square, without loss at its edges, with sources that swing between `wave` and its negative."""
+
+    def heat(t, u, params):
+        a = np.pad(u.reshape(points, points), 1, mode="edge")
+        flux = a[2:, 1:-1] + a[:-2, 1:-1] + a[1:-1, 2:] + a[1:-1, :-2] - 4.0 * a[1:-1, 1:-1]
+        return flux.ravel() + wave * np.sin(0.25 * t)
+
+    u0 = np.random.default_rng(0).random(points * points)
+    return ol.Problem(heat, u0, (0.0, end))
+
+
+def test_a_grid_stays_explicit_while_its_linear_systems_would_cost_more_than_the_steps_they_save():
+    problem = on_a_grid(60.0, wave=1.0)
+    found, explicit, implicit = (auto(problem, method, 1e-5, 1e-7) for method in (ol.AUTO, ol.DOPRI5, ol.RODAS4))
+    assert set(found.took) == {"DOPRI5"}
+    assert "was tried" in str(found)
+    assert implicit.steps < explicit.steps < 4 * implicit.steps
+    assert found.evaluations < 1.1 * explicit.evaluations
+
+
+def test_a_grid_becomes_implicit_where_that_saves_more_than_its_linear_systems_cost():
+    problem = on_a_grid(1000.0)
+    found, explicit = (auto(problem, method, 1e-3, 1e-5) for method in (ol.AUTO, ol.DOPRI5))
+    assert found.took[-1] == "RODAS4"
+    assert found.steps < explicit.steps / 20
+    np.testing.assert_allclose(found.end_u, problem.u0.mean(), atol=1e-3)

@@ -71,6 +71,36 @@ def test_singular_and_not_finite_matrices_leave_nan(solver, entry):
     assert np.isnan(solved(solver, J, 0.5, np.ones(3))).all()
 
 
+def test_a_sparse_solution_that_is_wrong_without_exchanging_rows_is_found_again_with_it():
+    """Pivots on the diagonal let the last column grow by a factor of 901 a row, to 1e118."""
+    n = 40
+    full = np.eye(n) - 900.0 * np.tril(np.ones((n, n)), -1)
+    full[:-1, -1] = 1.0
+    J, right = sparse.csc_array(np.eye(n) - full), np.linspace(1.0, 2.0, n)
+    solver = solvers.SparseSolver()
+    factors = solver.factor(J, 1.0)
+    for wanted in (right, right[::-1]):
+        np.testing.assert_allclose(full @ solver.backsub(factors, wanted), wanted, rtol=1e-9)
+
+
+def grid(points, dimensions):
+    """The Laplacian on a grid of so many points along each dimension."""
+    line = sparse.diags_array([np.ones(points - 1), np.full(points, -2.0), np.ones(points - 1)], offsets=[-1, 0, 1])
+    J = line
+    for _ in range(dimensions - 1):
+        J = sparse.kronsum(J, line)
+    return sparse.csc_array(J)
+
+
+def test_the_work_of_elimination_grows_on_grids_and_is_little_elsewhere():
+    assert solvers.elimination_work(grid(900, 1)) == 0.0
+    assert solvers.elimination_work(np.eye(5)) == 0.0
+    small, large, cube = (solvers.elimination_work(grid(*size)) for size in ((30, 2), (60, 2), (10, 3)))
+    assert 20.0 < small < large
+    assert cube > large
+    assert solvers.elimination_work(sparse.csc_array(np.zeros((900, 900)))) == 0.0
+
+
 def compiled(J):
     chosen = solvers.solver_for(J)
     assert (chosen.below, chosen.above) == (1, 1)
