@@ -36,8 +36,7 @@ AT_BOUNDARY = 0.5  # of the real boundary: the mean step of a run that stability
 FAR = 2.0  # times the real boundary: one step of such a size is enough for an implicit step to be tried
 COUNT = 4  # an implicit step is tried when the steps near the boundary outnumber the others by so many
 TRIED = 4.0  # the implicit step that is tried is at least so many times as long as the mean explicit step
-FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size, so it is tried
-# with a size of which this promises twice what is asked for
+FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
 LOOK_AFTER = 4  # attempts between two decisions; the number doubles while no step is near the boundary
 EVEN = 1.25  # of one size are steps whose largest is at most so many times the smallest
 PRODUCTS = 2  # with a vector by which the fastest rate is estimated; their geometric mean is no transient's growth
@@ -138,7 +137,7 @@ class SwitchingEngine:
         usual, evaluations = self.first_step(chunk.state)
         chunk = chunk._replace(evaluations=chunk.evaluations + evaluations)
         enough = margin * gone * self.work(True) / self.work(False)
-        size = max(TRIED * gone, usual, 2.0 * enough / FARTHEST)
+        size = max(TRIED * gone, usual, 2.0 * enough / FARTHEST)  # so long that it can promise twice what is enough
         trial, tried, reach = self.try_implicit(self.with_step_size(chunk.state, True, size))
         if self.elimination > 0.0 and trial.steps and trial.status == Status.ATTEMPTS_SPENT and not reach > enough:
             # Explicit steps leave as much in fast components as the tolerance allows. The error of an implicit step is
