@@ -17,6 +17,7 @@ from studies.lab.command import plain_errors, start
 from studies.lab.results import Results
 
 STUDY = "miniature"
+FORMATS = ("imagenet", "coco", "cifar100", "stl10")
 
 
 @dataclasses.dataclass
@@ -42,6 +43,8 @@ class Arguments:
 def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, classes=2, each=3, height=16)
+    if arguments.name not in FORMATS:
+        raise SystemExit(f"studies.{STUDY}: the format must be one of {', '.join(FORMATS)}, got {arguments.name!r}.")
     with plain_errors(STUDY):
         sizes = (arguments.classes, arguments.each, arguments.height, arguments.seed)
         try:

@@ -27,6 +27,9 @@ def start(main, arguments_type, study: str, doc: str) -> None:
     if arguments.smoke and ignored:
         raise SystemExit(f"studies.{study}: `--smoke` chooses its own sizes and would ignore {', '.join(ignored)}.")
     require_numbers(study, arguments)
+    root = getattr(arguments, "data_root", None)
+    if root is not None and not root.is_dir():
+        raise SystemExit(f"studies.{study}: `--data-root` = {str(root)!r} is not a folder.")
     typed[study] = command_line(study, arguments)
     try:
         main(arguments)

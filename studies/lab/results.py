@@ -40,7 +40,10 @@ class Results:
     def __init__(self, study: str, arguments, record: str = "record.json"):
         self.study, self.arguments, self.record = study, arguments, record
         self.out = Path(arguments.out)
-        self.out.mkdir(parents=True, exist_ok=True)
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SystemExit(f"studies.{study}: `--out` = {str(self.out)!r} cannot be a folder: {error}.") from None
         self.numbers: dict = {}
         self.files: list[Path] = []
         self.began = time.perf_counter()

@@ -141,6 +141,8 @@ def test_an_argument_the_list_does_not_know_is_named():
         (("cifar_tns", "--depth", "-1"), "`--depth` must be at least 1, got -1"),
         (("train", "--dataset", "digits", "--device", "gpu"), "`device` = 'gpu'"),
         (("block_stiffness", "--dataset", "digits", "--checkpoint", "nowhere.pt"), "nowhere.pt"),
+        (("detect", "--data-root", "/nowhere/at/all"), "`--data-root` = '/nowhere/at/all' is not a folder"),
+        (("miniature", "nope"), "must be one of imagenet, coco, cifar100, stl10, got 'nope'"),
     ],
 )
 def test_what_cannot_be_done_ends_in_one_plain_line(arguments, words, tmp_path, monkeypatch):

@@ -1,5 +1,9 @@
 """A result says which source made it, by what the files hold and not by the name of a commit alone."""
 
+import types
+
+import pytest
+
 from studies.lab import results
 
 
@@ -25,3 +29,10 @@ def test_the_digest_is_of_every_file_that_training_goes_through(tmp_path, monkey
 def test_there_is_something_in_every_place_that_is_looked_at():
     for path in results.TRAINED_BY:
         assert path.is_file() or any(path.rglob("*.py"))
+
+
+def test_a_file_in_the_place_of_the_folder_ends_the_study_in_one_line(tmp_path):
+    (tmp_path / "taken").write_text("")
+    for out in (tmp_path / "taken", tmp_path / "taken" / "below"):
+        with pytest.raises(SystemExit, match=r"^studies.theorem2: `--out` = .* cannot be a folder: [^\n]*$"):
+            results.Results("theorem2", types.SimpleNamespace(out=out))
