@@ -23,6 +23,11 @@ Images, training and detection are packages of their own: `from netbridge import
 imported here, and no allocator setting is made unless `nb.tune_allocator()` is called.
 """
 
+import importlib.util as _util
+
+if _missing := [_name for _name in ("torch", "safetensors") if _util.find_spec(_name) is None]:
+    raise ModuleNotFoundError(f"netbridge needs {' and '.join(_missing)}: pip install 'odelab[net]'", name=_missing[0])
+
 from netbridge.allocator import tune_allocator as tune_allocator
 from netbridge.checkpoint import load as load
 from netbridge.checkpoint import save as save

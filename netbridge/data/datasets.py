@@ -13,7 +13,7 @@ reads and checks by their digest. Several processes may ask at once: one prepare
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import filelock
@@ -78,6 +78,11 @@ class Dataset(Normalised):
     mean: tuple[float, ...]
     std: tuple[float, ...]
     names: tuple[str, ...]
+
+    def __repr__(self):
+        channels, height, width = self.train_images.shape[1:]
+        counts = f"{len(self.train_labels)} and {len(self.test_labels)} images of {height} x {width} x {channels}"
+        return f"Dataset({self.name}, {counts}, {len(self.names)} classes)"
 
     @property
     def size(self) -> int:
@@ -266,13 +271,13 @@ def write_ready(path: Path, arrays: dict, name: str | None = None) -> None:
         save_file({part: arrays[part].contiguous() for part in PARTS}, unfinished, facts)
 
 
-def dataset(name: str, arrays: dict, names) -> Dataset:
+def dataset(name: str, arrays: dict, names=None) -> Dataset:
     """A data set of one's own, from arrays in memory.
 
     name    how logs and files shall call it
     arrays  "train_images" and "test_images": uint8 (N, channels, height, width), tensors or NumPy arrays;
             "train_labels" and "test_labels": whole numbers (N,) from 0 to len(names) - 1
-    names   the names of the classes
+    names   the names of the classes; by default the numbers from 0 to the largest label
 
     Returns a `Dataset`; mean and std per channel are those of the training images. Raises ValueError or TypeError where
     the arrays do not fit together.
@@ -283,15 +288,21 @@ def dataset(name: str, arrays: dict, names) -> Dataset:
     >>> arrays = {"train_images": images[:50], "train_labels": labels[:50]}
     >>> arrays |= {"test_images": images[50:], "test_labels": labels[50:]}
     >>> mine = data.dataset("mine", arrays, names=("red", "green", "blue"))
-    >>> mine.name, len(mine.mean)
-    ('mine', 3)
+    >>> mine
+    Dataset(mine, 50 and 10 images of 16 x 16 x 3, 3 classes)
     """
+    if not isinstance(arrays, Mapping):
+        raise TypeError(f"`arrays` must be a dictionary with {', '.join(PARTS)}, got {type(arrays).__name__}.")
     if missing := [part for part in PARTS if part not in arrays]:
         raise ValueError(f"`arrays` must have {', '.join(PARTS)}; {', '.join(missing)} is missing.")
     if isinstance(names, int):
         raise TypeError(f"`names` must be the names of the classes, got {names}; map(str, range({names})) are some.")
-    names = tuple(names)
     parts = {part: torch.as_tensor(arrays[part]) for part in PARTS}
+    if names is None:
+        labels = torch.cat([parts[part].flatten().long() for part in ("train_labels", "test_labels")])
+        largest = int(labels.max()) if len(labels) else 0
+        names = map(str, range(largest + 1))
+    names = tuple(names)
     for side in ("train", "test"):
         images, labels = parts[f"{side}_images"], parts[f"{side}_labels"]
         if images.dtype != torch.uint8:

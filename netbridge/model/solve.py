@@ -102,7 +102,8 @@ def run_layer(block, layer: Layer, u, slope=None):
     record, carry = core.no_record, None
     if observation is not None:
         record, carry = observation.record, observation.carry
-    if len(tableau.b) == 1 and refine == 1 and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
+    watched = torch.compiler.is_compiling() or torch.jit.is_tracing()  # a program is made of the operations that run
+    if len(tableau.b) == 1 and refine == 1 and not torch.is_grad_enabled() and not watched:
         if observation is None:
             step = euler_in_place
         elif observation.step is not None:

@@ -34,7 +34,9 @@ class Batches:
             images = shrink(images, size)
         self.count, self.channels, self.height, self.width = images.shape
         if recipe.batch > self.count:
-            raise ValueError(f"`batch` = {recipe.batch} is more than the {self.count} images there are.")
+            raise ValueError(
+                f"`batch` = {recipe.batch} is more than the {self.count} images there are; take a smaller one."
+            )
         if recipe.shift:
             edges = ((0, 0), (0, 0), (recipe.shift,) * 2, (recipe.shift,) * 2)
             images = torch.from_numpy(np.pad(images.numpy(), edges, mode=recipe.border))

@@ -30,7 +30,10 @@ class PictureBatches:
 
     def __init__(self, pictures: Pictures, recipe, size: int, workers: int = 0, device="cpu", dtype=torch.float32):
         if recipe.batch > len(pictures.train):
-            raise ValueError(f"`batch` = {recipe.batch} is more than the {len(pictures.train)} pictures there are.")
+            raise ValueError(
+                f"`batch` = {recipe.batch} is more than the {len(pictures.train)} pictures there are; take a "
+                "smaller one."
+            )
         self.pictures, self.recipe, self.size, self.workers = pictures, recipe, size, workers
         self.device = torch.device(device)
         self.normaliser = Normaliser(pictures.mean, pictures.std, size, device, dtype)

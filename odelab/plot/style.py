@@ -33,7 +33,10 @@ SETTINGS: dict[Any, Any] = {
 @contextlib.contextmanager
 def figure(rows=1, columns=1, height=None, width=WIDTH, **options):
     """`with figure(2) as (drawing, axes):` - a new figure in the house's style, axes as an array of rows x columns."""
-    import matplotlib as mpl
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("figures need matplotlib: pip install matplotlib", name="matplotlib") from None
     from cycler import cycler
     from matplotlib.figure import Figure
 

@@ -128,3 +128,21 @@ def test_both_packages_have_the_version_of_the_distribution():
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "odelab.__version__"}
     assert re.fullmatch(r"\d+\.\d+\.\d+", odelab.__version__)
     assert fresh("-c", "import netbridge; print(netbridge.__version__)") == [odelab.__version__]
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "remedy"),
+    [
+        ("torch", "import netbridge", "netbridge needs torch: pip install 'odelab[net]'"),
+        ("safetensors", "import netbridge", "netbridge needs safetensors: pip install 'odelab[net]'"),
+        (
+            "matplotlib",
+            "import odelab as ol; ol.plot.stability_region(ol.EULER)",
+            "figures need matplotlib: pip install matplotlib",
+        ),
+    ],
+)
+def test_a_package_that_is_not_there_is_named_with_its_remedy(missing, code, remedy):
+    code = f"import sys; sys.modules[{missing!r}] = None; {code}"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
+    assert answer.stderr.strip().splitlines()[-1] == f"ModuleNotFoundError: {remedy}"

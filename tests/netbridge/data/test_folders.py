@@ -109,6 +109,21 @@ class TestDataset:
         with pytest.raises(TypeError, match="`names` must be the names of the classes, got 3"):
             data.dataset("mine", arrays(), 3)
 
+    def test_without_names_the_labels_number_the_classes(self):
+        mine = data.dataset("mine", arrays())
+        assert mine.names == tuple(map(str, range(1 + int(max(arrays()["train_labels"])))))
+
+    def test_it_prints_in_one_line(self):
+        """It printed all of its pixels."""
+        shape = arrays()["train_images"].shape
+        said = repr(data.dataset("mine", arrays(), ["a", "b", "c"]))
+        assert said.startswith(f"Dataset(mine, {shape[0]} and ")
+        assert said.endswith(f"images of {shape[2]} x {shape[3]} x {shape[1]}, 3 classes)")
+
+    def test_arrays_are_handed_over_by_name(self):
+        with pytest.raises(TypeError, match=r"`arrays` must be a dictionary with train_images, .*, got Tensor"):
+            data.dataset("mine", torch.zeros(2, 3, 8, 8, dtype=torch.uint8))
+
     def test_a_missing_part(self):
         some = arrays()
         del some["test_labels"]

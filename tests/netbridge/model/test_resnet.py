@@ -223,3 +223,12 @@ def test_other_wrong_arguments():
         nb.resnet(method=4)
     with pytest.raises(ValueError, match=r"`x` must be images \(N, 3, height, width\), got shape \(2, 1, 32, 32\)"):
         nb.resnet(20)(torch.randn(2, 1, 32, 32))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("controller", ["constant", "se", "stepnet"])
+def test_torch_makes_programs_of_it(controller):
+    """torch.jit.trace runs a network again without gradients, where sums were written in place: it gave up."""
+    net, x = nb.resnet(8, controller=controller, widths=(4, 4, 4)).eval(), torch.rand(3, 3, 16, 16)
+    for program in (torch.jit.trace(net, x), torch.export.export(net, (x,)).module()):
+        torch.testing.assert_close(program(x), net(x))
