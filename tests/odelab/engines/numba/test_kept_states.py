@@ -28,6 +28,7 @@ CASES = {
 }
 METHODS = [ol.DOPRI5, ol.RKF45, ol.DOP853, ol.RKC2]
 RUNS = [(case, method) for case in CASES for method in (METHODS if "plain" in case else METHODS[:1])]
+RUNS += [("generic compiled", ol.RKC2)]
 every_run = pytest.mark.parametrize(("case", "method"), RUNS, **NAMED)
 every_engine = pytest.mark.parametrize("engine", ["python", "compiled"])
 
@@ -47,6 +48,19 @@ def test_a_run_without_states_took_the_same_steps_and_ends_at_the_same_state(cas
     np.testing.assert_array_equal(full.end_u, full.step_u[-1])
     np.testing.assert_allclose(spare.end_u, full.end_u, rtol=1e-12, atol=1e-13)
     assert (spare.rejected, spare.evaluations, spare.status) == (full.rejected, full.evaluations, full.status)
+
+
+@every_run
+def test_states_at_the_times_asked_for_are_those_of_a_full_run(case, method):
+    problem, engine = CASES[case]
+    times = np.linspace(*problem.t_span, 9)
+    full, _ = both(case, method)
+    spare = ol.solve(problem, method, TOLERANCE, engine=engine, t_eval=times, dense=False)
+    np.testing.assert_array_equal(spare.t, times)
+    np.testing.assert_allclose(spare.u, full(times), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(spare.step_t, full.step_t)
+    with pytest.raises(ValueError, match="dense=False"):
+        spare(times[1])
 
 
 @every_run

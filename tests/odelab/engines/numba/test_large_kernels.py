@@ -28,29 +28,6 @@ def test_large_systems_with_every_method(method):
     np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("engine", ["python", "compiled"])
-@pytest.mark.parametrize("problem", [ROTATING, SYSTEMS["kepler"]], ids=["large", "small"])
-def test_a_run_may_keep_no_states_but_those_asked_for(problem, engine):
-    times = np.linspace(*problem.t_span, 9)
-    options = {"engine": engine}
-    full = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-5, 1e-7), t_eval=times, **options)
-    spare = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-5, 1e-7), t_eval=times, dense=False, **options)
-    np.testing.assert_array_equal(spare.t, times)
-    np.testing.assert_allclose(spare.u, full.u, rtol=0, atol=1e-13)
-    np.testing.assert_array_equal(spare.h, full.h)
-    np.testing.assert_array_equal(spare.step_t, full.step_t)
-    assert spare.step_u is None
-    assert str(spare)
-    assert spare.message == full.message
-    with pytest.raises(ValueError, match="dense=False"):
-        spare(0.5)
-    with pytest.raises(ValueError, match="dense=False"):
-        _ = spare.slope
-    end = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-5, 1e-7), dense=False, **options)
-    np.testing.assert_array_equal(end.t, problem.t_span)
-    np.testing.assert_allclose(end.u[-1], full.step_u[-1], rtol=0, atol=1e-13)
-
-
 def test_events_need_states():
     with pytest.raises(ValueError, match="events"):
         ol.solve(ROTATING, ol.DOPRI5, ol.adaptive(), events=lambda t, u, params: u[0], dense=False)

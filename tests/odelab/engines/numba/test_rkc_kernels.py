@@ -138,20 +138,6 @@ def test_whatever_a_right_hand_side_does_with_out(rhs):
     assert_same(*both(problem, ol.RKC2, ol.adaptive(1e-4, 1e-6)))
 
 
-@pytest.mark.parametrize("times", [None, np.linspace(0.0, 1.0, 7)], ids=["end", "points"])
-def test_a_run_may_keep_no_states_but_those_asked_for(times):
-    problem, controller = BRUSSELATOR.replace(t_span=(0.0, 1.0)), ol.adaptive(1e-3, 1e-6)
-    full = ol.solve(problem, ol.RKC2, controller, engine="compiled", t_eval=times)
-    spare = ol.solve(problem, ol.RKC2, controller, engine="compiled", t_eval=times, dense=False)
-    np.testing.assert_array_equal(spare.step_t, full.step_t)
-    np.testing.assert_allclose(spare.u[-1], full.u[-1], rtol=1e-13)
-    if times is not None:
-        np.testing.assert_array_equal(spare.t, times)
-        np.testing.assert_allclose(spare.u, full.u, rtol=1e-12)
-    assert (spare.steps, spare.rejected, spare.evaluations) == (full.steps, full.rejected, full.evaluations)
-    assert spare.step_u is None
-
-
 def test_events_end_a_run():
     event = ol.Event(lambda t, u, params: u[0] - 1.01, terminal=True)
     compiled, plain = both(BRUSSELATOR, ol.RKC2, ol.adaptive(1e-3, 1e-6), events=event)
