@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 import netbridge as nb
 from tests.netbridge import networks
-from tests.netbridge.tracing import foreign
+from tests.netbridge.foreign import networks as foreign
 
 
 def foreign_state(net, shortcut="downsample", head="fc", front=""):

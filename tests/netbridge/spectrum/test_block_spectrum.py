@@ -17,8 +17,8 @@ import odelab
 from netbridge.spectrum.anatomy import anatomy
 from netbridge.spectrum.chain import NotAChain, chain_of, convolution_of
 from netbridge.spectrum.reduction import convolution_matrix
+from tests.netbridge.foreign import networks as foreign
 from tests.netbridge.networks import lively
-from tests.netbridge.tracing import foreign
 
 CONTROLLERS = ("constant", "se", "eca", "srm", "sge", "cbam", "ie", nb.asr("se"), nb.controller("constant", value=-0.5))
 

@@ -11,8 +11,8 @@ import netbridge as nb
 from netbridge.spectrum.chain import convolution_of
 from netbridge.spectrum.perturbation import map_norm, operator_norm
 from netbridge.spectrum.reduction import convolution_matrix
+from tests.netbridge.foreign import networks as foreign
 from tests.netbridge.networks import lively
-from tests.netbridge.tracing import foreign
 
 SMALL = {"depth": 14, "widths": (4, 4, 8)}
 

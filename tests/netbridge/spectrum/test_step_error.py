@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import netbridge as nb
+from tests.netbridge.foreign import networks as foreign
 from tests.netbridge.networks import lively
-from tests.netbridge.tracing import foreign
 
 
 class Linear(nn.Module):

@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import netbridge as nb
-from tests.netbridge.tracing.foreign import DropPath
+from tests.netbridge.foreign.networks import DropPath
 
 
 class NormAct(nn.BatchNorm2d):

@@ -9,8 +9,8 @@ from torch import nn
 
 import netbridge as nb
 from tests.netbridge import networks
+from tests.netbridge.foreign import networks as foreign
 from tests.netbridge.surgery.lookalikes import Attention, Inverted, LayerScale, MBConv, RepVGG, Summed, maps
-from tests.netbridge.tracing import foreign
 
 IMAGES, TOKENS = (4, 3, 16, 16), (4, 7, 8)
 NETWORKS = {

@@ -17,7 +17,7 @@ import torch
 
 import netbridge as nb
 from tests.netbridge import networks
-from tests.netbridge.tracing import foreign
+from tests.netbridge.foreign import networks as foreign
 
 ASIDE = ("torchvision", "huggingface_hub")
 STEPS = {  # residual steps of each model

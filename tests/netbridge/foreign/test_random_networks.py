@@ -7,7 +7,7 @@ import hypothesis.strategies as some
 import numpy as np
 
 import netbridge as nb
-from tests.netbridge.tracing.random_networks import literal, networks
+from tests.netbridge.foreign.random_networks import literal, networks
 
 
 @hypothesis.given(drawn=networks(), batch_size=some.sampled_from([None, 2, 3]))

@@ -11,7 +11,7 @@ import odelab as ol
 from netbridge.foreign.graph import Graph, stages
 from netbridge.foreign.operations import Operation
 from netbridge.foreign.vocabulary import describe
-from tests.netbridge.tracing import foreign
+from tests.netbridge.foreign import networks as foreign
 
 CASES = {
     "vision basic": lambda: foreign.VisionResNet(),

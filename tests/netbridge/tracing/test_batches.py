@@ -1,0 +1,63 @@
+"""Batches from whatever holds them: masks, labels, dictionaries, and what is told where a batch cannot be used."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import netbridge as nb
+from tests.netbridge.foreign import networks as foreign
+from tests.netbridge.foreign.residual import WIDTH, Base
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(10, WIDTH)
+        self.blocks = nn.ModuleList(Base() for _ in range(2))
+
+    def forward(self, ids, mask=None):
+        x = self.embed(ids)
+        for block in self.blocks:
+            x = block(x if mask is None else x * mask[..., None])
+        return x.mean(1)
+
+
+class TestBatches:
+    @pytest.fixture
+    def net(self):
+        torch.manual_seed(0)
+        return Masked()
+
+    def test_masks_are_kept(self, net):
+        ids, mask = torch.randint(0, 10, (7, 5)), torch.tensor([1.0, 1.0, 1.0, 0.0, 0.0]).expand(7, 5).clone()
+        wanted = nb.trace(net, ids, call=lambda net, ids: net(ids, mask[: len(ids)])).nsi
+        assert np.abs(wanted / nb.trace(net, ids).nsi - 1).max() > 1e-3
+        batch = {"ids": ids, "mask": mask, "labels": torch.zeros(7)}
+        for images in ([batch], batch, [(batch, torch.zeros(7))]):
+            np.testing.assert_allclose(nb.trace(net, images).nsi, wanted, rtol=1e-5)
+        cut = nb.trace(net, [batch], batch_size=3, outputs=True)
+        np.testing.assert_allclose(cut.nsi, wanted, rtol=1e-5)
+        with torch.no_grad():
+            np.testing.assert_allclose(cut.outputs, net(ids, mask), rtol=1e-5)
+        loader = DataLoader(TensorDataset(ids, mask, torch.zeros(7)), batch_size=4)
+        called = nb.trace(net, loader, call=lambda net, batch: net(batch[0], mask=batch[1]))
+        np.testing.assert_allclose(called.nsi, wanted, rtol=1e-5)
+
+    def test_more_than_images_and_labels_needs_a_word(self, net):
+        ids = torch.randint(0, 10, (7, 5))
+        with pytest.raises(TypeError, match=r"`images` yields 3 tensors at a time.* call=lambda net, batch"):
+            nb.trace(net, [(ids, ids, ids)])
+        with pytest.raises(TypeError, match=r"dictionaries with \['ids', 'segment'\]"):
+            nb.trace(net, [{"ids": ids, "segment": ids}])
+        with pytest.raises(TypeError, match=r"is a data set .*DataLoader"):
+            nb.trace(net, TensorDataset(ids))
+
+    def test_one_image_without_its_first_axis_is_told_so(self):
+        net = foreign.shaken(foreign.VisionResNet())
+        for images in (torch.randn(3, 32, 32), [torch.randn(3, 32, 32)] * 2):
+            with pytest.raises(ValueError, match=re.escape("must be a batch (N, ...), got shape (3, 32, 32)")):
+                nb.trace(net, images)
