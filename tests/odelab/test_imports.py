@@ -134,6 +134,7 @@ def test_both_packages_have_the_version_of_the_distribution():
     ("missing", "code", "remedy"),
     [
         ("torch", "import netbridge", "netbridge needs torch: pip install 'odelab[net]'"),
+        ("rich", "import studies", "studies need rich: pip install 'odelab[studies]'"),
         ("safetensors", "import netbridge", "netbridge needs safetensors: pip install 'odelab[net]'"),
         (
             "matplotlib",
