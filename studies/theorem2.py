@@ -142,7 +142,7 @@ def finite_steps():
         row: dict[str, object] = {"SAI of": name}
         for h in (1e-5, 1e-3, 1e-2, 1.0):
             row[f"first step, h = {h:g}"] = at_size(sizes, values, h)
-            row[f"after 300, h = {h:g}"] = at_size(sizes, settled[name], h) if name in settled else float("nan")
+            row[f"after 300, h = {h:g}"] = at_size(sizes, settled[name], h) if name in settled else "-"
         rows.append(row)
     return rows, (sizes, first, settled, problem)
 

@@ -4,7 +4,11 @@ import re
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
+
+from netbridge import data
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -44,3 +48,24 @@ def test_a_page_about_equations_runs(name, tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         exec(compile("\n".join(blocks(ROOT / "docs" / f"{name}.md")), name, "exec"), {"__name__": "page"})
+
+
+@pytest.mark.slow
+def test_the_page_about_training_runs_up_to_detectors(tmp_path, monkeypatch):
+    """On 256 images of noise in the place of CIFAR-10; the last block trains a detector for minutes."""
+    draw, labels = np.random.default_rng(0), np.arange(256) % 10
+    images = draw.integers(0, 256, (256, 3, 32, 32), dtype=np.uint8)
+    noise = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
+    monkeypatch.setattr(data, "load", lambda name, root=None: data.dataset(name, noise))
+    monkeypatch.chdir(tmp_path)
+    for name in ("cat", "dog"):
+        folder = tmp_path / "pictures" / "pets" / name
+        folder.mkdir(parents=True)
+        for number in range(5):
+            Image.fromarray(images[number].transpose(1, 2, 0)).save(folder / f"{number}.jpg")
+    *code, detector = blocks(ROOT / "docs" / "training.md")
+    assert "detect.train" in detector
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(compile("\n".join(code), "training", "exec"), {"__name__": "page"})
+    assert {"eca.safetensors", "own.safetensors"} <= {path.name for path in tmp_path.iterdir()}

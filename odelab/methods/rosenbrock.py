@@ -50,6 +50,8 @@ class RosenbrockMethod:
                       and the estimate to vanish on infinitely stiff components, as its errors do; False by default
     about             where the coefficients were published
 
+    `RosenbrockMethod.from_textbook(name, order, alpha, Gamma, b, b_low)` takes the coefficients that textbooks print.
+
     Derived from them: `stages`, `alpha`, `Gamma` (with gamma on its diagonal), `b`, `b_low`, `c` and `d` (sums of the
     rows of alpha and Gamma), `embedded`, `error_order`, `dense_order`, `stability(z)`, `real_boundary`,
     `imaginary_boundary`.
@@ -162,6 +164,35 @@ class RosenbrockMethod:
                     f"`stiffly_accurate` is claimed of {self.name}, but the last row of alpha + Gamma misses b, or the "
                     f"last stage the time t + h, by {missed:.3g}."
                 )
+
+    @classmethod
+    def from_textbook(cls, name, order, alpha, Gamma, b, b_low=None, **options) -> "RosenbrockMethod":
+        """The method with these coefficients in the form of textbooks, see the top of this module.
+
+        name     what messages and figures call it
+        order    the order of the step
+        alpha    (s, s), strictly lower triangular: the weights of the increments in a stage's state
+        Gamma    (s, s), lower triangular with gamma on its diagonal: the weights of J times the increments
+        b        the weights of the step, one per stage
+        b_low    the weights of the embedded method; None for a method of fixed steps
+        options  the other fields: order_low, l_stable, stiffly_accurate, about
+        """
+        stages = len(b)
+        alpha, Gamma = (np.asarray(rows, dtype=float) for rows in (alpha, Gamma))
+        for key, rows, diagonal in (("alpha", alpha, 0.0), ("Gamma", Gamma, Gamma.flat[0] if Gamma.size else 0.0)):
+            if rows.shape != (stages, stages) or np.triu(rows, 1).any() or (np.diag(rows) != diagonal).any():
+                wanted = "one positive number on its diagonal" if key == "Gamma" else "zeros on its diagonal"
+                raise ValueError(f"`{key}` of {name} must be lower triangular, {stages} x {stages}, with {wanted}.")
+        gamma = float(Gamma[0, 0])
+        if not gamma > 0.0:
+            raise ValueError(f"`Gamma` of {name} must have a positive diagonal, got {gamma!r}.")
+        inverse = np.linalg.inv(Gamma)
+        a, C = (
+            [row[:i].tolist() for i, row in enumerate(rows)]
+            for rows in (alpha @ inverse, np.eye(stages) / gamma - inverse)
+        )
+        e = None if b_low is None else ((np.asarray(b, dtype=float) - b_low) @ inverse).tolist()
+        return cls(name, order, gamma, a, C, (np.asarray(b, dtype=float) @ inverse).tolist(), e, **options)
 
     def __reduce__(self):
         """Pickle a method of odelab by its name, so that it stays the same object and its kernels are found again."""

@@ -245,3 +245,30 @@ def test_l_stable_is_claimed_of_methods_that_are_stable_on_the_imaginary_axis():
     low = ol.RosenbrockMethod(**made, l_stable=False)
     assert abs(low.stability(-1e9)) < 1e-7
     assert abs(low.stability(1j)) > 1.0
+
+
+@every_method
+def test_from_a_textbook_comes_the_same_method(method):
+    given = method.alpha, method.Gamma, method.b, method.b_low
+    again = ol.RosenbrockMethod.from_textbook("AGAIN", method.order, *given, order_low=method.order_low)
+    for name in ("gamma", "m", "e", "alpha", "Gamma", "b", "b_low", "c", "d"):
+        np.testing.assert_allclose(getattr(again, name), getattr(method, name), rtol=1e-12, atol=1e-12)
+    for name in ("a", "C"):
+        for row, wanted in zip(getattr(again, name), getattr(method, name), strict=True):
+            np.testing.assert_allclose(row, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"Gamma": [[0.5, 0.0], [-1.0, 0.4]]}, "`Gamma` of MINE must be lower triangular, 2 x 2, with one positive"),
+        ({"Gamma": [[0.0, 0.0], [-1.0, 0.0]]}, "`Gamma` of MINE must have a positive diagonal, got 0.0"),
+        ({"Gamma": [[0.5]]}, "`Gamma` of MINE must be lower triangular, 2 x 2"),
+        ({"alpha": [[0.0, 1.0], [1.0, 0.0]]}, "`alpha` of MINE must be lower triangular, 2 x 2, with zeros"),
+        ({"b": [0.4, 0.5]}, "`m` of MINE misses the order-1 condition"),
+    ],
+)
+def test_a_textbook_tableau_that_cannot_be_is_refused(change, words):
+    rows = {"alpha": [[0.0, 0.0], [1.0, 0.0]], "Gamma": [[0.5, 0.0], [-1.0, 0.5]], "b": [0.5, 0.5]}
+    with pytest.raises(ValueError, match=words):
+        ol.RosenbrockMethod.from_textbook("MINE", 2, **{**rows, **change}, l_stable=False)
