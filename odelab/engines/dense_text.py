@@ -11,25 +11,16 @@ from odelab.engines.numba.stages import arguments, combination, product, slope_n
 from odelab.methods import extension
 
 
-def is_cubic(request: Request) -> bool:
-    """Is the extension the cubic Hermite interpolant of a linearly implicit method, which has no weights of its own?"""
-    return request.implicit and request.method.dense is None
-
-
 def known_names(request: Request) -> list[str]:
     """The names of the slopes of a step, or of its increments, that have to be known before `polynomial_lines`."""
-    letter = "x" if request.implicit and not is_cubic(request) else "k"
-    count = 1 if is_cubic(request) else request.method.stages
-    return [f"{letter}{j + 1}_{i}" for j in range(count) for i in range(request.n)]
+    letter = "x" if request.implicit else "k"
+    return [f"{letter}{j + 1}_{i}" for j in range(request.method.stages) for i in range(request.n)]
 
 
 def polynomial_lines(request: Request) -> list[str]:
     """Lines that compute the slopes which only the extension needs, and then its coefficients."""
     n, method = request.n, request.method
-    if is_cubic(request):
-        lines, weights, scale = [further_slope_line(request, 2, "t_new", "v{}")], extension.HERMITE[:, 1:].T, ""
-        terms = [[f"(v{i} - u{i})", f"dt * k1_{i}", f"dt * k2_{i}"] for i in range(n)]
-    elif request.implicit:
+    if request.implicit:
         lines, weights, scale = [], method.extension_weights, ""
         terms = [[f"x{j + 1}_{i}" for j in range(method.stages)] for i in range(n)]
     else:
@@ -70,8 +61,6 @@ def coefficient_names(request: Request) -> list[str]:
 
 def degree(request: Request) -> int:
     """The degree of the extension in theta."""
-    if is_cubic(request):
-        return 3
     return len(request.method.extension_weights) if request.implicit else extension.degree(request.method)
 
 

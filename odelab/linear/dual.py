@@ -149,6 +149,9 @@ class Dual:
     def copy(self):
         return np.copy(self)
 
+    def flatten(self):
+        return np.ravel(self).copy()
+
     def astype(self, dtype, **_):
         if np.dtype(dtype).kind != "f":
             raise NotDifferentiable(f"an array of {np.dtype(dtype)} is made of values whose derivatives are needed")
@@ -419,11 +422,28 @@ def norm(x, ord=None, axis=None, **_):
     return np.sqrt(np.sum(x * x))
 
 
+def solve(A, b):
+    """The solution x of A x = b, for which A dx = db - dA x."""
+    A, b = as_dual(A), as_dual(b)
+    matrix = value_of(A)
+    if np.ndim(matrix) != 2:
+        raise NotDifferentiable("numpy.linalg.solve of many matrices is not followed")
+    x = np.linalg.solve(matrix, value_of(b))
+    part = np.zeros((directions((A, b), {}), *x.shape))
+    if isinstance(b, Dual):
+        part += b.part
+    if isinstance(A, Dual):
+        part -= A.part @ x
+    return Dual(x, np.linalg.solve(matrix, part.reshape(len(part), len(x), -1)).reshape(part.shape))
+
+
 SPECIAL: dict[str, Callable] = {
     "where": where,
     "interp": interp,
     "clip": clip,
     "norm": norm,
+    "solve": solve,
+    "inv": lambda A: solve(A, np.eye(len(A))),
     "split": split,
     "max": lambda x, axis=None, **options: extreme(np.argmax, x, axis, **options),
     "min": lambda x, axis=None, **options: extreme(np.argmin, x, axis, **options),

@@ -44,7 +44,9 @@ class RosenbrockMethod:
     order_low         the order of the embedded method
     dense             rows H1, H2, ... of weights over the increments, one entry per stage, for the continuous extension
                       u(theta) = (1 - theta) u + theta u_new + theta (1 - theta) sum_i (H1 + theta H2 + ...)_i k_i,
-                      of order one more than there are rows. Without them it is the cubic Hermite interpolant
+                      of order one more than there are rows. Without them it is a parabola of order 2 that follows from
+                      the increments, or a straight line where these do not tell more. (A cubic through the slopes at
+                      both ends would multiply the error of a stiff component by its rate.)
     l_stable          whether R(infinity) = 0 is claimed; True by default
     stiffly_accurate  whether the last stage is claimed to be the new state of the implicit method with this tableau,
                       and the estimate to vanish on infinitely stiff components, as its errors do; False by default
@@ -218,7 +220,7 @@ class RosenbrockMethod:
     @property
     def dense_order(self) -> int:
         """The order of the continuous extension."""
-        return min(3, self.order) if self.dense is None else len(self.dense) + 1
+        return len(self.extension_weights)
 
     @functools.cached_property
     def Gamma(self) -> np.ndarray:
@@ -262,14 +264,20 @@ class RosenbrockMethod:
 
     @functools.cached_property
     def extension_weights(self) -> np.ndarray:
-        """(degree, stages): row p holds the weights of theta^(p+1) k_i in u(theta) - u, for a method with `dense`."""
-        if self.dense is None:
-            raise ValueError(f"{self.name} has no weights of its own between its steps; it takes the cubic Hermite.")
-        rows = np.zeros((len(self.dense) + 1, self.stages))
+        """(degree, stages): row p holds the weights of theta^(p+1) k_i in u(theta) - u."""
+        dense = self._parabola() if self.dense is None else self.dense
+        rows = np.zeros((len(dense) + 1, self.stages))
         rows[0] = self.m
-        rows[:-1] += self.dense
-        rows[1:] -= self.dense
+        rows[:-1] += dense
+        rows[1:] -= dense
         return rows
+
+    def _parabola(self) -> np.ndarray:
+        """(1, stages): H1 of order 2, the smallest there is; (0, stages) where the conditions leave none."""
+        conditions = np.stack([np.ones(self.stages), (self.alpha + self.Gamma).sum(axis=1)])
+        if self.order < 2 or np.linalg.matrix_rank(conditions, tol=ROUNDING) < 2:
+            return np.zeros((0, self.stages))
+        return (np.linalg.pinv(conditions) @ [0.0, -0.5] @ np.linalg.inv(self.Gamma))[None]
 
     def stepper(self, problem, rhs, atol=None) -> Stepper:
         """The step of this method for a problem, its Jacobian and its linear algebra; see `odelab.methods.stepper`."""

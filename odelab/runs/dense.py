@@ -67,14 +67,8 @@ class Dense(Interpolant):
         if isinstance(self.method, SwitchingMethod):
             return
         # An extension made of stages repeats a step of full size. The cubic needs the size of the part that is left.
-        if not isinstance(self.method, Method) and self.increment_weights is None:
+        if not isinstance(self.method, Method | RosenbrockMethod):
             self.h = np.diff(self.t)
-
-    @property
-    def increment_weights(self) -> np.ndarray | None:
-        """The weights of a linearly implicit method over the increments of its steps, where it has some."""
-        own = isinstance(self.method, RosenbrockMethod) and self.method.dense is not None
-        return self.method.extension_weights if own else None
 
     @functools.cached_property
     def stepper(self):
@@ -119,8 +113,8 @@ class Dense(Interpolant):
         """
         if isinstance(self.method, SwitchingMethod):
             return self.of_two_methods(steps, self.method, rhs)
-        if self.increment_weights is not None:
-            return self.increments(steps, self.increment_weights)
+        if isinstance(self.method, RosenbrockMethod):
+            return self.increments(steps, self.method.extension_weights)
         if not isinstance(self.method, Method):
             return self.hermite(steps)
         h = self.h[steps]

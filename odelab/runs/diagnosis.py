@@ -10,6 +10,7 @@ from odelab.methods.tableau import Method
 from odelab.problem import array_form, in_array_form
 from odelab.right_hand_side import IN_PLACE
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
+from odelab.runs.interior import interior_remark
 from odelab.runs.limits import beyond_the_limit
 
 MOST_UNSTABLE_STEPS = 3  # a run must have more steps to be judged unstable, as the last one is cut to land on t1
@@ -23,7 +24,7 @@ def success_message(trajectory) -> str:
         return done + explosion_remark(trajectory)
     limit = trajectory.limit
     if limit is None:
-        return done
+        return done + interior_remark(trajectory)
     held = f"{done}; {100 * limit.share:.0f} % of them were held back by stability, not by accuracy:"
     if limit.remedy:
         return f"{held} {limit.cause}. The problem is stiff: {limit.remedy} would need far fewer steps"

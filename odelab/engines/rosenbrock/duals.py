@@ -90,6 +90,16 @@ def combine(builder, terms):
     return total
 
 
+def times(builder, derivatives, factor):
+    """The derivatives times a factor; one that is zero stays zero, even if the factor is infinite."""
+    found = {}
+    for place, derivative in derivatives.items():
+        zero = derivative.type(0.0)
+        none = builder.fcmp_ordered("==", derivative, zero)
+        found[place] = builder.select(none, zero, builder.fmul(factor, derivative))
+    return found
+
+
 def negate_all(builder, derivatives):
     return {place: builder.fneg(derivative) for place, derivative in derivatives.items()}
 
@@ -333,7 +343,7 @@ def chain():
             (_, dx), (_, dy) = (
                 take_apart(context, builder, *pair) for pair in zip(sig.args[:2], args[:2], strict=True)
             )
-            terms = combine(builder, [(dx, args[3]), (dy, args[4])])
+            terms = combine(builder, [(times(builder, dx, args[3]), None), (times(builder, dy, args[4]), None)])
             return put_together(context, builder, kind, args[2], terms)
 
         return kind(x, y, types.float64, types.float64, types.float64), build

@@ -86,6 +86,20 @@ def test_orders_are_reduced_where_the_solution_is_stiffly_tied(method, rate, low
     assert worst[0] < 1e-2
 
 
+@every_method
+@pytest.mark.parametrize("engine", ["python", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_between_its_steps_a_stiff_component_is_not_multiplied_by_its_rate(method, engine):
+    """A cubic through the slopes would be: at a rate of 1e9 the error of a step makes a slope of 1e5."""
+    problem = prothero_robinson(-1e9)
+    sol = ol.solve(problem, method, ol.adaptive(1e-3, 1e-4, max_step=0.2), engine=engine)
+    inside = np.linspace(0.0, 1.0, 301)
+    assert np.abs(sol(inside)[:, 0] - np.sin(inside + np.pi / 4.0)).max() < 3e-3
+    if engine == "compiled":
+        starts = np.tile(problem.u0, (17, 1))
+        lanes = ol.ensemble(problem, method, sol.controller, u0=starts, t_eval=inside)
+        np.testing.assert_allclose(lanes.u[3], sol(inside), rtol=1e-6)
+
+
 def matrices():
     """Symmetric, non-normal and defective Jacobians of two to four components."""
 

@@ -428,3 +428,26 @@ typed.__module__ = "math_models"  # a name that begins like a library's
 def test_methods_objects_and_questions_of_type(rhs):
     found, _ = derivatives(ol.Problem(rhs, [0.5, 2.0], (0.0, 1.0)), 0.3, [0.5, 2.0])
     np.testing.assert_allclose(found, [[-3.0 * math.cos(0.5), 0.0], [1.0, 0.0]], rtol=1e-15)
+
+
+def of_mass(t, u, params):
+    """Equations of motion as they come from mechanics, with a mass that depends on the place."""
+    angles, speeds = u.reshape(2, 2)
+    mass = np.array([[2.0, np.cos(angles[0] - angles[1])], [np.cos(angles[0] - angles[1]), 1.0]])
+    forces = np.array([-(speeds[1] ** 2) * np.sin(angles[0]), t - np.sin(angles[1])])
+    return np.concatenate((speeds, np.linalg.solve(mass, forces)))
+
+
+def by_an_inverse(t, u, params):
+    return (np.linalg.inv(np.diag(1.0 + u**2) + MATRIX[:2, :2]) @ np.linalg.solve(MATRIX[:2, :2], u[::-1])).flatten()
+
+
+@pytest.mark.parametrize("rhs", [of_mass, by_an_inverse])
+def test_linear_systems_are_followed(rhs):
+    u = np.array([0.5, 1.0, 2.0, -1.0]) if rhs is of_mass else np.array([0.5, -1.0])
+    problem = ol.Problem(rhs, u, (0.0, 1.0))
+    with np.errstate(invalid="ignore"):  # as a run does
+        found, found_t = derivatives(problem, T, u)
+    np.testing.assert_allclose(found, ol.jacobian(problem, T, u), atol=1e-8)
+    above, below = (problem.slope(T + s, u) for s in (1e-5, -1e-5))
+    np.testing.assert_allclose(found_t, (above - below) / 2e-5, atol=1e-8)

@@ -76,6 +76,22 @@ def bounded(t, u, params):
     return max(0.5 * y, root) + min(y, np.log(x) + 9.0), ol.maths.where(x > 0.0, root, y) + x**y
 
 
+def at_rest(t, u, params):
+    """A speed, whose derivative at rest is infinite times zero."""
+    x, y = u
+    speed = ol.maths.sqrt(x * x + y * y)
+    return -speed * x, np.hypot(1.0, x * y) ** 0.5 - (x * x) ** 0.25 * y + (y * y) ** -0.5 * (x + 1.0)
+
+
+def test_a_derivative_of_zero_stays_zero_where_a_function_is_steep():
+    derivatives = derivatives_of(at_rest, 2, 0)
+    linear = Linearisation(ol.Problem(at_rest, [1.0, 2.0], (0.0, 1.0)), lambda *place: np.array(at_rest(*place)))
+    for u in ([0.0, 0.0], [0.0, 2.0], [0.3, 2.0]):
+        found, _ = derivatives(0.0, u, ())
+        np.testing.assert_allclose(found, linear.derivatives(0.0, np.array(u), np.zeros(2))[0], rtol=1e-13)
+        assert np.isfinite(found[0]).all()
+
+
 def test_what_is_not_chosen_may_have_no_finite_derivative():
     derivatives = derivatives_of(bounded, 2, 0)
     linear = Linearisation(

@@ -1,0 +1,71 @@
+"""How exact linearly implicit steps are between their ends, which the control of step sizes does not see."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from odelab.methods.rosenbrock import RosenbrockMethod
+from odelab.methods.switching import SwitchingMethod
+from odelab.problem import array_form
+from odelab.runs.dense import Dense
+
+WORTH_SAYING = 100.0  # times the tolerance; over the catalogue it is at most 50 times
+SAMPLED = 12  # steps that are looked at, the longest
+MIDDLE = 0.5  # of a step
+
+
+class Interior(NamedTuple):
+    """The largest error that was found within steps, over the tolerance, and where."""
+
+    ratio: float
+    t: float
+
+
+def interior_error(trajectory) -> Interior | None:
+    """The error of the dense output in the middle of the longest linearly implicit steps; None where there are none.
+
+    With v the state there and v' its slope along the dense output, the defect is f(t, v) - v'. It is multiplied by h
+    gamma and by the inverse of I - h gamma J. What is left of a stiff component is its distance from where it would
+    rest; of any other component, about what the defect adds up to.
+    """
+    dense, controller, method = trajectory.interpolant, trajectory.controller, trajectory.method
+    if not (isinstance(dense, Dense) and controller is not None and controller.law is not None):
+        return None
+    steps = np.arange(len(dense.h))
+    if isinstance(method, SwitchingMethod):
+        steps, method = steps[np.asarray(dense.took, dtype=bool)], method.implicit
+    if not isinstance(method, RosenbrockMethod) or not steps.size:
+        return None
+    steps = np.sort(steps[np.argsort(np.abs(dense.h[steps]))[-SAMPLED:]])
+    implicit = Dense(dense.problem, method, dense.t, dense.u, dense.h, dense.project)
+    rhs, params, linear = array_form(dense.problem), dense.problem.params, implicit.stepper.linearisation
+    degrees = np.arange(1, len(method.extension_weights) + 1)
+    worst = Interior(0.0, float(dense.t[0]))
+    with np.errstate(all="ignore"):
+        for i, polynomial in zip(steps, implicit.polynomials(steps), strict=True):
+            t, u, h = float(dense.t[i]), dense.u[i], float(dense.h[i])
+            middle, time = u + MIDDLE**degrees @ polynomial, t + MIDDLE * h
+            change = degrees * MIDDLE ** (degrees - 1) @ polynomial
+            J, _ = linear.derivatives(t, u, rhs(t, u, params))
+            try:
+                defect = method.gamma * (h * rhs(time, middle, params) - change)
+            except Exception:  # the user's, of a state that no step has asked for
+                continue
+            error = linear.backsub(linear.factor(J, method.gamma * h), defect)
+            scaled = error / (controller.atol + controller.rtol * np.abs(middle))
+            ratio = float(np.sqrt(np.mean(scaled * scaled)))
+            if ratio > worst.ratio:
+                worst = Interior(ratio, time)
+    return worst
+
+
+def interior_remark(trajectory) -> str:
+    """An addition to the message of a run whose states within steps are much less exact than at their ends."""
+    found = interior_error(trajectory)
+    if found is None or not WORTH_SAYING <= found.ratio < np.inf:
+        return ""
+    return (
+        f"; inside its steps states are less exact than at their ends, by {found.ratio:.0g} times the tolerance near "
+        f"t = {found.t:.4g}, as components that are stiff follow others unseen: where states inside are asked for "
+        "(`t_eval`, events, sol(t)), give a `max_step`"
+    )
