@@ -7,7 +7,6 @@ looser tolerance took, so that it comes into the window with the steps it would 
 
 import dataclasses
 import math
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +19,12 @@ from odelab.stiffness.scales import accuracy_step
 __all__ = [
     "Run",
     "Window",
-    "attempt_evaluations",
     "cut_into_windows",
     "effective_derivative",
+    "evaluations_of",
     "least_cost",
     "predicted_ratio",
     "scale_of",
-    "seconds_per_attempt",
     "warm_run",
 ]
 
@@ -126,6 +124,8 @@ def cut_into_windows(
     >>> len(found), found[0].before < found[0].start < found[0].end
     (2, True)
     """
+    if not problem.t_span[1] > problem.t_span[0]:
+        raise ValueError(f"`problem` must run forward in time, got t_span = {problem.t_span} of {problem.name}.")
     size = np.abs(problem.u0).max() or 1.0
     first = solve(problem, method, adaptive(1e-5, 1e-8 * size), engine=engine)
     scale = scale_of(first.step_u)
@@ -286,47 +286,19 @@ def effective_derivative(sizes, order: int) -> float:
     return float(np.mean(sizes ** (1.0 / order)) ** order)
 
 
-def attempt_evaluations(method) -> int:
-    """How often an attempted step evaluates the right-hand side, a Jacobian not counted.
+def evaluations_of(method) -> tuple[int, int]:
+    """How often a method evaluates the right-hand side, Jacobians not counted.
 
     method  an explicit Method, whose last stage may be the first of the next step, or a RosenbrockMethod
 
-    >>> import odelab as ol
-    >>> from odelab.experiments import windows
-    >>> windows.attempt_evaluations(ol.DOPRI5), windows.attempt_evaluations(ol.RODAS4)
-    (6, 6)
-    """
-    return method.stages - bool(getattr(method, "fsal", False))
-
-
-def seconds_per_attempt(problem: Problem, method, rtol: float = 1e-9, attempts=(50, 1050), repeats: int = 5) -> float:
-    """What an attempted step takes: the time of a long run less that of a short one, each the best of several.
-
-    problem   the Problem, from its start
-    method    any method with an error estimate
-    rtol      sharp enough that the span takes more than `attempts`; 1e-9. Where it does not, all that it takes counts
-    attempts  at most so many in the short and in the long run; (50, 1050)
-    repeats   5
-
-    Returns seconds, of whatever engine `ol.solve` chooses; a first run that makes kernels is not timed.
+    Returns (of every attempt, of every state that is kept): what is known at a state is used again after a rejection.
 
     >>> import odelab as ol
     >>> from odelab.experiments import windows
-    >>> windows.seconds_per_attempt(ol.problems.van_der_pol(), ol.BS32) > 0.0
-    True
+    >>> windows.evaluations_of(ol.DOPRI5), windows.evaluations_of(ol.RODAS4)
+    ((6, 0), (5, 1))
     """
-    size = np.abs(problem.u0).max() or 1.0
-    best, counted = [], []
-    for most in attempts:
-        times = []
-        for _ in range(repeats + 1):
-            began = time.perf_counter()
-            run = solve(problem, method, adaptive(rtol, 1e-3 * rtol * size), max_steps=most, throw=False)
-            times.append(time.perf_counter() - began)
-        best.append(min(times[1:]))
-        counted.append(run.steps + run.rejected)
-    more = counted[1] - counted[0]
-    return (best[1] - best[0]) / more if more > 0 and best[1] > best[0] else best[1] / max(counted[1], 1)
+    return method.stages - 1, int(not getattr(method, "fsal", False))
 
 
 def predicted_ratio(
@@ -354,4 +326,4 @@ def predicted_ratio(
     """
     slow = accuracy_step(other_derivative, tolerance, implicit.error_order)
     fast = min(accuracy_step(derivative, tolerance, explicit.error_order), stable)
-    return attempt_evaluations(explicit) / (attempt_evaluations(implicit) + size) * slow / fast
+    return sum(evaluations_of(explicit)) / (sum(evaluations_of(implicit)) + size) * slow / fast

@@ -28,6 +28,8 @@ from studies.switching import (
     findings,
     measures,
     policies,
+    timings,
+    yours,
 )
 from studies.switching.design import PRESETS, Preset
 from studies.switching.observations import Lab
@@ -35,6 +37,7 @@ from studies.switching.report import sections
 
 STUDY = "switching"
 SHIPPED = Path(__file__).parent / "shipped"
+MOST_DERIVATIVES = 5  # that the exact states of a window determine
 KEPT = ("record.json", "report.md")  # what `--ship` takes beside the figures
 
 
@@ -54,7 +57,7 @@ class Arguments:
     problems: tuple[str, ...] = ()
     """Only problems whose names begin so; all by default."""
     define: Path | None = None
-    """A Python file with problems and indices of your own; `studies.switching.measures.adopt` says how it looks."""
+    """A Python file with problems and indices of your own; `studies.switching.yours.adopt` says how it looks."""
     networks: int | None = None
     """How many shipped networks are looked at; 0: none. quick: 1, full: 10. Without the images of CIFAR-10, those of
     the digits' networks."""
@@ -91,7 +94,10 @@ def main(arguments: Arguments):
         found = batch.measure_all(
             wanted, preset, pair, kept, define, arguments.workers, arguments.executor, arguments.fresh
         )
-        lab = Lab(found, tuple(measures.adopt(define).indices))
+        if preset.timed:
+            weights = timings.measure_or_read(kept / "timings.json", wanted, pair, define, arguments.fresh)
+            found = [one | weights[one["name"]] for one in found]
+        lab = Lab(found, tuple(yours.adopt(define).indices))
         ladder = preset.tolerances[:4] if arguments.smoke else preset.tolerances
         path = kept / f"factorial_{preset.systems}.json"
         forced = Lab(factorial.measure_or_read(path, preset.systems, ladder, *pair, preset.engine, arguments.fresh))
@@ -139,6 +145,12 @@ def check_pair(arguments: Arguments) -> tuple[str, str]:
                 f"`--{name}` must name a {kind.__name__} of odelab with an error estimate, got "
                 f"{getattr(arguments, name)!r}."
             )
+    order = getattr(ol, arguments.explicit).error_order
+    if order > MOST_DERIVATIVES:
+        raise ValueError(
+            f"`--explicit` = {arguments.explicit!r}: its steps follow derivative {order} of the solution, and windows "
+            f"show at most {MOST_DERIVATIVES}; take a method with an error order up to {MOST_DERIVATIVES}."
+        )
     return arguments.explicit, arguments.implicit
 
 

@@ -56,6 +56,25 @@ def rankings(lab: Lab, eps: float, count: int, only=None, band: bool = False, na
     return told
 
 
+def over_all_errors(lab: Lab, eps_values, count: int) -> dict[str, Estimate]:
+    """The area under the curve of every index with the windows of all errors together: one threshold has to serve."""
+    known = {eps: usable(lab.truth(eps)) for eps in eps_values}
+    families, group = np.unique(lab.family, return_inverse=True)
+    counts = resamples(len(families), count)
+
+    def together(column_of) -> np.ndarray:
+        return np.concatenate([column_of(eps)[known[eps]] for eps in eps_values])
+
+    stiff, weight = together(lambda eps: lab.truth(eps) > 1.0), together(lambda eps: lab.weight)
+    group, columns, told = together(lambda eps: group), {eps: lab.values(eps) for eps in eps_values}, {}
+    for name in lab.groups:
+        values = together(lambda eps, name=name: columns[eps][name])
+        values = np.where(np.isnan(values), -np.inf, values)
+        draws = areas_of_resampled_groups(values, stiff, weight, group, counts)
+        told[name] = estimate(area_under_curve(values, stiff, weight), draws)
+    return told
+
+
 def within_problems(lab: Lab, values, ratio, known) -> tuple[float, int]:
     """The median rank correlation of an index with R over problems whose R spans a factor of three."""
     found = list(correlations(lab, values, ratio, known).values())

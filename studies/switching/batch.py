@@ -5,18 +5,21 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+import odelab as ol
 from netbridge.files import replacing
 from studies.switching.design import Preset
 from studies.switching.measures import all_subjects, measure
 from studies.switching.subjects import Subject
+from studies.switching.yours import file_of
 
 SHARP = "RODAS5P"  # the method of the exact states
+FORMAT = 2  # of what is kept; another number where it is told in another way
 
 
 def options_of(preset: Preset, explicit: str, implicit: str, define: str | None) -> dict:
     """Everything that the measurements of a problem depend on, in plain JSON."""
     told = {name: getattr(preset, name) for name in ("windows", "tolerances", "others", "auto")}
-    told |= {"explicit": explicit, "implicit": implicit}
+    told |= {"explicit": explicit, "implicit": implicit, "format": FORMAT}
     if define is not None:
         told |= {"define": Path(define).read_text(), "eps": preset.eps}
     return json.loads(json.dumps(told))
@@ -45,10 +48,10 @@ def measure_all(
     options = options_of(preset, *pair, define)
     told: dict[str, dict] = {}
     missing: list[str] = []
-    paths = {one.name: folder / f"{one.name.replace(' ', '_')}.json" for one in wanted}
+    paths = {one.name: folder / f"{file_of(one.name)}.json" for one in wanted}
     for name, path in paths.items():
         kept = json.loads(path.read_text()) if path.is_file() and not fresh else {}
-        if kept.get("options") == options:
+        if kept.get("options") == options and kept.get("name") == name:
             told[name] = kept
         else:
             missing.append(name)
@@ -59,7 +62,7 @@ def measure_all(
         told[name] = found
         print(f"{name}: {len(found['windows'])} windows ({len(told)} of {len(wanted)} problems)", flush=True)
 
-    rest = (preset, *pair, define)
+    rest = (preset, *pair, define, options.get("define"))
     if scheduler is not None and missing:
         on_a_cluster(scheduler, missing, rest, keep)
     elif workers > 1 and len(missing) > 1:
@@ -91,7 +94,17 @@ def on_a_cluster(address: str, missing: list[str], rest: tuple, keep: Callable[[
             keep(futures[future], future.result())
 
 
-def measure_by_name(name: str, preset: Preset, explicit: str, implicit: str, define: str | None) -> dict:
-    """`measure` of the problem of this name: what a worker is sent is small and can be pickled."""
+def measure_by_name(
+    name: str, preset: Preset, explicit: str, implicit: str, define: str | None, text: str | None
+) -> dict:
+    """`measure` of the problem of this name: what a worker is sent is small and can be pickled.
+
+    text   what the file `define` holds where the run was started; a worker that reads another one measures nothing
+    """
+    if define is not None and (not Path(define).is_file() or Path(define).read_text() != text):
+        raise ValueError(f"`--define` = {define!r} is not the same file for the worker as where the run was started.")
     (one,) = (one for one in all_subjects(define) if one.name == name)
-    return measure(one, preset, explicit, implicit, SHARP, define)
+    try:
+        return measure(one, preset, explicit, implicit, SHARP, define)
+    except ol.RunFailed as failure:
+        raise ValueError(f"the problem {name!r} cannot be measured. {failure}") from failure

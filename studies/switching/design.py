@@ -71,6 +71,7 @@ class Preset:
     resamples  of families
     others     windows a problem on which other methods, cold starts and other windows are tried, of some families
     auto       whether `ol.AUTO` runs over every whole problem
+    timed      whether attempts and their parts are timed, for costs in other units; kernels of parts take seconds each
     systems    levels of the factorial: "all", "some" or "few"
     plane      systems along the axis of the planes of forced systems
     engine     of all runs; in plain Python a few short ones are done before a kernel is compiled
@@ -84,6 +85,7 @@ class Preset:
     resamples: int
     others: int = 0
     auto: bool = False
+    timed: bool = False
     systems: str = "all"
     plane: int = 40
     engine: str = "auto"
@@ -95,5 +97,7 @@ class Preset:
 PRESETS = {
     "smoke": Preset(0, 2, (1e-4,), TOLERANCES[2:12:2], 20, systems="few", plane=0, engine="python"),
     "quick": Preset(1, 10, EPS, TOLERANCES, 300, auto=True, networks=1),
-    "full": Preset(2, 40, EPS, TOLERANCES, 2000, others=6, auto=True, plane=61, networks=10, images=2, truths=1),
+    "full": Preset(
+        2, 40, EPS, TOLERANCES, 2000, others=6, auto=True, timed=True, plane=61, networks=10, images=2, truths=1
+    ),
 }

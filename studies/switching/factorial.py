@@ -17,7 +17,7 @@ import numpy as np
 import odelab as ol
 from netbridge.files import replacing
 from odelab.experiments import state_indices
-from odelab.experiments.windows import attempt_evaluations, effective_derivative, predicted_ratio
+from odelab.experiments.windows import effective_derivative, evaluations_of, predicted_ratio
 from studies.switching.design import CAP_EXPLICIT, CAP_IMPLICIT
 from studies.switching.observations import Lab
 
@@ -25,9 +25,10 @@ SIZE = 4  # components
 RATES = (1.0, 0.6, 0.3, 0.1)  # the eigenvalues of a system that decays, over -rho
 KINDS = ("normal", "sheared 3", "sheared 100", "oscillating", "growing")  # departures from normality over rho: 3, 100
 GROWTH = 0.3  # the rate of the growing mode, times w
+FORMAT = 2  # of what is kept; another number where it is told in another way
 PERIODS = 1.0  # of g, which a run covers
 POINTS = 16  # times at which indices and derivatives are taken
-ORDERS = (3, 4, 5)
+ORDERS = (3, 4, 5)  # of the derivatives of the solution, beside the error orders of both methods
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +121,7 @@ def measure_systems(wanted: list[System], tolerances, explicit: str, implicit: s
     told: dict[int, dict] = {}
     of_matrices: dict[tuple, dict] = {}
     method = getattr(ol, explicit)
+    orders = {*ORDERS, method.error_order, getattr(ol, implicit).error_order}
     for pace in dict.fromkeys(one.pace for one in wanted):
         places = [i for i, one in enumerate(wanted) if one.pace == pace]
         some = [wanted[i].problem() for i in places]
@@ -143,10 +145,11 @@ def measure_systems(wanted: list[System], tolerances, explicit: str, implicit: s
                 "by_lines": False,
                 "non_normal": wanted[i].kind.startswith("sheared"),
                 "tolerances": list(tolerances),
-                "windows": [window | {"indices": indices(problem, of_matrices[matrix])}],
+                "order": method.error_order,
+                "windows": [window | {"indices": indices(problem, of_matrices[matrix], orders)}],
                 "work": {
-                    "explicit": attempt_evaluations(method),
-                    "implicit": attempt_evaluations(getattr(ol, implicit)),
+                    "explicit": evaluations_of(method),
+                    "implicit": evaluations_of(getattr(ol, implicit)),
                 },
                 "levels": dataclasses.asdict(wanted[i]),
             }
@@ -159,6 +162,7 @@ def measure_or_read(
     """`measure_systems` of the levels `name`, from an earlier run with the same options where there is one."""
     levels = LEVELS[name]
     options = {"levels": dataclasses.asdict(levels), "tolerances": tolerances, "pair": (explicit, implicit)}
+    options["format"] = FORMAT
     options = json.loads(json.dumps(options))
     known = json.loads(path.read_text()) if path.is_file() and not fresh else {}
     if known.get("options") != options:
@@ -195,7 +199,7 @@ def ladders(some: list[ol.Problem], method, cap: int, tolerances, engine: str) -
     return {key: np.array(rows).T for key, rows in told.items()} | flags
 
 
-def indices(problem: ol.Problem, of_the_matrix: dict[str, float]) -> dict[str, float]:
+def indices(problem: ol.Problem, of_the_matrix: dict[str, float], orders) -> dict[str, float]:
     """Every index of a system along its solution; those of its matrix are given, derivatives are exact."""
     times = problem.t_span[1] * (np.arange(POINTS) + 0.5) / POINTS
     states = exact_state(problem, times)
@@ -208,7 +212,7 @@ def indices(problem: ol.Problem, of_the_matrix: dict[str, float]) -> dict[str, f
             "simplified SAI": float(np.median(speed)),
             "weighted SAI": float(np.median(speed)) / np.sqrt(SIZE),
         }
-    for k in ORDERS:
+    for k in orders:
         sizes = np.sqrt(np.mean(ol.problems.forced_linear_derivative(problem, times, k) ** 2, axis=1))
         told[f"u{k}"] = effective_derivative(sizes, k)
     return told

@@ -1,8 +1,7 @@
 """What is measured on the windows of one problem: costs and errors of methods, and every index; one run told."""
 
 import dataclasses
-import functools
-from types import SimpleNamespace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,26 +10,28 @@ import odelab as ol
 from odelab import problems
 from odelab.experiments import state_indices, windows
 from odelab.experiments.at_a_state import linear_parts
-from studies.lab import definitions
 from studies.switching.design import CAP_EXPLICIT, CAP_IMPLICIT, OTHERS, Preset
 from studies.switching.observations import Lab, index_of
 from studies.switching.subjects import Subject, factory_over, subjects
+from studies.switching.yours import adopt, problem_of, value_of
 
 MEASURED = ("attempts", "error", "rejected", "flagged", "near", "censored")
 SIGNED = ("-min Re", "-s[J]", "mu_1", "mu_2", "mu_inf", "m_2")  # averaged as they are; the rest as logarithms
-ORDERS = (3, 4, 5)  # of the derivatives of the solution: 4 and 5 are the error orders of RODAS4 and DOPRI5
+ORDERS = (3, 4, 5)  # of the derivatives of the solution, beside the error order of the explicit method
 RULES: dict[str, dict] = {
     "3 steps": {"steps": 3},
     "12 steps": {"steps": 12},
     "even in time": {"even": True},
 }  # other windows
+ONE_SCALE = "the same, all components measured by the largest"  # as with one absolute tolerance for all
+DOUBTING = 1e-12  # the relative tolerance of the runs that exact states are compared with
 WHOLE = 1e-5  # the relative tolerance of runs over the whole span, by which `ol.AUTO` is judged
 LONGEST = 200_000  # attempts of such a run
 
 
 def all_subjects(define: str | None) -> list[Subject]:
     """The problems of the study, and behind them those of a user's file, each a family of its own."""
-    mine = [Subject(name, name, make) for name, make in adopt(define).problems.items()]
+    mine = [Subject(name, name, partial(problem_of, name, make)) for name, make in adopt(define).problems.items()]
     return subjects() + mine
 
 
@@ -38,19 +39,19 @@ def measure(subject: Subject, preset: Preset, explicit: str, implicit: str, shar
     """Everything that is measured on a problem, in plain numbers."""
     problem = subject.problem()
     pair = {"explicit": getattr(ol, explicit), "implicit": getattr(ol, implicit)}
-    cut = functools.partial(
-        windows.cut_into_windows, problem, pair["implicit"], getattr(ol, sharp), engine=preset.engine
-    )
+    cut = partial(windows.cut_into_windows, problem, pair["implicit"], getattr(ol, sharp), engine=preset.engine)
     scale, found = cut(preset.windows)
     mine = adopt(define).indices
 
-    def row_of(window) -> dict:
+    def row_of(window, scale=scale) -> dict:
         row = {"start": window.start, "end": window.end, **ladders(problem, pair, window, preset, scale)}
+        row["doubt"] = doubt_of(problem, pair["explicit"], window, scale, preset.engine)
         return row | indices(problem, window, scale, pair["explicit"], preset.eps, mine)
 
     rows = [row_of(window) for window in found]
     some = preset.others if subject.varied else 0
-    for i in np.unique(np.linspace(0, len(rows) - 1, min(some, len(rows))).astype(int)):
+    chosen = np.unique(np.linspace(0, len(rows) - 1, min(some, len(rows))).astype(int))
+    for i in chosen:
         others = {name: getattr(ol, name) for name in OTHERS if name not in (explicit, implicit)}
         rows[i]["others"] = ladders(problem, others, found[i], preset, scale)
         rows[i]["cold"] = ladders(problem, pair, found[i], preset, scale, cold=True)
@@ -62,16 +63,23 @@ def measure(subject: Subject, preset: Preset, explicit: str, implicit: str, shar
         "by_lines": subject.by_lines,
         "non_normal": subject.non_normal,
         "tolerances": list(preset.tolerances),
-        "work": {name: windows.attempt_evaluations(method) for name, method in pair.items()},
+        "order": pair["explicit"].error_order,
+        "work": {name: windows.evaluations_of(method) for name, method in pair.items()},
         "windows": rows,
     }
     if some:
-        told["work"] |= {name: windows.attempt_evaluations(getattr(ol, name)) for name in OTHERS}
-        told["seconds"] = {role: windows.seconds_per_attempt(problem, method) for role, method in pair.items()}
+        told["work"] |= {name: windows.evaluations_of(getattr(ol, name)) for name in OTHERS}
         told["rules"] = {name: [row_of(w) for w in cut(some, **rule)[1]] for name, rule in RULES.items()}
+        told["rules"][ONE_SCALE] = [row_of(found[i], np.full_like(scale, scale.max())) for i in chosen]
     if preset.auto:
         told["whole"] = {one.name: whole_run(problem, one, scale) for one in (ol.AUTO, *pair.values())}
     return told
+
+
+def doubt_of(problem, method, window, scale, engine: str = "auto") -> float:
+    """By how much the exact states of a window differ from a run of the other method; NaN where that is too long."""
+    run = windows.warm_run(problem, method, window, DOUBTING, scale, most=CAP_EXPLICIT, cold=True, engine=engine)
+    return run.error
 
 
 def is_implicit(method) -> bool:
@@ -115,12 +123,12 @@ def indices(problem, window, scale, method, eps_values, mine) -> dict[str, dict[
             J, f, f_t = linear_parts(problem, t, u)
             for name, index in mine.items():
                 for eps in eps_values:
-                    value = index(J, f, f_t, np.array(u), scale + np.abs(u), eps)
-                    one[index_of(name, eps)] = checked_number(name, value)
+                    one[index_of(name, eps)] = value_of(name, index, J, f, f_t, u, scale + np.abs(u), eps)
         found.append(one)
     means = {name: mean_of(name, [one[name] for one in found]) for name in found[0]}
     scale = scale + np.abs(window.states).mean(axis=0)
-    means |= {f"u{k}": ol.window_derivative(window.times, window.states, k, scale) for k in ORDERS}
+    orders = {*ORDERS, method.error_order}
+    means |= {f"u{k}": ol.window_derivative(window.times, window.states, k, scale) for k in orders}
     return {"indices": means, "early": found[0]}
 
 
@@ -164,33 +172,3 @@ def measure_one_run(preset: Preset, explicit: str, implicit: str, sharp: str) ->
     edges = {key: np.array([w[key] for w in lab.windows]) for key in ("start", "end")}
     names = ("SI", "SAI", "h_acc/h_stab", "h_R/h_stab")
     return Told(**edges, ratio=lab.truth(AT_ERROR), indices={name: values[name] for name in names}, runs=runs)
-
-
-@functools.cache
-def adopt(path: str | None) -> SimpleNamespace:
-    """What a file of `--define` holds: `problems` and `indices`, dictionaries that are empty without a file.
-
-    Each is a dictionary of functions by their names:
-
-        PROBLEMS = {"mine": make}        make() returns an `odelab.Problem`; it is a family of its own
-        INDICES = {"my index": index}    index(J, f, f_t, u, scale, tol) returns a number, larger where it says stiff
-
-    An index gets the Jacobian (n, n), the slope, its derivative with respect to time, the state and the scale of each
-    component, (n,), and the error asked for. It is judged beside the study's own.
-    """
-    if path is None:
-        return SimpleNamespace(problems={}, indices={})
-    module = definitions.module_of(path)
-    own = SimpleNamespace(
-        **{name.lower(): definitions.named_functions(module, name) for name in ("PROBLEMS", "INDICES")}
-    )
-    if not (own.problems or own.indices):
-        raise SystemExit(f"{path} defines neither `PROBLEMS` nor `INDICES`, dictionaries of functions by their names.")
-    return own
-
-
-def checked_number(name: str, value) -> float:
-    """What a user's index returned; NaN, which ranks lowest, is allowed."""
-    if np.shape(value) != () or not np.isrealobj(value):
-        raise ValueError(f"the index {name!r} of `--define` must return one real number, got {value!r}.")
-    return float(value)

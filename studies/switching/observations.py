@@ -10,6 +10,7 @@ from odelab.experiments import least_cost
 from studies.switching.design import LINES
 
 EXTENDED = 0.1  # of the tolerance: the error assumed for a run that was given up and whose cost was extended
+DOUBTED = 0.1  # of the error asked for: where exact states are doubted by more, R is not known
 REACHED = 0.3  # of the relative tolerance: the error that a run typically has at the end of a window
 YOURS, REFERENCE = "yours", "reference"
 INDICES = {  # name in figures: the group it belongs to
@@ -98,6 +99,11 @@ class Lab:
         return np.array([1.0 / len(problem["windows"]) for problem in self.problems for _ in problem["windows"]])
 
     @functools.cached_property
+    def doubt(self) -> np.ndarray:
+        """By how much exact states differ from those of another method; NaN where there is nothing to compare."""
+        return np.array([window.get("doubt", np.nan) for window in self.windows])
+
+    @functools.cached_property
     def length(self) -> np.ndarray:
         return np.array([window["end"] - window["start"] for window in self.windows])
 
@@ -107,39 +113,40 @@ class Lab:
         return [np.array(problem["tolerances"]) for problem in self.problems for _ in problem["windows"]]
 
     def attempt(self, role: str) -> np.ndarray:
-        """Evaluations of an attempt: of the stages, and of the Jacobian, one per colour."""
-        stages = np.array([problem["work"][role] for problem in self.problems for _ in problem["windows"]])
-        colours = np.where(self.column("by_lines"), LINES, self.column("n"))
-        return stages + np.minimum(colours, self.column("n")) * (role == "implicit")
+        """Evaluations of an accepted attempt: of the stages, and of the Jacobian, one per colour."""
+        return np.array([sum(weights_of(problem, role)) for problem in self.problems for _ in problem["windows"]])
 
     def cost(self, role: str, eps: float, unit: str = "evaluations") -> np.ndarray:
-        """The least cost of an error on each window, in evaluations, attempts or seconds."""
-        if (role, eps) not in self.costs:
+        """The least cost of an error on each window, in a unit that `weights_of` knows."""
+        if (role, eps, unit) not in self.costs:
             found = [
-                least_cost(np.where(w[role]["censored"], EXTENDED * ladder, w[role]["error"]), w[role]["attempts"], eps)
-                for ladder, w in zip(self.ladders, self.windows, strict=True)
+                least_cost(np.where(w[role]["censored"], EXTENDED * ladder, w[role]["error"]), costs, eps)
+                for ladder, w, costs in zip(self.ladders, self.windows, self.costs_of_runs(role, unit), strict=True)
             ]
-            self.costs[role, eps] = np.array(found)
-        return self.costs[role, eps] * self.unit_of(role, unit)
+            self.costs[role, eps, unit] = np.array(found)
+        return self.costs[role, eps, unit]
 
-    def unit_of(self, role: str, unit: str):
-        """What an attempt costs in this unit."""
-        if unit == "evaluations":
-            return self.attempt(role)
-        if unit == "seconds":
-            return np.array([problem["seconds"][role] for problem in self.problems for _ in problem["windows"]])
-        return 1.0
+    def costs_of_runs(self, role: str, unit: str = "evaluations") -> list[np.ndarray]:
+        """What every run of the ladder cost on each window; infinite where a run failed."""
+        found = []
+        for problem in self.problems:
+            of_attempt, of_state = weights_of(problem, role, unit)
+            for window in problem["windows"]:
+                attempts, rejected = (np.array(window[role][key], dtype=float) for key in ("attempts", "rejected"))
+                kept = np.where(np.isfinite(attempts), 1.0 - rejected, 1.0)
+                found.append(attempts * (of_attempt + of_state * kept))
+        return found
 
     def truth(self, eps: float, unit: str = "evaluations") -> np.ndarray:
         """R: what the explicit method costs over what the implicit one does, at an error of at most eps."""
-        return self.cost("explicit", eps, unit) / self.cost("implicit", eps, unit)
+        ratio = self.cost("explicit", eps, unit) / self.cost("implicit", eps, unit)
+        return np.where(self.doubt > DOUBTED * eps, np.nan, ratio)
 
     def truth_at_tolerance(self, tolerance: float) -> np.ndarray:
         """R at equal tolerance instead of equal error, in evaluations."""
         place = [int(np.argmin(np.abs(np.log(ladder / tolerance)))) for ladder in self.ladders]
         cost = {
-            role: np.array([w[role]["attempts"][i] for w, i in zip(self.windows, place, strict=True)])
-            * self.attempt(role)
+            role: np.array([costs[i] for costs, i in zip(self.costs_of_runs(role), place, strict=True)])
             for role in ("explicit", "implicit")
         }
         return np.where(np.isfinite(cost["explicit"]), cost["explicit"] / cost["implicit"], np.nan)
@@ -157,7 +164,8 @@ class Lab:
         with np.errstate(all="ignore"):
             si = np.maximum(self.index("SI"), np.finfo(float).eps * self.index("|J|_2"))
             tolerance = eps * REACHED
-            h_acc, h_acc3 = (np.array([ol.accuracy_step(d, tolerance, k) for d in self.index(f"u{k}")]) for k in (5, 3))
+            orders = (self.problems[0]["order"], 3)  # the former is the explicit method's own
+            h_acc, h_acc3 = (np.array([ol.accuracy_step(d, tolerance, k) for d in self.index(f"u{k}")]) for k in orders)
             h_r = self.length / self.at_tolerance("implicit", "attempts", eps)
             h_e = self.length / self.at_tolerance("explicit", "attempts", eps)
             found = {name: self.index(name) for name in INDICES if name in measured}
@@ -204,6 +212,31 @@ class Lab:
         return Lab([problem for problem in changed if problem["windows"]], self.mine)
 
 
+def weights_of(problem: dict, role: str, unit: str = "evaluations") -> tuple[float, float]:
+    """What an attempt costs, and what every state beside that is kept: after a rejection, what is known there serves.
+
+    unit   "attempts"; "evaluations", with as many for a Jacobian as it has colours; "parts", in evaluations too, with
+           Jacobians, factors and solutions counted as the evaluations that take as long; or "seconds"
+    """
+    of_attempt, of_state = problem["work"][role]
+    if unit == "attempts":
+        return 1.0, 0.0
+    if unit == "seconds":
+        return problem["seconds"][role], 0.0
+    if role == "explicit":
+        return of_attempt, of_state
+    if unit == "evaluations":
+        return of_attempt, of_state + colours_of(problem)
+    parts, stages = problem["parts"], of_attempt + of_state  # a linearly implicit method solves once a stage
+    linear = parts["factorisation"] + stages * parts["solve"]
+    return of_attempt + linear / parts["evaluation"], of_state + parts["jacobian"] / parts["evaluation"]
+
+
+def colours_of(problem: dict) -> int:
+    """The evaluations that a Jacobian counts as."""
+    return min(LINES, problem["n"]) if problem["by_lines"] else problem["n"]
+
+
 def usable(ratio) -> np.ndarray:
     """Windows on which both methods reached the error."""
     return np.isfinite(ratio) & (ratio > 0.0)
@@ -217,4 +250,4 @@ def beyond(ratio, factor: float = 2.0) -> np.ndarray:
 
 def index_of(name: str, eps: float) -> str:
     """The key of a user's index at an error, in what is measured."""
-    return f"{name} at {eps:g}"
+    return f"{name} at {eps!r}"

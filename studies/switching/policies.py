@@ -4,13 +4,20 @@ import dataclasses
 
 import numpy as np
 
-from studies.switching.design import LINES
-from studies.switching.observations import REFERENCE, Lab, usable
+from studies.switching.observations import REFERENCE, Lab, colours_of, usable
 
+CHOICES = ("always explicit", "always implicit", "best of both")  # without an index
 CAPPED = 100.0  # a loss beyond counts as this in geometric means
 THRESHOLDS = 41  # quantiles of an index that are tried
 SPLITS = 60  # of the families into those that a threshold is fitted to and those that it is tried on
-FREE_AT = {"h_R/h_stab": 1.0, "h_acc/h_stab": 1.0, "h_acc rho_ng": 3.3}  # thresholds that theory names
+FREE_AT = {  # thresholds that theory or other programs name
+    "h_R/h_stab": 1.0,
+    "h_acc/h_stab": 1.0,
+    "h_acc rho_ng": 3.3,
+    "rho_ng/SAI": 10.0,
+    "h_E rho_ng": 3.0,
+    "Hairer-Wanner: h rho > boundary": 0.5,
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,14 +94,14 @@ def fit_thresholds(costs: Costs, values) -> Policy | None:
 
 
 def policies(lab: Lab, eps: float) -> dict[str, Policy]:
-    """Every index with its best threshold, theory's thresholds, and choices without an index."""
+    """Every index with its best threshold, thresholds that no data chose, and choices without an index."""
     costs = Costs(lab, eps)
     nothing = np.zeros(len(costs.kept), dtype=bool)
     whole = costs.by_problem(costs.implicit) < costs.by_problem(costs.explicit)
     better = np.repeat(whole, np.diff(np.r_[costs.first, len(costs.kept)]))
     told = {
         name: Policy(float("nan"), cost := costs.of(choice), geometric_mean(cost))
-        for name, choice in (("always explicit", nothing), ("always implicit", ~nothing), ("best of both", better))
+        for name, choice in zip(CHOICES, (nothing, ~nothing, better), strict=True)
     }
     values = lab.values(eps)
     for name, column in values.items():
@@ -117,10 +124,8 @@ def of_auto(lab: Lab) -> list[dict]:
     for problem in lab.problems:
         if "whole" not in problem:
             continue
-        colours = LINES if problem["by_lines"] else problem["n"]
         work = {
-            name: run["evaluations"] + run["jacobians"] * min(colours, problem["n"])
-            for name, run in problem["whole"].items()
+            name: run["evaluations"] + run["jacobians"] * colours_of(problem) for name, run in problem["whole"].items()
         }
         switching = next(name for name in work if name.startswith("AUTO"))
         others = {name: cost for name, cost in work.items() if name != switching}

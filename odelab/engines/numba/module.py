@@ -14,7 +14,7 @@ from odelab.engines.lanes import text as lanes
 from odelab.engines.numba import large, one_source, single
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
 from odelab.engines.numba.request import AS_GIVEN, Request
-from odelab.engines.rosenbrock import banded_run, one_run
+from odelab.engines.rosenbrock import banded_run, one_run, parts
 
 HEADER = """
 import math
@@ -35,7 +35,7 @@ LOOSE = {**EXACT, "fastmath": {"contract", "reassoc"}}  # sums over many compone
 NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
 WHOLE = "types.int64"
 SINGLE_TYPES = {
-    "attempts": WHOLE,
+    **dict.fromkeys(("attempts", "part", "repeats"), WHOLE),
     **dict.fromkeys(("counts", "order", "first", "entries", "places"), "types.int64[::1]"),
     **dict.fromkeys(("record", "states", "slopes", "increments", "vectors", "J", "factors", "seeds"), ROWS),
 }
@@ -51,7 +51,10 @@ EVENTS_TYPES = {
 }
 
 # By layout, and whether the method is linearly implicit
-WRITERS = {("single", False): single, ("single", True): one_run, ("large", False): large, ("large", True): banded_run}
+WRITERS = {
+    **{("single", False): single, ("single", True): one_run},
+    **{("large", False): large, ("large", True): banded_run, ("parts", True): parts},
+}
 
 
 class Module(NamedTuple):

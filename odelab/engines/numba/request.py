@@ -19,7 +19,7 @@ AS_GIVEN = -1  # the number of parameters where `params` are handed over as they
 class Request(NamedTuple):
     """Everything the text of a kernel depends on; two runs with equal requests share one kernel."""
 
-    layout: str  # "single", "lanes", "large", "stabilised", "generic" or "events"
+    layout: str  # "single", "lanes", "large", "stabilised", "generic", "events" or "parts"
     rhs: Callable
     form: str
     n: int  # 0 where neither the text nor what is handed to the kernel depends on it

@@ -99,6 +99,7 @@ def ratio_against_indices(lab: Lab, eps: float, rankings):
     families = list(dict.fromkeys(lab.family.tolist()))
     marks = ("o", "^", "s", "D", "v")
     shown = [name for name in SHOWN if np.isfinite(values[name]).any()]
+    highest = 3.0 * np.max(ratio[np.isfinite(ratio)], initial=1e8)
     height = 4.6 + 0.125 * -(-len(families) // 5)
     with style.figure(2, 3, height=height, sharey=True) as (drawing, axes):
         for axis, name in zip(axes.flat, shown, strict=False):
@@ -125,13 +126,14 @@ def ratio_against_indices(lab: Lab, eps: float, rankings):
                 axis.plot(x, offset * x, "--", color="black", linewidth=1.0, zorder=5)
                 axis.plot([10.0 ** DECADES[0], 1.0], [offset] * 2, "--", color="black", linewidth=1.0, zorder=5)
             axis.set_xlabel(symbol(name))
-            axis.text(0.03, 0.97, f"AUC {rankings[name].auc.value:.2f}", transform=axis.transAxes, va="top", fontsize=8)
+            words = f"AUC {rankings[name].auc.value:.2f}"
+            axis.text(0.97, 0.03, words, transform=axis.transAxes, ha="right", fontsize=8)
             if not share:
                 axis.set_xticks(10.0 ** np.arange(DECADES[0], DECADES[1] + 1.0, 4.0))
                 axis.xaxis.set_minor_locator(_no_ticks())
         for axis in axes[:, 0]:
             axis.set_ylabel("R")
-            axis.set_ylim(10.0**-2.2, 10.0**8.5)
+            axis.set_ylim(10.0**-2.6, highest)
         drawing.legend(loc="outside lower center", ncols=5, fontsize=5.8, markerscale=1.4, columnspacing=0.9)
     return drawing
 

@@ -50,7 +50,7 @@ def run_figure(told: Told, explicit: str, implicit: str):
         strip.set_ylabel("AUTO", rotation=0, ha="right", va="center")
         strip.grid(False)
         ticks = np.linspace(place(told.start[0]), place(told.end[-1]), 9)
-        strip.set_xticks(ticks, [f"{np.interp(x, number, run.step_t):.4g}" for x in ticks])
+        strip.set_xticks(ticks, [f"{np.interp(x, number, run.step_t):.6g}" for x in ticks])
         strip.set_xlabel(f"t, stretched so that every step of {implicit} is as wide; shaded: R > 1")
         strip.set_xlim(ticks[0], ticks[-1])
     return drawing
@@ -127,7 +127,9 @@ def networks(rows: list[dict], band: tuple[float, float]):
         plane.fill_between(x, band[0] * x, band[1] * x, color="#F4D9C6", linewidth=0.0, label="R = 1 of ODEs")
         for ratio in (1.0, 10.0, 100.0):
             plane.loglog(x, ratio * x, ":", color=style.GREY, linewidth=0.9)
-            plane.annotate(f"{ratio:g}", (x[1], ratio * x[1]), fontsize=7, color="#444444", ha="right", va="bottom")
+            place = 1.3 * x[0] if ratio == 100.0 else x[1]  # its other end is above the panel
+            side = "left" if ratio == 100.0 else "right"
+            plane.annotate(f"{ratio:g}", (place, ratio * place), fontsize=7, color="#444444", ha=side, va="bottom")
         plane.axhline(2.0, color="black", linewidth=0.9)
         plane.annotate("Euler's limit, 2", (x[0] * 1.05, 2.1), fontsize=7, va="bottom")
         marks = ("o", "s", "^", "D", "v", "P", "X", "<", ">")

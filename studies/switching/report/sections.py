@@ -12,9 +12,10 @@ from studies.switching import (
     sensitivity,
 )
 from studies.switching.design import Preset
-from studies.switching.observations import Lab, usable
+from studies.switching.observations import DOUBTED, Lab, usable
 from studies.switching.report import figures, scenes, tables
 
+PARTS = "What attempts take, and the parts of an implicit one in evaluations; all that a problem is measured by"
 CONFUSION = "By family, windows: stiff and called so / stiff and missed / called and not stiff / neither"
 
 
@@ -28,6 +29,15 @@ def truth(page: Page, lab: Lab, preset: Preset, middle: float, everywhere, beyon
         "What the explicit method costs over the implicit one, by window. Red: stiff. Hatched: the class changes "
         f"between errors of {loose:.0e} and {sharp:.0e}. Problems of one family stand together.",
     )
+    seen, doubt = np.isfinite(lab.doubt), lab.doubt
+    if seen.any():
+        lost = ", ".join(f"{(doubt > DOUBTED * eps).sum()} at {eps:.0e}" for eps in preset.eps)
+        page.words(
+            f"The exact states at the ends of {seen.sum()} of {len(doubt)} windows, those that the explicit method "
+            f"gets through at a tolerance of {measures.DOUBTING:.0e}, were computed by it a second time: they differ "
+            f"by {np.median(doubt[seen]):.1e} in the median and {doubt[seen].max():.1e} at most. Where they differ by "
+            f"more than a tenth of the error, R counts as not known: {lost}."
+        )
     page.table("truth", tables.truth(lab, preset.eps), "Share of stiff windows, and median of log10 R", printed=False)
     page.heading("Which index tells")
     page.figure(
@@ -44,7 +54,7 @@ def truth(page: Page, lab: Lab, preset: Preset, middle: float, everywhere, beyon
     )
     page.table(
         "rankings",
-        tables.rankings(lab, everywhere, beyond),
+        tables.rankings(lab, everywhere, beyond, analysis.over_all_errors(lab, preset.eps, preset.resamples)),
         "Area under the curve, and median rank correlation within problems",
     )
     family = dict(zip(lab.name.tolist(), lab.family.tolist(), strict=True))
@@ -53,7 +63,7 @@ def truth(page: Page, lab: Lab, preset: Preset, middle: float, everywhere, beyon
         figures.arrows(sai, ratio, family),
         "within",
         "Within one problem: how SAI and the ratio rank its windows. A dot is a problem whose R spans a factor of "
-        "three.",
+        "three, a colour some of the families.",
     )
     if loose != sharp:
         page.heading("What the tolerance does")
@@ -69,6 +79,8 @@ def truth(page: Page, lab: Lab, preset: Preset, middle: float, everywhere, beyon
     page.table(
         "sensitivity", rows, f"R under other choices, against the base at an error of {middle:.0e}", printed=False
     )
+    if preset.timed:
+        page.table("parts", tables.parts(lab), PARTS, printed=False)
     page.table("confusion", tables.confusion(lab, middle), CONFUSION, printed=False)
     page.table("graves", tables.graves(lab, preset.eps), "Grave mistakes, by problem", printed=False)
 

@@ -25,15 +25,15 @@ def truth(lab: Lab, eps_values):
         yield row
 
 
-def rankings(lab: Lab, everywhere, beyond):
-    """By index: areas and rank correlations at each error, and areas beyond a factor of two."""
+def rankings(lab: Lab, everywhere, beyond, together):
+    """By index: areas and rank correlations at each error, areas beyond a factor of two, and areas of all errors."""
     for name, group in lab.groups.items():
         row = {"index": name, "of": group}
         for eps, table in everywhere.items():
             row[f"AUC at {eps:.0e}"] = interval_text(table[name].auc, ".2f")
             row[f"beyond 2 at {eps:.0e}"] = f"{beyond[eps][name].auc.value:.2f}"
             row[f"within at {eps:.0e}"] = f"{table[name].within:+.2f} ({table[name].counted})"
-        yield row
+        yield row | {"AUC, one threshold for all errors": interval_text(together[name], ".2f")}
 
 
 def switches(tables):
@@ -74,6 +74,23 @@ def confusion(lab: Lab, eps: float):
         for name, threshold in FIXED:
             row[f"{name} > {threshold:g}"] = " / ".join(map(str, found[name][family]))
         yield row
+
+
+def parts(lab: Lab):
+    """By problem: what an evaluation takes, what Jacobian, factors and a solution take over it, and whole attempts."""
+    for problem in lab.problems:
+        found, seconds = problem["parts"], problem["seconds"]
+        yield {
+            "problem": problem["name"],
+            "components": problem["n"],
+            "engine": found["engine"],
+            "evaluation (ns)": 1e9 * found["evaluation"],
+            "Jacobian": found["jacobian"] / found["evaluation"],
+            "factors": found["factorisation"] / found["evaluation"],
+            "solution": found["solve"] / found["evaluation"],
+            "explicit attempt (ns)": 1e9 * seconds["explicit"],
+            "implicit attempt (ns)": 1e9 * seconds["implicit"],
+        }
 
 
 def exponents(found):

@@ -34,6 +34,26 @@ def test_what_least_cost_refuses():
         least_cost([1e-2], [1, 2], 1e-3)
 
 
+METHODS = (ol.DOPRI5, ol.RKF45, ol.BS32, ol.DOP853, ol.ROS2, ol.RODAS4, ol.RODAS5P)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_evaluations_are_those_that_a_run_counts(method):
+    """Of every attempt, and of every state that is kept; one more at the start where the last slope is kept."""
+    run = ol.solve(ol.problems.van_der_pol(5.0), method, ol.adaptive(1e-4, 1e-6, first_step=0.5), engine="python")
+    of_attempt, of_state = windows.evaluations_of(method)
+    assert run.rejected > 0
+    counted = of_attempt * (run.steps + run.rejected) + of_state * run.steps
+    assert run.evaluations == counted + (of_state == 0)
+    if isinstance(method, ol.RosenbrockMethod):
+        assert (run.jacobians, run.factorisations) == (run.steps, run.steps + run.rejected)
+
+
+def test_windows_of_a_run_backwards_are_refused():
+    with pytest.raises(ValueError, match="`problem` must run forward in time"):
+        windows.cut_into_windows(ol.problems.van_der_pol().replace(t_span=(2.0, 0.0)), ol.RADAU, ol.RADAU)
+
+
 def test_windows_follow_the_solution_and_hold_exact_states():
     problem = ol.problems.prothero_robinson(-1e3).replace(t_span=(0.0, 10.0))
     scale, found = windows.cut_into_windows(problem, ol.RADAU, ol.RADAU, count=3)

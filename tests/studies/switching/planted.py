@@ -26,8 +26,8 @@ def window(explicit, implicit, **indices) -> dict:
 
 
 def problem(name, windows, family=None, **more) -> dict:
-    known = {"n": 2, "span": 1.0, "by_lines": False, "non_normal": False, "tolerances": list(LADDER)}
-    known["work"] = {"explicit": 6, "implicit": 6}
+    known = {"n": 2, "span": 1.0, "by_lines": False, "non_normal": False, "tolerances": list(LADDER), "order": 5}
+    known["work"] = {"explicit": (6, 0), "implicit": (5, 1)}
     return {"name": name, "family": family or name, "windows": windows} | known | more
 
 

@@ -18,8 +18,39 @@ def test_truth_counts_evaluations_and_jacobians():
 
 def test_truth_counts_the_stages_of_the_methods():
     """ROS2 has two evaluations an attempt, and DOP853 eleven."""
-    lab = Lab([problem("a", [window(10.0, 3.0)], work={"explicit": 11, "implicit": 2})])
+    lab = Lab([problem("a", [window(10.0, 3.0)], work={"explicit": (11, 0), "implicit": (1, 1)})])
     np.testing.assert_allclose(lab.truth(1e-4), [110.0 / (3.0 * 4)])
+
+
+def test_a_rejected_attempt_finds_no_jacobian():
+    """What is known at a state serves the next attempt from it: a Jacobian of two columns, and the slope of RODAS4."""
+    one = window(10.0, 3.0)
+    one["implicit"]["rejected"] = [0.25] * len(LADDER)
+    one["explicit"]["rejected"] = [0.5] * len(LADDER)
+    made = problem("a", [one])
+    assert Lab([made]).truth(1e-4) == pytest.approx(60.0 / (3.0 * 5 + 2.25 * 3))
+    assert Lab([made]).truth(1e-4, "attempts") == pytest.approx(10.0 / 3.0)
+    assert Lab([made]).truth_at_tolerance(1e-4) == pytest.approx(60.0 / (3.0 * 5 + 2.25 * 3))
+
+
+def test_factors_and_solutions_count_as_long_as_they_take():
+    """Evaluations of 2 ns, a Jacobian of 6, factors of 8 and six solutions of 1: 6 + 3 + 4 + 6 / 2 for an attempt."""
+    parts = {"evaluation": 2e-9, "jacobian": 6e-9, "factorisation": 8e-9, "solve": 1e-9, "engine": "compiled"}
+    one = window(10.0, 3.0)
+    lab = Lab([problem("a", [one], parts=parts, seconds={"explicit": 1.0, "implicit": 5.0})])
+    assert lab.truth(1e-4, "parts") == pytest.approx(60.0 / (3.0 * 16))
+    assert lab.truth(1e-4, "seconds") == pytest.approx(10.0 / 15.0)
+    one["implicit"]["rejected"] = [0.5] * len(LADDER)
+    other = Lab([problem("a", [one], parts=parts)])
+    assert other.truth(1e-4, "parts") == pytest.approx(60.0 / (3.0 * 16 - 1.5 * 4))
+
+
+def test_a_failed_run_costs_more_than_any():
+    failed = window(10.0, 3.0)
+    failed["explicit"] |= {"attempts": [np.inf] * 2 + [10.0] * 17, "rejected": [1.0] * 2 + [0.0] * 17}
+    (costs,) = Lab([problem("a", [failed])]).costs_of_runs("explicit")
+    assert np.isinf(costs[:2]).all()
+    np.testing.assert_allclose(costs[2:], 60.0)
 
 
 def test_a_planted_index_is_found_and_a_reversed_one_too():
@@ -40,6 +71,29 @@ def test_an_index_whose_values_are_shuffled_is_a_coin():
         one["indices"]["SI"] = float(value)
     found = analysis.rankings(lab, 1e-4, 200)["SI"].auc
     assert found.low < 0.5 < found.high
+
+
+def test_one_threshold_has_to_serve_all_errors():
+    """The implicit method gets dearer with the error: where an index does not know it, its areas add up to less."""
+    made = []
+    for k in range(4):
+        one = window(10.0, 1.0, SI=1.0)
+        one["implicit"]["attempts"] = (10.0 * (LADDER / 1e-5) ** -0.5).tolist()
+        made.append(problem(f"p{k}", [one, window(1000.0, 1.0, SI=2.0), window(1.0, 100.0, SI=0.5)]))
+    lab = Lab(made)
+    for eps in (1e-3, 1e-7):
+        assert analysis.rankings(lab, eps, 5)["SI"].auc.value == pytest.approx(1.0)
+    found = analysis.over_all_errors(lab, (1e-3, 1e-7), 5)
+    assert found["SI"].value == pytest.approx(1.0 - 0.5 / 9.0)  # one of nine pairs is a tie
+    single = analysis.over_all_errors(lab, (1e-3,), 5)["SI"]
+    assert (single.value, single.low) == (pytest.approx(1.0), pytest.approx(1.0))
+
+
+def test_a_window_whose_exact_states_are_in_doubt_has_no_ratio():
+    rows = [window(10.0, 3.0) | {"doubt": doubt} for doubt in (1e-9, 2e-6, np.nan)] + [window(10.0, 3.0)]
+    lab = Lab([problem("a", rows)])
+    np.testing.assert_array_equal(np.isnan(lab.truth(1e-4)), False)
+    np.testing.assert_array_equal(np.isnan(lab.truth(1e-5)), [False, True, False, False])
 
 
 def test_beyond_a_factor_of_two_the_band_is_left_out():
@@ -137,13 +191,17 @@ def test_sensitivity_sees_other_methods_other_starts_and_equal_tolerance():
         one["others"] = {"BS32": planted.ladder(10.0 * 4.0**-k), "ROS2": planted.ladder(60.0)}
         one["cold"] = {"explicit": planted.ladder(20.0 * 4.0**k), "implicit": planted.ladder(60.0)}
         rows.append(one)
-    work = {"explicit": 6, "implicit": 6, "BS32": 6, "ROS2": 6}
+    work = {"explicit": (6, 0), "implicit": (5, 1), "BS32": (6, 0), "ROS2": (5, 1)}
+    parts = {"evaluation": 1.0, "jacobian": 2.0, "factorisation": 80.0, "solve": 2.0}
     rules = {"3 steps": [window(100.0, 1.0, SAI=2.0), window(1.0, 100.0)]}
-    made = problem("a", rows, work=work, rules=rules, seconds={"explicit": 1.0, "implicit": 1000.0})
+    made = problem("a", rows, work=work, rules=rules, seconds={"explicit": 1.0, "implicit": 1000.0}, parts=parts)
     found = {row["change"]: row for row in sensitivity.rows(Lab([made]), 1e-4, (1e-4,))}
     assert found["BS32 as the explicit method"]["Spearman"] == pytest.approx(-1.0)
     assert found["ROS2 as the implicit method"]["same class"] == 1.0
     assert found["cold starts"]["shift of log10 R"] == pytest.approx(np.log10(2.0))
     assert found["equal tolerance, not equal error"]["Spearman"] == pytest.approx(1.0)
     assert found["cost in seconds"]["shift of log10 R"] == pytest.approx(np.log10(8.0 / 6.0 / 1000.0))
+    linear = found["cost with Jacobians, factors and solutions as long as they take"]
+    assert linear["shift of log10 R"] == pytest.approx(np.log10(8.0 / 100.0))
+    assert linear["same class"] == pytest.approx(4 / 6)
     assert found["windows: 3 steps"]["AUC SAI"] == 1.0

@@ -8,7 +8,7 @@ import pytest
 
 import odelab as ol
 from odelab.engines import choice
-from studies.switching import __main__, batch, factorial, measures, networks
+from studies.switching import __main__, batch, factorial, measures, networks, timings, yours
 from studies.switching.design import PRESETS
 from studies.switching.observations import Lab
 from studies.switching.subjects import subjects
@@ -80,7 +80,7 @@ def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
     assert one.family == "slow"
     kept = tmp_path / "windows"
     found = batch.measure_all([one], SMOKE, ("DOPRI5", "RODAS4"), kept, str(mine))
-    lab = Lab(found, tuple(measures.adopt(str(mine)).indices))
+    lab = Lab(found, tuple(yours.adopt(str(mine)).indices))
     np.testing.assert_allclose(lab.values(1e-4)["trace"], 70.0 * 1e-4)
     assert lab.groups["trace"] == "yours"
     before = (kept / "slow.json").stat().st_mtime_ns
@@ -89,20 +89,23 @@ def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
     np.testing.assert_array_equal(Lab(again).truth(1e-4), lab.truth(1e-4))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("x = 1\n", "neither `PROBLEMS` nor `INDICES`"), ("INDICES = [1]\n", "must be a dictionary of functions")],
-)
-def test_what_a_users_file_must_hold(tmp_path, text, words):
-    mine = tmp_path / "wrong.py"
-    mine.write_text(text)
-    with pytest.raises(SystemExit, match=words):
-        measures.adopt(str(mine))
+def test_times_are_kept_problem_by_problem(tmp_path, monkeypatch):
+    """With other methods, or asked for anew, they are measured again; those of other problems stay."""
+    measured = []
 
+    def measure(problem, pair):
+        measured.append(problem.name)
+        return {"seconds": {"explicit": 1.0, "implicit": float(len(measured))}, "parts": {"evaluation": 1.0}}
 
-def test_an_index_must_return_one_number():
-    with pytest.raises(ValueError, match="must return one real number"):
-        measures.checked_number("mine", np.ones(2))
+    monkeypatch.setattr(timings, "measure", measure)
+    path, pair, some = tmp_path / "timings.json", ("DOPRI5", "RODAS4"), subjects()[:2]
+    first = timings.measure_or_read(path, some[:1], pair)
+    assert timings.measure_or_read(path, some, pair)[some[0].name] == first[some[0].name]
+    assert len(measured) == 2
+    timings.measure_or_read(path, some, ("DOPRI5", "ROS2"))
+    assert len(measured) == 4
+    again = timings.measure_or_read(path, some[:1], ("DOPRI5", "ROS2"), fresh=True)
+    assert again[some[0].name]["seconds"]["implicit"] == 5.0
 
 
 def test_a_scheduler_that_is_not_there_is_refused_in_words(tmp_path):

@@ -1,0 +1,190 @@
+"""How long an attempted step takes, and how long its parts do: evaluations, Jacobian, factors and solutions."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from odelab._solve import solve
+from odelab.control.controllers import adaptive, fixed
+from odelab.engines.compiled import NotCompilable
+from odelab.engines.python import checked_rhs
+from odelab.linear.linearisation import Linearisation
+from odelab.methods.linearly_implicit import RODAS4
+from odelab.problem import Problem
+from odelab.right_hand_side import IN_PLACE
+
+__all__ = ["Parts", "seconds_of_parts", "seconds_per_attempt"]
+
+ENOUGH = 5e-4  # seconds that are timed at least, beside which the call of a kernel does not count
+SHORTEST = 3e-10  # about a cycle: what a part takes at least, as a difference of two times may be nothing or less
+STEP = 1e-3  # of the span: the size of the step whose matrix is factored
+
+
+class Parts(NamedTuple):
+    """What the parts of a linearly implicit attempt take, in seconds.
+
+    evaluation       of the right-hand side, once
+    jacobian         all of the Jacobian, with the derivative with respect to time where there is one
+    factorisation    the factors of I - h gamma J, with the check of a first solution that kernels make
+    solve            one solution with these factors
+    engine           whose parts they are, "compiled" or "python"
+    """
+
+    evaluation: float
+    jacobian: float
+    factorisation: float
+    solve: float
+    engine: str
+
+
+def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 5) -> Parts:
+    """Measure what the parts of a linearly implicit attempt take, at the start of a problem.
+
+    In a kernel, whose attempt is one piece of code, each part is repeated in a loop of its own: the same lines, every
+    repetition waiting for the one before as in a run. In plain Python the functions of the run are called.
+
+    problem    the Problem, in component or in-place form for kernels
+    engine     "compiled", "python", or "auto", the default: the kernel's parts where a linearly implicit method has
+               one for the problem
+    repeats    the best of so many times counts; 5
+
+    Returns `Parts`.
+
+    >>> import odelab as ol
+    >>> from odelab.experiments import timing
+    >>> parts = timing.seconds_of_parts(ol.problems.robertson(), engine="python")
+    >>> parts.engine, parts.jacobian > parts.evaluation > 0.0
+    ('python', True)
+    """
+    if engine not in ("auto", "compiled", "python"):
+        raise ValueError(f"`engine` must be 'auto', 'compiled' or 'python', got {engine!r}.")
+    if engine != "python":
+        try:
+            return of_kernel(problem, repeats)
+        except NotCompilable:
+            if engine == "compiled":
+                raise
+    return of_functions(problem, repeats)
+
+
+def of_kernel(problem: Problem, repeats: int) -> Parts:
+    from odelab.engines.numba.load import kernel
+    from odelab.engines.numba.request import obstacle_to_band, obstacle_to_kernel, request_for
+    from odelab.engines.rosenbrock import parts
+
+    reason = obstacle_to_kernel(problem, RODAS4, fixed(1.0)) or obstacle_to_band(problem, RODAS4)
+    if reason is not None:
+        raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
+    request = request_for("parts", problem, RODAS4, fixed(1.0))
+    advance = kernel(request).functions["advance"]
+    numbers = np.array([problem.t_span[0], step_matrix_factor(problem)])
+    given = (numbers, np.array(problem.params, dtype=float), np.array(problem.u0), *arrays_for(request, problem))
+    every = (parts.NOTHING, parts.EVALUATION, parts.SOLVE, parts.FACTOR, parts.JACOBIAN)
+    found = best_times([lambda count, part=part: advance(part, count, *given) for part in every], repeats)
+    nothing, evaluation, solve, factor, jacobian = found
+    differences = (evaluation - nothing, jacobian - factor, factor - solve, solve - nothing)
+    return Parts(*(max(SHORTEST, one) for one in differences), "compiled")
+
+
+def arrays_for(request, problem: Problem) -> tuple:
+    """The arrays that the parts of a large system's attempt work on."""
+    from odelab.engines.rosenbrock.band import band_for
+    from odelab.engines.rosenbrock.parts import VECTORS
+
+    if request.form != IN_PLACE:
+        return ()
+    band, n = band_for(problem.rhs, problem.size, len(problem.params)), problem.size
+    below, above, _, order, *entries = band
+    J = np.zeros((n + below, below + 1 + above))
+    return np.zeros((len(VECTORS), n)), np.zeros(n + below + above), J, J.copy(), entries[0], order, *entries[1:]
+
+
+def of_functions(problem: Problem, repeats: int) -> Parts:
+    t, u, hg = problem.t_span[0], np.array(problem.u0), step_matrix_factor(problem)
+    rhs = checked_rhs(problem)
+    linear = Linearisation(problem, rhs)
+    slope = rhs(t, u, problem.params)
+    J, _ = linear.derivatives(t, u, slope)
+    factors = linear.factor(J, hg)
+    calls = (
+        lambda: rhs(t, u, problem.params),
+        lambda: linear.derivatives(t, u, slope),
+        lambda: linear.factor(J, hg),
+        lambda: linear.backsub(factors, slope),
+    )
+    return Parts(*best_times([repeated(one) for one in calls], repeats), "python")
+
+
+def repeated(call: Callable) -> Callable:
+    def run(count):
+        for _ in range(count):
+            call()
+
+    return run
+
+
+def step_matrix_factor(problem: Problem) -> float:
+    """h gamma of the matrix that is factored; how long that takes does not depend on it."""
+    t0, t1 = problem.t_span
+    return RODAS4.gamma * STEP * (t1 - t0)
+
+
+def best_times(runs: list[Callable], repeats: int) -> list[float]:
+    """Seconds per repetition of functions that are told how often to repeat something; they take turns."""
+    counts = [enough(run) for run in runs]
+    times = [[seconds(run, count) / count for run, count in zip(runs, counts, strict=True)] for _ in range(repeats)]
+    return np.min(times, axis=0).tolist()
+
+
+def enough(run: Callable) -> int:
+    """So many repetitions that they take a while."""
+    count = 1
+    while seconds(run, count) < ENOUGH:
+        count *= 4
+    return count
+
+
+def seconds(run: Callable, *arguments) -> float:
+    began = time.perf_counter()
+    run(*arguments)
+    return time.perf_counter() - began
+
+
+def seconds_per_attempt(problem: Problem, method, rtol: float = 1e-6, attempts=(50, 1050), repeats: int = 5) -> float:
+    """What an attempted step takes: the time of a long run less that of a short one, each the best of several.
+
+    problem   the Problem, from its start
+    method    any method of odelab with an error estimate
+    rtol      the relative tolerance, 1e-6; steps are at most so large that the span takes enough of them
+    attempts  about so many in the short and in the long run; (50, 1050)
+    repeats   5
+
+    Returns seconds, of compiled code where there can be some; a first run that makes a kernel is not timed.
+
+    >>> import odelab as ol
+    >>> from odelab.experiments import timing
+    >>> timing.seconds_per_attempt(ol.problems.van_der_pol(), ol.BS32) > 0.0
+    True
+    """
+    size = np.abs(problem.u0).max() or 1.0
+    largest = (problem.t_span[1] - problem.t_span[0]) / max(attempts)
+    controller = adaptive(rtol, 1e-3 * rtol * size, max_step=abs(largest))
+
+    def run(piece, engine, **options):
+        return solve(piece, method, controller, engine=engine, **options)
+
+    try:
+        engine = "compiled"
+        run(problem, engine, max_steps=max(attempts), throw=False)
+    except NotCompilable:
+        engine = "python"
+    # A run that uses up its attempts is diagnosed, which takes longer than the run. So each ends where so many lead.
+    pieces = []
+    for most in sorted(attempts):
+        reached = run(problem, engine, max_steps=most, throw=False).step_t[-1]
+        pieces.append(problem.replace(t_span=(problem.t_span[0], float(reached))))
+    counted = [found.steps + found.rejected for found in (run(piece, engine) for piece in pieces)]
+    best = np.min([[seconds(run, piece, engine) for piece in pieces] for _ in range(repeats)], axis=0).tolist()
+    return max(best[1] - best[0], SHORTEST) / (counted[1] - counted[0])
