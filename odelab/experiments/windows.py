@@ -33,6 +33,7 @@ FLOOR = 1e-6  # and a component that is always zero by this share of the largest
 NEAR = 0.9  # of the stability boundary: Julia's AutoSwitch counts steps with h rho above it
 POINTS = 8  # Chebyshev points of a window at which the exact solution is known
 SHARPEST, FALLBACK = 1e-11, 1e-9  # relative tolerances of the run that exact states come from
+LONGEST = 200_000  # attempts of that run; a solution that slides along a jump of its slope takes more
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,7 +160,7 @@ def exact_states(problem: Problem, method, scale, times, engine: str = "auto") -
     stops = times[(times > t0) & (times < t1)]
     for rtol in (SHARPEST, FALLBACK):
         controller, last = adaptive(rtol, rtol * scale), rtol == FALLBACK
-        found = solve(problem, method, controller, tstops=stops, throw=last, engine=engine)
+        found = solve(problem, method, controller, tstops=stops, max_steps=LONGEST, throw=last, engine=engine)
         if found.ok:
             break
     places = np.searchsorted(found.step_t, times)

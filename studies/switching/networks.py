@@ -14,7 +14,7 @@ import numpy as np
 from netbridge.files import replacing
 
 ERROR = 0.1  # of a block's own step, at which the two methods are compared
-LADDER = (1, 2, 4, 8, 16)
+LADDER = (1, 2, 4, 8, 16, 32, 64)
 FIRST_TRUTHS = 1  # images at which the truth is measured, of networks that get one
 
 

@@ -223,6 +223,19 @@ def test_the_ratio_of_costs_does_not_change_under_an_orthogonal_map():
     assert ratios[1] == pytest.approx(ratios[0], rel=0.01)
 
 
+def test_the_ratio_of_costs_does_not_change_with_the_units_of_components():
+    """u -> M u with a diagonal M, and the scale of each component with it: every relative error stays as it was."""
+    units = np.array([1e4, 1.0, 1e-5])
+    matrix = np.array([[-600.0, 30.0, 0.0], [0.0, -50.0, 10.0], [0.0, 0.0, -1.0]])
+    offset, amplitude, ratios = np.array([2.0, 1.0, 3.0]), np.ones(3), []
+    for m in (np.ones(3), units):
+        problem = ol.problems.forced_linear(m[:, None] * matrix / m, m * offset, m * amplitude)
+        controller = ol.adaptive(1e-5, 1e-5 * m, first_step=0.01)
+        runs = [ol.solve(problem, one, controller, engine="python") for one in (ol.DOPRI5, ol.RODAS4)]
+        ratios.append((runs[0].steps + runs[0].rejected) / (runs[1].steps + runs[1].rejected))
+    assert ratios[1] == pytest.approx(ratios[0], rel=0.01)
+
+
 def test_indices_of_other_norms_and_departures_are_those_of_the_measures():
     problem = ol.problems.forced_linear(((-2.0, -30.0), (0.0, -5.0)))
     found = state_indices(problem, 0.4, np.array([1.0, 2.0]), ol.DOPRI5, np.array([0.5, 2.0]))

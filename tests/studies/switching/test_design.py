@@ -89,6 +89,18 @@ def test_a_users_problem_and_index_are_measured_beside_the_others(tmp_path):
     np.testing.assert_array_equal(Lab(again).truth(1e-4), lab.truth(1e-4))
 
 
+@pytest.mark.slow
+def test_the_same_is_measured_in_plain_python_by_kernels_and_by_two_processes(tmp_path):
+    """Attempts and errors; those of runs at loose tolerances, whose rounding errors grow, to some digits."""
+    some, pair = [one for one in subjects() if one.knob == 0][:2], ("DOPRI5", "RODAS4")
+    compiled = dataclasses.replace(SMOKE, engine="compiled")
+    alone = batch.measure_all(some, SMOKE, pair, tmp_path / "alone")
+    together = batch.measure_all(some, SMOKE, pair, tmp_path / "together", workers=2)
+    by_kernels = batch.measure_all(some, compiled, pair, tmp_path / "kernels")
+    assert json.dumps([one["windows"] for one in together]) == json.dumps([one["windows"] for one in alone])
+    np.testing.assert_allclose(Lab(by_kernels).truth(1e-4), Lab(alone).truth(1e-4), rtol=1e-3)
+
+
 def test_times_are_kept_problem_by_problem(tmp_path, monkeypatch):
     """With other methods, or asked for anew, they are measured again; those of other problems stay."""
     measured = []
