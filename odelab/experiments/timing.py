@@ -20,6 +20,7 @@ __all__ = ["Parts", "seconds_of_parts", "seconds_per_attempt"]
 ENOUGH = 5e-4  # seconds that are timed at least, beside which the call of a kernel does not count
 SHORTEST = 3e-10  # about a cycle: what a part takes at least, as a difference of two times may be nothing or less
 STEP = 1e-3  # of the span: the size of the step whose matrix is factored
+LATE = 0.3  # of the span: the time, as functions of the time may be quick at zero
 
 
 class Parts(NamedTuple):
@@ -40,7 +41,7 @@ class Parts(NamedTuple):
 
 
 def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 5) -> Parts:
-    """Measure what the parts of a linearly implicit attempt take, at the start of a problem.
+    """Measure what the parts of a linearly implicit attempt take, at the state in which a problem starts.
 
     In a kernel, whose attempt is one piece of code, each part is repeated in a loop of its own: the same lines, every
     repetition waiting for the one before as in a run. In plain Python the functions of the run are called.
@@ -79,30 +80,36 @@ def of_kernel(problem: Problem, repeats: int) -> Parts:
         raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
     request = request_for("parts", problem, RODAS4, fixed(1.0))
     advance = kernel(request).functions["advance"]
-    numbers = np.array([problem.t_span[0], step_matrix_factor(problem)])
+    numbers = np.array(time_and_factor(problem))
     given = (numbers, np.array(problem.params, dtype=float), np.array(problem.u0), *arrays_for(request, problem))
     every = (parts.NOTHING, parts.EVALUATION, parts.SOLVE, parts.FACTOR, parts.JACOBIAN)
     found = best_times([lambda count, part=part: advance(part, count, *given) for part in every], repeats)
     nothing, evaluation, solve, factor, jacobian = found
-    differences = (evaluation - nothing, jacobian - factor, factor - solve, solve - nothing)
-    return Parts(*(max(SHORTEST, one) for one in differences), "compiled")
+    return Parts(
+        evaluation=max(SHORTEST, evaluation - nothing),
+        jacobian=max(SHORTEST, jacobian - factor),
+        factorisation=max(SHORTEST, factor - solve),
+        solve=max(SHORTEST, solve - nothing),
+        engine="compiled",
+    )
 
 
 def arrays_for(request, problem: Problem) -> tuple:
     """The arrays that the parts of a large system's attempt work on."""
-    from odelab.engines.rosenbrock.band import band_for
+    from odelab.engines.rosenbrock.band import Band, band_for
     from odelab.engines.rosenbrock.parts import VECTORS
 
     if request.form != IN_PLACE:
         return ()
     band, n = band_for(problem.rhs, problem.size, len(problem.params)), problem.size
-    below, above, _, order, *entries = band
-    J = np.zeros((n + below, below + 1 + above))
-    return np.zeros((len(VECTORS), n)), np.zeros(n + below + above), J, J.copy(), entries[0], order, *entries[1:]
+    assert isinstance(band, Band)  # `obstacle_to_band` has said so
+    J = np.zeros((n + band.below, band.below + 1 + band.above))
+    vectors, ordered = np.zeros((len(VECTORS), n)), np.zeros(n + band.below + band.above)
+    return vectors, ordered, J, J.copy(), band.seeds, band.order, band.first, band.entries, band.places
 
 
 def of_functions(problem: Problem, repeats: int) -> Parts:
-    t, u, hg = problem.t_span[0], np.array(problem.u0), step_matrix_factor(problem)
+    (t, hg), u = time_and_factor(problem), np.array(problem.u0)
     rhs = checked_rhs(problem)
     linear = Linearisation(problem, rhs)
     slope = rhs(t, u, problem.params)
@@ -114,7 +121,8 @@ def of_functions(problem: Problem, repeats: int) -> Parts:
         lambda: linear.factor(J, hg),
         lambda: linear.backsub(factors, slope),
     )
-    return Parts(*best_times([repeated(one) for one in calls], repeats), "python")
+    evaluation, jacobian, factorisation, solve = best_times([repeated(one) for one in calls], repeats)
+    return Parts(evaluation, jacobian, factorisation, solve, "python")
 
 
 def repeated(call: Callable) -> Callable:
@@ -125,10 +133,10 @@ def repeated(call: Callable) -> Callable:
     return run
 
 
-def step_matrix_factor(problem: Problem) -> float:
-    """h gamma of the matrix that is factored; how long that takes does not depend on it."""
+def time_and_factor(problem: Problem) -> tuple[float, float]:
+    """A time, and h gamma of the matrix that is factored; how long that takes does not depend on it."""
     t0, t1 = problem.t_span
-    return RODAS4.gamma * STEP * (t1 - t0)
+    return t0 + LATE * (t1 - t0), RODAS4.gamma * STEP * (t1 - t0)
 
 
 def best_times(runs: list[Callable], repeats: int) -> list[float]:
@@ -152,14 +160,14 @@ def seconds(run: Callable, *arguments) -> float:
     return time.perf_counter() - began
 
 
-def seconds_per_attempt(problem: Problem, method, rtol: float = 1e-6, attempts=(50, 1050), repeats: int = 5) -> float:
+def seconds_per_attempt(problem: Problem, method, rtol: float = 1e-6, attempts=(50, 1050), repeats: int = 15) -> float:
     """What an attempted step takes: the time of a long run less that of a short one, each the best of several.
 
     problem   the Problem, from its start
     method    any method of odelab with an error estimate
     rtol      the relative tolerance, 1e-6; steps are at most so large that the span takes enough of them
     attempts  about so many in the short and in the long run; (50, 1050)
-    repeats   5
+    repeats   15
 
     Returns seconds, of compiled code where there can be some; a first run that makes a kernel is not timed.
 

@@ -98,7 +98,7 @@ def function(arguments, begin, evaluate, jacobian, factor, solve, check, sums, f
         f"        {nothing}",
         f"    change = {TINY!r} * found",
         *indent(feed),
-        "    hg = numbers[1] + change",
+        "    t, hg = numbers[0] + change, numbers[1] + change",
         "return found",
     ]
     return [f"def advance({', '.join(arguments)}):", *indent(body)]

@@ -57,6 +57,19 @@ def test_the_origin_changes_sai_and_not_the_ratio_of_costs():
     assert found.values(1e-4)["h_acc/h_stab"][1] == pytest.approx(found.values(1e-4)["h_acc/h_stab"][0], rel=1e-6)
 
 
+def test_derivatives_are_those_of_the_methods_that_are_asked_for():
+    """BS32 and ROS2 follow derivatives 3 and 2: theory is told by these, and chi by the former."""
+    pair, tolerances = ("BS32", "ROS2"), (1e-2, 1e-3, 1e-4, 1e-5)
+    found = factorial.plane("normal", [10.0, 1000.0], [1e-3], tolerances, *pair, engine="python")
+    assert found.theory[0, 1] > 10.0 * found.theory[0, 0] > 0.0
+    some = [factorial.System("normal", 300.0, 1.0, 0.0, 0.0, seed=5)]
+    lab = Lab(factorial.measure_systems(some, tolerances, *pair, engine="python"))
+    values = lab.values(1e-4)
+    np.testing.assert_array_equal(values["h_acc/h_stab"], values["h_acc(u3)/h_stab"])
+    with pytest.raises(ValueError, match="its steps follow derivative 8"):
+        __main__.check_pair(__main__.Arguments(explicit="DOP853"))
+
+
 def test_a_smoke_run_compiles_nothing(monkeypatch):
     def compiled(*_):
         raise AssertionError("a kernel was asked for")
