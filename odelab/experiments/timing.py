@@ -40,7 +40,7 @@ class Parts(NamedTuple):
     engine: str
 
 
-def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 5) -> Parts:
+def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 15) -> Parts:
     """Measure what the parts of a linearly implicit attempt take, at the state in which a problem starts.
 
     In a kernel, whose attempt is one piece of code, each part is repeated in a loop of its own: the same lines, every
@@ -49,7 +49,7 @@ def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 5) -
     problem    the Problem, in component or in-place form for kernels
     engine     "compiled", "python", or "auto", the default: the kernel's parts where a linearly implicit method has
                one for the problem
-    repeats    the best of so many times counts; 5
+    repeats    the best of so many times counts; 15
 
     Returns `Parts`.
 

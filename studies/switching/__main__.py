@@ -5,7 +5,7 @@ Self-attention Mechanism via Dynamical System Perspective, 2023); and claims tha
 defined here as the cost of an explicit method over that of an implicit one at equal error, on windows of solutions;
 `design.py` has the definition and the rules of the verdicts. Last full run (1,633 windows of 90 problems and 3,000
 forced systems, 2026-11-19, in shipped/): SAI contradicted, it points the other way (area under the curve 0.29 to 0.34);
-chi = h_acc/h_stab 0.94 to 0.96, above every index of the problem alone, with exponents that miss theory's.
+chi = h_acc/h_stab 0.94 to 0.95, above every index of the problem alone, with exponents that miss theory's.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ class Arguments:
 
     preset: Literal["quick", "full"] = "quick"
     """quick: 37 problems, up to 10 windows each, 400 forced systems, one network; full: 90 problems, up to 40 windows
-    each, other methods and windows, 3,000 forced systems, ten networks, and 2,000 resamples."""
+    each, other methods, windows and units of cost, 3,000 forced systems, ten networks, and 2,000 resamples."""
     eps: tuple[float, ...] = ()
     """Errors at which costs are compared; 1e-3, 1e-4, 1e-6 and 1e-8 by default."""
     explicit: str = "DOPRI5"

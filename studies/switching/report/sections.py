@@ -153,7 +153,8 @@ def run_section(page: Page, preset: Preset, pair):
         scenes.run_figure(told, *pair),
         "one_run",
         "Van der Pol's oscillator at mu = 100. Where R is above 1 (shaded) the solution creeps: SAI is small there and "
-        "chi large; in the jumps it is the other way round, and both methods take steps of one size.",
+        "chi large; in the jumps it is the other way round, and both methods take steps of one size. Where the lines of "
+        "chi and h_R/h_stab leave the panel every mode grows, and no step is too large to be stable.",
     )
 
 
@@ -185,7 +186,8 @@ def of_networks(page: Page, arguments, preset: Preset, lab: Lab, middle: float):
         f"rho_ng/SAI where R is 1/2 to 2, {band[0]:.0f} to {band[1]:.0f})."
         + (
             " Right: steps of Euler's method over those of the linearly implicit one at an error of "
-            f"{networks.ERROR:g} of a block's step."
+            f"{networks.ERROR:g} of a block's step, for one image and the blocks on which both reach it in "
+            f"{networks.LADDER[-1]} steps."
             if any(np.isfinite(row["implicit steps"]) for row in rows)
             else ""
         ),
