@@ -153,8 +153,8 @@ def run_section(page: Page, preset: Preset, pair):
         scenes.run_figure(told, *pair),
         "one_run",
         "Van der Pol's oscillator at mu = 100. Where R is above 1 (shaded) the solution creeps: SAI is small there and "
-        "chi large; in the jumps it is the other way round, and both methods take steps of one size. Where the lines of "
-        "chi and h_R/h_stab leave the panel every mode grows, and no step is too large to be stable.",
+        "chi large; in the jumps it is the other way round, and both methods take steps of one size. Where chi and "
+        "h_R/h_stab leave the panel every mode grows, and no step is too large to be stable.",
     )
 
 
