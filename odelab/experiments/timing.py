@@ -8,8 +8,8 @@ import numpy as np
 
 from odelab._solve import solve
 from odelab.control.controllers import adaptive, fixed
-from odelab.engines.compiled import NotCompilable
 from odelab.engines.python import checked_rhs
+from odelab.engines.refusals import NotCompilable
 from odelab.linear.linearisation import Linearisation
 from odelab.methods.linearly_implicit import RODAS4
 from odelab.problem import Problem
@@ -72,7 +72,8 @@ def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 15) 
 
 def of_kernel(problem: Problem, repeats: int) -> Parts:
     from odelab.engines.numba.load import kernel
-    from odelab.engines.numba.request import obstacle_to_band, obstacle_to_kernel, request_for
+    from odelab.engines.numba.obstacles import obstacle_to_band, obstacle_to_kernel
+    from odelab.engines.numba.request import request_for
     from odelab.engines.rosenbrock import parts
 
     reason = obstacle_to_kernel(problem, RODAS4, fixed(1.0)) or obstacle_to_band(problem, RODAS4)

@@ -5,10 +5,10 @@ the other, and none of the rest of an attempt. A repetition waits for the result
 numbers are changed by TINY times a sum of the results, which changes no result by more than its rounding error.
 """
 
-from odelab.engines.compiled import NotCompilable
 from odelab.engines.numba import single
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import components, indent, read_lines, slope_line, total
+from odelab.engines.refusals import NotCompilable
 from odelab.engines.rosenbrock import attempt, band, banded_run
 from odelab.engines.rosenbrock import elimination as lu
 from odelab.right_hand_side import IN_PLACE
