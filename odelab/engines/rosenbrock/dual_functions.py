@@ -10,6 +10,8 @@ import operator
 
 import numpy as np
 
+from odelab.engines.numba import overloads
+from odelab.engines.rosenbrock import duals
 from odelab.linear.rules import OF_ONE, OF_TWO
 
 IN_MATH = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh"}
@@ -31,27 +33,35 @@ def spellings(name: str) -> list:
 @functools.cache
 def register():
     """Teach numba the functions of dual numbers, beside their arithmetic."""
-    from numba.core import types
-    from numba.extending import overload
-
-    from odelab.engines.numba import overloads
-    from odelab.engines.rosenbrock import duals
-
     overloads.register()
     duals.register()
-    Dual, is_real = duals.dual_type(), duals.is_real
-    value, chain, widened = duals.value(), duals.chain(), duals.widened()
-    names = {"math": math, "np": np, "value": value, "chain": chain, "widened": widened}
+    register_of_one()
+    register_choices()
+    register_powers()
+    register_of_two()
+    register_whole()
+    register_tables()
 
-    def any_dual(*kinds):
-        return any(isinstance(kind, Dual) for kind in kinds) and all(
-            isinstance(kind, Dual) or is_real(kind) for kind in kinds
-        )
 
-    def made(lines: str):
-        scope = dict(names)
-        exec(lines, scope)
-        return scope["made"]
+def any_dual(*kinds) -> bool:
+    """Are these types of numbers, and one of them at least of dual ones?"""
+    Dual = duals.dual_type()
+    found = [isinstance(kind, Dual) for kind in kinds]
+    return any(found) and all(dual or duals.is_real(kind) for dual, kind in zip(found, kinds, strict=True))
+
+
+def made(lines: str):
+    """The function `made` that these lines define; they may call `value`, `chain` and `widened` of `duals`."""
+    scope = {"math": math, "np": np, "value": duals.value(), "chain": duals.chain(), "widened": duals.widened()}
+    exec(lines, scope)
+    return scope["made"]
+
+
+def register_of_one():
+    """Elementary functions and steps of one number."""
+    from numba.extending import overload
+
+    Dual, value = duals.dual_type(), duals.value()
 
     def teach_elementary(function, found: str, slope: str):
         code = made(f"def made(z):\n    x = value(z)\n    v = math.{found}\n    return chain(z, 0.0, v, {slope}, 0.0)")
@@ -82,7 +92,15 @@ def register():
     def as_float(z):
         return (lambda z: z) if isinstance(z, Dual) else None
 
-    # What is smaller or larger. A number and a dual number are unified by the type of the answer.
+    @overload(round)
+    def round_value(z, digits):
+        return (lambda z, digits: round(value(z), digits)) if isinstance(z, Dual) else None
+
+
+def register_choices():
+    """What is smaller or larger, and `where`: a number and a dual number are unified by the type of the answer."""
+    from numba.extending import overload
+
     def teach_pair(function, sign: str):
         code = made(
             "def made(x, y):\n"
@@ -112,7 +130,7 @@ def register():
 
     @overload(np.where)
     def where(condition, x, y):
-        if any_dual(x, y) and is_real(condition):
+        if any_dual(x, y) and duals.is_real(condition):
             return made(
                 "def made(condition, x, y):\n"
                 "    if condition:\n"
@@ -121,6 +139,13 @@ def register():
             )
         return None
 
+
+def register_powers():
+    """Powers, of which those with a whole exponent are defined for any base."""
+    from numba.core import types
+    from numba.extending import overload
+
+    Dual = duals.dual_type()
     power = (
         "def made(x, y):\n"
         "    a, b = value(x), value(y)\n"
@@ -147,6 +172,11 @@ def register():
                 return made(whole_power)
             return made(by_exponent if isinstance(y, Dual) else by_base)
 
+
+def register_of_two():
+    """Elementary functions of two numbers."""
+    from numba.extending import overload
+
     def teach_two(function, found: str, by_x: str, by_y: str):
         code = made(
             "def made(x, y):\n"
@@ -166,6 +196,13 @@ def register():
             functions, found = spellings(name), f"math.{IN_MATH.get(name, name)}(a, b)"
         for function in functions:
             teach_two(function, found, by_x, by_y)
+
+
+def register_whole():
+    """Whole quotients, bounds and jumps."""
+    from numba.extending import overload
+
+    value = duals.value()
     for function in (operator.floordiv, operator.ifloordiv):
 
         @overload(function)
@@ -188,9 +225,12 @@ def register():
 
         return step if any_dual(x, y) else None
 
-    @overload(round)
-    def round_value(z, digits):
-        return (lambda z, digits: round(value(z), digits)) if isinstance(z, Dual) else None
+
+def register_tables():
+    """Interpolation in a table of numbers."""
+    from numba.extending import overload
+
+    Dual, value, chain = duals.dual_type(), duals.value(), duals.chain()
 
     @overload(np.interp)
     def table(x, xp, fp):
