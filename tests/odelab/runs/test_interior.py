@@ -38,12 +38,26 @@ def test_where_it_does_not_matter_nothing_is_said(name):
     assert sol.message == f"reached t = {problem.t_span[1]:g} in {sol.steps} steps"
 
 
+def test_the_middle_is_not_the_only_place():
+    """The error of the last step is 40 times the tolerance in its middle, and 1,100 times elsewhere."""
+
+    def pulled(t, u, params):
+        return (-1e4 * (u[0] - ol.maths.cos(t)),)
+
+    sol = ol.solve(ol.Problem(pulled, [0.0], (0.0, 3.0)), ol.RODAS4, ol.adaptive(1e-6), engine="python")
+    inside = np.linspace(*sol.step_t[-2:], 50)
+    actual = np.abs(sol(inside)[:, 0] - np.cos(inside) - 1e-4 * np.sin(inside)).max() / 1e-6
+    assert 0.3 * actual < interior_error(sol).ratio < 3.0 * actual
+    assert actual > 500.0
+
+
 def test_it_is_of_the_size_of_the_error():
     problem = ol.problems.van_der_pol(mu=20.0).replace(t_span=(0.0, 10.0))
     sol = ol.solve(problem, ol.RODAS4, ol.adaptive(1e-6, 1e-6, max_step=1.0), engine="python")
     fine = ol.solve(problem, ol.RODAS5P, ol.adaptive(1e-10, 1e-12), engine="python")
-    middle = 0.5 * (sol.step_t[1:] + sol.step_t[:-1])[np.argsort(sol.h)[-12:]]
-    actual = (np.abs(sol(middle) - fine(middle)) / (1e-6 + 1e-6 * np.abs(fine(middle)))).max()
+    longest = np.argsort(sol.h)[-12:]
+    inside = np.concatenate([sol.step_t[longest] + theta * sol.h[longest] for theta in (0.25, 0.5, 0.75)])
+    actual = (np.abs(sol(inside) - fine(inside)) / (1e-6 + 1e-6 * np.abs(fine(inside)))).max()
     assert 0.1 * actual < interior_error(sol).ratio < 10.0 * actual
 
 
