@@ -1,5 +1,6 @@
 """The tensors in nested tuples, lists and dictionaries: what networks take and return."""
 
+import dataclasses
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +10,13 @@ from torch import nn
 
 
 def tensors(value) -> list[torch.Tensor]:
-    """The tensors in nested tuples, lists and mappings."""
+    """The tensors in nested tuples, lists, mappings and dataclasses."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, Mapping):
         value = list(value.values())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in dataclasses.fields(value)]
     if isinstance(value, tuple | list):
         return [tensor for part in value for tensor in tensors(part)]
     return []

@@ -7,13 +7,14 @@ from torch import nn
 from netbridge.foreign.operations import Step
 from netbridge.foreign.tracers import BlockTracer, StepTracer, is_within
 from netbridge.foreign.watching import Pass, watch_pass
+from netbridge.tracing.batches import length, sample_of
 from netbridge.tracing.record import SLOPE
 
 
-def foreign_tracer_of(net: nn.Module, call, sample, kinds: tuple[str, ...] | None, blocks):
+def foreign_tracer_of(net: nn.Module, call, batch, kinds: tuple[str, ...] | None, blocks):
     """The tracer for somebody else's network: by its steps where sums are found, else by the ends of its blocks."""
     named = None if blocks is None else named_blocks(net, blocks)
-    first = watch_pass(net, call, sample)
+    first = watch_sample(net, call, batch)
     tracer = StepTracer(net, call, first, named)
     out_of_sight = first.graph().find_out_of_sight()
     if named is not None:
@@ -40,6 +41,22 @@ def foreign_tracer_of(net: nn.Module, call, sample, kinds: tuple[str, ...] | Non
             "could be seen; use of='increment'."
         )
     return BlockTracer(net, call, named)
+
+
+def watch_sample(net: nn.Module, call, batch) -> Pass:
+    """A pass of a few images of a batch, written down.
+
+    Inside the network there may be an axis as long as there are images, such as that of the tokens, which might stand
+    first. Where it does so in a sum, another number of images tells the two apart.
+    """
+    avoided: set[int] = set()
+    while True:
+        sample = sample_of(batch, avoided)
+        first, images = watch_pass(net, call, sample), length(sample)
+        shapes = [step.shape for step in first.graph().steps()]
+        if not any(images in shape[1:] for shape in shapes) or images in avoided:
+            return first
+        avoided |= {size for shape in shapes for size in shape}
 
 
 def warn_of_unseen(net: nn.Module, first: Pass, steps: list[Step]):
@@ -72,7 +89,7 @@ def warn_of_unseen(net: nn.Module, first: Pass, steps: list[Step]):
     if unexplained:
         warnings.warn(
             f"the trace is without sums in {unexplained}: two things computed from one state, in which no state and "
-            "branch could be told apart, or which have not one row an image.",
+            "branch could be told apart, or which have not one row an image, or which are broadcast over each other.",
             stacklevel=4,
         )
     classes = {type(modules[step.module]) for step in steps if step.module in modules}

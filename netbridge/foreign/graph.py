@@ -142,8 +142,14 @@ class Graph(Sums):
                 sources = self.sources(stacked)
         elif operation.name not in ADDING:
             return []
-        size = math.prod(operation.shape)
-        return [j for j in dict.fromkeys(map(self.resolve, sources)) if math.prod(self.operations[j].shape) == size]
+        size, parts = math.prod(operation.shape), list(dict.fromkeys(map(self.resolve, sources)))
+        large = [j for j in parts if math.prod(self.operations[j].shape) == size]
+        if operation.name == "add" and len(parts) == 2 and len(large) == 1:  # x + f(x), f one number for a whole map?
+            state, other = large[0], parts[1 - parts.index(large[0])]
+            branch = self.branch_between(state, other)
+            if operation.shape[0] == self.operations[0].shape[0] and any(map(self.is_nonlinear, branch)):
+                return [state, other]
+        return large
 
 
 def bridges(step: Step, found: list[Step], regions: dict[int, set[int]]) -> bool:

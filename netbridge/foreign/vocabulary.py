@@ -17,7 +17,7 @@ ADDING = set("add sub addcmul addcdiv lerp index_add scatter_add scatter_reduce 
 ADDING_PRODUCTS = {"addmm", "baddbmm", "addbmm"}  # of which a factor need not be as large as the sum
 TRANSPARENT = set(
     "identity dropout dropout1d dropout2d dropout3d alpha_dropout alphadropout feature_dropout featurealphadropout "  # noqa: SIM905
-    "droppath drop_path stochasticdepth stochastic_depth contiguous clone detach alias data positive "
+    "droppath drop_path stochasticdepth stochastic_depth contiguous clone copy detach alias data positive "
     "to type type_as float double half bfloat16 cpu cuda".split()
 )  # of a network in evaluation mode; casts are so from one floating type to another only, see `Flow.passes_on`
 LAYOUTS = set(
@@ -67,6 +67,8 @@ def describe(name: str, args, kwargs) -> tuple[str, list]:
         args[:2] = args[1::-1]
     if name == "getitem" and not is_plain_index(args[1]):
         return "index", args
+    if name == "setitem" and is_whole_index(args[1]):
+        return "copy", args
     neutral = {"add": 0, "sub": 0, "mul": 1, "div": 1}.get(name)
     if name == "div" and args[2] is not None:
         return "floor_divide", args  # with a `rounding_mode`, which makes it another function
@@ -77,6 +79,12 @@ def describe(name: str, args, kwargs) -> tuple[str, list]:
 
 def is_number(value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole_index(index) -> bool:
+    """Does an index take all of a tensor, as in `x[:] = y` and `x[...] = y`?"""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is ... or (isinstance(part, slice) and part == slice(None)) for part in parts)
 
 
 def is_plain_index(index) -> bool:

@@ -105,7 +105,8 @@ class Watching(TorchFunctionMode):
         if raw == "__get__":  # a property, such as x.mT
             raw = getattr(getattr(func, "__self__", None), "__name__", raw)
         name, arguments = describe(raw, args, kwargs)
-        given = tensors(args[:1] if name in LIKE else (args, kwargs))
+        taken = args[:1] if name in LIKE else args[1:] if name == "copy" else args
+        given = tensors(taken if name in LIKE else (taken, kwargs))
         for tensor in given:
             self.number_unseen(tensor)
         inputs: Any = tuple(n for t in given if (n := self.number(t)) is not None)
@@ -117,7 +118,7 @@ class Watching(TorchFunctionMode):
         operands = tuple(map(self.number, arguments))
         result = func(*args, **kwargs)
         made = first_tensor(result)
-        if made is None and name == "setitem" and isinstance(args[0], torch.Tensor):
+        if made is None and raw == "__setitem__" and isinstance(args[0], torch.Tensor):
             made = result_of = args[0]
         else:
             result_of = result
@@ -135,7 +136,7 @@ class Watching(TorchFunctionMode):
             self.pass_on_change(made, count)
         if self.same_way:
             for probe in self.behind.get(count, ()):
-                probe(result)
+                probe(result_of)
         return result
 
     def is_complete(self) -> bool:

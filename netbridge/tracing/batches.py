@@ -3,7 +3,7 @@
 import inspect
 import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,6 +47,19 @@ def batches_of(images, net: nn.Module, call) -> tuple[Iterator, int | None]:
     if hasattr(images, "dataset") and hasattr(images, "sampler"):  # a DataLoader
         total = len(images.sampler) if hasattr(images.sampler, "__len__") else None
     return (batch_in(item, net, call) for item in iterator), total
+
+
+def images_of(images) -> torch.Tensor:
+    """One batch (N, ...) as a tensor, from a tensor or an array; TypeError for anything else."""
+    if isinstance(images, np.ndarray):
+        images = torch.from_numpy(images)
+    if not isinstance(images, torch.Tensor) or images.ndim < 2 or 0 in images.shape:
+        given = f"shape {tuple(images.shape)}" if isinstance(images, torch.Tensor) else type(images).__name__
+        raise TypeError(
+            f"`images` must be one batch (N, ...), a tensor or an array, got {given}. A network that takes more goes "
+            "into a module whose forward takes the images and adds the rest."
+        )
+    return images
 
 
 def batch_in(item, net: nn.Module, call) -> Any:
@@ -98,9 +111,12 @@ def part_of(batch, indices):
     return map_tensors(batch, lambda tensor: tensor[indices] if tensor.ndim and len(tensor) == images else tensor)
 
 
-def sample_of(batch):
-    """The first images of a batch, for the pass that finds the blocks: as many as no other axis of it is long."""
-    others = {size for tensor in tensors(batch) for size in tensor.shape[1:]}
+def sample_of(batch, avoided: Set[int] = frozenset()):
+    """The first images of a batch, for the pass that finds the blocks: as many as no other axis of it is long.
+
+    avoided  other numbers of images that will not do
+    """
+    others = {size for tensor in tensors(batch) for size in tensor.shape[1:]} | avoided
     count = next(count for count in itertools.count(SAMPLE) if count not in others)
     return part_of(batch, torch.arange(count) % length(batch))
 

@@ -44,15 +44,31 @@ def preserve(net: nn.Module):
     """
     refuse_unmeasurable(net)
     saved = Saved(net)
-    try:
+    with keep_generators():
         try:
-            net.eval()
-        except NotImplementedError:
-            raise ValueError("`net` is an exported program; trace the module it was exported from.") from None
-        with run_uncompiled():
-            yield
+            try:
+                net.eval()
+            except NotImplementedError:
+                raise ValueError("`net` is an exported program; trace the module it was exported from.") from None
+            with run_uncompiled():
+                yield
+        finally:
+            saved.restore()
+
+
+@contextlib.contextmanager
+def keep_generators():
+    """A context manager: afterwards the random generators of Python, NumPy and torch are as they were before."""
+    cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    try:
+        yield
     finally:
-        saved.restore()
+        random.setstate(cpu[0])
+        np.random.set_state(cpu[1])  # noqa: NPY002
+        torch.set_rng_state(cpu[2])
+        if cuda is not None:
+            torch.cuda.set_rng_state_all(cuda)
 
 
 def independent_copy(net: nn.Module) -> nn.Module:
@@ -60,6 +76,7 @@ def independent_copy(net: nn.Module) -> nn.Module:
 
     torch copies no tensor that has a history of gradients, such as a cache filled by a pass with gradients.
     """
+    refuse_lazy(net)
     memo: dict[int, torch.Tensor] = {}
     waiting: list = [vars(module) for module in net.modules()]
     seen: set[int] = set()
@@ -81,11 +98,15 @@ def independent_copy(net: nn.Module) -> nn.Module:
 def refuse_unmeasurable(net: nn.Module):
     if isinstance(net, torch.jit.ScriptModule):
         raise ValueError("`net` is compiled by TorchScript, which hides what it does; trace the original module.")
+    refuse_lazy(net)
     for parameter in net.parameters():
-        if isinstance(parameter, UninitializedTensorMixin):
-            raise ValueError("`net` has lazy layers, which have no shape yet. Run the network once, then trace it.")
         if parameter.is_meta:
             raise ValueError("`net` has no numbers: its parameters are on the meta device. Load its weights first.")
+
+
+def refuse_lazy(net: nn.Module):
+    if any(isinstance(tensor, UninitializedTensorMixin) for tensor in (*net.parameters(), *net.buffers())):
+        raise ValueError("`net` has lazy layers, which have no shape yet. Run the network once, and try again.")
 
 
 def run_uncompiled():
@@ -103,8 +124,6 @@ class Saved:
     """
 
     def __init__(self, net: nn.Module):
-        self.generators = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-        self.cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
         self.containers: list[tuple] = []
         self.tensors: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
         modules = list(net.modules())
@@ -160,11 +179,6 @@ class Saved:
                 if not torch.equal(data, kept):
                     with torch.inference_mode(data.is_inference()):
                         data.copy_(kept)
-        random.setstate(self.generators[0])
-        np.random.set_state(self.generators[1])  # noqa: NPY002
-        torch.set_rng_state(self.generators[2])
-        if self.cuda is not None:
-            torch.cuda.set_rng_state_all(self.cuda)
 
 
 def identities(container) -> list[int]:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from netbridge.nested_tensors import first_tensor
-from netbridge.tracing.batches import to_network
+from netbridge.tracing.batches import images_of, to_network
 from netbridge.tracing.preservation import preserve
 from netbridge.tracing.record import Record
 from netbridge.tracing.states import blocks_of
@@ -121,7 +121,7 @@ def state_grams(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, 
         grams[name] = (rows @ rows.T).cpu().double().numpy()
 
     with preserve(net), torch.no_grad(), contextlib.ExitStack() as stack:
-        images = to_network(net, images)
+        images = to_network(net, images_of(images)).clone()  # a network may change what it is given
         for name, block in blocks_of(net, images, blocks).items():
             hook = block.register_forward_hook(lambda _, inputs, out, name=name: leave(name, out))
             stack.callback(hook.remove)

@@ -8,7 +8,7 @@ from torch import nn
 from netbridge.foreign.blocks import foreign_tracer_of, named_blocks
 from netbridge.model.block import Block
 from netbridge.nested_tensors import state_given
-from netbridge.tracing.batches import run, sample_of, to_network
+from netbridge.tracing.batches import images_of, run, to_network
 from netbridge.tracing.ours import network_inside
 from netbridge.tracing.preservation import preserve
 
@@ -43,7 +43,7 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
             states[name] = state.clone()
 
     with preserve(net), torch.no_grad(), contextlib.ExitStack() as stack:
-        images = to_network(net, images).clone()  # a network may change what it is given
+        images = to_network(net, images_of(images)).clone()  # a network may change what it is given
         for name, block in blocks_of(net, images, blocks).items():
             door = block.branch if isinstance(block, Block) else block  # in a stage of ours the solver calls the branch
             hook = door.register_forward_pre_hook(lambda m, a, k, name=name: enter(name, m, a, k), with_kwargs=True)
@@ -60,5 +60,11 @@ def blocks_of(net: nn.Module, images, blocks=None) -> dict[str, nn.Module]:
     if own is not None:
         prefix, network = own
         return {prefix + name: block for name, block in zip(network.block_names, network.blocks, strict=True)}
-    tracer = foreign_tracer_of(net, run, sample_of(images), None, None)
+    tracer = foreign_tracer_of(net, run, images, None, None)
+    bare = [step.name for step in tracer.steps if not step.module]
+    if bare:
+        raise ValueError(
+            f"`net` takes the steps {bare} in its own forward, so that no module is such a block with a state of its "
+            "own. Put each into a module that returns x + f(x), or name `blocks`; nb.trace measures them as they are."
+        )
     return {step.module: net.get_submodule(step.module) for step in tracer.steps}

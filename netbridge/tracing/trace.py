@@ -14,7 +14,7 @@ from torch import nn
 
 from netbridge.foreign.blocks import foreign_tracer_of
 from netbridge.model.plain import Plain
-from netbridge.tracing.batches import Feeder, Tuned, batches_of, check_dimensions, length, run, sample_of
+from netbridge.tracing.batches import Feeder, Tuned, batches_of, check_dimensions, length, run
 from netbridge.tracing.ours import SolverTracer, network_inside
 from netbridge.tracing.passes import Passes
 from netbridge.tracing.preservation import preserve, unwrap
@@ -161,9 +161,14 @@ def tracer_of(net: nn.Module, call, batch, kinds, blocks):
     if blocks is None and isinstance(net, Plain) and net.no_step:
         raise ValueError(f"`net` has no residual step, so stiffness index and TNS are not defined: {net.no_step}.")
     try:
-        return foreign_tracer_of(net, call, sample_of(batch), kinds, blocks)
-    except (RuntimeError, ValueError, TypeError, IndexError):
+        return foreign_tracer_of(net, call, batch, kinds, blocks)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
         check_dimensions(net, batch)
+        if isinstance(error, TypeError) and "forward()" in str(error) and call is run:
+            raise TypeError(
+                f"`net` cannot be called with the images alone: {error}. Say how it is called: "
+                "nb.trace(net, [(x, y)], call=lambda net, batch: net(batch[0], batch[1]))."
+            ) from error
         raise
 
 

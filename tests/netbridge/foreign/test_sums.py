@@ -217,6 +217,59 @@ def test_sums_are_seen_however_they_are_written(how, x):
     assert record.stage.tolist() == [0, 0, 0]
 
 
+def copied(x, y):
+    x.copy_(x + y)
+    return x
+
+
+def assigned(x, y):
+    x[:] = x + y
+    return x
+
+
+def assigned_everywhere(x, y):
+    x[...] = torch.add(x, y)
+    return x
+
+
+@pytest.mark.parametrize("change", [copied, assigned, assigned_everywhere])
+def test_a_state_whose_memory_takes_the_next_one_has_moved(change, x):
+    class Copying(Base):
+        def forward(self, x):
+            return change(x, self.branch(x))
+
+    net = stack(Copying)
+    slope, increment = nb.trace(net, x, of=("slope", "increment"))
+    np.testing.assert_allclose(slope.nsi, literal(stack(Base), x), rtol=1e-5)
+    np.testing.assert_allclose(increment.nsi, slope.nsi, rtol=1e-5)
+
+
+def test_a_branch_of_one_number_for_a_whole_map_is_named():
+    class Context(nn.Module):
+        """As in GCNet: what is added is the same at every place."""
+
+        def __init__(self, centred=False):
+            super().__init__()
+            self.f, self.centred = nn.Conv2d(3, 3, 1), centred
+
+        def forward(self, x):
+            mean = x.mean((2, 3), keepdim=True)
+            return x - mean if self.centred else x + torch.tanh(self.f(mean))
+
+    class Local(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.f = nn.Conv2d(3, 3, 1)
+
+        def forward(self, x):
+            return x + torch.tanh(self.f(x))
+
+    images = torch.randn(2, 3, 4, 4)
+    with pytest.warns(UserWarning, match=r"without sums in \['1'\].* or which are broadcast"):
+        assert nb.trace(nn.Sequential(Local(), Context(), Local()), images).names == ("0", "2")
+    assert nb.trace(nn.Sequential(Local(), Context(centred=True), Local()), images).names == ("0", "2")  # not a word
+
+
 class OutOfSight(Base):
     """Its activation is no torch function."""
 
@@ -421,6 +474,35 @@ def test_an_axis_of_five_is_not_taken_for_that_of_the_images(images):
 
     with pytest.raises(ValueError, match="the first axis is the batch"):
         nb.trace(SequenceFirst(Base(), Base()), torch.randn(images, 5, WIDTH))
+
+
+class TokensFirst(nn.Module):
+    """A transformer that works on (tokens, images, features) inside, with one token more than it is given."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = nn.Parameter(torch.randn(1, 1, WIDTH))
+        self.layers = nn.ModuleList(Base() for _ in range(2))
+
+    def forward(self, x):
+        x = torch.cat([self.first.expand(len(x), 1, WIDTH), x], 1).transpose(0, 1)
+        for layer in self.layers:
+            x = layer(x)
+        return x.mean(0)
+
+
+@pytest.mark.parametrize("images", [4, 5])
+def test_as_many_tokens_as_images_are_no_images(images):
+    net, x = TokensFirst(), torch.randn(images, 4, WIDTH)
+    with pytest.raises(ValueError, match="the first axis is the batch"):
+        nb.trace(net, x)
+
+
+def test_as_many_tokens_as_images_do_no_harm_behind_them():
+    net, x = stack(Base), torch.randn(5, 4, WIDTH)
+    joined = nn.Sequential(nn.ZeroPad2d((0, 0, 0, 1)), net)  # five tokens, and five images in the first pass
+    np.testing.assert_allclose(nb.trace(joined, x).nsi, literal(net, joined[0](x)), rtol=1e-5)
 
 
 class TakesAMask(Base):

@@ -1,5 +1,6 @@
 """Batches from whatever holds them: masks, labels, dictionaries, and what is told where a batch cannot be used."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import netbridge as nb
 from tests.netbridge.foreign import networks as foreign
-from tests.netbridge.foreign.residual import WIDTH, Base
+from tests.netbridge.foreign.residual import WIDTH, Base, literal, stack
 
 
 class Masked(nn.Module):
@@ -55,6 +56,36 @@ class TestBatches:
             nb.trace(net, [{"ids": ids, "segment": ids}])
         with pytest.raises(TypeError, match=r"is a data set .*DataLoader"):
             nb.trace(net, TensorDataset(ids))
+
+    def test_arguments_that_are_missing_need_a_word(self):
+        class Timed(Base):
+            def forward(self, x, time):
+                return x + time * self.branch(x)
+
+        batch = torch.randn(4, WIDTH), torch.rand(4, 1)
+        for images in (batch, [batch]):
+            with pytest.raises(TypeError, match=r"cannot be called with the images alone: .* 'time'. Say how"):
+                nb.trace(Timed(), images)
+        assert nb.trace(Timed(), [batch], call=lambda net, batch: net(*batch)).nsi.shape == (4, 1)
+
+    def test_what_is_returned_may_be_a_dataclass(self):
+        x = torch.randn(6, WIDTH)
+
+        @dataclasses.dataclass
+        class Output:
+            hidden: torch.Tensor
+
+        class Returning(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = stack(Base)
+
+            def forward(self, x):
+                return Output(self.net(x))
+
+        found = nb.trace(Returning(), x, outputs=True)
+        np.testing.assert_allclose(found.nsi, literal(stack(Base), x), rtol=1e-5)
+        assert found.outputs.shape == x.shape
 
     def test_one_image_without_its_first_axis_is_told_so(self):
         net = foreign.shaken(foreign.VisionResNet())

@@ -96,6 +96,20 @@ class TestStateGrams:
         for here, there in zip(ours.values(), theirs.values(), strict=True):
             np.testing.assert_allclose(here, there, rtol=1e-4)
 
+    def test_a_network_may_overwrite_its_images(self):
+        class Centred(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nb.resnet(8)
+
+            def forward(self, x):
+                return self.net(x.sub_(0.5))
+
+        x = torch.randn(4, 3, 16, 16)
+        before = x.clone()
+        nb.state_grams(Centred(), x)
+        assert torch.equal(x, before)
+
     def test_the_network_is_left_as_it_was(self):
         net, x = nb.resnet(8).train(), torch.randn(4, 3, 16, 16)
         before = {name: value.clone() for name, value in net.state_dict().items()}
