@@ -10,14 +10,14 @@ from torch import fx, nn
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.operations import Step
 from netbridge.model.block import Block
-from netbridge.nested_tensors import first_tensor
+from netbridge.nested_tensors import first_tensor, tensors
 from netbridge.spectrum.chain import RELUS, NotAChain, chain_between, chain_of
-from netbridge.spectrum.separation import NotSeparable, Separation, watch_block, watched_step
-from netbridge.spectrum.symbolic import NotTraceable, symbolic
+from netbridge.spectrum.separation import NotSeparable, Separation, fresh_buffers, watch_block, watched_step
+from netbridge.spectrum.symbolic import NotTraceable, same, symbolic
 from netbridge.step_sizes.base import Shared
-from netbridge.surgery.absorb import has_hooks
+from netbridge.surgery.absorb import has_hooks, is_plain
 from netbridge.tracing.batches import sample_of
-from netbridge.tracing.preservation import independent_copy
+from netbridge.tracing.preservation import independent_copy, unwrap
 
 
 @dataclasses.dataclass
@@ -62,13 +62,33 @@ class Anatomy:
 
 def anatomy(block: nn.Module, x: torch.Tensor) -> Anatomy:
     """Takes apart a copy of `block`, in evaluation mode and in the precision and on the device of the state `x`."""
-    block = independent_copy(block)
+    block = independent_copy(unwrap(block))
     owned = [module.target for module in block.modules() if isinstance(module, Shared)]  # the stage's, so no submodules
     for module in (block, *owned):
         module.to(x.device, x.dtype).eval().requires_grad_(False)
+    check_function(block, x)
     if isinstance(block, Block):
         return of_ours(block, x)
     return of_foreign(block, x)
+
+
+def check_function(block: nn.Module, x: torch.Tensor) -> None:
+    """Raises ValueError unless a block is a function of its state alone: it takes one, and returns the same twice."""
+    kind = type(block).__name__
+    with torch.no_grad():
+        try:
+            with fresh_buffers(block):
+                results = [tensors(block(x.clone()))[:1] for _ in range(2)]
+        except Exception as error:  # a block may raise anything
+            raise ValueError(
+                f"`block` ({kind}) could not be run on a state of shape {tuple(x.shape)} in {x.dtype} alone: {error}. "
+                "One that takes more goes into a module whose forward takes the state and adds the rest."
+            ) from error
+    if not same(*results):
+        raise ValueError(
+            f"`block` ({kind}) returns something else every time for one state (random numbers, or a memory of "
+            "earlier calls), and has no Jacobian; switch that off."
+        )
 
 
 def of_ours(block: Block, x: torch.Tensor) -> Anatomy:
@@ -94,10 +114,17 @@ def of_ours(block: Block, x: torch.Tensor) -> Anatomy:
 
 def of_foreign(block: nn.Module, x: torch.Tensor) -> Anatomy:
     def whole(u):
-        return first_tensor(block(u.clone()))
+        with fresh_buffers(block):
+            return first_tensor(block(u.clone()))
 
     def increment(u):
-        return whole(u) - u
+        new = whole(u)
+        if new.shape != u.shape:
+            raise ValueError(
+                f"`block` maps {tuple(u.shape[1:])} to {tuple(new.shape[1:])} and its branch could not be told apart "
+                f'({parts.reason}); only part="block" can be asked for.'
+            )
+        return new - u
 
     parts = Anatomy(branch=increment, whole=whole, increment=increment)
     sample = sample_of(x)
@@ -121,13 +148,13 @@ def read_program(parts: Anatomy, program: fx.GraphModule, graph: Graph, nodes: l
         )
     (step,) = steps
     added = graph.operations[step.addition].name in ("add", "sub")
-    if not (added and len(step.branches) == 1 and step.state == 0 and ends_at(end, nodes[step.addition])):
-        raise NotSeparable("its branch does not start at its input, or something follows the addition")
+    if not (added and len(step.branches) == 1 and ends_at(end, nodes[step.addition])):
+        raise NotSeparable("it adds no single branch, or something follows the addition")
     separation = Separation(program, graph, nodes, step)
     if step.factors:
         parts.size_at = separation.step_size()
     parts.branch, parts.shortcut, parts.increment = separation.branch(), separation.shortcut(), None
-    parts.identity = step.identity
+    parts.identity = step.identity and step.state == 0
     try:
         if separation.changes_layout:
             raise NotAChain("its branch is added in another layout")
@@ -144,8 +171,8 @@ def watch_step(parts: Anatomy, block: nn.Module, sample: torch.Tensor) -> None:
     parts.live = is_live(steps)
     if graph.find_out_of_sight():
         parts.branch, parts.reason = None, "it adds or multiplies what comes from no function of torch's"
-    elif len(steps) == 1 and steps[0].state == 0:
-        parts.identity = steps[0].identity
+    elif len(steps) == 1:  # which may start behind the input, at a normalisation of it: f is a function of the input
+        parts.identity = steps[0].identity and steps[0].state == 0
         try:
             parts.branch, size = watched_step(block, first, steps[0], sample)
         except NotSeparable as error:
@@ -169,5 +196,6 @@ def ends_at(end, addition: fx.Node) -> bool:
 def is_relu(node: fx.Node) -> bool:
     if node.op == "call_module":
         owner: Any = node.graph.owning_module
-        return type(owner.get_submodule(node.target)) is nn.ReLU
+        layer = owner.get_submodule(node.target)
+        return type(layer) is nn.ReLU and is_plain(layer)  # a hook may change what it returns
     return node.target in RELUS

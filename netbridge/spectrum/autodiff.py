@@ -14,11 +14,16 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import odelab
+from netbridge.tracing.preservation import keep_generators
 from odelab import JacobianOperator
 
 FULL = 1024  # "auto" forms the whole Jacobian up to this size
 LARGEST = 4 * 2**30  # bytes of a Jacobian formed whole
 PORTION = 64  # directions differentiated at a time
+UNDIFFERENTIABLE = (  # what torch says of operations that have no derivative, forwards or backwards
+    "modified by an inplace operation", "autograd.Function", "forward AD", "don't support automatic differentiation",
+    "mutate a captured Tensor",
+)  # fmt: skip
 
 
 def differentiated_spectrum(function: Callable, x, projected: bool, values: str, zero_tolerance, k, conditions=True):
@@ -90,14 +95,15 @@ def jacobian(function: Callable, x, rows: torch.Tensor, columns: torch.Tensor) -
     for start in range(0, len(columns), PORTION):
         units = columns[start : start + PORTION].to(x.device)
         directions = nn.functional.one_hot(units, x.numel()).to(x.dtype)
-        matrix[:, start : start + PORTION] = torch.func.vmap(push)(directions).T[rows].detach()
+        found = torch.func.vmap(push, randomness="same")(directions)  # numbers drawn, and not used, are no matter
+        matrix[:, start : start + PORTION] = found.T[rows].detach()
     return matrix
 
 
 def tangent(function: Callable, x: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
     """The derivative of `function` at x in a direction, by forward differentiation."""
     prepare()
-    with exact_attention():
+    with exact_attention(), keep_generators(), tell_in_words():
         return torch.func.jvp(function, (x,), (direction,))[1]
 
 
@@ -107,7 +113,7 @@ def pullback(function: Callable, x) -> tuple[torch.Tensor, Callable]:
     By torch's plain reverse differentiation: `torch.func.vjp` would load the compiler, most of a second, and would
     write down the derivative of every product as well.
     """
-    with torch.enable_grad():
+    with torch.enable_grad(), keep_generators(), tell_in_words():
         start = x.detach().requires_grad_()
         output = function(start.clone())  # the function may change its argument in place
 
@@ -115,9 +121,24 @@ def pullback(function: Callable, x) -> tuple[torch.Tensor, Callable]:
         if not output.requires_grad:  # it does not depend on x
             return x.new_zeros((len(w), *x.shape) if many else x.shape)
         options = {"retain_graph": True, "materialize_grads": True, "is_grads_batched": many}
-        return torch.autograd.grad(output, start, w, **options)[0]
+        with tell_in_words():
+            return torch.autograd.grad(output, start, w, **options)[0]
 
     return output.detach(), pull
+
+
+@contextlib.contextmanager
+def tell_in_words():
+    """A context manager: what torch cannot differentiate is refused as something about the block."""
+    try:
+        yield
+    except (RuntimeError, NotImplementedError) as error:
+        if not any(word in str(error) for word in UNDIFFERENTIABLE):
+            raise
+        raise ValueError(
+            f"`block` is written so that torch cannot differentiate it: {str(error).partition('. ')[0]}. "
+            "Replace this operation by one that it can."
+        ) from error
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from netbridge.spectrum.reduction import (
     reduced_operator,
     whole_operator,
 )
+from netbridge.tracing.preservation import keep_generators
 
 PARTS = ("residual", "increment", "block")
 VALUES = ("auto", "full", "extremes")
@@ -33,6 +34,7 @@ LIVE, FROZEN = "live", "frozen"
 FULL_REDUCED = 8192  # "auto" finds all eigenvalues of a reduced matrix up to here: a minute or two
 
 
+@keep_generators()
 def block_spectrum(
     block: nn.Module,
     x,
@@ -107,6 +109,7 @@ def block_spectrum(
     )
 
 
+@keep_generators()
 def block_operator(block: nn.Module, x, part: str = "residual", gate="live", dtype: torch.dtype | None = None):
     """The whole Jacobian of a residual block at one state, as products with vectors: for norms and other spectra.
 
@@ -238,7 +241,8 @@ def checked_state(block: nn.Module, x, dtype) -> torch.Tensor:
         x = torch.from_numpy(x)
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"`x` must be a tensor or an array, one state of the block, got {type(x).__name__}.")
-    if any(isinstance(module, nn.Conv2d) for module in block.modules()) and x.ndim == 3:
+    channels = [module.in_channels for module in block.modules() if isinstance(module, nn.Conv2d)]
+    if x.ndim == 3 and channels and (len(x) != 1 or 1 in channels):  # else tokens (1, T, C), which may be convolved too
         x = x[None]
     if x.ndim < 2 or len(x) != 1:
         raise ValueError(f"`x` must be one state, (1, ...), got shape {tuple(x.shape)}; take a batch one by one.")

@@ -12,6 +12,7 @@ import odelab
 from netbridge.model import solve
 from netbridge.spectrum.autodiff import tangent
 from netbridge.spectrum.step_error import equal_steps, exact_flow, field_of
+from netbridge.tracing.preservation import keep_generators
 from odelab import core
 
 IMPLICIT_EULER = odelab.RosenbrockMethod("EULER1", order=1, gamma=1.0, a=[[]], C=[[]], m=[1.0])
@@ -19,6 +20,7 @@ SOLVED = 1e-5  # the residual at which GMRES ends, relative to the right-hand si
 BASIS = 40  # products of GMRES before it starts again, which it does once
 
 
+@keep_generators()
 def implicit_flow(block: nn.Module, states: torch.Tensor, steps: int = 1, method=IMPLICIT_EULER, gate: str = "frozen"):
     """Follow a block's differential equation u' = h(u) f(u) for one unit of time by linearly implicit steps.
 

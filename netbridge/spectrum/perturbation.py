@@ -19,9 +19,10 @@ from torch import nn
 from netbridge.model.network import Network
 from netbridge.nested_tensors import first_tensor
 from netbridge.spectrum.anatomy import Anatomy, anatomy
-from netbridge.spectrum.autodiff import pullback, tangent
+from netbridge.spectrum.autodiff import pullback, tangent, tell_in_words
 from netbridge.spectrum.chain import Convolution, Scaling
-from netbridge.tracing.batches import to_network
+from netbridge.tracing.batches import images_of, to_network
+from netbridge.tracing.differentiable import widen
 from netbridge.tracing.preservation import preserve, unwrap
 from netbridge.tracing.states import block_states, blocks_of
 
@@ -99,11 +100,11 @@ def perturbation_bound(
     if not size > 0:
         raise ValueError(f"`size` must be positive, got {size!r}.")
     net = unwrap(net)
-    images = to_network(net, images)
+    images = to_network(net, images_of(images))
     with preserve(net):
         found = blocks_of(net, images, blocks)
         states = block_states(net, images, blocks)
-        norms = [block_norms(name, block, states[name]) for name, block in found.items()]
+        norms = [block_norms(name, block, widen(states[name])) for name, block in found.items()]
         measured = measured_growth(net, images, states, found, size, search)
     names, alpha, lipschitz, shortcut, live = zip(*norms, strict=True)
     still = tuple(name for name, alive in zip(names, live, strict=True) if alive)
@@ -188,7 +189,8 @@ def measured_growth(net, images, inputs, blocks: dict[str, nn.Module], size: flo
         grown = torch.stack(distances).detach() / distance_of(delta.detach(), torch.zeros_like(start))
         largest = np.maximum(largest, grown.amax(1).double().cpu().numpy())
         if turn < search:  # the gradient of the distance is the next vector of a power iteration on J'J
-            direction = torch.autograd.grad(distances[-1].square().sum(), delta)[0]
+            with tell_in_words():
+                direction = torch.autograd.grad(distances[-1].square().sum(), delta)[0]
     return largest
 
 
@@ -222,7 +224,8 @@ def outputs(net: nn.Module, images, blocks: dict[str, nn.Module], delta) -> list
                 stack.callback(
                     block.register_forward_hook(lambda _, args, out: states.append(first_tensor(out).clone())).remove
                 )
-        net(images.clone())  # a network may change what it is given
+        with tell_in_words():
+            net(images.clone())  # a network may change what it is given
     return states
 
 

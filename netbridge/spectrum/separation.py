@@ -3,6 +3,7 @@
 A block that torch.fx has read gives programs of its own for both. Any other block is run and watched as a trace does.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -139,6 +140,22 @@ def with_output(program: fx.GraphModule, graph: fx.Graph, end: fx.Node) -> fx.Gr
     return fx.GraphModule(program, graph)
 
 
+@contextlib.contextmanager
+def fresh_buffers(block: nn.Module):
+    """A context manager: within it a block writes into copies of its buffers, such as a count of its calls.
+
+    Every call then sees the same ones, and torch.func, which refuses to write into what was made outside, sees its own.
+    """
+    kept = [(module, dict(module._buffers)) for module in block.modules() if module._buffers]
+    for module, buffers in kept:
+        module._buffers.update((name, buffer.clone()) for name, buffer in buffers.items() if buffer is not None)
+    try:
+        yield
+    finally:
+        for module, buffers in kept:
+            module._buffers.update(buffers)
+
+
 class Seen(Recorder):
     """Keeps slope and step size of the one step of a block, of which a trace keeps the norms."""
 
@@ -180,7 +197,8 @@ def watched_step(block: nn.Module, first: Pass, step: Step, sample: torch.Tensor
     tracer, seen = StepTracer(block, run, first, None), Seen()
 
     def look(u: torch.Tensor) -> Seen:
-        tracer(u.clone(), seen)
+        with fresh_buffers(block):
+            tracer(u.clone(), seen)
         return seen
 
     with torch.no_grad():

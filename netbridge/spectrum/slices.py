@@ -16,6 +16,7 @@ from torch import nn
 from netbridge.spectrum.anatomy import anatomy
 from netbridge.spectrum.autodiff import exact_attention, pullback
 from netbridge.spectrum.block_spectrum import LIVE, check, checked_state, mapping
+from netbridge.tracing.preservation import keep_generators
 
 PORTION = 64  # output units at a time
 
@@ -61,6 +62,7 @@ class SliceSpectrum:
         return self.max_re / self.min_re if self.min_re < 0 else math.nan
 
 
+@keep_generators()
 def slice_spectrum(
     block: nn.Module,
     x,

@@ -5,12 +5,14 @@ from torch import nn
 
 from netbridge.model import solve
 from netbridge.spectrum.anatomy import anatomy
+from netbridge.tracing.preservation import keep_generators
 from odelab import RK4, core
 
 SETTLED = 0.01  # of the way a flow goes: how far half as many substeps may be from all of them
 MOST = 1024  # substeps that are tried where fewer do not settle
 
 
+@keep_generators()
 def step_error(block: nn.Module, states: torch.Tensor, substeps: int = 32, gate: str = "live") -> torch.Tensor:
     """Measure Euler's local error of a block: how far its one step is from the exact flow of u' = h(u) f(u).
 
@@ -44,6 +46,7 @@ def step_error(block: nn.Module, states: torch.Tensor, substeps: int = 32, gate:
     return torch.where(errors.isfinite() | unsettled, errors, torch.full_like(errors, torch.inf))
 
 
+@keep_generators()
 def exact_flow(block: nn.Module, states: torch.Tensor, substeps: int = 32, gate: str = "live") -> torch.Tensor:
     """Follow a block's differential equation u' = h(u) f(u) for one unit of time: what its one step approximates.
 
@@ -73,6 +76,9 @@ def field_of(block: nn.Module, states: torch.Tensor, gate: str):
     """The right-hand side u -> h(u) f(u) of a block, and its value at the states."""
     if gate not in ("live", "frozen"):
         raise ValueError(f'`gate` must be "live" or "frozen", got {gate!r}.')
+    if not (isinstance(states, torch.Tensor) and states.ndim > 1 and states.is_floating_point()):
+        given = f"shape {tuple(states.shape)}" if isinstance(states, torch.Tensor) else type(states).__name__
+        raise TypeError(f"`states` must be a tensor (N, ...) of floating-point numbers, got {given}.")
     if not bool(states.isfinite().all()):
         raise ValueError("`states` must be finite, they hold NaN or infinity.")
     parts = anatomy(block, states)

@@ -20,15 +20,20 @@ import torch
 from torch import nn
 
 from netbridge.files import replacing
+from netbridge.model.block import Block
 from netbridge.spectrum.digests import digest_of_block, digest_of_tensor
 from netbridge.spectrum.survey_rows import COLUMNS, KEPT, KINDS, has_meaning, measure_states
+from netbridge.tracing.batches import images_of, to_network
+from netbridge.tracing.preservation import keep_generators, preserve
 from netbridge.tracing.states import block_states, blocks_of
 
 SCHEMA = 4  # raised when the meaning of a column changes: rows of an older one are computed anew
+SCHEMA_OF_OTHERS = 5  # the same, for blocks that are not ours
 PORTION = 4  # images that one task of an executor looks at
 ROW = np.dtype([("image", "i8"), ("block", "U80"), ("kind", "U10"), *((name, "f8") for name in COLUMNS)])
 
 
+@keep_generators()
 def block_survey(
     net: nn.Module,
     images: torch.Tensor,
@@ -80,16 +85,18 @@ def block_survey(
     >>> bool((table["max_re"] >= table["min_re"]).all())
     True
     """
-    kinds = checked_kinds(kinds)
+    kinds, images = checked_kinds(kinds), images_of(images)
     options = {
         "values": values, "gate": gate, "dtype": str(dtype).removeprefix("torch."), "k": k, "rows": rows,
         "schema": SCHEMA,
     }  # fmt: skip
-    modules = blocks_of(net, images[:1], blocks)
+    of_others = {**options, "schema": SCHEMA_OF_OTHERS}
+    with preserve(net), torch.no_grad():
+        modules = blocks_of(net, to_network(net, images[:1]), blocks)
     states = [block_states(net, image, list(modules)) for image in images.split(1)]
     digests = [{name: digest_of_tensor(state) for name, state in one.items()} for one in states]
     shelves = {
-        (name, kind): Shelf(cache, block, kind, options)
+        (name, kind): Shelf(cache, block, kind, options if isinstance(block, Block) else of_others)
         for name, block in modules.items()
         for kind in kinds
         if has_meaning(block, states[0][name], kind)

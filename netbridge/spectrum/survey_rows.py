@@ -6,10 +6,12 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 import odelab
+from netbridge.nested_tensors import first_tensor
 from netbridge.spectrum.anatomy import anatomy
 from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
 from netbridge.spectrum.slices import slice_spectrum
 from netbridge.spectrum.step_error import step_error
+from netbridge.tracing.preservation import preserve
 from odelab.stiffness.log_norm import log_norm_and_soderlind
 
 KINDS = ("residual", "increment", "block", "slices", "norms", "error")
@@ -29,13 +31,9 @@ def has_meaning(block: nn.Module, state: torch.Tensor, kind: str) -> bool:
     """Slices ask for square maps only; everything else for a block that keeps the shape."""
     if kind == "slices":
         return state.ndim == 4 and state.shape[2] == state.shape[3]
-    training = block.training
-    with torch.no_grad():
-        try:
-            output = block.eval()(state.clone())
-        finally:
-            block.train(training)
-    return isinstance(output, torch.Tensor) and output.shape == state.shape
+    with preserve(block), torch.no_grad():
+        output = first_tensor(block(state.clone()))
+    return output is not None and output.shape == state.shape
 
 
 def measure_states(block: nn.Module, states: torch.Tensor, kind: str, options: dict) -> np.ndarray:

@@ -37,10 +37,12 @@ def symbolic(net: nn.Module, sample: torch.Tensor) -> tuple[fx.GraphModule, Grap
             raise NotTraceable(f"{type(module).__name__} keeps its additions to itself")
     shapes = Shapes(program)
     try:
-        seen = shapes.run(sample)
-        expected = independent_copy(net)(sample)
+        seen = shapes.run(sample.clone())  # which a block may overwrite
+        expected = independent_copy(net)(sample.clone())
     except Exception as error:
         raise NotTraceable(str(error)) from error
+    if shapes.overwritten:
+        raise NotTraceable(f"{shapes.overwritten} is used again after it has been changed in place")
     if not same(seen, expected):
         raise NotTraceable("the program read from it gives other results")
     nodes = [node for node in program.graph.nodes if node.op not in ("placeholder", "output")]
@@ -54,15 +56,25 @@ def symbolic(net: nn.Module, sample: torch.Tensor) -> tuple[fx.GraphModule, Grap
 
 
 class Shapes(fx.Interpreter):
-    """Runs a program and remembers the shapes of its tensors, and which of them hold whole numbers."""
+    """Runs a program and remembers the shapes of its tensors, and which of them hold whole numbers.
+
+    `overwritten` names a result that another operation changes in place before it is used: what a program says of it
+    (`y = conv(x); relu_(y); x + y` adds what the convolution returned) is then not what happens.
+    """
 
     def __init__(self, program):
         super().__init__(program)
         self.found: dict[fx.Node, tuple[int, ...]] = {}
         self.whole: set[fx.Node] = set()
+        self.versions: dict[fx.Node, list[int]] = {}  # of a node's tensors when it had run; views share theirs
+        self.overwritten = ""
 
     def run_node(self, n):
+        for source in n.all_input_nodes:
+            if [tensor._version for tensor in tensors(self.env[source])] != self.versions[source]:
+                self.overwritten = self.overwritten or source.name
         result = super().run_node(n)
+        self.versions[n] = [tensor._version for tensor in tensors(result)]
         tensor = first_tensor(result)
         if tensor is not None:
             self.found[n] = tuple(tensor.shape)

@@ -13,12 +13,14 @@ from torch import nn
 
 import odelab
 from netbridge.spectrum.block_spectrum import block_operator, block_spectrum
+from netbridge.tracing.preservation import keep_generators
 
 COLUMNS = ("sai", "rate", "rho", "rho_ng", "growth", "ratio", "moving_ratio", "stable_step")
 ROW = np.dtype([(name, "f8") for name in COLUMNS])
 GAIN = 0.02  # by how much a mode that only oscillates may grow in a step: Euler's method lets every such mode grow
 
 
+@keep_generators()
 def block_time_scales(
     block: nn.Module, states: torch.Tensor, dtype: torch.dtype = torch.float32, values: str = "auto"
 ) -> np.ndarray:
@@ -45,8 +47,10 @@ def block_time_scales(
     >>> scales.shape, bool((scales["ratio"] == scales["rho_ng"] / scales["sai"]).all())
     ((2,), True)
     """
+    if not isinstance(states, torch.Tensor):
+        raise TypeError(f"`states` must be a tensor (N, ...), got {type(states).__name__}.")
     rows = np.empty(len(states), dtype=ROW)
-    for row, state in zip(rows, states, strict=True):
+    for row, state in zip(rows, states.split(1), strict=True):
         operator = block_operator(block, state, part="increment", gate="frozen")
         if operator.shape[0] != operator.shape[1]:
             raise ValueError(
@@ -72,4 +76,4 @@ def increment(block: nn.Module, state: torch.Tensor) -> np.ndarray:
     from netbridge.spectrum.step_error import field_of
 
     with torch.no_grad():
-        return field_of(block, state.double()[None], "frozen")[1].cpu().numpy().ravel()
+        return field_of(block, state.double(), "frozen")[1].cpu().numpy().ravel()

@@ -616,6 +616,22 @@ def test_states_of_every_block(images):
     assert net.training
 
 
+def test_steps_in_the_networks_own_forward_have_no_block(images):
+    class Bare(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.convs = nn.ModuleList(nn.Conv2d(3, 3, 3, padding=1) for _ in range(2))
+
+        def forward(self, x):
+            for conv in self.convs:
+                x = x + torch.tanh(conv(x))
+            return x
+
+    with pytest.raises(ValueError, match=r"`net` takes the steps \['\(1\)', '\(2\)'\] in its own forward"):
+        nb.block_states(Bare(), images)
+    assert list(nb.block_states(Bare(), images, ["convs.0"])) == ["convs.0"]
+
+
 def test_the_block_itself_is_left_alone(images):
     block = block_of("se")
     x = state_of(block)

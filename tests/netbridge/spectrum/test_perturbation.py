@@ -126,3 +126,24 @@ def test_what_has_no_bound_is_named(images):
 
     with pytest.raises(ValueError, match=r"`net` does something else just before block 'layer1.1'"):
         nb.perturbation_bound(foreign.shaken(Interrupted()), images)
+
+
+def test_a_network_in_half_precision_has_a_bound():
+    net, images = lively(nb.resnet(depth=8, widths=(3, 3, 3))).eval(), torch.rand(1, 3, 8, 8)
+    wanted = nb.perturbation_bound(net, images, search=0)
+    found = nb.perturbation_bound(net.half(), images, search=0)
+    np.testing.assert_allclose(found.factor, wanted.factor, rtol=1e-2)
+
+
+def test_a_network_that_overwrites_what_its_gradient_needs_is_refused_in_words():
+    class Overwriting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 3, 3, padding=1)
+
+        def forward(self, x):
+            x += self.conv(x)
+            return x
+
+    with pytest.raises(ValueError, match=r"torch cannot differentiate it: .* modified by an inplace operation"):
+        nb.perturbation_bound(nn.Sequential(Overwriting(), Overwriting()), torch.rand(1, 3, 8, 8), search=1)

@@ -116,6 +116,54 @@ def test_norms_bound_the_spectrum(net, pictures):
     assert (norms["largest_singular"] >= spectra["spectral_radius"] * (1 - 1e-6)).all()
 
 
+class Counting(nn.Module):
+    """Somebody's block: in training its normalisation learns from each pass, its dropout draws; it counts its calls."""
+
+    def __init__(self, pair=False):
+        super().__init__()
+        self.norm, self.drop, self.conv = nn.BatchNorm2d(3), nn.Dropout(0.5), nn.Conv2d(3, 3, 3, padding=1)
+        self.register_buffer("calls", torch.zeros(()))
+        self.pair = pair
+
+    def forward(self, x):
+        self.calls += 1
+        new = x + self.drop(self.conv(torch.relu(self.norm(x))))
+        return (new, None) if self.pair else new
+
+
+def test_a_strangers_network_is_left_as_it_was(pictures):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.BatchNorm2d(3), Counting(), Counting()).train()
+    net[1].norm.eval()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    modes, drawn = [module.training for module in net.modules()], torch.get_rng_state()
+    assert len(nb.block_survey(net, pictures[:2], ("residual", "error"))) == 8
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    assert [module.training for module in net.modules()] == modes
+    assert torch.equal(torch.get_rng_state(), drawn)
+
+
+def test_a_block_may_return_more_than_its_state(pictures):
+    class Takes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.block = Counting(pair=True)
+
+        def forward(self, x):
+            return self.block(x)[0]
+
+    assert list(nb.block_survey(Takes(), pictures[:1], "residual")["block"]) == ["block"]
+
+
+def test_images_that_are_no_batch_are_told_so(net):
+    measures = (nb.block_survey, nb.block_states, nb.state_grams, nb.perturbation_bound)
+    for measure in measures:
+        for images in ({"x": torch.rand(1, 3, 8, 8)}, (torch.rand(1, 3, 8, 8), torch.rand(1)), torch.rand(0, 3, 8, 8)):
+            with pytest.raises(TypeError, match=r"`images` must be one batch \(N, ...\), a tensor or an array, got"):
+                measure(net, images)
+    assert list(nb.block_states(net, np.zeros((1, 3, 8, 8), np.float32))) == net.block_names
+
+
 def test_an_unknown_kind_is_refused(net, pictures):
     with pytest.raises(ValueError, match=r"`kinds` may hold 'residual', .* got 'branch'"):
         nb.block_survey(net, pictures, ("branch",))
