@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 from torch.nn.utils import parametrize
 
 from netbridge.model.layers import ConvNorm, LayerScale, Sum
@@ -85,6 +86,8 @@ def exact(rule):
     @functools.wraps(rule)
     def absorbing(layer, h):
         kind = type(layer).__name__
+        if any(isinstance(tensor, UninitializedTensorMixin) for tensor in (*layer.parameters(), *layer.buffers())):
+            raise ValueError(f"this {kind} has no shape yet; run the network once")
         if has_hooks(layer):
             raise ValueError(f"this {kind} has hooks, which may change what it returns; remove them")
         if parametrize.is_parametrized(layer):
@@ -92,9 +95,21 @@ def exact(rule):
             raise ValueError(f"the {names} of this {kind} comes from a parametrisation; remove that first")
         if not is_torchs(layer):
             try_on_a_copy(rule, layer)
-        rule(layer, torch.as_tensor(h).detach())
+        rule(layer, as_tensor(h, layer))
 
     return absorbing
+
+
+def as_tensor(h, layer: nn.Module) -> torch.Tensor:
+    """A step size as a tensor of floating-point numbers; ValueError where it holds anything else."""
+    try:
+        tensor = torch.as_tensor(h).detach()
+        if not bool(tensor.isfinite().all()):
+            raise ValueError
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"`h` must be a finite number, or one for every channel, got {h!r}") from None
+    precise = isinstance(h, torch.Tensor) or any(True for _ in (*layer.parameters(), *layer.buffers()))
+    return tensor if precise and tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
 
 
 def has_hooks(layer: nn.Module) -> bool:

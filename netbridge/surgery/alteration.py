@@ -31,6 +31,8 @@ def altered(net: Network, block, change: Callable[[torch.Tensor], torch.Tensor] 
     >>> torch.equal(without, again), torch.equal(without, net(x))
     (True, False)
     """
+    if not isinstance(net, Network):
+        raise TypeError(f"`net` must be a network of netbridge with steps, got {type(net).__name__}.")
     names = net.block_names
     if block not in names and not (isinstance(block, int) and -len(names) <= block < len(names)):
         raise ValueError(f"`block` must be a number below {len(names)} or one of {names}, got {block!r}.")

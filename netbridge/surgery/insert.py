@@ -2,18 +2,19 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from netbridge.foreign.blocks import named_blocks
+from netbridge.foreign.blocks import named_blocks, watch_sample
 from netbridge.foreign.graph import Graph
 from netbridge.foreign.vocabulary import ACTIVATIONS, LAYOUTS, TRANSPARENT
 from netbridge.foreign.watching import watch_pass
 from netbridge.model.network import Configured
 from netbridge.step_sizes.gated import Gated, channels_of, gate
 from netbridge.surgery.absorb import absorb
-from netbridge.tracing.batches import run, sample_of
+from netbridge.tracing.batches import run, to_network
 from netbridge.tracing.preservation import independent_copy, preserve, unwrap
 
 SIZES = (32, 64, 224)  # of images tried where none are given
@@ -194,7 +195,8 @@ def choose(found: list[Insertion], on, kind: str) -> list[Insertion]:
 def first_pass(net: nn.Module, images, call):
     """What the network does with a few images."""
     if images is not None:
-        return watch_pass(net, call, sample_of(images))
+        images = torch.from_numpy(images) if isinstance(images, np.ndarray) else images
+        return watch_sample(net, call, to_network(net, images))
     first: Any = next((part for part in net.modules() if isinstance(part, nn.Conv2d)), None)
     for size in SIZES if first is not None else ():
         like = first.weight

@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -253,6 +254,44 @@ def test_a_single_number_folds():
     wanted = 0.5 * layer(x)
     nb.absorb(layer, 0.5)
     assert torch.allclose(layer(x), wanted)
+
+
+@pytest.mark.parametrize(
+    "h", [2, [2, 2, 2, 2], np.full(4, 2.0), torch.full((4,), 2)], ids=["int", "list", "array", "ints"]
+)
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(4, 4, 1),
+        nn.GroupNorm(2, 4, affine=False),
+        nn.BatchNorm2d(4, affine=False),
+        nn.BatchNorm2d(4, affine=False, track_running_stats=False),
+        nn.InstanceNorm2d(4),
+        nn.LayerNorm((4, 5, 5), elementwise_affine=False),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_numbers_of_any_kind_fold(layer, h):
+    layer, x = copy.deepcopy(layer).eval(), torch.randn(2, 4, 5, 5)
+    wanted = 2 * layer(x)
+    nb.absorb(layer, h)
+    torch.testing.assert_close(layer(x), wanted)
+
+
+@pytest.mark.parametrize("h", [float("nan"), [1.0, float("inf"), 1.0], None, "half"], ids=str)
+def test_what_is_no_number_does_not_fold(h):
+    with pytest.raises(ValueError, match="`h` must be a finite number, or one for every channel, got"):
+        nb.absorb(nn.Linear(2, 3), h)
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules are a new feature")
+def test_layers_without_a_shape_are_told_so():
+    with pytest.raises(ValueError, match="this LazyConv2d has no shape yet"):
+        nb.absorb(nn.LazyConv2d(4, 3), 0.5)
+    net = nn.Sequential(nn.LazyConv2d(4, 3), nn.BatchNorm2d(4))
+    for change in (nb.fold, nb.merge):
+        with pytest.raises(ValueError, match="`net` has lazy layers, which have no shape yet"):
+            change(net)
 
 
 def test_folding_pairs_of_ones_own():

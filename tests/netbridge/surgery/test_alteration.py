@@ -51,6 +51,11 @@ def test_an_error_within_leaves_the_network_whole():
     net, x = nb.resnet(8).eval(), torch.randn(1, 3, 16, 16)
     with torch.no_grad():
         whole = net(x)
+        with (
+            pytest.raises(TypeError, match="`net` must be a network of netbridge with steps, got Linear"),
+            nb.altered(torch.nn.Linear(2, 2), 0),
+        ):
+            pass
         with pytest.raises(ValueError, match="`change` must keep the shape"), nb.altered(net, 0, lambda f: f[:, :1]):
             net(x)
         assert torch.equal(net(x), whole)

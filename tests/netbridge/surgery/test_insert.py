@@ -136,6 +136,13 @@ def test_a_sum_of_which_one_summand_feeds_another_takes_no_step_size():
         nb.insert(net, "constant(0.5)", images)
 
 
+@pytest.mark.parametrize("images", [torch.rand(*IMAGES), torch.rand(*IMAGES).double(), np.zeros(IMAGES, np.float32)])
+def test_images_of_another_precision_are_cast(images):
+    net = maps(Inverted).half()
+    assert len(nb.places(net, images)) == 3
+    assert nb.insert(net, "se", images)[1].body[4].controller.excite[0].weight.dtype == torch.float16
+
+
 def test_some_places_only():
     net, images = maps(Inverted), torch.randn(IMAGES)
     for on in ([1], [-2], "2", "2.body.4", ["2", 1]):
