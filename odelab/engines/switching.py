@@ -290,7 +290,7 @@ class SwitchingEngine:
 def checked_index(value, t) -> float:
     """What the user's index says, as a number."""
     try:
-        number = float(value)
+        number = float(np.asarray(value).item())  # one number may come in an array
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number):

@@ -160,7 +160,7 @@ def test_any_number_of_the_users_may_decide():
 
     def late(problem, t, u, h):
         asked.append((t, h))
-        return 2.0 if 0.5 < t < 1.0 else 0.1
+        return np.array([2.0]) if 0.5 < t < 1.0 else 0.1
 
     problem = ol.problems.lorenz().replace(t_span=(0.0, 2.0))
     sol = auto(problem, ol.auto(index=late))
