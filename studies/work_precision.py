@@ -83,7 +83,10 @@ def main(arguments: Arguments):
             f"methods_{name}",
             f"Every method on {name}: the error against the evaluations it took.",
         )
-    title = "Evaluations for a relative error of 1e-6, interpolated; Jacobians and factorisations are not counted"
+    title = (
+        "Evaluations for a relative error of 1e-6, interpolated; Jacobians and factorisations are not counted, and nan "
+        "means that no run is so exact, or all are more exact"
+    )
     costs = page.table("cost_of_six_digits", cost_rows(measured), title)
     page.numbers["methods"] = {name: data.rows for name, data in measured.items()}
 

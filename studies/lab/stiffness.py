@@ -117,7 +117,8 @@ def follower(data, images: int, every: int = 1):
         device = next(net.parameters()).device
         shown = shown_images.to(device).contiguous(memory_format=torch.channels_last)
         found = nb.trace(net, shown, of=KINDS)
-        tns = [mean_stiffness(found[of], mu) for of, mu in READINGS]
+        alone = bool(found.first.all())  # one block a stage, which is not counted: there is no TNS
+        tns = [None if alone else mean_stiffness(found[of], mu) for of, mu in READINGS]
         return {"nsi": {of: found[of].nsi.mean(0).tolist() for of in KINDS}, "tns": tns, "traced": len(shown)}
 
     return follow
