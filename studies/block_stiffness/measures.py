@@ -1,5 +1,6 @@
 """Spectra of every block at label-balanced images, in three readings, and the network's answers to those images."""
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -199,9 +200,10 @@ def accuracy_by_flow(net, images: torch.Tensor, wanted: torch.Tensor, substeps: 
     for stage in range(len(net.stages)):
         for name in inner_blocks(net, stage):
             block = net.get_submodule(name)
+            plain = copy.deepcopy(block)  # without the hook, which would call itself
 
-            def flow(block, inputs, output):
-                return block.project(torch.nan_to_num(nb.exact_flow(block, inputs[0], substeps)))
+            def flow(block, inputs, output, plain=plain):
+                return block.project(torch.nan_to_num(nb.exact_flow(plain, inputs[0], substeps)))
 
             handle = block.register_forward_hook(flow)
             try:
