@@ -22,8 +22,9 @@ def block_states(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str,
     images      a batch of images (N, ...)
     blocks      names of blocks, modules, or a class of modules, where the blocks are not found by themselves
 
-    Returns the input of every block by the block's name, in the order of the blocks. Raises ValueError where no
-    residual block can be seen.
+    Returns the input of every block by the block's name, in the order of the blocks; of a block that acts several
+    times, what goes into it first. Raises ValueError where no residual block can be seen, or where the network takes
+    its steps in its own forward, so that no module is such a block.
 
     >>> import torch, netbridge as nb
     >>> net = nb.resnet(8)
