@@ -1,4 +1,4 @@
-"""What is stiffness? Every index against what explicit and implicit methods cost at equal error (about 3 min).
+"""What is stiffness? Every index against what explicit and implicit methods cost at equal error (about 4 min).
 
 Claims examined: SAI tells where a problem is stiff and stands for SI (Huang, Liang et al., Understanding
 Self-attention Mechanism via Dynamical System Perspective, 2023); and claims that follow from theory. Stiffness is
