@@ -9,7 +9,7 @@ module: they call NumPy for numbers and arrays, torch for tensors, and machine c
 ...     angle, speed = u
 ...     return speed, -maths.sin(angle)
 
-`odelab.engines.numba.overloads` teaches numba these names when they are first needed. `pi` is the number.
+`odelab.engines.numba.jit` teaches numba these names when they are first needed. `pi` is the number.
 """
 
 import numpy as np

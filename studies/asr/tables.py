@@ -7,7 +7,7 @@ import numpy as np
 from studies.asr import design, paper, style
 from studies.asr.design import FAITHFUL, HALF, PLAIN
 from studies.asr.findings.evidence import Evidence, over_seeds
-from studies.lab.cells import deviation_cell, interval_cell
+from studies.lab.comparisons import deviation_cell, interval_cell
 from studies.lab.statistics import Estimate, interval_text
 
 PAPERS_DATA = {  # what Tables 3, 4, 6, 7, 9 and 13 are about; the last is of ResNet-83

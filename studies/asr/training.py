@@ -1,8 +1,17 @@
-"""Training what is missing: the queue of networks and paintings, which processes with one folder share."""
+"""Training what is missing: the queue of networks and paintings, which processes with one folder share.
 
-from studies.asr import design, finetuning, results, style
+Fine-tuning is the second half of Section 6 (1): gates replaced by their means, and the other weights then trained on.
+"""
+
+from pathlib import Path
+
+from netbridge.train import loop
+from studies.asr import constants, design, measures, results, style
 from studies.asr.plan import Plan, Run
 from studies.lab import jobs
+from studies.lab.command import plain_errors
+from studies.lab.networks import ZOO
+from studies.lab.scores import remove_training
 
 
 def folders(arguments) -> tuple:
@@ -26,10 +35,34 @@ def train(plan: Plan, data, painted: bool):
             found = style.paint(one, data)
             style.write(found, place / f"{one.stem}.json")
             return found
-        how = finetuning.carry_out if one.part == "finetuned" else results.carry_out
+        how = fine_tune if one.part == "finetuned" else results.carry_out
         return how(one, data, own, place, arguments.device, arguments.keep)
 
     jobs.work_off(lambda: queue(plan, painted), find, carry_out, own)
+
+
+def fine_tune(run, data, work: Path, destination: Path, device=None, keep: bool = False) -> results.Result:
+    """Put constants in place of a shipped network's gates, train the other weights on, and compare with the gates.
+
+    The constants do not learn: otherwise they would be another step size per channel and not the mean gates.
+    """
+    job = run.job
+    live = ZOO / job.dataset / f"{job.stem}.safetensors"
+    net = constants.constant_copy(live, data)
+    for block in net.blocks:
+        block.controller.requires_grad_(False)
+    path = work / f"{run.stem}.safetensors"
+    with plain_errors("asr"):
+        about = {"controller": job.label, "depth": job.depth}
+        net = loop.train(net, data, job.recipe, job.seed, path, about, device).to("cpu")
+    before = measures.right_answers(measures.shipped_network(live), data, len(data.test_labels))
+    change = measures.points_gained(before, measures.right_answers(net, data, len(data.test_labels)))
+    beyond = tuple(results.five_digits(value) for value in (change.value, change.low, change.high))
+    result = results.measure(run, net, data, path.with_suffix(".jsonl"), beyond)
+    result.write(destination / f"{run.stem}.json")
+    if not keep:
+        remove_training(path)
+    return result
 
 
 def queue(plan: Plan, painted: bool) -> list:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from studies.cifar_tns import figures, tables
-from studies.lab.cells import signed_cell
+from studies.lab.comparisons import signed_cell
 from studies.lab.stiffness import KINDS, READINGS, wording
 from studies.population import design
 from studies.population.citation import shipped_findings

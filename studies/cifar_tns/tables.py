@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from studies.lab.cells import chance_cell, deviation_cell
+from studies.lab.comparisons import chance_cell, deviation_cell
 from studies.lab.networks import groups
 from studies.lab.statistics import LEVEL, Estimate, correlation, interval_text, mean_of, rank_correlation
 from studies.lab.stiffness import READINGS, wording

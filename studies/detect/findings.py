@@ -4,8 +4,7 @@ import numpy as np
 
 from netbridge.detect.evaluation import NAMES
 from studies.detect import design
-from studies.lab.cells import deviation_cell
-from studies.lab.comparisons import dunnett
+from studies.lab.comparisons import deviation_cell, dunnett
 from studies.lab.statistics import (
     CONTRADICTED,
     PARTLY,

@@ -1,9 +1,21 @@
-"""Comparisons of groups of networks that differ in their seeds: differences with intervals, and what they decide."""
+"""Comparisons of groups of networks that differ in their seeds: differences with intervals, and what they decide.
+
+How tables show them stands at the end; a cell is empty where there is nothing to show.
+"""
 
 import numpy as np
 from scipy import stats
 
-from studies.lab.statistics import LEVEL, UNDECIDED, Estimate, mean_of, sign_of, verdict_of_counts
+from studies.lab.statistics import (
+    LEVEL,
+    UNDECIDED,
+    Estimate,
+    chance_text,
+    interval_text,
+    mean_of,
+    sign_of,
+    verdict_of_counts,
+)
 
 
 def tukey(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
@@ -101,3 +113,23 @@ def chance_of_one_mean(groups) -> float:
 def seed_deviation(values) -> float:
     """The standard deviation over seeds; NaN of a single one."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+
+def interval_cell(beyond: dict[str, Estimate], name: str, form: str = "+.2f") -> str:
+    """The estimate of this name with its interval; empty where there is none."""
+    return interval_text(beyond[name], form) if name in beyond else ""
+
+
+def deviation_cell(values, alone: str = "", form: str = ".2f") -> str:
+    """The standard deviation over seeds; of a single value, what `alone` says."""
+    return f"{seed_deviation(values):{form}}" if len(values) > 1 else alone
+
+
+def chance_cell(p: float) -> str:
+    """A p-value, "< 0.001" or "0.012"; empty where there is none."""
+    return chance_text(p).removeprefix("= ") if np.isfinite(p) else ""
+
+
+def signed_cell(value: float) -> str:
+    """A number with its sign; empty where there is none."""
+    return f"{value:+.2f}" if np.isfinite(value) else ""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from studies.lab.cells import deviation_cell, interval_cell
+from studies.lab.comparisons import deviation_cell, interval_cell
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import interval_text
 from studies.lab.stiffness import READINGS, wording

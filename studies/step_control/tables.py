@@ -1,7 +1,6 @@
 """The rows of every table of `step_control`, beside what the paper prints."""
 
-from studies.lab.cells import deviation_cell, interval_cell
-from studies.lab.comparisons import tukey
+from studies.lab.comparisons import deviation_cell, interval_cell, tukey
 from studies.step_control import design
 from studies.step_control.design import Row, Run
 

@@ -18,8 +18,8 @@ import torch
 
 import netbridge as nb
 from studies.lab import definitions, jobs, measurements, networks
-from studies.lab.cells import deviation_cell, interval_cell
 from studies.lab.command import plain_errors, require_at_least, start
+from studies.lab.comparisons import deviation_cell, interval_cell
 from studies.lab.images import load_images
 from studies.lab.options import ThreadOptions
 from studies.lab.page import Page

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from studies.lab.cells import signed_cell
+from studies.lab.comparisons import signed_cell
 from studies.lab.statistics import bootstrap_mean, interval_text, rank_correlation
 from studies.lab.stiffness import READINGS, wording
 from studies.trajectory.design import DEGREES, MEASURES, RULES

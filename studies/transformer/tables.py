@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from studies.lab.cells import deviation_cell, interval_cell
-from studies.lab.comparisons import tukey
+from studies.lab.comparisons import deviation_cell, interval_cell, tukey
 from studies.lab.statistics import interval_text
 from studies.transformer.design import PAPER, READINGS, RULES
 from studies.transformer.findings import by_controller, reading_in_words

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from studies.lab.cells import interval_cell
-from studies.lab.comparisons import seed_deviation
+from studies.lab.comparisons import interval_cell, seed_deviation
 from studies.lab.statistics import interval_text
 from studies.lab.stiffness import READINGS, wording
 from studies.tricks.analysis import ACCURACY, Runs, hardness, stage_stiffness

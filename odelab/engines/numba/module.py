@@ -22,9 +22,9 @@ import math
 import numpy as np
 from numba import njit, types
 from odelab.control import feedback as control, powers
-from odelab.engines.numba import overloads
+from odelab.engines.numba.jit import teach_maths
 
-overloads.register()
+teach_maths()
 CACHE = "__file__" in globals()  # machine code is stored beside the module's file; a module in memory has none
 EXACT = {"nogil": True, "error_model": "numpy", "fastmath": False}
 OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened

@@ -10,7 +10,7 @@ import operator
 
 import numpy as np
 
-from odelab.engines.numba import overloads
+from odelab.engines.numba.jit import teach_maths
 from odelab.engines.rosenbrock import duals
 from odelab.linear.rules import OF_ONE, OF_TWO
 
@@ -33,7 +33,7 @@ def spellings(name: str) -> list:
 @functools.cache
 def register():
     """Teach numba the functions of dual numbers, beside their arithmetic."""
-    overloads.register()
+    teach_maths()
     duals.register()
     register_of_one()
     register_choices()

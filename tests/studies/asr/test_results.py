@@ -10,7 +10,7 @@ import netbridge as nb
 from netbridge import data as datasets
 from netbridge.tracing.gates import with_fresh_statistics
 from netbridge.train import epochs, loop, recipes, scoring, stepping
-from studies.asr import constants, design, dynamics, finetuning, measures, results, style, tables
+from studies.asr import constants, design, dynamics, measures, results, style, tables, training
 from studies.lab import jobs
 from studies.lab.networks import ZOO
 from tests.studies.asr.made_up import plan_of, result
@@ -121,7 +121,7 @@ def test_training_goes_on_where_it_was_stopped(tmp_path, digits, monkeypatch):
 def test_constants_stay_where_they_were_put_when_the_rest_goes_on(tmp_path, digits):
     plan = plan_of(tmp_path)
     run = first(plan, "finetuned", "SRM")
-    made = finetuning.carry_out(run, digits, tmp_path, tmp_path, "cpu", keep=True)
+    made = training.fine_tune(run, digits, tmp_path, tmp_path, "cpu", keep=True)
     net = nb.load(tmp_path / f"{run.stem}.safetensors")
     path = ZOO / "digits" / f"{run.job.stem}.safetensors"
     for block, wanted in zip(net.blocks, constants.constant_copy(path, digits).blocks, strict=True):
