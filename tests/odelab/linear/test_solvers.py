@@ -72,10 +72,10 @@ def test_singular_and_not_finite_matrices_leave_nan(solver, entry):
 
 
 def test_a_sparse_solution_that_is_wrong_without_exchanging_rows_is_found_again_with_it():
-    """Pivots on the diagonal let the last column grow by a factor of 901 a row, to 1e118."""
+    """Pivots on the diagonal let the last column grow by a factor of 900 a row, to 1e115."""
     n = 40
-    full = np.eye(n) - 900.0 * np.tril(np.ones((n, n)), -1)
-    full[:-1, -1] = 1.0
+    full = np.eye(n) + np.diag(np.full(n - 1, 900.0), -1)
+    full[:, -1] += 1.0
     J, right = sparse.csc_array(np.eye(n) - full), np.linspace(1.0, 2.0, n)
     solver = solvers.SparseSolver()
     factors = solver.factor(J, 1.0)
