@@ -275,8 +275,8 @@ def dataset(name: str, arrays: dict, names=None) -> Dataset:
     """A data set of one's own, from arrays in memory.
 
     name    how logs and files shall call it
-    arrays  "train_images" and "test_images": uint8 (N, channels, height, width), tensors or NumPy arrays;
-            "train_labels" and "test_labels": whole numbers (N,) from 0 to len(names) - 1
+    arrays  "train_images" and "test_images": uint8 (N, channels, height, width), tensors on any device or NumPy arrays;
+            "train_labels" and "test_labels": whole numbers (N,) from 0 to len(names) - 1; all are kept in main memory
     names   the names of the classes; by default the numbers from 0 to the largest label
 
     Returns a `Dataset`; mean and std per channel are those of the training images. Raises ValueError or TypeError where
@@ -297,7 +297,7 @@ def dataset(name: str, arrays: dict, names=None) -> Dataset:
         raise ValueError(f"`arrays` must have {', '.join(PARTS)}; {', '.join(missing)} is missing.")
     if isinstance(names, int):
         raise TypeError(f"`names` must be the names of the classes, got {names}; map(str, range({names})) are some.")
-    parts = {part: torch.as_tensor(arrays[part]) for part in PARTS}
+    parts = {part: torch.as_tensor(arrays[part]).cpu() for part in PARTS}
     if names is None:
         labels = torch.cat([parts[part].flatten().long() for part in ("train_labels", "test_labels")])
         largest = int(labels.max()) if len(labels) else 0

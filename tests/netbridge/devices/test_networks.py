@@ -1,7 +1,6 @@
 """Networks and controllers compute on one device: forward, backward, in training and in evaluation mode."""
 
 import pytest
-import torch
 
 import netbridge as nb
 from netbridge.model import transfer
@@ -9,7 +8,7 @@ from tests.netbridge import networks
 from tests.netbridge.backbones import BACKBONES, images
 from tests.netbridge.devices.pretend_device import assert_alike_on_both
 
-ROUNDING = 1e-10  # in float64: how torch adds up depends on the strides of axes of length 1, which wrappers normalise
+ROUNDING = 1e-10  # in float64: torch may add up in another order for tensors of a class of their own
 SMALL = {"widths": (4, 4, 8)}
 CONTROLLERS = [*nb.controllers(), nb.asr("se"), nb.asr("dia", beside="eca"), nb.asr("ie", uses=2)]
 NETWORKS = BACKBONES | {

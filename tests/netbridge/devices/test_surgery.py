@@ -10,7 +10,7 @@ from tests.netbridge.backbones import BACKBONES, UNFOLDABLE, images
 from tests.netbridge.devices.pretend_device import assert_alike_on_both
 from tests.netbridge.surgery.test_insert import NETWORKS as FOREIGN
 
-ROUNDING = 1e-10  # in float64, of sums that torch adds up in another order
+ROUNDING = 1e-10  # in float64: torch may add up in another order for tensors of a class of their own
 
 
 def passes(net, device, x=None) -> dict:
@@ -136,35 +136,36 @@ def test_fold(case):
     assert_alike_on_both(compute, ROUNDING)
 
 
+LAYERS = {
+    "BatchNorm": (lambda: nn.BatchNorm2d(4), (2, 4, 3, 3)),
+    "BatchNorm without scale": (lambda: nn.BatchNorm2d(4, affine=False), (2, 4, 3, 3)),
+    "GroupNorm": (lambda: nn.GroupNorm(2, 4), (2, 4, 3, 3)),
+    "LayerNorm": (lambda: nn.LayerNorm(4), (2, 3, 4)),
+    "convolution": (lambda: nn.Conv2d(3, 4, 3), (2, 3, 5, 5)),
+    "transposed convolution": (lambda: nn.ConvTranspose2d(2, 4, 3, groups=2), (2, 2, 5, 5)),
+    "linear": (lambda: nn.Linear(3, 4), (2, 3)),
+    "attention": (lambda: nb.SelfAttention(4, heads=2), (2, 3, 4)),
+    "sequence": (lambda: nn.Sequential(nn.Linear(3, 4), nn.Dropout()), (2, 3)),
+    "sum": (lambda: nb.Sum(nn.Conv2d(3, 4, 1), nn.Conv2d(3, 4, 1)), (2, 3, 5, 5)),
+}
+SIZES = {
+    "a number": lambda device: 0.5,
+    "of the device": lambda device: torch.linspace(0.5, 2, 4, device=device),
+    "of the processor": lambda device: torch.linspace(0.5, 2, 4),
+}
+
+
 class TestAbsorb:
     """A step size may be a number or a tensor of either device; the layer stays where it is."""
-
-    LAYERS = {
-        "BatchNorm": (lambda: nn.BatchNorm2d(4), (2, 4, 3, 3)),
-        "BatchNorm without scale": (lambda: nn.BatchNorm2d(4, affine=False), (2, 4, 3, 3)),
-        "GroupNorm": (lambda: nn.GroupNorm(2, 4), (2, 4, 3, 3)),
-        "LayerNorm": (lambda: nn.LayerNorm(4), (2, 3, 4)),
-        "convolution": (lambda: nn.Conv2d(3, 4, 3), (2, 3, 5, 5)),
-        "transposed convolution": (lambda: nn.ConvTranspose2d(2, 4, 3, groups=2), (2, 2, 5, 5)),
-        "linear": (lambda: nn.Linear(3, 4), (2, 3)),
-        "attention": (lambda: nb.SelfAttention(4, heads=2), (2, 3, 4)),
-        "sequence": (lambda: nn.Sequential(nn.Linear(3, 4), nn.Dropout()), (2, 3)),
-        "sum": (lambda: nb.Sum(nn.Conv2d(3, 4, 1), nn.Conv2d(3, 4, 1)), (2, 3, 5, 5)),
-    }
-    SIZES = {
-        "a number": lambda device: 0.5,
-        "of the device": lambda device: torch.linspace(0.5, 2, 4, device=device),
-        "of the processor": lambda device: torch.linspace(0.5, 2, 4),
-    }
 
     @pytest.mark.parametrize("size", SIZES)
     @pytest.mark.parametrize("layer", LAYERS)
     def test_a_layer(self, layer, size):
-        make, shape = self.LAYERS[layer]
+        make, shape = LAYERS[layer]
 
         def compute(device):
             changed = make().to(device).eval()
-            nb.absorb(changed, self.SIZES[size](device))
+            nb.absorb(changed, SIZES[size](device))
             return changed(torch.randn(shape).to(device)), dict(changed.state_dict())
 
         assert_alike_on_both(compute, rtol=1e-6)
