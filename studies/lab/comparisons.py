@@ -18,7 +18,7 @@ from studies.lab.statistics import (
 )
 
 
-def tukey(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+def tukey(control: str, groups: dict[str, list[float]], level: float = LEVEL) -> dict[str, Estimate]:
     """How far the mean of every other group is above that of `control`, with intervals that hold all together.
 
     Tukey and Kramer: one spread over seeds, pooled, and all pairs of groups covered at once. A group of one seed has a
@@ -30,14 +30,14 @@ def tukey(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
     several = [name for name, values in seeds.items() if len(values) > 1]
     intervals = {}
     if control in several and len(several) > 1 and any(np.ptp(seeds[name]) > 0 for name in several):
-        found = stats.tukey_hsd(*(seeds[name] for name in several)).confidence_interval(LEVEL)
+        found = stats.tukey_hsd(*(seeds[name] for name in several)).confidence_interval(level)
         column = several.index(control)
         intervals = {name: (found.low[row, column], found.high[row, column]) for row, name in enumerate(several)}
     reference = seeds.pop(control)
     return {name: difference(values, reference, intervals.get(name)) for name, values in seeds.items()}
 
 
-def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+def dunnett(control: str, groups: dict[str, list[float]], level: float = LEVEL) -> dict[str, Estimate]:
     """How far the mean of every other group is above that of `control`, all intervals holding together.
 
     Dunnett (1955): many arms against one, which is narrower than all pairs. Seeds count as independent. A group of one
@@ -52,12 +52,12 @@ def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]
     if len(reference) > 1 and several and any(np.ptp(x) > 0 for x in (reference, *(groups[n] for n in several))):
         samples = (np.asarray(groups[name]) for name in several)
         found = stats.dunnett(*samples, control=np.asarray(reference), rng=np.random.default_rng(0))
-        bounds = found.confidence_interval(LEVEL)
+        bounds = found.confidence_interval(level)
         intervals = dict(zip(several, zip(bounds.low, bounds.high, strict=True), strict=True))
     return {name: difference(values, reference, intervals.get(name)) for name, values in groups.items()}
 
 
-def welch(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+def welch(control: str, groups: dict[str, list[float]], level: float = LEVEL) -> dict[str, Estimate]:
     """How far the mean of every other group is above that of `control`, each interval for itself.
 
     Welch's test does not take the deviations of the groups for equal, as Dunnett's does. Seeds count as independent. A
@@ -71,16 +71,17 @@ def welch(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
             freedom = sum(parts) ** 2 / sum(
                 part**2 / (len(group) - 1) for part, group in zip(parts, (one, reference), strict=True)
             )
-            width = float(stats.t.ppf(0.5 + LEVEL / 2, freedom) * np.sqrt(sum(parts)))
+            width = float(stats.t.ppf(0.5 + level / 2, freedom) * np.sqrt(sum(parts)))
             value = float(one.mean() - reference.mean())
-            found[name] = Estimate(value, value - width, value + width)
+            found[name] = Estimate(value, value - width, value + width, n=min(len(one), len(reference)))
     return found
 
 
 def difference(values, reference, interval=None) -> Estimate:
     """How far the mean of one group is above that of another, with the interval where there is one."""
     low, high = (np.nan, np.nan) if interval is None else interval
-    return Estimate(float(np.mean(values) - np.mean(reference)), float(low), float(high))
+    value, n = float(np.mean(values) - np.mean(reference)), min(len(values), len(reference))
+    return Estimate(value, float(low), float(high), n=n)
 
 
 def compare_seeds(here: list[Estimate], there: list[Estimate]) -> int:

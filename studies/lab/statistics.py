@@ -29,25 +29,35 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """A number with its confidence interval, and the resampled values it comes from."""
+    """A number with its confidence interval, and what it comes from.
+
+    value, low, high  the number and the ends of its interval, which are NaN where there is none
+    draws  the resampled values that the interval was read from, if it was
+    n      how many units the interval is over, such as seeds, networks or images; 0 where that is not known
+    """
 
     value: float
     low: float
     high: float
     draws: np.ndarray = dataclasses.field(repr=False, default_factory=lambda: np.empty(0))
+    n: int = 0
 
-    def minus(self, other: "Estimate") -> "Estimate":
-        """The difference, paired: both have been resampled on the same images."""
-        return estimate(self.value - other.value, self.draws - other.draws)
+    def minus(self, other: "Estimate", level: float = LEVEL) -> "Estimate":
+        """The difference, paired: both have been resampled on the same units."""
+        return estimate(self.value - other.value, self.draws - other.draws, level, self.n)
+
+    def less(self, number: float) -> "Estimate":
+        """The same estimate, counted from another number than 0."""
+        return Estimate(self.value - number, self.low - number, self.high - number, self.draws - number, self.n)
 
 
-def estimate(value, draws) -> Estimate:
+def estimate(value, draws, level: float = LEVEL, n: int = 0) -> Estimate:
     """Percentile interval of the draws that are numbers."""
     draws = np.asarray(draws, dtype=float)
     usable = draws[np.isfinite(draws)]
-    tail = 50.0 * (1.0 - LEVEL)
+    tail = 50.0 * (1.0 - level)
     low, high = np.percentile(usable, [tail, 100.0 - tail]) if len(usable) > 1 else (np.nan, np.nan)
-    return Estimate(float(value), float(low), float(high), draws)
+    return Estimate(float(value), float(low), float(high), draws, n)
 
 
 def mean_of(estimates) -> Estimate:
@@ -70,6 +80,7 @@ class Correlation:
     kendall_p: float
     spearman: Estimate
     spearman_p: float
+    level: float = LEVEL  # of the intervals
 
     @property
     def verdict(self) -> str:
@@ -81,17 +92,17 @@ class Correlation:
         return CONTRADICTED if max(self.kendall.high, self.spearman.high) < 0.0 else UNDECIDED
 
 
-def correlation(x, y, resamples: int = 1000, seed: int = 0) -> Correlation:
+def correlation(x, y, resamples: int = 1000, seed: int = 0, level: float = LEVEL) -> Correlation:
     """Kendall's tau and Spearman's rho of two rows of numbers; no intervals for fewer than FEWEST pairs."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     (kendall, kendall_p), (spearman, spearman_p) = (
-        (bootstrap_rank(x, y, coefficient, resamples, seed), rank_correlation(x, y, coefficient)[1])
+        (bootstrap_rank(x, y, coefficient, resamples, seed, level), rank_correlation(x, y, coefficient)[1])
         for coefficient in (stats.kendalltau, stats.spearmanr)
     )
-    return Correlation(len(x), kendall, kendall_p, spearman, spearman_p)
+    return Correlation(len(x), kendall, kendall_p, spearman, spearman_p, level)
 
 
-def bootstrap_rank(x, y, coefficient, resamples: int, seed: int) -> Estimate:
+def bootstrap_rank(x, y, coefficient, resamples: int, seed: int, level: float = LEVEL) -> Estimate:
     """A rank correlation with its bootstrap interval over the pairs, bias-corrected and accelerated (BCa).
 
     A resample that leaves nothing to rank counts as no relation. Where all resamples agree, as those of a perfect
@@ -99,7 +110,7 @@ def bootstrap_rank(x, y, coefficient, resamples: int, seed: int) -> Estimate:
     """
     value = rank_correlation(x, y, coefficient)[0]
     if len(x) < FEWEST or not np.isfinite(value):
-        return estimate(value, [])
+        return estimate(value, [], level, len(x))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # SciPy warns where BCa is not defined; that case is answered below
         found = stats.bootstrap(
@@ -108,12 +119,12 @@ def bootstrap_rank(x, y, coefficient, resamples: int, seed: int) -> Estimate:
             paired=True,
             vectorized=False,
             n_resamples=resamples,
-            confidence_level=LEVEL,
+            confidence_level=level,
             method="BCa",
             rng=np.random.default_rng(seed),
         )
     low, high = found.confidence_interval
-    plain = estimate(value, found.bootstrap_distribution)
+    plain = estimate(value, found.bootstrap_distribution, level, len(x))
     return dataclasses.replace(plain, low=float(low), high=float(high)) if np.isfinite(low + high) else plain
 
 
@@ -134,10 +145,10 @@ def correlate_rows(x, y) -> np.ndarray:
         return (ranks[0] * ranks[1]).sum(1) / (lengths[0] * lengths[1])
 
 
-def bootstrap_mean(values, chosen: np.ndarray) -> Estimate:
+def bootstrap_mean(values, chosen: np.ndarray, level: float = LEVEL) -> Estimate:
     """The mean of one number per image, with its interval over the resamples `chosen` (resamples, N) of the images."""
     values = np.asarray(values, dtype=float)
-    return estimate(np.mean(values), values[chosen].mean(1))
+    return estimate(np.mean(values), values[chosen].mean(1), level, len(values))
 
 
 def sign_of(e: Estimate) -> int:
@@ -169,18 +180,18 @@ def signs_beyond_chance(pairs) -> Signs:
     return Signs(sum(rho < 0 for rho in certain), sum(rho > 0 for rho in certain), [rho for rho, _ in found])
 
 
-def mean_over_networks(values) -> Estimate:
+def mean_over_networks(values, level: float = LEVEL) -> Estimate:
     """The mean of one number per network, with Student's interval."""
     values = np.asarray(values, dtype=float)
-    return mean_from_sums(len(values), float(values.sum()), float((values**2).sum()))
+    return mean_from_sums(len(values), float(values.sum()), float((values**2).sum()), level)
 
 
-def mean_with_interval(values) -> Estimate:
-    """The same, of fewer than two networks without an interval."""
+def mean_with_interval(values, level: float = LEVEL) -> Estimate:
+    """The mean of one number per network, with Student's interval where there are two networks or more."""
     values = list(values)
-    return (
-        mean_over_networks(values) if len(values) > 1 else Estimate(float(np.mean(values or [np.nan])), np.nan, np.nan)
-    )
+    if len(values) > 1:
+        return mean_over_networks(values, level)
+    return Estimate(float(np.mean(values or [np.nan])), np.nan, np.nan, n=len(values))
 
 
 def draw_halves(images: int, resamples: int, seed: int) -> np.ndarray:
@@ -193,12 +204,12 @@ def draw_halves(images: int, resamples: int, seed: int) -> np.ndarray:
     return np.array([chance.permutation(images)[: images // 2] for _ in range(resamples)])
 
 
-def mean_from_sums(count: int, total: float, squares: float) -> Estimate:
+def mean_from_sums(count: int, total: float, squares: float, level: float = LEVEL) -> Estimate:
     """The mean of `count` numbers of which the sum and the sum of squares are known, with Student's interval."""
     mean = total / count
     error = np.sqrt(max(squares / count - mean**2, 0.0) / max(count - 1, 1))
-    low, high = stats.t.interval(LEVEL, count - 1, mean, error) if error > 0.0 else (mean, mean)
-    return Estimate(float(mean), float(low), float(high))
+    low, high = stats.t.interval(level, count - 1, mean, error) if error > 0.0 else (mean, mean)
+    return Estimate(float(mean), float(low), float(high), n=count)
 
 
 def joint_verdict(verdicts) -> str:
