@@ -13,6 +13,7 @@ from studies.lab.verdicts import (
     joint,
     of_each,
     of_interval,
+    of_robust,
     rule,
 )
 from studies.population import design, worlds
@@ -50,11 +51,7 @@ def of_relation(found: Relation) -> Verdict:
     """The verdict under one reading, where leaving out any one controller does not change it."""
     if found.n < design.FEWEST_NETWORKS:
         return UNDECIDED.because(f"n = {found.n}, judged from {design.FEWEST_NETWORKS} on")
-    verdict = of_interval(found.tau, negligible=design.NEGLIGIBLE)
-    turning = [name for name, e in found.without.items() if of_interval(e, negligible=design.NEGLIGIBLE) != verdict]
-    if verdict.claims_effect and turning:
-        return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}")
-    return verdict
+    return of_robust(found.tau, found.without, negligible=design.NEGLIGIBLE)
 
 
 def judge_relation(found: dict[tuple, Relation]) -> tuple[Verdict, str]:

@@ -57,9 +57,8 @@ def networks(chance: np.random.Generator, effect: float, n: int) -> Networks:
     readings agree as far as measured ones do.
     """
     about = columns(n)
-    skill, common = chance.normal(size=(2, n))
-    shared = np.sin(np.pi / 4 * effect)  # the correlation of two normal numbers whose tau is effect / 2
-    stiff = shared * skill + np.sqrt(1.0 - shared**2) * common
+    skill = chance.normal(size=n)
+    stiff = verdicts.agreeing(chance, skill, 0.5 * effect)
 
     def quantity():
         return 10.0 + 0.95 * stiff + 0.3 * chance.normal(size=n)
