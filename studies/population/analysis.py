@@ -117,7 +117,8 @@ def relate(networks: Networks, what: str, way: str, reading, resamples: int) -> 
     values, level = networks.stiffness[what][reading], corrected(len(QUANTITIES[what]))
     there = np.isfinite(values)
     groups = groups_of(networks, way, there)
-    tau = kendall_within(values[there], networks.accuracy[there], groups, resamples, level)
+    kinds = None if way == BY_CONTROLLER else networks.controller[there].astype(str)
+    tau = kendall_within(values[there], networks.accuracy[there], groups, resamples, level, kinds)
     counts = np.unique(groups, return_counts=True)[1]
     without = {}
     if way == OVER_ALL:
@@ -125,7 +126,8 @@ def relate(networks: Networks, what: str, way: str, reading, resamples: int) -> 
             rest = there & (networks.controller != name)
             one_group = np.zeros(np.count_nonzero(rest))
             pairs = values[rest], networks.accuracy[rest]
-            without[str(name)] = kendall_within(*pairs, one_group, min(resamples, FEWER), level)
+            kinds = networks.controller[rest].astype(str)
+            without[str(name)] = kendall_within(*pairs, one_group, min(resamples, FEWER), level, kinds)
     return Relation(len(groups), int((counts * (counts - 1) // 2).sum()), tau, without)
 
 
