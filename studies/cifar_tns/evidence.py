@@ -8,27 +8,14 @@ from scipy import stats
 import odelab as ol
 from studies.lab.comparisons import dunnett
 from studies.lab.networks import groups
-from studies.lab.statistics import LEVEL, Estimate, kendall_within, rank_correlation
+from studies.lab.statistics import LEVEL, Estimate, KindRelation, rank_correlation, relate_kinds
 from studies.lab.stiffness import KINDS, QUANTITIES, Measured
 from studies.lab.verdicts import corrected
 
-FEWEST_SEEDS, FEWEST_NETWORKS = 3, 10
-RESAMPLES = 1000
+FEWEST_SEEDS = 3
 DEGREES = (0.1, 0.25, 0.5)  # M1; M2 is as many times the mean NSI of the network
 FEW = 0.1  # the paper's "at most 10 %"
 MOVES = 0.01  # a step size whose standard deviation over the images is smaller stands still
-
-
-@dataclasses.dataclass(frozen=True)
-class Relation:
-    """Kendall's tau and Spearman's rho of a quantity and the accuracy, over networks.
-
-    without  tau over the networks of all controllers but one, by its name
-    """
-
-    tau: Estimate
-    rho: float
-    without: dict[str, Estimate]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +59,7 @@ class Gates:
 class Evidence:
     """All that `findings` judges; relations and comparisons by quantity and reading."""
 
-    relations: dict[str, dict[tuple, Relation]]
+    relations: dict[str, dict[tuple, KindRelation]]
     accuracies: Seeds
     compared: dict[str, dict[tuple, Seeds]]
     shares: Shares
@@ -84,10 +71,7 @@ def gather(results: list[Measured]) -> Evidence:
     """The evidence that these networks give."""
     senets = [one for one in results if one.subject.controller.split("(")[0] == "SE"]
     return Evidence(
-        {
-            what: {reading: relate_networks(results, what, reading) for reading in QUANTITIES[what]}
-            for what in QUANTITIES
-        },
+        {what: {reading: relate(results, what, reading) for reading in QUANTITIES[what]} for what in QUANTITIES},
         compare_seeds(results, [one.accuracy for one in results], LEVEL),
         {
             what: {
@@ -104,22 +88,14 @@ def gather(results: list[Measured]) -> Evidence:
     )
 
 
-def relate_networks(results, what: str, reading) -> Relation:
-    """Rank correlations of one quantity under one reading with the accuracy."""
-    values = np.array([one.stiffness[what][reading].value for one in results])
-    accuracies, names = np.array([one.accuracy for one in results]), np.array([one.name for one in results])
-    return relate(values, accuracies, names, corrected(len(QUANTITIES[what])))
-
-
-def relate(values, accuracies, names, level: float, resamples: int = RESAMPLES) -> Relation:
-    """Kendall's tau over all networks and without each controller, and Spearman's rho."""
-
-    def tau(there):
-        return kendall_within(values[there], accuracies[there], np.zeros(there.sum()), resamples, level)
-
-    everyone = np.ones(len(values), dtype=bool)
-    without = {str(name): tau(names != name) for name in np.unique(names)}
-    return Relation(tau(everyone), rank_correlation(values, accuracies, stats.spearmanr)[0], without)
+def relate(results, what: str, reading) -> KindRelation:
+    """Rank correlations of one quantity under one reading with the accuracy, over kinds of networks."""
+    stiffness: dict[str, list[float]] = {}
+    accuracies: dict[str, list[float]] = {}
+    for one in results:
+        stiffness.setdefault(one.name, []).append(one.stiffness[what][reading].value)
+        accuracies.setdefault(one.name, []).append(one.accuracy)
+    return relate_kinds(stiffness, accuracies, corrected(len(QUANTITIES[what])))
 
 
 def compare_seeds(results, values, level: float) -> Seeds:

@@ -1,4 +1,4 @@
-"""Made-up evidence about networks, in which nothing is there or the paper's claims are true: what the rules are tried on.
+"""Made-up evidence about networks without an effect, or with the paper's: what the rules are tried on.
 
 Four controllers, as the deep networks have them. Seeds scatter as those of ResNet-20 do: accuracy by 0.4 points, TNS
 and its shape by a tenth of their size, the scale by a twentieth.
@@ -6,15 +6,15 @@ and its shape by a tenth of their size, the scale by a twentieth.
 
 import numpy as np
 
-from studies.cifar_tns.evidence import Gates, Relation, Seeds, Shares, relate, shares_of
+from studies.cifar_tns.evidence import Gates, Seeds, Shares, shares_of
 from studies.lab.comparisons import dunnett
+from studies.lab.statistics import KindRelation, relate_kinds
 from studies.lab.stiffness import KINDS, QUANTITIES, SCALE, SHAPE, TNS
 from studies.lab.verdicts import LEVEL, agreeing, corrected
 
 NAMES = ("constant", "SE", "ECA", "StepNet")
 POINTS, GAIN = 0.4, 1.2
 SPREAD = {TNS: 0.1, SCALE: 0.05, SHAPE: 0.1}
-RESAMPLES = 400
 IMAGES, BLOCKS, STAGES = 40, 8, 3
 
 
@@ -41,24 +41,23 @@ def stiffness_of(what: str):
 
 
 def relations_of(what: str):
-    """Worlds in which a quantity and the accuracy of n networks have Kendall's tau of 0.5, or none."""
+    """Worlds in which a quantity and the accuracy of n kinds of networks have Kendall's tau of 0.5, or none."""
 
     def make(chance, effect, n):
-        readings = QUANTITIES[what]
-        skill = chance.normal(size=n)
-        stiff = agreeing(chance, skill, 0.5 * effect)
-        names = np.array([NAMES[i % len(NAMES)] for i in range(n)])
-        found: dict[tuple, Relation] = {}
+        readings, skill = QUANTITIES[what], chance.normal(size=n)
+        stiff, level = agreeing(chance, skill, 0.5 * effect), corrected(len(readings))
+        accuracies = {str(kind): [value] for kind, value in enumerate(skill)}
+        found: dict[tuple, KindRelation] = {}
         for reading in readings:
             values = 0.95 * stiff + 0.3 * chance.normal(size=n)
-            found[reading] = relate(values, skill, names, corrected(len(readings)), RESAMPLES)
+            found[reading] = relate_kinds({str(kind): [x] for kind, x in enumerate(values)}, accuracies, level)
         return (found,)
 
     return make
 
 
 def shares(chance, effect, n) -> tuple[Shares]:
-    """Indices without any order within stages; or images of very different indices with one block of 24 that stands out."""
+    """Indices without order in stages; or images of very different indices, with one block of 24 that stands out."""
     stage = np.repeat(np.arange(STAGES), BLOCKS)
     networks = []
     for _ in range(n):

@@ -232,6 +232,13 @@ def draw_counts(n: int, resamples: int) -> np.ndarray:
     return np.bincount(rows.ravel(), minlength=resamples * n).reshape(resamples, n).astype(float)
 
 
+def draw_kinds(kinds, resamples: int) -> np.ndarray:
+    """The networks of every resample, (resamples, n), where whole kinds are drawn until there are n networks."""
+    members = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
+    order = np.random.default_rng(0).integers(0, len(members), (resamples, 6 * len(members)))
+    return np.array([np.concatenate([members[kind] for kind in row])[: len(kinds)] for row in order])
+
+
 def correlate_rows(x, y) -> np.ndarray:
     """Spearman's correlation within every row of two tables of one shape; NaN where a row has nothing to rank."""
     ranks = [stats.rankdata(table, axis=1) for table in (x, y)]

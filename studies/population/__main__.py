@@ -157,9 +157,9 @@ def controllers(page, compared):
     page.figure(
         figures.controllers_figure(compared),
         "controllers",
-        "TNS, its scale (the mean NSI of the counted blocks), its shape (TNS over the scale) and accuracy of the core's "
-        "networks minus those of constant step sizes, and accuracy minus StepNet's. Lines: intervals of Dunnett over "
-        "seeds; all of a quantity, over its readings, hold together with 95 %. Grey: the single seeds.",
+        "TNS, its scale (the mean NSI of the counted blocks), its shape (TNS over the scale) and accuracy of the "
+        "core's networks minus those of constant step sizes, and accuracy minus StepNet's. Lines: intervals of Dunnett "
+        "over seeds; all of a quantity, over its readings, hold together with 95 %. Grey: the single seeds.",
     )
     page.table(
         "controllers",

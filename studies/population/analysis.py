@@ -12,7 +12,7 @@ from scipy import stats
 
 from studies.lab.comparisons import dunnett
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import FEWEST, Estimate, choices, estimate, kendall_within
+from studies.lab.statistics import FEWEST, Estimate, draw_kinds, estimate, kendall_within
 from studies.lab.stiffness import QUANTITIES, READINGS, TNS
 from studies.lab.verdicts import corrected
 from studies.population import design
@@ -210,14 +210,17 @@ def explain_accuracy(networks: Networks, reading, resamples: int = design.RESAMP
 
 
 def resample_ranks(networks: Networks, reading, resamples: int) -> tuple[int, np.ndarray]:
-    """How many networks have a TNS, and the rank correlations of accuracy, TNS and rivals: of them, then of resamples."""
+    """How many networks have a TNS, and the rank correlations of accuracy, TNS and rivals.
+
+    Those of the networks stand first; behind them those of resamples, in which whole controllers are drawn.
+    """
     tns = networks.stiffness[TNS][reading]
     there = np.isfinite(tns)
     values = np.stack([networks.accuracy, tns, *networks.rivals().values()])[:, there].astype(float)
     n = values.shape[1]
     if n < FEWEST:
         return n, np.empty((0, len(values), len(values)))
-    rows = np.vstack([np.arange(n), choices(n, resamples, seed=0)])
+    rows = np.vstack([np.arange(n), draw_kinds(networks.controller[there].astype(str), resamples)])
     return n, rank_correlations(values[:, rows].transpose(1, 0, 2))
 
 
