@@ -1,14 +1,22 @@
 """Devices: which one is used where none is named, and the state of the random numbers that layers draw on it."""
 
+import os
+
 import torch
 
-from netbridge.train import distributed
+
+def local_rank() -> int:
+    """The number of this process among those that `torchrun` started on this machine; 0 without `torchrun`.
+
+    It is read from the environment, so nothing of training is needed to know it.
+    """
+    return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 def best_device() -> torch.device:
     """The GPU that belongs to this process, else that of an Apple machine, else the processor."""
     if torch.cuda.is_available():
-        return torch.device("cuda", distributed.local_rank())
+        return torch.device("cuda", local_rank())
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 

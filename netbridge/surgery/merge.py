@@ -55,7 +55,8 @@ class Merger:
         self.keep_live = keep_live
         self.merged = 0  # step sizes folded so far
         self.owners = count_owners(net)
-        self.dtype = precision(net) or torch.get_default_dtype()
+        like = first_number(net)
+        self.like = torch.empty(0) if like is None else like  # precision and device for layers without tensors
 
     def network(self, net: Network, prefix: str) -> None:
         """Merge one of our networks in place; `prefix` is its name within a larger one."""
@@ -121,7 +122,7 @@ class Merger:
                 f"{name}: its {type(layer).__name__} shares parameters with another layer; untie them first."
             )
         try:
-            absorb(layer, h if precision(layer) else h.to(self.dtype))
+            absorb(layer, h.to(self.like) if first_number(layer) is None else h)
         except ValueError as error:
             raise ValueError(f"{name}: {error}.") from None
         self.merged += 1
@@ -134,10 +135,9 @@ class Merger:
             )
 
 
-def precision(module: nn.Module) -> torch.dtype | None:
-    """Of the first floating-point tensor; None without one."""
-    tensors = (*module.parameters(), *module.buffers())
-    return next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), None)
+def first_number(module: nn.Module) -> torch.Tensor | None:
+    """The first floating-point tensor, which has the module's precision and device; None without one."""
+    return next((x for x in (*module.parameters(), *module.buffers()) if x.is_floating_point()), None)
 
 
 def count_owners(net: nn.Module) -> Counter:

@@ -15,6 +15,8 @@ import torch
 from torch import distributed as dist
 from torch import nn
 
+from netbridge.devices import local_rank
+
 PATIENCE = datetime.timedelta(minutes=30)  # how long a process waits for the others before it gives up
 SHARED_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 
@@ -30,10 +32,6 @@ def rank() -> int:
 
 def world() -> int:
     return dist.get_world_size() if active() else 1
-
-
-def local_rank() -> int:
-    return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 @contextlib.contextmanager

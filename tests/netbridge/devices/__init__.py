@@ -1,0 +1,1 @@
+"""All of netbridge on a device that is not the processor, which every machine pretends to have."""
