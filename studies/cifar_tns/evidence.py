@@ -156,4 +156,4 @@ def correlate_gates(results, first_stage: bool = False) -> Gates:
             found = [rank_correlation(one.gates[:, k], record.nsi[:, k], stats.spearmanr)[0] for k in moving]
             kept = correlations[of].setdefault(one.name, [])
             kept += [float(np.nanmean(found))] if np.isfinite(found).any() else []
-    return Gates({of: named for of, named in correlations.items() if named}, still, cells)
+    return Gates({f"{of} NSI": named for of, named in correlations.items() if named}, still, cells)

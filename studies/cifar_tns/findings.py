@@ -167,19 +167,26 @@ def judge_gates(found: Gates) -> tuple[Verdict, str]:
     moves by a standard deviation of at least 0.01 over the images; the mean over the networks of a controller with
     Student's interval, those of the controllers and of both indices holding together. Supported where every controller
     is below 0, contradicted where every one is above. Judged from three networks of each controller on."""
-    verdicts, parts = {}, []
+    still = f" Step sizes that stand still, and are not counted: {found.still} of {found.cells} blocks."
+    verdict, words = judge_correlations(found, "correlation of step size and NSI")
+    return verdict, f"{words}{still}"
+
+
+def judge_correlations(found: Gates, what: str) -> tuple[Verdict, str]:
+    """Means over the networks of each controller, of correlations that a claim says are below 0."""
+    verdicts, parts, few = {}, [], ""
     asked = sum(map(len, found.correlations.values()))
-    for of, groups in found.correlations.items():
+    for kind, groups in found.correlations.items():
         usable = {name: values for name, values in groups.items() if len(values)}
         means = {name: mean_of_few(values, corrected(asked)) for name, values in usable.items()}
-        said = of_each(means, sign=-1) if usable and not enough(usable, FEWEST_SEEDS) else UNDECIDED
-        verdicts[of] = said if usable else NOT_ASKABLE.because("no gate moves")
-        parts.append(f"{of} NSI: {listing(means) or 'no step size moves'} ({verdicts[of]})")
+        why = enough(usable, FEWEST_SEEDS, "networks") if usable else ""
+        said = of_each(means, sign=-1) if not why else UNDECIDED.because("too few networks")
+        verdicts[kind] = said if usable else NOT_ASKABLE.because("no step size moves")
+        parts.append(f"{kind}: {listing(means) or 'no step size moves'} ({verdicts[kind]})")
+        few = few or why
     if not parts:
         return NOT_ASKABLE.because("no step size moves"), "No network here has a step size that moves with the image."
-    few = next((why for groups in found.correlations.values() if (why := enough(groups, FEWEST_SEEDS))), "")
-    still = f" Step sizes that stand still, and are not counted: {found.still} of {found.cells} blocks."
-    return joint(verdicts), f"{few}Mean correlation of step size and NSI. {'; '.join(parts)}.{still}"
+    return joint(verdicts), f"{few}Mean {what}. {'; '.join(parts)}."
 
 
 def mean_of_few(values: list[float], level: float) -> Estimate:

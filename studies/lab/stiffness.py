@@ -26,9 +26,10 @@ QUANTITIES: dict[str, tuple[tuple, ...]] = {TNS: READINGS, SCALE: tuple((of,) fo
 QUANTITY_NAMES = {TNS: "TNS", SCALE: "scale of NSI", SHAPE: "shape of TNS"}
 
 
-def wording(of: str, mu: str = "") -> str:
-    """A reading in words: which index, and, but for the scale, compared with which mean."""
-    return f"{of} NSI{', sample mean' if mu == 'sample' else ', data-set mean' if mu else ''}"
+def wording(of: str, mu: str = "", kinds: str = "") -> str:
+    """A reading in words: which index, but for the scale compared with which mean, and how kinds of steps are taken."""
+    means = {"sample": ", sample mean", "dataset": ", data-set mean", "": ""}
+    return f"{of} NSI{means[mu]}{', ' if kinds else ''}{kinds}"
 
 
 @dataclasses.dataclass(eq=False)

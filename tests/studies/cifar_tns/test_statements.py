@@ -169,7 +169,7 @@ def test_gates_are_judged_by_networks(sign, verdict):
     assert EVERYWHERE(correlate_gates([*results, made("constant", 0)])).verdict == verdict
     few = correlate_gates(results[:2])
     assert EXAMPLE(few).verdict in OPEN
-    assert "n = 2 seeds of SE" in EXAMPLE(few).words
+    assert "n = 2 networks of SE" in EXAMPLE(few).words
 
 
 def test_a_step_size_that_stands_still_is_not_counted():
@@ -215,7 +215,7 @@ def test_the_population_is_cited_beside_the_same_claim():
 
 def test_a_rule_of_gates_tells_how_many_networks_there_are():
     found = Gates({of: {"SE": [-0.5, -0.4]} for of in KINDS}, 0, 8)
-    assert EVERYWHERE(found).words.startswith("n = 2 seeds of SE")
+    assert EVERYWHERE(found).words.startswith("n = 2 networks of SE")
 
 
 def test_differences_are_paired():
