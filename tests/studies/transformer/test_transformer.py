@@ -139,10 +139,10 @@ def out(tmp_path_factory):
 
 
 def test_every_figure_and_table_is_there(out):
-    pictures = {"attention", "gate_along", "gate_cloud", "nsi_depth_increment", "nsi_depth_slope"}
-    assert {path.stem for path in out.glob("*.png")} == pictures | {"step_sizes", "tns"}
+    pictures = {"attention", "nsi_depth_increment", "nsi_depth_slope", "step_sizes", "tns"}
+    assert {path.stem for path in out.glob("*.png")} == pictures  # after an epoch no step size moves with the image
     tables = {path.stem for path in out.glob("*.csv")}
-    assert tables == {"table7", "networks", "tns", "steps", "gate", "attention", "rules"}
+    assert tables == {"table7", "networks", "tns", "steps", "attention"}
     assert "NaN" not in (out / "report.md").read_text()
 
 
