@@ -14,7 +14,7 @@ choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, AUTO, RADAU
 decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
 run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
-measure stiffness     si, sai, nsi, tns, delta, stiffness_proportion, log_norm, soderlind, spectrum, theorem2,
+measure stiffness     si, sai, nsi, tns, tns_parts, delta, stiffness_proportion, log_norm, soderlind, spectrum, theorem2,
                       jacobian, JacobianOperator
 what steps cost       chi, accuracy_step, largest_stable_step, nongrowing_radius, motion_rate, power_bounded_step
 compare               observed_order, work_precision, plot
@@ -106,8 +106,10 @@ from odelab.stiffness.stable_step import nongrowing as nongrowing
 from odelab.stiffness.stable_step import nongrowing_radius as nongrowing_radius
 from odelab.stiffness.theorem2 import theorem2 as theorem2
 from odelab.stiffness.tns import delta as delta
+from odelab.stiffness.tns import TnsParts as TnsParts
 from odelab.stiffness.tns import stiffness_proportion as stiffness_proportion
 from odelab.stiffness.tns import tns as tns
+from odelab.stiffness.tns import tns_parts as tns_parts
 
 __version__ = "0.1.0"
 _ROOMS = {"maths", "plot", "problems"}  # modules that belong to the public names; the others are for looking inside

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 import netbridge as nb
-from studies.cifar_tns import sections, tables
+from studies.cifar_tns import sections
+from studies.cifar_tns.evidence import FEWEST_SEEDS, gather
 from studies.cifar_tns.findings import findings
 from studies.lab import definitions, jobs, networks
 from studies.lab.command import plain_errors, require_at_least, start
@@ -28,7 +29,7 @@ from studies.lab.stiffness import measure, measure_each, set_stiffness
 from studies.train import CONTROLLERS
 
 STUDY = "cifar_tns"
-PRESETS = {"quick": {"images": 1000, "resamples": 200}, "full": {"images": 10_000, "resamples": 1000}}
+PRESETS = {"quick": {"images": 500, "resamples": 200}, "full": {"images": 10_000, "resamples": 1000}}
 
 
 @dataclasses.dataclass
@@ -36,7 +37,7 @@ class Arguments(TracingOptions):
     """Stiffness of trained networks on test images: figures, tables, conclusions, and report.html with all of it."""
 
     preset: Literal["quick", "full"] = "quick"
-    """quick: 1,000 test images; full: all of them, and more resamples."""
+    """quick: 500 test images; full: all of them, and more resamples."""
     depth: int | None = None
     """Only networks with so many layers, 56 for the deep ones; all but these by default, 20 with --train."""
     train: bool = False
@@ -59,48 +60,66 @@ def main(arguments: Arguments):
     data, notice, arguments = images_or_fallback(
         STUDY, arguments, "shows networks trained on", networks.explain_absence
     )
-    arguments, _, resamples = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
+    arguments, *_ = fill_in(arguments, PRESETS[arguments.preset], len(data.test_images), fewest=2)
     folders = (train_networks(arguments, data),) if arguments.train else arguments.checkpoint
     paths = networks.checkpoints(folders)
-    subjects = choose_networks(
-        paths or networks.shipped_files(data.name, deep=arguments.depth is not None), arguments, data
-    )
+    chosen = paths or networks.shipped_files(data.name, deep=arguments.depth is not None)
+    subjects, others = choose_networks(chosen, arguments, data), []
+    if not (paths or arguments.depth or arguments.controllers or arguments.seeds):
+        subjects, others = put_deep_first(subjects, networks.deep_networks(data), data.name)
 
     # Measure both indices, step sizes and answers of every network, and TNS with its interval.
     page = Page(
         STUDY,
         arguments,
         f"Stiffness and accuracy of residual networks on {data.name}",
-        f"{len(subjects)} networks, {len({s.name for s in subjects})} controllers, {arguments.images} test images. "
+        f"{describe(subjects)}; {arguments.images} test images. "
         "After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023).",
         notice,
     )
     results = measure_networks(subjects, data, arguments)
-    deep = None if paths or arguments.depth else networks.deep_networks(data)
-    deeper = measure_networks(deep.subjects, deep.data, limit_images(arguments, deep.data)) if deep else []
-    related, related_rows = tables.correlations(results, max(resamples, 100), seed=0)
+    beside = measure_networks(others, data, arguments) if others else []
+    evidence = gather(results)
 
     # The verdicts on the paper's claims come first, then the evidence in the order of the paper.
     page.heading("What these data say")
-    said = findings(results, related, deeper, str(deep))
+    said = findings(evidence)
     page.findings(said)
     if data.name == "cifar10":
-        sections.population(page, said, len(results))
+        sections.population(page, said, describe(subjects))
     sections.accuracy(page, results, len(data.test_images))
     sections.depth(page, results)
-    sections.stiffness(page, results)
+    sections.stiffness(page, results, evidence.compared)
     sections.proportion(page, results)
     sections.gates(page, results)
-    if deeper:
-        sections.nine_blocks(page, deep, deeper)
-    sections.relation(page, results, related, related_rows, len(data.test_images))
+    sections.relation(page, results, evidence.relations, len(data.test_images))
     sections.other_readings(page, results)
+    if beside:
+        there = gather(beside)
+        sections.appendix(page, describe(others), beside, said, there, findings(there))
     page.close()
 
 
-def limit_images(arguments, data):
-    """The options for a data set that may have fewer test images."""
-    return dataclasses.replace(arguments, images=min(arguments.images, len(data.test_images)))
+def put_deep_first(shallow, deep: networks.Deep | None, dataset: str):
+    """(networks that are judged, networks of the appendix): the deep ones are judged where there are seeds of them.
+
+    Two counted blocks a stage make TNS the difference of two numbers; the paper's networks count seventeen.
+    """
+    known = deep.subjects if deep and deep.data.name == dataset else []
+    plain = [one for one in known if one.controller == "constant"]
+    return (known, shallow) if len(plain) >= FEWEST_SEEDS else (shallow, known)
+
+
+def describe(subjects) -> str:
+    """How many networks of which kind they are, how long they were trained, and how good they are."""
+    depths = " and ".join(f"ResNet-{depth}" for depth in sorted({one.depth for one in subjects}))
+    widths = sorted({one.net.config["widths"][0] for one in subjects})
+    epochs = sorted({one.net.about["epochs"] for one in subjects if "epochs" in one.net.about})
+    accuracies = [one.accuracy for one in subjects if one.accuracy is not None]
+    parts = [f"width {networks.span_of(widths)}"]
+    parts += [f"{networks.span_of(epochs)} epochs"] if epochs else []
+    parts += [f"{min(accuracies):.1f} to {max(accuracies):.1f} %"] if accuracies else []
+    return f"{len(subjects)} {depths} ({', '.join(parts)})"
 
 
 def train_networks(arguments, data) -> Path:

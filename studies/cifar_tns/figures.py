@@ -5,8 +5,7 @@ import numpy as np
 from odelab.plot import style
 from studies.lab.figures import heat_map, label_panels, looks, panels, use_axes
 from studies.lab.networks import groups
-from studies.lab.statistics import interval_text
-from studies.lab.stiffness import READINGS, wording
+from studies.lab.stiffness import QUANTITIES, READINGS, SHAPE, TNS, wording
 
 DASHES = ("-", "--", ":", "-.")
 SYMBOL = {"slope": r"$\|f(x_t)\|\,/\,\|x_t\|$", "increment": r"$\|x_{t+1}-x_t\|\,/\,\|x_t\|$"}
@@ -169,36 +168,36 @@ def title(results, name, of, mu, which):
     return f"{name}, TNS {np.mean([results[place].tns[of, mu].value for place in places]):.3f}"
 
 
-def tns_figure(results):
-    """The exact TNS of every network under every reading, with its interval over images."""
+def parts_figure(results):
+    """TNS, its scale and its shape of every network with intervals over images; one colour a controller."""
     subjects = [r.subject for r in results]
     names, colours = groups(subjects), looks(subjects)
-    height = 0.17 * sum(map(len, names.values())) + 0.1 * len(names) + 0.5
-    with style.figure(2, 2, height=2 * height + 0.4, sharey=True) as (drawing, axes):
-        for axis, reading in zip(axes.flat, READINGS, strict=True):
+    columns = [(what, reading) for what, readings in QUANTITIES.items() for reading in readings]
+    height = 0.15 * sum(map(len, names.values())) + 0.1 * len(names) + 0.5
+    with style.figure(2, 5, height=2 * height + 0.6, sharey=True) as (drawing, axes):
+        for axis, (what, reading) in zip(axes.flat, columns, strict=True):
             y, ticks = 0.0, []
             for name, places in names.items():
                 ticks.append(y + 0.5 * (len(places) - 1))
                 for place in places:
-                    e = results[place].tns[reading]
+                    e = results[place].stiffness[what][reading]
                     axis.plot([e.low, e.high], [y, y], color=colours[name][0], linewidth=1.6, solid_capstyle="butt")
-                    axis.plot(e.value, y, "o", color=colours[name][0], markersize=4)
+                    axis.plot(e.value, y, "o", color=colours[name][0], markersize=3.5)
                     y += 1.0
                 y += 0.6
-            baseline(axis, results, names, reading)
+            baseline(axis, results, names, what, reading)
             axis.set_yticks(ticks, list(names))
             axis.grid(axis="y", visible=False)
-            axis.set_title(wording(*reading), loc="left")
-            axis.set_xlabel("TNS")
-            axis.locator_params(axis="x", nbins=5)
+            axis.set_title(f"{what}\n" + wording(*reading).replace(", ", ",\n"), loc="left")
+            axis.locator_params(axis="x", nbins=4)
         axes[0, 0].invert_yaxis()
     return drawing
 
 
-def baseline(axis, results, names, reading):
-    """A line at the mean TNS of constant step sizes."""
+def baseline(axis, results, names, what, reading):
+    """A line at the mean of constant step sizes."""
     if "constant" in names:
-        mean = np.mean([results[place].tns[reading].value for place in names["constant"]])
+        mean = np.mean([results[place].stiffness[what][reading].value for place in names["constant"]])
         axis.axvline(mean, color=style.GREY, linewidth=0.8, linestyle="--")
 
 
@@ -226,39 +225,37 @@ def gate_figure(rows: list[str], table: np.ndarray, of: str):
     return drawing
 
 
-def relation_figure(results, correlations, errors):
-    """Figure 7: accuracy against TNS under every reading; bars are intervals of both."""
+def relation_figure(results, relations, errors):
+    """Figure 7: accuracy against TNS and against its shape, under every reading; bars are intervals of both."""
     subjects = [r.subject for r in results]
     names, colours = groups(subjects), looks(subjects)
-    with style.figure(2, 2, height=6.0, sharey=True) as (drawing, axes):
-        for axis, reading in zip(axes.flat, READINGS, strict=True):
-            for name, places in names.items():
-                colour, mark = colours[name]
-                members = [results[place] for place in places]
-                x = np.array([m.tns[reading].value for m in members])
-                bars = [x - [m.tns[reading].low for m in members], [m.tns[reading].high for m in members] - x]
-                axis.errorbar(
-                    x,
-                    [m.accuracy for m in members],
-                    xerr=np.maximum(bars, 0.0),
-                    yerr=np.transpose([errors[place] for place in places]),
-                    fmt=mark,
-                    color=colour,
-                    markersize=4.5,
-                    elinewidth=0.6,
-                    alpha=0.9,
-                    label=name,
+    with style.figure(2, 4, height=6.0, sharey=True) as (drawing, axes):
+        for row, what in zip(axes, (TNS, SHAPE), strict=True):
+            for axis, reading in zip(row, READINGS, strict=True):
+                for name, places in names.items():
+                    colour, mark = colours[name]
+                    estimates = [results[place].stiffness[what][reading] for place in places]
+                    x = np.array([e.value for e in estimates])
+                    bars = [x - [e.low for e in estimates], [e.high for e in estimates] - x]
+                    axis.errorbar(
+                        x,
+                        [results[place].accuracy for place in places],
+                        xerr=np.maximum(bars, 0.0),
+                        yerr=np.transpose([errors[place] for place in places]),
+                        fmt=mark,
+                        color=colour,
+                        markersize=4.0,
+                        elinewidth=0.6,
+                        alpha=0.9,
+                        label=name,
+                    )
+                found = relations[what][reading].whole
+                axis.set_title(
+                    wording(*reading).replace(", ", ",\n") + f"\n$\\tau$ = {found.kendall.value:+.2f}", loc="left"
                 )
-            found = correlations[reading]
-            axis.set_title(
-                f"{wording(*reading)}\n"
-                rf"Kendall's $\tau$ {interval_text(found.kendall, '+.2f')}" + "\n"
-                rf"Spearman's $\rho$ {interval_text(found.spearman, '+.2f')}",
-                loc="left",
-            )
-            axis.set_xlabel("TNS")
-            axis.locator_params(axis="x", nbins=5)
+                axis.set_xlabel(what)
+                axis.locator_params(axis="x", nbins=4)
         for row in axes:
             row[0].set_ylabel("test accuracy (%)")
-        drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
     return drawing

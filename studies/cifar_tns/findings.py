@@ -1,196 +1,241 @@
-"""The paper's claims, each with a verdict and a sentence, both computed from the numbers."""
+"""The paper's claims about networks on real images: the rules, as functions of what `evidence` has gathered."""
 
 import numpy as np
 
-from studies.cifar_tns import tables
-from studies.cifar_tns.figures import surfaces
-from studies.lab.comparisons import chance_of_one_mean
-from studies.lab.statistics import (
-    CONTRADICTED,
-    FEWEST,
-    LEVEL,
-    MIXED,
-    PARTLY,
+from studies.cifar_tns import worlds
+from studies.cifar_tns.evidence import (
+    DEGREES,
+    FEW,
+    FEWEST_SEEDS,
+    Gates,
+    Seeds,
+    Shares,
+)
+from studies.lab.statistics import FEWEST, Estimate, KindRelation, interval_text, listing, mean_with_interval
+from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, wording
+from studies.lab.verdicts import (
+    NOT_ASKABLE,
+    NOT_RUN,
     SUPPORTED,
     UNDECIDED,
-    Correlation,
     Finding,
-    chance_text,
-    joint_verdict,
-    verdict_of_counts,
+    Rule,
+    Verdict,
+    Worlds,
+    corrected,
+    enough,
+    joint,
+    of_cases,
+    of_each,
+    of_interval,
+    of_kinds,
+    rule,
 )
-from studies.lab.stiffness import READINGS, wording
+
+LATER = (
+    "after the data: 22 ResNet-20 and three ResNet-56 had been seen when TNS was taken apart into scale and shape, "
+    "seeds became the units and a relation had to hold without any one controller"
+)
+COUNTED_RULE = (
+    "after the data: the older rule, most degrees of a grid with at most 10 % of the blocks stiff, said supported, and "
+    "says so of random numbers as well"
+)
 
 
-def correlation_finding(correlations: dict[tuple[str, str], Correlation], more: str = "") -> Finding:
-    """The central claim: the better network has the larger TNS; judged under every reading."""
-    verdicts = {reading: found.verdict for reading, found in correlations.items()}
-    n = next(iter(correlations.values())).n
-    verdict = joint_verdict(verdicts.values())
-    if n < FEWEST:
-        words = (
-            f"With n = {n} no order of networks is unlikely enough by chance ({FEWEST} are the least): these data "
-            "cannot decide."
-        )
-        more = ""
-    else:
-        coefficients = [found.kendall.value for found in correlations.values() if np.isfinite(found.kendall.value)]
-        between = f"{min(coefficients):+.2f} to {max(coefficients):+.2f}" if coefficients else "undefined"
-        words = {
-            SUPPORTED: "These data support the claim under all four readings of NSI and its mean",
-            CONTRADICTED: "These data contradict the claim under all four readings: better networks have a smaller TNS",
-            UNDECIDED: "These data do not support the claim"
-            if CONTRADICTED in verdicts.values()
-            else "These data neither support the claim nor contradict it",
-            MIXED: "Whether these data support the claim depends on how the paper is read",
-        }[verdict]
-        words += f" (n = {n} networks, Kendall's tau {between})."
-        if len(set(verdicts.values())) > 1:
-            words += by_reading(verdicts)
-        if n < 10:
-            words += f" With n = {n} networks only a strong relation could be detected."
-    return Finding("The better the network, the larger its TNS.", "Figure 7, Section 3.1", verdict, f"{words}{more}")
+def judge_correlation(found: dict[tuple, KindRelation]) -> tuple[Verdict, str]:
+    """Kendall's tau and Spearman's rho with the accuracy, over kinds of networks (controller and depth), each with the
+    mean of its seeds: networks of one kind are alike. Under each reading: supported where both coefficients are above 0
+    with their whole intervals and their p-values, contradicted where below; the same must be said where any one kind is
+    left out. The intervals hold together under all readings. Five kinds are the least."""
+    verdicts = {reading: of_kinds(one) for reading, one in found.items()}
+    parts = [
+        f"{wording(*reading)}: tau {interval_text(one.whole.kendall, '+.2f')}{say_extremes(one)} ({verdicts[reading]})"
+        for reading, one in found.items()
+    ]
+    n = max(one.whole.n for one in found.values())
+    return joint(verdicts), f"Rank correlation with the accuracy over n = {n} kinds of networks. {'; '.join(parts)}."
 
 
-def by_reading(verdicts) -> str:
+def say_extremes(found: KindRelation) -> str:
+    """The least and the largest tau where one kind is left out."""
+    rest = {name: one.kendall.value for name, one in found.without.items() if np.isfinite(one.kendall.value)}
+    if found.whole.n < FEWEST or not rest:
+        return ""
+    least, most = min(rest, key=rest.__getitem__), max(rest, key=rest.__getitem__)
+    return f", {rest[least]:+.2f} without {least} and {rest[most]:+.2f} without {most}"
+
+
+@rule(
+    "Attention raises the accuracy.",
+    "Table 1",
+    fewest=FEWEST_SEEDS,
+    fixed="after the data: the older rule compared means of two seeds by an analysis of variance and said undecided",
+    worlds=Worlds(worlds.accuracies, n=5, units="seeds", effect="+1.2 points, the mean of Table 1's gains", now=3),
+)
+def judge_accuracy(found: Seeds) -> tuple[Verdict, str]:
+    """Accuracy of each controller minus that of constant step sizes of the same depth, by Dunnett over seeds. Supported
+    where every controller is above, contradicted where every one is below, true or false of some where only some are
+    beyond 0. Judged from three seeds of every controller on."""
+    if not found.beyond:
+        return NOT_RUN, "n = 0: nothing to compare with constant step sizes."
+    words = f"Points above constant step sizes, intervals of Dunnett over seeds: {listing(found.beyond)}."
+    return of_seeds(found), f"{why_open(found)}{words}"
+
+
+def judge_larger(found: dict[tuple, Seeds]) -> tuple[Verdict, str]:
+    """Mean over the images of each network; each controller minus constant step sizes of the same depth, by Dunnett
+    over seeds, the intervals holding together over controllers and readings. Under each reading: supported where every
+    controller is above, contradicted where every one is below, true or false of some where only some are beyond 0.
+    Judged from three seeds of every controller on."""
+    if not any(one.beyond for one in found.values()):
+        return NOT_RUN, "n = 0: nothing to compare with constant step sizes."
+    verdicts, first = {reading: of_seeds(one) for reading, one in found.items()}, next(iter(found.values()))
     parts = []
-    for verdict in (SUPPORTED, CONTRADICTED, UNDECIDED):
-        chosen = [wording(*reading) for reading, said in verdicts.items() if said == verdict]
-        if chosen:
-            parts.append(f"{verdict} for {'; '.join(chosen)}")
-    return f" By reading: {', and '.join(parts)}."
+    for reading, one in found.items():
+        above, below = (
+            [name for name, e in one.beyond.items() if of_interval(e, sign) == SUPPORTED] for sign in (1, -1)
+        )
+        sides = [f"{side}: {', '.join(names)}" for side, names in (("above", above), ("below", below)) if names]
+        parts.append(f"{wording(*reading)}, {'; '.join(sides) or 'none beyond'}")
+    words = f"Beyond constant step sizes with the whole interval, of {len(first.beyond)}: {'. '.join(parts)}."
+    return joint(verdicts), f"{why_open(first)}{words}"
 
 
-def ranked_accuracies(results) -> str:
-    accuracies = [r.accuracy for r in results]
-    return f" The accuracies to be ranked lie between {min(accuracies):.2f} and {max(accuracies):.2f} %."
+def of_seeds(found: Seeds) -> Verdict:
+    return UNDECIDED.because("too few seeds") if why_open(found) else of_each(found.beyond)
 
 
-def gain_finding(results) -> Finding | None:
-    """Table 1: does attention raise accuracy? Decided only where controllers differ by more than seeds do."""
-    accuracies = {name: [results[p].accuracy for p in places] for name, places in tables.names_of(results).items()}
-    gains = {}
-    for name in accuracies:
-        plain = tables.constant_beside(results, name)
-        if plain and not name.startswith("constant"):
-            gains[name] = float(np.mean(accuracies[name]) - np.mean([m.accuracy for m in plain]))
-    if not gains:
-        return None
-    better = [name for name, gain in gains.items() if gain > 0]
-    best, least = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
-    p = chance_of_one_mean(accuracies.values())
-    told_apart = p < 1.0 - LEVEL
-    verdict = UNDECIDED
-    if told_apart:
-        as_claimed = len(better) == len(gains) and best.startswith("StepNet")
-        verdict = SUPPORTED if as_claimed else PARTLY if better else CONTRADICTED
-    if not np.isfinite(p):
-        seeds = "One network of each cannot tell a controller from its seed."
-    else:
-        verb = "differ" if told_apart else "do not differ"
-        seeds = f"Controllers {verb} by more than seeds do (analysis of variance, p {chance_text(p)})."
-    words = (
-        f"{len(better)} of {len(gains)} controllers have a higher mean accuracy than constant step sizes; the largest "
-        f"gain is {gains[best]:+.2f} points ({best}), the smallest {gains[least]:+.2f} ({least}). {seeds}"
-    )
-    return Finding("Attention raises the accuracy, StepNet's most.", "Table 1", verdict, words)
+def why_open(found: Seeds) -> str:
+    return enough(found.groups, FEWEST_SEEDS)
 
 
-def larger_finding(results) -> Finding | None:
-    """Does attention raise TNS? A controller does if its interval excludes 0 and each seed is above each plain one."""
-    verdicts, counts = {}, {}
-    for reading in READINGS:
-        above = below = total = 0
-        for name, places in tables.names_of(results).items():
-            beyond = tables.over_constant(results, name, reading)[1]
-            if beyond is None:
-                continue
-            here = [results[p].tns[reading].value for p in places]
-            plain = [m.tns[reading].value for m in tables.constant_beside(results, name)]
-            above += beyond.low > 0 and min(here) > max(plain)
-            below += beyond.high < 0 and max(here) < min(plain)
-            total += 1
-        if not total:
-            return None
-        counts[reading] = f"{wording(*reading)}: {above} above, {below} below, of {total}"
-        verdicts[reading] = verdict_of_counts(above, below, total)
-    words = (
-        "Controllers whose mean TNS is above or below that of constant step sizes, with an interval over images that "
-        f"leaves out zero and all seeds on that side: {'; '.join(counts.values())}."
-    )
-    fewest = min(map(len, tables.names_of(results).values()))
-    if fewest == 1:
-        words += " Where there is one network of a controller, another seed could reverse this."
-    return Finding(
-        "Networks with attention have a larger TNS.", "Figure 2, Section 2.3", joint_verdict(verdicts.values()), words
-    )
-
-
-def few_blocks_finding(results, which: str = "") -> Finding:
-    """The paper: at most 10 % of the blocks are stiff, for most degrees (M1, M2). `which` names the networks."""
-    verdicts, words = {}, []
-    for of, mu in READINGS:
-        _, _, found = surfaces(results, of, mu, "proportion")
-        least = min(float(np.mean(surface <= 0.1)) for surface in found.values())
-        verdicts[of, mu] = SUPPORTED if least > 0.5 else CONTRADICTED
-        words.append(f"{wording(of, mu)}, {100 * least:.0f} %")
-    record = results[0].records["slope"].counted()
-    blocks = max(int(np.count_nonzero(record.stage == stage)) for stage in np.unique(record.stage))
+@rule(
+    "Only a few blocks of a trajectory are stiff, at most 10 % for most degrees.",
+    "Figure 6, Section 3.1",
+    fewest=FEWEST_SEEDS,
+    fixed=COUNTED_RULE,
+    worlds=Worlds(
+        worlds.shares,
+        n=8,
+        units="networks",
+        effect="one block of eight with three times the index of the others",
+        now=12,
+    ),
+)
+def judge_few_blocks(found: Shares) -> tuple[Verdict, str]:
+    """The share of counted blocks that are stiff to the degrees M1 = 0.1, 0.25 and 0.5, with M2 = M1 times the mean NSI
+    of the network, under the sample's mean, and the same of its NSI permuted within stages over images and blocks. At
+    each degree: supported where the interval over networks lies below 10 %, contradicted where it lies above; where the
+    permuted numbers give the same answer, it cannot be asked. Under the mean over the data set permuting changes
+    nothing, so that it can never be asked there."""
+    if not found.measured:
+        return NOT_RUN, "n = 0."
+    verdicts, parts = [], []
+    for degree in DEGREES:
+        ours, permuted = (
+            mean_with_interval(shares[degree], corrected(len(DEGREES))) for shares in (found.measured, found.permuted)
+        )
+        verdicts.append(of_share(ours, permuted, len(found.measured[degree])))
+        parts.append(
+            f"at M1 = {degree:g} {interval_text(percent(ours), '.1f')} %, permuted "
+            f"{interval_text(percent(permuted), '.1f')} % ({verdicts[-1]})"
+        )
     limit = (
-        f" A stage has {blocks} counted blocks here, and one of them is never below their mean: with so few the claim "
-        "says little."
-        if blocks < 4
+        f" A stage has {found.blocks} counted blocks here, and one of them is never below their mean: with so few the "
+        "claim says little."
+        if found.blocks < 4
         else ""
     )
-    return Finding(
-        "Only a few blocks of a trajectory are stiff, at most 10 % for most degrees.",
-        "Figure 6, Section 3.1",
-        UNDECIDED if limit else joint_verdict(verdicts.values()),
-        f"{which}Share of the degrees drawn in Figure 6 at which at most 10 % of the blocks are stiff, for the "
-        f"controller with the smallest such share: {'; '.join(words)}.{limit}",
+    words = f"Stiff blocks, over {len(found.measured[DEGREES[0]])} networks: {'; '.join(parts)}.{limit}"
+    return (NOT_ASKABLE.because(f"{found.blocks} counted blocks a stage") if limit else of_cases(verdicts)), words
+
+
+def of_share(ours: Estimate, permuted: Estimate, n: int) -> Verdict:
+    """The verdict at one degree."""
+    if n < FEWEST_SEEDS:
+        return UNDECIDED.because(f"n = {n}, judged from {FEWEST_SEEDS} on")
+    said, of_noise = (of_interval(e.less(FEW), sign=-1) for e in (ours, permuted))
+    return NOT_ASKABLE.because("permuted numbers say the same") if said == of_noise else said
+
+
+def percent(e: Estimate) -> Estimate:
+    return Estimate(100 * e.value, 100 * e.low, 100 * e.high, n=e.n)
+
+
+def judge_gates(found: Gates) -> tuple[Verdict, str]:
+    """Spearman's correlation of step size and NSI over images, averaged over the counted blocks whose mean step size
+    moves by a standard deviation of at least 0.01 over the images; the mean over the networks of a controller with
+    Student's interval, those of the controllers and of both indices holding together. Supported where every controller
+    is below 0, contradicted where every one is above. Judged from three networks of each controller on."""
+    still = f" Step sizes that stand still, and are not counted: {found.still} of {found.cells} blocks."
+    verdict, words = judge_correlations(found, "correlation of step size and NSI")
+    return verdict, f"{words}{still}"
+
+
+def judge_correlations(found: Gates, what: str) -> tuple[Verdict, str]:
+    """Means over the networks of each controller, of correlations that a claim says are below 0."""
+    verdicts, parts, few = {}, [], ""
+    asked = sum(map(len, found.correlations.values()))
+    for kind, groups in found.correlations.items():
+        usable = {name: values for name, values in groups.items() if len(values)}
+        means = {name: mean_of_few(values, corrected(asked)) for name, values in usable.items()}
+        why = enough(usable, FEWEST_SEEDS, "networks") if usable else ""
+        said = of_each(means, sign=-1) if not why else UNDECIDED.because("too few networks")
+        verdicts[kind] = said if usable else NOT_ASKABLE.because("no step size moves")
+        parts.append(f"{kind}: {listing(means) or 'no step size moves'} ({verdicts[kind]})")
+        few = few or why
+    if not parts:
+        return NOT_ASKABLE.because("no step size moves"), "No network here has a step size that moves with the image."
+    return joint(verdicts), f"{few}Mean {what}. {'; '.join(parts)}."
+
+
+def mean_of_few(values: list[float], level: float) -> Estimate:
+    """The mean with Student's interval, which says nothing for fewer networks than the rule asks for."""
+    e = mean_with_interval(values, level)
+    return e if len(values) >= FEWEST_SEEDS else Estimate(e.value, np.nan, np.nan, n=e.n)
+
+
+def rule_of_gates(claim: str, variant: str) -> Rule:
+    made = Worlds(worlds.gates, n=8, units="networks", effect="a correlation of -0.5 in every block", now=3)
+    fixed = (
+        "after the data: the older rule counted single blocks of single networks beyond chance, however little the "
+        "step size moved; it contradicted the claim on one SENet-56"
+    )
+    options = {"fewest": FEWEST_SEEDS, "fixed": fixed, "worlds": made, "variant": variant}
+    return rule(claim, "Figure 9, Appendix D", **options)(judge_gates)
+
+
+def rule_of_correlation(what: str) -> Rule:
+    made = Worlds(worlds.relations_of(what), n=45, units="kinds of networks", effect="Kendall's tau of 0.5", now=11)
+    options = {"worlds": made, "fixed": LATER, "variant": what}
+    return rule(f"The better the network, the larger its {QUANTITY_NAMES[what]}.", "Figure 7, Section 3.1", **options)(
+        judge_correlation
     )
 
 
-def gate_finding(results, which: str = "") -> Finding | None:
-    """Correlations of gate and NSI, counted: in the first stage of SENet, the paper's example, and everywhere."""
-    kept, table, chances = tables.gate_table(results, "slope")
-    if not len(table):
-        return None
-    certain = chances < (1.0 - LEVEL) / np.count_nonzero(np.isfinite(table))  # Bonferroni
-    negative, positive = int((certain & (table < 0)).sum()), int((certain & (table > 0)).sum())
-    total = int(np.isfinite(table).sum())
-    words = (
-        f"Of all {total} correlations of gate and NSI, over networks and blocks, {negative} are negative and "
-        f"{positive} positive beyond chance (Bonferroni, {100 * LEVEL:.0f} %)."
+def rule_of_comparison(what: str) -> Rule:
+    made = Worlds(
+        worlds.stiffness_of(what), n=5, units="seeds", effect="half as much again as constant step sizes have", now=3
     )
-    claim, verdict = "A larger NSI goes with a smaller gate.", verdict_of_counts(negative, positive, total)
-    example = [i for i, found in enumerate(kept) if found.subject.controller == "SE"]
-    if example:
-        first = kept[example[0]].records["slope"].stage == 0
-        here = np.ix_(np.array(example), np.flatnonzero(first))
-        below, above = (int((certain & sign)[here].sum()) for sign in (table < 0, table > 0))
-        inside = int(np.isfinite(table[here]).sum())
-        claim = "In the first stage of SENet a larger NSI goes with a smaller gate."
-        verdict = verdict_of_counts(below, above, inside)
-        words = (
-            f"In the first stage of SE networks, {len(example)} of them, {below} of {inside} correlations are "
-            f"negative and {above} positive beyond chance. {words}"
-        )
-    return Finding(claim, "Figure 9, Appendix D", verdict, f"{which}{words}")
+    options = {"fewest": FEWEST_SEEDS, "worlds": made, "fixed": LATER, "variant": what}
+    return rule(f"Networks with attention have a larger {QUANTITY_NAMES[what]}.", "Figure 2, Section 2.3", **options)(
+        judge_larger
+    )
 
 
-def findings(results, correlations, deep=(), named: str = "") -> list[Finding]:
-    """All findings that these networks allow, the central claim first.
+RELATED = {what: rule_of_correlation(what) for what in QUANTITIES}
+COMPARED = {what: rule_of_comparison(what) for what in QUANTITIES}
+EXAMPLE = rule_of_gates("In the first stage of SENet a larger NSI goes with a smaller gate.", "SENet, first stage")
+EVERYWHERE = rule_of_gates("A larger NSI goes with a smaller step size.", "all controllers")
 
-    Claims about the blocks of a stage are judged on the networks `deep` where there are any; `named` says which.
-    """
-    which = f"On {named}. " if deep else ""
-    all_of_them = [
-        correlation_finding(correlations, ranked_accuracies(results)),
-        gain_finding(results),
-        larger_finding(results),
-        few_blocks_finding(deep or results, which),
-        gate_finding(results),
-        gate_finding(deep, which) if deep else None,
+
+def findings(evidence) -> list[Finding]:
+    """All findings that the evidence of these networks allows, in the order of the paper's claims."""
+    return [
+        *(RELATED[what](evidence.relations[what]) for what in RELATED),
+        judge_accuracy(evidence.accuracies),
+        *(COMPARED[what](evidence.compared[what]) for what in COMPARED),
+        judge_few_blocks(evidence.shares),
+        EXAMPLE(evidence.example),
+        EVERYWHERE(evidence.gates),
     ]
-    return [finding for finding in all_of_them if finding is not None]

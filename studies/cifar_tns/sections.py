@@ -15,18 +15,30 @@ INDEX = {
 COUNTED = "The first block of every stage is drawn hollow and not counted."
 
 
-def population(page, said, networks):
+TWO_BLOCKS = (
+    " A stage counts two blocks here, so that its TNS is the difference of two numbers times the larger one over their "
+    "mean, and one of the two is never below it."
+)
+
+
+def warn_of_two(results) -> str:
+    """What a caption says of networks whose stages have few counted blocks; "" for others."""
+    record = results[0].records["slope"].counted()
+    return TWO_BLOCKS if max(np.bincount(record.stage.astype(int))) <= 2 else ""
+
+
+def population(page, said, which):
     """The verdicts of the study of that name, where its measurements are shipped."""
     count, cited = shipped_findings()
     if count:
         page.table(
             "population",
-            tables.beside_rows(said, cited, networks, count),
+            tables.beside_rows(said, cited, which, f"{count} small networks"),
             "The same claims beside a population of small networks",
             f"{count} of {len(design.queue())} networks of 14 to 32 layers, trained for 3 or 6 epochs at "
-            f"{design.PIXELS} pixels and judged by rules that were fixed before. They leave every claim undecided "
-            f"with fewer than {design.FEWEST_NETWORKS} networks. `python -m studies.population` shows numbers and "
-            "intervals, and with `--train` trains the rest.",
+            f"{design.PIXELS} pixels. `python -m studies.population` shows numbers, rules and intervals, and with "
+            "`--train` trains the rest.",
+            printed=False,
         )
 
 
@@ -37,7 +49,8 @@ def accuracy(page, results, test_images):
         tables.accuracy_rows(results),
         "Test accuracy",
         f"On all {test_images} test images as the training measured it, on the traced ones where a checkpoint does not "
-        "say: mean and standard deviation over networks, and the gain over constant step sizes in points.",
+        "say: mean and standard deviation over networks, and the gain over constant step sizes in points, with 95 % "
+        "intervals of Dunnett over seeds.",
     )
 
 
@@ -68,32 +81,38 @@ def depth(page, results):
     )
 
 
-def stiffness(page, results):
+def stiffness(page, results, compared):
     reading = READINGS[0]
-    page.heading("Total neural stiffness (Figure 2)")
+    page.heading("Total neural stiffness, its scale and its shape (Figure 2)")
+    page.words(
+        "TNS grows in proportion to NSI: a network whose branches are three times larger, because a gate of 0.3 "
+        "follows them, has three times the TNS. The scale is the mean NSI of the counted blocks; the shape is TNS "
+        "divided by it, and says how far the stiffest blocks lie above the mean of their stage."
+    )
     page.figure(
         figures.surface_figure(results, *reading, "delta"),
         f"tns_surface_{'_'.join(reading)}",
         f"The share of images that are stiff to the degree (M1, M2), with {wording(*reading)}. TNS is the "
-        "volume below the surface, and is computed exactly, without this grid. Means over the seeds.",
+        f"volume below the surface, and is computed exactly, without this grid. Means over the seeds."
+        f"{warn_of_two(results)}",
     )
     page.figure(
-        figures.tns_figure(results),
+        figures.parts_figure(results),
         "tns",
-        "Exact TNS of every network with its 95 % bootstrap interval over images, under all four readings. Dashed: the "
-        "mean of the networks with constant step sizes.",
+        "Exact TNS, its scale and its shape, of every network with 95 % bootstrap intervals over images. Dashed: the "
+        f"mean of the networks with constant step sizes.{warn_of_two(results)}",
     )
     page.table(
         "tns",
-        tables.tns_rows(results),
-        "TNS per controller, with 95 % intervals over images",
-        "Means over the networks of a controller; how much another seed would change them is not in the intervals.",
+        tables.stiffness_rows(results),
+        "TNS, scale and shape per controller: mean and standard deviation over seeds",
+        printed=False,
     )
     page.table(
         "tns_over_constant",
-        tables.excess_rows(results),
-        "TNS beyond that of constant step sizes, with 95 % intervals over images",
-        "The intervals are paired: both networks see the same images.",
+        tables.excess_rows(results, compared),
+        "TNS, scale and shape beyond those of constant step sizes",
+        "Intervals of Dunnett over seeds; all of one quantity, over its readings, hold together with 95 %.",
     )
 
 
@@ -104,12 +123,13 @@ def proportion(page, results):
         figures.surface_figure(results, *reading, "proportion"),
         f"proportion_{'_'.join(reading)}",
         f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {wording(*reading)}."
-        " The paper finds at most 10 % for most degrees.",
+        f" The paper finds at most 10 % for most degrees.{warn_of_two(results)}",
     )
     page.table(
         "degrees",
         tables.degree_rows(results),
-        "Shares of images and of counted blocks that are stiff to three degrees (M1, M2), in per cent",
+        "Shares of images and of counted blocks that are stiff to three degrees M1, in per cent",
+        "M2 is M1 times the mean NSI of the network's counted blocks.",
         printed=False,
     )
 
@@ -122,7 +142,7 @@ def gates(page, results):
         if not len(table):
             continue
         drawn = True
-        example = next((i for i, found in enumerate(kept) if found.subject.controller == "SE"), 0)
+        example = next((i for i, found in enumerate(kept) if found.subject.controller.split("(")[0] == "SE"), 0)
         blocks = clearest(table[example])
         page.figure(
             figures.cloud_figure(kept[example], of, blocks, table[example]),
@@ -135,7 +155,8 @@ def gates(page, results):
             figures.gate_figure(rows, table, of),
             f"gate_{of}",
             f"Spearman's correlation of step size and NSI ({of}) over images, for every network and block. A dot "
-            "stands where the step size is the same for all images, or the index is undefined.",
+            "stands where the step size moves by less than 0.01 (standard deviation over the images), or the index is "
+            "undefined.",
         )
         page.table(
             f"gate_{of}",
@@ -151,42 +172,37 @@ def gates(page, results):
         page.words("No network here has a step size that changes from image to image: nothing to correlate.")
 
 
-def nine_blocks(page, deep, deeper):
-    """Figures 3, 6 and 9 on networks whose stages have enough blocks for them."""
-    page.heading("Nine blocks a stage (Figures 3, 6 and 9)")
-    page.words(
-        f"{deep}, on {len(deeper[0].correct)} of its test images. A stage counts eight blocks; the figures above "
-        "show networks that count two, of which one is never below their mean."
-    )
-    of, mu = READINGS[0]
-    page.figure(
-        figures.averaged_figure(deeper, of),
-        "deep_nsi_depth",
-        f"NSI along depth, averaged over the images. A line per seed; the band holds nine images of ten for the first "
-        f"of them. {COUNTED}",
-    )
-    page.figure(
-        figures.surface_figure(deeper, of, mu, "proportion"),
-        "deep_proportion",
-        f"The expected share of counted blocks that are stiff to the degree (M1, M2), with {wording(of, mu)}.",
-    )
-    kept, table, _ = tables.gate_table(deeper, of)
-    if len(table):
-        page.figure(
-            figures.gate_figure([figures.row_name(found) for found in kept], table, of),
-            "deep_gate",
-            f"Spearman's correlation of step size and NSI ({of}) over images, for every network and block. White: the "
-            "step size is the same for all images.",
-        )
+def appendix(page, which, results, said, here, there):
+    """Other networks by the same rules: their verdicts, and what these rest on."""
+    page.heading(f"Appendix: {which}")
+    page.words(f"The same rules on {which}.{warn_of_two(results)}")
     page.table(
-        "deep_networks",
-        [
-            {key: row[key] for key in ("controller", "seed", "accuracy (%)", "file")}
-            for row in tables.network_rows(deeper)
-        ],
-        "The deep networks",
+        "appendix_claims",
+        tables.beside_rows(said, there, "the networks above", "these"),
+        "The same claims, judged on these networks",
         printed=False,
     )
+    page.table("appendix_accuracy", tables.accuracy_rows(results), "Their test accuracy", printed=False)
+    page.figure(
+        figures.averaged_figure(results, KINDS[0]),
+        "appendix_nsi_depth",
+        f"NSI along depth, averaged over the images, a line per seed. {COUNTED}",
+    )
+    page.figure(
+        figures.parts_figure(results),
+        "appendix_tns",
+        f"Exact TNS, its scale and its shape, with 95 % bootstrap intervals over images.{warn_of_two(results)}",
+    )
+    page.figure(
+        figures.relation_figure(results, here.relations, tables.accuracy_errors(results, 10_000)),
+        "appendix_accuracy_tns",
+        "Accuracy against TNS and its shape, one mark per network; in the titles Kendall's tau over controllers."
+        f"{warn_of_two(results)}",
+    )
+    page.table(
+        "appendix_correlations", tables.correlation_rows(here.relations), "Their rank correlations", printed=False
+    )
+    page.table("appendix_networks", tables.network_rows(results), "These networks", printed=False, told=False)
 
 
 def clearest(line) -> list[int]:
@@ -194,20 +210,21 @@ def clearest(line) -> list[int]:
     return [int(k) for k in np.flatnonzero(np.isfinite(line))[:3]]
 
 
-def relation(page, results, found, rows, test_images):
+def relation(page, results, relations, test_images):
     page.heading("Accuracy and TNS (Figure 7)")
     page.figure(
-        figures.relation_figure(results, found, tables.accuracy_errors(results, test_images)),
+        figures.relation_figure(results, relations, tables.accuracy_errors(results, test_images)),
         "accuracy_tns",
-        "Accuracy against TNS, one mark per network, under all four readings. Bars: 95 % intervals over images. In the "
-        "titles Kendall's tau and Spearman's rho with 95 % bootstrap (BCa) intervals over networks.",
+        "Accuracy against TNS and against its shape, one mark per network, under all four readings. Bars: 95 % "
+        "intervals over images. In the titles Kendall's tau over kinds of networks, each with the mean of its seeds."
+        f"{warn_of_two(results)}",
     )
     page.table(
         "correlations",
-        rows,
-        "Rank correlation of TNS and accuracy, with 95 % bootstrap intervals",
-        "A positive correlation is called supported or contradicted only where both coefficients, their intervals and "
-        "their p-values agree.",
+        tables.correlation_rows(relations),
+        "Rank correlation of the accuracy with TNS, scale and shape, over kinds of networks",
+        "Intervals of Fieller, Hartley and Pearson; those of one quantity hold together over its readings.",
+        printed=False,
     )
     page.table("networks", tables.network_rows(results), "Every network", printed=False)
 

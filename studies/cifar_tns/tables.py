@@ -5,105 +5,93 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from studies.lab.comparisons import chance_cell, deviation_cell
+from studies.cifar_tns.evidence import DEGREES, MOVES, compare_seeds
+from studies.lab.comparisons import chance_cell, deviation_cell, interval_cell, seed_deviation
 from studies.lab.networks import groups
-from studies.lab.statistics import LEVEL, Estimate, correlation, interval_text, mean_of, rank_correlation
-from studies.lab.stiffness import READINGS, wording
-
-DEGREES = ((0.1, 0.1), (0.25, 0.25), (0.5, 0.5))
+from studies.lab.statistics import LEVEL, interval_text, rank_correlation
+from studies.lab.stiffness import QUANTITIES, READINGS, wording
+from studies.lab.verdicts import of_kinds
+from studies.population.analysis import OVER_ALL
 
 
 def names_of(results) -> dict[str, list[int]]:
     return groups([r.subject for r in results])
 
 
-def constant_beside(results, name) -> list:
-    """The networks with constant step sizes of the same depth as `name`."""
-    depth = results[names_of(results)[name][0]].subject.depth
-    return [r for r in results if r.subject.controller == "constant" and r.subject.depth == depth]
-
-
 def accuracy_rows(results) -> Iterator[dict]:
     """Table 1: accuracy over seeds, and the gain over constant step sizes."""
+    beyond = compare_seeds(results, [one.accuracy for one in results], LEVEL).beyond
     for name, places in names_of(results).items():
         members = [results[place] for place in places]
         accuracies = [m.accuracy for m in members]
-        plain = [m.accuracy for m in constant_beside(results, name)]
-        is_plain = members[0].subject.controller == "constant"
         yield {
             "controller": name,
             "parameters (M)": f"{np.mean([m.subject.parameters for m in members]) / 1e6:.4f}",
             "networks": len(members),
             "accuracy (%)": f"{np.mean(accuracies):.2f}",
             "standard deviation": deviation_cell(accuracies, "one network"),
-            "gain": "" if is_plain or not plain else f"{np.mean(accuracies) - np.mean(plain):+.2f}",
+            "gain": interval_cell(beyond, name),
             "on the traced images (%)": f"{np.mean([m.measured_accuracy for m in members]):.2f}",
         }
 
 
-def beside_rows(here, there, networks: int, population: int) -> Iterator[dict]:
-    """The verdicts of a population, beside those of these networks on what the paper says at the same place."""
-    verdicts = {finding.where: finding.verdict for finding in here}
+def beside_rows(here, there, networks: str, others: str) -> Iterator[dict]:
+    """The verdicts on the same claims, of these networks and of others; what one of them was not asked is said."""
+    verdicts = {finding.claim: finding.verdict for finding in here}
     for cited in there:
-        yield {
-            "claim": cited.claim,
-            f"these {networks} networks": verdicts.get(cited.where, "not asked"),
-            f"{population} small networks": cited.verdict,
-        }
+        claim = cited.claim.removesuffix(f": {OVER_ALL}.") + "." * cited.claim.endswith(f": {OVER_ALL}.")
+        yield {"claim": cited.claim, networks: verdicts.get(claim, "not asked"), others: cited.verdict}
 
 
 def network_rows(results) -> Iterator[dict]:
-    """Every network with its accuracy and its TNS under every reading."""
+    """Every network with its accuracy, and TNS, scale and shape under every reading."""
     for found in results:
         row = {
             "controller": found.name,
             "seed": "unknown" if found.subject.seed is None else found.subject.seed,
             "accuracy (%)": f"{found.accuracy:.2f}",
         }
-        for reading in READINGS:
-            row[f"TNS, {wording(*reading)}"] = interval_text(found.tns[reading])
+        for what, readings in QUANTITIES.items():
+            for reading in readings:
+                row[f"{what}, {wording(*reading)}"] = interval_text(found.stiffness[what][reading])
         yield {**row, "file": found.subject.source}
 
 
-def tns_rows(results) -> list[dict]:
-    """Per controller the mean TNS of its networks."""
-    return [
-        {
-            "controller": name,
-            "networks": len(places),
-            **{wording(*reading): interval_text(over_constant(results, name, reading)[0]) for reading in READINGS},
-        }
-        for name, places in names_of(results).items()
-    ]
+def stiffness_rows(results) -> Iterator[dict]:
+    """Per controller the mean of TNS, scale and shape over its networks, and the seeds' standard deviation."""
+    for name, places in names_of(results).items():
+        row = {"controller": name, "networks": len(places)}
+        for what, readings in QUANTITIES.items():
+            for reading in readings:
+                values = [results[place].stiffness[what][reading].value for place in places]
+                spread = f" +- {seed_deviation(values):.3f}" if len(values) > 1 else ""
+                row[f"{what}, {wording(*reading)}"] = f"{np.mean(values):.3f}{spread}"
+        yield row
 
 
-def excess_rows(results) -> Iterator[dict]:
-    """Per controller how far its mean TNS is from that of constant step sizes."""
+def excess_rows(results, compared) -> Iterator[dict]:
+    """Per controller how far TNS, scale and shape lie above those of constant step sizes, over seeds."""
     for name in names_of(results):
-        found = {reading: over_constant(results, name, reading)[1] for reading in READINGS}
-        beyond = {wording(*reading): interval_text(one, "+.3f") for reading, one in found.items() if one is not None}
-        if beyond:
-            yield {"controller": name, **beyond}
-
-
-def over_constant(results, name, reading) -> tuple[Estimate, Estimate | None]:
-    places = names_of(results)[name]
-    mean = mean_of(results[place].tns[reading] for place in places)
-    plain = constant_beside(results, name)
-    if not plain or results[places[0]].subject.controller == "constant":
-        return mean, None
-    return mean, mean.minus(mean_of(m.tns[reading] for m in plain))
+        row = {
+            f"{what}, {wording(*reading)}": interval_cell(one.beyond, name, "+.3f")
+            for what, readings in compared.items()
+            for reading, one in readings.items()
+        }
+        if any(row.values()):
+            yield {"controller": name, **row}
 
 
 def degree_rows(results) -> Iterator[dict]:
-    """The share of images and of blocks that are stiff to three degrees, in per cent."""
+    """The share of images and of blocks that are stiff to three degrees, in per cent; M2 is M1 times the mean NSI."""
     for of, mu in READINGS:
         for name, places in names_of(results).items():
             row = {"reading": wording(of, mu), "controller": name}
-            for m1, m2 in DEGREES:
-                records = [results[place].records[of] for place in places]
-                row[f"images at ({m1:g}, {m2:g})"] = percent([r.delta(m1, m2, mu) for r in records])
-                row[f"blocks at ({m1:g}, {m2:g})"] = percent([r.proportion(m1, m2, mu) for r in records])
+            records = [results[place].records[of] for place in places]
+            scales = [results[place].stiffness["scale"][(of,)].value for place in places]
+            for m1 in DEGREES:
+                pairs = list(zip(records, scales, strict=True))
+                row[f"images at {m1:g}"] = percent([record.delta(m1, m1 * scale, mu) for record, scale in pairs])
+                row[f"blocks at {m1:g}"] = percent([record.proportion(m1, m1 * scale, mu) for record, scale in pairs])
             yield row
 
 
@@ -115,7 +103,7 @@ def gate_table(results, of) -> tuple[list, np.ndarray, np.ndarray]:
         line = np.full((2, width), np.nan)
         nsi = found.records[of].nsi
         for k in range(nsi.shape[1]):
-            moves = np.ptp(found.gates[:, k]) > 1e-6 * np.abs(found.gates[:, k]).max()
+            moves = found.gates[:, k].std() >= MOVES
             if moves and np.isfinite(nsi[:, k]).all():
                 line[:, k] = rank_correlation(found.gates[:, k], nsi[:, k], stats.spearmanr)
         if np.isfinite(line[0]).any():
@@ -125,35 +113,21 @@ def gate_table(results, of) -> tuple[list, np.ndarray, np.ndarray]:
     return kept, np.array(table).reshape(-1, width), np.array(chances).reshape(-1, width)
 
 
-def correlations(results, resamples: int, seed: int) -> tuple[dict, list[dict]]:
-    """Figure 7: accuracy with TNS over networks under every reading, and the same over the means of controllers."""
-    found, rows = {}, []
-    names = names_of(results)
-    for reading in READINGS:
-        units = {"networks": [(r.tns[reading].value, r.accuracy) for r in results]}
-        if len(names) < len(results):
-            units["means of controllers"] = [
-                tuple(np.mean([(results[p].tns[reading].value, results[p].accuracy) for p in places], axis=0))
-                for places in names.values()
-            ]
-        for unit, pairs in units.items():
-            stiffness, accuracies = zip(*pairs, strict=True)
-            one = correlation(stiffness, accuracies, resamples, seed)
-            if unit == "networks":
-                found[reading] = one
-            rows.append(
-                {
-                    "reading": wording(*reading),
-                    "over": unit,
-                    "n": one.n,
-                    "Kendall": interval_text(one.kendall, "+.2f"),
-                    "p (Kendall)": chance_cell(one.kendall_p),
-                    "Spearman": interval_text(one.spearman, "+.2f"),
-                    "p (Spearman)": chance_cell(one.spearman_p),
-                    "positive correlation": one.verdict,
-                }
-            )
-    return found, rows
+def correlation_rows(relations) -> Iterator[dict]:
+    """Figure 7: the accuracy with TNS, scale and shape over kinds of networks."""
+    for what, readings in relations.items():
+        for reading, one in readings.items():
+            whole = one.whole
+            yield {
+                "quantity": what,
+                "reading": wording(*reading),
+                "kinds": whole.n,
+                "Kendall": interval_text(whole.kendall, "+.2f"),
+                "p (Kendall)": chance_cell(whole.kendall_p),
+                "Spearman": interval_text(whole.spearman, "+.2f"),
+                "p (Spearman)": chance_cell(whole.spearman_p),
+                "positive": of_kinds(one),
+            }
 
 
 def accuracy_errors(results, images: int) -> list[tuple[float, float]]:

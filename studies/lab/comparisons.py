@@ -3,8 +3,10 @@
 How tables show them stands at the end; a cell is empty where there is nothing to show.
 """
 
+import functools
+
 import numpy as np
-from scipy import stats
+from scipy import optimize, special, stats
 
 from studies.lab.statistics import (
     LEVEL,
@@ -18,7 +20,7 @@ from studies.lab.statistics import (
 )
 
 
-def tukey(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+def tukey(control: str, groups: dict[str, list[float]], level: float = LEVEL) -> dict[str, Estimate]:
     """How far the mean of every other group is above that of `control`, with intervals that hold all together.
 
     Tukey and Kramer: one spread over seeds, pooled, and all pairs of groups covered at once. A group of one seed has a
@@ -27,37 +29,85 @@ def tukey(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
     seeds = {name: np.asarray(values, dtype=float) for name, values in groups.items() if len(values)}
     if control not in seeds:
         return {}
-    several = [name for name, values in seeds.items() if len(values) > 1]
+    several = {name: values for name, values in seeds.items() if len(values) > 1}
     intervals = {}
-    if control in several and len(several) > 1 and any(np.ptp(seeds[name]) > 0 for name in several):
-        found = stats.tukey_hsd(*(seeds[name] for name in several)).confidence_interval(LEVEL)
-        column = several.index(control)
-        intervals = {name: (found.low[row, column], found.high[row, column]) for row, name in enumerate(several)}
+    if control in several and len(several) > 1 and any(np.ptp(values) > 0 for values in several.values()):
+        widths = tukey_allowance(tuple(len(values) for values in several.values()), level)
+        widths = widths[list(several).index(control)] * pooled_deviation(several.values())
+        for (name, values), half in zip(several.items(), widths, strict=True):
+            value = values.mean() - several[control].mean()
+            intervals[name] = (value - half, value + half)
     reference = seeds.pop(control)
     return {name: difference(values, reference, intervals.get(name)) for name, values in seeds.items()}
 
 
-def dunnett(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+@functools.cache
+def tukey_allowance(sizes: tuple[int, ...], level: float) -> np.ndarray:
+    """Half the widths of the intervals of Tukey and Kramer for every pair of groups, in pooled deviations.
+
+    They depend on the sizes alone, so SciPy is asked once for each design, about samples that are made up.
+    """
+    samples = [np.arange(size) % 2 - 0.5 for size in sizes]
+    bounds = stats.tukey_hsd(*samples).confidence_interval(level)
+    return (bounds.high - bounds.low) / 2 / pooled_deviation(samples)
+
+
+def dunnett(control: str, groups: dict[str, list[float]], level: float = LEVEL) -> dict[str, Estimate]:
     """How far the mean of every other group is above that of `control`, all intervals holding together.
 
     Dunnett (1955): many arms against one, which is narrower than all pairs. Seeds count as independent. A group of one
     seed has a difference and no interval, and so have all where the control has one or nothing varies.
     """
-    groups = {name: [float(x) for x in values] for name, values in groups.items() if len(values)}
-    if control not in groups:
+    samples = {name: np.asarray(values, dtype=float) for name, values in groups.items() if len(values)}
+    if control not in samples:
         return {}
-    reference = groups.pop(control)
-    several = [name for name, values in groups.items() if len(values) > 1]
+    reference = samples.pop(control)
+    several = [name for name, values in samples.items() if len(values) > 1]
     intervals = {}
-    if len(reference) > 1 and several and any(np.ptp(x) > 0 for x in (reference, *(groups[n] for n in several))):
-        samples = (np.asarray(groups[name]) for name in several)
-        found = stats.dunnett(*samples, control=np.asarray(reference), rng=np.random.default_rng(0))
-        bounds = found.confidence_interval(LEVEL)
-        intervals = dict(zip(several, zip(bounds.low, bounds.high, strict=True), strict=True))
-    return {name: difference(values, reference, intervals.get(name)) for name, values in groups.items()}
+    if len(reference) > 1 and several and any(np.ptp(x) > 0 for x in (reference, *(samples[name] for name in several))):
+        sizes = tuple(len(samples[name]) for name in several)
+        half_widths = dunnett_allowance(sizes, len(reference), level) * pooled_deviation(
+            [reference, *(samples[name] for name in several)]
+        )
+        for name, half in zip(several, half_widths, strict=True):
+            value = samples[name].mean() - reference.mean()
+            intervals[name] = (value - half, value + half)
+    return {name: difference(values, reference, intervals.get(name)) for name, values in samples.items()}
 
 
-def welch(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
+@functools.cache
+def dunnett_allowance(sizes: tuple[int, ...], control: int, level: float) -> np.ndarray:
+    """Half the widths of Dunnett's intervals for groups of these sizes and a control, in pooled deviations.
+
+    The differences to one control share its error z and the pooled deviation s, and given both they are independent:
+    the probability that all lie within their intervals is a double integral over z and log s. SciPy's own function
+    draws it at random, and does not converge at high levels.
+    """
+    groups = np.array(sizes, dtype=float)
+    freedom, shared = int(groups.sum()) + control - len(groups) - 1, 1.0 / np.sqrt(control / groups + 1.0)
+    own = np.sqrt(1.0 - shared**2)
+    z, of_z = special.roots_hermitenorm(60)
+    deviations = np.exp(np.linspace(-12.0, 2.5, 200))
+    of_deviations = stats.chi.pdf(deviations * np.sqrt(freedom), freedom) * deviations
+    deviations = deviations[:, None, None]
+
+    def coverage(width: float) -> float:
+        upper, lower = ((sign * width * deviations + shared * z[:, None]) / own for sign in (1.0, -1.0))
+        within = np.prod(special.ndtr(upper) - special.ndtr(lower), axis=-1)
+        return of_deviations @ within @ of_z / (of_deviations.sum() * of_z.sum())
+
+    width = optimize.brentq(lambda width: coverage(width) - level, 0.1, 1e4, xtol=1e-9)
+    return width * np.sqrt(1.0 / groups + 1.0 / control)
+
+
+def pooled_deviation(samples) -> float:
+    """The standard deviation within groups, pooled over them."""
+    samples = [np.asarray(values) for values in samples]
+    squares = sum(((values - values.mean()) ** 2).sum() for values in samples)
+    return float(np.sqrt(squares / sum(len(values) - 1 for values in samples)))
+
+
+def welch(control: str, groups: dict[str, list[float]], level: float = LEVEL) -> dict[str, Estimate]:
     """How far the mean of every other group is above that of `control`, each interval for itself.
 
     Welch's test does not take the deviations of the groups for equal, as Dunnett's does. Seeds count as independent. A
@@ -71,16 +121,17 @@ def welch(control: str, groups: dict[str, list[float]]) -> dict[str, Estimate]:
             freedom = sum(parts) ** 2 / sum(
                 part**2 / (len(group) - 1) for part, group in zip(parts, (one, reference), strict=True)
             )
-            width = float(stats.t.ppf(0.5 + LEVEL / 2, freedom) * np.sqrt(sum(parts)))
+            width = float(stats.t.ppf(0.5 + level / 2, freedom) * np.sqrt(sum(parts)))
             value = float(one.mean() - reference.mean())
-            found[name] = Estimate(value, value - width, value + width)
+            found[name] = Estimate(value, value - width, value + width, n=min(len(one), len(reference)))
     return found
 
 
 def difference(values, reference, interval=None) -> Estimate:
     """How far the mean of one group is above that of another, with the interval where there is one."""
     low, high = (np.nan, np.nan) if interval is None else interval
-    return Estimate(float(np.mean(values) - np.mean(reference)), float(low), float(high))
+    value, n = float(np.mean(values) - np.mean(reference)), min(len(values), len(reference))
+    return Estimate(value, float(low), float(high), n=n)
 
 
 def compare_seeds(here: list[Estimate], there: list[Estimate]) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import jinja2
 import markupsafe
 
+from studies.lab import calibration, verdicts
 from studies.lab.results import Results, cell_text
 
 TEMPLATES = jinja2.Environment(
@@ -24,7 +25,28 @@ def with_code(words: str) -> markupsafe.Markup:
     return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(words))))
 
 
+def upper_first(words: str) -> str:
+    """The words with a capital letter at the beginning; the rest stays as it is."""
+    return words[:1].upper() + words[1:]
+
+
+def say_rule(rule: verdicts.Rule | None) -> str:
+    """What a page folds away below a verdict: the rule, when it was fixed, and how often it decides about nothing."""
+    if rule is None:
+        return ""
+    return f"{rule.text} Written {rule.fixed}. {calibration.sentence(rule)}"
+
+
+def as_record(finding: verdicts.Finding) -> dict:
+    """A finding in plain values: the verdict and its detail apart, and the rule by its name and text."""
+    rule = finding.rule and {"name": finding.rule.name, "text": finding.rule.text, "fixed": finding.rule.fixed}
+    plain = {"claim": finding.claim, "where": finding.where, "words": finding.words, "rule": rule}
+    verdict = finding.verdict
+    return plain | {"verdict": verdict.kind, "detail": verdict.detail}
+
+
 TEMPLATES.filters |= {
+    "upper_first": upper_first,
     "shown": cell_text,
     "cell": lambda value: cell_text(value).replace("|", "\\|"),
     "prose": with_code,
@@ -68,10 +90,10 @@ class Page(Results):
 
     def findings(self, found: list) -> None:
         """The claims of a paper with the verdicts of these data; they are printed again at the end of the run."""
-        self.numbers["findings"] = found
+        self.numbers["findings"] = [as_record(finding) for finding in found]
         for finding in found:
-            self.add("finding", finding=finding)
-            verdict = f"{finding.verdict.capitalize()}. {finding.words}"
+            self.add("finding", finding=finding, rule=say_rule(finding.rule))
+            verdict = f"{upper_first(str(finding.verdict))}. {finding.words}"
             self.last_words += [f"- {finding.claim} ({finding.where})", f"  {verdict}"]
 
     def conclusions(self, sentences: list[str]) -> None:

@@ -12,18 +12,24 @@ from netbridge.tracing.batches import channels_last
 from netbridge.tracing.trace import Kind
 from netbridge.train.loading import to_test
 from studies.lab.networks import Subject
-from studies.lab.statistics import Estimate, estimate
+from studies.lab.statistics import Estimate, bootstrap_mean, estimate
 
 KINDS: tuple[Kind, ...] = ("slope", "increment")
 MEANS = ("sample", "dataset")
 # The paper leaves both open; the first is the default.
 READINGS: tuple[tuple[str, str], ...] = tuple((of, mu) for of in KINDS for mu in MEANS)
 BATCH = 128
+TNS, SCALE, SHAPE = "TNS", "scale", "shape"  # see `odelab.TnsParts`
+# What networks are compared by, each with its readings: the scale knows no mean that indices are compared with.
+QUANTITIES: dict[str, tuple[tuple, ...]] = {TNS: READINGS, SCALE: tuple((of,) for of in KINDS), SHAPE: READINGS}
+
+QUANTITY_NAMES = {TNS: "TNS", SCALE: "scale of NSI", SHAPE: "shape of TNS"}
 
 
-def wording(of: str, mu: str) -> str:
-    """A reading in words: which index, and compared with which mean."""
-    return f"{of} NSI, {'sample' if mu == 'sample' else 'data-set'} mean"
+def wording(of: str, mu: str = "", kinds: str = "") -> str:
+    """A reading in words: which index, but for the scale compared with which mean, and how kinds of steps are taken."""
+    means = {"sample": ", sample mean", "dataset": ", data-set mean", "": ""}
+    return f"{of} NSI{means[mu]}{', ' if kinds else ''}{kinds}"
 
 
 @dataclasses.dataclass(eq=False)
@@ -34,14 +40,20 @@ class Measured:
     records  one `nb.Record` per kind of index
     gates    the mean step size of every image at every block, (N, T)
     correct  was the image classified correctly? (N,)
-    tns      total neural stiffness under every reading, filled by `set_stiffness`
+    stiffness  TNS, its scale and its shape under every reading of QUANTITIES, filled by `set_stiffness`; intervals are
+             over the images
     """
 
     subject: Subject
     records: dict[str, nb.Record]
     gates: np.ndarray
     correct: np.ndarray
-    tns: dict[tuple[str, str], Estimate] = dataclasses.field(default_factory=dict)
+    stiffness: dict[str, dict[tuple, Estimate]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def tns(self) -> dict[tuple, Estimate]:
+        """Total neural stiffness under every reading."""
+        return self.stiffness[TNS]
 
     @property
     def name(self) -> str:
@@ -158,9 +170,16 @@ def prepare(net, data, images: torch.Tensor) -> torch.Tensor:
 
 
 def set_stiffness(found: Measured, chosen: np.ndarray) -> None:
-    """TNS under every reading, with its interval over the resamples `chosen` (resamples, N) of the images."""
-    for of, mu in READINGS:
-        found.tns[of, mu] = stiffness_of(found.records[of], mu, chosen)
+    """TNS, scale and shape under every reading, with intervals over the resamples `chosen` (resamples, N) of images."""
+    found.stiffness = {TNS: {}, SCALE: {}, SHAPE: {}}
+    for of in KINDS:
+        scale = bootstrap_mean(found.records[of].counted().nsi.mean(1), chosen)
+        found.stiffness[SCALE][(of,)] = scale
+        for mu in MEANS:
+            tns = stiffness_of(found.records[of], mu, chosen)
+            whole, resampled = (ol.TnsParts(a, b) for a, b in ((tns.value, scale.value), (tns.draws, scale.draws)))
+            found.stiffness[TNS][of, mu] = tns
+            found.stiffness[SHAPE][of, mu] = estimate(whole.shape, resampled.shape, n=tns.n)
 
 
 def stiffness_of(record: nb.Record, mu: str, chosen: np.ndarray) -> Estimate:
@@ -171,4 +190,4 @@ def stiffness_of(record: nb.Record, mu: str, chosen: np.ndarray) -> Estimate:
     else:  # the mean over the data set changes with the images drawn
         counted = record.counted()
         draws = np.array([ol.tns(counted.nsi[rows], counted.stage, mu).mean() for rows in chosen])
-    return estimate(values.mean(), draws)
+    return estimate(values.mean(), draws, n=len(values))

@@ -74,16 +74,14 @@ def main(arguments: Arguments):
         "(2023), Appendix G.",
         notice,
     )
-    found, draws = measure_networks(subjects, data, arguments)
+    found = measure_networks(subjects, data, arguments)
     page.heading("What these data say")
     page.words(networks.scale_of(subjects, "of its ViT the paper states neither size nor recipe"))
-    page.findings(findings(found, data.name, draws))
+    page.findings(findings(found))
     accuracy(page, found, data.name)
     depth(page, found)
     step_sizes(page, found)
     attention(page, found)
-    page.heading("How the verdicts are reached")
-    page.table("rules", tables.rule_rows(), "Rules that were fixed before the networks were looked at", printed=False)
     page.close()
 
 
@@ -151,6 +149,9 @@ def step_sizes(page, found):
         "nine images of ten.",
     )
     kept, table, _ = gate_table([one.found for one in gated], "slope")
+    if not kept:
+        page.words("No step size moves by a standard deviation of 0.01 over the images: nothing to correlate.")
+        return
     names = [one.name for one in gated if one.found in kept]
     blocks = strongest(table[0])
     page.figure(
@@ -244,13 +245,13 @@ def choose_networks(paths, arguments, data) -> list[networks.Subject]:
 
 
 def measure_networks(subjects, data, arguments):
-    """Everything about every network, and the resamples of the images that intervals come from."""
+    """Everything about every network."""
     draws = choices(arguments.images, arguments.resamples, seed=0)
 
     def look(one, progress):
         return study_network(one, data, arguments.images, arguments.device, draws, progress)
 
-    return measure_each(subjects, arguments.images, look), draws
+    return measure_each(subjects, arguments.images, look)
 
 
 if __name__ == "__main__":

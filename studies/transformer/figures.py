@@ -5,8 +5,9 @@ import numpy as np
 from odelab.plot import style
 from studies.cifar_tns.figures import DASHES, SYMBOL
 from studies.lab.figures import in_a_row, label_panels, looks, panels, use_axes
+from studies.lab.stiffness import wording
 from studies.transformer.design import READINGS
-from studies.transformer.findings import by_controller, reading_in_words
+from studies.transformer.findings import by_controller
 from studies.transformer.measures import STEPS
 from studies.transformer.tables import tokens_of
 
@@ -58,7 +59,7 @@ def tns_figure(studied):
                 axis.plot(e.value, y, "o", color=colour, markersize=4)
             axis.set_yticks(range(len(studied)), [one.name for one in studied])
             axis.grid(axis="y", visible=False)
-            axis.set_title(reading_in_words(reading), loc="left", fontsize=8)
+            axis.set_title(wording(*reading), loc="left", fontsize=8)
             axis.locator_params(axis="x", nbins=5)
         for axis in axes[-1]:
             axis.set_xlabel("TNS")

@@ -1,56 +1,70 @@
-"""What the transformers say about Appendix G and Table 7: verdicts by `design.RULES`, computed from the numbers."""
-
-import collections
+"""What the transformers say about Appendix G and Table 7: the rules, as functions of what `measures` has computed."""
 
 import numpy as np
+from scipy import stats
 
-from studies.cifar_tns.findings import few_blocks_finding
-from studies.lab.comparisons import compare_seeds, tukey, verdict_of_intervals
-from studies.lab.statistics import (
+from studies.cifar_tns.evidence import Gates, Seeds, compare_seeds, correlate_gates, share_stiff_blocks
+from studies.cifar_tns.findings import judge_correlations, judge_few_blocks, judge_larger
+from studies.lab.comparisons import tukey
+from studies.lab.statistics import Estimate, listing, rank_correlation
+from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, TNS
+from studies.lab.verdicts import (
     CONTRADICTED,
-    LEVEL,
-    PARTLY,
+    NOT_RUN,
     SUPPORTED,
     UNDECIDED,
     Finding,
-    bootstrap_mean,
-    interval_text,
-    joint_verdict,
-    listing,
-    sign_of,
-    signs_beyond_chance,
-    verdict_of_counts,
+    Rule,
+    Verdict,
+    Worlds,
+    corrected,
+    enough,
+    of_cases,
+    of_interval,
+    rule,
 )
-from studies.lab.stiffness import wording
-from studies.transformer.design import APART, EXACT, READINGS
-from studies.transformer.measures import STEPS
+from studies.transformer import worlds
+from studies.transformer.design import EXACT, FEWEST_SEEDS, READINGS
+
+ARITHMETIC = "what a transformer computes is arithmetic: nothing is drawn"
+LATER = (
+    "after the data: three transformers of CIFAR-10 and six of the digits had been seen when seeds became the units; "
+    "nothing had been decided by the older rule where there was one seed"
+)
 
 
 def by_controller(studied) -> dict[str, list]:
     """The networks of every controller, as the list has them."""
-    found: dict[str, list] = {}
+    networks: dict[str, list] = {}
     for one in studied:
-        found.setdefault(one.subject.controller, []).append(one)
-    return found
+        networks.setdefault(one.subject.controller, []).append(one)
+    return networks
 
 
-def gain_finding(accuracies: dict[str, list[float]], dataset: str) -> Finding | None:
-    """Table 7: StepNet's gain, with intervals over seeds."""
+@rule(
+    "StepNet raises the accuracy of a ViT.",
+    "Table 7",
+    fewest=FEWEST_SEEDS,
+    worlds=Worlds(worlds.gains, n=8, units="seeds", effect="+1.24 points, Table 7's gain on CIFAR-10", now=2),
+)
+def judge_gain(accuracies: dict[str, list[float]]) -> tuple[Verdict, str]:
+    """StepNet's accuracy minus that of constant step sizes, by Tukey and Kramer over seeds, with those of all other
+    controllers: supported where the interval lies above 0, contradicted where below. Judged from three seeds on."""
     beyond = tukey("constant", accuracies)
     if "StepNet" not in beyond:
-        return None
-    ours = {"StepNet": beyond["StepNet"]}
-    fewest = min(len(accuracies["StepNet"]), len(accuracies["constant"]))
-    words = f"On {dataset}, gains over constant step sizes in points: {listing(beyond)}."
-    if fewest < 2:
-        words += " One seed of each cannot tell StepNet from its seed."
-    else:
-        words += f" Intervals are over seeds, {fewest} at the least, and hold all together (Tukey-Kramer)."
-    return Finding("StepNet raises the accuracy of a ViT.", "Table 7", verdict_of_intervals(ours), words)
+        return NOT_RUN, "n = 0: no network with StepNet beside one with constant step sizes."
+    few = enough({name: accuracies[name] for name in ("constant", "StepNet")}, FEWEST_SEEDS)
+    words = f"{few}Points above constant step sizes: {listing(beyond)}."
+    return (UNDECIDED.because("too few seeds") if few else of_interval(beyond["StepNet"])), words
 
 
-def average_finding(attention) -> Finding:
-    """Eq. 32; `attention` are the attention steps of all networks."""
+@rule(
+    "A transformer's attention is a step size below 1, as a gate of channels is.",
+    "Appendix G, Eq. 32",
+    exempt=ARITHMETIC,
+)
+def judge_average(attention) -> tuple[Verdict, str]:
+    """Contradicted where every row of an attention sums to 1 within 1e-4: an average over tokens is a step of 1."""
     least, greatest = min(a.row_sums[0] for a in attention), max(a.row_sums[1] for a in attention)
     ones = max(abs(least - 1), abs(greatest - 1)) <= EXACT
     words = (
@@ -58,144 +72,138 @@ def average_finding(attention) -> Finding:
         f"attention steps. Eq. 32 prints a product of attention and values element by element; what a transformer "
         "computes is an average over tokens, whose weights sum to 1: a step of exactly 1, which no input makes smaller."
     )
-    claim = "A transformer's attention is a step size below 1, as a gate of channels is."
-    return Finding(claim, "Appendix G, Eq. 32", CONTRADICTED if ones else UNDECIDED, words)
+    return (CONTRADICTED if ones else UNDECIDED), words
 
 
-def inverse_finding(attention) -> Finding:
-    """Eq. 33 with the value map of all heads together."""
-    below = sum(a.recovered <= a.rounding for a in attention)
-    conditions = [a.condition for a in attention]
+@rule("The queries are a function of the values, so attention sees the slope.", "Appendix G, Eq. 33", exempt=ARITHMETIC)
+def judge_inverse(attention) -> tuple[Verdict, str]:
+    """With the value map of all heads together: supported at an attention step where the error of Q computed from V
+    lies below ten rounding errors times the condition of the value map."""
     worst = max(attention, key=lambda a: a.recovered)
-    verdict = SUPPORTED if below == len(attention) else PARTLY if below else CONTRADICTED
+    conditions = [a.condition for a in attention]
     words = (
         f"Q computed from V alone errs by at most {worst.recovered:.1e}, below ten rounding errors times the condition "
-        f"of the value map at {below} of {len(attention)} steps (condition {min(conditions):.0f} to "
-        f"{max(conditions):.0f}). About stiffness that says little: any invertible map of the tokens would do."
+        f"of the value map at {sum(a.recovered <= a.rounding for a in attention)} of {len(attention)} steps (condition "
+        f"{min(conditions):.0f} to {max(conditions):.0f}). About stiffness that says little: any invertible map of the "
+        "tokens would do."
     )
-    return Finding(
-        "The queries are a function of the values, so attention sees the slope.", "Appendix G, Eq. 33", verdict, words
-    )
+    return of_cases(SUPPORTED if a.recovered <= a.rounding else CONTRADICTED for a in attention), words
 
 
-def head_finding(attention, features: int) -> Finding:
-    """Eq. 33 for one head, whose value map loses dimensions."""
-    lower = sum(a.head_rank < features for a in attention)
+@rule("The same holds in every head, where attention is computed.", "Appendix G, Eq. 33", exempt=ARITHMETIC)
+def judge_heads(attention, features: int) -> tuple[Verdict, str]:
+    """Contradicted at an attention step where the value map of a head has a lower rank than tokens have features."""
     losses = [a.head_loss for a in attention]
     words = (
         f"A head's value map has rank {max(a.head_rank for a in attention)} for tokens of {features} features: it has "
         f"no inverse, and the best guess of a head's queries from its own values errs by {min(losses):.2f} to "
         f"{max(losses):.2f} of their norm. Attention is computed head by head."
     )
-    verdict = CONTRADICTED if lower == len(attention) else PARTLY if lower else SUPPORTED
-    return Finding("The same holds in every head, where attention is computed.", "Appendix G, Eq. 33", verdict, words)
+    return of_cases(CONTRADICTED if a.head_rank < features else SUPPORTED for a in attention), words
 
 
-def larger_finding(studied) -> Finding | None:
-    """Figure 2 on transformers, under each of the eight readings."""
-    groups = by_controller(studied)
-    plain = groups.pop("constant", [])
-    if not plain or not groups:
-        return None
-    verdicts, words = {}, collections.defaultdict(list)
-    for reading in READINGS:
-        signs = [
-            compare_seeds([one.tns[reading] for one in members], [one.tns[reading] for one in plain])
-            for members in groups.values()
-        ]
-        verdicts[reading] = verdict_of_counts(signs.count(1), signs.count(-1), len(signs))
-        outcome = f"{signs.count(1)} above, {signs.count(-1)} below, of {len(signs)}"
-        words[outcome].append(reading_in_words(reading))
-    parts = [
-        f"{outcome} ({'all eight readings' if len(readings) == len(READINGS) else '; '.join(readings)})"
-        for outcome, readings in words.items()
-    ]
-    text = f"Controllers whose TNS is above or below that of constant step sizes: {'; '.join(parts)}."
-    verdict = joint_verdict(verdicts.values())
-    if min(map(len, (plain, *groups.values()))) < 2:
-        text += " There is one network of some of them, and another seed could reverse this."
-        verdict = UNDECIDED
-    return Finding("Transformers with step-size control have a larger TNS.", "Figure 2", verdict, text)
+def compare_stiffness(studied, what: str) -> dict[tuple, Seeds]:
+    """TNS, its scale or its shape against constant step sizes, over seeds; TNS under each of eight readings."""
+    readings = READINGS if what == TNS else QUANTITIES[what]
+    level = corrected(len(readings))
+
+    def value(one, reading) -> Estimate:
+        return one.tns[reading] if what == TNS else one.found.stiffness[what][reading]
+
+    networks = [one.found for one in studied]
+    return {
+        reading: compare_seeds(networks, [value(one, reading).value for one in studied], level) for reading in readings
+    }
 
 
-def reading_in_words(reading) -> str:
-    of, mu, kinds = reading
-    return wording(of, mu) + (", kinds apart" if kinds == APART else "")
-
-
-def step_finding(claim: str, where: str, pairs) -> Finding | None:
-    """Correlations over images at single steps, counted."""
-    found = signs_beyond_chance(pairs)
-    total = len(found.values)
-    if not total:
-        return None
-    words = (
-        f"Correlations over images, one per network and step: {total}, beyond chance {found.negative} of them negative "
-        f"and {found.positive} positive (Bonferroni, {100 * LEVEL:.0f} %). They lie between {min(found.values):+.2f} "
-        f"and {max(found.values):+.2f}."
-    )
-    return Finding(claim, where, verdict_of_counts(found.negative, found.positive, total), words)
-
-
-def gate_pairs(studied):
-    """Step size and NSI over images, at every counted step with a step size that varies."""
-    for one in studied:
-        record = one.found.records["slope"].counted()
-        yield from zip(record.step_sizes.T, record.nsi.T, strict=True)
-
-
-def diagonal_pairs(studied):
-    """What a token keeps of itself and NSI over images, at every counted attention step."""
+def correlate_diagonals(studied) -> Gates:
+    """What a token keeps of itself and NSI over images, averaged over the counted attention steps of each network."""
+    networks: dict[str, list[float]] = {}
     for one in studied:
         record = one.found.records["slope"]
-        for step in one.attention:
-            column = record.names.index(step.name)
-            if not record.first[column]:
-                yield step.diagonal, record.nsi[: one.seen, column]
+        columns = {step.name: record.names.index(step.name) for step in one.attention}
+        counted = [step for step in one.attention if not record.first[columns[step.name]]]
+        values = [
+            rank_correlation(step.diagonal, record.nsi[: one.seen, columns[step.name]], stats.spearmanr)[0]
+            for step in counted
+        ]
+        networks.setdefault(one.subject.controller, []).append(float(np.nanmean(values)))
+    return Gates({"slope": networks}, 0, 0)
 
 
-def along_finding(along: list[dict[str, np.ndarray]], chosen: np.ndarray) -> Finding | None:
-    """Figure 9b as worded: per trajectory, over its steps; `along` holds one dictionary per network."""
-    verdicts, words = [], []
-    for kind in STEPS:
-        means = [bootstrap_mean(one[kind], chosen) for one in along if kind in one]
-        if not means:
-            continue
-        signs = [sign_of(e) for e in means]
-        verdicts.append(verdict_of_counts(signs.count(-1), signs.count(1), len(signs)))
-        below = np.mean([np.mean(one[kind] < 0) for one in along if kind in one])
-        steps = "all steps" if kind == "all" else f"{kind} steps alone"
-        words.append(
-            f"over {steps} the mean is {', '.join(interval_text(e, '+.2f') for e in means)}, "
-            f"negative for {100 * below:.0f} % of the images"
-        )
-    if not verdicts:
-        return None
-    return Finding(
-        "Along a trajectory a larger NSI goes with a smaller step size.",
-        "Figure 9b, as worded",
-        joint_verdict(verdicts),
-        f"Spearman's correlation along the counted steps of single images, network by network: {'; '.join(words)}.",
-    )
+def correlate_along(studied) -> Gates:
+    """Step size and NSI along the counted steps of each image, averaged over the images of each network."""
+    kinds: dict[str, dict[str, list[float]]] = {}
+    for one in studied:
+        for kind, values in one.along.items():
+            kinds.setdefault(kind, {}).setdefault(one.subject.controller, []).append(float(np.mean(values)))
+    return Gates({KIND_NAMES[kind]: networks for kind, networks in kinds.items()}, 0, 0)
 
 
-def findings(studied, dataset: str, chosen: np.ndarray) -> list[Finding]:
-    """All findings that these networks allow, in the order of `design.RULES`."""
+def judge_along(found: Gates) -> tuple[Verdict, str]:
+    """Spearman's correlation of step size and NSI along the counted steps of single images, over all steps, over
+    attentions and over MLPs; its mean over the images of a network, and over the networks of a controller with
+    Student's interval, all holding together. Supported where every controller is below 0, contradicted where every one
+    is above. Judged from three networks of each controller on."""
+    return judge_correlations(found, "correlation of step size and NSI along trajectories")
+
+
+def judge_gates(found: Gates) -> tuple[Verdict, str]:
+    """Spearman's correlation of step size and NSI over images, averaged over the counted steps whose mean step size
+    moves by a standard deviation of at least 0.01; the mean over the networks of a controller with Student's interval,
+    those of controllers and of both indices holding together. Supported where every controller is below 0, contradicted
+    where every one is above. Judged from three networks of each controller on."""
+    return judge_correlations(found, "correlation of step size and NSI over images")
+
+
+def judge_diagonals(found: Gates) -> tuple[Verdict, str]:
+    """Spearman's correlation, over images, of the share of itself that a token keeps in an attention and of NSI there,
+    averaged over the counted attention steps; the mean over the networks of a controller with Student's interval, those
+    of the controllers holding together. Supported where every controller is below 0, contradicted where every one is
+    above. Judged from three networks of each controller on."""
+    return judge_correlations(found, "correlation of the share that a token keeps and NSI")
+
+
+def rule_of_correlations(judge, claim: str, where: str) -> Rule:
+    effect = "a correlation of -0.5 in every network"
+    made = Worlds(worlds.correlations, n=8, units="networks", effect=effect, now=1)
+    return rule(claim, where, fewest=FEWEST_SEEDS, fixed=LATER, worlds=made)(judge)
+
+
+def rule_of_comparison(what: str) -> Rule:
+    """Figure 2 on transformers, for one quantity."""
+    effect = "half as much again as constant step sizes have"
+    made = Worlds(worlds.stiffness_of(what), n=5, units="seeds", effect=effect, now=1)
+    claim = f"Transformers with step-size control have a larger {QUANTITY_NAMES[what]}."
+    options = {"fewest": FEWEST_SEEDS, "fixed": LATER, "worlds": made, "variant": f"transformers, {what}"}
+    return rule(claim, "Figure 2", **options)(judge_larger)
+
+
+KIND_NAMES = {"all": "all steps", "attention": "attentions", "MLP": "MLPs"}
+COMPARED = {what: rule_of_comparison(what) for what in QUANTITIES}
+GATES = rule_of_correlations(judge_gates, "At a step, a larger NSI goes with a smaller step size.", "Figure 9a")
+ALONG = rule_of_correlations(
+    judge_along, "Along a trajectory a larger NSI goes with a smaller step size.", "Figure 9b, as worded"
+)
+DIAGONALS = rule_of_correlations(
+    judge_diagonals, "Where NSI is larger, tokens keep less of themselves.", "Figure 9, on attention"
+)
+
+
+def findings(studied) -> list[Finding]:
+    """All findings that these networks allow, in the order of the paper."""
     attention = [step for one in studied for step in one.attention]
     (features,) = {one.subject.net.config["widths"][0] for one in studied} or {0}
     accuracies = {name: [one.found.accuracy for one in members] for name, members in by_controller(studied).items()}
-    few = few_blocks_finding([one.found for one in studied])
-    all_of_them = [
-        gain_finding(accuracies, dataset),
-        average_finding(attention),
-        inverse_finding(attention),
-        head_finding(attention, features),
-        larger_finding(studied),
-        few,
-        step_finding("At a step, a larger NSI goes with a smaller step size.", "Figure 9a", gate_pairs(studied)),
-        along_finding([one.along for one in studied if one.along], chosen),
-        step_finding(
-            "Where NSI is larger, tokens keep less of themselves.", "Figure 9, on attention", diagonal_pairs(studied)
-        ),
+    networks = [one.found for one in studied]
+    return [
+        judge_gain(accuracies),
+        judge_average(attention),
+        judge_inverse(attention),
+        judge_heads(attention, features),
+        *(COMPARED[what](compare_stiffness(studied, what)) for what in COMPARED),
+        judge_few_blocks(share_stiff_blocks(networks)),
+        GATES(correlate_gates(networks)),
+        ALONG(correlate_along(studied)),
+        DIAGONALS(correlate_diagonals(studied)),
     ]
-    return [finding for finding in all_of_them if finding is not None]

@@ -6,8 +6,9 @@ import numpy as np
 
 from studies.lab.comparisons import deviation_cell, interval_cell, tukey
 from studies.lab.statistics import interval_text
-from studies.transformer.design import PAPER, READINGS, RULES
-from studies.transformer.findings import by_controller, reading_in_words
+from studies.lab.stiffness import wording
+from studies.transformer.design import PAPER, READINGS
+from studies.transformer.findings import by_controller
 
 USUAL = {"constant": "constant", "StepNet": "stepnet"}  # the two rows of Table 7, as we and as files call them
 
@@ -47,7 +48,7 @@ def missing_rows(dataset: str) -> Iterator[dict]:
 
 def tns_rows(studied) -> Iterator[dict]:
     for reading in READINGS:
-        yield {"reading": reading_in_words(reading)} | {one.name: interval_text(one.tns[reading]) for one in studied}
+        yield {"reading": wording(*reading)} | {one.name: interval_text(one.tns[reading]) for one in studied}
 
 
 def step_rows(studied) -> Iterator[dict]:
@@ -104,8 +105,3 @@ def network_rows(studied) -> Iterator[dict]:
             "recipe": about.get("recipe", ""),
             "epochs": about.get("epochs", ""),
         }
-
-
-def rule_rows() -> Iterator[dict]:
-    for claim, rule in RULES.items():
-        yield {"claim": claim, "rule": rule}

@@ -8,7 +8,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odelab.stiffness.tns import delta, stiffness_proportion, tns
+from odelab.stiffness.tns import delta, stiffness_proportion, tns, tns_parts
 from tests.clock import cost
 
 seeds = st.integers(0, 2**32 - 1)
@@ -285,3 +285,25 @@ def test_five_hundred_times_faster_than_a_grid():
     nsi = batch(0, 1000, 54)
     assert quadrature(nsi, stages, 400) == pytest.approx(tns(nsi, stages).mean(), rel=2e-3)
     assert cost(lambda: tns(nsi, stages), lambda: quadrature(nsi, stages, 400), 1 / 500) <= 1 / 500
+
+
+@given(seeds, means, st.integers(-60, 60), st.booleans())
+def test_the_shape_stays_to_the_bit_and_the_scale_follows_when_all_indices_are_doubled(seed, mu, doublings, in_torch):
+    nsi = batch(seed)
+    nsi, factor = torch.tensor(nsi) if in_torch else nsi, 2.0**doublings
+    parts, doubled = tns_parts(nsi, STAGE, mu), tns_parts(factor * nsi, STAGE, mu)
+    assert float(doubled.scale) == factor * float(parts.scale)
+    assert float(doubled.shape) == float(parts.shape)
+
+
+@given(seeds, means)
+def test_scale_times_shape_is_tns(seed, mu):
+    nsi = batch(seed)
+    parts = tns_parts(nsi, STAGE, mu)
+    assert parts.tns == tns(nsi, STAGE, mu).mean()
+    assert parts.scale == nsi.mean()
+    assert parts.scale * parts.shape == pytest.approx(parts.tns, rel=4e-16)
+
+
+def test_indices_that_are_all_alike_have_no_shape():
+    assert tns_parts(np.full((2, 8), 0.3), STAGE).shape == pytest.approx(0.0, abs=1e-15)

@@ -24,8 +24,8 @@ from studies.lab.images import images_or_fallback
 from studies.lab.networks import explain_absence
 from studies.lab.page import Page
 from studies.lab.results import as_json
-from studies.lab.statistics import SUPPORTED, Finding
 from studies.lab.stiffness import KINDS, READINGS
+from studies.lab.verdicts import SUPPORTED, Finding
 from tests.clock import HANGS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -134,7 +134,7 @@ def test_tables_are_there_as_markdown_and_csv(run):
         assert len((out / f"{name}.csv").read_text().splitlines()) > 1
     rows = json.loads((out / "record.json").read_text())["numbers"]["accuracy"]
     assert [row["controller"] for row in rows] == ["constant", "SE", "StepNet", "ASR(SE)"]
-    assert [row["gain"] for row in rows] == ["", "+1.00", "+2.00", "+3.00"]
+    assert [row["gain"].split(" ")[0] for row in rows] == ["", "+1.00", "+2.00", "+3.00"]
     assert rows[0]["standard deviation"] == "0.14"
 
 
@@ -162,7 +162,7 @@ def test_the_report_holds_everything_itself(run):
     shown = {base64.b64decode(address.split(",", 1)[1]) for address in page.addresses}
     assert shown == {picture.read_bytes() for picture in out.glob("*.png")}
     for finding in json.loads((out / "record.json").read_text())["numbers"]["findings"]:
-        assert finding["verdict"].capitalize() in text
+        assert finding["verdict"].capitalize() in text and finding["rule"]["text"][:40] in html.unescape(text)
 
 
 def test_the_command_in_the_report_repeats_the_run(run):

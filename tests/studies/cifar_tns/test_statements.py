@@ -1,242 +1,221 @@
-"""cifar_tns: what it says follows from the numbers."""
+"""cifar_tns: what it says follows from the numbers, and is not said of numbers in which nothing is."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import netbridge as nb
+from studies.cifar_tns.evidence import Gates, Seeds, correlate_gates, gather, share_stiff_blocks, shares_of
 from studies.cifar_tns.findings import (
-    correlation_finding,
-    few_blocks_finding,
+    COMPARED,
+    EVERYWHERE,
+    EXAMPLE,
+    RELATED,
     findings,
-    gain_finding,
-    gate_finding,
-    larger_finding,
+    judge_accuracy,
+    judge_few_blocks,
 )
 from studies.cifar_tns.tables import beside_rows
 from studies.lab import networks as _networks
-from studies.lab.statistics import (
+from studies.lab.comparisons import dunnett
+from studies.lab.statistics import choices, estimate, mean_of, relate_kinds
+from studies.lab.stiffness import KINDS, QUANTITIES, READINGS, SCALE, SHAPE, TNS, Measured, set_stiffness
+from studies.lab.verdicts import (
+    BY_READING,
     CONTRADICTED,
-    FEWEST,
-    MIXED,
-    PARTLY,
+    FALSE_OF_SOME,
+    NOT_ASKABLE,
+    NOT_RUN,
+    OPEN,
+    SPLIT,
     SUPPORTED,
     UNDECIDED,
-    Correlation,
-    Estimate,
     Finding,
-    choices,
-    correlation,
-    estimate,
-    joint_verdict,
-    mean_of,
-    verdict_of_counts,
-)
-from studies.lab.stiffness import KINDS, READINGS, Measured, set_stiffness
-from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, TNS, WAYS, Comparison, Explained, Relation
-from studies.population.findings import findings as population_findings
-
-NOWHERE = estimate(np.nan, [])
-NOTHING = (
-    {key: Comparison(key[1], {}, {}) for key in ((ACCURACY, CONSTANT), (ACCURACY, STEPNET))}
-    | {(reading, CONSTANT): Comparison(CONSTANT, {}, {}) for reading in READINGS},
-    dict.fromkeys(READINGS, Explained(0, NOWHERE, {TNS: NOWHERE})),
 )
 
 
-@given(st.permutations(range(8)), st.integers(0, 3))
-@settings(deadline=None, max_examples=15)
-def test_the_opposite_order_of_accuracies_gives_the_opposite_verdict(order, seed):
-    ranks = np.arange(8.0)
-    accuracies = 90.0 + np.array(order, dtype=float)
-    opposite = {SUPPORTED: CONTRADICTED, CONTRADICTED: SUPPORTED, UNDECIDED: UNDECIDED}
-    here, there = correlation(ranks, accuracies, 60, seed), correlation(ranks, -accuracies, 60, seed)
-    assert there.verdict == opposite[here.verdict]
-    assert there.kendall.value == pytest.approx(-here.kendall.value)
-    stretched = correlation(np.exp(ranks), accuracies, 60, seed)
-    assert stretched.verdict == here.verdict
-    assert stretched.kendall.value == here.kendall.value
-
-
-@given(st.permutations(range(FEWEST - 1)))
-@settings(deadline=None, max_examples=10)
-def test_too_few_networks_never_decide(order):
-    found = correlation(np.arange(FEWEST - 1.0), np.array(order, dtype=float), 50)
-    assert found.verdict == UNDECIDED
-    finding = correlation_finding(dict.fromkeys(READINGS, found))
-    assert finding.verdict == UNDECIDED
-    assert f"n = {FEWEST - 1}" in finding.words
-    assert "cannot decide" in finding.words
-
-
-def synthetic(kind, n=14):
-    rng = np.random.default_rng(3)
+def related(kind, n=14):
+    """Kinds of networks whose stiffness rises with the accuracy, falls, or has no order."""
     accuracies = np.linspace(88.0, 92.0, n)
     tns = {
-        "rising": accuracies + 0.1 * rng.normal(size=n),
+        "rising": accuracies + 0.1 * np.random.default_rng(3).normal(size=n),
         "falling": -accuracies,
-        "scattered": np.abs(accuracies - accuracies.mean()),  # symmetric: no order to be found
+        "scattered": np.abs(accuracies - accuracies.mean() + 0.01),
     }[kind]
-    return correlation(tns, accuracies, 200)
+    return relate_kinds({str(i): [x] for i, x in enumerate(tns)}, {str(i): [a] for i, a in enumerate(accuracies)})
 
 
 @pytest.mark.parametrize(
-    ("kind", "verdict", "word"),
-    [
-        ("rising", SUPPORTED, "support the claim under all four"),
-        ("falling", CONTRADICTED, "contradict the claim under all four"),
-        ("scattered", UNDECIDED, "neither support the claim nor contradict it"),
-    ],
+    ("kind", "verdict"), [("rising", SUPPORTED), ("falling", CONTRADICTED), ("scattered", UNDECIDED)]
 )
-def test_the_statement_on_synthetic_data(kind, verdict, word):
-    finding = correlation_finding(dict.fromkeys(READINGS, synthetic(kind)))
+def test_the_relation_on_synthetic_data(kind, verdict):
+    finding = RELATED[TNS](dict.fromkeys(READINGS, related(kind)))
     assert finding.verdict == verdict
-    assert word in finding.words
-    assert "n = 14" in finding.words
+    assert "n = 14 kinds" in finding.words
 
 
-def test_the_statement_names_the_readings_where_they_disagree():
-    found = {reading: synthetic("rising" if reading[0] == "slope" else "falling") for reading in READINGS}
-    finding = correlation_finding(found)
-    assert finding.verdict == MIXED
-    assert "supported for slope NSI, sample mean; slope NSI, data-set mean" in finding.words
-    assert "contradicted for increment NSI, sample mean; increment NSI, data-set mean" in finding.words
+def test_readings_that_disagree_are_named():
+    both = {reading: related("rising" if reading[0] == "slope" else "falling") for reading in READINGS}
+    finding = RELATED[TNS](both)
+    assert finding.verdict == BY_READING
+    assert str(finding.verdict).endswith("(supported under 2 of 4, contradicted under 2)")
 
 
-@pytest.mark.parametrize(
-    ("n", "low", "high", "p", "verdict"),
-    [
-        (9, 0.1, 0.9, 0.01, SUPPORTED),
-        (9, -0.9, -0.1, 0.01, CONTRADICTED),
-        (9, -0.1, 0.9, 0.01, UNDECIDED),  # the interval holds zero
-        (9, 0.1, 0.9, 0.06, UNDECIDED),  # likely enough by chance
-        (9, 0.1, 0.9, float("nan"), UNDECIDED),
-        (FEWEST - 1, 0.1, 0.9, 0.01, UNDECIDED),
-    ],
-)
-def test_interval_p_and_number_must_agree(n, low, high, p, verdict):
-    sure = Estimate(0.5 * (low + high), low, high)
-    certain = Estimate(np.sign(low + high) * 0.8, *np.sort(np.sign(low + high) * np.array([0.7, 0.9])))
-    assert Correlation(n, sure, 0.001, certain, p).verdict == verdict
-    assert Correlation(n, certain, p, sure, 0.001).verdict == verdict
+def test_a_relation_that_one_kind_makes_is_none():
+    """Five kinds fall by chance; with a sixth far off the relation is there, and without it it is not."""
+    far = {"SEM": [9.0]} | {str(i): [x] for i, x in enumerate((1.0, 3.0, 2.0, 5.0, 4.0))}
+    accuracies = {"SEM": [60.0]} | {str(i): [x] for i, x in enumerate((95.0, 94.0, 93.0, 92.0, 91.0))}
+    assert RELATED[TNS](dict.fromkeys(READINGS, relate_kinds(far, accuracies))).verdict == UNDECIDED
 
 
-def test_equal_accuracies_cannot_be_ranked():
-    found = correlation(np.arange(9.0), np.full(9, 90.0), 50)
-    assert found.verdict == UNDECIDED
-    assert np.isnan(found.kendall.value)
-    assert "undefined" in correlation_finding(dict.fromkeys(READINGS, found)).words
-
-
-def test_verdicts_are_put_together_and_counted():
-    assert joint_verdict([SUPPORTED] * 4) == SUPPORTED
-    assert joint_verdict([CONTRADICTED] * 4) == CONTRADICTED
-    assert joint_verdict([SUPPORTED, UNDECIDED]) == joint_verdict([SUPPORTED, CONTRADICTED]) == MIXED
-    assert joint_verdict([CONTRADICTED, UNDECIDED]) == UNDECIDED
-    assert joint_verdict([PARTLY, UNDECIDED]) == PARTLY
-    assert [
-        verdict_of_counts(3, 0, 3),
-        verdict_of_counts(0, 3, 3),
-        verdict_of_counts(1, 1, 3),
-        verdict_of_counts(2, 0, 3),
-    ] == [
-        SUPPORTED,
-        CONTRADICTED,
-        PARTLY,
-        UNDECIDED,
-    ]
-
-
-def made(controller, seed, accuracy=90.0, scale=1.0, sign=-1.0, blocks=3):
+def made(controller, seed, accuracy=90.0, scale=1.0, sign=-1.0, blocks=3, images=80, depth=20):
     """A network as if it had been measured: NSI of three stages, and gates that follow it or go against it."""
     rng = np.random.default_rng(1)  # the same images for all
-    nsi = scale * rng.uniform(0.5, 1.5, (80, 3 * blocks)) ** (1.0 + 0.01 * seed)
+    nsi = scale * rng.uniform(0.5, 1.5, (images, 3 * blocks)) ** (1.0 + 0.01 * seed)
     names = [f"{stage}.{block}" for stage in range(3) for block in range(blocks)]
     place = (np.repeat(range(3), blocks), np.tile(np.arange(blocks) == 0, 3), names)
     records = {of: nb.Record(nsi, *place, of) for of in KINDS}
-    gates = np.ones_like(nsi) if controller == "constant" else 0.5 + 0.1 * sign * nsi / scale
-    subject = _networks.Subject(None, controller, seed, 20, 1000, accuracy, "", controller)
-    found = Measured(subject, records, gates, np.ones(80, dtype=bool))
-    set_stiffness(found, choices(80, 40, 0))
-    return found
+    still = np.ones_like(nsi)
+    gates = still if controller == "constant" else 0.5 + 0.1 * sign * nsi / scale + 0.003 * seed * rng.normal(size=1)
+    subject = _networks.Subject(None, controller, seed, depth, 1000, accuracy, "", controller)
+    network = Measured(subject, records, gates, np.ones(images, dtype=bool))
+    set_stiffness(network, choices(images, 40, 0))
+    return network
+
+
+def seeds(values):
+    return Seeds(values, dunnett("constant", values))
 
 
 @pytest.mark.parametrize(
     ("accuracies", "verdict"),
     [
-        ({"constant": (90.0, 90.1), "SE": (92.0, 92.1), "StepNet": (93.0, 93.1)}, SUPPORTED),
-        ({"constant": (90.0, 90.1), "SE": (93.0, 93.1), "StepNet": (92.0, 92.1)}, PARTLY),
-        ({"constant": (93.0, 93.1), "SE": (92.0, 92.1), "StepNet": (91.0, 91.1)}, CONTRADICTED),
-        ({"constant": (90.0, 92.0), "SE": (90.5, 92.0), "StepNet": (90.5, 92.5)}, UNDECIDED),
+        ({"constant": (90.0, 90.1, 89.9), "SE": (92.0, 92.1, 91.9), "StepNet": (93.0, 93.1, 92.9)}, SUPPORTED),
+        ({"constant": (93.0, 93.1, 92.9), "SE": (92.0, 92.1, 91.9), "StepNet": (91.0, 91.1, 90.9)}, CONTRADICTED),
+        ({"constant": (92.0, 92.1, 91.9), "SE": (93.0, 93.1, 92.9), "StepNet": (91.0, 91.1, 90.9)}, SPLIT),
+        ({"constant": (92.0, 92.1, 91.9), "SE": (92.1, 92.0, 91.9), "StepNet": (91.0, 91.1, 90.9)}, FALSE_OF_SOME),
+        ({"constant": (90.0, 92.0, 91.0), "SE": (90.5, 92.0, 91.0), "StepNet": (90.5, 92.5, 91.0)}, UNDECIDED),
         ({"constant": (90.0,), "SE": (92.0,), "StepNet": (93.0,)}, UNDECIDED),
+        ({"constant": (90.0, 90.1), "SE": (92.0, 92.1), "StepNet": (93.0, 93.1)}, UNDECIDED),
     ],
 )
-def test_gains_are_judged_against_the_spread_of_seeds(accuracies, verdict):
-    results = [made(name, seed, a) for name, values in accuracies.items() for seed, a in enumerate(values)]
-    assert gain_finding(results).verdict == verdict
+def test_gains_are_judged_over_seeds(accuracies, verdict):
+    found = seeds({name: list(values) for name, values in accuracies.items()})
+    assert judge_accuracy(found).verdict == verdict
+    for what, readings in QUANTITIES.items():
+        assert COMPARED[what](dict.fromkeys(readings, found)).verdict == verdict
 
 
-def test_networks_without_a_constant_one_have_no_gain():
-    assert gain_finding([made("SE", 0), made("StepNet", 0)]) is None
-    assert larger_finding([made("SE", 0), made("StepNet", 0)]) is None
+def test_networks_without_a_constant_one_are_compared_with_nothing():
+    evidence = gather([made("SE", seed) for seed in range(3)])
+    assert judge_accuracy(evidence.accuracies).verdict == NOT_RUN
+    assert COMPARED[TNS](evidence.compared[TNS]).verdict == NOT_RUN
 
 
-@pytest.mark.parametrize(
-    ("scales", "verdict"),
-    [
-        ({"SE": (2.0, 2.0), "StepNet": (3.0, 3.0)}, SUPPORTED),
-        ({"SE": (0.5, 0.5), "StepNet": (0.3, 0.3)}, CONTRADICTED),
-        ({"SE": (2.0, 2.0), "StepNet": (0.3, 0.3)}, PARTLY),
-        ({"SE": (2.0, 2.0), "StepNet": (0.5, 5.0)}, UNDECIDED),  # above on average, but not with both seeds
-    ],
-)
-def test_larger_stiffness_needs_every_seed(scales, verdict):
-    results = [made("constant", 0), made("constant", 1)]
-    results += [made(name, seed, scale=s) for name, values in scales.items() for seed, s in enumerate(values)]
-    assert larger_finding(results).verdict == verdict
+def test_a_larger_scale_is_not_a_larger_shape():
+    """Networks whose branches are three times as large have three times the TNS, and the same shape to the bit."""
+    results = [made(name, seed, scale=scale) for name, scale in (("constant", 1.0), ("SE", 2.0)) for seed in range(3)]
+    evidence = gather(results)
+    assert COMPARED[TNS](evidence.compared[TNS]).verdict == SUPPORTED
+    assert COMPARED[SCALE](evidence.compared[SCALE]).verdict == SUPPORTED
+    assert {e.value for one in evidence.compared[SHAPE].values() for e in one.beyond.values()} == {0.0}
+    assert COMPARED[SHAPE](evidence.compared[SHAPE]).verdict in OPEN
 
 
-@pytest.mark.parametrize(("signs", "verdict"), [((-1, -1), SUPPORTED), ((1, 1), CONTRADICTED), ((-1, 1), PARTLY)])
-def test_gates_are_judged_by_the_first_stage_of_se(signs, verdict):
-    results = [made("SE", seed, sign=sign) for seed, sign in enumerate(signs)]
-    finding = gate_finding([made("constant", 0), *results, made("StepNet", 0, sign=1)])
-    assert finding.verdict == verdict
-    assert "of 6 correlations" in finding.words
-    assert gate_finding([made("constant", 0)]) is None
+def test_constant_steps_are_compared_depth_by_depth():
+    results = [made(name, seed, depth=depth) for depth in (20, 56) for name in ("constant", "SE") for seed in range(3)]
+    for one in results:
+        one.subject.name = f"{one.subject.controller}, {one.subject.depth}"
+    assert set(gather(results).accuracies.beyond) == {"SE, 20", "SE, 56"}
 
 
-def test_of_two_counted_blocks_one_is_always_stiff_so_nothing_is_claimed():
-    assert few_blocks_finding([made("constant", 0)]).verdict == UNDECIDED
+@pytest.mark.parametrize("noise", ["uniform", "narrow", "normal", "lognormal"])
+def test_few_stiff_blocks_cannot_be_asked_of_noise(noise):
+    """Most degrees of a grid had few stiff blocks in whatever numbers there were, and the claim was "supported"."""
+    chance = np.random.default_rng(0)
+    draw = {
+        "uniform": lambda size: chance.uniform(0.0, 1.0, size),
+        "narrow": lambda size: chance.uniform(0.9, 1.1, size),
+        "normal": lambda size: np.abs(chance.normal(1.0, 0.1, size)),
+        "lognormal": lambda size: chance.lognormal(0.0, 1.0, size),
+    }[noise]
+    stage = np.repeat(range(3), 8)
+    finding = judge_few_blocks(shares_of([(draw((60, 24)), stage) for _ in range(6)]))
+    assert finding.verdict in OPEN
 
 
-def test_claims_about_the_blocks_of_a_stage_are_judged_on_deep_networks():
-    shallow, deep = [made("constant", 0), made("SE", 0)], [made("SE", 0, blocks=9, sign=1.0)]
-    said = findings(shallow, dict.fromkeys(READINGS, synthetic("rising")), deep, "1 ResNet-56 of somewhere")
-    few, near, far = [one for one in said if one.where.startswith(("Figure 6", "Figure 9"))]
-    assert few.verdict != UNDECIDED
-    assert few.words.startswith("On 1 ResNet-56 of somewhere. ")
-    assert "counted blocks here" not in few.words
-    assert (near.verdict, far.verdict) == (SUPPORTED, CONTRADICTED)
-    assert "of 9 correlations" in far.words
+def test_few_stiff_blocks_are_found_where_they_are():
+    chance, stage = np.random.default_rng(0), np.repeat(range(3), 8)
+    networks = []
+    for _ in range(6):
+        nsi = chance.lognormal(0.0, 1.0, (60, 1)) * chance.normal(1.0, 0.01, (60, 24))
+        nsi[np.arange(60), chance.integers(0, 24, 60)] *= 3.0
+        networks.append((nsi, stage))
+    assert judge_few_blocks(shares_of(networks)).verdict == SUPPORTED
 
 
-def test_the_population_is_cited_beside_the_claim_of_the_same_place():
-    here = [Finding("a", "Table 1", SUPPORTED, ""), Finding("b", "Figure 7, Section 3.1", MIXED, "")]
+def test_of_two_counted_blocks_nothing_is_claimed():
+    finding = judge_few_blocks(share_stiff_blocks([made("constant", seed) for seed in range(4)]))
+    assert finding.verdict == NOT_ASKABLE
+    assert "2 counted blocks" in finding.words
+
+
+@pytest.mark.parametrize(("sign", "verdict"), [(-1.0, SUPPORTED), (1.0, CONTRADICTED)])
+def test_gates_are_judged_by_networks(sign, verdict):
+    results = [made("SE", seed, sign=sign, images=30) for seed in range(3)]
+    for seed, one in enumerate(results):
+        chance = np.random.default_rng(seed)
+        one.gates[:] = one.gates + 0.01 * chance.normal(size=one.gates.shape)
+    assert EXAMPLE(correlate_gates(results, first_stage=True)).verdict == verdict
+    assert EVERYWHERE(correlate_gates([*results, made("constant", 0)])).verdict == verdict
+    few = correlate_gates(results[:2])
+    assert EXAMPLE(few).verdict in OPEN
+    assert "n = 2 networks of SE" in EXAMPLE(few).words
+
+
+def test_a_step_size_that_stands_still_is_not_counted():
+    """A movement in the sixth digit gave correlations "beyond chance"."""
+    results = [made("SE", seed) for seed in range(3)]
+    for one in results:
+        one.gates[:] = 0.2689 + 1e-6 * one.gates
+    found = correlate_gates(results)
+    assert found.still == found.cells == 18
+    assert EXAMPLE(found).verdict == NOT_ASKABLE
+
+
+def test_images_are_no_networks():
+    """One network with a thousand images decides nothing about networks."""
+    assert {one.verdict for one in findings(gather([made("constant", 0), made("SE", 0)]))} <= OPEN
+
+
+def test_untrained_networks_support_nothing():
+    """Nine networks that differ in their seeds alone, of three controllers in name."""
+    chance = np.random.default_rng(0)
+    results = []
+    for name in ("constant", "SE", "StepNet"):
+        for seed in range(3):
+            one = made(name, seed, accuracy=10.0 + chance.normal(), scale=1.0 + 0.05 * chance.normal(), blocks=9)
+            one.gates[:] = one.gates[chance.permutation(len(one.gates))]
+            results.append(one)
+    assert not any(finding.verdict.claims_effect for finding in findings(gather(results)))
+
+
+def test_the_population_is_cited_beside_the_same_claim():
+    here = [Finding("Attention helps.", "Table 1", SUPPORTED, ""), Finding("Better.", "Figure 7", BY_READING, "")]
     there = [
-        Finding("c", "Figure 7, Section 3.1", CONTRADICTED, ""),
-        Finding("d", "Figure 7, Section 3.1", UNDECIDED, ""),
-        Finding("e", "elsewhere", PARTLY, ""),
+        Finding("Better: over all networks.", "Figure 7", CONTRADICTED, ""),
+        Finding("Better: within depth.", "Figure 7", UNDECIDED, ""),
+        Finding("Attention helps.", "Table 1", FALSE_OF_SOME, ""),
     ]
-    assert [tuple(row.values()) for row in beside_rows(here, there, 22, 240)] == [
-        ("c", MIXED, CONTRADICTED),
-        ("d", MIXED, UNDECIDED),
-        ("e", "not asked", PARTLY),
+    assert [tuple(row.values()) for row in beside_rows(here, there, "ours", "theirs")] == [
+        ("Better: over all networks.", BY_READING, CONTRADICTED),
+        ("Better: within depth.", "not asked", UNDECIDED),
+        ("Attention helps.", SUPPORTED, FALSE_OF_SOME),
     ]
-    networks = [made(name, seed) for name in ("constant", "SE") for seed in (0, 1)]
-    places = {one.where for one in findings(networks, dict.fromkeys(READINGS, synthetic("rising")))}
-    cited = population_findings({(way, r): Relation(0, 0, NOWHERE) for way in WAYS for r in READINGS}, *NOTHING)
-    assert {one.where for one in cited[:-1]} <= places  # all but the last are claims that both studies judge
+
+
+def test_a_rule_of_gates_tells_how_many_networks_there_are():
+    found = Gates({of: {"SE": [-0.5, -0.4]} for of in KINDS}, 0, 8)
+    assert EVERYWHERE(found).words.startswith("n = 2 networks of SE")
 
 
 def test_differences_are_paired():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from studies.lab.page import SMOKE, Page
-from studies.lab.statistics import UNDECIDED, Finding
+from studies.lab.verdicts import UNDECIDED, Finding
 
 
 @dataclasses.dataclass

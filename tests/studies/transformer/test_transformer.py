@@ -9,18 +9,10 @@ import pytest
 import netbridge as nb
 from netbridge import data as datasets
 from netbridge.tracing.attention import AttentionValues
-from studies.lab.comparisons import compare_seeds
-from studies.lab.statistics import (
-    CONTRADICTED,
-    MIXED,
-    PARTLY,
-    SUPPORTED,
-    UNDECIDED,
-    choices,
-    correlate_rows,
-    estimate,
-    sign_of,
-)
+from studies.cifar_tns.evidence import Gates
+from studies.lab.statistics import correlate_rows, estimate
+from studies.lab.stiffness import QUANTITIES, SHAPE, TNS
+from studies.lab.verdicts import BY_READING, CONTRADICTED, NOT_ASKABLE, NOT_RUN, SPLIT, SUPPORTED, UNDECIDED
 from studies.transformer import __main__ as transformer
 from studies.transformer import design, findings
 from studies.transformer.measures import along_steps
@@ -29,7 +21,6 @@ from tests.netbridge.train import runs
 STEP = AttentionValues(
     "a", (1.0, 1.0), np.full(8, 0.1), np.full((2, 4, 4), 0.25), 0.5, np.full(8, 0.3), 900.0, 1e-5, 1e-3, 8, 0.4
 )
-RESAMPLES = choices(40, 50, seed=0)
 
 
 def altered(**changes):
@@ -46,80 +37,65 @@ def altered(**changes):
     ],
 )
 def test_a_gain_counts_where_seeds_agree(plain, stepnet, verdict):
-    found = findings.gain_finding({"constant": plain, "StepNet": stepnet, "SE": plain}, "cifar10")
-    assert found.verdict == verdict
-    assert ("One seed" in found.words) == (len(plain) == 1)
-    assert findings.gain_finding({"constant": plain, "SE": plain}, "cifar10") is None
+    finding = findings.judge_gain({"constant": plain, "StepNet": stepnet, "SE": plain})
+    assert finding.verdict == verdict
+    assert ("n = 1 seeds of each" in finding.words) == (len(plain) == 1)
+    assert findings.judge_gain({"constant": plain, "SE": plain}).verdict == NOT_RUN
 
 
 def test_equation_32_is_contradicted_by_rows_that_sum_to_one():
-    assert findings.average_finding([STEP, STEP]).verdict == CONTRADICTED
-    assert findings.average_finding([STEP, altered(row_sums=(0.6, 1.0))]).verdict == UNDECIDED
+    assert findings.judge_average([STEP, STEP]).verdict == CONTRADICTED
+    assert findings.judge_average([STEP, altered(row_sums=(0.6, 1.0))]).verdict == UNDECIDED
 
 
 def test_equation_33_by_its_error_and_by_the_rank_of_a_head():
     wrong, full = altered(recovered=0.1), altered(head_rank=16)
     for steps, whole, single in (
         ([STEP, STEP], SUPPORTED, CONTRADICTED),
-        ([STEP, dataclasses.replace(wrong, head_rank=16)], PARTLY, PARTLY),
+        ([STEP, dataclasses.replace(wrong, head_rank=16)], SPLIT, SPLIT),
         ([wrong, wrong], CONTRADICTED, CONTRADICTED),
         ([full], SUPPORTED, SUPPORTED),
     ):
-        assert findings.inverse_finding(steps).verdict == whole
-        assert findings.head_finding(steps, 16).verdict == single
-
-
-def test_above_needs_the_interval_and_every_seed():
-    def estimates(*values):
-        return [estimate(value, value + np.linspace(-0.05, 0.05, 50)) for value in values]
-
-    assert compare_seeds(estimates(1.0, 1.2), estimates(0.5, 0.6)) == 1
-    assert compare_seeds(estimates(0.5, 0.6), estimates(1.0, 1.2)) == -1
-    assert compare_seeds(estimates(1.0, 0.55), estimates(0.5, 0.6)) == 0  # one seed lies among the plain
-    noisy = [estimate(0.7, np.linspace(-1, 2, 50)), estimate(0.8, np.linspace(2, -1, 50) ** 2)]
-    assert compare_seeds(noisy, estimates(0.5, 0.6)) == 0
-    assert [sign_of(e) for e in estimates(1.0, -1.0, 0.0)] == [1, -1, 0]
+        assert findings.judge_inverse(steps).verdict == whole
+        assert findings.judge_heads(steps, 16).verdict == single
 
 
 class Fake:
-    """As much of a studied network as a verdict on TNS looks at."""
+    """As much of a studied network as a verdict on stiffness looks at."""
 
-    def __init__(self, controller, values):
-        self.subject = type("Subject", (), {"controller": controller})
-        self.tns = {
-            reading: estimate(value, value + np.linspace(-0.05, 0.05, 50))
-            for reading, value in zip(design.READINGS, values, strict=True)
-        }
-
-
-def test_a_larger_tns_by_reading():
-    plain = [Fake("constant", [1.0 + 0.01 * seed] * 8) for seed in (0, 1)]
-    for values, verdict in (([2.0] * 8, SUPPORTED), ([0.5] * 8, CONTRADICTED), ([2.0] * 4 + [0.5] * 4, MIXED)):
-        networks = [*plain, Fake("SE", values), Fake("SE", values)]
-        assert findings.larger_finding(networks).verdict == verdict
-        assert findings.larger_finding(networks[1:]).verdict == UNDECIDED  # a single plain network
-    assert findings.larger_finding(plain) is None
+    def __init__(self, controller, values, seed):
+        noise = 0.01 * seed
+        self.subject = type("Subject", (), {"controller": controller, "depth": 6, "name": controller, "seed": seed})
+        self.tns = {r: estimate(v + noise, []) for r, v in zip(design.READINGS, values, strict=True)}
+        parts = {what: {r: estimate(1.0 + noise, []) for r in readings} for what, readings in QUANTITIES.items()}
+        self.found = type("Measured", (), {"stiffness": parts, "subject": self.subject})
 
 
-@pytest.mark.parametrize(("sign", "verdict"), [(-1, SUPPORTED), (1, CONTRADICTED)])
-def test_correlations_at_single_steps(sign, verdict):
-    chance = np.random.default_rng(0)
-    x = chance.normal(size=(4, 60))
-    pairs = [(row, sign * row + 0.3 * chance.normal(size=60)) for row in x]
-    assert findings.step_finding("", "", pairs).verdict == verdict
-    assert findings.step_finding("", "", [*pairs, (x[0], -sign * x[0])]).verdict == PARTLY
-    assert findings.step_finding("", "", [(x[0], x[1]), (x[2], x[3])]).verdict == UNDECIDED
-    assert findings.step_finding("", "", [(np.ones(60), x[0])]) is None
+def judge_larger(networks, what=TNS):
+    return findings.COMPARED[what](findings.compare_stiffness(networks, what))
+
+
+def test_a_larger_tns_by_reading_and_seed():
+    plain = [Fake("constant", [1.0] * 8, seed) for seed in range(3)]
+    for values, verdict in (([2.0] * 8, SUPPORTED), ([0.5] * 8, CONTRADICTED), ([2.0] * 4 + [0.5] * 4, BY_READING)):
+        networks = [*plain, *(Fake("SE", values, seed) for seed in range(3))]
+        assert judge_larger(networks).verdict == verdict
+        assert judge_larger(networks[1:]).verdict == UNDECIDED  # two plain networks
+        assert judge_larger(networks, SHAPE).verdict == UNDECIDED
+    assert judge_larger(plain).verdict == NOT_RUN
 
 
 @pytest.mark.parametrize(("mean", "verdict"), [(-0.5, SUPPORTED), (0.5, CONTRADICTED), (0.0, UNDECIDED)])
-def test_correlations_along_trajectories(mean, verdict):
-    values = mean + np.linspace(-0.2, 0.2, 40)
-    one = {"all": values, "attention": values, "MLP": values}
-    assert findings.along_finding([one, one], RESAMPLES).verdict == verdict
-    assert findings.along_finding([], RESAMPLES) is None
+@pytest.mark.parametrize("judged", [findings.GATES, findings.ALONG, findings.DIAGONALS])
+def test_correlations_are_judged_over_networks(judged, mean, verdict):
+    near = [mean - 0.02, mean, mean + 0.02]
+    groups = {"all steps": {"SE": near}, "MLPs": {"SE": near}}
+    assert judged(Gates(groups, 0, 0)).verdict == verdict
     if mean:
-        assert findings.along_finding([one, {"all": -values}], RESAMPLES).verdict in (MIXED, PARTLY, UNDECIDED)
+        against = {"all steps": {"SE": near}, "MLPs": {"SE": [-value for value in near]}}
+        assert judged(Gates(against, 0, 0)).verdict == BY_READING
+    assert judged(Gates({"all steps": {"SE": near[:2]}}, 0, 0)).verdict == UNDECIDED
+    assert judged(Gates({}, 0, 0)).verdict == NOT_ASKABLE
 
 
 def test_along_rows_is_spearmans_within_each_row():
@@ -163,10 +139,10 @@ def out(tmp_path_factory):
 
 
 def test_every_figure_and_table_is_there(out):
-    pictures = {"attention", "gate_along", "gate_cloud", "nsi_depth_increment", "nsi_depth_slope"}
-    assert {path.stem for path in out.glob("*.png")} == pictures | {"step_sizes", "tns"}
+    pictures = {"attention", "nsi_depth_increment", "nsi_depth_slope", "step_sizes", "tns"}
+    assert {path.stem for path in out.glob("*.png")} == pictures  # after an epoch no step size moves with the image
     tables = {path.stem for path in out.glob("*.csv")}
-    assert tables == {"table7", "networks", "tns", "steps", "gate", "attention", "rules"}
+    assert tables == {"table7", "networks", "tns", "steps", "attention"}
     assert "NaN" not in (out / "report.md").read_text()
 
 
@@ -175,7 +151,7 @@ def test_what_was_trained_is_what_is_shown(out):
     assert [row["network"] for row in record["table7"]] == ["ViT", "ViT + StepNet"]
     assert [row["networks"] for row in record["table7"]] == [2, 2]
     assert len(list((out / "networks" / "digits").glob("vit4-width32-*.safetensors"))) == 4
-    assert len(record["findings"]) == 9
+    assert len(record["findings"]) == 11
     assert len(record["attention"]) == 4 * 4
 
 
