@@ -106,7 +106,7 @@ def measure(maps, norms):
                 for block in range(0, end - start, BLOCK):
                     x = row[block : block + BLOCK]
                     for j in range(LANES):
-                        # the tree that NumPy builds by adding halves: j and j + 64, then j and j + 32, then j and j + 16
+                        # the tree that NumPy builds below: j and j + 64, then j and j + 32, then j and j + 16
                         a = (x[j] * x[j] + x[64 + j] * x[64 + j]) + (x[32 + j] * x[32 + j] + x[96 + j] * x[96 + j])
                         b = (x[16 + j] * x[16 + j] + x[80 + j] * x[80 + j]) + (
                             x[48 + j] * x[48 + j] + x[112 + j] * x[112 + j]
@@ -166,7 +166,7 @@ def compile_loop():
 
 
 def is_worth_compiling(count: int, dtype, numbers: int) -> bool:
-    """Should the compiled loop measure `count` maps of so many numbers? Once it is there, it measures small ones too."""
+    """Should the compiled loop measure `count` maps of so many numbers? Once compiled, it measures small ones too."""
     measured[count, dtype] += numbers if numbers < LARGE else MANY
     return measured[count, dtype] >= MANY and compile_loop() is not None
 
