@@ -30,7 +30,7 @@ SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped netwo
     "digits": {"depth": 32, "width": 4},
     "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
     "digits-vit": {"network": "vit", "depth": 4, "width": 32},
-    "cifar10-deep": {"depth": 56, "width": 8},
+    "cifar10-deep": {"depth": 56},
     "digits-deep": {"depth": 56, "width": 4},
 }
 MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
@@ -41,8 +41,11 @@ QUEUE = (  # the shipped networks in the order in which they are wanted
     *((name, 0) for name in CONTROLLERS[4:]),
     *((name, 1) for name in CONTROLLERS[3:]),
 )
-DEEP = tuple((name, seed) for seed in (0, 1) for name in ("constant", "se", "stepnet"))  # nine blocks a stage
-DEEP_EPOCHS = {"cifar10": 4}  # where others than the recipe's
+DEEP = {  # networks with nine blocks a stage, eight of them counted, seed by seed
+    "cifar10": tuple((name, seed) for seed in range(4) for name in ("constant", "se(reduction=4)", "eca", "stepnet")),
+    "digits": tuple((name, seed) for seed in (0, 1) for name in ("constant", "se", "stepnet")),
+}
+DEEP_EPOCHS = {"cifar10": 6}  # where others than the recipe's
 TABLES = {"table1": 1, "table2": 2, "table7": 7}  # queues of networks that `studies.table` looks for
 MEASURED = {"table4": "step_control", "tricks": "tricks"}  # queues of studies that keep measurements, not networks
 QUEUES = ("shipped", "deep", *TABLES, *MEASURED)
@@ -199,7 +202,7 @@ def train_queue(arguments: Arguments, like: jobs.Job, images):
     """Trains the shipped networks; several processes may run this at once, and each takes the next free network."""
     name, queue = arguments.dataset, QUEUE
     if arguments.queue == "deep":
-        name, queue = f"{name}-deep", DEEP
+        name, queue = f"{name}-deep", DEEP[arguments.dataset]
         epochs = arguments.epochs or DEEP_EPOCHS.get(arguments.dataset, like.recipe.epochs)
         like = dataclasses.replace(like, recipe=dataclasses.replace(like.recipe, epochs=epochs))
     elif arguments.network != "resnet":
