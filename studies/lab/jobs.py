@@ -233,7 +233,7 @@ def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.
         return loop.train(net, data, job.recipe, job.seed, path, about, device, **options)
 
 
-def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, compiled=False, locks=None) -> list[str]:
+def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, compiled=False) -> list[str]:
     """The networks of all jobs in `folder`, as `work_off` does it; what lies there already is checked first."""
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -247,7 +247,7 @@ def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, co
     for job in wanted:
         if place(job).is_file():
             train(job, data, place(job), study)
-    return work_off(lambda: wanted, lambda job: place(job).is_file() or None, carry_out, locks or folder)
+    return work_off(lambda: wanted, lambda job: place(job).is_file() or None, carry_out, folder)
 
 
 def work_off(planned, find, carry_out, locks: Path, say=print) -> list[str]:
