@@ -2,6 +2,8 @@
 
 Nothing in such a file can run code when it is read. A file is written beside its place and then renamed, so that
 nobody ever reads half of one.
+
+A file may hold large weights in half precision, which makes it half as long; what is read from it is float32 again.
 """
 
 import contextlib
@@ -20,22 +22,31 @@ from netbridge.model.network import Configured
 from netbridge.surgery.fold import fold_ours
 
 FORMAT = 1
+HALVED_FORMAT = 2  # of files with weights in half precision: a version that does not know of them refuses them
+LARGE = 1024  # numbers from which on a matrix or a kernel of weights is stored in half precision
 FAMILIES = {
     "resnet": resnet.assemble, "vit": vit.assemble, "vgg": vgg.assemble, "repvgg": vgg.assemble,
     "mobilenet": mobile.assemble, "shufflenet": mobile.assemble,
 }  # fmt: skip
 NETWORK, TRAINING = "netbridge", "training"  # the header's key in the file of a network, and of an unfinished training
+ROUNDED_TO = "rounded_to"  # in the header, and in `net.about`: what large weights have been rounded to
 
 
-def save(net: Configured, path, about: dict | None = None) -> Path:
+def save(net: Configured, path, about: dict | None = None, half: bool = False) -> Path:
     """Write a network to one safetensors file, from which `nb.load` makes it again.
 
     net     a network of netbridge, as it is: its architecture, weights, buffers and `net.normalisation`
     path    the file to write; an older file is replaced only once the new one is whole on the disk
     about   any record worth keeping with it (data, seed, accuracy) as plain numbers, strings, lists and dictionaries;
             it comes back as `net.about`. Default: what `net.about` holds
+    half    False (the default): every number as it is. True: matrices and kernels of at least 1,024 weights are rounded
+            to float16, which keeps 11 binary digits and halves the file; everything else (running statistics, biases,
+            small matrices) stays float32. `nb.load` gives float32 back, and `net.about["rounded_to"]` is "float16". The
+            network in memory is not changed. docs/training.md says what rounding does to accuracies and stiffness
 
-    Returns the path. Raises TypeError where `net` is no network of netbridge or `about` is no plain record.
+    Returns the path. Raises TypeError where `net` is no network of netbridge, `about` is no plain record or `half` is
+    neither True nor False; with `half`, ValueError where a number of `net` is not float32, is not finite, or is too
+    large for float16 (65,520 and more).
 
     >>> import pathlib, tempfile
     >>> import netbridge as nb
@@ -43,16 +54,21 @@ def save(net: Configured, path, about: dict | None = None) -> Path:
     >>> path = nb.save(nb.resnet(8, controller="se"), folder / "se.safetensors", about={"seed": 3})
     >>> nb.load(path).about
     {'seed': 3}
+    >>> short = nb.save(nb.load(path), folder / "short.safetensors", half=True)
+    >>> short.stat().st_size < 0.6 * path.stat().st_size, nb.load(short).about
+    (True, {'seed': 3, 'rounded_to': 'float16'})
     """
+    if not isinstance(half, bool):
+        raise TypeError(f"`half` must be True or False, got {half!r}.")
     if not isinstance(net, Configured):
         raise TypeError(
             f"`net` must be a network of netbridge, got {type(net).__name__}. For other modules use "
             "safetensors.torch.save_file(net.state_dict(), path)."
         )
-    return save_module(net, path, net.about if about is None else about)
+    return save_module(net, path, net.about if about is None else about, half)
 
 
-def save_module(net: nn.Module, path, about: dict) -> Path:
+def save_module(net: nn.Module, path, about: dict, half: bool = False) -> Path:
     """Any module's tensors; of a network of netbridge also what rebuilds it, of another one the name of its class."""
     own = {"config": net.config} if isinstance(net, Configured) else {"class": class_name(net)}
     header = own | {
@@ -61,8 +77,36 @@ def save_module(net: nn.Module, path, about: dict) -> Path:
         "about": about,
         "torch": torch.__version__,
     }
-    write(Path(path), tensors_of(net), NETWORK, header, "about")
+    tensors = tensors_of(net)
+    if half:
+        tensors = halve(net, tensors)
+        header |= {"format": HALVED_FORMAT, ROUNDED_TO: "float16"}
+    write(Path(path), tensors, NETWORK, header, "about")
     return Path(path)
+
+
+def halve(net: nn.Module, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors of a network, its large weights in float16; refuses what this would spoil."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and tensor.dtype != torch.float32:
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise ValueError(
+                f"`half` rounds float32, and `{name}` of `net` is {kind}. Save `net.float()`, or leave `half` out."
+            )
+    halved = {name: tensors[name].half() for name in large_weights(net)}
+    for name, tensor in halved.items():
+        if not bool(torch.isfinite(tensor).all()):
+            largest = float(tensors[name].abs().max())
+            raise ValueError(
+                f"`half`: `{name}` of `net` holds {largest:.6g}, and float16 holds finite numbers below 65,520 only. "
+                "Leave `half` out."
+            )
+    return tensors | halved
+
+
+def large_weights(net: nn.Module) -> list[str]:
+    """The names of the weights that half precision is worth its rounding for: matrices and kernels of many numbers."""
+    return [name for name, x in net.named_parameters(remove_duplicate=False) if x.dim() > 1 and x.numel() >= LARGE]
 
 
 def class_name(net: nn.Module) -> str:
@@ -143,7 +187,8 @@ def load(path):
 
     path    the file
 
-    Returns the network as it was saved, with `net.about` and `net.normalisation`; it may be trained further. Raises
+    Returns the network as it was saved, with `net.about` and `net.normalisation`; it may be trained further. Weights in
+    half precision are float32 again, and `net.about["rounded_to"]` says that they have been rounded. Raises
     FileNotFoundError, or a ValueError that names what is wrong: a damaged file, tensors that do not fit the
     architecture or are not finite, a pickle (which could run code, and is refused unread).
 
@@ -184,7 +229,10 @@ def read(path: Path, key: str) -> tuple[dict, dict[str, torch.Tensor]]:
     except safetensors.SafetensorError as error:
         refuse_pickle(path)
         raise ValueError(f"{path}: damaged or cut short, or no safetensors file at all ({error}).") from None
-    return read_header(path, key), tensors
+    header = read_header(path, key)
+    if ROUNDED_TO in header:
+        tensors = {name: x.float() if x.dtype == torch.float16 else x for name, x in tensors.items()}
+    return header, tensors
 
 
 def read_header(path: Path, key: str = NETWORK) -> dict:
@@ -198,8 +246,12 @@ def read_header(path: Path, key: str = NETWORK) -> dict:
         header = json.loads(record)
     if not isinstance(header, dict):
         raise ValueError(f"{path}: its record of the architecture is damaged.")
-    if header.get("format", FORMAT) != FORMAT:
-        raise ValueError(f"{path}: format {header.get('format')}, and this version reads format {FORMAT}.")
+    if header.get("format", FORMAT) not in (FORMAT, HALVED_FORMAT):
+        raise ValueError(
+            f"{path}: format {header['format']}, and this version reads format {FORMAT} and format {HALVED_FORMAT}."
+        )
+    if ROUNDED_TO in header:
+        header["about"] = (header.get("about") or {}) | {ROUNDED_TO: header[ROUNDED_TO]}
     return header
 
 

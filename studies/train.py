@@ -9,13 +9,15 @@ import contextlib
 import dataclasses
 import importlib
 import json
+import tempfile
 from pathlib import Path
 
 import torch
 
 import netbridge as nb
-from netbridge import data as datasets
-from netbridge.train import distributed, epochs
+from netbridge import code_digests
+from netbridge.files import replacing
+from netbridge.train import distributed, epochs, scoring
 from studies.lab import definitions, jobs
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.figures import learning_curve
@@ -30,7 +32,7 @@ SHAPES: dict[str, dict] = {  # small images need smaller networks; shipped netwo
     "digits": {"depth": 32, "width": 4},
     "cifar10-vit": {"network": "vit-conv", "depth": 6, "width": 96},
     "digits-vit": {"network": "vit", "depth": 4, "width": 32},
-    "cifar10-deep": {"depth": 56, "width": 8},
+    "cifar10-deep": {"depth": 56},
     "digits-deep": {"depth": 56, "width": 4},
 }
 MULTIPLE = {"fca": 16}  # FCA shares sixteen frequencies out among the channels: their number must be a multiple
@@ -41,8 +43,11 @@ QUEUE = (  # the shipped networks in the order in which they are wanted
     *((name, 0) for name in CONTROLLERS[4:]),
     *((name, 1) for name in CONTROLLERS[3:]),
 )
-DEEP = tuple((name, seed) for seed in (0, 1) for name in ("constant", "se", "stepnet"))  # nine blocks a stage
-DEEP_EPOCHS = {"cifar10": 4}  # where others than the recipe's
+DEEP = {  # networks with nine blocks a stage, eight of them counted, seed by seed
+    "cifar10": tuple((name, seed) for seed in range(4) for name in ("constant", "se(reduction=4)", "eca", "stepnet")),
+    "digits": tuple((name, seed) for seed in (0, 1) for name in ("constant", "se", "stepnet")),
+}
+DEEP_EPOCHS = {"cifar10": 6}  # where others than the recipe's
 TABLES = {"table1": 1, "table2": 2, "table7": 7}  # queues of networks that `studies.table` looks for
 MEASURED = {"table4": "step_control", "tricks": "tricks"}  # queues of studies that keep measurements, not networks
 QUEUES = ("shipped", "deep", *TABLES, *MEASURED)
@@ -88,7 +93,8 @@ class Arguments:
     the ResNet-56 that do; `table1`, `table2`, `table7`: the networks of these tables of the paper, five seeds each, in
     order of worth; `table4`, `tricks`: those of the studies `step_control` and `tricks` at the paper's scale."""
     ship: bool = False
-    """With `--queue shipped` or `deep`: write into the installed package, and train what is missing there."""
+    """With `--queue shipped` or `deep`: train nothing, and put the finished networks of --out that the installed
+    package does not have into it, the deep ones in half precision."""
     epochs: int | None = None
     """Another number of epochs than the recipe's."""
     lr: float | None = None
@@ -196,23 +202,86 @@ def changed_fields(texts: tuple[str, ...]) -> dict:
 
 
 def train_queue(arguments: Arguments, like: jobs.Job, images):
-    """Trains the shipped networks; several processes may run this at once, and each takes the next free network."""
+    """Train the networks that come with the repository, or ship them; several processes share the trainings."""
     name, queue = arguments.dataset, QUEUE
     if arguments.queue == "deep":
-        name, queue = f"{name}-deep", DEEP
+        if name not in DEEP:
+            raise SystemExit(f"studies.{STUDY}: `--queue deep` knows the data sets {', '.join(DEEP)}, got {name!r}.")
+        name, queue = f"{name}-deep", DEEP[name]
         epochs = arguments.epochs or DEEP_EPOCHS.get(arguments.dataset, like.recipe.epochs)
         like = dataclasses.replace(like, recipe=dataclasses.replace(like.recipe, epochs=epochs))
     elif arguments.network != "resnet":
         name, queue = f"{name}-vit", VITS
-    folder = (ZOO if arguments.ship else arguments.out) / name
+    folder = arguments.out / name
     wanted = [
         dataclasses.replace(like, controller=controller, seed=seed, **SHAPES.get(name, {}))
         for controller, seed in queue
     ]
     wanted = [job for job in wanted if job.width % MULTIPLE.get(job.label, 1) == 0]
-    locks = datasets.default_root() / "queue" / name if arguments.ship else folder
-    if jobs.train_all(wanted, images, folder, STUDY, arguments.device, arguments.compile, locks):
+    if arguments.ship:
+        ship_all(wanted, images, folder, ZOO / name, half=arguments.queue == "deep")
+    elif jobs.train_all(wanted, images, folder, STUDY, arguments.device, arguments.compile):
         raise SystemExit(1)
+
+
+def ship_all(wanted: list[jobs.Job], images, folder: Path, zoo: Path, half: bool) -> None:
+    """Ship what is finished in `folder` and not in `zoo` yet, and print a line of each job; the study ends if none is.
+
+    wanted  the jobs of the queue
+    images  what the networks were trained on
+    folder  of the trained networks, each of which is compared with its job
+    zoo     folder of the shipped ones
+    half    whether they are shipped in half precision
+    """
+    there = []
+    for job in wanted:
+        trained, shipped = (place / f"{job.stem}.safetensors" for place in (folder, zoo))
+        if shipped.is_file():
+            print(f"{job.stem}: is shipped already.", flush=True)
+        elif not trained.is_file():
+            print(f"{job.stem}: not trained in {folder}.", flush=True)
+            continue
+        else:
+            jobs.train(job, images, trained, STUDY)  # is finished: this compares it with the job, and trains nothing
+            net = ship(trained, shipped, images, half)
+            print(f"{job.stem}: {describe_scores(net.about)}", flush=True)
+        there.append(job)
+    if not there:
+        raise SystemExit(f"studies.{STUDY}: `--ship` trains nothing, and nothing is trained in {folder}: train first.")
+
+
+def ship(trained: Path, shipped: Path, images, half: bool) -> nb.Network:
+    """Put a trained network and its log where shipped ones are; what it scores is measured of the weights as stored.
+
+    trained  the file of the network that a training has finished, its log beside it; both stay as they are
+    shipped  the file to write; the log goes beside it
+    images   what the network was trained on; its test images are all looked at
+    half     whether to store its large weights in half precision, as `nb.save` does
+
+    Returns the network as it was stored. Of one in half precision `about["measured_by"]` is the digest of the code that
+    measured its scores, and where rounding has changed them `about["trained"]` holds those of the training.
+    """
+    shipped.parent.mkdir(parents=True, exist_ok=True)
+    net = nb.load(trained)
+    if half:
+        with tempfile.TemporaryDirectory() as folder:
+            stored = nb.load(nb.save(net, Path(folder) / shipped.name, half=True))
+        scores = scoring.evaluate(stored, images)
+        before = {name: net.about[name] for name in scores}
+        stored.about |= scores | {"measured_by": code_digests.measured_by()}
+        stored.about |= {"trained": before} if scores != before else {}
+        net = stored
+    with replacing(shipped.with_suffix(".jsonl")) as unfinished:
+        unfinished.write_bytes(trained.with_suffix(".jsonl").read_bytes())
+    nb.save(net, shipped, half=half)  # last: a network that is there has its log; rounding twice is rounding once
+    return net
+
+
+def describe_scores(about: dict) -> str:
+    """What a network that was shipped scores, and what it scored when it was trained where that is something else."""
+    words = f"shipped, {about['test_errors']} errors on the test set"
+    before = about.get("trained", about)["test_errors"]
+    return f"{words}, {before} as it was trained." if before != about["test_errors"] else f"{words}."
 
 
 def train_table(number: int, arguments: Arguments) -> None:

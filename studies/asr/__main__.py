@@ -21,6 +21,7 @@ sizes of noise have one seed each.
 """
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -136,7 +137,7 @@ def main(arguments: Arguments):
         "Re-parameterization (2023).",
         notice,
     )
-    if arguments.train:
+    if arguments.train or arguments.remeasure:
         training.train(plan, data, painted="style" in parts and 2 in arguments.tier)
     if arguments.smoke:
         training.smoke(plan, data)
@@ -151,10 +152,17 @@ def main(arguments: Arguments):
         "that studies/asr/findings names; what has not been trained is undecided, and `--train` goes on."
     )
     page.findings(findings(evidence))
+    page.words(page.name_older(stored_results(evidence)))
     sections.write_sections(page, evidence, sizes["speed_depth"])
     page.numbers["counts"] = {f"{part} {column}".strip(): {arm: len(found) for arm, found in arms.items()}
                               for (part, column), arms in evidence.rows.items()}  # fmt: skip
     page.close()
+
+
+def stored_results(evidence) -> list[dict]:
+    """How each of the stored results was made that the evidence rests on; a network of two parts counts once."""
+    rows = [result for arms in evidence.rows.values() for results in arms.values() for result in results]
+    return list({json.dumps((one.specification, one.made)): one.made for one in (*rows, *evidence.painted)}.values())
 
 
 def check_rows(plan: Plan):

@@ -19,6 +19,7 @@ from studies.lab.networks import ZOO
 from studies.lab.scores import Score, remove_training, score_of
 
 SHIPPED = Path(__file__).parent / "shipped"
+ROOMS = ("netbridge/spectrum",)  # what its bound on perturbations is computed by
 BOUND_IMAGES = 16  # test images that perturbations are followed on
 PROBES = 384  # training images at which gates are looked at: three batches, which give statistics to untrained networks
 
@@ -87,7 +88,7 @@ def measure(run, net, data, log: Path, beyond: tuple[float, float, float] | None
     net, job = net.to("cpu"), run.job
     usual = job.network == "resnet" and not job.options and beyond is None
     shown = data.normalised(data.train_images[:PROBES])
-    score = score_of(net, data, job.specification, log)
+    score = score_of(net, data, job.specification, log, ROOMS)
     score["log"] = [{key: five_digits(value) for key, value in record.items()} for record in score["log"]]
     return Result(
         **score,

@@ -19,7 +19,7 @@ from netbridge.files import replacing
 from netbridge.model import transfer
 from netbridge.progress import progress_bar
 from studies.asr.design import FOUR, asr
-from studies.lab.results import source
+from studies.lab.results import choose_current, source
 
 JUDGE = "cifar10/resnet20-constant-seed0"  # whose maps the losses are of
 INSTANCE, BATCH, HALVED, WITH_ASR = "IN", "BN", "BN, half", "BN, ASR(SE, r=4)"
@@ -102,16 +102,23 @@ class Painted:
 
     evaluation, batch  content loss, style loss and energy of gradients, `SCORES`
     pictures           the first pictures of the test set repainted in evaluation mode, uint8 (SHOWN, 3, 32, 32)
+    made               seconds, version of torch, and what `results.source` gives: which code made it
     """
 
     painting: Painting
     evaluation: tuple[float, float, float]
     batch: tuple[float, float, float]
     pictures: np.ndarray
-    seconds: float
+    made: dict
+
+    @property
+    def specification(self) -> dict:
+        """Everything that determines the network."""
+        return self.painting.specification
 
     def __str__(self):
-        return f"content {self.evaluation[0]:.3f}, style {self.evaluation[1]:.3f}, {self.seconds:.0f} s."
+        seconds = self.made["seconds"]
+        return f"content {self.evaluation[0]:.3f}, style {self.evaluation[1]:.3f}, {seconds:.0f} s."
 
 
 def plan_paintings(seeds) -> list[Painting]:
@@ -147,7 +154,8 @@ def paint(painting: Painting, data) -> Painted:
     with torch.no_grad():
         batch, _ = score_pictures(net.train(), judge, shown, grams)  # first: it is the mode of the training
     evaluation, pictures = score_pictures(net.eval(), judge, shown, grams)
-    return Painted(painting, evaluation, batch, as_bytes(pictures[:SHOWN], data), time.perf_counter() - began)
+    made = {"seconds": time.perf_counter() - began, "torch": torch.__version__, **source()}
+    return Painted(painting, evaluation, batch, as_bytes(pictures[:SHOWN], data), made)
 
 
 @torch.no_grad()
@@ -170,19 +178,20 @@ def as_bytes(pictures: torch.Tensor, data) -> np.ndarray:
 def write(one: Painted, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {
-        "specification": one.painting.specification,
+        "specification": one.specification,
         "evaluation": one.evaluation,
         "batch": one.batch,
         "pictures": base64.b64encode(one.pictures.tobytes()).decode(),
         "shape": one.pictures.shape,
-        "made": {"seconds": one.seconds, "torch": torch.__version__, **source()},
+        "made": one.made,
     }
     with replacing(path) as unfinished:
         unfinished.write_text(json.dumps(record) + "\n")
 
 
 def find(painting: Painting, folders) -> Painted | None:
-    """The result of exactly this network in the first folder that has one."""
+    """The result of exactly this network in the first folder that has one; one by today's code goes before others."""
+    every = []
     for folder in folders:
         path = Path(folder) / f"{painting.stem}.json"
         if path.is_file():
@@ -191,5 +200,5 @@ def find(painting: Painting, folders) -> Painted | None:
                 raise SystemExit(f"{path}: holds the result of another network than its name says. Delete it.")
             pictures = np.frombuffer(base64.b64decode(record["pictures"]), np.uint8).reshape(record["shape"])
             scored = tuple(record["evaluation"]), tuple(record["batch"])
-            return Painted(painting, *scored, pictures, record["made"]["seconds"])
-    return None
+            every.append(Painted(painting, *scored, pictures, record["made"]))
+    return choose_current(every)

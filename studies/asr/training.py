@@ -11,6 +11,7 @@ from studies.asr.plan import Plan, Run
 from studies.lab import jobs
 from studies.lab.command import plain_errors
 from studies.lab.networks import ZOO
+from studies.lab.options import which_jobs
 from studies.lab.scores import remove_training
 
 
@@ -38,7 +39,7 @@ def train(plan: Plan, data, painted: bool):
         how = fine_tune if one.part == "finetuned" else results.carry_out
         return how(one, data, own, place, arguments.device, arguments.keep)
 
-    jobs.work_off(lambda: queue(plan, painted), find, carry_out, own)
+    jobs.work_off(lambda: queue(plan, painted), jobs.finder(find, **which_jobs(arguments)), carry_out, own)
 
 
 def fine_tune(run, data, work: Path, destination: Path, device=None, keep: bool = False) -> results.Result:

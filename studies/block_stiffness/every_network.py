@@ -17,9 +17,9 @@ import netbridge as nb
 from netbridge.files import replacing
 from netbridge.pretrained_networks import Pretrained
 from netbridge.spectrum.survey import ROW
-from studies.block_stiffness.measures import inner_blocks, nested_images
+from studies.block_stiffness.measures import ROOMS, inner_blocks, nested_images
 from studies.lab.networks import shipped_resnets
-from studies.lab.results import commit
+from studies.lab.results import source
 from studies.lab.stiffness import prepare
 
 SHIPPED = Path(__file__).parent / "shipped" / "every_network.jsonl"
@@ -39,7 +39,7 @@ OF_NETWORK = ("network", "controller", "seed", "accuracy", "images")  # the same
 
 
 class Everything(NamedTuple):
-    """What was found: about the run (date, commit, data set, images a network), and a row per network and block."""
+    """What was found: about the run (date, source, data set, images a network), and a row per network and block."""
 
     about: dict
     rows: list[dict]
@@ -60,7 +60,7 @@ def look_at_all(data, images: int, work: dict, on_network=None, names=None) -> E
         if on_network:
             on_network(one.name)
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return Everything({"date": date, "commit": commit(), "dataset": data.name, "images": images}, rows)
+    return Everything({"date": date, **source(measured=ROOMS), "dataset": data.name, "images": images}, rows)
 
 
 class Tables(NamedTuple):

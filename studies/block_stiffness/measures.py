@@ -11,6 +11,7 @@ import netbridge as nb
 from studies.block_stiffness.adversarial import move_images
 from studies.lab.stiffness import prepare
 
+ROOMS = ("netbridge/spectrum",)  # what spectra are computed by beside what measures every network
 READINGS = {  # what "the Jacobian of a block" may mean; the keys are kinds of `nb.block_survey`
     "slices": "H x W slices of the unflattened Jacobian, as the paper's counts have it",
     "block": "whole block, final ReLU included",

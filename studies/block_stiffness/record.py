@@ -9,7 +9,8 @@ import math
 from pathlib import Path
 
 from netbridge.files import replacing
-from studies.lab.results import as_json, commit
+from studies.block_stiffness.measures import ROOMS
+from studies.lab.results import as_json, source
 
 SHIPPED = Path(__file__).parent / "shipped"
 TABLES = (  # of a run with --ship, in the order in which they are shown
@@ -26,7 +27,7 @@ def path_of(dataset: str) -> Path:
 
 def write(about: dict, tables: dict[str, list[dict]], path: Path) -> None:
     """One line about the run, then one for each row: the name of its table and its cells."""
-    about = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "commit": commit()} | about
+    about = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), **source(measured=ROOMS)} | about
     lines = [about, *([name, shorten(row)] for name in TABLES for row in tables.get(name, ()))]
     with replacing(path) as unfinished, unfinished.open("w") as file:
         for line in lines:

@@ -6,7 +6,7 @@ from studies.cifar_tns import figures, tables
 from studies.lab.comparisons import signed_cell
 from studies.lab.stiffness import KINDS, READINGS, wording
 from studies.population import design
-from studies.population.citation import shipped_findings
+from studies.population.citation import REMEDY, shipped_findings, shipped_sources
 
 INDEX = {
     "slope": "the branch before its gate and the final ReLU, over the state",
@@ -40,6 +40,7 @@ def population(page, said, which):
             "`--train` trains the rest.",
             printed=False,
         )
+        page.words(page.name_older(shipped_sources(), REMEDY))
 
 
 def accuracy(page, results, test_images):

@@ -30,6 +30,7 @@ from studies.detect.findings import (
 from studies.detect.measures import Machine, carry_out, scenes
 from studies.lab import jobs, measurements
 from studies.lab.command import plain_errors, require_at_least, start
+from studies.lab.options import which_jobs
 from studies.lab.page import Page
 from studies.lab.stiffness import READINGS, wording
 
@@ -46,6 +47,8 @@ class Arguments:
     """A folder with COCO 2017: annotations/, train2017/, val2017/. Made-up scenes by default."""
     train: bool = False
     """Train and measure what is missing. If it is stopped, start it again. Processes with one --out share the work."""
+    remeasure: bool = False
+    """Train and measure again what other code than today's has measured; with --train what is missing, too."""
     controllers: tuple[str, ...] = design.ROWS
     """Rows of the table."""
     seeds: int = design.SEEDS
@@ -85,7 +88,7 @@ def main(arguments: Arguments):
     folders = [] if arguments.smoke else [SHIPPED]
     work = arguments.out / "runs"
     with distributed.join():
-        if arguments.train or arguments.smoke:
+        if arguments.train or arguments.remeasure or arguments.smoke:
             train_missing(runs, folders, work, arguments)
         if distributed.rank() == 0:
             report(runs, [one for run in runs if (one := measurements.find(run, (work, *folders)))], arguments)
@@ -131,8 +134,7 @@ def train_missing(runs, folders, work: Path, arguments) -> None:
         arguments.checkpoint_minutes,
     )
 
-    def find(run):
-        return measurements.find(run, (work, *folders))
+    find = jobs.finder(lambda run: measurements.find(run, (work, *folders)), **which_jobs(arguments))
 
     def is_missing(run) -> bool:
         return find(run) is None
@@ -175,6 +177,7 @@ def report(runs, found: list, arguments) -> None:
     )
     page.heading("What these data say")
     page.findings([gain_finding(found), best_finding(found), stiffness_finding(found), relation_finding(found)])
+    page.words(page.name_older([one.made for one in found]))
     if missing := len(runs) - len(found):
         page.words(f"{missing} of the {len(runs)} detectors are missing; `--train` makes them.")
     if found:

@@ -18,8 +18,10 @@ from studies.detect import design
 from studies.detect.design import Run
 from studies.lab import measurements
 from studies.lab.measurements import Measurement
-from studies.lab.results import commit
+from studies.lab.results import source
 from studies.lab.stiffness import KINDS, READINGS, mean_stiffness
+
+ROOMS = ("netbridge/detect",)  # what detectors are trained and measured by beside what every network is
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +79,7 @@ def carry_out(run: Run, data: detect.Coco, work: Path, weights=None, machine: Ma
         "parameters": sum(x.numel() for x in net.parameters()),
         "log": log,
         "shown": [one for one in found if one["image_id"] in shown],
-        "made": {"seconds": net.about["seconds"], "threads": torch.get_num_threads(), "commit": commit()},
+        "made": {"seconds": net.about["seconds"], "threads": torch.get_num_threads(), **source(ROOMS, ROOMS)},
     }
     arrays = {
         f"nsi_{moment}": records["slope"].nsi.astype(np.float32)

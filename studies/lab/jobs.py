@@ -18,6 +18,7 @@ from netbridge.train import epochs, loop, recipes
 from netbridge.train.augment import shrink
 from studies.lab import definitions
 from studies.lab.command import plain_errors
+from studies.lab.results import is_current, remember_source
 
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
 SHAPES = {"resnet": (20, 16), "vit": (6, 96), "vit-conv": (6, 96)}  # depth and width of a network where none is given
@@ -232,7 +233,7 @@ def train(job: Job, data, path: Path, study: str, device=None, **options) -> nb.
         return loop.train(net, data, job.recipe, job.seed, path, about, device, **options)
 
 
-def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, compiled=False, locks=None) -> list[str]:
+def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, compiled=False) -> list[str]:
     """The networks of all jobs in `folder`, as `work_off` does it; what lies there already is checked first."""
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -246,7 +247,7 @@ def train_all(wanted: list[Job], data, folder: Path, study: str, device=None, co
     for job in wanted:
         if place(job).is_file():
             train(job, data, place(job), study)
-    return work_off(lambda: wanted, lambda job: place(job).is_file() or None, carry_out, locks or folder)
+    return work_off(lambda: wanted, lambda job: place(job).is_file() or None, carry_out, folder)
 
 
 def work_off(planned, find, carry_out, locks: Path, say=print) -> list[str]:
@@ -260,6 +261,7 @@ def work_off(planned, find, carry_out, locks: Path, say=print) -> list[str]:
     say        what prints the lines
     """
     locks.mkdir(parents=True, exist_ok=True)
+    remember_source()
     while True:
         for job in planned():
             if find(job) is not None or divergence(job, locks):
@@ -282,6 +284,23 @@ def work_off(planned, find, carry_out, locks: Path, say=print) -> list[str]:
             break
         else:
             return [job.stem for job in planned() if divergence(job, locks)]
+
+
+def finder(find, missing: bool = True, older: bool = False):
+    """What `work_off` asks for the result of a job: None of those that are to be trained and measured, and of no other.
+
+    find     a function of a job; it returns a result with `made`, what `results.source` gave, or None
+    missing  whether jobs without a result are to be worked off
+    older    whether those are whose result other code than today's has measured
+    """
+
+    def find_finished(job):
+        result = find(job)
+        if result is None:
+            return None if missing else "not asked for"
+        return None if older and not is_current(result.made) else result
+
+    return find_finished
 
 
 def note_divergence(job, folder: Path, message: str) -> None:

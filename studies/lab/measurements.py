@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from netbridge.files import replacing
 from netbridge.train import epochs, recipes, scoring
 from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
-from studies.lab.results import source
+from studies.lab.results import choose_current, remember_source, source
 from studies.lab.scores import remove_training
 from studies.lab.stiffness import KINDS, READINGS, SCALE, SHAPE, TNS, follower, image_stiffness, trace_both
 
@@ -69,9 +70,14 @@ class Measurement:
         parts = self.parts((*reading, "sample") if what == SCALE else reading)
         return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
 
+    @property
+    def made(self) -> dict:
+        """Seconds, threads, device and version of torch of its making, and what `results.source` gave, or {}."""
+        return self.numbers.get("made", {})
+
     def __str__(self):
-        made = self.numbers["made"]
-        return f"{100 * self.numbers['test_accuracy']:.2f} % on the test set, {made['seconds']:.0f} s of training."
+        seconds = self.made["seconds"]
+        return f"{100 * self.numbers['test_accuracy']:.2f} % on the test set, {seconds:.0f} s of training."
 
 
 def write(found: Measurement, path: Path) -> Path:
@@ -96,18 +102,19 @@ def read(path: Path) -> Measurement:
 
 
 def find(job: jobs.Planned, folders) -> Measurement | None:
-    """The measurement of exactly this job in the first folder that has one."""
+    """The measurement of exactly this job in the first folder that has one; one by today's code goes before others."""
+    every = []
     for folder in folders:
         path = Path(folder) / f"{job.stem}.npz"
         if path.is_file():
             found = read(path)
             if found.specification != job.specification:
                 raise SystemExit(f"{path}: holds another job than its name says. Delete it to train anew.")
-            return found
-    return None
+            every.append(found)
+    return choose_current(every)
 
 
-def find_all(wanted: list[jobs.Job], folders) -> list[Measurement]:
+def find_all(wanted: Sequence[jobs.Planned], folders) -> list[Measurement]:
     """The measurements there are of these jobs, in their order."""
     return [one for job in wanted if (one := find(job, folders)) is not None]
 
@@ -220,27 +227,32 @@ def sharpness(net: nb.Network, data: Dataset, device=None, radius: float = RADIU
 
 
 def work_off(
-    wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, device=None, follow: int = 0
+    wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, device=None, follow: int = 0, **which: bool
 ) -> list[str]:
-    """Train and measure what `folders` do not have, in order; returns the names of what diverged."""
+    """Train and measure what `folders` do not have, in order; returns the names of what diverged.
+
+    `which`: as `jobs.finder` takes it, missing=True, older=False where nothing is said.
+    """
     nb.tune_allocator()
     return jobs.work_off(
         lambda: wanted,
-        lambda job: find(job, (work, *folders)),
+        jobs.finder(lambda job: find(job, (work, *folders)), **which),
         lambda job: carry_out(job, work, root, device, follow),
         work,
     )
 
 
 def work_off_on(
-    executor, wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, say=print, files=()
+    executor, wanted: list[jobs.Job], work: Path, folders, root: Path | None = None, say=print, files=(), **which: bool
 ) -> None:
-    """The same by an executor, such as a Dask cluster's; each result is written here as it arrives.
+    """`work_off` by an executor, such as a Dask cluster's; each result is written here as it arrives.
 
     executor  has `submit`, as those of `concurrent.futures` and `Client.get_executor()` of Dask have
     files     those of `--define`, which every worker must be able to read
+    which     as `work_off` takes it
     """
-    missing = [job for job in wanted if find(job, (work, *folders)) is None]
+    finished = jobs.finder(lambda job: find(job, (work, *folders)), **which)
+    missing = [job for job in wanted if finished(job) is None]
     files = [str(Path(file).resolve()) for file in files]
     waiting = {executor.submit(carry_out_elsewhere, job, root, files): job for job in missing}
     for future in concurrent.futures.as_completed(waiting):
@@ -257,6 +269,7 @@ def work_off_on(
 
 def carry_out_elsewhere(job: jobs.Job, root: Path | None = None, files=()) -> Measurement:
     """`carry_out` on a worker that shares no folder with this process: it trains in its machine's temporary folder."""
+    remember_source()
     for file in files:
         definitions.run_file(Path(file))
     work = Path(tempfile.gettempdir()) / "odelab-runs"

@@ -31,6 +31,8 @@ class ThreadOptions(Options):
 
     threads: int | None = None
     """Threads of the processor to use; all by default. Several processes of one thread each are the fastest."""
+    remeasure: bool = False
+    """Train and measure again what other code than today's has measured; with --train what is missing, too."""
 
 
 @dataclasses.dataclass
@@ -103,6 +105,11 @@ def use_scale(arguments: Training, scale: dict[str, Any]) -> Training:
     """The options, those that were not given with the values that a study usually takes at this scale."""
     missing = {name: value for name, value in scale.items() if getattr(arguments, name) in (None, ())}
     return dataclasses.replace(arguments, **missing)
+
+
+def which_jobs(arguments) -> dict[str, bool]:
+    """What of a queue the options `train` and `remeasure` ask for, as `jobs.finder` takes it."""
+    return {"missing": arguments.train or not arguments.remeasure, "older": arguments.remeasure}
 
 
 def check_training(arguments: TrainingOptions) -> tuple[int, ...]:

@@ -1,9 +1,10 @@
 """The files of one run of a study: figures, tables, and a record with arguments, versions, commit and numbers."""
 
+import collections
 import csv
 import dataclasses
 import datetime
-import hashlib
+import functools
 import importlib.metadata
 import json
 import math
@@ -13,17 +14,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from odelab.plot import style
 from studies.lab.command import command
 
-ROOT = Path(__file__).parents[2]
-TRAINED_BY = tuple(
-    ROOT / part
-    for part in ("odelab/core.py", "netbridge/data", "netbridge/model", "netbridge/step_sizes", "netbridge/train")
-)
+NOT_RECORDED = "not recorded"
+SAME_NUMBERS = frozenset((  # digests of older measuring code; tests/studies/lab/older_code.py says what they gave
+    "0ea2eb793c8c", "280ba698e63c", "2acbcc17c4bc", "3c0f788f4a6a", "6423ceaa7ea2", "7938651b693a",
+    "861ab773d1c3", "8df0f78281d5", "9098870303e8", "971ccac500d1", "9817596778a8", "9e07efd52014",
+    "a966648ce010", "d175eba17a7e", "e20d6ed6616d", "e354db7112d2",
+))  # fmt: skip
 PACKAGES = ("odelab", "numpy", "scipy", "numba", "matplotlib", "torch")
 
 
@@ -66,6 +69,26 @@ class Results:
         self.files.append(path)
         if printed:
             print(f"\n{title}\n{plain_table(rows)}", flush=True)
+
+    def name_older(self, made: list[dict], remedy: str = "") -> str:
+        """Print and keep how many of the stored results that are shown were measured by other code than today's.
+
+        made    of each result what `source` gave when it was measured, {} where nothing was recorded
+        remedy  a sentence that says how they are measured again; by default that `--remeasure` does it
+
+        Returns the sentences for the page, "" where all are of today's code. The results are shown as they are: what
+        older code measured is not wrong for that, but whoever reads it is told.
+        """
+        codes = ("this code" if is_current(one) else one.get("measured_by", NOT_RECORDED) for one in made)
+        counts = collections.Counter(self.numbers.get("measured by", {}))
+        self.numbers["measured by"] = dict(counts + collections.Counter(codes))
+        sentence = describe_older(made)
+        if not sentence:
+            return ""
+        remedy = remedy or f"`{command(self.study, self.arguments)} --remeasure` trains and measures them again."
+        words = f"{sentence} They are shown as they are. {remedy}"
+        print(f"{words}\n", flush=True)
+        return words
 
     def provenance(self) -> dict:
         """How this run came about: command, date, time taken, commit, versions, machine."""
@@ -120,8 +143,12 @@ def plain_table(rows: list[dict]) -> str:
     )
 
 
+@functools.cache
 def commit() -> str:
-    """The commit of the source, with a plus where it has changes; "unknown" outside a checkout."""
+    """The commit of the source, with a plus where it has changes; "unknown" outside a checkout.
+
+    It is asked for once in a process, which goes on with the code it has imported.
+    """
 
     def git(*words):
         done = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
@@ -133,17 +160,56 @@ def commit() -> str:
         return "unknown"
 
 
-def source() -> dict[str, str]:
-    """Which source made a result: its commit, and a digest of the files that every training goes through.
+def source(trained: tuple[str, ...] = (), measured: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Which source made a result: its commit, and digests of the code that trained and of the code that measured.
 
-    A commit may get another name before it is published; the digest is of the files' contents alone. It changes with
-    any of the files, and no other.
+    A commit may get another name before it is published, and most commits change nothing that is computed; the digests
+    change with what the code computes and with nothing else, see `netbridge.code_digests`.
+
+    trained   rooms that the training went through beside the usual ones, such as "netbridge/detect"
+    measured  rooms that the measurement went through beside the usual ones; they are kept, for `is_current`
     """
-    digest = hashlib.sha256()
-    for folder in TRAINED_BY:
-        for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]:
-            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return {"commit": commit(), "code": digest.hexdigest()[:12]}
+    from netbridge import code_digests  # here: netbridge imports torch, and studies of equations do without
+
+    rooms = {"rooms": list(measured)} if measured else {}
+    digests = {"trained_by": code_digests.trained_by(trained), "measured_by": code_digests.measured_by(measured)}
+    return {"commit": commit()} | digests | rooms
+
+
+def remember_source() -> None:
+    """Read all code now: `source` then says what it was at this moment, though files change while a training lasts."""
+    source(measured=("odelab", "netbridge"))
+
+
+def is_current(made: dict) -> bool:
+    """Has the code of today measured this result? `made` is what `source` gave when it was measured."""
+    from netbridge import code_digests
+
+    return made.get("measured_by") == code_digests.measured_by(tuple(made.get("rooms", ())))
+
+
+def choose_current(results: list):
+    """The first of these results that today's code has measured, else the first; None where there is none."""
+    return next((one for one in results if is_current(one.made)), results[0] if results else None)
+
+
+def describe_older(made: list[dict]) -> str:
+    """How many of these results were measured by other code than today's, in a sentence; "" where none was.
+
+    made  of each result what `source` gave when it was measured, {} where nothing was recorded
+    """
+    older = [one for one in made if not is_current(one)]
+    if not older:
+        return ""
+    unknown = [one for one in older if "measured_by" not in one]
+    same = [one for one in older if one.get("measured_by") in SAME_NUMBERS]
+    groups = {
+        "by older code that gives the same numbers of shipped networks, as a test shows": len(same),
+        "by older code": len(older) - len(same) - len(unknown),
+        "by code that was not recorded": len(unknown),
+    }
+    told = "; ".join(f"{count} {words}" for words, count in groups.items() if count)
+    return f"{len(older)} of {len(made)} stored results were measured by other code than today's: {told}."
 
 
 def versions() -> dict[str, str]:

@@ -9,7 +9,7 @@ import torch
 
 from netbridge.files import replacing
 from studies.lab import jobs
-from studies.lab.results import source
+from studies.lab.results import choose_current, source
 
 FORMAT = 1
 
@@ -22,7 +22,7 @@ class Score:
     test_errors, test_images, test_loss  its score on the test set
     parameters  how many numbers were trained
     log         one record per epoch, as training wrote it
-    made        seconds, threads, device, version of torch, commit, digest of the code
+    made        seconds, threads, device, version of torch, and what `results.source` gives: which code made it
     """
 
     study: ClassVar[str]  # whose results these are
@@ -73,7 +73,11 @@ class Score:
 
     @classmethod
     def find(cls, stem: str, specification: dict, recipe, folders) -> Self | None:
-        """The result of exactly this network in the first of the folders that has one; None where none has."""
+        """The result of exactly this network in the first of the folders that has one; None where none has.
+
+        One that today's code has measured goes before others.
+        """
+        every = []
         for folder in folders:
             path = Path(folder) / f"{stem}.json"
             if not path.is_file():
@@ -82,12 +86,15 @@ class Score:
             if result.specification != specification or not jobs.same_recipe(result.recipe, recipe):
                 message = f"{path}: holds the result of another network than its name says. Delete it to train anew."
                 raise SystemExit(message)
-            return result
-        return None
+            every.append(result)
+        return choose_current(every)
 
 
-def score_of(net, data, specification: dict, log: Path) -> dict:
-    """The fields of a `Score`, from a network whose training is finished and the log of that training."""
+def score_of(net, data, specification: dict, log: Path, rooms: tuple[str, ...] = ()) -> dict:
+    """The fields of a `Score`, from a network whose training is finished and the log of that training.
+
+    rooms  what its measurement goes through beside what every one does, see `results.source`
+    """
     head, *records = map(json.loads, log.read_text().splitlines())
     return {
         "specification": specification,
@@ -102,7 +109,7 @@ def score_of(net, data, specification: dict, log: Path) -> dict:
             "threads": torch.get_num_threads(),
             "device": head["device"],
             "torch": head["torch"],
-            **source(),
+            **source(measured=rooms),
         },
     }
 

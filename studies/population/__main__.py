@@ -22,7 +22,7 @@ import torch
 
 from studies.lab import definitions, jobs, measurements
 from studies.lab.command import require_at_least, start
-from studies.lab.options import ThreadOptions
+from studies.lab.options import ThreadOptions, which_jobs
 from studies.lab.page import Page
 from studies.lab.statistics import FEWEST
 from studies.lab.stiffness import READINGS
@@ -69,9 +69,11 @@ def main(arguments: Arguments):
 
         with Client(arguments.scheduler) as client:
             executor, root = client.get_executor(), arguments.data_root
-            measurements.work_off_on(executor, [*wanted, *mine], work, folders, root, files=arguments.define)
-    elif arguments.train:
-        measurements.work_off([*wanted, *mine], work, folders, arguments.data_root, arguments.device)
+            which = which_jobs(arguments)
+            measurements.work_off_on(executor, [*wanted, *mine], work, folders, root, files=arguments.define, **which)
+    elif arguments.train or arguments.remeasure:
+        which, root = which_jobs(arguments), arguments.data_root
+        measurements.work_off([*wanted, *mine], work, folders, root, arguments.device, **which)
     found, own = measurements.find_all(wanted, (work, *folders)), measurements.find_all(mine, (work,))
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
@@ -93,6 +95,7 @@ def main(arguments: Arguments):
     )
     page.heading("What these networks say")
     page.findings(findings(related, compared, explanations))
+    page.words(page.name_older([one.made for one in (*found, *own)]))
     what_there_is(page, wanted, found, diverged)
     relation(page, networks, related, Networks.of(own))
     controllers(page, compared)

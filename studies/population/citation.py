@@ -11,6 +11,13 @@ from studies.population.findings import findings
 
 SHIPPED = Path(__file__).parent / "shipped"
 
+REMEDY = "`python -m studies.population --remeasure` trains and measures them again."
+
+
+def shipped_sources(folder: Path = SHIPPED) -> list[dict]:
+    """Of each measurement that the findings rest on, which code made it, as `results.source` gave it."""
+    return [one.made for one in measurements.find_all(design.queue(), (folder,))]
+
 
 def shipped_findings(folder: Path = SHIPPED) -> tuple[int, list[Finding]]:
     """(how many networks, what they say); (0, []) where no measurement is shipped."""

@@ -19,7 +19,7 @@ import netbridge as nb
 from studies.lab import jobs
 from studies.lab.command import command, plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
-from studies.lab.options import TrainingOptions, check_training, use_scale
+from studies.lab.options import TrainingOptions, check_training, use_scale, which_jobs
 from studies.lab.page import Page
 from studies.step_control import design, figures, results, tables
 from studies.step_control.design import Plan
@@ -91,12 +91,12 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE, only=SMOKE_ROWS)
     arguments, data, notice = fill_in_options(arguments), None, ""
-    if arguments.train:
+    if arguments.train or arguments.remeasure:
         data, notice, arguments = images_or_fallback(STUDY, arguments, "trains on")
         check_images(arguments, len(data.train_images))
     with plain_errors(STUDY):  # an unknown depth, recipe or controller ends the study with one line
         plan = Plan(arguments)
-    if arguments.train:
+    if arguments.train or arguments.remeasure:
         train(plan, data)
 
     # The results of the plan that exist, and those that are missing.
@@ -107,7 +107,8 @@ def main(arguments: Arguments):
     planned = {run.stem: run for row in everything.values() for _, run in row.planned if run is not None}
     diverged = {stem: message for stem, run in planned.items() if (message := plan.divergence(run))}
     absent = tables.missing(everything, diverged)
-    count = len({run.stem for row in everything.values() for run, _ in row.found})
+    shown = {run.stem: result for row in everything.values() for run, result in row.found}
+    count = len(shown)
     if not count:
         again = command(STUDY, dataclasses.replace(arguments, train=True))
         told = [f"no result is there for {describe(plan)}. `--train` makes them, resumably: {again}"]
@@ -125,6 +126,7 @@ def main(arguments: Arguments):
     page.heading("What these data say")
     page.words(scope(plan))
     page.findings(findings(cells, tickets))
+    page.words(page.name_older([result.made for result in shown.values()]))
     if any(row.found for row in cells.values()):
         tell_ablation(page, cells, plan.scale.dataset)
     for reading, rows in tickets.items():
@@ -146,7 +148,8 @@ def train(plan: Plan, data):
     nb.tune_allocator()
     place = results.SHIPPED if arguments.ship else plan.own
     more = (data, plan.own, place, arguments.device, arguments.keep)
-    jobs.work_off(plan.queue, plan.find, lambda run: results.carry_out(run, *more), plan.own)
+    find = jobs.finder(plan.find, **which_jobs(arguments))
+    jobs.work_off(plan.queue, find, lambda run: results.carry_out(run, *more), plan.own)
 
 
 def tell_ablation(page, cells, dataset):

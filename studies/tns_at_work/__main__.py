@@ -21,7 +21,7 @@ from studies.lab import definitions, jobs, measurements, networks
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.comparisons import deviation_cell, interval_cell
 from studies.lab.images import load_images
-from studies.lab.options import ThreadOptions
+from studies.lab.options import ThreadOptions, which_jobs
 from studies.lab.page import Page
 from studies.lab.statistics import interval_text
 from studies.lab.stiffness import READINGS, wording
@@ -78,15 +78,16 @@ def main(arguments: Arguments):
     images = load_images(STUDY, arguments)
     wanted = [run for turn in itertools.zip_longest(first, second) for run in turn if run is not None]
     wanted += [*mine[0], *mine[1]]
-    if arguments.train:
+    if arguments.train or arguments.remeasure:
         with plain_errors(STUDY):
             jobs.work_off(
                 lambda: wanted,
-                lambda run: measurements.find(run, (work, *folders)),
+                jobs.finder(lambda run: measurements.find(run, (work, *folders)), **which_jobs(arguments)),
                 lambda run: describe(carry_out(run, work, arguments.data_root, arguments.device)),
                 work,
             )
     diverged = jobs.list_diverged(wanted, (work, *folders))
+    stored = measurements.find_all(wanted, (work, *folders))
 
     page = Page(
         STUDY,
@@ -110,7 +111,7 @@ def main(arguments: Arguments):
             *pruning_findings(shown),
         ]
     )
-    page.words(jobs.describe_diverged(diverged))
+    page.words(jobs.describe_diverged(diverged), page.name_older([one.made for one in stored]))
     loss_part(page, tns, accuracies)
     own = stiffness_and_accuracy(mine[1], (work,), arguments)
     search_part(page, before, accuracy, own)

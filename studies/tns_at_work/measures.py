@@ -16,6 +16,7 @@ from netbridge.train import epochs, loop
 from studies.lab import measurements
 from studies.lab.measurements import Measurement
 from studies.lab.networks import Subject
+from studies.lab.results import source
 from studies.lab.stiffness import READINGS, mean_stiffness, prepare, trace_both
 from studies.tns_at_work import design
 from studies.tns_at_work.design import Run
@@ -38,6 +39,7 @@ def carry_out(run: Run, work: Path, root: Path | None = None, device=None) -> Me
         raise epochs.Diverged(f"TNS is not defined any more: {error}") from None
     records = trace_both(net, data, measurements.TRACED, device or best_device())
     numbers |= {key: net.about[key] for key in ("test_accuracy", "test_loss", "seconds")}
+    numbers["made"] = {"threads": torch.get_num_threads(), "torch": torch.__version__, **source()}
     numbers["tns"] = [mean_stiffness(records[of], mu) for of, mu in READINGS]
     found = Measurement(run.specification, numbers, {})
     measurements.write(found, work / f"{run.stem}.npz")

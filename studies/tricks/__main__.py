@@ -21,7 +21,7 @@ import torch
 
 from studies.lab import definitions, jobs, measurements
 from studies.lab.command import require_at_least, start
-from studies.lab.options import ThreadOptions
+from studies.lab.options import ThreadOptions, which_jobs
 from studies.lab.page import Page
 from studies.tricks import design, figures, tables
 from studies.tricks.analysis import Runs
@@ -69,11 +69,12 @@ def main(arguments: Arguments):
     work = arguments.out / "runs"
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    if arguments.train:
+    if arguments.train or arguments.remeasure:
         follow = design.SMOKE_TRACED if arguments.smoke else design.TRACED
-        measurements.work_off([*wanted, *mine], work, folders, arguments.data_root, arguments.device, follow)
-    found = measurements.find_all(wanted, (work, *folders))
-    own = of_each(measurements.find_all(mine, (work,)))
+        which, root = which_jobs(arguments), arguments.data_root
+        measurements.work_off([*wanted, *mine], work, folders, root, arguments.device, follow, **which)
+    found, ours = measurements.find_all(wanted, (work, *folders)), measurements.find_all(mine, (work,))
+    own = of_each(ours)
     if not found:
         raise SystemExit(f"studies.{STUDY}: no measurement is there; `--train` makes them, resumably.")
     diverged = jobs.list_diverged([*wanted, *mine], (work, *folders))
@@ -85,6 +86,7 @@ def main(arguments: Arguments):
     page.words(scale(found[0], len(found)))
     page.words(jobs.describe_diverged(diverged))
     page.findings(findings(runs))
+    page.words(page.name_older([one.made for one in (*found, *ours)]))
     compare(page, runs)
     relate(page, runs, own)
     along_depth(page, runs)

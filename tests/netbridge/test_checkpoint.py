@@ -6,11 +6,14 @@ import pickle
 import struct
 
 import pytest
+import safetensors
 import torch
 from safetensors.torch import save_file
 
 import netbridge as nb
+from netbridge.checkpoint import read_header
 from tests.netbridge import networks
+from tests.netbridge.train import runs
 
 KINDS = [
     {"controller": "stepnet"},
@@ -118,7 +121,10 @@ DAMAGES = {
     "an absurd depth": (configured(blocks=[10**9] * 3), "cannot be rebuilt: 3000000000 blocks from"),
     "an absurd width": (configured(widths=[10**30] * 3), "cannot be rebuilt"),
     "no widths": (lambda header, state: header["config"].pop("widths"), "cannot be rebuilt: 'widths'"),
-    "another format": (lambda header, state: header.update(format=99), "format 99, and this version reads format 1"),
+    "another format": (
+        lambda header, state: header.update(format=99),
+        "format 99, and this version reads format 1 and format 2",
+    ),
     "no architecture": (lambda header, state: header.pop("config"), "its record of the architecture is damaged"),
 }
 
@@ -196,4 +202,93 @@ def test_save_refuses(tmp_path):
         nb.save(torch.nn.Linear(1, 1), tmp_path / "net")
     with pytest.raises(TypeError, match="`about` must be plain numbers"):
         nb.save(nb.resnet(8, widths=(4, 4, 4)), tmp_path / "net", about={"loss": torch.ones(1)})
+    assert os.listdir(tmp_path) == []
+
+
+# Half precision on the disk, float32 in memory.
+
+
+@pytest.fixture
+def wide():
+    """A network with weights large enough to be halved, and with others."""
+    net = networks.lively(nb.resnet(14, widths=(16, 16, 32), controller=nb.controller("se", reduction=4))).eval()
+    net.normalisation = {"mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}
+    net.about = {"seed": 3}
+    return net
+
+
+def header_of(path):
+    with safetensors.safe_open(path, framework="pt") as file:
+        return json.loads(file.metadata()["netbridge"])
+
+
+def test_large_weights_lose_what_rounding_takes_and_nothing_else_changes(wide, tmp_path):
+    """Float16 has 11 binary digits: half a unit of the last is 2^-11 of a number, 2^-25 of the smallest ones."""
+    before = {name: x.clone() for name, x in wide.state_dict().items()}
+    whole, path = nb.save(wide, tmp_path / "whole"), nb.save(wide, tmp_path / "half", half=True)
+    assert path.stat().st_size < 0.6 * whole.stat().st_size
+    again = nb.load(path)
+    changed = []
+    for name, x in again.state_dict().items():
+        assert torch.equal(wide.state_dict()[name], before[name])  # the network in memory stays
+        assert x.dtype == before[name].dtype
+        if not torch.equal(x, before[name]):
+            changed.append(name)
+            bound = (before[name].double().abs() * 2.0**-11).clamp(min=2.0**-25)
+            assert bool(((x.double() - before[name].double()).abs() <= bound).all())
+    assert set(changed) == {name for name, x in wide.named_parameters() if x.dim() > 1 and x.numel() >= 1024}
+    assert not any("running" in name or "controller" in name for name in changed)
+    assert again.config == wide.config
+    assert again.normalisation == wide.normalisation
+
+
+def test_rounding_twice_is_rounding_once(wide, tmp_path):
+    once = nb.load(nb.save(wide, tmp_path / "once", half=True))
+    twice = nb.load(nb.save(once, tmp_path / "twice", half=True))
+    whole = nb.load(nb.save(once, tmp_path / "whole"))
+    for other in (twice, whole):
+        assert all(map(torch.equal, once.state_dict().values(), other.state_dict().values()))
+
+
+def test_the_header_says_that_weights_were_rounded_and_the_record_keeps_it(wide, tmp_path):
+    path = nb.save(wide, tmp_path / "half", half=True)
+    assert (header_of(path)["format"], header_of(path)["rounded_to"]) == (2, "float16")
+    assert read_header(path)["about"] == nb.load(path).about == {"seed": 3, "rounded_to": "float16"}
+    whole = nb.save(nb.load(path), tmp_path / "whole")
+    assert (header_of(whole)["format"], "rounded_to" in header_of(whole)) == (1, False)
+    assert nb.load(whole).about == {"seed": 3, "rounded_to": "float16"}  # it is true of the weights still
+    assert "rounded_to" not in nb.load(nb.save(wide, tmp_path / "other")).about
+
+
+def test_a_network_of_half_precision_itself_comes_back_as_it_is(wide, tmp_path):
+    again = nb.load(nb.save(wide.half(), tmp_path / "net"))
+    assert {x.dtype for x in again.parameters()} == {torch.float16}
+
+
+def test_a_training_reads_a_finished_network_in_half_precision(tmp_path):
+    path = tmp_path / "net.safetensors"
+    trained = runs.run(path)
+    nb.save(nb.load(path), path, half=True)
+    again = runs.run(path)
+    assert again.about == trained.about | {"rounded_to": "float16"}
+    assert {x.dtype for x in again.parameters()} == {torch.float32}
+
+
+def test_half_precision_refuses_what_it_would_spoil(wide, tmp_path):
+    for nonsense in ("yes", 1, None, torch.float16):
+        with pytest.raises(TypeError, match="`half` must be True or False, got"):
+            nb.save(wide, tmp_path / "net", half=nonsense)
+    name = "stages.1.blocks.0.branch.conv1.weight"
+    weight = wide.get_parameter(name)
+    for value, shown in ((1e5, "100000"), (-65520.0, "65520"), (float("nan"), "nan")):
+        with torch.no_grad():
+            kept = weight[0, 0, 0, 0].clone()
+            weight[0, 0, 0, 0] = value
+            with pytest.raises(ValueError, match=rf"`half`: `{name}` of `net` holds {shown}, .* Leave `half` out"):
+                nb.save(wide, tmp_path / "net", half=True)
+            weight[0, 0, 0, 0] = kept
+    for kind in (torch.float64, torch.bfloat16):
+        words = rf"`half` rounds float32, and `\S+` of `net` is {str(kind)[6:]}\. Save `net.float\(\)`"
+        with pytest.raises(ValueError, match=words):
+            nb.save(wide.to(kind), tmp_path / "net", half=True)
     assert os.listdir(tmp_path) == []

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import netbridge as nb
-from netbridge import data
+from netbridge import code_digests, data
 from netbridge.data import datasets
+from netbridge.train import scoring
 from studies import train as study
 from studies.lab import jobs
 from studies.lab.command import start
@@ -82,33 +83,98 @@ def test_no_data_and_no_network_names_three_remedies(tmp_path, monkeypatch):
         study.main(arguments(tmp_path, dataset="cifar100", data_root=tmp_path))
 
 
-@pytest.mark.parametrize("ship", [True, False])
-def test_the_queue_writes_into_the_package_only_if_it_is_told_to(tmp_path, monkeypatch, ship):
-    zoo, out = tmp_path / "zoo", tmp_path / "out"
-    monkeypatch.setattr(study, "ZOO", zoo)
-    monkeypatch.setattr(study, "QUEUE", (("constant", 0), ("fca", 0), ("asr(se)", 1)))
-    monkeypatch.setattr(study, "SHAPES", {"digits": {"width": 4}})
-    given = arguments(out, queue="shipped", ship=ship)
+@pytest.fixture
+def queue(tmp_path, monkeypatch):
+    """A queue of four small networks, and an empty place for shipped ones."""
+    monkeypatch.setattr(study, "ZOO", tmp_path / "zoo")
+    pairs = (("constant", 0), ("fca", 0), ("asr(se)", 1))
+    monkeypatch.setattr(study, "QUEUE", pairs)
+    monkeypatch.setattr(study, "DEEP", {"digits": pairs})
+    monkeypatch.setattr(study, "SHAPES", {"digits": {"width": 4}, "digits-deep": {"width": 8}})
+    return tmp_path / "out"
+
+
+def written(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.suffix != ".lock"}
+
+
+def test_the_queue_trains_into_its_folder_and_nowhere_else(queue):
+    given = arguments(queue, queue="shipped")
     study.main(given)
-    folder = (zoo if ship else out) / "digits"
-    assert not (out if ship else zoo).exists()
-    found = sorted(path.name for path in folder.glob("*.safetensors"))
+    assert not study.ZOO.exists()
+    found = sorted(path.name for path in (queue / "digits").glob("*.safetensors"))
     assert found == ["resnet8-width4-asr-se-seed1.safetensors", "resnet8-width4-constant-seed0.safetensors"]
-    net = nb.load(folder / found[0])
+    net = nb.load(queue / "digits" / found[0])
     assert (net.about["controller"], net.about["seed"], net.about["depth"]) == ("asr(se)", 1, 8)
     assert net.config["widths"] == [4, 8, 16]
-    written = {path: path.stat().st_mtime_ns for path in folder.glob("*.safetensors")}
+    before = written(queue / "digits")
     study.main(given)
-    assert written == {path: path.stat().st_mtime_ns for path in folder.glob("*.safetensors")}
+    assert written(queue / "digits") == before
+
+
+def test_shipping_puts_what_is_finished_into_the_package_and_trains_nothing(queue, capsys):
+    with pytest.raises(SystemExit, match=r"`--ship` trains nothing, and nothing is trained in .*out.digits: train"):
+        study.main(arguments(queue, queue="shipped", ship=True))
+    study.main(arguments(queue, queue="shipped"))
+    first, second = sorted((queue / "digits").glob("*.safetensors"))
+    second.unlink()
+    before = written(queue / "digits")
+    capsys.readouterr()
+    study.main(arguments(queue, queue="shipped", ship=True))
+    assert f"{second.stem}: not trained in" in (said := capsys.readouterr().out)
+    assert f"{first.stem}: shipped, " in said
+    assert written(queue / "digits") == before
+    shipped = written(study.ZOO / "digits")
+    assert sorted(shipped) == [first.with_suffix(".jsonl").name, first.name]
+    assert nb.load(study.ZOO / "digits" / first.name).about == nb.load(first).about
+    study.main(arguments(queue, queue="shipped", ship=True))
+    assert f"{first.stem}: is shipped already." in capsys.readouterr().out
+    assert written(study.ZOO / "digits") == shipped
+
+
+def test_a_network_of_another_run_is_not_shipped(queue):
+    study.main(arguments(queue, queue="shipped"))
+    with pytest.raises(SystemExit, match="belongs to a run with another recipe"):
+        study.main(arguments(queue, queue="shipped", ship=True, epochs=2))
+    assert not list(study.ZOO.glob("*/*.safetensors"))
+
+
+def test_deep_networks_are_shipped_in_half_precision_with_the_scores_of_what_is_stored(queue):
+    study.main(arguments(queue, queue="deep"))
+    study.main(arguments(queue, queue="deep", ship=True))
+    few = data.load("digits")  # the fixture's
+    trained = sorted((queue / "digits-deep").glob("*.safetensors"))
+    assert len(trained) == 2
+    for path in trained:
+        whole, stored = nb.load(path), nb.load(study.ZOO / "digits-deep" / path.name)
+        assert (study.ZOO / "digits-deep" / path.name).stat().st_size < 0.7 * path.stat().st_size
+        assert stored.about["rounded_to"] == "float16"
+        assert "rounded_to" not in whole.about
+        scores = scoring.evaluate(stored, few)
+        assert {name: stored.about[name] for name in scores} == scores
+        assert stored.about["trained"] == {name: whole.about[name] for name in scores} != scores
+        assert stored.about["measured_by"] == code_digests.measured_by()
+        log = path.with_suffix(".jsonl").read_text()
+        assert (study.ZOO / "digits-deep" / path.name).with_suffix(".jsonl").read_text() == log
+        assert stored.about["run"] == whole.about["run"]
+
+
+def test_what_a_shipped_network_scores_is_said_with_what_it_scored_before():
+    same, other = {"test_errors": 7}, {"test_errors": 8, "trained": {"test_errors": 7}}
+    assert study.describe_scores(same) == "shipped, 7 errors on the test set."
+    assert study.describe_scores(other) == "shipped, 8 errors on the test set, 7 as it was trained."
+    assert study.describe_scores(same | {"trained": same}) == study.describe_scores(same)
 
 
 def test_the_queue_of_deep_networks(tmp_path, monkeypatch):
-    monkeypatch.setattr(study, "DEEP", (("constant", 0),))
+    monkeypatch.setattr(study, "DEEP", {"digits": (("constant", 0),)})
     monkeypatch.setattr(study, "SHAPES", {"digits-deep": {"width": 4}})
     study.main(arguments(tmp_path, queue="deep"))
     assert [path.name for path in (tmp_path / "digits-deep").glob("*.safetensors")] == [
         "resnet8-width4-constant-seed0.safetensors"
     ]
+    with pytest.raises(SystemExit, match="`--queue deep` knows the data sets digits, got 'cifar100'"):
+        study.main(arguments(tmp_path, queue="deep", dataset="cifar100"))
 
 
 def test_the_queue_of_a_table_trains_its_cells_seed_by_seed(tmp_path, monkeypatch, capsys):
@@ -123,7 +189,7 @@ def test_the_queue_of_a_table_trains_its_cells_seed_by_seed(tmp_path, monkeypatc
 
     def had(name, root=None):
         if name == "cifar100":
-            raise study.datasets.DataUnavailable("it is nowhere")
+            raise datasets.DataUnavailable("it is nowhere")
         return few
 
     monkeypatch.setattr("netbridge.data.load", had)

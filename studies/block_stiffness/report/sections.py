@@ -8,6 +8,7 @@ from studies.block_stiffness import across_networks, measures, trainings
 from studies.block_stiffness.report import figures, figures_of_networks, tables
 from studies.lab.stiffness import prepare
 
+REMEDY = "`python -m studies.block_stiffness --preset full --ship` measures them again."
 CLOUDS = 8192  # units of a block up to which all eigenvalues are found for the figure
 
 
@@ -283,7 +284,8 @@ def all_networks(page, everything):
     page.heading("Every shipped network")
     page.words(
         f"From a run of {about['date']} (commit {about['commit']}) over {about['images']} test images of "
-        f"{about['dataset']} a network, fewer where a table says so. Gates are held: eigenvalues are those of h f'."
+        f"{about['dataset']} a network, fewer where a table says so. Gates are held: eigenvalues are those of h f'.",
+        page.name_older([about], REMEDY),
     )
     page.figure(
         figures_of_networks.most_negative(rows),
@@ -434,7 +436,8 @@ def from_the_record(page, found, kept, size):
     page.heading("From the last large run")
     page.words(
         f"What follows is not of this run. It comes with the study: {about['date']}, commit {about['commit']}, network "
-        f"{about['network']} (weights {about['digest']}), `{about['command']}`."
+        f"{about['network']} (weights {about['digest']}), `{about['command']}`.",
+        page.name_older([about], REMEDY),
     )
     titles = {
         "verdicts": (

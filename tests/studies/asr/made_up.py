@@ -101,5 +101,6 @@ def painted(arm, loss, seeds=3):
     pictures = np.zeros((2, 3, 8, 8), np.uint8)
     scored = [(loss + 0.001 * seed,) * 3 for seed in range(seeds)]
     return [
-        style.Painted(style.Painting(arm, "glass", seed), one, one, pictures, 1.0) for seed, one in enumerate(scored)
+        style.Painted(style.Painting(arm, "glass", seed), one, one, pictures, {"seconds": 1.0})
+        for seed, one in enumerate(scored)
     ]

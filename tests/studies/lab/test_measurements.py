@@ -12,6 +12,7 @@ from netbridge import data as datasets
 from netbridge.train import recipe
 from studies.lab import measurements
 from studies.lab.jobs import Job
+from studies.lab.results import is_current
 from studies.lab.stiffness import READINGS
 
 HOW = recipe("digits", epochs=1, evaluate_every=100)
@@ -49,6 +50,31 @@ def test_a_measurement_of_another_run_is_refused(made, tmp_path):
     (tmp_path / f"{job_of(8).stem}.npz").write_bytes(b"PK")
     with pytest.raises(SystemExit, match="damaged"):
         measurements.find(job_of(8), (tmp_path,))
+
+
+def aged(made, place, seed):
+    """A measurement as other code left it, in the folder `place`."""
+    found = measurements.find(job_of(seed), (made,))
+    found.numbers["made"] = {"seconds": 1.0, "measured_by": "0" * 12}
+    measurements.write(found, place / f"{job_of(seed).stem}.npz")
+    return found
+
+
+def test_what_older_code_measured_is_served_until_it_is_measured_again(made, tmp_path):
+    work, shipped = tmp_path / "work", tmp_path / "shipped"
+    older = aged(made, shipped, 0)
+    wanted, folders = [job_of(0), job_of(1)], (work, shipped)
+    assert measurements.find(job_of(0), folders).made == older.made
+    assert measurements.work_off([job_of(0)], work, (shipped,)) == []
+    assert not list(work.glob("*.npz"))
+    measurements.work_off(wanted, work, (shipped,), missing=False, older=True)
+    assert [path.stem for path in work.glob("*.npz")] == [job_of(0).stem]  # and what is missing is left alone
+    again = measurements.find(job_of(0), folders)
+    assert is_current(again.made)
+    assert {**again.numbers, "made": 0, "log": 0} == {**older.numbers, "made": 0, "log": 0}
+    aged(made, work, 0)  # one of today goes before an older one, whichever folder is looked at first
+    measurements.write(again, shipped / f"{job_of(0).stem}.npz")
+    assert is_current(measurements.find(job_of(0), folders).made)
 
 
 def test_an_executor_makes_the_same(made, tmp_path):

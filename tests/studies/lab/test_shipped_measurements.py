@@ -1,0 +1,106 @@
+"""What older code measured of shipped networks is what the code of today measures: stored numbers are measured anew.
+
+Where one of these tests fails after a formula was changed on purpose, stored results of older code do not hold any
+more: their digests leave `SAME_NUMBERS`, and `--remeasure` of the studies measures them again.
+"""
+
+import json
+import math
+
+import pytest
+import torch
+
+import netbridge as nb
+from netbridge.code_digests import ROOT
+from netbridge.data import datasets
+from netbridge.train import scoring
+from studies.asr import results as asr
+from studies.block_stiffness import every_network
+from studies.lab import measurements
+from studies.lab.networks import ZOO
+from studies.lab.results import SAME_NUMBERS
+from tests.studies.asr.made_up import plan_of
+from tests.studies.lab import older_code
+
+UNIT = 1e-4  # one unit in the last of five digits, the most that rounding to them moves a number
+
+
+def close(stored, now) -> bool:
+    """Are these the same five digits, but for the rounding of the last one? None is not defined."""
+    if isinstance(stored, list | tuple):
+        return len(stored) == len(now) and all(map(close, stored, now))
+    if stored is None or isinstance(stored, str):
+        return stored == now
+    return math.isclose(stored, now, rel_tol=UNIT)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return datasets.load("digits")
+
+
+def test_older_code_gave_the_same_numbers_in_double_precision():
+    kept = json.loads(older_code.FILE.read_text())
+    assert older_code.differences(older_code.measure(ROOT), kept["numbers"]) == []
+    assert {digest for codes in kept["codes"].values() for digest in codes} == SAME_NUMBERS
+
+
+def test_only_measurements_of_such_code_are_said_to_be_the_same():
+    """The record of each shipped result names its code by both digests, or it has none."""
+    made = [measurements.read(path).made for path in sorted(ROOT.glob("studies/*/shipped/*.npz"))]
+    made += [json.loads(path.read_text())["made"] for path in sorted(ROOT.glob("studies/asr/shipped/*.json"))]
+    made += [json.loads(path.read_text())["made"] for path in sorted(ROOT.glob("studies/step_control/shipped/*.json"))]
+    assert len(made) > 400
+    for one in made:
+        assert ("trained_by" in one) == ("measured_by" in one)
+        assert all(len(one[by]) == 12 for by in ("trained_by", "measured_by") if by in one)
+    assert {one["measured_by"] for one in made if "measured_by" in one} & SAME_NUMBERS
+
+
+@pytest.mark.parametrize("name", ["constant", "se"])
+def test_stored_stiffness_of_blocks_is_measured_again(name, digits):
+    """NSI, errors and norms of every block: shipped rows of a shipped network, of a commit that no history has."""
+    run = every_network.shipped_run("digits")
+    wanted = f"digits/resnet32-width4-{name}-seed0"
+    (about,) = (one for one in every_network.networks_of("digits") if one.name == wanted)
+    work = {"workers": 1, "executor": None, "cache": None}
+    again = every_network.look_at(about, digits, run.about["images"], work)
+    stored = [row for row in run.rows if row["network"] == wanted]
+    assert len(stored) == len(again) > 10
+    for old, new in zip(stored, again, strict=True):
+        for measure in ("nsi", "step_error", "alive", "step_size", "log_norm", "largest_singular"):
+            assert close(old[measure], new[measure]), (old["block"], measure, old[measure], new[measure])
+
+
+@pytest.mark.parametrize("path", sorted((ZOO / "digits").glob("*seed0.safetensors")), ids=lambda path: path.stem)
+def test_stored_numbers_of_errors_are_counted_again(path, digits):
+    """An image may be classified otherwise only where its two largest logits are as close as rounding is large."""
+    net = nb.load(path)
+    with torch.no_grad():
+        first, second = net(digits.normalised(digits.test_images)).topk(2, dim=1).values.T
+    close_calls = int((first - second < 1e-4 * first.abs()).sum())
+    assert abs(scoring.evaluate(net, digits)["test_errors"] - net.about["test_errors"]) <= close_calls
+
+
+@pytest.fixture(scope="module")
+def cifar():
+    if not datasets.available("cifar10"):
+        pytest.skip("CIFAR-10 is not in the cache of this machine.")
+    return datasets.load("cifar10")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "arm"), [("controls", "plain"), ("origin", "SE")])
+def test_stored_gates_and_bounds_are_measured_again(part, arm, cifar):
+    """asr's results of shipped networks of CIFAR-10: gates before and after training, Theorem 6.1's bound."""
+    plan = plan_of("nowhere", dataset="cifar10", depth=20, epochs=None, images=None, seeds=(8,))
+    run = next(one for one in plan.part(part) if one.arm == arm)
+    net, log = asr.shipped_network(run)
+    stored = asr.find(run, [asr.SHIPPED])
+    again = asr.measure(run, net, cifar, log)
+    assert stored.made["measured_by"] in SAME_NUMBERS
+    assert close(stored.bound, again.bound)
+    assert (stored.test_errors, stored.parameters) == (again.test_errors, again.parameters)
+    for old, new in zip(stored.blocks, again.blocks, strict=True):
+        for measure in ("mean", "std", "share", "alive", "hidden", "psi", "scale"):
+            assert close(old[measure], new[measure]), (measure, old[measure], new[measure])
