@@ -54,13 +54,25 @@ class Plan:
         self.recipe = jobs.recipe_of(arguments.recipe, arguments.dataset, epochs=arguments.epochs)
 
     def job(self, arm: Arm, seed: int, recipe=None, **more) -> jobs.Job:
+        """The training of a network; `more` are fields of `jobs.Job`, a ResNet of the usual depth without them."""
         recipe = self.recipe if recipe is None else recipe
         if "asr(" in arm.controller and not arm.decay:
             recipe = dataclasses.replace(recipe, decay_gates=False)
-        arguments = self.arguments
-        options = {"images": arguments.images} | more
-        options |= {"start": arm.start, "depth": options.get("depth", arguments.depth)}
-        return jobs.Job(arguments.dataset, arm.controller, seed, recipe, **options)
+        options = {"images": self.arguments.images, "depth": self.arguments.depth} | more
+        options |= {"start": arm.start_of(options["depth"])}
+        controller = arm.controller_with(self.reduction(options))
+        return jobs.Job(self.arguments.dataset, controller, seed, recipe, **options)
+
+    def reduction(self, options: dict) -> int:
+        """SE's reduction in a network: that of the paper in networks of its size, fewer where they are narrower."""
+        if options.get("network", "resnet") == "resnet" and not options.get("options"):
+            return design.reduction_for(options["depth"])
+        return design.PAPERS_REDUCTION if self.arguments.full else design.NARROW_REDUCTION
+
+    def apart(self, arms: dict[str, Arm]) -> dict[str, Arm]:
+        """The arms without the literal module where that is the one with the paper's units."""
+        same = design.reduction_for(self.arguments.depth) == design.PAPERS_REDUCTION
+        return {name: arm for name, arm in arms.items() if not (same and name == design.LITERAL)}
 
     def part(self, name: str) -> list[Run]:
         """All networks of a part, seeds in the outer loop."""
@@ -72,7 +84,8 @@ class Plan:
         if name in ("dynamics", "finetuned", "backbones"):
             return getattr(self, name)(few)
         if name == "small":
-            return [Run(name, arm, self.small_job(design.SCALED[arm], seed)) for seed in seeds for arm in design.SCALED]
+            scaled = self.apart(design.SCALED)
+            return [Run(name, arm, self.small_job(scaled[arm], seed)) for seed in seeds for arm in scaled]
         if name in design.TWICE:
             table = design.TWICE[name] | (self.own_beside() if name == "beside" else {})
             arms = [(arm, how, seed) for seed in few for arm, how in table.items()]
@@ -80,7 +93,7 @@ class Plan:
             return ([] if self.arguments.full else small) + [
                 Run(name, arm, self.job(how, seed)) for arm, how, seed in arms
             ]
-        table, seeds = {"controls": (design.CONTROLS, seeds), "origin": (design.ORIGIN, seeds[:2])}[name]
+        table, seeds = {"controls": (self.apart(design.CONTROLS), seeds), "origin": (design.ORIGIN, seeds[:2])}[name]
         return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
 
     def own_beside(self) -> dict[str, Arm]:
@@ -117,7 +130,7 @@ class Plan:
             Run("noise", arm, self.small_job(how, seed, noise=noise, depth=design.DEEPER.get(column, depth)), column)
             for column, noise in design.NOISES.items()
             for seed in seeds
-            for arm, how in design.NOISY.items()
+            for arm, how in self.apart(design.NOISY).items()
             if not (column in design.DEEPER and (arm == design.LITERAL or self.arguments.full))
         ]
 

@@ -141,7 +141,7 @@ def test_noise_none_is_the_small_scale(tmp_path):
 def test_other_jobs_have_other_names(tmp_path):
     job = plan_of(tmp_path).part("controls")[0].job
     changes = [
-        {"seed": 7}, {"controller": "se"}, {"start": ((design.LAST_SCALE, 0.5),)}, {"noise": (0.8, 0.8, 0.0)},
+        {"seed": 7}, {"controller": "se"}, {"start": ((design.last_scale(8), 0.5),)}, {"noise": (0.8, 0.8, 0.0)},
         {"size": 8}, {"images": 64}, {"network": "vgg", "options": {"width": 4}},
         {"options": {"convolution": "asymmetric"}}, {"recipe": dataclasses.replace(job.recipe, decay_gates=False)},
     ]  # fmt: skip
@@ -171,6 +171,24 @@ def test_arms_are_what_their_names_say(tmp_path):
     assert [one.hidden for one in nb.gates(arms[LITERAL], x)] == [1, 2, 4]
     # gamma = 0.5 is the same function as half, begun with the same weights
     assert torch.allclose(arms[GAMMA](x), arms[HALF](x), atol=1e-5)
+
+
+@pytest.mark.parametrize(("depth", "norm"), [(8, "bn2"), (29, "bn3")])
+def test_the_controls_of_basic_blocks_and_bottlenecks_are_those_that_their_names_say(tmp_path, depth, norm):
+    """A scale that another normalisation follows would be divided away, and a head has the paper's hidden units."""
+    plan = plan_of(tmp_path, depth=depth)
+    arms = {name: network(run) for name, run in arms_of(plan, "controls").items()}
+    x = torch.rand(2, 3, 16, 16)
+    assert {block.branch.last for block in arms[GAMMA].blocks} == {getattr(b.branch, norm) for b in arms[GAMMA].blocks}
+    for block in arms[GAMMA].blocks:
+        scales = {name: set(m.weight.tolist()) for name, m in block.branch.named_children() if name.startswith("bn")}
+        assert scales == dict.fromkeys(scales, {1.0}) | {norm: {0.5}}
+    assert torch.allclose(arms[GAMMA].eval()(x), arms[HALF].eval()(x), atol=1e-5)
+    for part, arm in (("controls", FAITHFUL), ("uses", "2 uses"), ("fixed", "psi = 0.1"), ("starts", "psi from 0.2")):
+        run = next(run for run in plan.part(part) if run.arm == arm and run.column != design.SMALL_SCALE)
+        assert {len(block.controller.heads[0].excite[0].bias) for block in network(run).blocks} == {4, 8, 16}
+    stems = {run.stem for run in plan.part("controls") if run.seed == 0}
+    assert len(stems) == len(arms)  # two arms of one network would be one arm counted twice
 
 
 def test_biases_of_se_start_at_zero_where_they_shall(tmp_path):
