@@ -131,6 +131,7 @@ ORIGINS = {
     "stl10": Origin(sources.STL10, decoding.stl10, lambda: decoding.STL10_NAMES),
 }
 DATASETS = (*ORIGINS, "digits")
+MINIATURE = "-miniature"  # what the names of made-up data end with
 
 
 def default_root() -> Path:
@@ -164,7 +165,8 @@ def existing_root(root) -> Path:
 def load(name: str, root=None, download: bool = True) -> Dataset:
     """A data set by its name, checked by its digest.
 
-    name      "cifar10", "cifar100", "stl10", or "digits", which comes with scikit-learn
+    name      "cifar10", "cifar100", "stl10", or "digits", which comes with scikit-learn. "cifar100-miniature" and
+              "stl10-miniature" are what `data.miniature` has written in the place of these, and never the real ones
     root      the folder of data sets; the files of this one lie in `root`/`name`. It must exist. Default: the folder
               that $NETBRIDGE_DATA names, else `netbridge` in the user's cache, which is made if it is not there
     download  False: do not fetch what is missing
@@ -177,17 +179,23 @@ def load(name: str, root=None, download: bool = True) -> Dataset:
     >>> len(digits.train_images), len(digits.test_images), digits.mean[0]
     (1297, 500, 0.30500...)
     """
-    if name not in DATASETS:
+    wanted, name = name, name.removesuffix(MINIATURE)
+    if name not in DATASETS or wanted == f"digits{MINIATURE}":
         raise ValueError(
-            f"`name` must be one of {list(DATASETS)}, got {name!r}. For pictures of your own see data.folder and "
+            f"`name` must be one of {list(DATASETS)}, got {wanted!r}. For pictures of your own see data.folder and "
             "data.dataset."
         )
     if name == "digits":
         return dataset(name, decoding.digits(), decoding.DIGITS_NAMES)
     origin = ORIGINS[name]
     folder = existing_root(root) / name
-    folder.mkdir(parents=True, exist_ok=True)
     ready = folder / f"{name}.safetensors"
+    if wanted != name and (read_ready(ready, origin.digest) is None or recorded_name(ready) != wanted):
+        raise DataUnavailable(
+            f"{folder} holds no {wanted}; `python -m studies.miniature {name} --out {folder.parent}` writes it where "
+            f"there is no {name} yet."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(folder / "lock"):
         arrays = read_ready(ready, origin.digest)
         if arrays is None:

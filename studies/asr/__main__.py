@@ -102,7 +102,7 @@ class Arguments(TrainingOptions):
     resamples: int | None = None
     """How many resamples the bootstrap draws; the preset's by default."""
     only: tuple[str, ...] = ()
-    """Only these rows of the tables and these modules, by their names there, such as plain half "ASR(SE), paper's units" SRM."""
+    """Only these rows of the tables and these modules, by their names there, such as plain half SRM."""
     checkpoint: tuple[Path, ...] = ()
     """Networks of your own, or folders of them, to look at in place of the shipped ones: .safetensors of this
     repository, or published weights of a known ResNet (.th, .pth, .pt)."""
@@ -158,19 +158,16 @@ def main(arguments: Arguments):
 
 
 def check_rows(plan: Plan):
-    """Every name that 
+    """Every name that `--only` holds is a row or a module."""
     known = dict.fromkeys([run.arm for run in plan.everything()] + gathering.MODULES)
     for name in plan.arguments.only:
         if name not in known:
-            raise ValueError(f"
+            raise ValueError(f"`--only` knows {', '.join(known)} in these parts; got {name!r}.")
 
 
 def fill_in_options(arguments: Arguments) -> Arguments:
     """Every number given, and sensible."""
-    scale = PAPERS if arguments.full else OURS
-    if arguments.full and arguments.dataset == "stl10":
-        scale = scale | {"recipe": "paper-stl10"}
-    arguments = use_scale(arguments, scale)
+    arguments = use_scale(arguments, PAPERS if arguments.full else OURS)
     require_at_least(1, arguments, "images", "epochs", "threads", "depth", "resamples")
     return dataclasses.replace(arguments, seeds=check_training(arguments))
 

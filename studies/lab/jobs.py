@@ -13,6 +13,7 @@ import filelock
 import torch
 
 import netbridge as nb
+from netbridge.data.datasets import MINIATURE
 from netbridge.files import replacing
 from netbridge.train import epochs, loop, recipes
 from netbridge.train.augment import shrink
@@ -21,6 +22,8 @@ from studies.lab.command import plain_errors
 
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
 SHAPES = {"resnet": (20, 16), "vit": (6, 96), "vit-conv": (6, 96)}  # depth and width of a network where none is given
+PAPERS = ("paper", "paper-vgg", "paper-repvgg", "paper-acnet")  # recipes of the papers' tables for CIFAR
+PAPERS_ON_STL10 = "paper-stl10"
 HEAD = 32  # features of an attention head; every transformer has at least two heads
 
 
@@ -192,7 +195,8 @@ def spec_of_text(text):
 def recipe_of(name: str, dataset: str, precision: str = "auto", network: str = "resnet", **changes) -> recipes.Recipe:
     """The recipe `name`, with the changes that are not None.
 
-    Of `short`, digits and transformers have variants of their own: `digits`, `vit-short`, `vit-digits`.
+    Of `short`, digits and transformers have variants of their own: `digits`, `vit-short`, `vit-digits`. The papers'
+    recipes for CIFAR have the batches of `paper-stl10` on STL-10, as Appendix C of the ASR paper has all of its models.
     """
     if precision not in ("auto", "float32"):
         raise ValueError(f"`--precision` must be auto or float32, got {precision!r}.")
@@ -200,6 +204,9 @@ def recipe_of(name: str, dataset: str, precision: str = "auto", network: str = "
         name = "vit-digits" if dataset == "digits" else "vit-short"
     elif name == "short" and dataset == "digits":
         name = "digits"
+    elif dataset.removesuffix(MINIATURE) == "stl10" and name in PAPERS:
+        name = PAPERS_ON_STL10 if name == "paper" else name
+        changes = {"batch": recipes.RECIPES[PAPERS_ON_STL10].batch} | {k: v for k, v in changes.items() if v is not None}
     changes = {key: value for key, value in changes.items() if value is not None}
     return recipes.recipe(name, **changes | ({"bfloat16": False} if precision == "float32" else {}))
 

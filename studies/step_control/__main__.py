@@ -229,8 +229,6 @@ def check_images(arguments: Arguments, available: int):
 def fill_in_options(arguments: Arguments) -> Arguments:
     """The options with every number filled in and checked."""
     scale = FULL if arguments.full else SMALL
-    if arguments.full and arguments.dataset == "stl10":
-        scale = {**scale, "recipe": "paper-stl10"}
     if arguments.recipe not in (None, scale["recipe"]):
         scale = {**scale, "epochs": None}
     arguments = use_scale(arguments, scale)

@@ -75,7 +75,7 @@ def rows_of(table: Table, found: list[Cell]) -> Iterator[dict]:
 
 
 def several_depths(table: Table) -> bool:
-    return len({scale for _, scale in table.columns}) > 1
+    return len({scale.name for _, scale in table.columns}) > 1
 
 
 def accuracy_cell(accuracies: list[float]) -> str:

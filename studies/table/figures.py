@@ -16,7 +16,7 @@ def gain_figure(table: Table, found: list[Trained]):
         axis = axes[0, 0]
         axis.axhline(0.0, color=style.GREY, linewidth=0.8)
         places = np.arange(len(names))
-        several = len({scale for _, scale in table.columns}) > 1
+        several = len({scale.name for _, scale in table.columns}) > 1
         for number, (dataset, scale) in enumerate(table.columns):
             if table.paper.get("constant"):
                 gains = [table.paper[name][number][0] - table.paper["constant"][number][0] for name in names]

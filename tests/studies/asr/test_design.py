@@ -100,6 +100,17 @@ def test_the_papers_scale_is_one_scale(tmp_path):
     assert {run.job.recipe.drops for run in plan.part("dynamics") if run.arm in design.AT_THE_DROP} == {(81, 122)}
 
 
+def test_everything_that_trains_on_stl10_at_the_papers_scale_has_its_batches(tmp_path):
+    """Appendix C: 128 on CIFAR and 16 on STL-10, whatever the backbone; the transformer here is not the paper's."""
+    for dataset, batch in (("cifar100", 128), ("stl10", 16)):
+        plan = plan_of(tmp_path, dataset=dataset, full=True, depth=None, epochs=None, images=None, seeds=(1,))
+        batches = {(run.part, run.column): run.job.recipe.batch for run in plan.runs() if run.column != "ViT"}
+        assert batches == dict.fromkeys(batches, batch)
+        assert {run.job.recipe.epochs for run in plan.runs() if run.column != "ViT"} == {164}
+    own = jobs.recipe_of("paper-vgg", "stl10", batch=64)
+    assert (own.batch, jobs.recipe_of("paper", "stl10").name) == (64, "paper-stl10")
+
+
 def test_rows_choose(tmp_path):
     plan = plan_of(tmp_path, only=(PLAIN, "2 uses"))
     assert {run.arm for run in plan.runs()} == {PLAIN, "2 uses"}
