@@ -204,6 +204,22 @@ def load(name: str, root=None, download: bool = True) -> Dataset:
     return dataset(recorded_name(ready) or name, arrays, origin.names())
 
 
+def name_of(name: str, root=None) -> str:
+    """What `load` would call the data set of this name: itself, or its miniature where made-up pictures lie there.
+
+    name  of a data set, as `load` takes it; any other name is its own
+    root  as `load` takes it
+
+    >>> from netbridge import data
+    >>> data.name_of("digits")
+    'digits'
+    """
+    if name not in ORIGINS:
+        return name
+    ready = (default_root() if root is None else Path(root).expanduser()) / name / f"{name}.safetensors"
+    return (recorded_name(ready) or name) if read_ready(ready, None) is not None else name
+
+
 def available(name: str, root=None) -> bool:
     """Can the data set be loaded without asking any host?"""
     try:

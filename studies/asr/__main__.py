@@ -144,17 +144,30 @@ def main(arguments: Arguments):
 
     page.heading("What these data say")
     page.words(
-        "What ASR claims, in its own order. Small networks, one data set and a short training: the paper's scale is "
-        "164 layers and 164 epochs, and CIFAR-10 stands for CIFAR-100 and STL-10 nowhere. Intervals: 95 %; over seeds "
+        f"What ASR claims, in its own order. {limits(plan)} Intervals: 95 %; over seeds "
         "by Dunnett's comparisons with one arm, of the last epoch, where every arm has at least three seeds; over "
         "images by the bootstrap or Student. The rules of the verdicts were fixed before the numbers, but for two "
         "that studies/asr/findings names; what has not been trained is undecided, and `--train` goes on."
     )
     page.findings(findings(evidence))
-    sections.write_sections(page, evidence, sizes["speed_depth"])
+    sections.write_sections(page, evidence, sizes["speed_depth"], plan)
     page.numbers["counts"] = {f"{part} {column}".strip(): {arm: len(found) for arm, found in arms.items()}
                               for (part, column), arms in evidence.rows.items()}  # fmt: skip
     page.close()
+
+
+def limits(plan: Plan) -> str:
+    """What no number of this run can remove: one data set, and a scale that may not be the paper's."""
+    words = f"Trained are {sections.of_scale(plan)}"
+    if plan.arguments.full:
+        words += ": the paper's depth, epochs and batches."
+    else:
+        words += f", and, at the small scale, {sections.of_small_scale(plan)}; the paper's scale is 164 layers and 164 "
+        words += "epochs (`--full`)."
+    return (
+        f"{words} What is said of one data set is said of no other. Parts that look at finished networks (stripes, "
+        "replacement, maps, spatial attention) look at those that come with the repository, or at `--checkpoint`."
+    )
 
 
 def check_rows(plan: Plan):

@@ -134,12 +134,18 @@ class Plan:
             if not (column in design.DEEPER and (arm == design.LITERAL or self.arguments.full))
         ]
 
+    @property
+    def usual_dynamics(self) -> dict:
+        """What the recipes of the dynamics have in common."""
+        return design.DYNAMICS | (design.PAPERS_DYNAMICS if self.arguments.full else {})
+
     def dynamics(self, seeds) -> list[Run]:
         """One seed each: a movement is compared with others of the same network."""
         runs = []
         for name, (controller, changes) in design.SCHEDULES.items():
-            usual = design.DYNAMICS | (design.PAPERS_DYNAMICS if self.arguments.full else {})
-            recipe = dataclasses.replace(self.recipe, **usual | changes, average=False, small=(), evaluate_every=1)
+            recipe = dataclasses.replace(
+                self.recipe, **self.usual_dynamics | changes, average=False, small=(), evaluate_every=1
+            )
             depth = 56 if name.endswith("ResNet-56") else self.arguments.depth
             job = self.small_job(Arm(controller), seeds[0], recipe, depth=depth)
             runs.append(Run("dynamics", name, job, observed=True))

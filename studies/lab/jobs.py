@@ -200,14 +200,14 @@ def recipe_of(name: str, dataset: str, precision: str = "auto", network: str = "
     """
     if precision not in ("auto", "float32"):
         raise ValueError(f"`--precision` must be auto or float32, got {precision!r}.")
+    changes = {key: value for key, value in changes.items() if value is not None}
     if name == "short" and network in ("vit", "vit-conv"):
         name = "vit-digits" if dataset == "digits" else "vit-short"
     elif name == "short" and dataset == "digits":
         name = "digits"
     elif dataset.removesuffix(MINIATURE) == "stl10" and name in PAPERS:
         name = PAPERS_ON_STL10 if name == "paper" else name
-        changes = {"batch": recipes.RECIPES[PAPERS_ON_STL10].batch} | {k: v for k, v in changes.items() if v is not None}
-    changes = {key: value for key, value in changes.items() if value is not None}
+        changes = {"batch": recipes.RECIPES[PAPERS_ON_STL10].batch} | changes
     return recipes.recipe(name, **changes | ({"bfloat16": False} if precision == "float32" else {}))
 
 

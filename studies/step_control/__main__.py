@@ -16,6 +16,7 @@ from typing import Any, Literal
 import torch
 
 import netbridge as nb
+from netbridge.data import name_of
 from studies.lab import jobs
 from studies.lab.command import command, plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
@@ -91,6 +92,8 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE, only=SMOKE_ROWS)
     arguments, data, notice = fill_in_options(arguments), None, ""
+    if not arguments.train:  # results on made-up pictures have their name
+        arguments = dataclasses.replace(arguments, dataset=name_of(arguments.dataset, arguments.data_root))
     if arguments.train:
         data, notice, arguments = images_or_fallback(STUDY, arguments, "trains on")
         check_images(arguments, len(data.train_images))

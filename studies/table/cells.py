@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from studies.lab.comparisons import seed_deviation
+from studies.lab.images import USUAL
 from studies.lab.jobs import Job
-from studies.table.design import FIRST, USUAL, WIDTHS, Scale, Table
+from studies.table.design import FIRST, WIDTHS, Scale, Table
 from studies.table.networks import Trained
 
 

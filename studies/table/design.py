@@ -13,7 +13,6 @@ from studies.lab.jobs import recipe_of
 from studies.transformer import design as transformer
 
 IMAGES = {"cifar10": 50_000, "cifar100": 50_000, "stl10": 5_000, "imagenet": 1_281_167}  # to train on
-USUAL = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "imagenet": "ImageNet"}
 WIDTHS = (16, 64)  # of the papers' ResNets on CIFAR and on ImageNet: what `studies.train` takes where none is given
 FIRST = ("constant", "SE", "StepNet")  # of the rows, those that are worth most
 
@@ -114,8 +113,8 @@ TABLES = {
             "StepNet": ((95.14, 0.24), (77.04, 0.22), (86.08, 0.11)),
         },
         "an RTX 3080",
-        remark="The paper names ResNet-164 and five seeds. Of STL-10's recipe nothing is said: it is that of CIFAR with "
-        "the batches of 16 that Zhong et al. (ASR, 2023, Appendix C) have there.",
+        remark="The paper names ResNet-164 and five seeds. Of STL-10's recipe nothing is said: it is that of CIFAR, "
+        "with the batches of 16 that Zhong et al. (ASR, 2023, Appendix C) have there.",
     ),
     2: Table(
         2,

@@ -225,7 +225,9 @@ def test_made_up_pictures_have_a_name_of_their_own_that_real_ones_do_not_answer_
     """A study that says on which data set it has run nothing can be told to run on that one."""
     made_up_data.miniature("stl10", tmp_path, each=2)
     assert data.load("stl10-miniature", tmp_path).name == data.load("stl10", tmp_path).name == "stl10-miniature"
-    with pytest.raises(data.DataUnavailable, match=r"holds no cifar100-miniature; `python -m studies\.miniature cifar100"):
+    with pytest.raises(
+        data.DataUnavailable, match=r"holds no cifar100-miniature; `python -m studies\.miniature cifar100"
+    ):
         data.load("cifar100-miniature", tmp_path)
     with pytest.raises(ValueError, match="digits-miniature"):
         data.load("digits-miniature", tmp_path)

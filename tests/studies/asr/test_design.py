@@ -193,7 +193,7 @@ def test_the_controls_of_basic_blocks_and_bottlenecks_are_those_that_their_names
     assert {block.branch.last for block in arms[GAMMA].blocks} == {getattr(b.branch, norm) for b in arms[GAMMA].blocks}
     for block in arms[GAMMA].blocks:
         scales = {name: set(m.weight.tolist()) for name, m in block.branch.named_children() if name.startswith("bn")}
-        assert scales == dict.fromkeys(scales, {1.0}) | {norm: {0.5}}
+        assert scales == {name: {0.5 if name == norm else 1.0} for name in scales}
     assert torch.allclose(arms[GAMMA].eval()(x), arms[HALF].eval()(x), atol=1e-5)
     for part, arm in (("controls", FAITHFUL), ("uses", "2 uses"), ("fixed", "psi = 0.1"), ("starts", "psi from 0.2")):
         run = next(run for run in plan.part(part) if run.arm == arm and run.column != design.SMALL_SCALE)
