@@ -146,7 +146,6 @@ def test_at_the_papers_scale_the_page_speaks_of_the_papers_scale(tmp_path, datas
         "epochs 4 and 6",
         "10,000 training",
         "first 10,000",
-        "r=4",
         "reduction of 4",
     ):
         assert words not in report
