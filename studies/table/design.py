@@ -1,9 +1,10 @@
 """Tables 1, 2 and 7 of the first paper: their cells, what is printed in them, and what it takes to fill them again.
 
-Hours are estimates from published speeds, not measured: ResNet-164 for 164 epochs on an RTX 3080 about 1.5 hours;
-ResNet-50 for 120 epochs of ImageNet at the 2,470 images a second of an A100 in mixed precision (NVIDIA's
-DeepLearningExamples) 17.3 hours, ResNet-34 about 12.5, attention a fifth more. A ViT of half a million parameters took
-54 seconds an epoch of CIFAR-10 on one core (2026-11-18), and 40 epochs on pictures that grow about two thirds of 40.
+Hours are estimates from published speeds, not measured; `python -m studies.plan --time` measures them on a machine.
+ResNet-164 for 164 epochs on an RTX 3080 about 1.5 hours; ResNet-50 for 120 epochs of ImageNet at the 2,470 images a
+second of an A100 in mixed precision (NVIDIA's DeepLearningExamples), which the recipe `imagenet-256` computes in, 17.3
+hours, ResNet-34 about 12.5, attention a fifth more. A ViT of half a million parameters took 54 seconds an epoch of
+CIFAR-10 on one core (2026-11-18), and 40 epochs on pictures that grow about two thirds of 40.
 """
 
 import dataclasses
