@@ -137,7 +137,10 @@ class Plan:
     @property
     def usual_dynamics(self) -> dict:
         """What the recipes of the dynamics have in common."""
-        return design.DYNAMICS | (design.PAPERS_DYNAMICS if self.arguments.full else {})
+        if not self.arguments.full:
+            return design.DYNAMICS
+        epochs = self.arguments.epochs or design.PAPERS_DYNAMICS["epochs"]
+        return design.DYNAMICS | design.PAPERS_DYNAMICS | {"epochs": epochs}
 
     def dynamics(self, seeds) -> list[Run]:
         """One seed each: a movement is compared with others of the same network."""
@@ -168,28 +171,30 @@ class Plan:
         own: dict[str, Arm] = {}
         for name in definitions.controllers(arguments.define):
             own |= self.own_asr(name)
-        for name, (network, options) in design.BACKBONES.items():
-            transformer = name == design.TRANSFORMER
-            arms = (design.ON_TRANSFORMERS if transformer else design.ON_BACKBONES) | own
-            depth = 6 if transformer else 20
-            if arguments.full:
-                network, options, papers = design.PAPERS_BACKBONES[name]
-                recipe = jobs.recipe_of(papers, arguments.dataset, epochs=arguments.epochs)
-                depth = design.PAPERS_ACNET if name == "ACNet" else depth
-            else:
-                recipe = (
-                    jobs.recipe_of(arguments.recipe, arguments.dataset, network="vit") if transformer else self.recipe
-                )
-                epochs = min(2 * design.SMALL_EPOCHS if transformer else design.SMALL_EPOCHS, self.recipe.epochs)
-                recipe = dataclasses.replace(recipe, epochs=epochs, small=())
-            shape = {"network": network, "options": options or None, "depth": depth}
-            shape |= {"width": 64} if transformer else {}
+        for name in design.BACKBONES:
+            arms = (design.ON_TRANSFORMERS if name == design.TRANSFORMER else design.ON_BACKBONES) | own
             runs += [
-                Run("backbones", arm, self.small_job(arms[arm], seed, recipe, **shape), name)
-                for seed in seeds
-                for arm in arms
+                Run("backbones", arm, self.backbone(name, arms[arm], seed), name) for seed in seeds for arm in arms
             ]
         return runs
+
+    def backbone(self, name: str, arm: Arm, seed: int, **more) -> jobs.Job:
+        """The training of a backbone of the design with an arm; `more` are fields of `jobs.Job` that differ."""
+        transformer, full = name == design.TRANSFORMER, self.arguments.full
+        depth = 6 if transformer else 20
+        if full:
+            network, options, papers = design.PAPERS_BACKBONES[name]
+            recipe = jobs.recipe_of(papers, self.arguments.dataset, epochs=self.arguments.epochs)
+            depth = design.PAPERS_ACNET if name == "ACNet" else depth
+        else:
+            network, options = design.BACKBONES[name]
+            usual = self.arguments.recipe, self.arguments.dataset
+            recipe = jobs.recipe_of(*usual, network="vit") if transformer else self.recipe
+            epochs = min(2 * design.SMALL_EPOCHS if transformer else design.SMALL_EPOCHS, self.recipe.epochs)
+            recipe = dataclasses.replace(recipe, epochs=epochs, small=())
+        shape = {"network": network, "options": options or None, "depth": depth}
+        shape |= {"width": 64} if transformer else {}
+        return self.small_job(arm, seed, recipe, **shape | more)
 
     def everything(self) -> list[Run]:
         """Every network of the tiers and parts that are asked for."""

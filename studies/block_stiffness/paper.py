@@ -49,6 +49,10 @@ CORRELATIONS = {
     ),
     50: ((-0.27, 0.00, 0.20, 0.00, 0.25, 0.00, -0.15, 0.00),),
 }  # fmt: skip
+CORRELATIONS_OVERALL = {  # of Tables 1 and 4, over images and blocks
+    18: (-0.01, 0.15, -0.07, 0.00, 0.01, 0.19, 0.07, 0.00),
+    34: (-0.01, 0.11, -0.05, 0.00, 0.01, 0.13, 0.05, 0.00),
+}
 
 # Tables 10 and 11: elements of the Jacobian and what the paper calls its eigenvalues, by block.
 MILLION = 1 << 20

@@ -43,6 +43,8 @@ class Arguments(ThreadOptions):
     """The paper's depth, images, epochs and number of seeds; give it a GPU."""
     seeds: int | None = None
     """How many seeds of every recipe: 3, with --full 5."""
+    epochs: int | None = None
+    """Another number of epochs than 20, with --full 164."""
     dataset: str = "cifar10"
     """What to train on: cifar10, cifar100, stl10, digits, or a name from a file of --define."""
     define: tuple[Path, ...] = ()
@@ -60,10 +62,11 @@ UNNAMED = (
 
 
 def main(arguments: Arguments):
-    require_at_least(1, arguments, "seeds", "threads")
+    require_at_least(1, arguments, "seeds", "threads", "epochs")
     definitions.take_all(STUDY, arguments.define, arguments.dataset)
     arguments = dataclasses.replace(arguments, dataset=name_of(arguments.dataset, arguments.data_root))
     scale_of: dict[str, Any] = {"full": arguments.full, "dataset": arguments.dataset, "seeds": arguments.seeds}
+    scale_of["epochs"] = arguments.epochs
     wanted, folders = design.queue(**scale_of), [SHIPPED]
     mine = design.of_ones_own(arguments.define, **scale_of)
     if arguments.smoke:

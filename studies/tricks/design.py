@@ -63,11 +63,10 @@ SMALL = dataclasses.replace(
 )
 
 
-def plain_recipe(full: bool = False, dataset: str = "cifar10") -> Recipe:
-    """The recipe that every other one differs from in its trick alone."""
-    if not full:
-        return SMALL
-    return dataclasses.replace(jobs.recipe_of("paper", dataset, evaluate_every=4), name=PLAIN)
+def plain_recipe(full: bool = False, dataset: str = "cifar10", epochs: int | None = None) -> Recipe:
+    """The recipe that every other one differs from in its trick alone; `epochs` in place of its own, if given."""
+    plain = dataclasses.replace(jobs.recipe_of("paper", dataset, evaluate_every=4), name=PLAIN) if full else SMALL
+    return dataclasses.replace(plain, epochs=epochs or plain.epochs)
 
 
 def pixels(full: bool = False, dataset: str = "cifar10") -> int:
@@ -94,26 +93,28 @@ def tricks(full: bool = False, dataset: str = "cifar10") -> dict[str, dict]:
     return changed | {ALL: together}
 
 
-def recipe_of(trick: str, full: bool = False, dataset: str = "cifar10") -> Recipe:
-    return dataclasses.replace(plain_recipe(full, dataset), name=trick, **tricks(full, dataset)[trick])
+def recipe_of(trick: str, full: bool = False, dataset: str = "cifar10", epochs: int | None = None) -> Recipe:
+    return dataclasses.replace(plain_recipe(full, dataset, epochs), name=trick, **tricks(full, dataset)[trick])
 
 
-def job_of(trick: str, seed: int, full: bool = False, dataset: str = "cifar10") -> Job:
-    how = recipe_of(trick, full, dataset)
+def job_of(trick: str, seed: int, full: bool = False, dataset: str = "cifar10", epochs: int | None = None) -> Job:
+    how = recipe_of(trick, full, dataset, epochs)
     if full:
         return Job(dataset, "constant", seed, how, *FULL_SHAPE, size=pixels(full, dataset))
     return Job(dataset, "constant", seed, how, *SHAPE, images=IMAGES, size=PIXELS)
 
 
-def queue(full: bool = False, dataset: str = "cifar10", seeds: int | None = None) -> list[Job]:
+def queue(
+    full: bool = False, dataset: str = "cifar10", seeds: int | None = None, epochs: int | None = None
+) -> list[Job]:
     """All networks in the order of training: seed by seed, so that every recipe has as many wherever it stops."""
     count = seeds or (FULL_SEEDS if full else SEEDS)
-    return [job_of(trick, seed, full, dataset) for seed in range(count) for trick in tricks(full)]
+    return [job_of(trick, seed, full, dataset, epochs) for seed in range(count) for trick in tricks(full)]
 
 
-def of_ones_own(files, full: bool = False, dataset: str = "cifar10", seeds: int | None = None) -> list[Job]:
+def of_ones_own(files, **scale) -> list[Job]:
     """The same with every controller and network of the files of `--define` in place of constant step sizes."""
-    return jobs.of_ones_own(queue(full, dataset, seeds), files)
+    return jobs.of_ones_own(queue(**scale), files)
 
 
 def smoke() -> list[Job]:
