@@ -11,6 +11,8 @@ controls meet ASR on equal terms.
 import dataclasses
 from typing import Any, Literal
 
+import torch
+
 import netbridge as nb
 from netbridge.model import resnet
 from netbridge.train.recipes import Recipe
@@ -52,13 +54,14 @@ def reduction_for(depth: int) -> int:
     The states of the first stage have 64 channels where blocks are bottlenecks, as in the paper's ResNet-83 and -164,
     and 16 where they are basic.
     """
-    channels = branch_of(depth).last.num_features * resnet.CIFAR_WIDTHS[0]
-    return PAPERS_REDUCTION * channels // PAPERS_CHANNELS
+    widening = len(branch_of(depth)(torch.zeros(1, 1, 1, 1)).flatten())
+    return PAPERS_REDUCTION * widening * resnet.CIFAR_WIDTHS[0] // PAPERS_CHANNELS
 
 
 def branch_of(depth: int) -> nb.Branch:
     """A branch of the kind that a ResNet of so many layers has, one channel wide."""
-    return nb.Branch(1, 1, 1, resnet.architecture(depth, None, None, None)[1]["bottleneck"], post_activation=True)
+    bottleneck = resnet.architecture(depth, None, None, None)[1]["bottleneck"]
+    return nb.Branch(1, 1, 1, bottleneck, post_activation=True).eval()
 
 
 def last_scale(depth: int) -> str:

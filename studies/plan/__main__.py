@@ -27,7 +27,7 @@ WIDTH = 100  # of a terminal
 class Arguments:
     """List the papers' cells as jobs."""
 
-    paper: tuple[Literal["StepNet", "block", "ASR"], ...] = tuple(PAPERS)
+    paper: tuple[Literal["StepNet", "block", "ASR"], ...] = ("StepNet", "block", "ASR")
     """Which papers."""
     table: tuple[str, ...] = ()
     """Only these tables, by their numbers, such as 1 13 "Fig. 8"; each is then printed job by job."""
@@ -51,7 +51,7 @@ class Arguments:
 def main(arguments: Arguments):
     require_at_least(1, arguments, "steps", "threads")
     if arguments.smoke:
-        arguments = dataclasses.replace(arguments, paper=(STEP_NET,), table=("7",), row=("plain",), time=False)
+        arguments = dataclasses.replace(arguments, paper=("StepNet",), table=("7",), row=("plain",), time=False)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     cells = [cell for paper in arguments.paper for cell in SOURCES[paper]()]

@@ -34,7 +34,7 @@ FIRST_VALUE = "the first value of the vector is not said"
 
 
 @functools.cache
-def plan_on(dataset: str, depth: int = 164) -> Plan:
+def plan_on(dataset, depth: int = 164) -> Plan:
     """The study's plan at the paper's scale."""
     return Plan(asr.fill_in_options(asr.Arguments(full=True, dataset=dataset, depth=depth)))
 

@@ -48,8 +48,9 @@ def every_cell() -> list[Cell]:
             cell = paper.INDEX_BY_LABEL[depth][label], paper.PERCENT_BY_LABEL[depth][label]
             found += pair_of_cells(labels, f"label {label}", cell, look)
         if counts is not None:
-            for column, values in (("elements", paper.ELEMENTS[depth]), ('"eigenvalues"', paper.EIGENVALUES[depth])):
-                counted = dict(zip(names, values, strict=True)) | {"total": sum(values)}
+            shown = {"elements": paper.ELEMENTS[depth], '"eigenvalues"': paper.EIGENVALUES[depth]}
+            for column, numbers in shown.items():
+                counted = dict(zip([*names, "total"], [*numbers, sum(numbers)], strict=True))
                 found += [
                     Cell(BLOCK, counts, name, column, f"{value:,}", reason=COUNTED) for name, value in counted.items()
                 ]

@@ -38,14 +38,14 @@ def accuracies() -> list[Cell]:
         for cell in table_cells.cells(table, [], 1):
             column = table.columns.index((cell.dataset, cell.scale))
             mean, deviation = table.paper[cell.row][column]
-            wanted = wanted_on(cell.dataset) if name == "paper" else name and RECIPES[name]
+            wanted = wanted_on(cell.dataset) if name == "paper" else RECIPES[name] if name else None
             remark = REMARKS.get(number, STL10 if cell.dataset == "stl10" else "")
             where = f"{USUAL[cell.dataset]}, {cell.scale.name}"
             printed = f"{mean:.2f} ± {deviation:.2f}"
             shown = "plain" if cell.row == "constant" else cell.row
             job = cell.job(SEED)
             how = {"remark": remark, "command": table_cells.command(cell, SEED)}
-            found.append(Cell(STEP_NET, str(number), shown, where, printed, job, wanted or None, **how))
+            found.append(Cell(STEP_NET, str(number), shown, where, printed, job, wanted, **how))
             if number == 1:
                 millions = PARAMETERS[table.rows[cell.row]][cell.dataset == "cifar100"]
                 counted = f"{where}, parameters (M)"

@@ -93,7 +93,8 @@ def main(arguments: Arguments):
         arguments = dataclasses.replace(arguments, **SMOKE, only=SMOKE_ROWS)
     arguments, data, notice = fill_in_options(arguments), None, ""
     if not arguments.train:  # results on made-up pictures have their name
-        arguments = dataclasses.replace(arguments, dataset=name_of(arguments.dataset, arguments.data_root))
+        called: Any = name_of(arguments.dataset, arguments.data_root)
+        arguments = dataclasses.replace(arguments, dataset=called)
     if arguments.train:
         data, notice, arguments = images_or_fallback(STUDY, arguments, "trains on")
         check_images(arguments, len(data.train_images))
