@@ -1,9 +1,11 @@
 """A rehearsal of the papers' scale: every plan from data to page, on made-up data in the official formats.
 
 `make rehearse` runs all parts, two at a time; `python -m tests.rehearse asr detect` runs some. Networks have the
-paper's depth and width; epochs are one, pictures a few, so that every number in these pages is nonsense. What a
-rehearsal shows is that the commands that are meant for days of a GPU begin, end and write their pages, and that no
-network of made-up pictures stands in a cell of a real table. `make slow` runs the same parts as tests.
+paper's depth and width, but for Table 4 (29 layers of bottlenecks) and ASR's ablations (83), where many are trained;
+epochs are one, pictures a few, so that every number in these pages is nonsense. What a rehearsal shows is that the
+commands that are meant for days of a GPU begin, end and write their pages, and that no network of made-up pictures
+stands in a cell of a real table. `make slow` runs the same parts as tests. A step of ResNet-164 takes up to 6 GB at the
+papers' batches, and two parts run at once.
 """
 
 import concurrent.futures
@@ -49,7 +51,8 @@ def run(folder: Path, study: str, *words) -> str:
     command = [sys.executable, "-m", f"studies.{study}", *map(str, words)]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
-        raise AssertionError(f"{' '.join(command[1:])}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
+        words = f"{' '.join(command[1:])} ended with {done.returncode}; -9 is most often a want of memory."
+        raise AssertionError(f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
     return done.stdout
 
 
@@ -62,11 +65,12 @@ def report(folder: Path, out: str) -> str:
 def rehearse_table(folder: Path) -> None:
     """Tables 1 and 2 of the StepNet paper: ResNet-164 on CIFAR-100 and STL-10, ResNet-34 on ImageNet; then its page."""
     root = make_data(folder / "data", "cifar100", "stl10", "imagenet")
-    for dataset, controllers in (("cifar100", ("constant", "stepnet", "se")), ("stl10", ("constant", "stepnet"))):
+    columns = (("cifar100", 32, ("constant", "stepnet", "se")), ("stl10", 4, ("constant", "stepnet")))
+    for dataset, batch, controllers in columns:
         for controller in controllers:
             run(
                 folder, "train", "--dataset", dataset, "--data-root", root, "--depth", 164, "--recipe", "paper",
-                "--controller", controller, "--epochs", 1, "--out", f"results/train/{dataset}-paper",
+                "--controller", controller, "--epochs", 1, "--batch", batch, "--out", f"results/train/{dataset}-paper",
             )  # fmt: skip
     small = ("--dataset", "imagenet", "--data-root", root, "--size", 64, "--resize", 72)
     run(folder, "train", *small, "--depth", 34, "--recipe", "imagenet-256", "--batch", 8, "--epochs", 1)
@@ -101,14 +105,14 @@ def rehearse_asr(folder: Path) -> None:
 
 
 def rehearse_asr_ablations(folder: Path) -> None:
-    """ASR beside a live module, its uses, vectors that do not learn, and dynamics, at the paper's depth on STL-10."""
+    """ASR beside a live module, its uses, vectors that do not learn, and dynamics, ResNet-83 on STL-10."""
     root = make_data(folder / "data", "stl10")
     arms = ("SE", "SE + ASR(SE)", "2 uses", "psi = 0.1", "psi ~ N(0, 0.1)", "psi from 0.2", "vector from 0.1")
-    common = ("--full", "--dataset", "stl10", "--data-root", root, "--epochs", 1, "--seeds", 1)
+    common = ("--full", "--dataset", "stl10", "--data-root", root, "--epochs", 1, "--seeds", 1, "--depth", 83)
     parts = ("--part", "beside", "ablation", "dynamics", "--tier", 2, 4, 5)
     run(folder, "asr", *common, *parts, "--only", *arms, "SE, steps", "--train")
     page = report(folder, "results/asr")
-    assert "ResNet-164 on stl10-miniature" in page
+    assert "ResNet-83 on stl10-miniature" in page
     assert len(list((folder / "results/asr/runs").glob("stl10-miniature-*.json"))) == len(arms) + 1
 
 
@@ -123,12 +127,12 @@ def rehearse_tricks(folder: Path) -> None:
 
 
 def rehearse_step_control(folder: Path) -> None:
-    """Table 4 and the tickets at the paper's depth, on CIFAR-100."""
+    """Table 4 and the tickets on CIFAR-100, with 29 layers."""
     root = make_data(folder / "data", "cifar100")
-    words = ("--full", "--dataset", "cifar100", "--data-root", root, "--seeds", 1, "--epochs", 1, "--blocks", "counted")
-    run(folder, "step_control", *words, "--train")
-    assert "ResNet-164 on cifar100-miniature" in report(folder, "results/step_control")
-    assert "ResNet-164 on cifar100-miniature" in run(folder, "step_control", *words)  # found again
+    words = ("--full", "--dataset", "cifar100", "--data-root", root, "--seeds", 1, "--epochs", 1, "--depth", 29)
+    run(folder, "step_control", *words, "--train", "--blocks", "counted", "--few", 2)
+    assert "ResNet-29 on cifar100-miniature" in report(folder, "results/step_control")
+    run(folder, "step_control", *words, "--blocks", "counted", "--few", 2)  # what was trained is found again
 
 
 def rehearse_transformer(folder: Path) -> None:
