@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 MINUTES ?= 60
 TESTS ?= tests
 
-.PHONY: study test slow explore lint smoke bench clean
+.PHONY: study test slow rehearse explore lint smoke bench clean
 .DELETE_ON_ERROR:
 
 study: $(VENV)/ready
@@ -21,6 +21,10 @@ test: $(VENV)/ready
 
 slow: $(VENV)/ready
 	$(RUN) -m pytest -n 2 --dist worksteal -m slow
+
+# The commands for the papers' scale, at full depth, on made-up data: at most fifteen minutes on two cores.
+rehearse: $(VENV)/ready
+	$(RUN) -m tests.rehearse
 
 # Search for counter-examples with fresh random examples: make explore MINUTES=60 TESTS=tests/odelab/engines
 explore: $(VENV)/ready

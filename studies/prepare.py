@@ -13,7 +13,7 @@ from pathlib import Path
 
 from netbridge import data
 from studies.lab.command import plain_errors, require_at_least, start
-from studies.lab.images import check_root
+from studies.lab.images import check_root, imagenet_folder
 from studies.lab.results import Results
 
 STUDY = "prepare"
@@ -48,7 +48,7 @@ def main(arguments: Arguments):
             if arguments.smoke:
                 root = data.miniature("imagenet", arguments.out, classes=2, each=6) / "archives"
                 arguments = dataclasses.replace(arguments, data_root=root, resize=40, each=5)
-            root = arguments.data_root or data.default_root() / "imagenet"
+            root = imagenet_folder(arguments.data_root)
             pictures = data.imagenet(root, size=1, resize=1)
             began = time.perf_counter()
             sizes = (arguments.resize, arguments.each, arguments.quality, arguments.workers)

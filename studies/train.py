@@ -65,19 +65,21 @@ class Arguments:
     seed: int = 0
     """The first weights and the order of the images are drawn from it."""
     network: str = "resnet"
-    """resnet; vit: a transformer on patches of 4 pixels; vit-conv: the same behind a stem of two convolutions; or the
-    name of a network that a file of --define holds."""
+    """resnet; vit: a transformer on patches of 4 pixels; vit-conv: the same behind a stem of two convolutions; vit-s,
+    vit-b: ImageNet's ViT-S/16 and ViT-B/16, for --recipe imagenet-vit; or the name of a network that a file of --define
+    holds."""
     depth: int | None = None
-    """Number of layers of a ResNet, 20 if not given; of blocks of a transformer, 6."""
+    """Number of layers of a ResNet, 20 if not given; of blocks of a transformer, 6, of vit-s and vit-b 12."""
     width: int | None = None
-    """Channels of the first stage, 16 if not given, each further stage has twice as many; features of a token, 96."""
+    """Channels of the first stage, 16 if not given, each further stage has twice as many; features of a token, 96,
+    of vit-s 384, of vit-b 768."""
     recipe: str = "short"
     """One of netbridge.recipes.RECIPES; `short` means `digits` on the digits, `vit-short` or `vit-digits` for a ViT."""
     dataset: str = "cifar10"
     """What to train on: cifar10, cifar100, stl10, digits, imagenet (any folder in one of ImageNet's layouts), a folder
     of pictures with one subfolder per class (a path with a slash), or a name from a file of --define."""
     data_root: Path | None = None
-    """The folder of the data sets, for imagenet the folder with the archives; the shared cache if not given."""
+    """The folder of the data sets, or that of ImageNet itself; the shared cache if not given."""
     size: int | None = None
     """Pictures: height and width of what the network is shown, in pixels; ImageNet 224, a folder 32."""
     resize: int = 256

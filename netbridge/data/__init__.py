@@ -9,6 +9,7 @@ from netbridge.data.datasets import DataUnavailable as DataUnavailable
 from netbridge.data.datasets import dataset as dataset
 from netbridge.data.datasets import default_root as default_root
 from netbridge.data.datasets import load as load
+from netbridge.data.datasets import name_of as name_of
 from netbridge.data.folders import folder as folder
 from netbridge.data.layouts import imagenet as imagenet
 from netbridge.data.made_up_data import miniature as miniature

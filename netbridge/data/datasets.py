@@ -131,6 +131,7 @@ ORIGINS = {
     "stl10": Origin(sources.STL10, decoding.stl10, lambda: decoding.STL10_NAMES),
 }
 DATASETS = (*ORIGINS, "digits")
+MINIATURE = "-miniature"  # what the names of made-up data end with
 
 
 def default_root() -> Path:
@@ -164,7 +165,8 @@ def existing_root(root) -> Path:
 def load(name: str, root=None, download: bool = True) -> Dataset:
     """A data set by its name, checked by its digest.
 
-    name      "cifar10", "cifar100", "stl10", or "digits", which comes with scikit-learn
+    name      "cifar10", "cifar100", "stl10", or "digits", which comes with scikit-learn. "cifar100-miniature" and
+              "stl10-miniature" are what `data.miniature` has written in the place of these, and never the real ones
     root      the folder of data sets; the files of this one lie in `root`/`name`. It must exist. Default: the folder
               that $NETBRIDGE_DATA names, else `netbridge` in the user's cache, which is made if it is not there
     download  False: do not fetch what is missing
@@ -177,23 +179,45 @@ def load(name: str, root=None, download: bool = True) -> Dataset:
     >>> len(digits.train_images), len(digits.test_images), digits.mean[0]
     (1297, 500, 0.30500...)
     """
-    if name not in DATASETS:
+    wanted, name = name, name.removesuffix(MINIATURE)
+    if name not in DATASETS or wanted == f"digits{MINIATURE}":
         raise ValueError(
-            f"`name` must be one of {list(DATASETS)}, got {name!r}. For pictures of your own see data.folder and "
+            f"`name` must be one of {list(DATASETS)}, got {wanted!r}. For pictures of your own see data.folder and "
             "data.dataset."
         )
     if name == "digits":
         return dataset(name, decoding.digits(), decoding.DIGITS_NAMES)
     origin = ORIGINS[name]
     folder = existing_root(root) / name
-    folder.mkdir(parents=True, exist_ok=True)
     ready = folder / f"{name}.safetensors"
+    if wanted != name and (read_ready(ready, origin.digest) is None or recorded_name(ready) != wanted):
+        raise DataUnavailable(
+            f"{folder} holds no {wanted}; `python -m studies.miniature {name} --out {folder.parent}` writes it where "
+            f"there is no {name} yet."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(folder / "lock"):
         arrays = read_ready(ready, origin.digest)
         if arrays is None:
             arrays = prepare(name, origin, folder, download)
             write_ready(ready, arrays)
     return dataset(recorded_name(ready) or name, arrays, origin.names())
+
+
+def name_of(name: str, root=None) -> str:
+    """What `load` would call the data set of this name: itself, or its miniature where made-up pictures lie there.
+
+    name  of a data set, as `load` takes it; any other name is its own
+    root  as `load` takes it
+
+    >>> from netbridge import data
+    >>> data.name_of("digits")
+    'digits'
+    """
+    if name not in ORIGINS:
+        return name
+    ready = (default_root() if root is None else Path(root).expanduser()) / name / f"{name}.safetensors"
+    return (recorded_name(ready) or name) if read_ready(ready, None) is not None else name
 
 
 def available(name: str, root=None) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from netbridge.data.datasets import ORIGINS, write_ready
+from netbridge.data.datasets import MINIATURE, ORIGINS, write_ready
 from netbridge.data.layouts import DEVKIT, DEVKIT_ARCHIVE, SYNSETS, TEST_ARCHIVE, TRAIN_ARCHIVE, TRUTH
 
 FORMATS = {"imagenet": 1000, "cifar100": 100, "stl10": 10}  # with the number of classes that there can be
@@ -176,4 +176,4 @@ def write_binary(place: Path, name: str, images: dict, labels: dict) -> None:
     origin = ORIGINS[name]
     path = place / origin.archive.file
     path.write_bytes(archive([(f"{name}/{key}", x.tobytes()) for key, x in files.items()], "w:gz"))
-    write_ready(place / f"{name}.safetensors", origin.decode(path), f"{name}-miniature")
+    write_ready(place / f"{name}.safetensors", origin.decode(path), f"{name}{MINIATURE}")

@@ -103,7 +103,7 @@ class Arguments(TrainingOptions):
     resamples: int | None = None
     """How many resamples the bootstrap draws; the preset's by default."""
     only: tuple[str, ...] = ()
-    """Only these rows of the tables and these modules, by their names there, such as plain half "ASR(SE, r=4)" SRM."""
+    """Only these rows of the tables and these modules, by their names there, such as plain half SRM."""
     checkpoint: tuple[Path, ...] = ()
     """Networks of your own, or folders of them, to look at in place of the shipped ones: .safetensors of this
     repository, or published weights of a known ResNet (.th, .pth, .pt)."""
@@ -145,15 +145,14 @@ def main(arguments: Arguments):
 
     page.heading("What these data say")
     page.words(
-        "What ASR claims, in its own order. Small networks, one data set and a short training: the paper's scale is "
-        "164 layers and 164 epochs, and CIFAR-10 stands for CIFAR-100 and STL-10 nowhere. Intervals: 95 %; over seeds "
+        f"What ASR claims, in its own order. {limits(plan)} Intervals: 95 %; over seeds "
         "by Dunnett's comparisons with one arm, of the last epoch, where every arm has at least three seeds; over "
         "images by the bootstrap or Student. The rules of the verdicts were fixed before the numbers, but for two "
         "that studies/asr/findings names; what has not been trained is undecided, and `--train` goes on."
     )
     page.findings(findings(evidence))
     page.words(page.name_older(stored_results(evidence)))
-    sections.write_sections(page, evidence, sizes["speed_depth"])
+    sections.write_sections(page, evidence, sizes["speed_depth"], plan)
     page.numbers["counts"] = {f"{part} {column}".strip(): {arm: len(found) for arm, found in arms.items()}
                               for (part, column), arms in evidence.rows.items()}  # fmt: skip
     page.close()
@@ -163,6 +162,20 @@ def stored_results(evidence) -> list[dict]:
     """How each of the stored results was made that the evidence rests on; a network of two parts counts once."""
     rows = [result for arms in evidence.rows.values() for results in arms.values() for result in results]
     return list({json.dumps((one.specification, one.made)): one.made for one in (*rows, *evidence.painted)}.values())
+
+
+def limits(plan: Plan) -> str:
+    """What no number of this run can remove: one data set, and a scale that may not be the paper's."""
+    words = f"Trained are {sections.of_scale(plan)}"
+    if plan.arguments.full:
+        words += ": the paper's depth, epochs and batches."
+    else:
+        words += f", and, at the small scale, {sections.of_small_scale(plan)}; the paper's scale is 164 layers and 164 "
+        words += "epochs (`--full`)."
+    return (
+        f"{words} What is said of one data set is said of no other. Parts that look at finished networks (stripes, "
+        "replacement, maps, spatial attention) look at those that come with the repository, or at `--checkpoint`."
+    )
 
 
 def check_rows(plan: Plan):
@@ -175,10 +188,7 @@ def check_rows(plan: Plan):
 
 def fill_in_options(arguments: Arguments) -> Arguments:
     """Every number given, and sensible."""
-    scale = PAPERS if arguments.full else OURS
-    if arguments.full and arguments.dataset == "stl10":
-        scale = scale | {"recipe": "paper-stl10"}
-    arguments = use_scale(arguments, scale)
+    arguments = use_scale(arguments, PAPERS if arguments.full else OURS)
     require_at_least(1, arguments, "images", "epochs", "threads", "depth", "resamples")
     return dataclasses.replace(arguments, seeds=check_training(arguments))
 

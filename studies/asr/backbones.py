@@ -112,15 +112,22 @@ BACKBONES: dict[str, Callable[[Any], torch.nn.Module]] = {
 NO_STEP = {"RepVGG": "a gain on the state, its shortcut included", "ShuffleNetV2": "a factor of a coupled half"}
 
 
-def places_of_steps() -> list[dict]:
-    """What is a step in every backbone that is trained, how many there are, and how many numbers are learnt."""
+def places_of_steps(full: bool = False) -> list[dict]:
+    """What is a step in every backbone that is trained, how many there are, and how many numbers are learnt.
+
+    full  whether the backbones have the paper's sizes
+    """
     rows = []
-    for name, (network, options) in design.BACKBONES.items():
+    shapes = {name: one[:2] for name, one in (design.PAPERS_BACKBONES if full else design.BACKBONES).items()}
+    for name, (network, options) in shapes.items():
         recipe = jobs.recipe_of("short", "cifar10")
         job = jobs.Job("cifar10", "constant", 0, recipe, network=network, options=options or None)
         if name == design.TRANSFORMER:
             job = dataclasses.replace(job, depth=6, width=64)
-        net: Any = job.untrained_network(10)
+        if full and name == "ACNet":
+            job = dataclasses.replace(job, depth=design.PAPERS_ACNET)
+        with torch.device("meta"):  # counts need no numbers
+            net: Any = job.untrained_network(10)
         steps = isinstance(net, nb.Network)
         rows.append(
             {

@@ -11,11 +11,18 @@ controls meet ASR on equal terms.
 import dataclasses
 from typing import Any, Literal
 
+import torch
+
+import netbridge as nb
+from netbridge.model import resnet
 from netbridge.train.recipes import Recipe
 
+PAPERS_REDUCTION, PAPERS_CHANNELS = 16, 64  # of SE; of the states of the first stage of the paper's ResNets
+NARROW_REDUCTION = 4  # of SE in other backbones than ResNets, which are about a quarter as wide as the paper's here
 PLAIN, HALF, GAMMA, BIAS = "plain", "half", "gamma", "bias"
-FAITHFUL, LITERAL, DECAYED = "ASR(SE, r=4)", "ASR(SE)", "ASR(SE), psi decayed"
-LAST_SCALE = "stages.*.branch.bn2.weight"  # the scale of the last normalisation of a basic block's branch
+FAITHFUL, LITERAL, DECAYED = "ASR(SE), paper's units", "ASR(SE)", "ASR(SE), psi decayed"
+SE = "se(the paper's units)"  # in a controller's text: SE with the reduction that `reduction_for` names
+LAST_SCALE = "the last scale"  # in `Arm.start`: the scale of the last normalisation of every block's branch
 LAST_BIAS = "*.excite.2.bias"  # the bias of the second linear map of SE's head
 
 
@@ -23,8 +30,8 @@ LAST_BIAS = "*.excite.2.bias"  # the bias of the second linear map of SE's head
 class Arm:
     """How the networks of an arm differ from plain ones.
 
-    controller  what decides the step size, as text
-    start       first values of parameters, see `jobs.Job`
+    controller  what decides the step size, as text; `SE` in it stands for SE with as many hidden units as the paper's
+    start       first values of parameters, see `jobs.Job`; `LAST_SCALE` stands for a pattern of their names
     decay       whether the vectors psi decay, as they do in the literal recipe
     """
 
@@ -32,17 +39,50 @@ class Arm:
     start: tuple[tuple[str, float], ...] = ()
     decay: bool = False
 
+    def controller_with(self, reduction: int) -> str:
+        """The text of the controller, SE's reduction filled in; 16 is what SE has where none is given."""
+        return self.controller.replace(SE, "se" if reduction == PAPERS_REDUCTION else f"se(reduction={reduction})")
+
+    def start_of(self, depth: int) -> tuple[tuple[str, float], ...]:
+        """The first values in a ResNet of so many layers, with patterns that match names of its parameters."""
+        return tuple((last_scale(depth) if name == LAST_SCALE else name, value) for name, value in self.start)
+
+
+def reduction_for(depth: int) -> int:
+    """The reduction with which SE on a ResNet of so many layers has the paper's 4, 8 and 16 hidden units.
+
+    The states of the first stage have 64 channels where blocks are bottlenecks, as in the paper's ResNet-83 and -164,
+    and 16 where they are basic.
+    """
+    widening = len(branch_of(depth)(torch.zeros(1, 1, 1, 1)).flatten())
+    return PAPERS_REDUCTION * widening * resnet.CIFAR_WIDTHS[0] // PAPERS_CHANNELS
+
+
+def branch_of(depth: int) -> nb.Branch:
+    """A branch of the kind that a ResNet of so many layers has, one channel wide."""
+    bottleneck = resnet.architecture(depth, None, None, None)[1]["bottleneck"]
+    return nb.Branch(1, 1, 1, bottleneck, post_activation=True).eval()
+
+
+def last_scale(depth: int) -> str:
+    """A pattern of names: the scales of the last normalisations of all branches of a ResNet of so many layers.
+
+    Those of the others would do nothing: the normalisation that follows divides their scale away.
+    """
+    branch = branch_of(depth)
+    (name,) = (name for name, module in branch.named_modules() if module is branch.last)
+    return f"stages.*.branch.{name}.weight"
+
 
 def asr(module: str, **options) -> str:
     """The text of ASR with a module and options."""
     return f"asr({', '.join([module, *(f'{key}={value}' for key, value in options.items())])})"
 
 
-FOUR = "se(reduction=4)"
 CONTROLS = {  # tier 1, in the order of their worth
     PLAIN: Arm(),
     HALF: Arm("constant(0.5)"),
-    FAITHFUL: Arm(asr(FOUR)),
+    FAITHFUL: Arm(asr(SE)),
     LITERAL: Arm(asr("se")),
     GAMMA: Arm(start=((LAST_SCALE, 0.5),)),
     BIAS: Arm("bias"),
@@ -70,13 +110,13 @@ BESIDE = {  # Tables 3 (row ResNet) and 4
     **{name.upper(): Arm(name) for name in ("se", "ie", "srm", "spa")},
     **{f"{name.upper()} + ASR({name.upper()})": Arm(asr(name, beside=name)) for name in ("se", "ie", "srm", "spa")},
 }
-USES = {f"{uses} uses": Arm(asr(FOUR, uses=uses)) for uses in (2, 3, 4)} | {
+USES = {f"{uses} uses": Arm(asr(SE, uses=uses)) for uses in (2, 3, 4)} | {
     f"constant {0.5**uses:g}": Arm(f"constant({0.5**uses})") for uses in (2, 3, 4)
 }
-FIXED = {f"psi = {value}": Arm(asr(FOUR, learnable=False, init=value)) for value in (0.1, 0.3, 0.5)} | {
-    f"psi ~ N(0, {value})": Arm(asr(FOUR, learnable=False, init=0.0, spread=value)) for value in (0.1, 0.3, 0.5)
+FIXED = {f"psi = {value}": Arm(asr(SE, learnable=False, init=value)) for value in (0.1, 0.3, 0.5)} | {
+    f"psi ~ N(0, {value})": Arm(asr(SE, learnable=False, init=0.0, spread=value)) for value in (0.1, 0.3, 0.5)
 }
-STARTS = {f"psi from {value}": Arm(asr(FOUR, init=value)) for value in (0.2, 0.3, 0.4, 0.5, 0.6)}
+STARTS = {f"psi from {value}": Arm(asr(SE, init=value)) for value in (0.2, 0.3, 0.4, 0.5, 0.6)}
 TRANSFORMER = "ViT"
 LAYER_SCALE, FIRST_FACTOR = "LayerScale", 1e-3  # of transformers, also the paper's first value of psi and of the head
 BACKBONES: dict[str, tuple[str, dict]] = {  # the function of netbridge that builds it, and its arguments
@@ -104,7 +144,7 @@ ON_TRANSFORMERS = {
     PLAIN: Arm(),
     HALF: Arm("constant(0.5)"),
     LAYER_SCALE: Arm(f"asr(init={FIRST_FACTOR})"),
-    FAITHFUL: Arm(asr(FOUR, activation="tanh", init=FIRST_FACTOR, inner=FIRST_FACTOR)),
+    FAITHFUL: Arm(asr(SE, activation="tanh", init=FIRST_FACTOR, inner=FIRST_FACTOR)),
 }
 BARE = {"vector from 0.1": Arm("asr()"), "vector from 1": Arm("asr(init=1.0)")}
 SCHEDULES: dict[str, tuple[str, dict]] = {
@@ -136,7 +176,7 @@ NOISES_FIRST, RANDOM_FIRST = "(0.8, 0.8)", "random 0.2"  # the noise of the pape
 SMALL = 16  # pixels of the images of the small networks: all of tier 2
 SMALL_EPOCHS = 5
 SMALL_IMAGES = 10_000  # the first so many training images are theirs
-LARGE_SCALE, SMALL_SCALE = "at the shipped networks' scale", "at the small scale"
+LARGE_SCALE, SMALL_SCALE = "at the large scale", "at the small scale"
 SHAPES: dict[str, dict] = {"cifar10": {}, "digits": {"depth": 32, "width": 4}}  # of the shipped networks, by data set
 FEW = 3  # seeds of what is not asked of every seed
 TWICE = {"beside": BESIDE, "uses": USES, "fixed": FIXED, "starts": STARTS, "bare": BARE}  # asked at both scales

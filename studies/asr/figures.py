@@ -8,7 +8,7 @@ from studies.asr.design import PLAIN
 from studies.asr.findings.evidence import Evidence, group_by_name, over_seeds
 from studies.lab.figures import MARKS, hide_scales, label_panels, panels, reach_of, use_axes
 
-SCALE_TITLES = {"small": "small scale", "controls": "shipped networks' scale"}
+SCALE_TITLES = {"small": "small scale", "controls": "large scale"}
 WHAT = ("input, trained", "gate, trained", "gate, untrained")
 
 

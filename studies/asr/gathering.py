@@ -63,7 +63,7 @@ def gather_evidence(parts, plan: Plan, data, sizes) -> Evidence:
     if "merging" in parts:
         evidence.merging = backbones.merging_errors(backbones.FEW_GATES if smoke else backbones.GATES)
     if "backbones" in parts:
-        evidence.shapes = backbones.places_of_steps()
+        evidence.shapes = backbones.places_of_steps(arguments.full)
     if "speed" in parts:
         depth, seconds = sizes["speed_depth"], sizes["seconds"]
         evidence.speeds = {

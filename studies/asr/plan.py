@@ -54,13 +54,25 @@ class Plan:
         self.recipe = jobs.recipe_of(arguments.recipe, arguments.dataset, epochs=arguments.epochs)
 
     def job(self, arm: Arm, seed: int, recipe=None, **more) -> jobs.Job:
+        """The training of a network; `more` are fields of `jobs.Job`, a ResNet of the usual depth without them."""
         recipe = self.recipe if recipe is None else recipe
         if "asr(" in arm.controller and not arm.decay:
             recipe = dataclasses.replace(recipe, decay_gates=False)
-        arguments = self.arguments
-        options = {"images": arguments.images} | more
-        options |= {"start": arm.start, "depth": options.get("depth", arguments.depth)}
-        return jobs.Job(arguments.dataset, arm.controller, seed, recipe, **options)
+        options = {"images": self.arguments.images, "depth": self.arguments.depth} | more
+        options |= {"start": arm.start_of(options["depth"])}
+        controller = arm.controller_with(self.reduction(options))
+        return jobs.Job(self.arguments.dataset, controller, seed, recipe, **options)
+
+    def reduction(self, options: dict) -> int:
+        """SE's reduction in a network: that of the paper in networks of its size, fewer where they are narrower."""
+        if options.get("network", "resnet") == "resnet" and not options.get("options"):
+            return design.reduction_for(options["depth"])
+        return design.PAPERS_REDUCTION if self.arguments.full else design.NARROW_REDUCTION
+
+    def apart(self, arms: dict[str, Arm]) -> dict[str, Arm]:
+        """The arms without the literal module where that is the one with the paper's units."""
+        same = design.reduction_for(self.arguments.depth) == design.PAPERS_REDUCTION
+        return {name: arm for name, arm in arms.items() if not (same and name == design.LITERAL)}
 
     def part(self, name: str) -> list[Run]:
         """All networks of a part, seeds in the outer loop."""
@@ -72,7 +84,8 @@ class Plan:
         if name in ("dynamics", "finetuned", "backbones"):
             return getattr(self, name)(few)
         if name == "small":
-            return [Run(name, arm, self.small_job(design.SCALED[arm], seed)) for seed in seeds for arm in design.SCALED]
+            scaled = self.apart(design.SCALED)
+            return [Run(name, arm, self.small_job(scaled[arm], seed)) for seed in seeds for arm in scaled]
         if name in design.TWICE:
             table = design.TWICE[name] | (self.own_beside() if name == "beside" else {})
             arms = [(arm, how, seed) for seed in few for arm, how in table.items()]
@@ -80,7 +93,7 @@ class Plan:
             return ([] if self.arguments.full else small) + [
                 Run(name, arm, self.job(how, seed)) for arm, how, seed in arms
             ]
-        table, seeds = {"controls": (design.CONTROLS, seeds), "origin": (design.ORIGIN, seeds[:2])}[name]
+        table, seeds = {"controls": (self.apart(design.CONTROLS), seeds), "origin": (design.ORIGIN, seeds[:2])}[name]
         return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
 
     def own_beside(self) -> dict[str, Arm]:
@@ -117,16 +130,25 @@ class Plan:
             Run("noise", arm, self.small_job(how, seed, noise=noise, depth=design.DEEPER.get(column, depth)), column)
             for column, noise in design.NOISES.items()
             for seed in seeds
-            for arm, how in design.NOISY.items()
+            for arm, how in self.apart(design.NOISY).items()
             if not (column in design.DEEPER and (arm == design.LITERAL or self.arguments.full))
         ]
+
+    @property
+    def usual_dynamics(self) -> dict:
+        """What the recipes of the dynamics have in common."""
+        if not self.arguments.full:
+            return design.DYNAMICS
+        epochs = self.arguments.epochs or design.PAPERS_DYNAMICS["epochs"]
+        return design.DYNAMICS | design.PAPERS_DYNAMICS | {"epochs": epochs}
 
     def dynamics(self, seeds) -> list[Run]:
         """One seed each: a movement is compared with others of the same network."""
         runs = []
         for name, (controller, changes) in design.SCHEDULES.items():
-            usual = design.DYNAMICS | (design.PAPERS_DYNAMICS if self.arguments.full else {})
-            recipe = dataclasses.replace(self.recipe, **usual | changes, average=False, small=(), evaluate_every=1)
+            recipe = dataclasses.replace(
+                self.recipe, **self.usual_dynamics | changes, average=False, small=(), evaluate_every=1
+            )
             depth = 56 if name.endswith("ResNet-56") else self.arguments.depth
             job = self.small_job(Arm(controller), seeds[0], recipe, depth=depth)
             runs.append(Run("dynamics", name, job, observed=True))
@@ -149,28 +171,30 @@ class Plan:
         own: dict[str, Arm] = {}
         for name in definitions.controllers(arguments.define):
             own |= self.own_asr(name)
-        for name, (network, options) in design.BACKBONES.items():
-            transformer = name == design.TRANSFORMER
-            arms = (design.ON_TRANSFORMERS if transformer else design.ON_BACKBONES) | own
-            depth = 6 if transformer else 20
-            if arguments.full:
-                network, options, papers = design.PAPERS_BACKBONES[name]
-                recipe = jobs.recipe_of(papers, arguments.dataset, epochs=arguments.epochs)
-                depth = design.PAPERS_ACNET if name == "ACNet" else depth
-            else:
-                recipe = (
-                    jobs.recipe_of(arguments.recipe, arguments.dataset, network="vit") if transformer else self.recipe
-                )
-                epochs = min(2 * design.SMALL_EPOCHS if transformer else design.SMALL_EPOCHS, self.recipe.epochs)
-                recipe = dataclasses.replace(recipe, epochs=epochs, small=())
-            shape = {"network": network, "options": options or None, "depth": depth}
-            shape |= {"width": 64} if transformer else {}
+        for name in design.BACKBONES:
+            arms = (design.ON_TRANSFORMERS if name == design.TRANSFORMER else design.ON_BACKBONES) | own
             runs += [
-                Run("backbones", arm, self.small_job(arms[arm], seed, recipe, **shape), name)
-                for seed in seeds
-                for arm in arms
+                Run("backbones", arm, self.backbone(name, arms[arm], seed), name) for seed in seeds for arm in arms
             ]
         return runs
+
+    def backbone(self, name: str, arm: Arm, seed: int, **more) -> jobs.Job:
+        """The training of a backbone of the design with an arm; `more` are fields of `jobs.Job` that differ."""
+        transformer, full = name == design.TRANSFORMER, self.arguments.full
+        depth = 6 if transformer else 20
+        if full:
+            network, options, papers = design.PAPERS_BACKBONES[name]
+            recipe = jobs.recipe_of(papers, self.arguments.dataset, epochs=self.arguments.epochs)
+            depth = design.PAPERS_ACNET if name == "ACNet" else depth
+        else:
+            network, options = design.BACKBONES[name]
+            usual = self.arguments.recipe, self.arguments.dataset
+            recipe = jobs.recipe_of(*usual, network="vit") if transformer else self.recipe
+            epochs = min(2 * design.SMALL_EPOCHS if transformer else design.SMALL_EPOCHS, self.recipe.epochs)
+            recipe = dataclasses.replace(recipe, epochs=epochs, small=())
+        shape = {"network": network, "options": options or None, "depth": depth}
+        shape |= {"width": 64} if transformer else {}
+        return self.small_job(arm, seed, recipe, **shape | more)
 
     def everything(self) -> list[Run]:
         """Every network of the tiers and parts that are asked for."""

@@ -2,25 +2,65 @@
 
 from studies.asr import design, figures, tables
 from studies.asr.findings.evidence import Evidence
+from studies.asr.plan import Plan
+from studies.lab.images import USUAL
 
 
-def write_sections(page, e: Evidence, speed_depth: int):
-    """Everything that the evidence holds; `speed_depth` are the layers of the networks that speed was measured on."""
-    controls(page, e)
-    noise(page, e)
+def write_sections(page, e: Evidence, speed_depth: int, plan: Plan):
+    """Everything that the evidence holds, in words for the networks that are planned.
+
+    speed_depth  layers of the networks that speed was measured on
+    plan         which networks were to be trained: their depth, recipe and data set
+    """
+    controls(page, e, plan)
+    noise(page, e, plan)
     stripes(page, e)
     replacement(page, e)
     growth(page, e)
     activation_maps(page, e)
     positions(page, e)
-    style_transfer(page, e)
+    style_transfer(page, e, plan)
     speed(page, e, speed_depth)
-    backbones(page, e)
-    dynamics(page, e)
-    ablations(page, e)
+    backbones(page, e, plan)
+    dynamics(page, e, plan)
+    ablations(page, e, plan)
 
 
-def controls(page, e: Evidence):
+def of_scale(plan: Plan) -> str:
+    """The networks of the large scale, in words: how deep, how trained, on what."""
+    return f"ResNet-{plan.arguments.depth} on {data_name(plan)}, {plan.recipe.epochs} epochs by `{plan.recipe.name}`"
+
+
+def data_name(plan: Plan) -> str:
+    """The data set of the plan, written out."""
+    return USUAL.get(plan.arguments.dataset, plan.arguments.dataset)
+
+
+def of_small_scale(plan: Plan) -> str:
+    """The networks of the small scale, in words."""
+    job = plan.small_job(design.CONTROLS[design.PLAIN], 0)
+    size = "" if job.size is None else f"{job.size} x {job.size} pixels, "
+    images = "all" if job.images is None else f"the first {job.images:,}"
+    return f"ResNet-{job.depth}, {size}{images} training images, {job.recipe.epochs} epochs"
+
+
+def of_head(plan: Plan) -> str:
+    """What SE's head looks like in these ResNets, in words."""
+    reduction = design.reduction_for(plan.arguments.depth)
+    if reduction == design.PAPERS_REDUCTION:
+        return (
+            f"SE's reduction is {reduction}, as in the paper, and its head has the paper's 4, 8 and 16 hidden units in "
+            f"the three stages: {design.FAITHFUL} and {design.LITERAL} are the same network, and the first name stands "
+            "for both."
+        )
+    return (
+        f"At these widths SE's head has 1, 2 and 4 hidden units with the paper's reduction of "
+        f"{design.PAPERS_REDUCTION} ({design.LITERAL}), and the paper's 4, 8 and 16 with a reduction of {reduction} "
+        f"({design.FAITHFUL})."
+    )
+
+
+def controls(page, e: Evidence, plan: Plan):
     """ASR beside arms that have no attention."""
     known = {part: e.accuracies(part) for part in ("small", "controls")}
     scales = {part: groups for part, groups in known.items() if sum(map(bool, groups.values())) > 1}
@@ -28,12 +68,12 @@ def controls(page, e: Evidence):
         return
     page.heading("ASR and its controls")
     page.words(
-        "half is a constant 0.5; gamma has no gate, but the last normalisation's scale starts at 0.5; bias is the "
-        "sigmoid of a free vector. All are folded away behind training, as ASR is. With reduction 16 SE's head has "
-        "1, 2 and 4 hidden units in the three stages; r=4 gives it the paper's 4, 8 and 16. psi does not decay. At "
-        f"the small scale images have {design.SMALL} x {design.SMALL} pixels, the first {design.SMALL_IMAGES:,} of "
-        f"them are trained on for {design.SMALL_EPOCHS} epochs; otherwise it is the recipe of the large one."
+        "half is a constant 0.5; gamma has no gate, but the scale of each branch's last normalisation starts at 0.5; "
+        "bias is the sigmoid of a free vector. All are folded away behind training, as ASR is. psi does not decay. "
+        f"{of_head(plan)} The large scale: {of_scale(plan)}."
+        + ("" if plan.arguments.full else f" The small one: {of_small_scale(plan)}, otherwise the same recipe.")
     )
+    dataset = plan.arguments.dataset
     page.figure(
         figures.controls_figure(scales),
         "controls",
@@ -41,22 +81,22 @@ def controls(page, e: Evidence):
         "simultaneous 95 % intervals over all arms that have at least three seeds. The verdict on a claim takes the "
         "arms of that claim alone, so that its intervals are narrower.",
     )
-    page.table("controls_small", tables.result_rows(e, "small"), "At the small scale")
-    page.table("controls", tables.result_rows(e, "controls"), "At the scale of the shipped networks")
-    page.table("origin", tables.result_rows(e, "origin"), "Live SE, its biases at 0, and psi decayed")
+    page.table("controls_small", tables.result_rows(e, "small", dataset=dataset), "At the small scale")
+    page.table("controls", tables.result_rows(e, "controls", dataset=dataset), "At the large scale")
+    page.table("origin", tables.result_rows(e, "origin", dataset=dataset), "Live SE, its biases at 0, and psi decayed")
     page.table("psi", tables.psi_rows(e), "What becomes of psi", printed=False)
 
 
-def noise(page, e: Evidence):
+def noise(page, e: Evidence, plan: Plan):
     """Accuracy under noise in the normalisations."""
     noisy = tables.noise_rows(e)
     if not noisy:
         return
     page.heading("Noise in the normalisations (Table 8)")
     page.words(
-        "ResNet-20 at the small scale, noise in every normalisation. Constant noise (a, b) "
-        "is a batch normalisation whose scale starts at a and whose shift starts at b: the same functions, begun "
-        "elsewhere. Random noise of standard deviation s is drawn per batch and channel."
+        f"{of_scale(plan) if plan.arguments.full else of_small_scale(plan)}; noise in every normalisation. Constant "
+        "noise (a, b) is a batch normalisation whose scale starts at a and whose shift starts at b: the same "
+        "functions, begun elsewhere. Random noise of standard deviation s is drawn per batch and channel."
     )
     page.figure(figures.noise_figure(e), "noise", "Test accuracy by noise and arm, every seed a mark.")
     page.table("noise", noisy, "Table 8")
@@ -163,16 +203,16 @@ def positions(page, e: Evidence):
     page.table("spatial", rows, "How constant spatial gates and attention are", printed=False)
 
 
-def style_transfer(page, e: Evidence):
+def style_transfer(page, e: Evidence, plan: Plan):
     """Pictures repainted, and their scores."""
     if not e.painted:
         return
     page.heading("Style transfer (Figures 5 and 19 to 21)")
     page.words(
-        "Networks with three residual steps repaint CIFAR-10 in a made-up style; a shipped ResNet-20 gives content "
-        "and Gram losses. In training mode batch normalisation of one picture alone is instance normalisation; so "
-        "scores are of running statistics, and beside them of those of 200 pictures at once. Gradients are a mean "
-        "squared difference of neighbouring pixels, which blur takes away."
+        f"Networks with three residual steps repaint {data_name(plan)} in a made-up style; a ResNet-20 that comes with "
+        "the repository, trained on CIFAR-10, gives content and Gram losses. In training mode batch normalisation of "
+        "one picture alone is instance normalisation; so scores are of running statistics, and beside them of those of "
+        "200 pictures at once. Gradients are a mean squared difference of neighbouring pixels, which blur takes away."
     )
     page.figure(
         figures.style_figure(e.painted),
@@ -210,7 +250,7 @@ def speed(page, e: Evidence, depth: int):
     )
 
 
-def backbones(page, e: Evidence):
+def backbones(page, e: Evidence, plan: Plan):
     """Where h stands in other networks than ResNets, and their accuracies."""
     if not e.shapes:
         return
@@ -221,10 +261,15 @@ def backbones(page, e: Evidence):
         "gains, is of another kind than on ResNets. RepVGG's h multiplies its shortcut too."
     )
     page.table("places", e.shapes, "Where h stands and what it is", printed=False)
-    page.table("backbones", tables.backbone_rows(e), "Backbones at the small scale")
+    page.table(
+        "backbones",
+        tables.backbone_rows(e, plan.arguments.dataset),
+        f"Backbones at the {'paper' if plan.arguments.full else 'small scale'}'s sizes",
+        "The transformer is this project's: the paper's are in its Table 2, on ImageNet.",
+    )
 
 
-def dynamics(page, e: Evidence):
+def dynamics(page, e: Evidence, plan: Plan):
     """How far everything moves from epoch to epoch."""
     if not any(e.rows.get(("dynamics", ""), {}).values()):
         return
@@ -233,12 +278,13 @@ def dynamics(page, e: Evidence):
         figures.dynamics_figure(e),
         "dynamics",
         "How far gates, scales of normalisations and logits move from one epoch to the next, relative to their own "
-        "spread. The rate drops after epochs 4 and 6 where it drops.",
+        f"spread. The rate drops after epochs {' and '.join(map(str, plan.usual_dynamics['drops']))} where it drops.",
     )
 
 
-def ablations(page, e: Evidence):
+def ablations(page, e: Evidence, plan: Plan):
     """The tables of the other parts."""
+    dataset = plan.arguments.dataset
     for part, title in (
         ("beside", "ASR alone and beside a live module (Tables 3 and 4)"),
         ("uses", "Several uses, and constants of the same size (Tables 6 and 14)"),
@@ -246,5 +292,5 @@ def ablations(page, e: Evidence):
         ("starts", "Where psi starts (Table 13)"),
         ("bare", "A vector without a module (Table 9)"),
     ):
-        page.table(f"{part}_small", tables.result_rows(e, part, design.SMALL_SCALE), f"{title}, small scale")
-        page.table(part, tables.result_rows(e, part), title)
+        page.table(f"{part}_small", tables.result_rows(e, part, design.SMALL_SCALE, dataset), f"{title}, small scale")
+        page.table(part, tables.result_rows(e, part, dataset=dataset), title)

@@ -18,7 +18,7 @@ import netbridge as nb
 from netbridge.files import replacing
 from netbridge.model import transfer
 from netbridge.progress import progress_bar
-from studies.asr.design import FOUR, asr
+from studies.asr.design import asr
 from studies.lab.results import choose_current, source
 
 JUDGE = "cifar10/resnet20-constant-seed0"  # whose maps the losses are of
@@ -27,7 +27,7 @@ ARMS = {  # normalisation and controller
     INSTANCE: ("instance", "constant"),
     BATCH: ("batch", "constant"),
     HALVED: ("batch", "constant(0.5)"),
-    WITH_ASR: ("batch", asr(FOUR)),
+    WITH_ASR: ("batch", asr("se(reduction=4)")),
 }
 STEPS, BATCH_SIZE, RATE, STYLE_WEIGHT = 400, 8, 2e-3, 2.0
 TESTED, SHOWN = 200, 6  # held-out pictures that are scored, and those that are kept to look at

@@ -10,19 +10,12 @@ from studies.asr.findings.evidence import Evidence, over_seeds
 from studies.lab.comparisons import deviation_cell, interval_cell
 from studies.lab.statistics import Estimate, interval_text
 
-PAPERS_DATA = {  # what Tables 3, 4, 6, 7, 9 and 13 are about; the last is of ResNet-83
-    "controls": "CIFAR-10",
-    "small": "CIFAR-10",
-    "beside": "CIFAR-100",
-    "uses": "CIFAR-100",
-    "fixed": "CIFAR-100",
-    "starts": "CIFAR-100",
-    "bare": "CIFAR-10",
-}
 
+def result_rows(e: Evidence, part: str, column: str = "", dataset: str = "cifar10") -> list[dict]:
+    """Every arm of a part with its seeds, its score, what lives in its heads, and the paper's number.
 
-def result_rows(e: Evidence, part: str, column: str = "") -> list[dict]:
-    """Every arm of a part with its seeds, its score and what lives in its heads."""
+    dataset  what the networks were trained on
+    """
     found, groups = e.rows.get((part, column), {}), e.accuracies(part, column)
     if PLAIN not in groups:
         near = "small" if column == design.SMALL_SCALE else "controls"
@@ -36,8 +29,8 @@ def result_rows(e: Evidence, part: str, column: str = "") -> list[dict]:
         line["test loss"] = f"{np.mean([one.test_loss for one in results]):.4f}"
         line[f"above {PLAIN} [95 %]"] = interval_cell(beyond, name)
         line |= living_cells(results)
-        if part in PAPERS_DATA:
-            line[f"paper, ResNet-164, {PAPERS_DATA[part]} (%)"] = paper.printed_accuracy(part, name)
+        if part in paper.DATA:
+            line[paper.heading(part, dataset)] = paper.printed_accuracy(part, name, dataset)
         rows.append(line)
     return rows
 
@@ -62,7 +55,7 @@ def living_cells(results) -> dict:
     }
 
 
-def backbone_rows(e: Evidence) -> list[dict]:
+def backbone_rows(e: Evidence, dataset: str = "cifar10") -> list[dict]:
     """Tables 3 and 5: every backbone, its arms above the same network without a gate."""
     rows = []
     for column in design.BACKBONES:
@@ -73,7 +66,7 @@ def backbone_rows(e: Evidence) -> list[dict]:
                 continue
             line = {"backbone": column} | arm_cells(name, groups[name])
             line["above plain [95 %]"] = interval_cell(beyond, name)
-            rows.append(line | {"paper, other data and sizes (%)": paper.BACKBONES[column] if name == FAITHFUL else ""})
+            rows.append(line | {"paper (%)": paper.of_backbone(column, dataset) if name == FAITHFUL else ""})
     return rows
 
 

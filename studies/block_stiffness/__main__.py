@@ -59,6 +59,11 @@ class Arguments(Options):
     stem: Literal["imagenet", "cifar", "cifar-pooled"] | None = None
     """How published weights begin, which a file does not tell: the paper's geometry is cifar-pooled, a 3x3 convolution
     and a max-pool."""
+    mean: tuple[float, ...] = ()
+    """Of published weights: the mean of red, green and blue, from 0 to 1, that was taken off the images they were
+    trained on; with --std. Without them, 0.4914 0.4822 0.4465 and 0.2023 0.1994 0.2010, which many but not all use."""
+    std: tuple[float, ...] = ()
+    """Of published weights: the deviations that the images were divided by, such as 0.2471 0.2435 0.2616."""
     expect: float | None = None
     """The accuracy in per cent that the network is known to have; a run that measures another one, by more than a point
     beyond chance, ends before it begins. Without it, what was measured is printed."""
@@ -185,7 +190,7 @@ def run_study(arguments: Arguments, executor):
     sections.write_sections(page, net, data, found, told, inner, clouds, looks)
     for number, (other, its_name) in enumerate(others, 2):
         looked = gathering.measure_blocks(other, its_name, data, size, work, arguments)
-        sections.another(page, looked, its_name, number)
+        sections.another(page, other, looked, its_name, number)
     if arguments.ship:
         ship(arguments, net, name, data, size, told | page.numbers)
     elif not more and not arguments.smoke:

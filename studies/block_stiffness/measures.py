@@ -33,7 +33,7 @@ SPECTRA = ("residual", "block")  # the readings that have a spectrum of their ow
 class Size(NamedTuple):
     """Images per label for the spectra of each stage (0 leaves it out), for slices, for norms and for errors."""
 
-    spectra: tuple[int, ...]  # per stage; the first is the dearest
+    spectra: tuple[int, ...]  # of the first three stages, the first is the dearest; a fourth has as many as the third
     slices: int
     norms: int
     errors: int
@@ -48,7 +48,7 @@ SIZES = {
     "smoke": Size((0, 1, 1), 1, 1, 1, 10, 5, 2, 1, 5),
     "quick": Size((2, 2, 4), 2, 2, 12, 300, 200, 10, 3, 60),
     "full": Size((10, 10, 40), 10, 10, 40, 300, 1000, 10, 20, 1000),
-    "paper": Size((10, 10, 40, 40), 40, 10, 40, 10**9, 1000, 10, 20, 1000),
+    "paper": Size((10, 10, 40), 40, 10, 40, 10**9, 1000, 10, 20, 1000),
 }
 
 
@@ -139,8 +139,9 @@ def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS),
     return Measured(name, tuple(net.block_names), everything, labels[seen], loss, right, by_label)
 
 
-def stages(net, each: tuple[int, ...]):
-    return list(enumerate(each[-len(net.stages) :]))
+def stages(net, each: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Every stage of a network by its number, and how many images a label it is looked at."""
+    return [(stage, each[min(stage, len(each) - 1)]) for stage in range(len(net.stages))]
 
 
 def inner_blocks(net, stage: int) -> list[str]:

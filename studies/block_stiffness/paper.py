@@ -49,6 +49,10 @@ CORRELATIONS = {
     ),
     50: ((-0.27, 0.00, 0.20, 0.00, 0.25, 0.00, -0.15, 0.00),),
 }  # fmt: skip
+CORRELATIONS_OVERALL = {  # of Tables 1 and 4, over images and blocks
+    18: (-0.01, 0.15, -0.07, 0.00, 0.01, 0.19, 0.07, 0.00),
+    34: (-0.01, 0.11, -0.05, 0.00, 0.01, 0.13, 0.05, 0.00),
+}
 
 # Tables 10 and 11: elements of the Jacobian and what the paper calls its eigenvalues, by block.
 MILLION = 1 << 20
@@ -61,6 +65,7 @@ EIGENVALUES = {
     34: tuple(n * MILLION for n in (16, 16, 16, 8, 8, 8, 8, 4, 4, 4, 4, 4, 4, 2, 2, 2)),
 }
 BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3)}  # a stage
+BOTTLENECKS = {50: (3, 4, 6, 3)}  # a stage; of ResNet-50 the paper looks at the last block alone
 CHANNELS, HEIGHT = 64, 16  # of the first stage: a 3x3 stem, then a max-pool
 
 
@@ -99,12 +104,20 @@ def shapes(depth: int) -> list[Shape]:
 
 
 def depth_of(net) -> int | None:
-    """18 or 34 where a network has the blocks and channels of the paper's; None otherwise."""
+    """18, 34 or 50 where a network has the blocks and channels of the paper's; None otherwise."""
     widths = tuple(CHANNELS * 2**stage for stage in range(4))
-    for depth, blocks in BLOCKS.items():
+    known = BOTTLENECKS if net.config["bottleneck"] else BLOCKS
+    for depth, blocks in known.items():
         if tuple(net.config["blocks"]) == blocks and tuple(net.config["widths"]) == widths:
-            return None if net.config["bottleneck"] else depth
+            return depth
     return None
+
+
+def printed_block(depth: int | None, number: int) -> tuple[float, float] | None:
+    """Index and percentage that Tables 2, 5 and 8 print of a block, counted from 1; None where they print none."""
+    if depth in INDEX:
+        return INDEX[depth][number - 1], PERCENT[depth][number - 1]
+    return OVERALL[depth] if depth in BOTTLENECKS and number == sum(BOTTLENECKS[depth]) else None
 
 
 def sample_sizes(pairs, decimals: int = 2, largest: int = 20_000) -> tuple[int, int] | None:

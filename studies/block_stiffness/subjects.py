@@ -17,11 +17,26 @@ def choose_networks(arguments, data) -> list[tuple]:
     """Networks, ready to be looked at, and what they are called."""
     if arguments.checkpoint:
         with plain_errors(STUDY):
-            found = [networks.read_subject(path, arguments.stem) for path in networks.checkpoints(arguments.checkpoint)]
+            how = arguments.stem, normalisation_of(arguments)
+            found = [networks.read_subject(path, *how) for path in networks.checkpoints(arguments.checkpoint)]
         return [(one.net.eval().to(arguments.device), one.source) for one in found]
     name = arguments.network or PLAIN[data.name]
     with plain_errors(STUDY):
         return [(nb.pretrained(name).eval().to(arguments.device), name)]
+
+
+def normalisation_of(arguments) -> dict | None:
+    """The mean and the deviation that the options say published weights were trained with; None where they do not."""
+    if not (arguments.mean or arguments.std):
+        return None
+    for name in ("mean", "std"):
+        values = getattr(arguments, name)
+        if len(values) != 3 or not all(0 <= value <= 1 for value in values):
+            raise ValueError(
+                f"`--{name}` must be three numbers from 0 to 1, of red, green and blue, and stand beside "
+                f"`--{'std' if name == 'mean' else 'mean'}`; got {list(values)}."
+            )
+    return {"mean": list(arguments.mean), "std": list(arguments.std)}
 
 
 def check_accuracy(net, name, data, arguments) -> None:
@@ -39,7 +54,7 @@ def check_accuracy(net, name, data, arguments) -> None:
     if abs(share - wanted) > slack:
         raise SystemExit(
             f"studies.{STUDY}: {name} classifies {100 * share:.1f} % of {count} test images correctly, `--expect` says "
-            f"{arguments.expect:g} %. Try another `--stem`, or look at how its images were normalised."
+            f"{arguments.expect:g} %. Try another `--stem`, or say by `--mean` and `--std` how images were normalised."
         )
 
 

@@ -143,7 +143,9 @@ def train_networks(arguments, data) -> Path:
 def choose_networks(paths, arguments, data) -> list[networks.Subject]:
     """The networks at `paths` that the options ask for; the study ends with a message where there are none."""
     subjects = networks.name_subjects([networks.read_subject(path) for path in paths])
-    remedy = f"Train one with `python -m studies.train --dataset {data.name}` and hand it over with --checkpoint."
+    root = "" if arguments.data_root is None else f" --data-root {arguments.data_root}"
+    train = f"python -m studies.train --dataset {data.name}{root}"
+    remedy = f"Train one with `{train}` and hand it over with --checkpoint."
     kept = networks.select(subjects, arguments, data.name, remedy)
     for one in kept:
         if one.net.config["num_classes"] != len(data.names):

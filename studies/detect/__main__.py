@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 import netbridge as nb
+from netbridge import detect
 from netbridge.train import distributed
 from studies.detect import design, figures
 from studies.detect.findings import (
@@ -30,6 +31,7 @@ from studies.detect.findings import (
 from studies.detect.measures import Machine, carry_out, scenes
 from studies.lab import jobs, measurements
 from studies.lab.command import plain_errors, require_at_least, start
+from studies.lab.images import folder_of
 from studies.lab.options import which_jobs
 from studies.lab.page import Page
 from studies.lab.stiffness import READINGS, wording
@@ -44,7 +46,8 @@ class Arguments:
     """Faster R-CNN over backbones of five step-size controllers."""
 
     data_root: Path | None = None
-    """A folder with COCO 2017: annotations/, train2017/, val2017/. Made-up scenes by default."""
+    """A folder with COCO 2017 (annotations/, train2017/, val2017/), or the folder of all data sets, with that as `coco`
+    in it. Made-up scenes by default."""
     train: bool = False
     """Train and measure what is missing. If it is stopped, start it again. Processes with one --out share the work."""
     remeasure: bool = False
@@ -59,6 +62,10 @@ class Arguments:
     """A folder with COCO's backbones as studies.train writes them, such as resnet50-se-seed0.safetensors."""
     schedule: str = "1x"
     """On COCO: 1x (12 epochs); another number of epochs scales the drops of the rate with it."""
+    epochs: int | None = None
+    """On COCO: another number of epochs than the schedule's, to try things with."""
+    short: int = design.COCO_SIZE
+    """On COCO: pixels of the shorter side of every picture."""
     batch: int | None = None
     """Pictures per step on COCO, over all processes; 16 by default, and the learning rate is in proportion."""
     workers: int = 4
@@ -78,11 +85,13 @@ class Arguments:
 
 
 def main(arguments: Arguments):
-    require_at_least(1, arguments, "seeds", "batch", "parts", "threads")
+    require_at_least(1, arguments, "seeds", "batch", "parts", "threads", "epochs", "short")
     require_at_least(0, arguments, "workers", "checkpoint_minutes")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     nb.tune_allocator()
+    if arguments.data_root is not None:
+        arguments = dataclasses.replace(arguments, data_root=folder_of("coco", arguments.data_root))
     with plain_errors(STUDY):
         runs = plan_runs(arguments)
     folders = [] if arguments.smoke else [SHIPPED]
@@ -102,12 +111,21 @@ def plan_runs(arguments) -> list[design.Run]:
         return design.made_up(arguments.seeds, arguments.controllers)
     if arguments.depth not in BACKBONES:
         raise ValueError(f"`--depth` must be one of {list(BACKBONES)}, got {arguments.depth}.")
-    recipe = design.schedule(arguments.schedule, arguments.batch)
+    recipe = design.schedule(arguments.schedule, arguments.batch, arguments.epochs)
+    shape = (name_at(arguments.data_root), recipe, arguments.depth)
     return [
-        design.Run(row, seed, "coco", recipe, arguments.depth, weights=digest(backbone_path(arguments, row, seed)))
+        design.Run(row, seed, *shape, size=arguments.short, weights=digest(backbone_path(arguments, row, seed)))
         for seed in range(arguments.seeds)
         for row in arguments.controllers
     ]
+
+
+def name_at(root: Path) -> str:
+    """What the pictures in a folder are called: made-up scenes there are not called COCO."""
+    try:
+        return design.REHEARSED if detect.load(root).name == design.MADE_UP else "coco"
+    except FileNotFoundError:  # whoever loads the pictures says what is missing
+        return "coco"
 
 
 def backbone_path(arguments, row: str, seed: int) -> Path | None:
@@ -161,6 +179,9 @@ def report(runs, found: list, arguments) -> None:
         "NOT COCO: made-up scenes of shapes. These numbers are about small detectors of 240 steps and say nothing "
         "about COCO."
         if made_up
+        else "",
+        "NOT COCO: made-up scenes in its format, to rehearse with; no number below is about COCO."
+        if any(run.dataset == design.REHEARSED for run in runs)
         else "",
         "Backbones with fresh weights: the paper's were trained on ImageNet before."
         if not made_up and arguments.weights is None

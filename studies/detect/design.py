@@ -43,7 +43,8 @@ PICTURES, SIZE = (640, 100), 96
 TRACED = 64  # test pictures
 SHOWN = 4  # test pictures whose detections are kept to be drawn
 FEWEST_SEEDS, FEWEST_NETWORKS = 3, 12
-MADE_UP = "coco-miniature"
+MADE_UP, REHEARSED = "coco-miniature", "coco-rehearsed"  # scenes of the study; made-up scenes in the place of COCO
+COCO_SIZE = 800
 SMALL = dataclasses.replace(detect.SMALL, features=32, canonical=48.0)
 RECIPE = Recipe("detect", 3, 8, lr=0.02, schedule="cosine", warmup=0.5, clip=10.0, evaluate_every=3)
 
@@ -54,11 +55,11 @@ class Run:
 
     controller  of the backbone
     seed        of its fresh weights, of the order of the pictures and of the samples
-    dataset     "coco-miniature" for made-up scenes, or "coco"
+    dataset     "coco-miniature" for made-up scenes, "coco", or "coco-rehearsed" for scenes in the place of COCO
     recipe      a `Recipe`
     depth       of the backbone: 20, or 50 and 101 for COCO
     pictures    how many made-up scenes there are to train on and to test with
-    size        of made-up scenes
+    size        height and width of made-up scenes; the shorter side of COCO's pictures
     weights     the digest of the backbone's file; None: fresh weights
     """
 
@@ -110,12 +111,17 @@ def smoke() -> list[Run]:
     return made_up(1, ("constant", "stepnet"), recipe=recipe, pictures=(8, 4), size=64)
 
 
-def schedule(schedule: str, batch: int | None = None) -> Recipe:
-    """MMDetection's schedule for so many times 12 epochs, such as 1x or 2x; the rate is in proportion to the batch."""
+def schedule(schedule: str, batch: int | None = None, epochs: int | None = None) -> Recipe:
+    """MMDetection's schedule for so many times 12 epochs, such as 1x or 2x; the rate is in proportion to the batch.
+
+    epochs  another number of them, to try things with: the rate drops where it would
+    """
     times = schedule.removesuffix("x")
     if not times.isdigit() or not int(times):
         raise ValueError(f"`--schedule` must be 1x, 2x, ..., got {schedule!r}.")
     once, k = detect.SCHEDULES["coco-1x"], int(times)
     batch = batch or once.batch
     drops = tuple(k * drop for drop in once.drops)
-    return dataclasses.replace(once, epochs=k * once.epochs, drops=drops, batch=batch, lr=once.lr * batch / once.batch)
+    return dataclasses.replace(
+        once, epochs=epochs or k * once.epochs, drops=drops, batch=batch, lr=once.lr * batch / once.batch
+    )

@@ -37,7 +37,7 @@ class Machine:
 def scenes(run: Run, out: Path, root: Path | None = None) -> detect.Coco:
     """The pictures of a run: COCO under `root`, or made-up scenes, drawn into `out` where they are missing."""
     if root is not None:
-        return detect.load(root)
+        return detect.load(root, short=run.size, long=5 * run.size // 3)  # 1333 for 800, as everybody has it
     (train, test), size = run.pictures, run.size
     folder = out / f"scenes-{train}-{test}-{size}"
     if not (folder / "ready").exists():

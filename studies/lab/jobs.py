@@ -13,6 +13,7 @@ import filelock
 import torch
 
 import netbridge as nb
+from netbridge.data.datasets import MINIATURE
 from netbridge.files import replacing
 from netbridge.train import epochs, loop, recipes
 from netbridge.train.augment import shrink
@@ -21,8 +22,17 @@ from studies.lab.command import plain_errors
 from studies.lab.results import is_current, remember_source
 
 ASIDE = ("architectures", "evaluate_every")  # fields of a recipe that change nothing about the network
-SHAPES = {"resnet": (20, 16), "vit": (6, 96), "vit-conv": (6, 96)}  # depth and width of a network where none is given
-HEAD = 32  # features of an attention head; every transformer has at least two heads
+SHAPES = {  # depth and width of a network where none is given
+    "resnet": (20, 16), "vit": (6, 96), "vit-conv": (6, 96), "vit-s": (12, 384), "vit-b": (12, 768)
+}  # fmt: skip
+TRANSFORMERS = {  # stem, height of a patch, features of an attention's head, width of the MLP over that of a token
+    "vit": ("patch", 4, 32, 2.0),
+    "vit-conv": ("conv", 4, 32, 2.0),
+    "vit-s": ("patch", 16, 64, 4.0),  # Dosovitskiy et al. 2021, and the ASR paper's Table 2
+    "vit-b": ("patch", 16, 64, 4.0),
+}
+PAPERS = ("paper", "paper-vgg", "paper-repvgg", "paper-acnet")  # recipes of the papers' tables for CIFAR
+PAPERS_ON_STL10 = "paper-stl10"
 
 
 class Planned(Protocol):
@@ -51,9 +61,10 @@ class Job:
     noise       (scale, shift, deviation) of every batch normalisation, as `nb.add_noise` takes them; None for none
     size        shrink all images, of training and test, to this height and width; None leaves them
     network     "resnet"; "vit": a transformer of `depth` blocks with tokens of `width` features, its stem one linear
-                map of each patch; "vit-conv": the same with a stem of two convolutions; a name of `definitions`, whose
-                networks know no controller, depth or width; or another function of netbridge that builds a network,
-                such as "vgg", whose shape `options` say
+                map of each patch; "vit-conv": the same with a stem of two convolutions; "vit-s" and "vit-b": those of
+                ImageNet, with patches of 16 pixels; a name of `definitions`, whose networks know no controller, depth
+                or width; or another function of netbridge that builds a network, such as "vgg", whose shape `options`
+                say
     options     more arguments of the function that builds the network, such as {"convolution": "asymmetric"}
     """
 
@@ -127,9 +138,10 @@ class Job:
         elif self.network not in SHAPES:
             net = getattr(nb, self.network)(num_classes=classes, controller=spec, on=self.on, **more)
         else:
-            stem = {"vit": "patch", "vit-conv": "conv"}[self.network]
-            heads = max(self.width // HEAD, 2)
-            net = nb.vit(size, 4, self.width, self.depth, heads, 2.0, classes, spec, on=self.on, stem=stem, **more)
+            stem, patch, each, ratio = TRANSFORMERS[self.network]
+            heads = max(self.width // each, 2)
+            shape = (size, patch, self.width, self.depth, heads, ratio)
+            net = nb.vit(*shape, classes, spec, on=self.on, stem=stem, **more)
         for pattern, value in self.start:
             matching = [x for name, x in net.named_parameters() if fnmatch.fnmatchcase(name, pattern)]
             if not matching:
@@ -193,15 +205,19 @@ def spec_of_text(text):
 def recipe_of(name: str, dataset: str, precision: str = "auto", network: str = "resnet", **changes) -> recipes.Recipe:
     """The recipe `name`, with the changes that are not None.
 
-    Of `short`, digits and transformers have variants of their own: `digits`, `vit-short`, `vit-digits`.
+    Of `short`, digits and transformers have variants of their own: `digits`, `vit-short`, `vit-digits`. The papers'
+    recipes for CIFAR have the batches of `paper-stl10` on STL-10, as Appendix C of the ASR paper has all of its models.
     """
     if precision not in ("auto", "float32"):
         raise ValueError(f"`--precision` must be auto or float32, got {precision!r}.")
-    if name == "short" and network in ("vit", "vit-conv"):
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if name == "short" and network in TRANSFORMERS:
         name = "vit-digits" if dataset == "digits" else "vit-short"
     elif name == "short" and dataset == "digits":
         name = "digits"
-    changes = {key: value for key, value in changes.items() if value is not None}
+    elif dataset.removesuffix(MINIATURE) == "stl10" and name in PAPERS:
+        name = PAPERS_ON_STL10 if name == "paper" else name
+        changes = {"batch": recipes.RECIPES[PAPERS_ON_STL10].batch} | changes
     return recipes.recipe(name, **changes | ({"bfloat16": False} if precision == "float32" else {}))
 
 

@@ -36,11 +36,14 @@ class Subject:
         return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
 
 
-def read_subject(path: Path, stem: str | None = None) -> Subject:
-    """From a checkpoint of this repository, or published weights of a known ResNet, whose stem may have to be told."""
+def read_subject(path: Path, stem: str | None = None, normalisation: dict | None = None) -> Subject:
+    """From a checkpoint of this repository, or published weights of a known ResNet.
+
+    stem, normalisation  of published weights, as `nb.load_foreign` takes them: a file of them tells neither
+    """
     path = Path(path)
     ours = path.suffix == ".safetensors"
-    net = nb.load(path) if ours else nb.load_foreign(path, stem=stem)
+    net = nb.load(path) if ours else nb.load_foreign(path, normalisation, stem)
     about, accuracy = net.about, net.about.get("test_accuracy")
     return Subject(
         net,

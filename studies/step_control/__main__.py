@@ -16,6 +16,7 @@ from typing import Any, Literal
 import torch
 
 import netbridge as nb
+from netbridge.data import name_of
 from studies.lab import jobs
 from studies.lab.command import command, plain_errors, require_at_least, start
 from studies.lab.images import images_or_fallback
@@ -91,6 +92,9 @@ def main(arguments: Arguments):
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, **SMOKE, only=SMOKE_ROWS)
     arguments, data, notice = fill_in_options(arguments), None, ""
+    if not (arguments.train or arguments.remeasure):  # results on made-up pictures have their name
+        called: Any = name_of(arguments.dataset, arguments.data_root)
+        arguments = dataclasses.replace(arguments, dataset=called)
     if arguments.train or arguments.remeasure:
         data, notice, arguments = images_or_fallback(STUDY, arguments, "trains on")
         check_images(arguments, len(data.train_images))
@@ -232,8 +236,6 @@ def check_images(arguments: Arguments, available: int):
 def fill_in_options(arguments: Arguments) -> Arguments:
     """The options with every number filled in and checked."""
     scale = FULL if arguments.full else SMALL
-    if arguments.full and arguments.dataset == "stl10":
-        scale = {**scale, "recipe": "paper-stl10"}
     if arguments.recipe not in (None, scale["recipe"]):
         scale = {**scale, "epochs": None}
     arguments = use_scale(arguments, scale)

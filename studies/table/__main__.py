@@ -10,12 +10,13 @@ import dataclasses
 from pathlib import Path
 
 from studies.lab.command import plain_errors, require_at_least, start
+from studies.lab.images import USUAL
 from studies.lab.jobs import recipe_of
 from studies.lab.networks import ZOO
 from studies.lab.page import Page
 from studies.table import cells as table_cells
 from studies.table import figures
-from studies.table.design import TABLES, USUAL, Scale, Table
+from studies.table.design import TABLES, Scale, Table
 from studies.table.networks import read_all
 
 STUDY = "table"

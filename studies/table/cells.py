@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from studies.lab.comparisons import seed_deviation
+from studies.lab.images import USUAL
 from studies.lab.jobs import Job
-from studies.table.design import FIRST, USUAL, WIDTHS, Scale, Table
+from studies.table.design import FIRST, WIDTHS, Scale, Table
 from studies.table.networks import Trained
 
 
@@ -75,7 +76,7 @@ def rows_of(table: Table, found: list[Cell]) -> Iterator[dict]:
 
 
 def several_depths(table: Table) -> bool:
-    return len({scale for _, scale in table.columns}) > 1
+    return len({scale.name for _, scale in table.columns}) > 1
 
 
 def accuracy_cell(accuracies: list[float]) -> str:

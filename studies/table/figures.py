@@ -5,7 +5,8 @@ import numpy as np
 from odelab.plot import style
 from studies.lab.comparisons import seed_deviation
 from studies.lab.figures import MARKS
-from studies.table.design import USUAL, Table
+from studies.lab.images import USUAL
+from studies.table.design import Table
 from studies.table.networks import Trained
 
 
@@ -16,7 +17,7 @@ def gain_figure(table: Table, found: list[Trained]):
         axis = axes[0, 0]
         axis.axhline(0.0, color=style.GREY, linewidth=0.8)
         places = np.arange(len(names))
-        several = len({scale for _, scale in table.columns}) > 1
+        several = len({scale.name for _, scale in table.columns}) > 1
         for number, (dataset, scale) in enumerate(table.columns):
             if table.paper.get("constant"):
                 gains = [table.paper[name][number][0] - table.paper["constant"][number][0] for name in names]

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from netbridge.data import name_of
 from studies.lab import definitions, jobs, measurements
 from studies.lab.command import require_at_least, start
 from studies.lab.options import ThreadOptions, which_jobs
@@ -42,6 +43,8 @@ class Arguments(ThreadOptions):
     """The paper's depth, images, epochs and number of seeds; give it a GPU."""
     seeds: int | None = None
     """How many seeds of every recipe: 3, with --full 5."""
+    epochs: int | None = None
+    """Another number of epochs than 20, with --full 164."""
     dataset: str = "cifar10"
     """What to train on: cifar10, cifar100, stl10, digits, or a name from a file of --define."""
     define: tuple[Path, ...] = ()
@@ -59,9 +62,11 @@ UNNAMED = (
 
 
 def main(arguments: Arguments):
-    require_at_least(1, arguments, "seeds", "threads")
+    require_at_least(1, arguments, "seeds", "threads", "epochs")
     definitions.take_all(STUDY, arguments.define, arguments.dataset)
+    arguments = dataclasses.replace(arguments, dataset=name_of(arguments.dataset, arguments.data_root))
     scale_of: dict[str, Any] = {"full": arguments.full, "dataset": arguments.dataset, "seeds": arguments.seeds}
+    scale_of["epochs"] = arguments.epochs
     wanted, folders = design.queue(**scale_of), [SHIPPED]
     mine = design.of_ones_own(arguments.define, **scale_of)
     if arguments.smoke:
@@ -93,7 +98,7 @@ def main(arguments: Arguments):
     through_training(page, runs)
     ones_own(page, runs, own, len(mine))
     page.table("networks", tables.network_rows(runs), "Every network", printed=False, told=False)
-    page.numbers["recipes"] = {name: design.tricks(arguments.full).get(name) for name in runs.groups}
+    page.numbers["recipes"] = {name: design.tricks(arguments.full, arguments.dataset).get(name) for name in runs.groups}
     page.close()
 
 
@@ -122,7 +127,7 @@ def scale(one, count: int) -> str:
         "the plain one with one change. Intervals: 95 %; seeds are the units of what is said about a recipe (Tukey "
         "and Kramer, all differences at once), images those of what is said about these very networks."
     )
-    if how["epochs"] < design.FULL.epochs:
+    if how["epochs"] < design.plain_recipe(full=True).epochs:
         words += (
             " The paper trains 164 layers on all images for 164 epochs (`--full`). In short trainings tricks that make "
             "the task harder cost accuracy which they give back later; which tricks are good ones here is said about "

@@ -14,7 +14,8 @@ one at a time, each with the value of its own paper where a short training allow
 
 Scale. About half an hour of one core was available: ResNet-20 with 8 channels in the first stage, CIFAR-10 shrunk
 to 16 pixels, the first 5,000 training images only, so that regularisation has something to prevent, 20 epochs of batch
-64. `--full` is the paper's scale: ResNet-164, all images at 32 pixels, 164 epochs of batch 128, 5 seeds.
+64. `--full` is the paper's scale: ResNet-164, all images at 32 pixels, STL-10's at their 96, 164 epochs of batch 128
+(on STL-10 of 16, as Zhong et al. have it in ASR, Appendix C), 5 seeds.
 
 The measures, on 1,000 test images: TNS under the four readings of `studies.lab.stiffness`, per image, per stage, and
 NSI per block; accuracy on all test images; TNS and NSI of 256 test images after every epoch.
@@ -42,13 +43,15 @@ by themselves; so TNS is also shown per stage and NSI per block.
 
 import dataclasses
 
+from netbridge.data.datasets import MINIATURE
 from netbridge.train.recipes import Recipe, recipe
 from studies.lab import jobs
 from studies.lab.jobs import Job
 
 PIXELS, IMAGES, SEEDS = 16, 5000, 3
 SHAPE = (20, 8)  # depth and channels of the first stage
-FULL_SHAPE, FULL_SEEDS, FULL_PIXELS = (164, 16), 5, 32
+FULL_SHAPE, FULL_SEEDS = (164, 16), 5
+CIFAR_PIXELS, STL10_PIXELS = 32, 96
 PLAIN, ALL = "plain", "all"
 NEGLIGIBLE = 0.1  # a share of plain's TNS
 TRACED = 256  # test images on which stiffness is followed through training
@@ -58,17 +61,29 @@ RESAMPLES, RESAMPLED_RANKS = 2000, 1000  # of images and networks; of pairs for 
 SMALL = dataclasses.replace(
     recipe("paper", epochs=20, batch=64, drops=(10, 15), shift=2, bfloat16=True, evaluate_every=5), name=PLAIN
 )
-FULL = dataclasses.replace(recipe("paper", evaluate_every=4), name=PLAIN)
 
 
-def tricks(full: bool = False) -> dict[str, dict]:
+def plain_recipe(full: bool = False, dataset: str = "cifar10", epochs: int | None = None) -> Recipe:
+    """The recipe that every other one differs from in its trick alone; `epochs` in place of its own, if given."""
+    plain = dataclasses.replace(jobs.recipe_of("paper", dataset, evaluate_every=4), name=PLAIN) if full else SMALL
+    return dataclasses.replace(plain, epochs=epochs or plain.epochs)
+
+
+def pixels(full: bool = False, dataset: str = "cifar10") -> int:
+    """Height and width of the images that networks are trained on."""
+    if not full:
+        return PIXELS
+    return STL10_PIXELS if dataset.removesuffix(MINIATURE) == "stl10" else CIFAR_PIXELS
+
+
+def tricks(full: bool = False, dataset: str = "cifar10") -> dict[str, dict]:
     """What each trick changes of the plain recipe."""
     changed: dict[str, dict] = {
         PLAIN: {},
         "smoothing": {"smoothing": 0.1},
         "mixup": {"mixup": 1.0},
         "cutmix": {"cutmix": 1.0},
-        "cutout": {"cutout": 16 if full else 8},
+        "cutout": {"cutout": pixels(full, dataset) // 2},
         "random depth": {"drop_path": 0.2},
         "TrivialAugment": {"policy": "trivial"},
         "averaging": {"ema": 0.999 if full else 0.98},
@@ -78,27 +93,28 @@ def tricks(full: bool = False) -> dict[str, dict]:
     return changed | {ALL: together}
 
 
-def recipe_of(trick: str, full: bool = False) -> Recipe:
-    changes = tricks(full)[trick]
-    return dataclasses.replace(FULL if full else SMALL, name=trick, **changes)
+def recipe_of(trick: str, full: bool = False, dataset: str = "cifar10", epochs: int | None = None) -> Recipe:
+    return dataclasses.replace(plain_recipe(full, dataset, epochs), name=trick, **tricks(full, dataset)[trick])
 
 
-def job_of(trick: str, seed: int, full: bool = False, dataset: str = "cifar10") -> Job:
-    how = recipe_of(trick, full)
+def job_of(trick: str, seed: int, full: bool = False, dataset: str = "cifar10", epochs: int | None = None) -> Job:
+    how = recipe_of(trick, full, dataset, epochs)
     if full:
-        return Job(dataset, "constant", seed, how, *FULL_SHAPE, size=FULL_PIXELS)
+        return Job(dataset, "constant", seed, how, *FULL_SHAPE, size=pixels(full, dataset))
     return Job(dataset, "constant", seed, how, *SHAPE, images=IMAGES, size=PIXELS)
 
 
-def queue(full: bool = False, dataset: str = "cifar10", seeds: int | None = None) -> list[Job]:
+def queue(
+    full: bool = False, dataset: str = "cifar10", seeds: int | None = None, epochs: int | None = None
+) -> list[Job]:
     """All networks in the order of training: seed by seed, so that every recipe has as many wherever it stops."""
     count = seeds or (FULL_SEEDS if full else SEEDS)
-    return [job_of(trick, seed, full, dataset) for seed in range(count) for trick in tricks(full)]
+    return [job_of(trick, seed, full, dataset, epochs) for seed in range(count) for trick in tricks(full)]
 
 
-def of_ones_own(files, full: bool = False, dataset: str = "cifar10", seeds: int | None = None) -> list[Job]:
+def of_ones_own(files, **scale) -> list[Job]:
     """The same with every controller and network of the files of `--define` in place of constant step sizes."""
-    return jobs.of_ones_own(queue(full, dataset, seeds), files)
+    return jobs.of_ones_own(queue(**scale), files)
 
 
 def smoke() -> list[Job]:

@@ -44,6 +44,29 @@ def test_names():
     assert jobs.Job("cifar10", "constant", 0, recipe, depth=14, width=8).stem == "resnet14-width8-constant-seed0"
 
 
+@pytest.mark.parametrize(("network", "size", "millions"), [("vit-s", 224, 22), ("vit-b", 224, 86), ("vit-b", 384, 86)])
+def test_the_transformers_of_imagenet_have_the_papers_numbers_of_parameters(network, size, millions):
+    """Table 2 of the ASR paper; and ASR changes no count after it has been merged."""
+    recipe = jobs.recipe_of("imagenet-vit", "imagenet", network=network)
+    depth, width = jobs.SHAPES[network]
+    head = "asr(se, activation=tanh, init=0.001, inner=0.001)"
+    for controller in ("constant", head):
+        job = jobs.Job("imagenet", controller, 0, recipe, depth, width, network=network)
+        with torch.device("meta"):
+            net = job.untrained_network(1000, size)
+            assert net(torch.empty(1, 3, size, size)).shape == (1, 1000)
+        if controller == "constant":
+            assert sum(p.numel() for p in net.parameters()) // 10**6 == millions  # without its rest, as it is printed
+        assert net.stem.position.shape[-1] == size // 16
+
+
+def test_recipes_for_imagenet_compute_in_the_precision_that_hours_are_given_for():
+    """Table 2's hours are of mixed precision, so that the commands for it must be, too."""
+    for name in ("imagenet", "imagenet-256", "imagenet-vit", "imagenet-vit-384"):
+        assert jobs.recipe_of(name, "imagenet").bfloat16
+    assert not jobs.recipe_of("paper", "cifar10").bfloat16  # the papers' own on CIFAR
+
+
 def test_transformers_have_names_shapes_and_recipes_of_their_own():
     assert jobs.recipe_of("short", "digits", network="vit").name == "vit-digits"
     assert jobs.recipe_of("short", "cifar10", network="one of mine").name == "short"
@@ -70,7 +93,7 @@ def test_the_queue_of_transformers(tmp_path, monkeypatch):
     study.main(arguments(tmp_path, queue="shipped", network="vit", depth=None))
     net = nb.load(tmp_path / "digits-vit" / "vit1-se-seed0.safetensors")
     assert (net.about["network"], net.about["depth"], net.about["recipe"]) == ("vit", 6, "vit-digits")
-    with pytest.raises(SystemExit, match="`--network` knows resnet, vit, vit-conv, got 'vgg'"):
+    with pytest.raises(SystemExit, match="`--network` knows resnet, vit, vit-conv, vit-s, vit-b, got 'vgg'"):
         study.main(arguments(tmp_path, network="vgg"))
 
 
@@ -269,7 +292,7 @@ def test_a_network_and_a_data_set_of_ones_own_and_its_stiffness_in_the_log(own, 
     assert len(log[2]["tns"]) == 4
     with pytest.raises(SystemExit, match="a network of your own has no place for `--controller`"):
         study.main(arguments(tmp_path, **given | {"controller": "se"}))
-    with pytest.raises(SystemExit, match="`--network` knows resnet, vit, vit-conv, same, got 'other'"):
+    with pytest.raises(SystemExit, match="`--network` knows resnet, vit, vit-conv, vit-s, vit-b, same, got 'other'"):
         study.main(arguments(tmp_path, **given | {"network": "other"}))
 
 

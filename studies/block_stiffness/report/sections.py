@@ -417,12 +417,12 @@ def equivalence(page, told):
         )
 
 
-def another(page, found, name, number):
+def another(page, net, found, name, number):
     """A further network of the user's: by block only."""
     page.heading(f"{name}, by block")
     page.table(
         f"by_block_{number}",
-        tables.readable(tables.block_rows(found), found.blocks),
+        tables.readable(tables.block_rows(found, net), found.blocks),
         f"Every block of {name} in three readings",
     )
     page.figure(figures.along_depth(found), f"along_depth_{number}", f"Along the depth of {name}.")

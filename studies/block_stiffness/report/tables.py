@@ -51,7 +51,8 @@ def block_rows(found: Measured, net=None) -> list[dict]:
             defined = np.isfinite(index)
             printed = {}
             if depth:
-                printed = {"S, paper": paper.INDEX[depth][number - 1], "%, paper": paper.PERCENT[depth][number - 1]}
+                cell = paper.printed_block(depth, number) or (float("nan"), float("nan"))
+                printed = dict(zip(("S, paper", "%, paper"), cell, strict=True))
             rows.append(
                 printed
                 | {

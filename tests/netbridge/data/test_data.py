@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from netbridge.data import datasets as data
-from netbridge.data import decoding, sources
+from netbridge.data import decoding, made_up_data, sources
 from tests.clock import HANGS
 from tests.netbridge.data import archives
 
@@ -219,3 +219,15 @@ class TestDownload:
             both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
             assert [one.communicate(timeout=HANGS)[0].strip() for one in both] == ["500", "500"]
             assert len(server.asked) == 1
+
+
+def test_made_up_pictures_have_a_name_of_their_own_that_real_ones_do_not_answer_to(tmp_path):
+    """A study that says on which data set it has run nothing can be told to run on that one."""
+    made_up_data.miniature("stl10", tmp_path, each=2)
+    assert data.load("stl10-miniature", tmp_path).name == data.load("stl10", tmp_path).name == "stl10-miniature"
+    with pytest.raises(
+        data.DataUnavailable, match=r"holds no cifar100-miniature; `python -m studies\.miniature cifar100"
+    ):
+        data.load("cifar100-miniature", tmp_path)
+    with pytest.raises(ValueError, match="digits-miniature"):
+        data.load("digits-miniature", tmp_path)

@@ -6,26 +6,11 @@ import pytest
 import torch
 
 import netbridge as nb
+from studies.table.design import PARAMETERS
 from tests.netbridge import networks
 
 SMALL = {"depth": 14, "widths": (4, 8, 8)}
 
-# Parameters in millions on 10 and 100 classes: "Understanding Self-attention Mechanism", Table 1, and "ASR", Table 1.
-# FCA's head has a bias, and STL-10's ASR figure for IE (1.72) is the one that fits; CIFAR-100's 1.74 rounds 1.743 down.
-PAPERS = {
-    "constant": (1.70, 1.73),
-    "se": (1.91, 1.93),
-    "cbam": (1.92, 1.94),
-    "eca": (1.70, 1.73),
-    "srm": (1.74, 1.76),
-    "fca": (1.91, 1.93),
-    "ie": (1.72, 1.74),
-    "iebn": (1.73, 1.75),
-    "spa": (3.83, 3.86),
-    "dia": (1.92, 1.95),
-    "sem": (1.95, 1.97),
-    "stepnet": (1.75, 1.77),
-}
 EXACT = {"constant": 1_704_154, "sge": 1_711_066, "stepnet": 1_749_850}
 
 
@@ -39,9 +24,9 @@ def on_meta():
         yield
 
 
-@pytest.mark.parametrize("controller", PAPERS)
+@pytest.mark.parametrize("controller", PARAMETERS)
 def test_parameter_counts_are_the_papers(controller, on_meta):
-    for classes, millions in zip((10, 100), PAPERS[controller], strict=True):
+    for classes, millions in zip((10, 100), PARAMETERS[controller], strict=True):
         assert parameters(nb.resnet(164, classes, controller)) / 1e6 == pytest.approx(millions, abs=0.01)
 
 

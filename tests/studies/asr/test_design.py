@@ -100,6 +100,17 @@ def test_the_papers_scale_is_one_scale(tmp_path):
     assert {run.job.recipe.drops for run in plan.part("dynamics") if run.arm in design.AT_THE_DROP} == {(81, 122)}
 
 
+def test_everything_that_trains_on_stl10_at_the_papers_scale_has_its_batches(tmp_path):
+    """Appendix C: 128 on CIFAR and 16 on STL-10, whatever the backbone; the transformer here is not the paper's."""
+    for dataset, batch in (("cifar100", 128), ("stl10", 16)):
+        plan = plan_of(tmp_path, dataset=dataset, full=True, depth=None, epochs=None, images=None, seeds=(1,))
+        batches = {(run.part, run.column): run.job.recipe.batch for run in plan.runs() if run.column != "ViT"}
+        assert batches == dict.fromkeys(batches, batch)
+        assert {run.job.recipe.epochs for run in plan.runs() if run.column != "ViT"} == {164}
+    own = jobs.recipe_of("paper-vgg", "stl10", batch=64)
+    assert (own.batch, jobs.recipe_of("paper", "stl10").name) == (64, "paper-stl10")
+
+
 def test_rows_choose(tmp_path):
     plan = plan_of(tmp_path, only=(PLAIN, "2 uses"))
     assert {run.arm for run in plan.runs()} == {PLAIN, "2 uses"}
@@ -141,7 +152,7 @@ def test_noise_none_is_the_small_scale(tmp_path):
 def test_other_jobs_have_other_names(tmp_path):
     job = plan_of(tmp_path).part("controls")[0].job
     changes = [
-        {"seed": 7}, {"controller": "se"}, {"start": ((design.LAST_SCALE, 0.5),)}, {"noise": (0.8, 0.8, 0.0)},
+        {"seed": 7}, {"controller": "se"}, {"start": ((design.last_scale(8), 0.5),)}, {"noise": (0.8, 0.8, 0.0)},
         {"size": 8}, {"images": 64}, {"network": "vgg", "options": {"width": 4}},
         {"options": {"convolution": "asymmetric"}}, {"recipe": dataclasses.replace(job.recipe, decay_gates=False)},
     ]  # fmt: skip
@@ -171,6 +182,24 @@ def test_arms_are_what_their_names_say(tmp_path):
     assert [one.hidden for one in nb.gates(arms[LITERAL], x)] == [1, 2, 4]
     # gamma = 0.5 is the same function as half, begun with the same weights
     assert torch.allclose(arms[GAMMA](x), arms[HALF](x), atol=1e-5)
+
+
+@pytest.mark.parametrize(("depth", "norm"), [(8, "bn2"), (29, "bn3")])
+def test_the_controls_of_basic_blocks_and_bottlenecks_are_those_that_their_names_say(tmp_path, depth, norm):
+    """A scale that another normalisation follows would be divided away, and a head has the paper's hidden units."""
+    plan = plan_of(tmp_path, depth=depth)
+    arms = {name: network(run) for name, run in arms_of(plan, "controls").items()}
+    x = torch.rand(2, 3, 16, 16)
+    assert {block.branch.last for block in arms[GAMMA].blocks} == {getattr(b.branch, norm) for b in arms[GAMMA].blocks}
+    for block in arms[GAMMA].blocks:
+        scales = {name: set(m.weight.tolist()) for name, m in block.branch.named_children() if name.startswith("bn")}
+        assert scales == {name: {0.5 if name == norm else 1.0} for name in scales}
+    assert torch.allclose(arms[GAMMA].eval()(x), arms[HALF].eval()(x), atol=1e-5)
+    for part, arm in (("controls", FAITHFUL), ("uses", "2 uses"), ("fixed", "psi = 0.1"), ("starts", "psi from 0.2")):
+        run = next(run for run in plan.part(part) if run.arm == arm and run.column != design.SMALL_SCALE)
+        assert {len(block.controller.heads[0].excite[0].bias) for block in network(run).blocks} == {4, 8, 16}
+    stems = {run.stem for run in plan.part("controls") if run.seed == 0}
+    assert len(stems) == len(arms)  # two arms of one network would be one arm counted twice
 
 
 def test_biases_of_se_start_at_zero_where_they_shall(tmp_path):

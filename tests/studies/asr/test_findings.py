@@ -322,7 +322,7 @@ def test_what_is_undecided_names_a_command_that_the_study_knows():
         assert given.part != ("all",)
         assert not given.train or all(name == "stripes" or name in (*study.TRAINED, "style") for name in given.part)
         assert given.train == (options[2] != "looks")
-    slow = evidence(plain=90.0, **{"ASR(SE, r=4)": 95.0})
+    slow = evidence(plain=90.0, **{FAITHFUL: 95.0})
     (decided, *_) = findings.findings(slow)
     assert decided.verdict == SUPPORTED
     assert "python -m" not in decided.words

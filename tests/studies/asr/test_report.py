@@ -76,7 +76,7 @@ def shown(tmp_path_factory):
     """The report on everything: its folder and the numbers of its record."""
     out = tmp_path_factory.mktemp("shown")
     page = Page("asr", asr.Arguments(out=out, dataset="digits"), "Title")
-    sections.write_sections(page, everything(), SIZES["speed_depth"])
+    sections.write_sections(page, everything(), SIZES["speed_depth"], plan_of(out, dataset="cifar10"))
     page.close()
     return out, json.loads((out / "record.json").read_text(), parse_constant=pytest.fail)["numbers"]
 
@@ -121,6 +121,39 @@ def test_the_tables_hold_the_known_numbers(shown):
     assert {row["backbone"]: row["what h is"][:8] for row in numbers["places"]}["VGG"] == "a factor"
     undefined = [row for row in numbers["shares"] if row["module"] == "SRM"]
     assert {row["share, untrained"] for row in undefined} == {"undefined"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "plain", "backbone"),
+    [("cifar100", "74.32", "RepVGG-A0, CIFAR-100: 68.80 -> 69.38"), ("stl10", "82.38", "RepVGG-A0, STL-10: 83.48 -> ")],
+)
+def test_at_the_papers_scale_the_page_speaks_of_the_papers_scale(tmp_path, dataset, plain, backbone):
+    """Depth, epochs of the drops and printed accuracies are those of the networks that the page is about."""
+    plan = plan_of(tmp_path, dataset=dataset, full=True, depth=None, epochs=None, images=None, seeds=(1,))
+    page = Page("asr", asr.Arguments(out=tmp_path, dataset=dataset, full=True), "Title")
+    page.words(asr.limits(plan))
+    sections.write_sections(page, everything(), 164, plan)
+    page.close()
+    report, numbers = (tmp_path / "report.md").read_text(), page.numbers
+    assert "ResNet-164" in report
+    assert "epochs 81 and 122" in report
+    assert "reduction is 16" in report
+    for words in (
+        "ResNet-20 at",
+        "ResNet-20 on",
+        "ResNet-20,",
+        "CIFAR-10 in a made-up",
+        "epochs 4 and 6",
+        "10,000 training",
+        "first 10,000",
+        "reduction of 4",
+    ):
+        assert words not in report
+    usual = {"cifar100": "CIFAR-100", "stl10": "STL-10"}[dataset]
+    controls = {row["arm"]: row for row in numbers["controls"]}
+    assert controls[PLAIN][f"paper, ResNet-164, {usual} (%)"] == plain
+    assert any(row["paper (%)"].startswith(backbone) for row in numbers["backbones"])
+    assert not [row for row in numbers["controls"] if any("CIFAR-10 " in heading for heading in row)]
 
 
 def test_marks_stand_where_the_numbers_are():

@@ -1,5 +1,6 @@
 """What is measured, on the digits: accuracies with flows in place of steps, other inputs, readings, epochs, stems."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,11 @@ import torch
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.block_stiffness import adversarial, constant_gates, measures, ode_nets, subjects, trainings
+from studies.block_stiffness import adversarial, constant_gates, measures, ode_nets, paper, subjects, trainings
 from studies.block_stiffness.__main__ import Arguments
 from studies.block_stiffness.report import tables
 from studies.lab.stiffness import prepare
+from tests.netbridge.test_foreign_weights import foreign_state
 
 WORK = {"workers": 1, "cache": None}
 
@@ -68,6 +70,53 @@ def test_the_plan_of_a_quick_run_fits_into_its_time():
     assert measures.planned_seconds(measures.SIZES["full"]) / 2 <= 4 * 3600
     assert measures.size_of("quick", 4).spectra == (4, 4, 4)
     assert measures.size_of("quick") == measures.SIZES["quick"]
+
+
+@pytest.mark.parametrize("preset", ["quick", "full", "paper"])
+def test_every_stage_of_every_network_is_looked_at(preset):
+    """The paper's claim is about the last of its networks' four stages."""
+    for depth, count in ((18, 4), (34, 4), (50, 4), (20, 3)):
+        with torch.device("meta"):
+            found = measures.stages(nb.resnet(depth), measures.SIZES[preset].spectra)
+        assert [stage for stage, _ in found] == list(range(count))
+        assert min(each for _, each in found) > 0
+
+
+@pytest.mark.parametrize(("depth", "widths"), [(18, (8, 8, 16, 16)), (50, (2, 2, 4, 4))])
+def test_a_network_of_the_papers_geometry_has_rows_for_its_last_block(digits, depth, widths):
+    torch.manual_seed(0)
+    net = nb.resnet(depth, 10, stem="cifar-pooled", widths=widths, in_channels=digits.test_images.shape[1]).eval()
+    found = measures.measure(net, "untrained", digits, measures.SIZES["smoke"], WORK, ("residual", "block"))
+    for reading in ("residual", "block"):
+        assert len(measures.rows_of(found, found.blocks[-1], reading))
+
+
+def test_the_papers_columns_are_those_of_the_papers_networks():
+    with torch.device("meta"):
+        nets = {depth: nb.resnet(depth, 10, stem="cifar-pooled") for depth in (18, 34, 50)}
+        other = nb.resnet(50, 10, widths=(32, 64, 128, 256))
+    assert {depth: paper.depth_of(net) for depth, net in nets.items()} == {18: 18, 34: 34, 50: 50}
+    assert paper.depth_of(other) is None
+    assert paper.printed_block(18, 8) == (-12.99, 21.92)
+    assert paper.printed_block(34, 16) == (-16.82, 22.34)
+    assert [paper.printed_block(50, number) for number in (1, 15, 16)] == [None, None, (-35.32, 31.96)]
+    assert paper.printed_block(None, 1) is None
+
+
+def test_published_weights_are_shown_images_as_they_were_normalised(tmp_path):
+    """What a file of weights does not tell is said by options, and half of it is refused."""
+    torch.manual_seed(0)
+    path = tmp_path / "resnet18.pt"
+    torch.save(foreign_state(nb.resnet(18, 10, stem="cifar-pooled")), path)
+    usual = {"mean": (0.4914, 0.4822, 0.4465), "std": (0.2471, 0.2435, 0.2616)}
+    asked = Arguments(checkpoint=(path,), stem="cifar-pooled", device="cpu", **usual)
+    ((net, _),) = subjects.choose_networks(asked, None)
+    assert net.normalisation == {name: list(values) for name, values in usual.items()}
+    assert paper.depth_of(net) == 18
+    with pytest.raises(SystemExit, match="`--mean` must be three numbers"):
+        subjects.choose_networks(dataclasses.replace(asked, mean=()), None)
+    with pytest.raises(SystemExit, match="`--std` must be three numbers"):
+        subjects.choose_networks(dataclasses.replace(asked, std=(25.0, 24.0, 26.0)), None)
 
 
 def test_an_attack_grows_and_flips(net, digits):

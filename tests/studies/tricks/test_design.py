@@ -45,6 +45,15 @@ def test_every_network_once_and_seed_by_seed(full):
     assert [job.seed for job in queue] == sorted(job.seed for job in queue)
 
 
+def test_the_papers_scale_of_stl10_has_its_pictures_and_its_batches():
+    """STL-10's pictures have 96 pixels: shrunk to 32 they would be another data set."""
+    for dataset, size, batch in (("cifar100", 32, 128), ("stl10", 96, 16), ("stl10-miniature", 96, 16)):
+        jobs_of_it = design.queue(True, dataset)
+        assert {(job.size, job.recipe.batch, job.recipe.epochs) for job in jobs_of_it} == {(size, batch, 164)}
+        assert design.recipe_of("cutout", True, dataset).cutout == size // 2
+        assert len({job.stem for job in jobs_of_it}) == len(jobs_of_it)
+
+
 def test_names_stay_valid():
     assert design.job_of("plain", 0).stem == "resnet20-width8-constant-seed0-0d6afa9f"
     assert design.job_of("smoothing", 0).stem == "resnet20-width8-constant-seed0-a0f62a33"
