@@ -10,11 +10,11 @@ from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import arguments, indent, stage_lines
 
 IMPORTS = """
-from odelab.engines.numba.jit import jit
+from odelab.engines.numba.jit import jit, jit_once
 from odelab.runs import roots
 
-is_clear = jit(roots.is_clear, options=OPTIONS)
-between, one_of, alone = jit(roots.between), jit(roots.one_of), jit(roots.alone)
+is_clear = jit_once(roots.is_clear, OPTIONS)
+between, one_of, alone = jit(roots.between), jit_once(roots.one_of, EXACT), jit_once(roots.alone, EXACT)
 """.strip()
 
 

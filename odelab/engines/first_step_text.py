@@ -8,7 +8,7 @@ from odelab.engines.numba.request import Request
 from odelab.engines.numba.stages import arguments, components, indent, number, read_lines, tolerance_names, total
 
 SETTINGS = ("t0", "t1", "rtol", "largest", "given_step")  # the last is 0 where the first step is to be found
-HELPERS = "trial_step, first_step = njit(**EXACT)(control.trial_step), njit(**EXACT)(control.first_step)"
+HELPERS = "trial_step, first_step = jit_once(control.trial_step, EXACT), jit_once(control.first_step, EXACT)"
 
 
 def begin_texts(request: Request) -> list[str]:

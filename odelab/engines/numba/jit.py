@@ -49,6 +49,19 @@ def jit(function, compiled=None, options=OPTIONS, **how):
     return twin(function, njit(**options), {} if compiled is None else compiled, **how)
 
 
+made_once: dict[str, dict] = {}
+
+
+def jit_once(function, options):
+    """`jit` for a function of odelab's own: one numba function for every kernel of this process, by its options.
+
+    Half the time that numba takes to compile the kernel of a small system goes into the control of step sizes, and the
+    next kernel with the same law has the same control. The user's functions are not kept so, since the values that they
+    use can change.
+    """
+    return jit(function, made_once.setdefault(repr(options), {}), options)
+
+
 def twin(function, make: Callable, made: dict, returns_tuple: bool = False, recompile: bool = False):
     """Copy a function and apply `make` to the copy, whose globals hold only the values that the function uses.
 

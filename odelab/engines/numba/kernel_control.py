@@ -1,5 +1,6 @@
 """The controller of a kernel: `odelab.control.feedback` with helpers made for compiled code, and text that calls it."""
 
+import functools
 import math
 
 import numpy as np
@@ -53,6 +54,7 @@ def power_by_table(gain: float, order: float, n: int):
     return power
 
 
+@functools.cache
 def judge_of_squares(smooth: bool, n: int = 1, gain: float | None = None, order: float = 1.0):
     """The judge of a single run, where `errors` is n times the squared ratio.
 
@@ -66,6 +68,7 @@ def judge_of_squares(smooth: bool, n: int = 1, gain: float | None = None, order:
     return judge_of_law(error_ratio, feedback.log_of_ratio(powers.log2), power, smooth)
 
 
+@functools.cache
 def judge_without_roots(smooth: bool, n: int):
     """The judge of lanes, where `errors` is n times the squared ratio; what it calls the ratio stays squared."""
     least, log2 = feedback.LEAST_ERROR**2, powers.log2
@@ -92,6 +95,9 @@ def itself(total):
     return total
 
 
+judge_of_state = functools.cache(feedback.accept_by)  # the same judge for each kernel, for `jit_once`
+
+
 def control_text(request: Request, judge: str, options: str = "OPTIONS") -> str:
     """The definitions of `propose` and `judge`.
 
@@ -104,11 +110,12 @@ def control_text(request: Request, judge: str, options: str = "OPTIONS") -> str:
     return "\n".join(
         [
             "from odelab.control.feedback import Counted, History, Memory, Settings",
-            "from odelab.engines.numba.jit import jit",
-            "from odelab.engines.numba.kernel_control import itself, judge_of_squares, judge_without_roots, left_over",
+            "from odelab.engines.numba.jit import jit_once",
+            "from odelab.engines.numba.kernel_control import itself, judge_of_squares, judge_of_state, left_over",
+            "from odelab.engines.numba.kernel_control import judge_without_roots",
             "",
-            f"propose = jit(control.{propose}, options=EXACT)",
-            f'judge = jit({judge}, options={{**{options}, "forceinline": True}})',
+            f"propose = jit_once(control.{propose}, EXACT)",
+            f'judge = jit_once({judge}, {{**{options}, "forceinline": True}})',
         ]
     )
 

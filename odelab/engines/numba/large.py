@@ -54,7 +54,7 @@ def judge_of(request: Request) -> str:
     """The judge, as text: by the squared error ratio or, with fixed steps, by whether the state is finite."""
     if request.law:
         return f"judge_of_squares({request.law.smooth})"
-    return "control.accept_by(jit(left_over, options=LOOSE))"
+    return "judge_of_state(jit_once(left_over, LOOSE))"
 
 
 def array_lines(request: Request) -> list[str]:

@@ -109,7 +109,7 @@ def kernel_of(request: Request, parts: Parts) -> tuple[list[str], list[str]]:
 def judge_of(request: Request) -> str:
     """The judge, as text: by n times the squared error ratio or, with fixed steps, by whether the state is finite."""
     if not request.law:
-        return "control.accept_by(itself)"
+        return "judge_of_state(itself)"
     gain, order = float(request.law.b[0]), request.method.error_order
     return f"judge_of_squares({request.law.smooth}, {request.n}, {gain}, {order}.0)"
 
