@@ -14,8 +14,8 @@ choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, AUTO, RADAU
 decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
 run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
-measure stiffness     si, sai, nsi, tns, tns_parts, delta, stiffness_proportion, log_norm, soderlind, spectrum, theorem2,
-                      jacobian, JacobianOperator
+measure stiffness     si, sai, nsi, tns, tns_parts, delta, stiffness_proportion, log_norm, soderlind, spectrum,
+                      theorem2, jacobian, JacobianOperator
 what steps cost       chi, accuracy_step, largest_stable_step, nongrowing_radius, motion_rate, power_bounded_step
 compare               observed_order, work_precision, plot
 look inside           show_kernel (the compiled source), scipy_method (a method of odelab for SciPy's solve_ivp)
@@ -105,8 +105,8 @@ from odelab.stiffness.stable_step import largest_stable_step as largest_stable_s
 from odelab.stiffness.stable_step import nongrowing as nongrowing
 from odelab.stiffness.stable_step import nongrowing_radius as nongrowing_radius
 from odelab.stiffness.theorem2 import theorem2 as theorem2
-from odelab.stiffness.tns import delta as delta
 from odelab.stiffness.tns import TnsParts as TnsParts
+from odelab.stiffness.tns import delta as delta
 from odelab.stiffness.tns import stiffness_proportion as stiffness_proportion
 from odelab.stiffness.tns import tns as tns
 from odelab.stiffness.tns import tns_parts as tns_parts
