@@ -55,7 +55,9 @@ def main(arguments: Arguments):
     if arguments.write:
         every = {name: row for name, row in calibration.table().items() if name in calibration.rules()}
         every |= {row.rule: row for row in rows}
-        calibration.FILE.write_text(json.dumps([dataclasses.asdict(every[name]) for name in sorted(every)], indent=1) + "\n")
+        calibration.FILE.write_text(
+            json.dumps([dataclasses.asdict(every[name]) for name in sorted(every)], indent=1) + "\n"
+        )
     results.write_record()
 
 

@@ -18,6 +18,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import netbridge as nb
+import odelab as ol
 from netbridge import data as datasets
 from netbridge.data.datasets import Dataset
 from netbridge.devices import best_device
@@ -55,6 +56,13 @@ class Measurement:
     def tns(self, reading) -> float:
         """The mean total neural stiffness under a reading of `stiffness.READINGS`."""
         return self.numbers["tns"][READINGS.index(tuple(reading))]
+
+    def parts(self, reading) -> ol.TnsParts:
+        """TNS under a reading with its scale, the mean index of the counted blocks; the shape follows from the two."""
+        of, _ = reading
+        means, first = self.numbers[f"nsi_{of}"]["mean"], self.numbers["first"]
+        counted = [mean for mean, opens in zip(means, first, strict=True) if not opens]
+        return ol.TnsParts(self.tns(reading), float(np.mean(counted)))
 
     def __str__(self):
         made = self.numbers["made"]

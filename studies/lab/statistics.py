@@ -136,6 +136,32 @@ def rank_correlation(x, y, coefficient) -> tuple[float, float]:
     return float(found.statistic), float(found.pvalue)
 
 
+def kendall_within(x, y, groups, resamples: int, level: float = LEVEL) -> Estimate:
+    """Kendall's tau-b counting only pairs of one group, pooled over the groups, with its bootstrap interval.
+
+    A resample draws from all networks; each keeps its group, and a network drawn twice is tied with itself. NaN where
+    no pair of a group differs in both values; no interval for fewer than FEWEST networks.
+    """
+    x, y, groups = np.asarray(x, dtype=float), np.asarray(y, dtype=float), np.asarray(groups)
+    together = groups[:, None] == groups
+    sign_x, sign_y = (np.sign(values[:, None] - values) * together for values in (x, y))
+    tables = sign_x * sign_y, np.square(sign_x), np.square(sign_y)
+
+    def tau(times):  # how many times each network was drawn, one line per resample
+        agree, untied_x, untied_y = (np.einsum("ri,ij,rj->r", times, table, times, optimize=True) for table in tables)
+        untied = np.sqrt(untied_x * untied_y)
+        return np.divide(agree, untied, out=np.full(len(times), np.nan), where=untied > 0)
+
+    draws = tau(draw_counts(len(x), resamples)) if len(x) >= FEWEST else []
+    return estimate(tau(np.ones((1, len(x))))[0], draws, level, len(x))
+
+
+def draw_counts(n: int, resamples: int) -> np.ndarray:
+    """How many times each of n networks is in each resample, (resamples, n)."""
+    rows = np.arange(resamples)[:, None] * n + choices(n, resamples, seed=0)
+    return np.bincount(rows.ravel(), minlength=resamples * n).reshape(resamples, n).astype(float)
+
+
 def correlate_rows(x, y) -> np.ndarray:
     """Spearman's correlation within every row of two tables of one shape; NaN where a row has nothing to rank."""
     ranks = [stats.rankdata(table, axis=1) for table in (x, y)]

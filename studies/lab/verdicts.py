@@ -6,7 +6,7 @@
 | no difference | the whole interval lies within +-d of zero, d having been written down before the data |
 | true of some, the rest undecided | at least one case is supported, and no case speaks against the claim |
 | false of some, the rest undecided | at least one case is contradicted, and no case speaks for the claim |
-| true of some, false of others | at least one case is supported, and at least one is contradicted or shows no difference |
+| true of some, false of others | at least one case is supported, at least one contradicted or without difference |
 | depends on the reading | readings of the paper differ in verdict |
 | undecided | the interval allows both; the verdict says how many units would decide it |
 | not run | nothing was measured |

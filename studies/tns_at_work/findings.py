@@ -12,12 +12,12 @@ from studies.lab.statistics import (
     Finding,
     interval_text,
     joint_verdict,
+    kendall_within,
     listing,
     mean_over_networks,
     sign_of,
 )
 from studies.lab.stiffness import READINGS, wording
-from studies.population.analysis import kendall_within
 from studies.population.findings import of_sign, outcome
 from studies.tns_at_work import design
 from studies.tns_at_work.measures import BY_LOSS, RANDOM, SMALLEST, Pruned

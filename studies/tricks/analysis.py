@@ -10,9 +10,8 @@ import numpy as np
 import odelab as ol
 from studies.lab.comparisons import tukey
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import Correlation, Estimate, choices, correlation, estimate
+from studies.lab.statistics import Correlation, Estimate, choices, correlation, estimate, kendall_within
 from studies.lab.stiffness import READINGS
-from studies.population.analysis import kendall_within
 from studies.tricks import design
 from studies.tricks.design import PLAIN
 

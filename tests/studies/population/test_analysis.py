@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from studies.lab.statistics import draw_counts, kendall_within
 from studies.lab.stiffness import READINGS
 from studies.population import design
 from studies.population.analysis import (
@@ -20,11 +21,9 @@ from studies.population.analysis import (
     STEPNET,
     coefficients,
     comparisons,
-    draw_counts,
     explain_accuracy,
     explained_variance,
     groups_of,
-    kendall_within,
     neighbours,
     rank_correlations,
     relations,
