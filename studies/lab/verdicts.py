@@ -167,8 +167,10 @@ def of_cases(verdicts: Iterable[Verdict]) -> Verdict:
     shown = right + wrong + same
     if not total:
         return NOT_RUN
-    if len(counts) == 1:
-        return verdicts[0] if total == 1 else verdicts[0].because(f"{total} of {total}")
+    if total == 1:
+        return verdicts[0]
+    if len(counts) == 1 and verdicts[0] != UNDECIDED:
+        return verdicts[0].because(f"{total} of {total}")
     if right and wrong + same:
         return SPLIT.because(f"{right} true, {wrong + same} false, of {total}")
     if right:
@@ -276,6 +278,13 @@ class Worlds:
     units: str
     effect: str
     now: int | None = None
+
+
+def draw_seeds(
+    chance: np.random.Generator, means: Mapping[str, float], deviation: float, n: int
+) -> dict[str, list[float]]:
+    """Made-up numbers of n seeds of several arms: normal, around these means, with one deviation."""
+    return {name: chance.normal(mean, deviation, n).tolist() for name, mean in means.items()}
 
 
 @dataclasses.dataclass(frozen=True)
