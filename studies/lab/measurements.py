@@ -28,7 +28,7 @@ from studies.lab import definitions, jobs
 from studies.lab.networks import controller_of
 from studies.lab.results import source
 from studies.lab.scores import remove_training
-from studies.lab.stiffness import KINDS, READINGS, follower, image_stiffness, trace_both
+from studies.lab.stiffness import KINDS, READINGS, SCALE, SHAPE, TNS, follower, image_stiffness, trace_both
 
 FORMAT = 1
 TRACED = 1000  # test images of which stiffness and losses are kept one by one
@@ -53,16 +53,21 @@ class Measurement:
     numbers: dict
     arrays: dict[str, np.ndarray]
 
-    def tns(self, reading) -> float:
-        """The mean total neural stiffness under a reading of `stiffness.READINGS`."""
+    def tns(self, reading) -> float | None:
+        """The mean total neural stiffness under a reading of `stiffness.READINGS`; None where it is not defined."""
         return self.numbers["tns"][READINGS.index(tuple(reading))]
 
     def parts(self, reading) -> ol.TnsParts:
         """TNS under a reading with its scale, the mean index of the counted blocks; the shape follows from the two."""
-        of, _ = reading
+        of, tns = reading[0], self.tns(reading)
         means, first = self.numbers[f"nsi_{of}"]["mean"], self.numbers["first"]
         counted = [mean for mean, opens in zip(means, first, strict=True) if not opens]
-        return ol.TnsParts(self.tns(reading), float(np.mean(counted)))
+        return ol.TnsParts(float("nan") if tns is None else tns, float(np.mean(counted)))
+
+    def stiffness(self, what: str, reading) -> float:
+        """TNS, its scale or its shape, by the names of `stiffness.QUANTITIES`; NaN where it is not defined."""
+        parts = self.parts((*reading, "sample") if what == SCALE else reading)
+        return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
 
     def __str__(self):
         made = self.numbers["made"]

@@ -148,7 +148,7 @@ def kendall_within(x, y, groups, resamples: int, level: float = LEVEL) -> Estima
     tables = sign_x * sign_y, np.square(sign_x), np.square(sign_y)
 
     def tau(times):  # how many times each network was drawn, one line per resample
-        agree, untied_x, untied_y = (np.einsum("ri,ij,rj->r", times, table, times, optimize=True) for table in tables)
+        agree, untied_x, untied_y = ((times @ table * times).sum(1) for table in tables)
         untied = np.sqrt(untied_x * untied_y)
         return np.divide(agree, untied, out=np.full(len(times), np.nan), where=untied > 0)
 

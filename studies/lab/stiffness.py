@@ -19,11 +19,14 @@ MEANS = ("sample", "dataset")
 # The paper leaves both open; the first is the default.
 READINGS: tuple[tuple[str, str], ...] = tuple((of, mu) for of in KINDS for mu in MEANS)
 BATCH = 128
+TNS, SCALE, SHAPE = "TNS", "scale", "shape"  # see `odelab.TnsParts`
+# What networks are compared by, each with its readings: the scale knows no mean that indices are compared with.
+QUANTITIES: dict[str, tuple[tuple, ...]] = {TNS: READINGS, SCALE: tuple((of,) for of in KINDS), SHAPE: READINGS}
 
 
-def wording(of: str, mu: str) -> str:
-    """A reading in words: which index, and compared with which mean."""
-    return f"{of} NSI, {'sample' if mu == 'sample' else 'data-set'} mean"
+def wording(of: str, mu: str = "") -> str:
+    """A reading in words: which index, and, but for the scale, compared with which mean."""
+    return f"{of} NSI{', sample mean' if mu == 'sample' else ', data-set mean' if mu else ''}"
 
 
 @dataclasses.dataclass(eq=False)

@@ -97,7 +97,7 @@ def of_interval(e: Estimate, sign: int = 1, negligible: float = 0.0) -> Verdict:
     >>> print(of_interval(Estimate(0.02, -0.06, 0.1), negligible=0.15))
     no difference (beyond 0.15)
     >>> print(of_interval(Estimate(0.2, -0.2, 0.6, n=5)))
-    undecided (about n = 20 would decide it if the estimate stayed; n = 5)
+    undecided (n = 5, about 20 would decide it if the estimate stayed)
     """
     low, high = sorted((sign * e.low, sign * e.high))
     if math.isnan(low) or math.isnan(high):
@@ -243,7 +243,7 @@ def say_needed(needed: int | None, n: int) -> str:
     if needed is None:
         return f"n = {n}" if n else ""
     about = f"{needed:,}" if needed < 10_000 else "more than 10,000"
-    return f"about n = {about} would decide it if the estimate stayed; n = {n}"
+    return f"n = {n}, about {about} would decide it if the estimate stayed"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,15 +13,17 @@ from scipy import stats
 from studies.lab.comparisons import dunnett
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import FEWEST, Estimate, choices, estimate, kendall_within
-from studies.lab.stiffness import READINGS
+from studies.lab.stiffness import QUANTITIES, READINGS, TNS
+from studies.lab.verdicts import corrected
 from studies.population import design
 
 CONSTANT, STEPNET = "constant", "StepNet"  # as measurements name them
 RIVALS = ("norm of the logits", "training loss", "width", "sharpness")
-TNS, ACCURACY = "TNS", "accuracy"
+ACCURACY = "accuracy"
 WAYS = OVER_ALL, BY_DEPTH, BY_CONTROLLER, BY_LOSS = (
     *("over all networks", "within depth", "within controller", "at equal training loss"),
 )
+FEWER = 500  # resamples where one controller is left out, which is asked of each
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,7 +34,7 @@ class Networks:
     core        does it belong to the part of the design that compares controllers?
     accuracy    per cent of the 10,000 test images
     train_loss, logits_norm, sharpness  see `measurements.Measurement`
-    tns         by reading; NaN where it is not defined
+    stiffness   TNS, its scale and its shape, each by its readings; NaN where they are not defined
     seconds     of training and one thread
     """
 
@@ -46,7 +48,7 @@ class Networks:
     train_loss: np.ndarray
     logits_norm: np.ndarray
     sharpness: np.ndarray
-    tns: dict[tuple[str, str], np.ndarray]
+    stiffness: dict[str, dict[tuple, np.ndarray]]
     seconds: np.ndarray
 
     def __len__(self):
@@ -68,7 +70,13 @@ class Networks:
             train_loss=column("train_loss"),
             logits_norm=column("logits_norm"),
             sharpness=column("sharpness"),
-            tns={reading: np.array([one.tns(reading) for one in found], dtype=float) for reading in READINGS},
+            stiffness={
+                what: {
+                    reading: np.array([one.stiffness(what, reading) for one in found], dtype=float)
+                    for reading in readings
+                }
+                for what, readings in QUANTITIES.items()
+            },
             seconds=np.array([one.numbers["made"]["seconds"] for one in found], dtype=float),
         )
 
@@ -80,24 +88,45 @@ class Networks:
 
 @dataclasses.dataclass(frozen=True)
 class Relation:
-    """Kendall's tau-b of n networks, of which `pairs` pairs stand in one group."""
+    """Kendall's tau-b of n networks, of which `pairs` pairs stand in one group.
+
+    without  tau over the networks of all controllers but one, by its name; empty where nobody asked
+    """
 
     n: int
     pairs: int
     tau: Estimate
+    without: dict[str, Estimate] = dataclasses.field(default_factory=dict)
 
 
-def relations(networks: Networks, resamples: int = design.RESAMPLES) -> dict[tuple[str, tuple[str, str]], Relation]:
-    """Kendall's tau-b of TNS and accuracy, in the four ways of the design and under every reading."""
-    found = {}
-    for way, reading in itertools.product(WAYS, READINGS):
-        tns = networks.tns[reading]
-        there = np.isfinite(tns)
-        groups = groups_of(networks, way, there)
-        tau = kendall_within(tns[there], networks.accuracy[there], groups, resamples)
-        counts = np.unique(groups, return_counts=True)[1]
-        found[way, reading] = Relation(len(groups), int((counts * (counts - 1) // 2).sum()), tau)
-    return found
+def relations(networks: Networks, resamples: int = design.RESAMPLES) -> dict[tuple[str, str, tuple], Relation]:
+    """Kendall's tau-b with the accuracy: of TNS in the four ways of the design, of scale and shape over all networks.
+
+    The keys are (quantity, way, reading). The intervals of a claim hold together under all its readings.
+    """
+    return {
+        (what, way, reading): relate(networks, what, way, reading, resamples)
+        for what, readings in QUANTITIES.items()
+        for way in (WAYS if what == TNS else (OVER_ALL,))
+        for reading in readings
+    }
+
+
+def relate(networks: Networks, what: str, way: str, reading, resamples: int) -> Relation:
+    """Kendall's tau-b of one quantity under one reading and the accuracy, counting pairs in one way."""
+    values, level = networks.stiffness[what][reading], corrected(len(QUANTITIES[what]))
+    there = np.isfinite(values)
+    groups = groups_of(networks, way, there)
+    tau = kendall_within(values[there], networks.accuracy[there], groups, resamples, level)
+    counts = np.unique(groups, return_counts=True)[1]
+    without = {}
+    if way == OVER_ALL:
+        for name in np.unique(networks.controller[there].astype(str)):
+            rest = there & (networks.controller != name)
+            one_group = np.zeros(np.count_nonzero(rest))
+            pairs = values[rest], networks.accuracy[rest]
+            without[str(name)] = kendall_within(*pairs, one_group, min(resamples, FEWER), level)
+    return Relation(len(groups), int((counts * (counts - 1) // 2).sum()), tau, without)
 
 
 def groups_of(networks: Networks, way: str, there: np.ndarray) -> np.ndarray:
@@ -135,18 +164,20 @@ class Comparison:
 
 
 def comparisons(networks: Networks) -> dict[tuple, Comparison]:
-    """TNS under every reading against constant step sizes, accuracy against these and against StepNet.
+    """TNS, its scale and its shape against constant step sizes, accuracy against these and against StepNet.
 
-    The keys are (reading, constant), (ACCURACY, constant) and (ACCURACY, StepNet).
+    The keys are (quantity, reading, constant), (ACCURACY, (), constant) and (ACCURACY, (), StepNet). The intervals of a
+    quantity hold together over controllers and readings.
     """
     found = {}
-    for what, values, control in (
-        *((reading, tns, CONSTANT) for reading, tns in networks.tns.items()),
-        (ACCURACY, networks.accuracy, CONSTANT),
-        (ACCURACY, networks.accuracy, STEPNET),
-    ):
-        groups = seeds_of(networks, values)
-        found[what, control] = Comparison(control, groups, dunnett(control, groups))
+    for what, readings in QUANTITIES.items():
+        for reading in readings:
+            groups = seeds_of(networks, networks.stiffness[what][reading])
+            beyond = dunnett(CONSTANT, groups, corrected(len(readings)))
+            found[what, reading, CONSTANT] = Comparison(CONSTANT, groups, beyond)
+    accuracies = seeds_of(networks, networks.accuracy)
+    for control in (CONSTANT, STEPNET):
+        found[ACCURACY, (), control] = Comparison(control, accuracies, dunnett(control, accuracies))
     return found
 
 
@@ -165,21 +196,33 @@ class Explained:
 
 def explain_accuracy(networks: Networks, reading, resamples: int = design.RESAMPLES) -> Explained:
     """What TNS says about accuracy beside its rivals, with bootstrap intervals over networks; of few nothing."""
-    there = np.isfinite(networks.tns[reading])
-    columns = {TNS: networks.tns[reading]} | networks.rivals()
-    values = np.stack([networks.accuracy, *columns.values()])[:, there].astype(float)
-    n = values.shape[1]
+    names, (n, related) = (TNS, *RIVALS), resample_ranks(networks, reading, resamples)
     if n < FEWEST:
-        return Explained(n, estimate(math.nan, []), dict.fromkeys(columns, estimate(math.nan, [])))
-    rows = np.vstack([np.arange(n), choices(n, resamples, seed=0)])  # the networks themselves, then the resamples
-    related = rank_correlations(values[:, rows].transpose(1, 0, 2))
-    beta = coefficients(related, tuple(range(1, len(values))))[:, 0]
+        return Explained(n, estimate(math.nan, []), dict.fromkeys(names, estimate(math.nan, [])))
     added = shares(related)
     return Explained(
         n,
-        estimate(beta[0], beta[1:]),
-        {name: estimate(of[0], of[1:]) for name, of in zip(columns, added.T, strict=True)},
+        coefficient_of_tns(n, related),
+        {name: estimate(of[0], of[1:], n=n) for name, of in zip(names, added.T, strict=True)},
     )
+
+
+def resample_ranks(networks: Networks, reading, resamples: int) -> tuple[int, np.ndarray]:
+    """How many networks have a TNS, and the rank correlations of accuracy, TNS and rivals: of them, then of resamples."""
+    tns = networks.stiffness[TNS][reading]
+    there = np.isfinite(tns)
+    values = np.stack([networks.accuracy, tns, *networks.rivals().values()])[:, there].astype(float)
+    n = values.shape[1]
+    if n < FEWEST:
+        return n, np.empty((0, len(values), len(values)))
+    rows = np.vstack([np.arange(n), choices(n, resamples, seed=0)])
+    return n, rank_correlations(values[:, rows].transpose(1, 0, 2))
+
+
+def coefficient_of_tns(n: int, related: np.ndarray) -> Estimate:
+    """The coefficient of TNS beside its rivals; the interval holds together with those of the other readings."""
+    beta = coefficients(related, tuple(range(1, related.shape[-1])))[:, 0]
+    return estimate(beta[0], beta[1:], corrected(len(READINGS)), n)
 
 
 def rank_correlations(values: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from studies.lab import measurements
-from studies.lab.statistics import Finding
+from studies.lab.stiffness import READINGS
+from studies.lab.verdicts import Finding
 from studies.population import design
 from studies.population.analysis import Networks, comparisons, explain_accuracy, relations
 from studies.population.findings import findings
@@ -16,5 +17,5 @@ def shipped_findings(folder: Path = SHIPPED) -> tuple[int, list[Finding]]:
     networks = Networks.of(measurements.find_all(design.queue(), (folder,)))
     if not len(networks):
         return 0, []
-    explanations = {reading: explain_accuracy(networks, reading) for reading in networks.tns}
+    explanations = {reading: explain_accuracy(networks, reading) for reading in READINGS}
     return len(networks), findings(relations(networks), comparisons(networks), explanations)

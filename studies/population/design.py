@@ -19,27 +19,7 @@ ResNet-14 counts one block a stage: compared with the mean of that one block its
 out of the readings with mu per image. Accuracy is that on the 10,000 test images after the last epoch. Training loss is
 measured on 5,000 training images without augmentation. A network whose training diverged is named and left out.
 
-The rules. Intervals are of 95 %. A verdict is given under each reading, and one for all by `statistics.joint_verdict`.
-
-1. *The better the network, the larger its TNS.* Kendall's tau-b of TNS and accuracy, in four ways: over all networks;
-   within depth; within controller; at equal training loss, where the networks in the order of their training loss are
-   cut into groups of twelve neighbours. "Within" counts pairs of networks of one group only and pools them over the
-   groups. Intervals: percentiles of 2,000 bootstrap resamples of networks, groups staying as they are. Supported where
-   the interval lies above 0, contradicted where it lies below 0 or where it holds 0 and lies within +-0.15 ("no
-   relation to speak of"), undecided otherwise.
-2. *Networks with attention have a larger TNS.* Core: mean TNS of each controller minus that of constant step sizes,
-   intervals of Dunnett over seeds. Supported where every controller is above, contradicted where every one is below,
-   true of some and false of others where both or only some are beyond 0, undecided where none is.
-3. *Attention raises the accuracy* (Table 1). Core: accuracies by the same rule. *StepNet raises it most*: every other
-   controller minus StepNet, Dunnett; supported where all lie below 0, contradicted where any lies above, else
-   undecided.
-4. *NSI explains accuracy beyond simple rivals*: norm of the logits, training loss, width, sharpness. Ranks of accuracy
-   are regressed on the ranks of the four rivals and of TNS, all standardised. TNS's own coefficient: supported where
-   its bootstrap interval lies above 0, contradicted where it lies below 0 or holds 0 and lies within +-0.15, else
-   undecided. Its share of the explained variance (Lindeman, Merenda and Gold: what it adds, averaged over all orders of
-   the five) is shown beside those of the rivals and judges nothing.
-
-No claim is judged with fewer than 3 seeds of each controller compared (2, 3), or 24 networks (1, 4): undecided.
+The rules stand beside the functions that judge by them, in `findings.py`, each with the time when it was written.
 """
 
 import dataclasses

@@ -5,9 +5,9 @@ import numpy as np
 from odelab.plot import style
 from studies.lab.figures import MARKS, heat_map
 from studies.lab.statistics import FEWEST, Estimate
-from studies.lab.stiffness import READINGS, wording
+from studies.lab.stiffness import READINGS, TNS, wording
 from studies.population import design
-from studies.population.analysis import ACCURACY, CONSTANT, TNS, WAYS, Explained, Networks, rank_correlations
+from studies.population.analysis import ACCURACY, CONSTANT, WAYS, Explained, Networks, rank_correlations
 
 
 def relation_figure(networks: Networks, own: Networks):
@@ -19,11 +19,18 @@ def relation_figure(networks: Networks, own: Networks):
                 for mark, recipe in zip(MARKS, recipes, strict=False):
                     here = (networks.depth == depth) & (networks.recipe == recipe)
                     if here.any():
-                        x, y = networks.tns[reading][here], networks.accuracy[here]
+                        x, y = networks.stiffness[TNS][reading][here], networks.accuracy[here]
                         name = f"{depth} layers, {recipe}"
                         axis.plot(x, y, mark, color=colour, markersize=3.8, alpha=0.75, label=name)
             if len(own):
-                axis.plot(own.tns[reading], own.accuracy, "o", color="#000000", markerfacecolor="none", markersize=4.5)
+                axis.plot(
+                    own.stiffness[TNS][reading],
+                    own.accuracy,
+                    "o",
+                    color="#000000",
+                    markerfacecolor="none",
+                    markersize=4.5,
+                )
             axis.set_title(wording(*reading), loc="left")
             axis.set_xlabel("TNS")
             axis.locator_params(axis="x", nbins=5)
@@ -41,7 +48,7 @@ def tau_figure(relations: dict):
         for axis, reading in zip(axes.flat, READINGS, strict=True):
             negligible_band(axis)
             for y, way in enumerate(WAYS):
-                interval(axis, relations[way, reading].tau, y, style.COLOURS[0])
+                interval(axis, relations[TNS, way, reading].tau, y, style.COLOURS[0])
             axis.set_yticks(range(len(WAYS)), WAYS)
             axis.set_ylim(len(WAYS) - 0.5, -0.5)
             axis.set_xlim(-reach, reach)
@@ -52,10 +59,10 @@ def tau_figure(relations: dict):
 
 
 def controllers_figure(comparisons: dict):
-    """Figure 2 and Table 1: TNS and accuracy of each controller minus those of another one, with every seed."""
-    names = list(comparisons[ACCURACY, CONSTANT].groups)
-    with style.figure(2, 3, height=0.36 * len(names) + 2.2, sharey=True) as (drawing, axes):
-        for axis, ((what, control), found) in zip(axes.flat, comparisons.items(), strict=True):
+    """Figure 2 and Table 1: TNS, scale, shape and accuracy of each controller minus those of another one, by seed."""
+    names = list(comparisons[ACCURACY, (), CONSTANT].groups)
+    with style.figure(4, 3, height=0.72 * len(names) + 3.6, sharey=True) as (drawing, axes):
+        for axis, ((what, reading, control), found) in zip(axes.flat, comparisons.items(), strict=True):
             axis.axvline(0.0, color=style.GREY, linewidth=0.8)
             for y, name in enumerate(names if control in found.groups else ()):
                 seeds = np.array(found.groups[name]) - np.mean(found.groups[control])
@@ -63,7 +70,7 @@ def controllers_figure(comparisons: dict):
                 if name != control:
                     interval(axis, found.beyond[name], y, style.COLOURS[0])
             axis.set_yticks(range(len(names)), names)
-            axis.set_title("accuracy,\npoints" if what == ACCURACY else f"TNS, {two_lines(what)}", loc="left")
+            axis.set_title("accuracy,\npoints" if what == ACCURACY else f"{what}, {two_lines(reading)}", loc="left")
             axis.set_xlabel(f"minus {control}")
             axis.grid(axis="y", visible=False)
             axis.locator_params(axis="x", nbins=4)
@@ -94,7 +101,7 @@ def shares_figure(explanations: dict[tuple[str, str], Explained]):
 def ranks_figure(networks: Networks):
     """Spearman's correlations of everything that enters claim 4."""
     columns = {"accuracy": networks.accuracy} | networks.rivals()
-    columns |= {f"TNS, {wording(*reading)}": tns for reading, tns in networks.tns.items()}
+    columns |= {f"TNS, {wording(*reading)}": tns for reading, tns in networks.stiffness[TNS].items()}
     there = np.isfinite(np.stack(list(columns.values())).astype(float)).all(0)
     values = np.stack(list(columns.values())).astype(float)[:, there]
     table = rank_correlations(values) if there.sum() >= FEWEST else np.full((len(columns), len(columns)), np.nan)

@@ -1,161 +1,185 @@
-"""What the population says about the paper's claims, by the rules of `design.py` and no others."""
+"""What the population says about the paper's claims: the rules, as functions of what `analysis` has computed."""
 
-import numpy as np
-
-from studies.lab.statistics import (
-    CONTRADICTED,
-    PARTLY,
-    SUPPORTED,
+from studies.lab.statistics import interval_text, listing
+from studies.lab.stiffness import QUANTITIES, SCALE, SHAPE, TNS, wording
+from studies.lab.verdicts import (
+    NOT_RUN,
     UNDECIDED,
-    Estimate,
     Finding,
-    interval_text,
-    joint_verdict,
-    listing,
+    Rule,
+    Verdict,
+    Worlds,
+    enough,
+    joint,
+    of_each,
+    of_interval,
+    rule,
 )
-from studies.lab.stiffness import READINGS, wording
-from studies.population import design
-from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, TNS, WAYS, Comparison, Explained
+from studies.population import design, worlds
+from studies.population.analysis import ACCURACY, CONSTANT, OVER_ALL, STEPNET, WAYS, Comparison, Explained, Relation
 
-BETTER = "The better the network, the larger its TNS"
-LARGER = "Networks with attention have a larger TNS."
-HIGHER = "Attention raises the accuracy."
-MOST = "StepNet raises the accuracy most."
-BEYOND = "NSI explains accuracy beyond simple rivals."
+BETTER = "The better the network, the larger its"
+LARGER = "Networks with attention have a larger"
+CALLED = {TNS: "TNS", SCALE: "scale of NSI", SHAPE: "shape of TNS"}
+LATER = (
+    "after the data: with 51 networks seen, TNS was taken apart into scale and shape, intervals were made to hold "
+    "together over the readings, and a relation has to hold without any one controller"
+)
+TAU = "Kendall's tau of 0.5"
+HALF_AS_MUCH = "half as much again as constant step sizes have, for every controller"
 
 
 def findings(relations: dict, comparisons: dict, explanations: dict) -> list[Finding]:
     """One finding per way of claim 1, then claims 2, 3 and 4; the arguments are those of `analysis`."""
     return [
-        *(relation_finding(way, {reading: relations[way, reading] for reading in READINGS}) for way in WAYS),
-        larger_finding({reading: comparisons[reading, CONSTANT] for reading in READINGS}),
-        higher_finding(comparisons[ACCURACY, CONSTANT]),
-        most_finding(comparisons[ACCURACY, STEPNET]),
-        beyond_finding(explanations),
+        *(
+            RELATED[what, way]({key[-1]: found for key, found in relations.items() if key[:2] == (what, way)})
+            for what, way in RELATED
+        ),
+        *(
+            COMPARED[what]({reading: comparisons[what, reading, CONSTANT] for reading in QUANTITIES[what]})
+            for what in COMPARED
+        ),
+        judge_accuracy(comparisons[ACCURACY, (), CONSTANT]),
+        judge_best(comparisons[ACCURACY, (), STEPNET]),
+        judge_explanation(explanations),
     ]
 
 
-def of_sign(n: int, e: Estimate) -> str:
-    """The verdict by the rule of claims 1 and 4: above 0, below 0 or next to nothing, or not known."""
-    if n < design.FEWEST_NETWORKS or not np.isfinite(e.low):
-        return UNDECIDED
-    if e.low > 0.0:
-        return SUPPORTED
-    negligible = max(-e.low, e.high) <= design.NEGLIGIBLE
-    return CONTRADICTED if e.high < 0.0 or negligible else UNDECIDED
+def of_relation(found: Relation) -> Verdict:
+    """The verdict under one reading, where leaving out any one controller does not change it."""
+    if found.n < design.FEWEST_NETWORKS:
+        return UNDECIDED.because(f"n = {found.n}, judged from {design.FEWEST_NETWORKS} on")
+    verdict = of_interval(found.tau, negligible=design.NEGLIGIBLE)
+    turning = [name for name, e in found.without.items() if of_interval(e, negligible=design.NEGLIGIBLE) != verdict]
+    if verdict.claims_effect and turning:
+        return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}")
+    return verdict
 
 
-def outcome(n: int, e: Estimate) -> str:
-    """The estimate with its verdict, in words that keep "smaller" and "no relation" apart."""
-    verdict = of_sign(n, e)
-    if verdict == CONTRADICTED:
-        verdict += ": smaller" if e.high < 0.0 else f": within {design.NEGLIGIBLE} of 0"
-    return f"{interval_text(e, '+.2f')} ({verdict})"
-
-
-def relation_finding(way: str, relations: dict) -> Finding:
-    """Claim 1 in one of its four ways."""
-    verdicts = [of_sign(found.n, found.tau) for found in relations.values()]
+def judge_relation(found: dict[tuple, Relation]) -> tuple[Verdict, str]:
+    """Kendall's tau-b with the accuracy, by bootstrap over networks; "within" counts pairs of one group alone. Under
+    each reading: supported where the interval lies above 0, contradicted where it lies below, no difference where it
+    lies within 0.15 of 0. Over all networks the same must be said where any one controller is left out. The intervals
+    hold together under all readings; nothing is judged with fewer than 24 networks."""
+    verdicts = {reading: of_relation(one) for reading, one in found.items()}
     parts = [
-        f"{wording(*reading)}, n = {found.n}: {outcome(found.n, found.tau)}" for reading, found in relations.items()
+        f"{wording(*reading)}, n = {one.n}: {interval_text(one.tau, '+.2f')} ({verdicts[reading]})"
+        for reading, one in found.items()
     ]
-    words = f"Kendall's tau-b of TNS and accuracy. {'; '.join(parts)}."
-    return Finding(
-        f"{BETTER}: {way}.", "Figure 7, Section 3.1", joint_verdict(verdicts), f"{too_few(relations)}{words}"
-    )
+    return joint(verdicts), f"Kendall's tau-b with the accuracy. {'; '.join(parts)}."
 
 
-def too_few(found: dict) -> str:
-    """What comes first where a reading has fewer networks than the design asks for."""
-    n = min(one.n for one in found.values())
-    few = n < design.FEWEST_NETWORKS
-    return f"n = {n} networks, and the design judges from {design.FEWEST_NETWORKS} on. So far: " if few else ""
-
-
-def of_each(beyond: dict[str, Estimate]) -> str:
-    """The verdict by the rule of claims 2 and 3: all above, all below, some beyond 0, or none."""
-    above, below = beyond_zero(beyond)
-    if beyond and above == len(beyond):
-        return SUPPORTED
-    if beyond and below == len(beyond):
-        return CONTRADICTED
-    return PARTLY if above or below else UNDECIDED
-
-
-def beyond_zero(beyond: dict[str, Estimate]) -> tuple[int, int]:
-    """How many intervals lie above 0, and how many below."""
-    return sum(e.low > 0.0 for e in beyond.values()), sum(e.high < 0.0 for e in beyond.values())
-
-
-def why_undecided(found: Comparison) -> str:
-    """What comes first where controllers cannot be compared yet, or ""."""
-    if not found.beyond:
-        return f"n = 0: no networks of the core to compare with {found.control}."
-    few = min(map(len, found.groups.values()))
-    if few >= design.FEWEST_SEEDS:
-        return ""
-    names = [name for name, values in found.groups.items() if len(values) == few]
-    several = "every controller" if len(names) == len(found.groups) else f"{len(names)} controllers"
-    of = names[0] if len(names) == 1 else several
-    seeds = "seed" if few == 1 else "seeds"
-    return f"n = {few} {seeds} of {of}, and the design judges from {design.FEWEST_SEEDS} on. So far: "
-
-
-def counts(found: Comparison) -> str:
-    above, below = beyond_zero(found.beyond)
-    return f"{above} of {len(found.beyond)} above, {below} below"
-
-
-def larger_finding(found: dict[tuple[str, str], Comparison]) -> Finding:
-    """Claim 2: networks with attention have a larger TNS."""
-    verdicts = [UNDECIDED if why_undecided(one) else of_each(one.beyond) for one in found.values()]
-    parts = "; ".join(f"{wording(*reading)}: {counts(one)}" for reading, one in found.items())
+def judge_larger(found: dict[tuple, Comparison]) -> tuple[Verdict, str]:
+    """Core: the mean of each controller minus that of constant step sizes, by Dunnett over seeds, the intervals
+    holding together over controllers and readings. Under each reading: supported where every controller is above,
+    contradicted where every one is below, true or false of some where only some are beyond 0. Judged from three seeds
+    of every controller on."""
+    if not any(one.beyond for one in found.values()):
+        return NOT_RUN, "n = 0: no networks of the core to compare; `--train` makes them."
+    verdicts = {reading: of_controllers(one) for reading, one in found.items()}
+    parts = "; ".join(f"{wording(*reading)}: {verdicts[reading]}" for reading in found)
     first = next(iter(found.values()))
-    words = why_undecided(first)
-    if first.beyond:
-        words += (
-            "Controllers whose interval of TNS minus that of constant step sizes leaves out 0 (Dunnett, over seeds). "
-            f"{parts}."
-        )
-    return Finding(LARGER, "Figure 2, Section 2.3", joint_verdict(verdicts), words)
+    return joint(verdicts), f"{why_open(first)}Above constant step sizes, by reading. {parts}."
 
 
-def higher_finding(found: Comparison) -> Finding:
-    """Claim 3: attention raises the accuracy."""
-    return Finding(HIGHER, "Table 1", UNDECIDED if why_undecided(found) else of_each(found.beyond), points(found))
+def of_controllers(found: Comparison, sign: int = 1) -> Verdict:
+    return UNDECIDED.because("too few seeds") if why_open(found) else of_each(found.beyond, sign)
 
 
-def most_finding(found: Comparison) -> Finding:
-    """Claim 3, of StepNet: all others below it, or one above it."""
-    above, below = beyond_zero(found.beyond)
-    verdict = SUPPORTED if below == len(found.beyond) else CONTRADICTED if above else UNDECIDED
-    return Finding(MOST, "Table 1", UNDECIDED if why_undecided(found) else verdict, points(found))
+def why_open(found: Comparison) -> str:
+    return enough(found.groups, design.FEWEST_SEEDS)
+
+
+@rule(
+    "Attention raises the accuracy.",
+    "Table 1",
+    fewest=design.FEWEST_SEEDS,
+    fixed="before the data, but for its words: with one controller below and none above it once said true of some",
+    worlds=Worlds(
+        worlds.accuracies, n=design.ROUNDS, units="seeds", effect="+1.2 points, the mean of Table 1's gains", now=3
+    ),
+)
+def judge_accuracy(found: Comparison) -> tuple[Verdict, str]:
+    """Core: mean accuracy of each controller minus that of constant step sizes, by Dunnett over seeds. Supported where
+    every controller is above, contradicted where every one is below, true or false of some where only some are beyond
+    0. Judged from three seeds of every controller on."""
+    return (of_controllers(found) if found.beyond else NOT_RUN), points(found)
+
+
+@rule(
+    "StepNet raises the accuracy most.",
+    "Table 1",
+    fewest=design.FEWEST_SEEDS,
+    worlds=Worlds(
+        worlds.below_the_best, n=design.ROUNDS, units="seeds", effect="0.7 points, Table 1's mean, below StepNet", now=3
+    ),
+)
+def judge_best(found: Comparison) -> tuple[Verdict, str]:
+    """Core: mean accuracy of every other controller minus StepNet's, by Dunnett over seeds. Supported where every one
+    is below, contradicted where every one is above, true or false of some where only some are beyond 0. Judged from
+    three seeds of every controller on."""
+    return (of_controllers(found, sign=-1) if found.beyond else NOT_RUN), points(found)
 
 
 def points(found: Comparison) -> str:
     if not found.beyond:
-        return why_undecided(found)
-    words = f"{counts(found)} ({listing(found.beyond)})"
-    return f"{why_undecided(found)}Points above {found.control}, intervals of Dunnett over seeds: {words}."
+        return "n = 0: no networks of the core to compare; `--train` makes them."
+    words = f"Points above {found.control}, intervals of Dunnett over seeds: {listing(found.beyond)}."
+    return f"{why_open(found)}{words}"
 
 
-def beyond_finding(explanations: dict[tuple[str, str], Explained]) -> Finding:
-    """Claim 4; the shares of explained variance are shown and judge nothing."""
-    verdicts = [of_sign(found.n, found.coefficient) for found in explanations.values()]
+@rule(
+    "NSI explains accuracy beyond simple rivals.",
+    "Section 3.1, Figure 7",
+    fewest=design.FEWEST_NETWORKS,
+    negligible=design.NEGLIGIBLE,
+    fixed="before the data; its intervals hold together over the readings since 51 networks were seen",
+    worlds=Worlds(worlds.explanations, n=120, units="networks", effect="a coefficient of 0.5", now=51),
+)
+def judge_explanation(found: dict[tuple, Explained]) -> tuple[Verdict, str]:
+    """Ranks of accuracy are regressed on those of TNS and of four rivals: norm of the logits, training loss, width,
+    sharpness. The coefficient of TNS, by bootstrap over networks: supported where its interval lies above 0,
+    contradicted where below, no difference where it lies within 0.15 of 0. The shares of explained variance judge
+    nothing. The intervals hold together under all readings; nothing is judged with fewer than 24 networks."""
+    verdicts = {reading: of_coefficient(one) for reading, one in found.items()}
     parts = [
-        f"{wording(*reading)}, n = {found.n}: {outcome(found.n, found.coefficient)}{share_of_tns(found)}"
-        for reading, found in explanations.items()
+        f"{wording(*reading)}, n = {one.n}: {interval_text(one.coefficient, '+.2f')} ({verdicts[reading]})"
+        f"{share_of_tns(one)}"
+        for reading, one in found.items()
     ]
-    return Finding(
-        BEYOND,
-        "Section 3.1, Figure 7",
-        joint_verdict(verdicts),
-        f"{too_few(explanations)}Coefficient of TNS in a regression of the ranks of accuracy, beside norm of the "
-        f"logits, training loss, width and sharpness. {'; '.join(parts)}.",
-    )
+    return joint(verdicts), f"Coefficient of TNS beside its rivals. {'; '.join(parts)}."
+
+
+def of_coefficient(found: Explained) -> Verdict:
+    if found.n < design.FEWEST_NETWORKS:
+        return UNDECIDED.because(f"n = {found.n}, judged from {design.FEWEST_NETWORKS} on")
+    return of_interval(found.coefficient, negligible=design.NEGLIGIBLE)
 
 
 def share_of_tns(found: Explained) -> str:
-    whole = sum(share.value for share in found.shares.values())
-    own = found.shares[TNS].value
-    return f", {100 * own:.0f} of the {100 * whole:.0f} % explained" if np.isfinite(whole) else ""
+    if TNS not in found.shares:
+        return ""
+    whole, own = sum(share.value for share in found.shares.values()), found.shares[TNS].value
+    return f", {100 * own:.0f} of the {100 * whole:.0f} % explained" if whole == whole else ""
+
+
+def rule_of_relation(what: str, way: str) -> Rule:
+    """Claim 1 for one quantity, counting pairs of networks in one way."""
+    made = Worlds(worlds.relations_by(what, way), n=120, units="networks", effect=TAU, now=51)
+    claim = f"{BETTER} {CALLED[what]}: {way}."
+    options = {"fewest": design.FEWEST_NETWORKS, "negligible": design.NEGLIGIBLE, "worlds": made, "fixed": LATER}
+    return rule(claim, "Figure 7, Section 3.1", variant=f"{what}, {way}", **options)(judge_relation)
+
+
+def rule_of_comparison(what: str) -> Rule:
+    """Claim 2 for one quantity."""
+    made = Worlds(worlds.stiffness_of(what), n=design.ROUNDS, units="seeds", effect=HALF_AS_MUCH, now=3)
+    options = {"fewest": design.FEWEST_SEEDS, "worlds": made, "fixed": LATER}
+    return rule(f"{LARGER} {CALLED[what]}.", "Figure 2, Section 2.3", variant=what, **options)(judge_larger)
+
+
+RELATED = {
+    (what, way): rule_of_relation(what, way) for what in QUANTITIES for way in (WAYS if what == TNS else (OVER_ALL,))
+}
+COMPARED = {what: rule_of_comparison(what) for what in QUANTITIES}

@@ -7,10 +7,10 @@ import numpy as np
 from studies.lab.comparisons import deviation_cell, interval_cell
 from studies.lab.measurements import Measurement
 from studies.lab.statistics import interval_text
-from studies.lab.stiffness import READINGS, wording
+from studies.lab.stiffness import QUANTITIES, wording
 from studies.population import design
 from studies.population.analysis import ACCURACY, CONSTANT, STEPNET, Explained, Networks
-from studies.population.findings import of_sign
+from studies.population.findings import of_coefficient, of_relation
 
 
 def progress_rows(wanted: list, found: list[Measurement], diverged: list[str]) -> Iterator[dict]:
@@ -36,36 +36,43 @@ def progress_rows(wanted: list, found: list[Measurement], diverged: list[str]) -
 
 
 def relation_rows(relations: dict) -> Iterator[dict]:
-    """Claim 1: every way under every reading."""
-    for (way, reading), found in relations.items():
+    """Claim 1: every quantity in every way under every reading; over all networks, also without one controller."""
+    for (what, way, reading), found in relations.items():
+        turning = {name: e for name, e in found.without.items() if np.isfinite(e.value)}
+        ends = sorted(turning, key=lambda name: turning[name].value)
         yield {
+            "quantity": what,
             "pairs counted": way,
             "reading": wording(*reading),
             "networks": found.n,
             "pairs": found.pairs,
             "Kendall's tau-b": interval_text(found.tau, "+.2f"),
             "half the interval": f"{0.5 * (found.tau.high - found.tau.low):.2f}",
-            "better is larger": of_sign(found.n, found.tau),
+            "without one controller": "; ".join(f"{turning[name].value:+.2f} ({name})" for name in (ends[0], ends[-1]))
+            if ends
+            else "",
+            "better is larger": of_relation(found),
         }
 
 
 def controller_rows(comparisons: dict) -> Iterator[dict]:
     """Claims 2 and 3: the controllers of the core with their seeds."""
-    for name, values in comparisons[ACCURACY, CONSTANT].groups.items():
+    for name, values in comparisons[ACCURACY, (), CONSTANT].groups.items():
         yield {
             "controller": name,
             "seeds": len(values),
             "accuracy (%)": f"{np.mean(values):.2f}",
             "standard deviation": deviation_cell(values),
             **{
-                f"above {control}": interval_cell(comparisons[ACCURACY, control].beyond, name)
+                f"above {control}": interval_cell(comparisons[ACCURACY, (), control].beyond, name)
                 for control in (CONSTANT, STEPNET)
             },
             **{
-                f"TNS above {CONSTANT}, {wording(*reading)}": interval_cell(
-                    comparisons[reading, CONSTANT].beyond, name, "+.3f"
+                f"{what} above {CONSTANT}, {wording(*reading)}": interval_cell(
+                    comparisons[what, reading, CONSTANT].beyond, name, "+.3f"
                 )
-                for reading in READINGS
+                for what, readings in QUANTITIES.items()
+                for reading in readings
             },
         }
 
@@ -77,7 +84,7 @@ def explained_rows(explanations: dict[tuple[str, str], Explained]) -> Iterator[d
             "reading": wording(*reading),
             "networks": found.n,
             "coefficient of TNS": interval_text(found.coefficient, "+.2f"),
-            "beyond rivals": of_sign(found.n, found.coefficient),
+            "beyond rivals": of_coefficient(found),
             **{f"share of {name} (%)": percent(share) for name, share in found.shares.items()},
             "explained (%)": f"{100 * sum(share.value for share in found.shares.values()):.0f}",
         }
@@ -105,7 +112,8 @@ def network_rows(networks: Networks) -> Iterator[dict]:
             "norm of the logits": f"{networks.logits_norm[i]:.2f}",
             "sharpness": f"{networks.sharpness[i]:.3f}",
             **{
-                f"TNS, {wording(*reading)}": f"{tns[i]:.3f}" if np.isfinite(tns[i]) else "undefined"
-                for reading, tns in networks.tns.items()
+                f"{what}, {wording(*reading)}": f"{values[i]:.3f}" if np.isfinite(values[i]) else "undefined"
+                for what, readings in networks.stiffness.items()
+                for reading, values in readings.items()
             },
         }

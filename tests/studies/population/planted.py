@@ -4,7 +4,7 @@ import numpy as np
 
 from studies.lab.measurements import Measurement
 from studies.lab.networks import controller_name
-from studies.lab.stiffness import READINGS
+from studies.lab.stiffness import KINDS, READINGS
 from studies.population import design
 from studies.population.analysis import Networks
 
@@ -19,6 +19,8 @@ def measurement(job, accuracy, tns, train_loss=1.0, logits_norm=5.0, sharpness=1
         **{"depth": job.depth, "width": job.width, "seed": job.seed, "test_accuracy": accuracy / 100},
         **{"train_loss": train_loss, "logits_norm": logits_norm, "sharpness": sharpness},
         "tns": [float(x) for x in np.broadcast_to(tns, len(READINGS))],
+        **{f"nsi_{of}": {"mean": [0.5, 0.4, 0.6]} for of in KINDS},
+        "first": [True, False, False],
         "made": {"seconds": 60.0},
     }
     return Measurement(job.specification, numbers, {})

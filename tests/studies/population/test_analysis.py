@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from studies.lab.statistics import draw_counts, kendall_within
-from studies.lab.stiffness import READINGS
+from studies.lab.stiffness import READINGS, SCALE, TNS
 from studies.population import design
 from studies.population.analysis import (
     ACCURACY,
@@ -112,9 +112,9 @@ def test_networks_without_a_tns_are_left_out_of_that_reading_only():
 
     networks = planted.population(plant)
     found = relations(networks, 20)
-    for way, reading in found:
-        assert found[way, reading].n == (210 if reading[1] == "sample" else 240)
-        assert np.isfinite(found[way, reading].tau.value)
+    for (what, _, reading), relation in found.items():
+        assert relation.n == (240 if what == SCALE or reading[1] == "dataset" else 210)
+        assert np.isfinite(relation.tau.value) == (what != SCALE)  # all of these networks have one scale
     assert [explain_accuracy(networks, reading, 20).n for reading in READINGS] == [210, 240, 210, 240]
 
 
@@ -125,8 +125,8 @@ def test_a_shift_between_depths_is_seen_over_all_and_not_within():
         return {"accuracy": 50 + job.depth + noise["accuracy"], "tns": job.depth - 0.1 * noise["accuracy"]}
 
     found = relations(planted.population(plant), 200)
-    assert found[OVER_ALL, READINGS[0]].tau.value > found[BY_DEPTH, READINGS[0]].tau.high
-    assert found[BY_DEPTH, READINGS[0]].tau.value == -1.0
+    assert found[TNS, OVER_ALL, READINGS[0]].tau.value > found[TNS, BY_DEPTH, READINGS[0]].tau.high
+    assert found[TNS, BY_DEPTH, READINGS[0]].tau.value == -1.0
 
 
 def test_the_pull_of_training_loss_is_gone_among_neighbours():
@@ -135,8 +135,8 @@ def test_the_pull_of_training_loss_is_gone_among_neighbours():
         return {"accuracy": 70 - loss + 0.05 * noise["accuracy"], "tns": 0.05 * noise["tns"] - loss, "train_loss": loss}
 
     found = relations(planted.population(plant), 200)
-    assert found[OVER_ALL, READINGS[0]].tau.value > 0.9
-    assert found[BY_LOSS, READINGS[0]].tau.value < 0.4
+    assert found[TNS, OVER_ALL, READINGS[0]].tau.value > 0.9
+    assert found[TNS, BY_LOSS, READINGS[0]].tau.value < 0.4
 
 
 def test_comparisons_are_of_the_core_over_its_seeds():
@@ -147,13 +147,13 @@ def test_comparisons_are_of_the_core_over_its_seeds():
 
     networks = planted.population(plant)
     found = comparisons(networks)
-    beyond = found[ACCURACY, CONSTANT].beyond
-    assert len(found[ACCURACY, CONSTANT].groups[CONSTANT]) == 20
-    assert {len(values) for name, values in found[ACCURACY, CONSTANT].groups.items() if name != CONSTANT} == {10}
+    beyond = found[ACCURACY, (), CONSTANT].beyond
+    assert len(found[ACCURACY, (), CONSTANT].groups[CONSTANT]) == 20
+    assert {len(values) for name, values in found[ACCURACY, (), CONSTANT].groups.items() if name != CONSTANT} == {10}
     assert 2 < beyond[STEPNET].low < beyond[STEPNET].value < beyond[STEPNET].high < 4
     assert beyond["SE"].low < 0 < beyond["SE"].high
-    assert found[ACCURACY, STEPNET].beyond["SE"].high < -2
-    assert found[READINGS[0], CONSTANT].beyond[STEPNET].value == pytest.approx(1.0)
+    assert found[ACCURACY, (), STEPNET].beyond["SE"].high < -2
+    assert found[TNS, READINGS[0], CONSTANT].beyond[STEPNET].value == pytest.approx(1.0)
 
 
 def related(seed, quantities=5, networks=40):
@@ -209,7 +209,7 @@ def test_what_a_rival_says_already_is_not_tns_coefficient():
 
     networks = planted.population(plant)
     found = explain_accuracy(networks, READINGS[0], 200)
-    assert relations(networks, 50)[OVER_ALL, READINGS[0]].tau.low > 0.3
+    assert relations(networks, 50)[TNS, OVER_ALL, READINGS[0]].tau.low > 0.3
     assert abs(found.coefficient.value) < design.NEGLIGIBLE
     assert found.shares["training loss"].value > 2 * found.shares["sharpness"].value
     whole = sum(share.value for share in found.shares.values())

@@ -1,36 +1,44 @@
-"""The verdicts of the population on planted truths: every branch of the rules that `design.py` fixed."""
+"""The verdicts of the population on planted truths: every branch of its rules."""
 
 import numpy as np
 import pytest
 
 from studies.lab import measurements
-from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED, Estimate, estimate
-from studies.lab.stiffness import READINGS
-from studies.population import design
-from studies.population.analysis import WAYS, Comparison, Explained, Relation, comparisons, explain_accuracy, relations
-from studies.population.citation import shipped_findings
-from studies.population.findings import (
-    BETTER,
-    BEYOND,
-    HIGHER,
-    LARGER,
-    MOST,
-    beyond_finding,
-    findings,
-    higher_finding,
-    larger_finding,
-    most_finding,
-    of_each,
-    of_sign,
-    relation_finding,
+from studies.lab.statistics import Estimate
+from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
+from studies.lab.verdicts import (
+    BY_READING,
+    CONTRADICTED,
+    FALSE_OF_SOME,
+    NO_DIFFERENCE,
+    NOT_RUN,
+    OPEN,
+    SPLIT,
+    SUPPORTED,
+    TRUE_OF_SOME,
+    UNDECIDED,
 )
+from studies.population import design
+from studies.population.analysis import (
+    OVER_ALL,
+    WAYS,
+    Comparison,
+    Explained,
+    Relation,
+    comparisons,
+    explain_accuracy,
+    relate,
+    relations,
+)
+from studies.population.citation import shipped_findings
+from studies.population.findings import COMPARED, RELATED, findings, judge_accuracy, judge_best, judge_explanation
 from tests.studies.population import planted
 
 
 def verdicts_of(networks, resamples=60):
     explanations = {reading: explain_accuracy(networks, reading, resamples) for reading in READINGS}
-    found = findings(relations(networks, resamples), comparisons(networks), explanations)
-    return {finding.claim: finding for finding in found}
+    said = findings(relations(networks, resamples), comparisons(networks), explanations)
+    return {finding.claim: finding for finding in said}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +46,7 @@ def verdicts_of(networks, resamples=60):
     [
         (240, 0.01, 0.2, SUPPORTED),
         (240, -0.2, -0.01, CONTRADICTED),
-        (240, -0.1, 0.12, CONTRADICTED),  # no relation to speak of
+        (240, -0.1, 0.12, NO_DIFFERENCE),
         (240, -0.1, 0.16, UNDECIDED),
         (240, -0.16, 0.1, UNDECIDED),
         (design.FEWEST_NETWORKS - 1, 0.3, 0.6, UNDECIDED),
@@ -48,59 +56,71 @@ def verdicts_of(networks, resamples=60):
 )
 def test_the_rule_of_claims_1_and_4(n, low, high, verdict):
     e = Estimate(0.5 * (low + high), low, high)
-    assert of_sign(n, e) == verdict
-    found = relation_finding(WAYS[0], dict.fromkeys(READINGS, Relation(n, 100, e)))
-    assert found.verdict == verdict
-    assert ("and the design judges from 24 on" in found.words) == (n < design.FEWEST_NETWORKS)
-    assert found.words.startswith("n = 23") == (n < design.FEWEST_NETWORKS)
+    finding = RELATED[TNS, WAYS[0]](dict.fromkeys(READINGS, Relation(n, 100, e)))
+    assert finding.verdict == verdict
+    assert ("judged from 24 on" in finding.words) == (n < design.FEWEST_NETWORKS)
     shares = {"TNS": Estimate(0.1, 0, 1), "width": Estimate(0.2, 0, 1)}
-    found = beyond_finding(dict.fromkeys(READINGS, Explained(n, e, shares)))
-    assert found.verdict == verdict
-    assert "10 of the 30 % explained" in found.words
+    finding = judge_explanation(dict.fromkeys(READINGS, Explained(n, e, shares)))
+    assert finding.verdict == verdict
+    assert "10 of the 30 % explained" in finding.words
 
 
-def test_readings_that_disagree_are_mixed_and_named():
+def test_readings_that_disagree_are_named():
     good, bad = Estimate(0.3, 0.2, 0.4), Estimate(-0.3, -0.4, -0.2)
-    found = relation_finding(
-        WAYS[0], {reading: Relation(240, 100, good if reading[1] == "sample" else bad) for reading in READINGS}
+    finding = RELATED[TNS, WAYS[0]](
+        {reading: Relation(240, 100, good if reading[1] == "sample" else bad) for reading in READINGS}
     )
-    assert found.verdict == MIXED
-    assert "slope NSI, sample mean, n = 240: +0.30 [+0.20, +0.40] (supported)" in found.words
-    assert "slope NSI, data-set mean, n = 240: -0.30 [-0.40, -0.20] (contradicted: smaller)" in found.words
+    assert finding.verdict == BY_READING
+    assert "slope NSI, sample mean, n = 240: +0.30 [+0.20, +0.40] (supported)" in finding.words
+    assert "slope NSI, data-set mean, n = 240: -0.30 [-0.40, -0.20] (contradicted)" in finding.words
+
+
+def test_a_relation_that_one_controller_makes_is_none():
+    """SEM, undertrained and with the largest TNS, stood behind a contradiction that was 0 without it."""
+    networks = planted.population(chance, seed=3)
+    for quantity in networks.stiffness[TNS].values():
+        quantity[networks.controller == "SEM"] += 50.0
+    networks.accuracy[networks.controller == "SEM"] -= 50.0
+    together = {reading: relate(networks, TNS, OVER_ALL, reading, 200) for reading in READINGS}
+    assert all(one.tau.high < 0.0 for one in together.values())
+    finding = RELATED[TNS, OVER_ALL](together)
+    assert finding.verdict == UNDECIDED
+    assert "not without SEM" in finding.words
 
 
 ABOVE, BELOW, WITHIN = Estimate(2, 1, 3), Estimate(-2, -3, -1), Estimate(0, -1, 1)
 
 
 @pytest.mark.parametrize(
-    ("estimates", "each", "most"),
+    ("estimates", "each", "best"),
     [
         ((ABOVE, ABOVE), SUPPORTED, CONTRADICTED),
         ((BELOW, BELOW), CONTRADICTED, SUPPORTED),
-        ((ABOVE, BELOW), PARTLY, CONTRADICTED),
-        ((ABOVE, WITHIN), PARTLY, CONTRADICTED),
-        ((BELOW, WITHIN), PARTLY, UNDECIDED),
+        ((ABOVE, BELOW), SPLIT, SPLIT),
+        ((ABOVE, WITHIN), TRUE_OF_SOME, FALSE_OF_SOME),
+        ((BELOW, WITHIN), FALSE_OF_SOME, TRUE_OF_SOME),
         ((WITHIN, WITHIN), UNDECIDED, UNDECIDED),
     ],
 )
-def test_the_rules_of_claims_2_and_3(estimates, each, most):
+def test_the_rules_of_claims_2_and_3(estimates, each, best):
     beyond = dict(zip(("SE", "ECA"), estimates, strict=True))
-    found = Comparison("constant", dict.fromkeys(("constant", *beyond), [1.0] * design.FEWEST_SEEDS), beyond)
-    assert of_each(beyond) == each
-    assert higher_finding(found).verdict == each
-    assert larger_finding(dict.fromkeys(READINGS, found)).verdict == each
-    assert most_finding(found).verdict == most
-    few = Comparison("constant", found.groups | {"ECA": [1.0] * (design.FEWEST_SEEDS - 1)}, beyond)
-    for finding in (higher_finding(few), larger_finding(dict.fromkeys(READINGS, few)), most_finding(few)):
+    compared = Comparison("constant", dict.fromkeys(("constant", *beyond), [1.0] * design.FEWEST_SEEDS), beyond)
+    assert judge_accuracy(compared).verdict == each
+    assert judge_best(compared).verdict == best
+    few = Comparison("constant", compared.groups | {"ECA": [1.0] * (design.FEWEST_SEEDS - 1)}, beyond)
+    assert judge_accuracy(few).verdict == judge_best(few).verdict == UNDECIDED
+    for what, readings in QUANTITIES.items():
+        assert COMPARED[what](dict.fromkeys(readings, compared)).verdict == each
+        finding = COMPARED[what](dict.fromkeys(readings, few))
         assert finding.verdict == UNDECIDED
-        assert finding.words.startswith("n = 2 seeds of ECA, and the design judges from 3 on.")
-    assert of_each({}) == UNDECIDED
+        assert finding.words.startswith("n = 2 seeds of ECA, and the rule judges from 3 on.")
 
 
-def test_with_nothing_to_compare_nothing_is_decided():
+def test_with_nothing_to_compare_nothing_is_run():
     nothing = Comparison("constant", {}, {})
-    for finding in (higher_finding(nothing), larger_finding(dict.fromkeys(READINGS, nothing)), most_finding(nothing)):
-        assert finding.verdict == UNDECIDED
+    compared = dict.fromkeys(READINGS, nothing)
+    for finding in (judge_accuracy(nothing), COMPARED[TNS](compared), judge_best(nothing)):
+        assert finding.verdict == NOT_RUN
         assert finding.words.startswith("n = 0: no networks of the core")
 
 
@@ -116,10 +136,12 @@ def paper(sign):
     return plant
 
 
-def test_a_population_as_the_paper_has_it_supports_every_claim():
-    found = verdicts_of(planted.population(paper(+1)))
-    assert {finding.verdict for finding in found.values()} == {SUPPORTED}
-    assert set(found) == {*(f"{BETTER}: {way}." for way in WAYS), LARGER, HIGHER, MOST, BEYOND}
+def test_a_population_as_the_paper_has_it_supports_every_claim_about_tns():
+    said = verdicts_of(planted.population(paper(+1)))
+    assert {finding.verdict for claim, finding in said.items() if "scale" not in claim} == {SUPPORTED}
+    scale = [finding.verdict for claim, finding in said.items() if "scale" in claim]
+    assert set(scale) <= {UNDECIDED, NO_DIFFERENCE}  # all networks have the same there
+    assert len(said) == len(RELATED) + len(COMPARED) + 3
 
 
 def chance(job, noise):
@@ -128,24 +150,21 @@ def chance(job, noise):
 
 @pytest.mark.parametrize(
     ("plant", "networks", "verdict"),
-    [(paper(-1), 240, CONTRADICTED), (chance, 240, CONTRADICTED), (chance, 30, UNDECIDED)],
+    [(paper(-1), 240, CONTRADICTED), (chance, 240, NO_DIFFERENCE), (chance, 30, UNDECIDED)],
 )
-def test_its_opposite_and_chance_contradict_and_few_networks_of_chance_do_not_know(plant, networks, verdict):
+def test_its_opposite_and_chance_and_few_networks_of_chance(plant, networks, verdict):
     networks = planted.population(plant, planted.QUEUE[:networks], seed=3)
-    found = relations(networks, 200)
-    one = relation_finding(WAYS[0], {reading: found[WAYS[0], reading] for reading in READINGS})
-    assert one.verdict == verdict
-    assert (f"within {design.NEGLIGIBLE} of 0" in one.words) == (plant is chance and verdict == CONTRADICTED)
-    assert (
-        beyond_finding({reading: explain_accuracy(networks, reading, 200) for reading in READINGS}).verdict == verdict
-    )
+    related = {reading: relate(networks, TNS, OVER_ALL, reading, 400) for reading in READINGS}
+    explained = {reading: explain_accuracy(networks, reading, 400) for reading in READINGS}
+    for finding in (RELATED[TNS, OVER_ALL](related), judge_explanation(explained)):
+        assert finding.verdict in ({verdict} if verdict != NO_DIFFERENCE else {NO_DIFFERENCE, *OPEN})
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 23])
 def test_too_few_networks_decide_nothing_whatever_they_say(n):
-    found = verdicts_of(planted.population(paper(+1), planted.QUEUE[:n]))
-    assert {finding.verdict for finding in found.values()} == {UNDECIDED}
-    assert all("n = " in finding.words for finding in found.values())
+    said = verdicts_of(planted.population(paper(+1), planted.QUEUE[:n]))
+    assert {finding.verdict for finding in said.values()} <= {UNDECIDED, NOT_RUN}
+    assert all("n = " in finding.words for finding in said.values())
 
 
 def test_what_is_cited_are_the_measurements_of_a_folder(tmp_path):
@@ -156,8 +175,6 @@ def test_what_is_cited_are_the_measurements_of_a_folder(tmp_path):
         measurements.write(found, tmp_path / f"{job.stem}.npz")
     n, cited = shipped_findings(tmp_path)
     assert n == 6
-    assert {finding.claim for finding in cited} >= {LARGER, HIGHER, MOST, BEYOND}
-
-
-def test_an_interval_needs_draws():
-    assert of_sign(240, estimate(0.5, [])) == UNDECIDED
+    assert (
+        {SHAPE in finding.claim for finding in cited} == {SCALE in finding.claim for finding in cited} == {True, False}
+    )
