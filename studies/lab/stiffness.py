@@ -23,6 +23,8 @@ TNS, SCALE, SHAPE = "TNS", "scale", "shape"  # see `odelab.TnsParts`
 # What networks are compared by, each with its readings: the scale knows no mean that indices are compared with.
 QUANTITIES: dict[str, tuple[tuple, ...]] = {TNS: READINGS, SCALE: tuple((of,) for of in KINDS), SHAPE: READINGS}
 
+QUANTITY_NAMES = {TNS: "TNS", SCALE: "scale of NSI", SHAPE: "shape of TNS"}
+
 
 def wording(of: str, mu: str = "") -> str:
     """A reading in words: which index, and, but for the scale, compared with which mean."""

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.lab.statistics import FEWEST, LEVEL, Correlation, Estimate
+from studies.lab.statistics import FEWEST, LEVEL, Correlation, Estimate, KindRelation
 
 BEFORE = "before the data"
 WORLDS = 400  # made-up worlds of each kind in which a rule is tried
@@ -141,6 +141,15 @@ def of_correlation(found: Correlation, sign: int = 1, negligible: float = 0.0) -
     if both[0] == NO_DIFFERENCE or (certain and both[0] == both[1]):
         return both[0]
     return UNDECIDED.because(say_needed(n_needed(found.kendall, negligible), found.n))
+
+
+def of_kinds(found: KindRelation, sign: int = 1, negligible: float = 0.0) -> Verdict:
+    """The verdict on a monotone relation over kinds of networks, where leaving out any one kind does not change it."""
+    verdict = of_correlation(found.whole, sign, negligible)
+    turning = [name for name, one in found.without.items() if of_correlation(one, sign, negligible) != verdict]
+    if verdict.claims_effect and turning:
+        return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}")
+    return verdict
 
 
 def of_each(estimates: Mapping[str, Estimate], sign: int = 1, negligible: float = 0.0) -> Verdict:

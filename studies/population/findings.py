@@ -1,7 +1,7 @@
 """What the population says about the paper's claims: the rules, as functions of what `analysis` has computed."""
 
 from studies.lab.statistics import interval_text, listing
-from studies.lab.stiffness import QUANTITIES, SCALE, SHAPE, TNS, wording
+from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, TNS, wording
 from studies.lab.verdicts import (
     NOT_RUN,
     UNDECIDED,
@@ -20,7 +20,6 @@ from studies.population.analysis import ACCURACY, CONSTANT, OVER_ALL, STEPNET, W
 
 BETTER = "The better the network, the larger its"
 LARGER = "Networks with attention have a larger"
-CALLED = {TNS: "TNS", SCALE: "scale of NSI", SHAPE: "shape of TNS"}
 LATER = (
     "after the data: with 51 networks seen, TNS was taken apart into scale and shape, intervals were made to hold "
     "together over the readings, and a relation has to hold without any one controller"
@@ -167,7 +166,7 @@ def share_of_tns(found: Explained) -> str:
 def rule_of_relation(what: str, way: str) -> Rule:
     """Claim 1 for one quantity, counting pairs of networks in one way."""
     made = Worlds(worlds.relations_by(what, way), n=120, units="networks", effect=TAU, now=51)
-    claim = f"{BETTER} {CALLED[what]}: {way}."
+    claim = f"{BETTER} {QUANTITY_NAMES[what]}: {way}."
     options = {"fewest": design.FEWEST_NETWORKS, "negligible": design.NEGLIGIBLE, "worlds": made, "fixed": LATER}
     return rule(claim, "Figure 7, Section 3.1", variant=f"{what}, {way}", **options)(judge_relation)
 
@@ -176,7 +175,7 @@ def rule_of_comparison(what: str) -> Rule:
     """Claim 2 for one quantity."""
     made = Worlds(worlds.stiffness_of(what), n=design.ROUNDS, units="seeds", effect=HALF_AS_MUCH, now=3)
     options = {"fewest": design.FEWEST_SEEDS, "worlds": made, "fixed": LATER}
-    return rule(f"{LARGER} {CALLED[what]}.", "Figure 2, Section 2.3", variant=what, **options)(judge_larger)
+    return rule(f"{LARGER} {QUANTITY_NAMES[what]}.", "Figure 2, Section 2.3", variant=what, **options)(judge_larger)
 
 
 RELATED = {
