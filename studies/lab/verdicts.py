@@ -146,10 +146,10 @@ def of_correlation(found: Correlation, sign: int = 1, negligible: float = 0.0) -
 def of_kinds(found: KindRelation, sign: int = 1, negligible: float = 0.0) -> Verdict:
     """The verdict on a monotone relation over kinds of networks, where leaving out any one kind does not change it."""
     verdict = of_correlation(found.whole, sign, negligible)
+    if not verdict.claims_effect:
+        return verdict
     turning = [name for name, one in found.without.items() if of_correlation(one, sign, negligible) != verdict]
-    if verdict.claims_effect and turning:
-        return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}")
-    return verdict
+    return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}") if turning else verdict
 
 
 def of_each(estimates: Mapping[str, Estimate], sign: int = 1, negligible: float = 0.0) -> Verdict:
