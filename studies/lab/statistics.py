@@ -154,13 +154,13 @@ class KindRelation:
     @functools.cached_property
     def whole(self) -> Correlation:
         """Over all kinds."""
-        return correlation_of_few(*self.means, self.level)
+        return correlation_of_few(self.means[0], self.means[1], self.level)
 
     @functools.cached_property
     def without(self) -> dict[str, Correlation]:
         """Over all kinds but one, by its name."""
         rest = [np.delete(self.means, place, axis=1) for place in range(len(self.names))]
-        return {name: correlation_of_few(*pair, self.level) for name, pair in zip(self.names, rest, strict=True)}
+        return {name: correlation_of_few(x, y, self.level) for name, (x, y) in zip(self.names, rest, strict=True)}
 
 
 def relate_kinds(x: Mapping[str, Sequence], y: Mapping[str, Sequence], level: float = LEVEL) -> KindRelation:
