@@ -8,7 +8,7 @@ import numpy as np
 
 from studies.detect import design
 from studies.lab.stiffness import QUANTITIES, SCALE, SHAPE, TNS
-from studies.lab.verdicts import draw_seeds
+from studies.lab.verdicts import agreeing, draw_seeds
 
 POINTS = 1.9  # standard deviation of AP over seeds
 SPREAD = {TNS: 0.14, SCALE: 0.034, SHAPE: 0.13}  # the same of the stiffness of backbones, where plain ones have 1
@@ -44,9 +44,8 @@ def relations_of(what: str):
     """
 
     def make(chance, effect, n):
-        shared = np.sin(np.pi / 4 * effect)  # the correlation of two normal numbers whose tau is effect / 2
-        skill, common = chance.normal(size=(2, n))
-        stiff = shared * skill + np.sqrt(1.0 - shared**2) * common
+        skill = chance.normal(size=n)
+        stiff = agreeing(chance, skill, 0.5 * effect)
 
         def seeds(means):
             return {str(row): (mean + chance.normal(0.0, 0.3, design.SEEDS)).tolist() for row, mean in enumerate(means)}

@@ -217,11 +217,13 @@ def exact_chance(n: int, discordant: int) -> float:
     return min(1.0, 2.0 * float(orders[: discordant + 1].sum()))
 
 
-def kendall_within(x, y, groups, resamples: int, level: float = LEVEL) -> Estimate:
+def kendall_within(x, y, groups, resamples: int, level: float = LEVEL, kinds=None) -> Estimate:
     """Kendall's tau-b counting only pairs of one group, pooled over the groups, with its bootstrap interval.
 
     A resample draws from all networks; each keeps its group, and a network drawn twice is tied with itself. NaN where
     no pair of a group differs in both values; no interval for fewer than FEWEST networks.
+
+    kinds  what kind each network is of: networks of one kind are alike, so that whole kinds are drawn. None: networks
     """
     x, y, groups = np.asarray(x, dtype=float), np.asarray(y, dtype=float), np.asarray(groups)
     together = groups[:, None] == groups
@@ -233,8 +235,10 @@ def kendall_within(x, y, groups, resamples: int, level: float = LEVEL) -> Estima
         untied = np.sqrt(untied_x * untied_y)
         return np.divide(agree, untied, out=np.full(len(times), np.nan), where=untied > 0)
 
-    draws = tau(draw_counts(len(x), resamples)) if len(x) >= FEWEST else []
-    return estimate(tau(np.ones((1, len(x))))[0], draws, level, len(x))
+    units = np.arange(len(x)) if kinds is None else np.unique(kinds, return_inverse=True)[1]
+    count = int(units.max(initial=-1)) + 1
+    draws = tau(draw_counts(count, resamples)[:, units]) if count >= FEWEST else []
+    return estimate(tau(np.ones((1, len(x))))[0], draws, level, count)
 
 
 def draw_counts(n: int, resamples: int) -> np.ndarray:

@@ -112,6 +112,24 @@ def of_interval(e: Estimate, sign: int = 1, negligible: float = 0.0) -> Verdict:
     return UNDECIDED.because(say_needed(n_needed(e, negligible), e.n))
 
 
+def of_robust(e: Estimate, without: Mapping[str, Estimate], sign: int = 1, negligible: float = 0.0) -> Verdict:
+    """The verdict of one interval, where leaving out any one group of units does not change it.
+
+    e        the estimate over all units
+    without  the estimates over all units but those of one group, by its name
+    sign, negligible  as in `of_interval`
+
+    >>> from studies.lab.statistics import Estimate
+    >>> print(of_robust(Estimate(0.3, 0.1, 0.5), {"SE": Estimate(0.3, 0.1, 0.5), "SEM": Estimate(0.0, -0.2, 0.2)}))
+    undecided (supported, but not without SEM)
+    """
+    verdict = of_interval(e, sign, negligible)
+    turning = [name for name, rest in without.items() if of_interval(rest, sign, negligible) != verdict]
+    if verdict.claims_effect and turning:
+        return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}")
+    return verdict
+
+
 def of_closeness(e: Estimate, target: float, margin: float) -> Verdict:
     """The verdict on the claim that a number is about `target`: is the interval within `margin` of it, or beyond?
 
@@ -287,6 +305,12 @@ class Worlds:
     units: str
     effect: str
     now: int | None = None
+
+
+def agreeing(chance: np.random.Generator, values: np.ndarray, tau: float) -> np.ndarray:
+    """Normal numbers whose Kendall's tau with `values`, normal numbers as well, is `tau` on average."""
+    shared = math.sin(math.pi / 2 * tau)
+    return shared * values + math.sqrt(1.0 - shared**2) * chance.normal(size=len(values))
 
 
 def draw_seeds(

@@ -6,14 +6,13 @@ What the rules of `findings` are tried on. Networks scatter as the 22 ResNet-20 
 import numpy as np
 
 from studies.lab.stiffness import READINGS
-from studies.lab.verdicts import draw_seeds
+from studies.lab.verdicts import agreeing, draw_seeds
 from studies.trajectory.design import DEGREES, LARGE, LEFT, PROXIES
 from studies.trajectory.measures import FromProxy
 
 CONTROLLERS = ("constant", *(f"controller {k}" for k in range(10)))
 OF_SEEDS = 0.1  # deviation of distances over seeds, where plain networks have 1
 SEEDS = 2  # of every controller, where controllers are the units
-TAU = np.sin(np.pi / 4)  # the correlation of two normal numbers whose Kendall's tau is 0.5
 
 
 def proxies(measures, chance: np.random.Generator, effect: float, n: int) -> tuple[list[FromProxy]]:
@@ -56,8 +55,8 @@ def nearness(chance, effect, n):
 
 
 def correlated(chance, effect, n) -> tuple[np.ndarray, np.ndarray]:
-    first, second = chance.normal(size=(2, n))
-    return effect * TAU * second + np.sqrt(1.0 - (effect * TAU) ** 2) * first, second
+    second = chance.normal(size=n)
+    return agreeing(chance, second, 0.5 * effect), second
 
 
 def shares(chance, effect, n):
