@@ -72,24 +72,31 @@ def centre(gram: np.ndarray) -> np.ndarray:
     return gram
 
 
-def profile_distance(record: Record, other: Record) -> np.ndarray:
+def profile_distance(record: Record, other: Record, scaled: bool = False) -> np.ndarray:
     """How far two networks' indices lie apart, |log NSI - log NSI'|, for every image and block, (N, T).
 
     No feature of one is compared with any of the other: only how far each moves at its step, relative to where it is.
     NaN where one of the indices is not defined. Raises ValueError for records of other images or blocks.
 
     record, other   of the same images, from networks with the same number of blocks
+    scaled          divide each network's indices by its scale, their mean over counted blocks and images: what is left
+                    does not see that the branches of one network are so many times larger than those of the other
 
     >>> import numpy as np, netbridge as nb
     >>> from netbridge.tracing.similarity import profile_distance
     >>> one = nb.Record(np.array([[0.5, 1.0]]), [0, 0], [True, False], ("a", "b"), "slope")
     >>> profile_distance(one, nb.Record(2 * one.nsi, one.stage, one.first, one.names, "slope"))
     array([[0.69314718, 0.69314718]])
+    >>> twice = nb.Record(2 * one.nsi, one.stage, one.first, one.names, "slope")
+    >>> profile_distance(one, twice, scaled=True)
+    array([[0., 0.]])
     """
     if record.nsi.shape != other.nsi.shape or record.of != other.of:
         raise ValueError(f"`other` must be of the same images, blocks and kind as {record}, got {other}.")
+    scales = [one.nsi[:, ~np.asarray(one.first)].mean() if scaled else 1.0 for one in (record, other)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.abs(np.log(record.nsi) - np.log(other.nsi))
+        here, there = (np.log(one.nsi / scale) for one, scale in zip((record, other), scales, strict=True))
+        return np.abs(here - there)
 
 
 def state_grams(net: nn.Module, images: torch.Tensor, blocks=None) -> dict[str, np.ndarray]:

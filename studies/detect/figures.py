@@ -6,10 +6,10 @@ from netbridge.detect.coco import Coco
 from netbridge.detect.evaluation import NAMES
 from odelab.plot import style
 from studies.detect import design
-from studies.detect.findings import ap, by_row
+from studies.detect.findings import ap, by_row, stiffness
 from studies.lab.figures import MARKS, hide_scales, reach_of
 from studies.lab.statistics import mean_over_networks
-from studies.lab.stiffness import READINGS, wording
+from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, wording
 
 SURE = 0.5  # detections below this score are not drawn
 
@@ -60,12 +60,26 @@ def draw_picture(axis, data: Coco, number: int, detections: list[dict]):
 
 
 def precision_figure(found: list):
-    """AP, AP50 and AP75 by row: every seed a mark, the mean with Student's interval over seeds."""
-    with style.figure(1, 3, height=2.5) as (drawing, axes):
-        for axis, name in zip(axes[0], NAMES[:3], strict=True):
-            groups = {
-                row: values for row, values in by_row(found, lambda one, n=name: one.numbers[n]).items() if values
-            }
+    """AP, AP50 and AP75 by row."""
+    panels = {name: by_row(found, lambda one, n=name: one.numbers[n]) for name in NAMES[:3]}
+    return rows_figure(panels, "per cent")
+
+
+def parts_figure(found: list):
+    """TNS of the trained backbones by row, and what it is a product of: slope index, mean of the sample."""
+    reading = READINGS[0]
+    panels = {
+        QUANTITY_NAMES[what]: by_row(found, lambda one, what=what: stiffness(one, what, QUANTITIES[what][0]))
+        for what in QUANTITIES
+    }
+    return rows_figure(panels, wording(*reading))
+
+
+def rows_figure(panels: dict[str, dict[str, list[float]]], label: str):
+    """Numbers by row, a panel each: every seed a mark, the mean with Student's interval over seeds."""
+    with style.figure(1, len(panels), height=2.5) as (drawing, axes):
+        for axis, (name, rows) in zip(axes[0], panels.items(), strict=True):
+            groups = {row: values for row, values in rows.items() if values}
             colours = colours_by_row(groups)
             for place, (row, values) in enumerate(groups.items()):
                 axis.plot(np.full(len(values), place), values, ".", color=style.GREY, markersize=4)
@@ -74,7 +88,7 @@ def precision_figure(found: list):
                 axis.errorbar(place + 0.2, mean.value, reach, fmt="o", color=colours[row], markersize=4, capsize=2)
             axis.set_xticks(range(len(groups)), list(groups), rotation=35, ha="right")
             axis.set_title(name, loc="left")
-        axes[0, 0].set_ylabel("per cent")
+        axes[0, 0].set_ylabel(label)
     return drawing
 
 

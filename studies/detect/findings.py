@@ -1,27 +1,40 @@
-"""What the detectors say about Table 3 of the first paper, by the rules of `design.py`."""
+"""What the detectors say about Table 3 of the first paper: the rules, and the sentences that their numbers give."""
 
 import numpy as np
 
+import odelab as ol
 from netbridge.detect.evaluation import NAMES
-from studies.detect import design
+from studies.detect import design, worlds
 from studies.lab.comparisons import deviation_cell, dunnett
-from studies.lab.statistics import (
-    CONTRADICTED,
-    PARTLY,
-    SUPPORTED,
+from studies.lab.statistics import KindRelation, interval_text, listing, mean_over_networks, relate_kinds
+from studies.lab.stiffness import KINDS, QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, TNS, wording
+from studies.lab.verdicts import (
+    NOT_RUN,
     UNDECIDED,
-    Estimate,
     Finding,
-    correlation,
-    interval_text,
-    joint_verdict,
-    listing,
-    mean_over_networks,
+    Rule,
+    Verdict,
+    Worlds,
+    corrected,
+    enough,
+    joint,
+    of_each,
+    of_kinds,
+    rule,
 )
-from studies.lab.stiffness import READINGS, wording
 
 PLAIN, STEPNET = "constant", "stepnet"
 TABLE = "Table 3"
+TRAIN = "n = 0: `--train` makes the detectors."
+WORDED = "before the data, but for its words: one row that is above was called undecided where the others were open"
+APART = (
+    "after the data: with 15 detectors seen, TNS was taken apart into scale and shape, and the intervals were made to "
+    "hold together over the readings. By the rule before, of TNS alone: undecided"
+)
+ROWS = (
+    "after the data: with 15 detectors seen, rows became the units, where detectors had been, and TNS was taken apart. "
+    "By the rule before, of TNS alone: undecided"
+)
 PRINTED = {  # Table 3: AP, AP50, AP75, APS, APM, APL of Faster R-CNN on COCO, by depth of the backbone
     50: {
         "constant": (36.9, 57.5, 39.4, 22.1, 39.6, 46.4),
@@ -52,93 +65,125 @@ def ap(one) -> float:
     return one.numbers["AP"]
 
 
-def why_undecided(groups: dict[str, list[float]]) -> str:
-    """Why nothing is judged; "" where there is enough."""
-    few = min((len(groups[row]) for row in design.ROWS), default=0)
-    if few >= design.FEWEST_SEEDS:
-        return ""
-    return f"n = {few} seeds of some row, and the design judges from {design.FEWEST_SEEDS} on. "
-
-
-def rule_of_rows(beyond: dict[str, Estimate]) -> str:
-    """The rule of claim 1."""
-    above, below = sum(e.low > 0 for e in beyond.values()), sum(e.high < 0 for e in beyond.values())
-    if above and below:
-        return PARTLY
-    whole = len(beyond) or None
-    return SUPPORTED if above == whole else CONTRADICTED if below == whole else UNDECIDED
-
-
 def counts(groups: dict[str, list[float]]) -> str:
     return ", ".join(f"{row} {len(values)}" for row, values in groups.items())
 
 
-def gain_finding(found: list) -> Finding:
-    """Claim 1: every attention module raises AP."""
-    groups = by_row(found, ap)
-    beyond = dunnett(PLAIN, groups)
-    return Finding(
-        "Every attention module raises the AP of a detector above that of the plain backbone.",
-        TABLE,
-        UNDECIDED if why_undecided(groups) else rule_of_rows(beyond),
-        f"{why_undecided(groups)}Points of AP above plain, intervals of Dunnett over seeds: "
-        f"{listing(beyond) or 'none'}. "
-        f"Detectors by row: {counts(groups)}.",
+def stiffness(one, what: str, reading: tuple) -> float:
+    """TNS of the trained backbone, its scale or its shape, by the names of `QUANTITIES`; NaN where it was not measured.
+
+    Detectors of before 2026-11-20 have the scale of the slope index alone, from the NSI of their blocks.
+    """
+    after, of = one.numbers["after"], reading[0]
+    counted = [x for x, opens in zip(after["nsi"], one.numbers["first"], strict=True) if not opens]
+    scales = after.get("scale", {KINDS[0]: float(np.mean(counted))})
+    tns = after["tns"][READINGS.index(reading)] if len(reading) == 2 else None
+    parts = ol.TnsParts(float("nan") if tns is None else tns, scales.get(of, float("nan")))
+    return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
+
+
+def by_reading(found: list, what: str) -> dict[tuple, dict[str, list[float]]]:
+    """One of TNS, scale and shape by reading and row, under the readings for which all detectors have it."""
+    groups = {
+        reading: by_row(found, lambda one, reading=reading: stiffness(one, what, reading))
+        for reading in QUANTITIES[what]
+    }
+    return {
+        reading: rows
+        for reading, rows in groups.items()
+        if all(np.isfinite(values).all() for values in rows.values()) and any(rows.values())
+    }
+
+
+def findings(found: list) -> list[Finding]:
+    """Every claim about the detectors that are there."""
+    precision = by_row(found, ap)
+    stiff = {what: by_reading(found, what) for what in QUANTITIES}
+    return [
+        judge_gains(precision),
+        judge_best(precision),
+        *(STIFFER[what](stiff[what]) for what in QUANTITIES),
+        *(RELATED[what](stiff[what], precision) for what in QUANTITIES),
+    ]
+
+
+def against(
+    control: str, groups: dict[str, list[float]], sign: int = 1, asked: int = 1, form: str = "+.2f"
+) -> tuple[Verdict, str]:
+    """The verdict on every row beside one, by Dunnett over seeds, and the numbers behind it."""
+    several = {row: values for row, values in groups.items() if values}
+    beyond = dunnett(control, several, corrected(asked))
+    if not beyond:
+        return NOT_RUN, TRAIN
+    few = enough(groups, design.FEWEST_SEEDS)
+    words = f"{few}{listing(beyond, form)}."
+    return (UNDECIDED.because("too few seeds") if few else of_each(beyond, sign)), words
+
+
+@rule(
+    "Every attention module raises the AP of a detector above that of the plain backbone.",
+    TABLE,
+    fixed=WORDED,
+    fewest=design.FEWEST_SEEDS,
+    worlds=Worlds(worlds.precisions, n=10, units="seeds", effect="Table 3's gains, +1.4 to +2.9 points", now=3),
+)
+def judge_gains(groups: dict[str, list[float]]) -> tuple[Verdict, str]:
+    """AP of each row minus that of plain, by Dunnett over seeds. Supported where every row is above, contradicted where
+    every one is below, true or false of some where only some are beyond 0. Judged from three seeds of each row on."""
+    verdict, words = against(PLAIN, groups)
+    return verdict, words if verdict == NOT_RUN else f"Points of AP above plain: {words} By row: {counts(groups)}."
+
+
+@rule(
+    "StepNet has the highest AP of all rows.",
+    TABLE,
+    fixed=WORDED,
+    fewest=design.FEWEST_SEEDS,
+    worlds=Worlds(worlds.precisions, n=10, units="seeds", effect="Table 3's differences, 0.9 to 2.9 points", now=3),
+)
+def judge_best(groups: dict[str, list[float]]) -> tuple[Verdict, str]:
+    """AP of each other row minus that of StepNet, by Dunnett over seeds. Supported where every row is below,
+    contradicted where every one is above, true or false of some where only some are beyond 0. Judged from three seeds
+    of each row on."""
+    verdict, words = against(STEPNET, groups, sign=-1)
+    return verdict, words if verdict == NOT_RUN else f"Points of AP above StepNet: {words}"
+
+
+def judge_stiffness(groups: dict[tuple, dict[str, list[float]]]) -> tuple[Verdict, str]:
+    """A number of each trained backbone on 64 test pictures minus that of the plain one, by Dunnett over seeds, the
+    intervals holding together over rows and readings. Under each reading: supported where every row is above,
+    contradicted where every one is below, true or false of some where only some are beyond 0. Judged from three seeds
+    of each row on."""
+    said = {reading: against(PLAIN, rows, asked=len(groups), form="+.3f") for reading, rows in groups.items()}
+    if not said:
+        return NOT_RUN, TRAIN
+    parts = "; ".join(
+        f"{wording(*reading)}: {words.rstrip('.')} ({verdict})" for reading, (verdict, words) in said.items()
     )
+    return joint([verdict for verdict, _ in said.values()]), f"Above plain: {parts}."
 
 
-def best_finding(found: list) -> Finding:
-    """Claim 2: StepNet has the highest AP."""
-    groups = by_row(found, ap)
-    beyond = dunnett(STEPNET, groups)
-    verdict = UNDECIDED
-    if beyond and not why_undecided(groups):
-        if any(e.low > 0 for e in beyond.values()):
-            verdict = CONTRADICTED
-        elif all(e.high < 0 for e in beyond.values()):
-            verdict = SUPPORTED
-    return Finding(
-        "StepNet has the highest AP of all rows.",
-        TABLE,
-        verdict,
-        f"{why_undecided(groups)}Points of AP above StepNet, the same intervals: {listing(beyond) or 'none'}.",
+def judge_relation(stiff: dict[tuple, dict[str, list[float]]], precision: dict[str, list[float]]):
+    """Rank correlations over rows, the means over their seeds: networks of one row are alike. Supported under a reading
+    where Kendall's tau and Spearman's rho lie above 0 by their intervals and p-values, contradicted where below; and
+    nothing where leaving out any one row would change it. The intervals hold together under all readings. Judged from
+    six rows on, because of five even a perfect order has a p of 1.7 %."""
+    related = {reading: relate_kinds(rows, precision, corrected(len(stiff))) for reading, rows in stiff.items()}
+    if not related or not max(one.whole.n for one in related.values()):
+        return NOT_RUN, TRAIN
+    verdicts = {reading: of_rows(one) for reading, one in related.items()}
+    parts = "; ".join(
+        f"{wording(*reading)}: tau {interval_text(one.whole.kendall, '+.2f')} ({verdicts[reading]})"
+        for reading, one in related.items()
     )
+    return joint(verdicts), f"Over {next(iter(related.values())).whole.n} rows: {parts}."
 
 
-def stiffness_finding(found: list) -> Finding:
-    """Claim 3: backbones with attention have a larger TNS in a detector, too."""
-    verdicts, parts = [], []
-    for k, reading in enumerate(READINGS):
-        groups = by_row(found, lambda one, k=k: one.numbers["after"]["tns"][k])
-        beyond = dunnett(PLAIN, groups)
-        verdicts.append(UNDECIDED if why_undecided(groups) else rule_of_rows(beyond))
-        parts.append(f"{wording(*reading)} ({verdicts[-1]}): {listing(beyond, '+.3f') or 'none'}")
-    return Finding(
-        "In a detector, too, backbones with attention measure more stiffness than plain ones.",
-        "Figure 2, asked of Table 3",
-        joint_verdict(verdicts),
-        f"{why_undecided(by_row(found, ap))}TNS above plain, intervals of Dunnett over seeds. {'; '.join(parts)}.",
-    )
-
-
-def relation_finding(found: list) -> Finding:
-    """Claim 4: detectors of larger TNS have a higher AP."""
-    verdicts, parts = [], []
-    few = len(found) < design.FEWEST_NETWORKS
-    for k, reading in enumerate(READINGS):
-        tns, values = (
-            [number(one) for one in found] for number in (lambda one, k=k: one.numbers["after"]["tns"][k], ap)
-        )
-        relation = correlation(tns, values)
-        verdicts.append(UNDECIDED if few else relation.verdict)
-        parts.append(f"{wording(*reading)}: tau-b {interval_text(relation.kendall, '+.2f')} ({verdicts[-1]})")
-    short = f"n = {len(found)} networks, and the design judges from {design.FEWEST_NETWORKS} on. " if few else ""
-    return Finding(
-        "Detectors whose backbones measure more stiffness have a higher AP.",
-        "Figure 7, asked of Table 3",
-        joint_verdict(verdicts),
-        f"{short}Over {len(found)} detectors. {'; '.join(parts)}.",
-    )
+def of_rows(found: KindRelation) -> Verdict:
+    rows = found.whole.n
+    if rows < design.FEWEST_ROWS:
+        return UNDECIDED.because(f"n = {rows} rows, judged from {design.FEWEST_ROWS} on")
+    return of_kinds(found)
 
 
 def mean_text(values: list) -> str:
@@ -172,3 +217,23 @@ def printed_rows() -> list[dict]:
         for depth, rows in PRINTED.items()
         for row, values in rows.items()
     ]
+
+
+def rule_of_stiffness(what: str) -> Rule:
+    """Claim 3 for one of TNS, scale and shape."""
+    made = Worlds(worlds.stiffness_of(what), n=6, units="seeds", effect="half as much again in every row", now=3)
+    claim = f"In a detector, too, backbones with attention have a larger {QUANTITY_NAMES[what]} than plain ones."
+    options = {"fixed": APART, "fewest": design.FEWEST_SEEDS, "worlds": made, "variant": what}
+    return rule(claim, "Figure 2, asked of Table 3", **options)(judge_stiffness)
+
+
+def rule_of_relation(what: str) -> Rule:
+    """Claim 4 for one of TNS, scale and shape."""
+    made = Worlds(worlds.relations_of(what), n=36, units="rows", effect="Kendall's tau of 0.5 over rows", now=5)
+    claim = f"Detectors whose backbones have a larger {QUANTITY_NAMES[what]} have a higher AP."
+    options = {"fixed": ROWS, "fewest": design.FEWEST_ROWS, "worlds": made, "variant": what}
+    return rule(claim, "Figure 7, asked of Table 3", **options)(judge_relation)
+
+
+STIFFER = {what: rule_of_stiffness(what) for what in QUANTITIES}
+RELATED = {what: rule_of_relation(what) for what in QUANTITIES}

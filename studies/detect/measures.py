@@ -126,8 +126,9 @@ def stiffness(net: detect.Detector, data: detect.Coco, at_once: int) -> nb.Recor
 
 
 def totals(records: nb.Records) -> dict:
-    """TNS under every reading, and the mean slope NSI of every block."""
+    """TNS under every reading, its scale by index, and the mean slope NSI of every block."""
     return {
+        "scale": {of: float(records[of].counted().nsi.mean()) for of in KINDS},
         "tns": [mean_stiffness(records[of], mu) for of, mu in READINGS],
         "nsi": records["slope"].nsi.mean(0).tolist(),
     }

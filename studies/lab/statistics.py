@@ -138,12 +138,29 @@ def rank_correlation(x, y, coefficient) -> tuple[float, float]:
     return float(found.statistic), float(found.pvalue)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class KindRelation:
-    """Rank correlations over kinds of networks, such as controllers: of all, and without each one, by its name."""
+    """How the mean of one number goes with that of another over kinds of networks, such as controllers.
 
-    whole: Correlation
-    without: dict[str, Correlation]
+    names  of the kinds
+    means  of the two numbers, (2, kinds)
+    level  of the intervals
+    """
+
+    names: tuple[str, ...]
+    means: np.ndarray
+    level: float
+
+    @functools.cached_property
+    def whole(self) -> Correlation:
+        """Over all kinds."""
+        return correlation_of_few(self.means[0], self.means[1], self.level)
+
+    @functools.cached_property
+    def without(self) -> dict[str, Correlation]:
+        """Over all kinds but one, by its name."""
+        rest = [np.delete(self.means, place, axis=1) for place in range(len(self.names))]
+        return {name: correlation_of_few(x, y, self.level) for name, (x, y) in zip(self.names, rest, strict=True)}
 
 
 def relate_kinds(x: Mapping[str, Sequence], y: Mapping[str, Sequence], level: float = LEVEL) -> KindRelation:
@@ -153,10 +170,8 @@ def relate_kinds(x: Mapping[str, Sequence], y: Mapping[str, Sequence], level: fl
 
     Networks of one kind are alike, so kinds are the units. One without a number is left out.
     """
-    names = [name for name in x if len(x[name]) and len(y.get(name, ()))]
-    means = np.array([[np.mean(values[name]) for name in names] for values in (x, y)]).reshape(2, -1)
-    without = {name: correlation_of_few(*np.delete(means, place, axis=1), level) for place, name in enumerate(names)}
-    return KindRelation(correlation_of_few(*means, level), without)
+    names = tuple(name for name in x if len(x[name]) and len(y.get(name, ())))
+    return KindRelation(names, np.array([[np.mean(values[name]) for name in names] for values in (x, y)]), level)
 
 
 def correlation_of_few(x, y, level: float = LEVEL) -> Correlation:

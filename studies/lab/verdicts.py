@@ -164,10 +164,10 @@ def of_correlation(found: Correlation, sign: int = 1, negligible: float = 0.0) -
 def of_kinds(found: KindRelation, sign: int = 1, negligible: float = 0.0) -> Verdict:
     """The verdict on a monotone relation over kinds of networks, where leaving out any one kind does not change it."""
     verdict = of_correlation(found.whole, sign, negligible)
+    if not verdict.claims_effect:
+        return verdict
     turning = [name for name, one in found.without.items() if of_correlation(one, sign, negligible) != verdict]
-    if verdict.claims_effect and turning:
-        return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}")
-    return verdict
+    return UNDECIDED.because(f"{verdict.kind}, but not without {', '.join(turning)}") if turning else verdict
 
 
 def of_each(estimates: Mapping[str, Estimate], sign: int = 1, negligible: float = 0.0) -> Verdict:
@@ -194,10 +194,10 @@ def of_cases(verdicts: Iterable[Verdict]) -> Verdict:
     shown = right + wrong + same
     if not total:
         return NOT_RUN
-    if len(counts) == 1 and shown:
-        return verdicts[0] if total == 1 else verdicts[0].because(f"{total} of {total}")
     if total == 1:
         return verdicts[0]
+    if len(counts) == 1 and verdicts[0] != UNDECIDED:
+        return verdicts[0].because(f"{total} of {total}")
     if right and wrong + same:
         return SPLIT.because(f"{right} true, {wrong + same} false, of {total}")
     if right:
@@ -311,6 +311,13 @@ def agreeing(chance: np.random.Generator, values: np.ndarray, tau: float) -> np.
     """Normal numbers whose Kendall's tau with `values`, normal numbers as well, is `tau` on average."""
     shared = math.sin(math.pi / 2 * tau)
     return shared * values + math.sqrt(1.0 - shared**2) * chance.normal(size=len(values))
+
+
+def draw_seeds(
+    chance: np.random.Generator, means: Mapping[str, float], deviation: float, n: int
+) -> dict[str, list[float]]:
+    """Made-up numbers of n seeds of several arms: normal, around these means, with one deviation."""
+    return {name: chance.normal(mean, deviation, n).tolist() for name, mean in means.items()}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The rows of every table of `step_control`, beside what the paper prints."""
 
 from studies.lab.comparisons import deviation_cell, interval_cell, tukey
+from studies.lab.statistics import LEVEL, Estimate
 from studies.step_control import design
 from studies.step_control.design import Row, Run
 
@@ -27,14 +28,19 @@ def paper_dataset(dataset: str) -> str:
     return {"cifar100": "CIFAR-100", "stl10": "STL-10"}.get(dataset, "CIFAR-10")
 
 
-def gains(rows: dict[str, Row], over: str) -> dict:
-    """The gain of every row with results over the row `over`."""
-    return tukey(over, {name: row.accuracies for name, row in rows.items()})
+def accuracies(rows: dict[str, Row]) -> dict[str, list[float]]:
+    """By row, one number per seed."""
+    return {name: row.accuracies for name, row in rows.items()}
+
+
+def gains(groups: dict[str, list[float]], over: str, level: float = LEVEL) -> dict[str, Estimate]:
+    """The gain of every row with results over the row `over`; the groups are those of `accuracies`."""
+    return tukey(over, groups, level)
 
 
 def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
     """Table 4, with the gain over the plain network and over SE."""
-    over_plain, over_se = gains(rows, design.PLAIN), gains(rows, design.SE)
+    over_plain, over_se = (gains(accuracies(rows), name) for name in (design.PLAIN, design.SE))
     plain = paper(design.PLAIN, dataset)[0]
     table = []
     for name, row in rows.items():
@@ -60,7 +66,7 @@ def ablation_rows(rows: dict[str, Row], dataset: str) -> list[dict]:
 
 def ticket_rows(rows: dict[str, Row]) -> list[dict]:
     """By placement, with the gain over no controller and the distance to the stiffest blocks."""
-    over_none, over_stiffest = gains(rows, design.NONE), gains(rows, design.STIFFEST)
+    over_none, over_stiffest = (gains(accuracies(rows), name) for name in (design.NONE, design.STIFFEST))
     return [
         {
             "controllers on": name,

@@ -1,12 +1,13 @@
 """Every figure of `trajectory`: NSI along depth, distances from the proxy, blocks and features removed."""
 
+import textwrap
+
 import numpy as np
 
 from odelab.plot import style
 from studies.cifar_tns.figures import SYMBOL, stages_of, trajectory
 from studies.lab.figures import in_a_row, label_panels, looks, panels, reach_of, use_axes
 from studies.lab.networks import groups
-from studies.lab.statistics import correlation, interval_text
 from studies.trajectory.design import MEASURES, WORDS
 from studies.trajectory.findings import AS_MANY, EQUAL, LARGEST
 
@@ -56,30 +57,35 @@ def distance_figure(courses, proxy):
     """How far every network is from the proxy, block by block."""
     colours = {"with attention": style.COLOURS[0], "constant": style.COLOURS[1], "the proxy's other seeds": "#000000"}
     record = proxy.found.records["slope"]
-    with style.figure(1, 2, height=2.9) as (drawing, axes):
+    with style.figure(1, len(MEASURES), height=2.9) as (drawing, axes):
         for axis, measure in zip(axes[0], MEASURES, strict=True):
             labelled = set()
             for one in sorted(
                 (one for one in courses if one is not proxy), key=lambda one: list(colours).index(kind_of(one, proxy))
             ):
                 kind = kind_of(one, proxy)
-                label = None if kind in labelled or axis is axes[0, 1] else kind
+                label = None if kind in labelled or axis is not axes[0, 0] else kind
                 labelled.add(kind)
                 width = 0.7 if kind == "with attention" else 1.5
                 trajectory(axis, record, one.blocks[measure], color=colours[kind], linewidth=width, label=label)
             stages_of(axis, record)
             axis.set_xlabel("block")
             axis.set_ylim(bottom=0)
-            axis.set_title(WORDS[measure], loc="left")
+            axis.set_title(in_lines(measure), loc="left")
         drawing.legend(loc="outside lower center", ncols=3)
     return drawing
+
+
+def in_lines(measure: str) -> str:
+    """What a measure is, in lines that a small panel holds."""
+    return "\n".join(textwrap.wrap(WORDS[measure], 24))
 
 
 def nearness_figure(courses, proxy):
     """Accuracy against the distance from the proxy."""
     others = [one for one in courses if one is not proxy]
     seen = looks([one.subject for one in courses])
-    with style.figure(1, 2, height=3.6, sharey=True) as (drawing, axes):
+    with style.figure(1, len(MEASURES), height=3.6, sharey=True) as (drawing, axes):
         for axis, measure in zip(axes[0], MEASURES, strict=True):
             for name, places in groups([one.subject for one in others]).items():
                 colour, mark = seen[name]
@@ -95,12 +101,7 @@ def nearness_figure(courses, proxy):
                     label=name,
                 )
             axis.axhline(proxy.found.accuracy, color=style.GREY, linewidth=0.8, linestyle="--")
-            related = correlation(
-                [-one.distance[measure].value for one in others], [one.found.accuracy for one in others]
-            )
-            tau = interval_text(related.kendall, "+.2f")
-            axis.set_title(rf"Kendall's $\tau$ {tau}", loc="left")
-            axis.set_xlabel(WORDS[measure])
+            axis.set_xlabel(in_lines(measure))
             axis.locator_params(axis="x", nbins=5)
         axes[0, 0].set_ylabel("test accuracy (%)")
         drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)

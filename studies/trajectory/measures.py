@@ -1,15 +1,16 @@
 """What is measured of every network: its indices, the norms of its states, and how far it is from the proxy."""
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
 import netbridge as nb
 from netbridge.tracing.similarity import profile_distance
-from studies.lab.networks import Subject
+from studies.lab.networks import Subject, groups
 from studies.lab.statistics import Estimate, bootstrap_mean, correlate_rows, draw_halves, estimate
 from studies.lab.stiffness import Measured, OfNetwork, measure, prepare, step_sizes_of
-from studies.trajectory.design import CKA, FEWEST_BLOCKS, HALVES, NSI, SIMILAR
+from studies.trajectory.design import CKA, FEWEST_BLOCKS, HALVES, MEASURES, NSI, SHAPE, SIMILAR
 
 
 @dataclasses.dataclass(eq=False)
@@ -69,20 +70,51 @@ def best(courses: list[Course], count: int = 1) -> list[Course]:
 
 
 def set_distances(courses: list[Course], proxy: Course, chosen: np.ndarray) -> None:
-    """Both distances of every network but the proxy; `chosen` are the resamples of the images."""
+    """All distances of every network but the proxy; `chosen` are the resamples of the images."""
     for one in courses:
         one.distance, one.blocks = {}, {}
         if one is proxy:
             continue
         record, other = (course.found.records["slope"] for course in (one, proxy))
-        apart = profile_distance(record, other)
-        one.blocks[NSI] = apart.mean(0)
-        one.distance[NSI] = bootstrap_mean(apart[:, ~record.first].mean(1), chosen)
+        for of_nsi in (NSI, SHAPE):
+            apart = profile_distance(record, other, scaled=of_nsi == SHAPE)
+            one.blocks[of_nsi] = apart.mean(0)
+            one.distance[of_nsi] = bootstrap_mean(apart[:, ~record.first].mean(1), chosen)
         images = len(one.norms)
         everything = np.arange(images)[None]
         one.blocks[CKA] = dissimilarity(one, proxy, everything)[0]
         parts = dissimilarity(one, proxy, draw_halves(images, HALVES, seed=0))
         one.distance[CKA] = estimate(one.blocks[CKA].mean(), parts.mean(1))
+
+
+@dataclasses.dataclass(frozen=True)
+class FromProxy:
+    """Distances of networks from one that stands in for a ground truth.
+
+    name, controller  of that network
+    distances         by measure and controller, one per network
+    """
+
+    name: str
+    controller: str
+    distances: dict[str, dict[str, list[float]]]
+
+    def by(self, measures) -> "FromProxy":
+        """By these measures alone."""
+        return dataclasses.replace(self, distances={measure: self.distances[measure] for measure in measures})
+
+
+def from_proxy(courses: list[Course], proxy: Course) -> FromProxy:
+    """The distances from the proxy that `set_distances` has left, without their intervals over images."""
+    others = [one for one in courses if one is not proxy]
+    found = {measure: by_controller(others, lambda one, m=measure: one.distance[m].value) for measure in MEASURES}
+    return FromProxy(proxy.name, proxy.subject.name, found)
+
+
+def by_controller(courses, number: Callable) -> dict[str, list]:
+    """What `number` says of every network, by its controller."""
+    places_of = groups([one.subject for one in courses])
+    return {name: [number(courses[place]) for place in places] for name, places in places_of.items()}
 
 
 def dissimilarity(one: Course, proxy: Course, parts: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from scipy import stats
 from studies.lab.comparisons import signed_cell
 from studies.lab.statistics import bootstrap_mean, interval_text, rank_correlation
 from studies.lab.stiffness import READINGS, wording
-from studies.trajectory.design import DEGREES, MEASURES, RULES
+from studies.trajectory.design import DEGREES, MEASURES
 from studies.trajectory.findings import block_correlation
 from studies.trajectory.measures import first_ratios
 
@@ -107,8 +107,3 @@ def feature_rows(losses) -> Iterator[dict]:
             yield {"network": one.course.name, "block": record.names[block]} | {
                 f"without the {which}": f"{rises[:, place].mean():.4f}" for which, rises in one.features.items()
             }
-
-
-def rule_rows() -> Iterator[dict]:
-    for claim, rule in RULES.items():
-        yield {"claim": claim, "rule": rule}

@@ -72,6 +72,9 @@ class TestProfiles:
         np.testing.assert_allclose(profile_distance(one, other), profile_distance(other, one))
         twice = nb.Record(2 * one.nsi, one.stage, one.first, one.names, one.of)
         np.testing.assert_allclose(profile_distance(one, twice), np.log(2))
+        apart = profile_distance(one, other, scaled=True)
+        np.testing.assert_array_equal(profile_distance(twice, other, scaled=True), apart)
+        assert not np.allclose(apart, profile_distance(one, other))
         with pytest.raises(ValueError, match="`other` must be of the same images, blocks and kind"):
             profile_distance(one, nb.trace(net, x[:2]))
         with pytest.raises(ValueError, match="`other` must be of the same images, blocks and kind"):

@@ -12,37 +12,44 @@ from netbridge.detect.evaluation import NAMES
 from studies import miniature
 from studies.detect import design, measures
 from studies.detect.__main__ import SHIPPED, Arguments, main, plan_runs
-from studies.detect.findings import (
-    PRINTED,
-    best_finding,
-    gain_finding,
-    relation_finding,
-    stiffness_finding,
-    table_rows,
-)
+from studies.detect.findings import PRINTED, STIFFER, ap, by_reading, by_row, findings, stiffness, table_rows
 from studies.lab import measurements
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED
-from studies.lab.stiffness import READINGS
+from studies.lab.stiffness import KINDS, QUANTITIES, READINGS, SCALE, SHAPE, TNS
+from studies.lab.verdicts import (
+    CONTRADICTED,
+    FALSE_OF_SOME,
+    NOT_RUN,
+    SPLIT,
+    SUPPORTED,
+    TRUE_OF_SOME,
+    UNDECIDED,
+    corrected,
+)
 
 pytest.importorskip("pycocotools")
 NOISE = (-0.02, 0.0, 0.02)
 
 
-def measured(row, seed, ap, tns):
-    numbers = dict.fromkeys(NAMES, ap) | {"APL": None, "parameters": 7}
-    moment = {"tns": [tns] * len(READINGS), "nsi": [1.0]}
+def measured(row, seed, precision, tns, scale=0.5):
+    numbers = dict.fromkeys(NAMES, precision) | {"APL": None, "parameters": 7, "first": [True, False]}
+    moment = {"tns": [tns] * len(READINGS), "nsi": [9.0, scale], "scale": dict.fromkeys(KINDS, scale)}
     return Measurement({"controller": row, "seed": seed}, numbers | {"before": moment, "after": moment}, {})
 
 
-def population(ap, tns=None, noise=NOISE):
-    """A detector of every row and seed; `ap` and `tns` say by how much a row lies above 30 and 0.5."""
+def detectors(gains, tns=None, noise=NOISE, rows=design.ROWS):
+    """A detector of every row and seed; `gains` and `tns` say by how much a row lies above 30 and 0.5."""
     tns = tns or {}
     return [
-        measured(row, seed, 30 + ap.get(row, 0.0) + shift, 0.5 + tns.get(row, 0.0) + shift)
-        for row in design.ROWS
+        measured(row, seed, 30 + gains.get(row, 0.0) + shift, 0.5 + tns.get(row, 0.0) + shift)
+        for row in rows
         for seed, shift in enumerate(noise)
     ]
+
+
+def verdicts(found):
+    """In the order of the findings: gains, the best, stiffness and relation, each of TNS, scale and shape."""
+    return [finding.verdict for finding in findings(found)]
 
 
 OTHERS = design.ROWS[1:]
@@ -101,6 +108,8 @@ def test_a_run_is_made_once_and_found_again(tmp_path):
     assert nsi.shape == (run.pictures[1], 9)
     np.testing.assert_allclose(nsi.mean(0), found.numbers["after"]["nsi"], rtol=1e-5)
     assert len(found.numbers["before"]["tns"]) == len(READINGS)
+    counted = [k for k, opens in enumerate(found.numbers["first"]) if not opens]
+    assert found.numbers["after"]["scale"]["slope"] == pytest.approx(nsi[:, counted].mean(), rel=1e-5)
     assert measurements.find(design.smoke()[1], (tmp_path,)) is None
 
 
@@ -119,42 +128,81 @@ def test_calibration_leaves_the_detector_as_it_is(tmp_path):
     [
         (dict.fromkeys(OTHERS, 1.0), SUPPORTED),
         (dict.fromkeys(OTHERS, -1.0), CONTRADICTED),
-        ({"se": 1.0, "eca": -1.0}, PARTLY),
-        ({"se": 1.0}, UNDECIDED),
+        ({"se": 1.0, "eca": -1.0}, SPLIT),
+        ({"se": 1.0}, TRUE_OF_SOME),
+        ({"se": -1.0}, FALSE_OF_SOME),
         ({}, UNDECIDED),
     ],
 )
-def test_gains_are_judged_by_the_rule(gains, verdict):
-    assert gain_finding(population(gains)).verdict == verdict
-    assert stiffness_finding(population({}, gains)).verdict == verdict
+def test_rows_beside_the_plain_one(gains, verdict):
+    assert verdicts(detectors(gains))[0] == verdict
+    assert verdicts(detectors({}, gains))[2] == verdict
 
 
 @pytest.mark.parametrize(
     ("gains", "verdict"),
-    [({"stepnet": 1.0}, SUPPORTED), ({"se": 1.0}, CONTRADICTED), ({"stepnet": 1.0, "se": 1.0}, UNDECIDED)],
+    [({"stepnet": 1.0}, SUPPORTED), ({"se": 1.0}, FALSE_OF_SOME), ({"stepnet": 1.0, "se": 1.0}, TRUE_OF_SOME)],
 )
 def test_the_best_row_is_judged_by_the_rule(gains, verdict):
-    assert best_finding(population(gains)).verdict == verdict
+    assert verdicts(detectors(gains))[1] == verdict
 
 
-def test_the_relation_is_judged_by_the_rule():
-    rising = {row: 0.5 * place for place, row in enumerate(design.ROWS)}
-    assert relation_finding(population(rising, rising)).verdict == SUPPORTED
+def test_branches_that_are_twice_as_large_change_the_scale_and_not_the_shape():
+    """The fault of Figure 2: a gate of one half lets a branch grow twofold, and its TNS with it."""
+    found = [
+        measured(row, seed, 30.0, (1.0 + shift) * (2.0 if row in OTHERS else 1.0), (2.0 if row in OTHERS else 1.0))
+        for row in design.ROWS
+        for seed, shift in enumerate(NOISE)
+    ]
+    by_quantity = {what: STIFFER[what](by_reading(found, what)).verdict for what in QUANTITIES}
+    assert by_quantity[TNS] == SUPPORTED
+    assert by_quantity[SHAPE] == UNDECIDED
+    larger = [stiffness(one, SCALE, QUANTITIES[SCALE][0]) for one in found]
+    assert set(larger) == {1.0, 2.0}
+
+
+def test_intervals_of_stiffness_hold_together_over_the_readings():
+    """A difference that one reading would decide by itself, and four together do not."""
+    shift = {"stepnet": 0.085}
+    found = detectors({}, shift, noise=(-0.03, 0.0, 0.03))
+    groups = by_reading(found, TNS)
+    one = dict(list(groups.items())[:1])
+    assert STIFFER[TNS](one).verdict == TRUE_OF_SOME
+    assert STIFFER[TNS](groups).verdict == UNDECIDED
+    assert corrected(4) > corrected(1)
+
+
+def test_detectors_of_before_have_the_scale_of_the_slope_alone():
+    found = detectors({})
+    for one in found:
+        del one.numbers["after"]["scale"]
+    assert list(by_reading(found, SCALE)) == [("slope",)]
+    assert list(by_reading(found, SHAPE)) == [reading for reading in READINGS if reading[0] == "slope"]
+    assert stiffness(found[0], SCALE, ("slope",)) == 0.5
+    assert np.isnan(stiffness(found[0], SHAPE, ("increment", "sample")))
+
+
+def test_rows_are_the_units_of_a_relation():
+    """Five rows decide nothing, however many seeds they have; ten rows in one order do."""
+    few = {row: 0.5 * place for place, row in enumerate(design.ROWS)}
+    assert verdicts(detectors(few, few, np.linspace(-0.01, 0.01, 20)))[5] == UNDECIDED
+    rows = [f"row {place}" for place in range(10)]
+    rising = {row: 0.5 * place for place, row in enumerate(rows)}
     falling = {row: -value for row, value in rising.items()}
-    wide = (-0.2, 0.0, 0.2)
-    assert relation_finding(population(rising, falling, (0.0, 0.001, 0.002))).verdict == CONTRADICTED
-    assert relation_finding(population(rising, rising, wide)[:11]).verdict == UNDECIDED
+    for tns, verdict in ((rising, SUPPORTED), (falling, CONTRADICTED)):
+        found = detectors(rising, tns, rows=rows)
+        assert verdicts(found)[5] == verdict
+    assert len(by_row(found, ap)) == 15  # the design's rows are empty
 
 
 def test_nothing_is_judged_without_detectors_or_seeds():
     gains = dict.fromkeys(OTHERS, 1.0)
-    for found in ([], population(gains, gains, NOISE[:2])):
-        for finding in (gain_finding, best_finding, stiffness_finding, relation_finding):
-            assert finding(found).verdict == UNDECIDED
+    assert set(verdicts([])) == {NOT_RUN}
+    assert set(verdicts(detectors(gains, gains, NOISE[:2]))) == {UNDECIDED}
 
 
 def test_the_table_has_a_row_for_each_backbone_and_says_where_no_object_is_of_a_size():
-    rows = table_rows(population({"se": 1.0}))
+    rows = table_rows(detectors({"se": 1.0}))
     assert [row["backbone"] for row in rows] == list(design.ROWS)
     assert rows[1]["AP"].startswith("31.0 [")
     assert rows[1]["APL"] == "none"

@@ -116,10 +116,16 @@ def test_too_few_are_told(groups, fewest):
         ([CONTRADICTED, NO_DIFFERENCE], CONTRADICTED),
         ([NO_DIFFERENCE, NO_DIFFERENCE], NO_DIFFERENCE),
         ([NO_DIFFERENCE, UNDECIDED], UNDECIDED),
+        ([UNDECIDED, UNDECIDED], UNDECIDED),
+        ([NOT_RUN, NOT_RUN], NOT_RUN),
     ],
 )
 def test_several_cases(cases, verdict):
     assert of_cases(cases) == of_cases(cases[::-1]) == verdict
+
+
+def test_open_cases_are_not_counted_as_decided():
+    assert str(of_cases([UNDECIDED, UNDECIDED.because("n = 3")])) == "undecided (0 of 2 decided)"
 
 
 def test_none_above_is_never_true_of_some():

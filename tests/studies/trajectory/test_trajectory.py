@@ -1,6 +1,7 @@
 """The study of trajectories: verdicts on constructed cases each way, laws, and one run with all it leaves behind."""
 
 import json
+import types
 
 import numpy as np
 import pytest
@@ -8,121 +9,170 @@ import torch
 
 import netbridge as nb
 from netbridge import data as datasets
-from studies.lab.networks import Deep, read_subject
-from studies.lab.statistics import (
-    CONTRADICTED,
-    MIXED,
-    PARTLY,
-    SUPPORTED,
-    UNDECIDED,
-    Finding,
-    Signs,
-    choices,
-    draw_halves,
-    estimate,
-    mean_over_networks,
-    sign_test,
-)
+from studies.lab.networks import Deep, name_subjects, read_subject
+from studies.lab.statistics import Signs, choices, draw_halves, mean_over_networks, sign_test
 from studies.lab.stiffness import READINGS
+from studies.lab.verdicts import (
+    BY_READING,
+    CONTRADICTED,
+    FALSE_OF_SOME,
+    NOT_ASKABLE,
+    NOT_RUN,
+    SPLIT,
+    SUPPORTED,
+    TRUE_OF_SOME,
+    UNDECIDED,
+)
 from studies.trajectory import __main__ as trajectory
 from studies.trajectory import findings
-from studies.trajectory.design import CKA, DEGREES, MEASURES, NSI
+from studies.trajectory.design import CKA, LEFT, MEASURES, NSI, SHAPE
 from studies.trajectory.importance import importance
-from studies.trajectory.measures import along_of, best, course, dissimilarity, first_ratios, set_distances
+from studies.trajectory.measures import (
+    FromProxy,
+    along_of,
+    best,
+    course,
+    dissimilarity,
+    first_ratios,
+    from_proxy,
+    set_distances,
+)
 
-RESAMPLES = choices(40, 50, seed=0)
+
+def proxy(groups, controller="StepNet", measures=LEFT):
+    """Distances from one network, the same by every measure."""
+    return FromProxy(f"{controller}, seed 0", controller, dict.fromkeys(measures, groups))
 
 
-def estimates(*values, width=0.02):
-    return [estimate(value, value + np.linspace(-width, width, 50)) for value in values]
-
-
-def both(groups):
-    return dict.fromkeys(MEASURES, groups)
+PLAINS = {"constant": [0.5, 0.51, 0.49], "StepNet": [0.1]}
 
 
 class TestVerdicts:
     @pytest.mark.parametrize(
         ("attention", "verdict"),
-        [((0.2, 0.25), SUPPORTED), ((0.8, 0.9), CONTRADICTED), ((0.2, 0.55), UNDECIDED), ((0.49, 0.52), UNDECIDED)],
+        [
+            ({"SE": [0.2, 0.21], "ECA": [0.3, 0.31]}, SUPPORTED),
+            ({"SE": [0.8, 0.81], "ECA": [0.9, 0.91]}, CONTRADICTED),
+            ({"SE": [0.2, 0.21], "ECA": [0.5, 0.51]}, TRUE_OF_SOME),
+            ({"SE": [0.5, 0.51], "ECA": [0.9, 0.91]}, FALSE_OF_SOME),
+            ({"SE": [0.2, 0.21], "ECA": [0.9, 0.91]}, SPLIT),
+            ({"SE": [0.2, 0.55], "ECA": [0.2, 0.55]}, UNDECIDED),
+            ({"SE": [0.2]}, UNDECIDED),
+        ],
     )
-    def test_nearer_needs_every_seed(self, attention, verdict):
-        groups = {"SE": estimates(*attention), "constant": estimates(0.5, 0.51), "StepNet": estimates(0.1)}
-        assert findings.nearer_finding(both(groups), "StepNet").verdict == verdict
-        without_floor = {name: found for name, found in groups.items() if name != "StepNet"}
-        found = findings.nearer_finding(both(without_floor), "StepNet")
-        assert (found.verdict, "one seed" in found.words) == (UNDECIDED, True)
-        assert findings.nearer_finding(both(groups), "constant").verdict == UNDECIDED  # the proxy is plain itself
+    def test_nearer_is_judged_over_seeds(self, attention, verdict):
+        assert findings.NEARER([proxy(PLAINS | attention)]).verdict == verdict
 
-    def test_nearer_with_another_proxy(self):
-        groups = {"SE": estimates(0.2, 0.25), "constant": estimates(0.5, 0.51), "StepNet": estimates(0.1)}
-        for verdict, wanted in ((SUPPORTED, SUPPORTED), (CONTRADICTED, MIXED), (UNDECIDED, MIXED)):
-            other = Finding("", "", verdict, "")
-            found = findings.nearer_finding(both(groups), "StepNet", (("SE, seed 1", other),))
-            assert found.verdict == wanted
-            assert f"With SE, seed 1 as proxy: {verdict}" in found.words
+    def test_nearer_under_every_proxy_and_measure(self):
+        near, far = PLAINS | {"SE": [0.2, 0.21]}, PLAINS | {"SE": [0.8, 0.81]}
+        assert findings.NEARER([proxy(near), proxy(near)]).verdict == SUPPORTED
+        assert findings.NEARER([proxy(near), proxy(far)]).verdict == BY_READING
+        by_shape_only = FromProxy("a", "StepNet", {SHAPE: near, CKA: far})
+        assert findings.NEARER([by_shape_only]).verdict == BY_READING
+        assert findings.NEARER([proxy(near, "constant")]).verdict == NOT_ASKABLE  # it is plain itself
+        assert findings.NEARER([proxy({"StepNet": [0.1]})]).verdict == NOT_RUN
 
-    def test_nearer_by_one_measure_only(self):
-        rest = {"constant": estimates(0.5, 0.51), "StepNet": estimates(0.1)}
-        distances = {NSI: rest | {"SE": estimates(0.2, 0.3)}, CKA: rest | {"SE": estimates(0.8, 0.9)}}
-        assert findings.nearer_finding(distances, "StepNet").verdict == MIXED
+    def test_more_proxies_widen_the_intervals(self):
+        close = PLAINS | {"SE": [0.46, 0.47, 0.48]}
+        assert findings.NEARER([proxy(close, measures=(SHAPE,))]).verdict == SUPPORTED
+        assert findings.NEARER([proxy(close, measures=(SHAPE,))] * 8).verdict == UNDECIDED
 
-    @pytest.mark.parametrize(
-        ("slope", "networks", "verdict"),
-        [(1, 8, SUPPORTED), (-1, 8, CONTRADICTED), (1, 4, UNDECIDED), (0, 8, UNDECIDED)],
-    )
-    def test_accumulation_is_a_sign_test_over_networks(self, slope, networks, verdict):
-        lines = [slope * np.arange(6.0) + number for number in range(networks)]
-        assert findings.accumulates_finding(both(lines)).verdict == verdict
-        mixed = [*lines[: networks // 2], *(-line for line in lines[networks // 2 :])]
-        assert findings.accumulates_finding(both(mixed)).verdict == UNDECIDED
+    @pytest.mark.parametrize(("slope", "verdict"), [(1, SUPPORTED), (-1, CONTRADICTED)])
+    def test_accumulation(self, slope, verdict):
+        lines = {f"c{number}": [slope * np.arange(8.0) + number] for number in range(6)}
+        assert findings.judge_accumulation(dict.fromkeys(LEFT, lines)).verdict == verdict
 
-    def test_better_is_a_correlation_over_networks(self):
-        near = np.linspace(0, 1, 12)
-        assert findings.better_finding(both(list(near)), list(90 - near)).verdict == SUPPORTED
-        assert findings.better_finding(both(list(near)), list(90 + near)).verdict == CONTRADICTED
-        assert findings.better_finding(both([0.1, 0.2, 0.3]), [92, 91, 90]).verdict == UNDECIDED
+    def test_a_line_that_all_networks_share_is_one_observation(self):
+        """The null that a sign test over 21 networks took for their word: blocks differ, and not by their depth."""
+        common = np.array([1.0, 3.0, 2.0, 5.0, 4.0, 2.5, 6.0])
+        lines = {f"c{number}": [common + 0.001 * number] * 2 for number in range(10)}
+        assert sign_test([findings.correlation_of_few(np.arange(7), common).kendall.value] * 20) < 1e-4
+        found = findings.judge_accumulation(dict.fromkeys(LEFT, lines))
+        assert found.verdict == UNDECIDED
+        assert "rises in 20 of 20 networks" in found.words
+
+    def test_better_is_a_relation_of_controllers(self):
+        near = {f"c{k}": [0.1 * k, 0.1 * k + 0.01] for k in range(9)}
+        falling = {name: [90 - x for x in values] for name, values in near.items()}
+        assert findings.judge_better(dict.fromkeys(LEFT, near), falling).verdict == SUPPORTED
+        assert findings.judge_better(dict.fromkeys(LEFT, near), near).verdict == CONTRADICTED
+        few = {name: falling[name] for name in ("c0", "c1", "c2")}
+        assert findings.judge_better(dict.fromkeys(LEFT, near), few).verdict == UNDECIDED
+
+    @staticmethod
+    def shares(*values, controllers=6):
+        of = {f"c{k}": [np.array(values) + 0.001 * k] for k in range(controllers)}
+        return dict.fromkeys(READINGS, of)
 
     def test_property_1(self):
-        def shares(value):
-            return dict.fromkeys(READINGS, np.full((3, len(DEGREES)), value))
+        low = self.shares(0.2, 0.2, 0.2)
+        assert findings.judge_property(self.shares(0.9, 0.9, 0.9), low).verdict == SUPPORTED
+        assert findings.judge_property(self.shares(0.1, 0.1, 0.1), low).verdict == CONTRADICTED
+        assert findings.judge_property(self.shares(0.9, 0.9, 0.4), low).verdict == SPLIT
 
-        assert findings.property_finding(shares(0.9)).verdict == SUPPORTED
-        assert findings.property_finding(shares(0.1)).verdict == CONTRADICTED
-        one_low = shares(0.9)
-        one_low[READINGS[0]] = np.array([[0.9, 0.9, 0.4]] * 3)
-        assert findings.property_finding(one_low).verdict == MIXED
-        assert findings.property_finding(dict.fromkeys(READINGS, one_low[READINGS[0]])).verdict == PARTLY
+    def test_property_1_of_numbers_in_random_order_cannot_be_asked(self):
+        """The null of it: NSI without inputs, of which so many are stiff somewhere as well."""
+        high = self.shares(0.9, 0.9, 0.9)
+        assert findings.judge_property(high, high).verdict == NOT_ASKABLE
 
-    def test_first_blocks(self):
-        for ratios, verdict in (((3, 5), SUPPORTED), ((1, 1.5), CONTRADICTED), ((1, 5), PARTLY), ((2, 3), UNDECIDED)):
-            found = {"NSI": estimates(*ratios), "norm": estimates(*ratios)}
-            assert findings.first_finding(found).verdict == verdict
+    @pytest.mark.parametrize("mu", ["sample", "dataset"])
+    def test_nsi_that_says_nothing_of_inputs_supports_nothing(self, mu):
+        chance = np.random.default_rng(0)
+        courses = [independent_course(chance) for _ in range(6)]
+        real, shuffled = (
+            {("slope", mu): {f"c{k}": [findings.shares_of(one, ("slope", mu), order)] for k, one in enumerate(courses)}}
+            for order in (None, np.random.default_rng(1))
+        )
+        assert findings.judge_property(real, shuffled).verdict != SUPPORTED
+        assert real["slope", mu]["c0"][0][0] > 0.5  # by the rule before this was support
 
-    def test_importance(self):
-        counts = Signs(0, 0, [0.1] * 10)
-        assert findings.importance_finding([0.5, 0.6, 0.55], counts).verdict == SUPPORTED
-        assert findings.importance_finding([-0.5, -0.6, -0.55], counts).verdict == CONTRADICTED
-        assert findings.importance_finding([0.5, -0.6, 0.1], counts).verdict == UNDECIDED
-        assert findings.importance_finding([0.9], counts).verdict == UNDECIDED  # one network
-        assert "undefined" in findings.importance_finding([], counts).words
+    @pytest.mark.parametrize(
+        ("ratios", "verdict"), [((3, 5), SUPPORTED), ((1, 1.5), CONTRADICTED), ((1, 5), SPLIT), ((2, 2), UNDECIDED)]
+    )
+    def test_first_blocks(self, ratios, verdict):
+        of = {f"c{k}": [np.array(ratios) * (1 + 0.02 * (k - 2))] for k in range(5)}
+        assert findings.judge_first({"NSI": of, "norm": of}).verdict == verdict
 
-    def test_features(self):
-        for values, verdict in (
-            ((1, 2), SUPPORTED),
-            ((-1, -2), CONTRADICTED),
-            ((1, -1), PARTLY),
-            ((0, 1), UNDECIDED),
-        ):
-            assert findings.features_finding(estimates(*values), 0, 0, 0).verdict == verdict
+    @pytest.mark.parametrize(("sign", "verdict"), [(1, SUPPORTED), (-1, CONTRADICTED)])
+    def test_importance(self, sign, verdict):
+        chance, depth = np.random.default_rng(0), np.arange(8.0)
+        profiles = {name: [(depth, sign * depth + 0.3 * chance.normal(size=8))] for name in ("constant", "SE", "ECA")}
+        assert findings.judge_importance(profiles, Signs(0, 0, [])).verdict == verdict
+        assert findings.judge_importance({}).verdict == NOT_RUN
+
+    def test_importance_that_all_networks_share_is_one_observation(self):
+        nsi, rise = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.array([2.0, 1.0, 3.0, 6.0, 4.0, 5.0])
+        profiles = {name: [(nsi, rise + 0.001 * k)] for k, name in enumerate("abcdefgh")}
+        assert findings.judge_importance(profiles).verdict == UNDECIDED
+
+    @pytest.mark.parametrize(
+        ("factors", "verdict"),
+        [
+            ((2.0, 2.1, 1.9), SUPPORTED),
+            ((0.5, 0.52, 0.48), CONTRADICTED),
+            ((0.5, 2.0, 1.0), UNDECIDED),
+            ((2.0,), UNDECIDED),
+        ],
+    )
+    def test_features(self, factors, verdict):
+        rises = {
+            f"c{k}": [{findings.LARGEST: 0.1 * factor, findings.EQUAL: 0.1, findings.AS_MANY: 0.0}]
+            for k, factor in enumerate(factors)
+        }
+        assert findings.judge_features(rises).verdict == verdict
 
     @pytest.mark.parametrize(("mean", "verdict"), [(-0.5, SUPPORTED), (0.5, CONTRADICTED), (0.0, UNDECIDED)])
     def test_along_a_trajectory(self, mean, verdict):
-        values = mean + np.linspace(-0.2, 0.2, 40)
-        assert findings.along_finding([values, values], 8, RESAMPLES).verdict == verdict
-        short = findings.along_finding([values, values], 2, RESAMPLES)
-        assert (short.verdict, "pooled" in short.words) == (UNDECIDED, True)
-        assert findings.along_finding([], 8, RESAMPLES) is None
+        seeds = [mean - 0.02, mean, mean + 0.02]
+        assert findings.judge_along({"SE": seeds, "StepNet": seeds}, 8).verdict == verdict
+        assert findings.judge_along({"SE": seeds}, 2).verdict == NOT_ASKABLE
+        assert findings.judge_along({}, 8).verdict == NOT_RUN
+
+    def test_one_network_of_a_kind_decides_nothing(self):
+        """By images as units one SE and one StepNet contradicted Figure 9b."""
+        found = findings.judge_along({"SE": [0.09], "StepNet": [0.13]}, 8)
+        assert found.verdict == UNDECIDED
+        assert found.words.startswith("n = 1 seeds of each")
 
 
 class TestStatistics:
@@ -152,7 +202,8 @@ class TestStatistics:
 def courses(networks):
     digits = datasets.load("digits")
     paths = [networks / f"{name}.safetensors" for name in ("0-0", "0-1", "1-0", "1-1")]
-    return [course(read_subject(path), digits, 24, "cpu") for path in paths], digits
+    subjects = name_subjects([read_subject(path) for path in paths])
+    return [course(one, digits, 24, "cpu") for one in subjects], digits
 
 
 class TestMeasures:
@@ -172,6 +223,9 @@ class TestMeasures:
                 assert one.blocks[measure].shape == (9,)
                 assert one.distance[measure].value > 0
                 assert one.distance[measure].low <= one.distance[measure].value * 1.05
+        far = from_proxy(found, found[3])
+        assert {name: len(values) for name, values in far.distances[CKA].items()} == {"constant": 2, "SE": 1}
+        assert list(far.by((NSI,)).distances) == [NSI]
         expected = np.abs(np.log(found[0].found.records["slope"].nsi) - np.log(found[3].found.records["slope"].nsi))
         np.testing.assert_allclose(found[0].blocks[NSI], expected.mean(0))
 
@@ -201,6 +255,14 @@ class TestMeasures:
             assert not rises[:, counted.index(4)].any()
 
 
+def independent_course(chance):
+    """A network whose NSI is one number drawn for each image and block, whatever the image."""
+    nsi = chance.lognormal(0.0, 0.3, (200, 9))
+    first = np.arange(9) % 3 == 0
+    record = nb.Record(nsi, np.repeat(range(3), 3), first, [str(k) for k in range(9)], "slope")
+    return types.SimpleNamespace(found=types.SimpleNamespace(records={"slope": record}))
+
+
 def made(blocks, gates):
     """A record of three stages: NSI rises within every stage, and jumps from stage to stage."""
     within = np.tile(np.arange(1.0, blocks + 1), 3)
@@ -226,9 +288,9 @@ def test_deep_networks_are_judged_where_they_are(networks):
     arguments = trajectory.Arguments(images=16, resamples=20, device="cpu")
     along = trajectory.deep_along(deep, arguments)
     assert [len(one.along) for one in along] == [16] * len(deep.subjects)
-    found = trajectory.deep_finding(deep, along, arguments)
-    assert found.words.startswith(f"On {len(along)} ResNet-20 of digits. ")
-    assert found.verdict == UNDECIDED  # two counted blocks a stage
+    found = trajectory.finding_along(along, f"On {deep}. ")
+    assert f"On {len(along)} ResNet-20 of digits. " in found.words
+    assert found.verdict == NOT_ASKABLE  # two counted blocks a stage
 
 
 # A run.
@@ -256,10 +318,10 @@ def out(networks, tmp_path_factory):
 def test_every_figure_and_table_is_there(out):
     pictures = {"courses", "distances", "nearness", "importance", "features", "gate_along", "first_blocks"}
     assert {path.stem for path in out.glob("*.png")} == pictures
-    tables = {"distances", "importance", "importance_correlations", "features", "property1", "first_blocks", "rules"}
+    tables = {"distances", "importance", "importance_correlations", "features", "property1", "first_blocks"}
     assert {path.stem for path in out.glob("*.csv")} == tables
     record = json.loads((out / "record.json").read_text())["numbers"]
-    assert len(record["findings"]) == 8
+    assert len(record["findings"]) == 9
     assert record["processor seconds"] > 0
     assert [row["network"] for row in record["distances"]] == [
         "SE, seed 1",
