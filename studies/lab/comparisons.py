@@ -3,6 +3,8 @@
 How tables show them stands at the end; a cell is empty where there is nothing to show.
 """
 
+import functools
+
 import numpy as np
 from scipy import stats
 
@@ -43,18 +45,39 @@ def dunnett(control: str, groups: dict[str, list[float]], level: float = LEVEL) 
     Dunnett (1955): many arms against one, which is narrower than all pairs. Seeds count as independent. A group of one
     seed has a difference and no interval, and so have all where the control has one or nothing varies.
     """
-    groups = {name: [float(x) for x in values] for name, values in groups.items() if len(values)}
-    if control not in groups:
+    samples = {name: np.asarray(values, dtype=float) for name, values in groups.items() if len(values)}
+    if control not in samples:
         return {}
-    reference = groups.pop(control)
-    several = [name for name, values in groups.items() if len(values) > 1]
+    reference = samples.pop(control)
+    several = [name for name, values in samples.items() if len(values) > 1]
     intervals = {}
-    if len(reference) > 1 and several and any(np.ptp(x) > 0 for x in (reference, *(groups[n] for n in several))):
-        samples = (np.asarray(groups[name]) for name in several)
-        found = stats.dunnett(*samples, control=np.asarray(reference), rng=np.random.default_rng(0))
-        bounds = found.confidence_interval(level)
-        intervals = dict(zip(several, zip(bounds.low, bounds.high, strict=True), strict=True))
-    return {name: difference(values, reference, intervals.get(name)) for name, values in groups.items()}
+    if len(reference) > 1 and several and any(np.ptp(x) > 0 for x in (reference, *(samples[name] for name in several))):
+        sizes = tuple(len(samples[name]) for name in several)
+        half_widths = dunnett_allowance(sizes, len(reference), level) * pooled_deviation(
+            [reference, *(samples[name] for name in several)]
+        )
+        for name, half in zip(several, half_widths, strict=True):
+            value = samples[name].mean() - reference.mean()
+            intervals[name] = (value - half, value + half)
+    return {name: difference(values, reference, intervals.get(name)) for name, values in samples.items()}
+
+
+@functools.cache
+def dunnett_allowance(sizes: tuple[int, ...], control: int, level: float) -> np.ndarray:
+    """Half the widths of Dunnett's intervals for groups of these sizes and a control, in pooled deviations.
+
+    They depend on the sizes alone, so SciPy is asked once for each design, about made-up samples of deviation 1.
+    """
+    samples = [np.arange(size) % 2 - 0.5 for size in (*sizes, control)]
+    found = stats.dunnett(*samples[:-1], control=samples[-1], rng=np.random.default_rng(0))
+    bounds = found.confidence_interval(level)
+    return (bounds.high - bounds.low) / 2 / pooled_deviation(samples)
+
+
+def pooled_deviation(samples) -> float:
+    """The standard deviation within groups, pooled over them."""
+    squares = sum(((values - np.mean(values)) ** 2).sum() for values in map(np.asarray, samples))
+    return float(np.sqrt(squares / sum(len(values) - 1 for values in samples)))
 
 
 def welch(control: str, groups: dict[str, list[float]], level: float = LEVEL) -> dict[str, Estimate]:
