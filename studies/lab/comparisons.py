@@ -6,7 +6,7 @@ How tables show them stands at the end; a cell is empty where there is nothing t
 import functools
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, special, stats
 
 from studies.lab.statistics import (
     LEVEL,
@@ -29,14 +29,27 @@ def tukey(control: str, groups: dict[str, list[float]], level: float = LEVEL) ->
     seeds = {name: np.asarray(values, dtype=float) for name, values in groups.items() if len(values)}
     if control not in seeds:
         return {}
-    several = [name for name, values in seeds.items() if len(values) > 1]
+    several = {name: values for name, values in seeds.items() if len(values) > 1}
     intervals = {}
-    if control in several and len(several) > 1 and any(np.ptp(seeds[name]) > 0 for name in several):
-        found = stats.tukey_hsd(*(seeds[name] for name in several)).confidence_interval(level)
-        column = several.index(control)
-        intervals = {name: (found.low[row, column], found.high[row, column]) for row, name in enumerate(several)}
+    if control in several and len(several) > 1 and any(np.ptp(values) > 0 for values in several.values()):
+        widths = tukey_allowance(tuple(len(values) for values in several.values()), level)
+        widths = widths[list(several).index(control)] * pooled_deviation(several.values())
+        for (name, values), half in zip(several.items(), widths, strict=True):
+            value = values.mean() - several[control].mean()
+            intervals[name] = (value - half, value + half)
     reference = seeds.pop(control)
     return {name: difference(values, reference, intervals.get(name)) for name, values in seeds.items()}
+
+
+@functools.cache
+def tukey_allowance(sizes: tuple[int, ...], level: float) -> np.ndarray:
+    """Half the widths of the intervals of Tukey and Kramer for every pair of groups, in pooled deviations.
+
+    They depend on the sizes alone, so SciPy is asked once for each design, about samples that are made up.
+    """
+    samples = [np.arange(size) % 2 - 0.5 for size in sizes]
+    bounds = stats.tukey_hsd(*samples).confidence_interval(level)
+    return (bounds.high - bounds.low) / 2 / pooled_deviation(samples)
 
 
 def dunnett(control: str, groups: dict[str, list[float]], level: float = LEVEL) -> dict[str, Estimate]:
@@ -66,17 +79,31 @@ def dunnett(control: str, groups: dict[str, list[float]], level: float = LEVEL) 
 def dunnett_allowance(sizes: tuple[int, ...], control: int, level: float) -> np.ndarray:
     """Half the widths of Dunnett's intervals for groups of these sizes and a control, in pooled deviations.
 
-    They depend on the sizes alone, so SciPy is asked once for each design, about made-up samples of deviation 1.
+    The differences to one control share its error z and the pooled deviation s, and given both they are independent:
+    the probability that all lie within their intervals is a double integral over z and log s. SciPy's own function
+    draws it at random, and does not converge at high levels.
     """
-    samples = [np.arange(size) % 2 - 0.5 for size in (*sizes, control)]
-    found = stats.dunnett(*samples[:-1], control=samples[-1], rng=np.random.default_rng(0))
-    bounds = found.confidence_interval(level)
-    return (bounds.high - bounds.low) / 2 / pooled_deviation(samples)
+    groups = np.array(sizes, dtype=float)
+    freedom, shared = int(groups.sum()) + control - len(groups) - 1, 1.0 / np.sqrt(control / groups + 1.0)
+    own = np.sqrt(1.0 - shared**2)
+    z, of_z = special.roots_hermitenorm(60)
+    deviations = np.exp(np.linspace(-12.0, 2.5, 200))
+    of_deviations = stats.chi.pdf(deviations * np.sqrt(freedom), freedom) * deviations
+    deviations = deviations[:, None, None]
+
+    def coverage(width: float) -> float:
+        upper, lower = ((sign * width * deviations + shared * z[:, None]) / own for sign in (1.0, -1.0))
+        within = np.prod(special.ndtr(upper) - special.ndtr(lower), axis=-1)
+        return of_deviations @ within @ of_z / (of_deviations.sum() * of_z.sum())
+
+    width = optimize.brentq(lambda width: coverage(width) - level, 0.1, 1e4, xtol=1e-9)
+    return width * np.sqrt(1.0 / groups + 1.0 / control)
 
 
 def pooled_deviation(samples) -> float:
     """The standard deviation within groups, pooled over them."""
-    squares = sum(((values - np.mean(values)) ** 2).sum() for values in map(np.asarray, samples))
+    samples = [np.asarray(values) for values in samples]
+    squares = sum(((values - values.mean()) ** 2).sum() for values in samples)
     return float(np.sqrt(squares / sum(len(values) - 1 for values in samples)))
 
 
