@@ -1,4 +1,4 @@
-"""Rules of all studies in made-up worlds: each decides about nothing in at most 5 % of them, and finds what is there."""
+"""Rules of all studies in made-up worlds: each decides about nothing in at most 5 % of them, sees what is there."""
 
 import ast
 from pathlib import Path
