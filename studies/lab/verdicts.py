@@ -145,6 +145,37 @@ def of_closeness(e: Estimate, target: float, margin: float) -> Verdict:
     return CONTRADICTED if low > margin or high < -margin else UNDECIDED.because("the interval is wider than that")
 
 
+def of_strength(e: Estimate, least: float, sign: int = 1, negligible: float = 0.0) -> Verdict:
+    """The verdict on the claim that a number is above zero by more than `least`, where "no" is a weaker or no effect.
+
+    e           the estimate
+    least       how far beyond zero the claimed effect lies
+    sign        -1 for the claim that it is below -`least`
+    negligible  a number that is so near to zero is no effect, whatever its sign
+
+    Supported where the whole interval lies beyond `least`, no difference where it lies within the margin, contradicted
+    where it lies on the other side of zero; else undecided, although it may be known to be above zero.
+
+    >>> from studies.lab.statistics import Estimate
+    >>> weak, none = Estimate(0.1, 0.02, 0.18), Estimate(0.0, -0.1, 0.1)
+    >>> print(of_strength(weak, 0.3), of_strength(none, 0.3, negligible=0.15), sep="; ")
+    undecided (above 0 by less than 0.3); no difference (beyond 0.15)
+    """
+    if of_interval(e.less(sign * least), sign) == SUPPORTED:
+        return SUPPORTED
+    plain = of_interval(e, sign, negligible)
+    if plain != SUPPORTED:
+        return plain
+    if max(abs(e.low), abs(e.high)) <= negligible:
+        return NO_DIFFERENCE.because(f"beyond {negligible:g}")
+    by = (
+        f"by less than {least:g}"
+        if of_interval(e.less(sign * least), sign) == CONTRADICTED
+        else f"by {least:g} or less"
+    )
+    return UNDECIDED.because(f"{'above' if sign > 0 else 'below'} 0 {by}")
+
+
 def of_correlation(found: Correlation, sign: int = 1, negligible: float = 0.0) -> Verdict:
     """The verdict on a monotone relation: both coefficients must say it, by their intervals and by their p-values.
 
@@ -215,6 +246,49 @@ def of_cases(verdicts: Iterable[Verdict]) -> Verdict:
     if wrong:
         return FALSE_OF_SOME.because(f"{wrong + same} of {total}")
     return UNDECIDED.because(f"no difference in {same} of {total}" if same else f"0 of {total} decided")
+
+
+def of_parts(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on a claim all of whose parts have to be true: it falls with any of them.
+
+    Each part is of `of_interval` or its like, at the level `corrected` to the number of parts where one of them alone
+    may decide against the claim.
+
+    >>> print(of_parts([SUPPORTED, UNDECIDED]), of_parts([SUPPORTED, CONTRADICTED]), sep="; ")
+    undecided (1 of 2 parts supported); contradicted (1 of 2 parts)
+    """
+    verdicts = list(verdicts)
+    counts = collections.Counter(verdicts)
+    if len(counts) <= 1:
+        return verdicts[0].because("") if verdicts else NOT_RUN
+    for against in (CONTRADICTED, NO_DIFFERENCE):
+        if counts[against]:
+            return against.because(f"{counts[against]} of {len(verdicts)} parts")
+    return UNDECIDED.because(f"{counts[SUPPORTED]} of {len(verdicts)} parts supported")
+
+
+def agreement(verdicts: Iterable[Verdict], of: str = "cases") -> Verdict:
+    """The verdict on a claim that has to be decided alike everywhere, such as at every tolerance.
+
+    verdicts  of every place; because all of them have to agree, their intervals need no correction for their number
+    of        what the places are, in the detail
+
+    Alike: that verdict. Supported here and contradicted or without a difference there: it depends on the reading.
+    Anything else is open, because an interval that is open in one place does not show that the place matters.
+
+    >>> print(agreement([SUPPORTED, UNDECIDED], "errors"), agreement([SUPPORTED, CONTRADICTED]), sep="; ")
+    undecided (supported at 1 of 2 errors); depends on the reading (supported at 1 of 2 cases, contradicted at 1)
+    """
+    verdicts = list(verdicts)
+    counts = collections.Counter(verdicts)
+    if len(counts) <= 1:
+        return verdicts[0].because("") if verdicts else NOT_RUN
+    said = [kind for kind in KINDS if counts[kind] and kind not in OPEN]
+    parts = [f"{kind.kind} at {counts[kind]}" for kind in said]
+    if parts:
+        parts[0] += f" of {len(verdicts)} {of}"
+    both = SUPPORTED in said and len(said) > 1
+    return (BY_READING if both else UNDECIDED).because(", ".join(parts))
 
 
 def joint(verdicts: Mapping[Any, Verdict] | Iterable[Verdict]) -> Verdict:

@@ -21,6 +21,7 @@ import numpy as np
 import odelab as ol
 from studies.lab.command import plain_errors, require_at_least, start
 from studies.lab.page import Page
+from studies.lab.statistics import Estimate
 from studies.switching import (
     analysis,
     batch,
@@ -181,7 +182,9 @@ def judge(page: Page, lab: Lab, forced: Lab, preset: Preset, everywhere, beyond,
         {eps: analysis.rankings(forced, eps, few, sheared, band, names) for eps in preset.eps} for band in (False, True)
     ]
     loose, sharp = preset.eps[0], preset.eps[-1]
-    change = analysis.share_that_changes(lab, loose, sharp) if loose != sharp else float("nan")
+    change = Estimate(float("nan"), float("nan"), float("nan"))
+    if loose != sharp:
+        change = analysis.share_that_changes(lab, loose, sharp, preset.resamples)
     page.heading("What these data say")
     page.words(
         "A window of a solution is stiff at an error where the explicit method needs more than the L-stable one to end "
@@ -189,20 +192,20 @@ def judge(page: Page, lab: Lab, forced: Lab, preset: Preset, everywhere, beyond,
         "the chance that it is larger on a stiff window than on another. Intervals, 95 %, come from resampling "
         "families of problems. All errors must agree, and windows beyond a factor of two with all windows."
     )
-    first = findings.sai_tells(everywhere, beyond)
-    found = [
-        first,
-        findings.simplified_suffices(everywhere, first),
-        findings.stands_for_si(fits["windows, pace SAI"]),
-        findings.of_the_problem(change, len(lab.windows)),
-        findings.theory_tells(everywhere, beyond, fits["windows, pace SAI"]),
-        findings.ratio_tells(everywhere, beyond),
-        findings.damping_alone({eps: analysis.bound_without_damping(lab, eps) for eps in preset.eps}),
-    ]
-    families = len(set(lab.family))
-    of_forced = findings.require_families([findings.powers_tell(*on_sheared)], len(set(forced.family[sheared])))
-    last = findings.require_families([findings.switches(tables_of_costs)], families)
-    page.findings([*findings.require_families(found, families), *of_forced, *last])
+    families = lab.family.tolist()
+    page.findings(
+        [
+            findings.judge_sai(everywhere, beyond, families),
+            findings.judge_simplified(everywhere, beyond, families),
+            findings.judge_power_of_sai(fits["windows, pace SAI"], families),
+            findings.judge_tolerance(change, families),
+            findings.judge_chi(everywhere, beyond, fits["windows, pace SAI"], families),
+            findings.judge_ratio(everywhere, beyond, families),
+            findings.judge_damping({eps: analysis.bound_without_damping(lab, eps) for eps in preset.eps}, families),
+            findings.judge_pseudospectra(*on_sheared, forced.family[sheared].tolist()),
+            findings.judge_switch(tables_of_costs, families),
+        ]
+    )
 
 
 def ship(out: Path) -> None:

@@ -3,9 +3,9 @@
 import dataclasses
 
 import numpy as np
-from scipy import stats
 
 from studies.lab.statistics import Estimate, estimate
+from studies.lab.verdicts import corrected
 from studies.switching.areas import area_under_curve, areas_of_resampled_groups
 from studies.switching.observations import RATES, Lab, beyond, usable
 
@@ -18,12 +18,12 @@ class Ranking:
     """How well an index ranks windows at one error.
 
     auc      the chance that a stiff window has the larger value, ties half, with its interval over families
-    within   the median over problems of the rank correlation with R
+    within   the median over problems of the rank correlation with R, with its interval over families
     counted  how many problems that median is over
     """
 
     auc: Estimate
-    within: float
+    within: Estimate
     counted: int
 
 
@@ -51,8 +51,8 @@ def rankings(lab: Lab, eps: float, count: int, only=None, band: bool = False, na
             continue
         values = np.where(np.isnan(values), -np.inf, values)
         draws = areas_of_resampled_groups(values[known], stiff, weight, group, counts)
-        value = area_under_curve(values[known], stiff, weight)
-        told[name] = Ranking(estimate(value, draws), *within_problems(lab, values, ratio, known))
+        auc = estimate(area_under_curve(values[known], stiff, weight), draws, n=len(families))
+        told[name] = Ranking(auc, *within_problems(lab, values, ratio, known, families, counts))
     return told
 
 
@@ -75,22 +75,66 @@ def over_all_errors(lab: Lab, eps_values, count: int) -> dict[str, Estimate]:
     return told
 
 
-def within_problems(lab: Lab, values, ratio, known) -> tuple[float, int]:
-    """The median rank correlation of an index with R over problems whose R spans a factor of three."""
-    found = list(correlations(lab, values, ratio, known).values())
-    return (float(np.median(found)), len(found)) if found else (float("nan"), 0)
+def within_problems(lab: Lab, values, ratio, known, families, counts) -> tuple[Estimate, int]:
+    """The median rank correlation of an index with R over problems whose R spans a factor of three.
+
+    families  their names, and how often each was drawn in every resample, `counts` (resamples, families)
+    """
+    found = correlations(lab, values, ratio, known)
+    if not found:
+        return estimate(float("nan"), []), 0
+    family = dict(zip(lab.name.tolist(), lab.family.tolist(), strict=True))
+    order = sorted(found, key=found.__getitem__)
+    drawn = counts[:, np.searchsorted(families, [family[name] for name in order])]
+    middle = medians(np.array([found[name] for name in order]), drawn)
+    return estimate(np.median(list(found.values())), middle, n=len({family[name] for name in order})), len(found)
+
+
+def medians(values, counts) -> np.ndarray:
+    """The median of sorted values, each as often as a row of `counts` (rows, values) says; NaN for none at all."""
+    reached = np.cumsum(counts, axis=1)
+    half = 0.5 * reached[:, -1:]
+    lower, upper = (below.sum(axis=1).clip(max=len(values) - 1) for below in (reached < half, reached <= half))
+    return np.where(half[:, 0] > 0.0, 0.5 * (values[lower] + values[upper]), np.nan)
 
 
 def correlations(lab: Lab, values, ratio, known) -> dict[str, float]:
     """The rank correlation of an index with R within each problem whose R spans a factor of three."""
-    told = {}
-    for name in dict.fromkeys(lab.name.tolist()):
-        mask = (lab.name == name) & known & np.isfinite(values)
-        if mask.sum() < 6 or np.ptp(np.log(ratio[mask])) <= np.log(3.0):
-            continue
-        moves = np.ptp(values[mask]) > 1e-9 * np.abs(values[mask]).max()
-        told[name] = float(stats.spearmanr(values[mask], ratio[mask]).statistic) if moves else 0.0
-    return told
+    mask = known & np.isfinite(values)
+    names, number = np.unique(lab.name[mask], return_inverse=True)
+    if not len(names):
+        return {}
+    values, logs, count = values[mask], np.log(ratio[mask]), np.bincount(number)
+    spread = largest(logs, number) + largest(-logs, number)
+    moves = largest(values, number) + largest(-values, number) > 1e-9 * largest(np.abs(values), number)
+    ranks = [ranks_within(column, number) for column in (values, logs)]
+    ranks = [column - np.bincount(number, column)[number] / count[number] for column in ranks]
+    products = np.bincount(number, ranks[0] * ranks[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        told = products / np.sqrt(np.prod([np.bincount(number, column**2) for column in ranks], axis=0))
+    asked = (count >= 6) & (spread > np.log(3.0))
+    by_name = {str(names[i]): float(told[i]) if moves[i] else 0.0 for i in np.flatnonzero(asked)}
+    return {name: by_name[name] for name in dict.fromkeys(lab.name.tolist()) if name in by_name}
+
+
+def largest(values, number) -> np.ndarray:
+    """The largest value of each group."""
+    found = np.full(number.max() + 1, -np.inf)
+    np.maximum.at(found, number, values)
+    return found
+
+
+def ranks_within(values, number) -> np.ndarray:
+    """The rank of each value within its group, ties sharing the mean of their ranks."""
+    order = np.lexsort((values, number))
+    ranked, of = values[order], number[order]
+    first = np.r_[True, (ranked[1:] != ranked[:-1]) | (of[1:] != of[:-1])]
+    run = np.cumsum(first) - 1
+    position = np.arange(len(values))
+    shared = np.bincount(run, position) / np.bincount(run)
+    ranks = np.empty(len(values))
+    ranks[order] = shared[run] - np.searchsorted(of, of)
+    return ranks
 
 
 def per_problem(lab: Lab, name: str, eps: float) -> dict[str, float]:
@@ -103,7 +147,8 @@ def per_problem(lab: Lab, name: str, eps: float) -> dict[str, float]:
 class Powers:
     """log R = const + a log rho_ng + b log pace + c log eps where stability binds, R in attempts.
 
-    rho_ng, pace, eps   the powers a, b and c with their intervals over families; c is None where there is one error
+    rho_ng, pace, eps   the powers a, b and c; their intervals over families hold together; c is None where there is one
+                        error
     explained           the share of the variance of log R that the fit explains
     counted             windows, each error counted
     """
@@ -122,39 +167,30 @@ def powers(lab: Lab, eps_values, count: int, pace: str = "SAI", only=None) -> Po
 
     None where windows of fewer than five families are bound.
     """
-    rows, family = [], []
-    moving = lab.index(pace)
+    moving, several, parts = lab.index(pace), len(set(eps_values)) > 1, []
     for eps in eps_values:
         ratio, values = lab.truth(eps, "attempts"), lab.values(eps)
         bound = (values["h_R/h_stab"] > 2.0) & usable(ratio) & (moving > 0.0) & (True if only is None else only)
-        for i in np.flatnonzero(bound):
-            rows.append([*np.log10([ratio[i], values["rho_ng"][i], moving[i], eps]), lab.weight[i]])
-            family.append(lab.family[i])
-    names = np.unique(family)
+        rows = np.log10([ratio[bound], values["rho_ng"][bound], moving[bound], np.full(bound.sum(), eps)]).T
+        parts.append((rows, lab.weight[bound], lab.family[bound]))
+    table, weight, family = (np.concatenate(column) for column in zip(*parts, strict=True))
+    names, group = np.unique(family, return_inverse=True)
     if len(names) < 5:
         return None
-    table = np.array(rows)
-    several = len(set(eps_values)) > 1
-    value, explained = least_squares(table, several)
-    group = np.searchsorted(names, family)
-    found = np.array([least_squares(table, several, drawn[group])[0] for drawn in resamples(len(names), count)])
-    told = [estimate(value[i], found[:, i]) for i in range(len(value))]
+    design, right = np.column_stack((np.ones(len(table)), table[:, 1 : 4 if several else 3])), table[:, 0]
+    normal, sums = (np.zeros((len(names), *shape)) for shape in ((design.shape[1],) * 2, design.shape[1:]))
+    np.add.at(normal, group, weight[:, None, None] * design[:, :, None] * design[:, None, :])
+    np.add.at(sums, group, weight[:, None] * design * right[:, None])
+    drawn = np.vstack((np.ones(len(names)), resamples(len(names), count)))
+    found = np.einsum("rij,rj->ri", np.linalg.pinv(np.tensordot(drawn, normal, 1), hermitian=True), drawn @ sums)
+    left = np.average((right - design @ found[0]) ** 2, weights=weight)
+    spread = np.average((right - np.average(right, weights=weight)) ** 2, weights=weight)
+    told = [
+        estimate(found[0, i], found[1:, i], corrected(design.shape[1] - 1), len(names))
+        for i in range(1, design.shape[1])
+    ]
+    explained = float(1.0 - left / spread) if spread > 0.0 else float("nan")
     return Powers(told[0], told[1], told[2] if several else None, explained, len(table))
-
-
-def least_squares(table, several: bool, drawn=1.0) -> tuple[np.ndarray, float]:
-    """Weighted least squares, and the share of variance explained; the slope of eps only where there are several.
-
-    `drawn` says how often each row counts.
-    """
-    weight = table[:, 4] * drawn
-    design = np.column_stack((np.ones(len(table)), table[:, 1 : 4 if several else 3]))
-    normal, right = design.T @ (weight[:, None] * design), design.T @ (weight * table[:, 0])
-    found = np.linalg.lstsq(normal, right, rcond=None)[0]
-    left = np.average((table[:, 0] - design @ found) ** 2, weights=weight)
-    mean = np.average(table[:, 0], weights=weight)
-    spread = np.average((table[:, 0] - mean) ** 2, weights=weight)
-    return found[1:], float(1.0 - left / spread) if spread > 0.0 else float("nan")
 
 
 def slopes(lab: Lab, loose: float, sharp: float) -> dict[str, tuple[float, int]]:
@@ -172,12 +208,20 @@ def slopes(lab: Lab, loose: float, sharp: float) -> dict[str, tuple[float, int]]
     return told
 
 
-def share_that_changes(lab: Lab, loose: float, sharp: float) -> float:
-    """The share of windows that are stiff at one error and not at the other, problems counting alike."""
+def share_that_changes(lab: Lab, loose: float, sharp: float, count: int) -> Estimate:
+    """The share of windows that are stiff at one error and not at the other, problems counting alike.
+
+    The interval is over `count` resamples of the families.
+    """
     a, b = lab.truth(loose), lab.truth(sharp)
     known = np.isfinite(a) & np.isfinite(b)
+    if not known.any():
+        return estimate(float("nan"), [])
+    names, group = np.unique(lab.family[known], return_inverse=True)
     weight = lab.weight[known]
-    return float(weight @ ((a > 1.0) != (b > 1.0))[known] / weight.sum()) if known.any() else float("nan")
+    changed = np.bincount(group, weight * ((a > 1.0) != (b > 1.0))[known])
+    whole, drawn = np.bincount(group, weight), resamples(len(names), count)
+    return estimate(changed.sum() / whole.sum(), (drawn @ changed) / (drawn @ whole), n=len(names))
 
 
 def bound_without_damping(lab: Lab, eps: float) -> tuple[int, int, list[str]]:

@@ -4,11 +4,14 @@ import dataclasses
 
 import numpy as np
 
+from studies.lab.statistics import Estimate, estimate
+from studies.switching.analysis import resamples
 from studies.switching.observations import REFERENCE, Lab, colours_of, usable
 
 CHOICES = ("always explicit", "always implicit", "best of both")  # without an index
 CAPPED = 100.0  # a loss beyond counts as this in geometric means
 THRESHOLDS = 41  # quantiles of an index that are tried
+RESAMPLES = 500  # of families, for intervals of mean costs
 SPLITS = 60  # of the families into those that a threshold is fitted to and those that it is tried on
 FREE_AT = {  # thresholds that theory or other programs name
     "h_R/h_stab": 1.0,
@@ -26,14 +29,35 @@ class Policy:
 
     threshold   above it the implicit method is taken; NaN where there is none
     cost        over the oracle's, problem by problem
-    mean        geometric mean of the costs, losses capped
-    unseen      the same on families that the threshold was not fitted to; NaN where none was fitted
+    family      of each problem
+    unseen      the mean cost on families that the threshold was not fitted to; NaN where none was fitted
     """
 
     threshold: float
     cost: np.ndarray
-    mean: float
+    family: np.ndarray
     unseen: float = float("nan")
+
+    @property
+    def mean(self) -> float:
+        """The geometric mean of the costs over problems, losses capped."""
+        return float(np.exp(self.logs.mean()))
+
+    @property
+    def logs(self) -> np.ndarray:
+        """The logarithms of the costs, losses capped."""
+        return np.log(np.minimum(self.cost, CAPPED))
+
+
+def estimate_loss(policy: Policy, other: Policy | None = None, count: int = RESAMPLES) -> Estimate:
+    """The logarithm of the geometric mean of a policy's costs, with its interval over `count` resamples of families.
+
+    other  a policy whose cost is taken for 1, on the same problems; by default the oracle's
+    """
+    logs = policy.logs - (0.0 if other is None else other.logs)
+    names, group = np.unique(policy.family, return_inverse=True)
+    sums, sizes, drawn = np.bincount(group, logs), np.bincount(group), resamples(len(names), count)
+    return estimate(logs.mean(), (drawn @ sums) / (drawn @ sizes), n=len(names))
 
 
 class Costs:
@@ -65,10 +89,6 @@ class Costs:
         return self.by_problem(spent) / self.oracle
 
 
-def geometric_mean(cost) -> float:
-    return float(np.exp(np.log(np.minimum(cost, CAPPED)).mean()))
-
-
 def fit_thresholds(costs: Costs, values) -> Policy | None:
     """The threshold that is best in hindsight, and what thresholds fitted to half of the families do on the others."""
     values = np.where(np.isnan(values), -np.inf, values)[costs.kept]
@@ -84,13 +104,8 @@ def fit_thresholds(costs: Costs, values) -> Policy | None:
     for _ in range(SPLITS if len(names) > 3 else 0):
         seen = np.isin(number, chance.permutation(len(names))[: len(names) // 2])
         unseen.append(logs[logs[:, seen].mean(axis=1).argmin()][~seen].mean())
-    missing = float("nan")
-    return Policy(
-        float(tried[best]),
-        table[best],
-        geometric_mean(table[best]),
-        float(np.exp(np.mean(unseen))) if unseen else missing,
-    )
+    elsewhere = float(np.exp(np.mean(unseen))) if unseen else float("nan")
+    return Policy(float(tried[best]), table[best], costs.family, elsewhere)
 
 
 def policies(lab: Lab, eps: float) -> dict[str, Policy]:
@@ -100,7 +115,7 @@ def policies(lab: Lab, eps: float) -> dict[str, Policy]:
     whole = costs.by_problem(costs.implicit) < costs.by_problem(costs.explicit)
     better = np.repeat(whole, np.diff(np.r_[costs.first, len(costs.kept)]))
     told = {
-        name: Policy(float("nan"), cost := costs.of(choice), geometric_mean(cost))
+        name: Policy(float("nan"), costs.of(choice), costs.family)
         for name, choice in zip(CHOICES, (nothing, ~nothing, better), strict=True)
     }
     values = lab.values(eps)
@@ -114,7 +129,7 @@ def policies(lab: Lab, eps: float) -> dict[str, Policy]:
             told[f"{name}, known at the start"] = found
     for name, threshold in FREE_AT.items():
         cost = costs.of(values[name][costs.kept] > threshold)
-        told[f"{name} > {threshold:g}"] = Policy(threshold, cost, geometric_mean(cost))
+        told[f"{name} > {threshold:g}"] = Policy(threshold, cost, costs.family)
     return told
 
 

@@ -32,7 +32,7 @@ def rankings(lab: Lab, everywhere, beyond, together):
         for eps, table in everywhere.items():
             row[f"AUC at {eps:.0e}"] = interval_text(table[name].auc, ".2f")
             row[f"beyond 2 at {eps:.0e}"] = f"{beyond[eps][name].auc.value:.2f}"
-            row[f"within at {eps:.0e}"] = f"{table[name].within:+.2f} ({table[name].counted})"
+            row[f"within at {eps:.0e}"] = f"{table[name].within.value:+.2f} ({table[name].counted})"
         yield row | {"AUC, one threshold for all errors": interval_text(together[name], ".2f")}
 
 

@@ -25,6 +25,7 @@ from studies.lab.verdicts import (
     Rule,
     Verdict,
     Worlds,
+    agreement,
     calibrate,
     enough,
     joint,
@@ -33,6 +34,8 @@ from studies.lab.verdicts import (
     of_closeness,
     of_each,
     of_interval,
+    of_parts,
+    of_strength,
     rule,
     share_claiming,
     share_supporting,
@@ -93,11 +96,49 @@ def test_readings_that_differ_are_never_one_verdict(said):
     assert whole.claims_effect == any(one.claims_effect for one in said)
 
 
+@given(ends, st.integers(0, 30).map(float), st.sampled_from((0.0, 5.0)), st.sampled_from((5.0, 12.0)))
+def test_a_stronger_number_never_lowers_the_verdict_on_its_strength(pair, up, margin, least):
+    before, after = (of_strength(interval((pair[0] + by, pair[1] + by)), least, 1, margin) for by in (0.0, up))
+    assert RANKS[before] <= RANKS[after]
+    assert of_strength(interval((-pair[1], -pair[0])), least, -1, margin) == before
+    if before == SUPPORTED:
+        assert pair[0] > least
+    assert (before == CONTRADICTED) == (pair[1] < 0.0)
+
+
+@given(st.lists(st.sampled_from(sorted(RANKS, key=RANKS.__getitem__)), min_size=1, max_size=4))
+def test_a_claim_of_several_parts_is_no_better_than_its_worst_part(said):
+    whole = of_parts(said)
+    assert (whole == SUPPORTED) == all(one == SUPPORTED for one in said)
+    if CONTRADICTED in said:
+        assert whole == CONTRADICTED
+    assert not whole.claims_effect or any(one.claims_effect for one in said)
+
+
+@given(
+    st.lists(st.sampled_from((SUPPORTED, CONTRADICTED, NO_DIFFERENCE, UNDECIDED, BY_READING)), min_size=1, max_size=4)
+)
+def test_what_has_to_agree_claims_nothing_while_a_place_is_open(said):
+    whole = agreement(said)
+    if len(set(said)) == 1:
+        assert whole == said[0]
+    else:
+        assert whole in (BY_READING, UNDECIDED)
+        assert (whole == BY_READING) == (
+            SUPPORTED in said and bool({CONTRADICTED, NO_DIFFERENCE, BY_READING} & set(said))
+        )
+
+
 @pytest.mark.parametrize("without", [Estimate(1.0, math.nan, math.nan), Estimate(math.nan, math.nan, math.nan)])
 def test_without_an_interval_nothing_is_decided(without):
-    assert of_interval(without, negligible=9.0) == of_closeness(without, 1.0, 9.0) == UNDECIDED
+    assert (
+        of_interval(without, negligible=9.0)
+        == of_closeness(without, 1.0, 9.0)
+        == of_strength(without, 1.0)
+        == UNDECIDED
+    )
     assert of_each({"a": without}) in OPEN
-    assert of_each({}) == joint([]) == NOT_RUN
+    assert of_each({}) == joint([]) == of_parts([]) == agreement([]) == NOT_RUN
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.lists(numbers, max_size=4), min_size=1), st.integers(1, 4))

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 
 from studies.switching import analysis, sensitivity
 from studies.switching.areas import area_under_curve
@@ -56,12 +59,42 @@ def test_a_failed_run_costs_more_than_any():
 def test_a_planted_index_is_found_and_a_reversed_one_too():
     found = analysis.rankings(planted.lab(), 1e-4, 50)
     assert found["SI"].auc.value == 1.0
-    assert found["SI"].within == pytest.approx(1.0)
+    assert found["SI"].within.value == pytest.approx(1.0)
     assert found["SAI"].auc.high < 0.05
-    assert found["SAI"].within == pytest.approx(-1.0)
+    assert found["SAI"].within.value == pytest.approx(-1.0)
     assert abs(found["rho_ng"].auc.value - 0.5) < 0.2
-    assert found["rho_ng"].within == 0.0
+    assert found["rho_ng"].within.value == 0.0
     assert found["SI"].counted == 8
+
+
+@given(st.integers(0, 1000), st.integers(1, 5), st.sampled_from((1, 3, 100)))
+@settings(deadline=None, max_examples=40)
+def test_correlations_within_problems_are_those_of_each_problem_alone(seed, problems, levels):
+    """With ties and without; of problems with fewer than six windows there is none."""
+    random = np.random.default_rng(seed)
+    made = []
+    for k in range(problems):
+        columns = random.integers(0, levels, (2, 4 + 2 * k)).astype(float)
+        made.append(problem(f"p{k}", [window(10.0 * 4.0**a, 6.0, SI=b) for a, b in columns.T]))
+    lab = Lab(made)
+    values, ratio = lab.values(1e-4)["SI"], lab.truth(1e-4)
+    found = analysis.correlations(lab, values, ratio, np.ones(len(values), bool))
+    for name in dict.fromkeys(lab.name.tolist()):
+        x, y = (column[lab.name == name] for column in (values, ratio))
+        if len(x) < 6 or np.ptp(np.log(y)) <= np.log(3.0):
+            assert name not in found
+        else:
+            wanted = stats.spearmanr(x, y).statistic if np.ptp(x) > 0 else 0.0
+            assert found[name] == pytest.approx(wanted, abs=1e-12)
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=8), st.integers(0, 1000))
+@settings(deadline=None, max_examples=40)
+def test_a_median_of_values_that_are_drawn_is_that_of_so_many_copies(values, seed):
+    values = np.sort(values)
+    counts = np.random.default_rng(seed).integers(0, 3, (5, len(values)))
+    for found, count in zip(analysis.medians(values, counts), counts, strict=True):
+        np.testing.assert_equal(found, np.median(np.repeat(values, count)) if count.sum() else np.nan)
 
 
 def test_an_index_whose_values_are_shuffled_is_a_coin():
@@ -155,7 +188,8 @@ def test_windows_that_change_class_are_counted_by_problem():
     loose = window(100.0, 10.0)
     loose["implicit"]["attempts"] = np.where(LADDER < 1e-6, 1000.0, 1.0).tolist()
     changing = problem("b", [loose])
-    assert analysis.share_that_changes(Lab([always, changing]), 1e-3, 1e-8) == pytest.approx(0.5)
+    found = analysis.share_that_changes(Lab([always, changing]), 1e-3, 1e-8, 200)
+    assert (found.value, found.low, found.high, found.n) == (0.5, 0.0, 1.0, 2)
 
 
 def test_runs_that_were_given_up_keep_their_rank():

@@ -50,3 +50,14 @@ def test_auto_is_compared_with_the_better_of_its_methods():
     (row,) = policies.of_auto(Lab([problem("a", [window(1.0, 1.0)], whole=runs)]))
     assert row["AUTO over the better"] == pytest.approx(120.0 / 80.0)
     assert (row["DOPRI5"], row["changes"]) == ("not there", 2)
+
+
+def test_the_interval_of_a_loss_comes_from_whole_families():
+    """Two families of one problem and of three: where all problems of a family are alike, it counts as one draw."""
+    policy = policies.Policy(1.0, np.exp([0.0, 1.0, 1.0, 1.0]), np.array(["a", "b", "b", "b"]))
+    found = policies.estimate_loss(policy)
+    assert (found.value, found.n) == (0.75, 2)
+    assert (found.low, found.high) == (0.0, 1.0)
+    other = policies.Policy(1.0, policy.cost / 2.0, policy.family)
+    assert policies.estimate_loss(policy, other).low == pytest.approx(np.log(2.0))
+    assert policy.mean == pytest.approx(np.exp(0.75))
