@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from benchmarks.harness.rows import Goal, Row
-from studies.lab.clock import Sample, interleave, measure, quartiles, ratios
+from odelab.experiments.clock import Sample, interleave, measure, quartiles, ratios
 
 EQUAL_FACTOR = 3.0  # ours may be this many times less accurate and still count as equal
 BUSY = 1.15  # cores; above this a contestant is said to have used several

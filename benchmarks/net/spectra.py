@@ -17,7 +17,7 @@ from benchmarks.harness.rows import Row, at_least, below
 from benchmarks.harness.timing import Contestant
 from benchmarks.net.networks import Size, network
 from netbridge import data
-from studies.lab.clock import measure
+from odelab.experiments.clock import measure
 
 SEED = 0
 NOBODY = Contestant("", None)

@@ -10,9 +10,9 @@ import torch
 import netbridge as nb
 from netbridge.surgery.fold import fold
 from netbridge.tracing.batches import channels_last
+from odelab.experiments.clock import interleave, quartiles, ratios
 from studies.asr import design
 from studies.lab import jobs
-from studies.lab.clock import interleave, quartiles, ratios
 
 SPEEDS = {
     "SE": "se",

@@ -14,7 +14,7 @@ from benchmarks.harness.rows import Row, at_least, at_most, below
 from benchmarks.harness.timing import Contestant, compare
 from benchmarks.ode import __main__ as ode
 from benchmarks.ode import works
-from studies.lab import clock
+from odelab.experiments import clock
 
 times = st.floats(1e-9, 1e3)
 factors = st.floats(1e-3, 1e3)
