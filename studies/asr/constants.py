@@ -16,6 +16,23 @@ from studies.lab.statistics import Estimate, choices, estimate
 
 MEANS = 1500  # training images that mean gates are taken over
 UNTRAINED = 384  # training images of an untrained network: three batches of statistics
+SHOWN_IMAGES, SHOWN_CHANNELS = 20, 60  # of a block whose gates are drawn
+
+
+@dataclasses.dataclass(eq=False)
+class Stripes:
+    """The gates of the first images at one block, for the figure.
+
+    which   "median" or "least": what its share is among those of the network's blocks
+    block   its number, from 1 on
+    share   of the gates' variance that is the channel's
+    values  numbers of images (rows) and channels (columns): what the module sees, its gates, and those before training
+    """
+
+    which: str
+    block: int
+    share: float
+    values: dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(eq=False)
@@ -30,7 +47,7 @@ class Shares:
     origin         correlation over channels of the mean gates before and after training
     start, end     mean gates of every block, (C,), before and after
     alive, hidden  hidden units above zero for some image, and how many there are
-    values         gates of the first images at the first block of every stage, for the figure
+    stripes        the block with the median share and the one with the least
     """
 
     name: str
@@ -44,7 +61,7 @@ class Shares:
     end: list[np.ndarray]
     alive: list[int]
     hidden: list[int]
-    values: dict[str, np.ndarray]
+    stripes: list[Stripes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,12 +111,11 @@ def measure_shares(name: str, seed, path: Path, data, images: int, resamples: in
     labels = data.train_labels[:some]
     ends = [one.h.mean(0) for one in after]
     starts = [one.h.mean(0) for one in before] or [torch.full_like(end, torch.nan) for end in ends]
-    firsts = [sum(net.config["blocks"][:stage]) for stage in range(len(net.config["blocks"]))]
-    last = firsts[-1]
+    share = [bootstrap_share(one.h[:some], chosen) for one in after]
     found = Shares(
         name,
         seed,
-        share=[bootstrap_share(one.h[:some], chosen) for one in after],
+        share=share,
         untrained=[one.share for one in before] or [float("nan")] * len(after),
         pooled=[gates.constant_share(one.pooled[:some]) for one in after],
         classes=[class_share(one.h[:some], labels) for one in after],
@@ -108,13 +124,22 @@ def measure_shares(name: str, seed, path: Path, data, images: int, resamples: in
         end=[x.numpy() for x in ends],
         alive=[one.alive for one in after],
         hidden=[one.hidden for one in after],
-        values={
-            "input, trained": after[last].pooled[:20, :60].numpy(),
-            "gate, trained": after[last].h[:20, :60].numpy(),
-        }
-        | ({"gate, untrained": before[last].h[:20, :60].numpy()} if before else {}),
+        stripes=choose_stripes([one.value for one in share], after, before),
     )
     return found, after
+
+
+def choose_stripes(shares: list[float], after, before) -> list[Stripes]:
+    """The blocks to draw: the one with the median share, and the one with the least, which may be the same."""
+    order = np.argsort(shares)
+    chosen = {int(order[(len(order) - 1) // 2]): "median", int(order[0]): "least"}
+    stripes = []
+    for block, which in chosen.items():
+        values = {"input, trained": after[block].pooled, "gate, trained": after[block].h}
+        values |= {"gate, untrained": before[block].h} if before else {}
+        values = {what: x[:SHOWN_IMAGES, :SHOWN_CHANNELS].numpy() for what, x in values.items()}
+        stripes.append(Stripes(which, block + 1, shares[block], values))
+    return stripes
 
 
 def bootstrap_share(h: torch.Tensor, chosen: np.ndarray) -> Estimate:

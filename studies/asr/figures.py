@@ -13,24 +13,25 @@ WHAT = ("input, trained", "gate, trained", "gate, untrained")
 
 
 def stripes_figure(shares):
-    """20 images by 60 channels: what a module sees, its gates, and its gates before training."""
+    """20 images by 60 channels: what a module sees, its gates, and its gates before training; two blocks of each."""
     first = [networks[0] for networks in group_by_name(shares).values()]
-    with stylesheet.figure(len(first), 3, height=1.15 * len(first) + 0.5) as (drawing, axes):
-        for number, (one, row) in enumerate(zip(first, axes, strict=True)):
+    blocks = [(one.name, stripes) for one in first for stripes in one.stripes]
+    with stylesheet.figure(len(blocks), len(WHAT), height=0.85 * len(blocks) + 0.5) as (drawing, axes):
+        for number, ((name, stripes), row) in enumerate(zip(blocks, axes, strict=True)):
             for what, axis in zip(WHAT, row, strict=True):
-                if what not in one.values:  # a network of which it is not known how it began
-                    axis.set_axis_off()
-                    continue
-                values = one.values[what]
-                values = np.broadcast_to(values, (20, values.shape[1])) if len(values) == 1 else values
-                image = axis.imshow(values, aspect="auto", cmap="viridis", interpolation="nearest")
                 hide_scales(axis)
-                drawing.colorbar(image, ax=axis, shrink=0.9)
                 if number == 0:
                     axis.set_title(what)
-                if number == len(first) - 1:
-                    axis.set_xlabel("channel")
-            row[0].set_ylabel(f"{one.name}\nimage")
+                if what not in stripes.values:  # a network of which it is not known how it began
+                    axis.spines[:].set_visible(False)
+                    continue
+                values = stripes.values[what]
+                values = np.broadcast_to(values, (20, values.shape[1])) if len(values) == 1 else values
+                image = axis.imshow(values, aspect="auto", cmap="viridis", interpolation="nearest")
+                drawing.colorbar(image, ax=axis, shrink=0.9)
+            row[0].set_ylabel(f"{name}, {stripes.which}\nblock {stripes.block}: {stripes.share:.2f}", fontsize=6.5)
+        for axis in axes[-1]:
+            axis.set_xlabel("channel")
     return drawing
 
 
@@ -166,21 +167,25 @@ def style_losses_figure(painted):
     return drawing
 
 
-def style_figure(painted):
-    """What the networks of the first seed paint: a row per arm of the first style, the style itself in front."""
+def style_figure(painted, originals):
+    """What the networks of the first seed paint, a row per arm of the first style; the style and the originals above.
+
+    originals  the pictures before they are repainted, (N, 3, H, W); None where they are not known
+    """
     first = painted[0].painting
     chosen = [one for one in painted if (one.painting.style, one.painting.seed) == (first.style, first.seed)]
-    columns = 1 + len(chosen[0].pictures)
-    with stylesheet.figure(len(chosen), columns, height=0.95 * len(chosen) + 0.2) as (drawing, axes):
-        for number, (one, row) in enumerate(zip(chosen, axes, strict=True)):
-            size = one.pictures.shape[-1]
-            shown = [style.style_picture(first.style, size).numpy() if number == 0 else None, *one.pictures]
+    rows = [(one.painting.arm, one.pictures) for one in chosen]
+    rows = ([] if originals is None else [("original", originals[: len(chosen[0].pictures)])]) + rows
+    with stylesheet.figure(len(rows), 1 + len(rows[-1][1]), height=0.95 * len(rows) + 0.2) as (drawing, axes):
+        for number, ((name, pictures), row) in enumerate(zip(rows, axes, strict=True)):
+            size = pictures.shape[-1]
+            shown = [style.style_picture(first.style, size).numpy() if number == 0 else None, *pictures]
             for picture, axis in zip(shown, row, strict=True):
                 hide_scales(axis)
                 axis.spines[:].set_visible(False)
                 if picture is not None:
                     axis.imshow(picture.transpose(1, 2, 0))
-            row[1].set_ylabel(one.painting.arm, fontsize=7)
+            row[1].set_ylabel(name, fontsize=7)
         axes[0, 0].set_title("style", fontsize=8)
     return drawing
 
@@ -226,9 +231,12 @@ def controls_figure(scales: dict):
 
 
 def noise_figure(e: Evidence):
-    """Accuracy by noise and arm, every seed a mark."""
-    columns = [name for name in design.NOISES if any(e.accuracies("noise", name).values())]
-    with stylesheet.figure(height=2.8) as (drawing, axes):
+    """Accuracy by noise and arm, every seed a mark: without noise first, then constant noise, then random."""
+    columns = sorted(
+        (name for name in design.NOISES if any(e.accuracies("noise", name).values())),
+        key=lambda name: (design.NOISES[name] is not None, name in design.DEEPER, design.NOISES[name] or ()),
+    )
+    with stylesheet.figure(height=3.0) as (drawing, axes):
         axis = axes[0, 0]
         for number, (colour, mark, arm) in enumerate(zip(stylesheet.COLOURS, MARKS, design.NOISY, strict=False)):
             points = [
@@ -238,7 +246,7 @@ def noise_figure(e: Evidence):
             ]
             if points:
                 axis.plot(*zip(*points, strict=True), mark, color=colour, markersize=4, label=arm)
-        axis.set_xticks(range(len(columns)), columns)
+        axis.set_xticks(range(len(columns)), [name.replace(", ResNet", ",\nResNet") for name in columns], fontsize=7)
         axis.set(ylabel="test accuracy (%)", xlim=(-0.6, len(columns) - 0.4))
         axis.legend(ncols=2)
     return drawing

@@ -60,6 +60,7 @@ def gather_evidence(parts, plan: Plan, data, sizes) -> Evidence:
         paintings = style.plan_paintings(arguments.seeds[: design.FEW])
         painted = (style.find(one, folders(arguments)) for one in paintings)
         evidence.painted = [one for one in painted if one is not None]
+        evidence.originals = data.test_images[: style.SHOWN].numpy()
     if "merging" in parts:
         evidence.merging = backbones.merging_errors(backbones.FEW_GATES if smoke else backbones.GATES)
     if "backbones" in parts:

@@ -78,7 +78,6 @@ def measure_class_maps(name: str, seed, path: Path, data, images: int) -> dict:
         "name": name,
         "seed": seed,
         "mass": mean_from_sums(len(seen), float(seen.sum()), float((seen**2).sum())),
-        "draws": seen.numpy(),
         "shift": float((centres[1] - centres[0]).nanmean()),
         "padded": float((centres[2] - centres[0]).nanmean()),
         "cells": cells,

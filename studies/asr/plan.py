@@ -65,20 +65,24 @@ class Plan:
     def part(self, name: str) -> list[Run]:
         """All networks of a part, seeds in the outer loop."""
         seeds, few = self.arguments.seeds, self.arguments.seeds[: design.FEW]
+        needed = few if self.arguments.full else seeds[: design.NEEDED.get(name, design.FEW)]
         if self.arguments.full and name == "small":
             return []  # the paper's scale is the only one
-        if name == "noise":
-            return self.noise(few)
-        if name in ("dynamics", "finetuned", "backbones"):
+        if name in ("noise", "backbones"):
+            return getattr(self, name)(needed)
+        if name in ("dynamics", "finetuned"):
             return getattr(self, name)(few)
         if name == "small":
             return [Run(name, arm, self.small_job(design.SCALED[arm], seed)) for seed in seeds for arm in design.SCALED]
         if name in design.TWICE:
             table = design.TWICE[name] | (self.own_beside() if name == "beside" else {})
-            arms = [(arm, how, seed) for seed in few for arm, how in table.items()]
-            small = [Run(name, arm, self.small_job(how, seed), design.SMALL_SCALE) for arm, how, seed in arms]
+            small = [
+                Run(name, arm, self.small_job(how, seed), design.SMALL_SCALE)
+                for seed in needed
+                for arm, how in table.items()
+            ]
             return ([] if self.arguments.full else small) + [
-                Run(name, arm, self.job(how, seed)) for arm, how, seed in arms
+                Run(name, arm, self.job(how, seed)) for seed in few for arm, how in table.items()
             ]
         table, seeds = {"controls": (design.CONTROLS, seeds), "origin": (design.ORIGIN, seeds[:2])}[name]
         return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
@@ -122,14 +126,15 @@ class Plan:
         ]
 
     def dynamics(self, seeds) -> list[Run]:
-        """One seed each: a movement is compared with others of the same network."""
+        """Every seed of what the verdict is about, and one of what only the figure shows."""
         runs = []
         for name, (controller, changes) in design.SCHEDULES.items():
             usual = design.DYNAMICS | (design.PAPERS_DYNAMICS if self.arguments.full else {})
             recipe = dataclasses.replace(self.recipe, **usual | changes, average=False, small=(), evaluate_every=1)
             depth = 56 if name.endswith("ResNet-56") else self.arguments.depth
-            job = self.small_job(Arm(controller), seeds[0], recipe, depth=depth)
-            runs.append(Run("dynamics", name, job, observed=True))
+            for seed in seeds if name in design.AT_THE_DROP else seeds[:1]:
+                job = self.small_job(Arm(controller), seed, recipe, depth=depth)
+                runs.append(Run("dynamics", name, job, observed=True))
         return runs
 
     def finetuned(self, seeds) -> list[Run]:
@@ -222,4 +227,5 @@ class Plan:
             part in design.TIERS[4],
             True,
         ]
-        return groups.index(True), position
+        late = not first and part not in (*design.TIERS[1], "small")  # seeds that only a small effect needs
+        return len(groups) if late else groups.index(True), position

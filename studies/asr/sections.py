@@ -75,9 +75,10 @@ def stripes(page, e: Evidence):
     page.figure(
         figures.stripes_figure(e.shares),
         "stripes",
-        "Twenty images (rows) by sixty channels (columns) of the first block of the last stage. From the left: "
-        "the mean of the slope over the map, which the module sees; its gates; and the gates of the same network "
-        "before training. One colour throughout: gates that do not vary before training.",
+        "Twenty images (rows) by sixty channels (columns) of two blocks of a network of each module: the block whose "
+        "share is the median of the network's, and the one whose share is the least; the share stands beside it. From "
+        "the left: the mean of the slope over the map, which the module sees; its gates; and the gates of the same "
+        "network before training. One colour throughout: gates that do not vary before training.",
     )
     page.figure(
         figures.shares_figure(e.shares),
@@ -175,9 +176,9 @@ def style_transfer(page, e: Evidence):
         "squared difference of neighbouring pixels, which blur takes away."
     )
     page.figure(
-        figures.style_figure(e.painted),
+        figures.style_figure(e.painted, e.originals),
         "style",
-        "The style, and six held-out pictures as each network repaints them, first seed.",
+        "The style, and six held-out pictures as they are and as each network repaints them, first seed.",
     )
     page.figure(
         figures.style_losses_figure(e.painted),

@@ -4,6 +4,7 @@ How tables show them stands at the end; a cell is empty where there is nothing t
 """
 
 import functools
+import math
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -125,6 +126,21 @@ def welch(control: str, groups: dict[str, list[float]], level: float = LEVEL) ->
             value = float(one.mean() - reference.mean())
             found[name] = Estimate(value, value - width, value + width, n=min(len(one), len(reference)))
     return found
+
+
+def log_variance_ratio(ours: list[float], theirs: list[float], level: float = LEVEL) -> Estimate:
+    """The logarithm of the quotient of the variances of two groups, with its interval by the F-distribution.
+
+    It is above zero where the first varies more; there is no interval where one of them does not vary.
+    """
+    variances = [float(np.var(values, ddof=1)) if len(values) > 1 else np.nan for values in (ours, theirs)]
+    n = min(len(ours), len(theirs))
+    if not min(variances) > 0.0:
+        return Estimate(np.nan, np.nan, np.nan, n=n)
+    value = math.log(variances[0] / variances[1])
+    tails = stats.f.ppf([0.5 + level / 2, 0.5 - level / 2], len(ours) - 1, len(theirs) - 1)
+    low, high = value - np.log(tails)
+    return Estimate(value, float(low), float(high), n=n)
 
 
 def difference(values, reference, interval=None) -> Estimate:

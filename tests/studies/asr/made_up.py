@@ -54,25 +54,26 @@ def evidence(part="controls", column="", **means):
     return Evidence(rows={(part, column): arms})
 
 
-def shares(name="SE", seed=0, share=0.95, untrained=0.9, origin=0.8, width=0.01, channels=16):
-    """One network of three blocks."""
+def shares(name="SE", seed=0, share=0.95, untrained=0.9, origin=0.8, channels=16):
+    """One network of three blocks; shares differ by 0.001 from seed to seed."""
     generator = np.random.default_rng(seed)
-    draws = share + width * np.linspace(-1, 1, 11)
     start = [generator.uniform(0.3, 0.7, channels) for _ in range(3)]
+    value = share + 0.001 * seed
+    values = {what: generator.random((20, channels)) for what in ("input, trained", "gate, trained")}
+    values["gate, untrained"] = np.full((1, channels), 0.5)
     return constants.Shares(
         name,
         seed,
-        share=[Estimate(share, share - width, share + width, draws)] * 3,
+        share=[Estimate(value, value - 0.01, value + 0.01)] * 3,
         untrained=[untrained] * 3,
         pooled=[0.4] * 3,
         classes=[0.2] * 3,
-        origin=[origin] * 3,
+        origin=[origin + 0.001 * seed] * 3,
         start=start,
         end=[x + 0.1 for x in start],
         alive=[2] * 3,
         hidden=[4] * 3,
-        values={what: generator.random((20, channels)) for what in ("input, trained", "gate, trained")}
-        | {"gate, untrained": np.full((1, channels), 0.5)},
+        stripes=[constants.Stripes(which, block, value, values) for block, which in ((2, "median"), (1, "least"))],
     )
 
 
@@ -88,11 +89,12 @@ def bounds(name, seed, log):
     }  # fmt: skip
 
 
-def maps(name, seed, mass, spread=0.01):
-    draws = mass + spread * np.random.default_rng(seed).standard_normal(50)
+def maps(name, seed, mass):
+    """Class maps of one network; the mass differs by 0.001 from seed to seed."""
     picture = np.full((8, 8), 1 / 64)
+    value = mass + 0.001 * seed
     return {
-        "name": name, "seed": seed, "draws": draws, "mass": Estimate(mass, mass - spread, mass + spread),
+        "name": name, "seed": seed, "mass": Estimate(value, value - 0.01, value + 0.01),
         "shift": 0.5, "padded": 0.4, "cells": 1.5, "straight": picture, "rolled": picture,
     }  # fmt: skip
 

@@ -56,3 +56,11 @@ def test_intervals_hold_together(compare):
     most, least = stats.binom.ppf([0.999, 0.001], 2000, 0.05)
     assert missed <= most
     assert compare is comparisons.tukey or missed >= least
+
+
+def test_variances_are_compared_as_the_f_test_does():
+    """F(2, 2) has its 97.5 % at 39; of one group against itself the interval is symmetric about 0."""
+    same = comparisons.log_variance_ratio([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    np.testing.assert_allclose([same.low, same.value, same.high], [-np.log(39.0), 0.0, np.log(39.0)], atol=1e-9)
+    assert np.isnan(comparisons.log_variance_ratio([1.0, 1.0], [1.0, 2.0]).value)
+    assert np.isnan(comparisons.log_variance_ratio([1.0], [1.0, 2.0]).value)
