@@ -97,6 +97,9 @@ class Plan:
             return ([] if self.arguments.full else small) + [
                 Run(name, arm, self.job(how, seed)) for seed in few for arm, how in table.items()
             ]
+            return ([] if self.arguments.full else small) + [
+                Run(name, arm, self.job(how, seed)) for seed in few for arm, how in table.items()
+            ]
         table, seeds = {"controls": (self.apart(design.CONTROLS), seeds), "origin": (design.ORIGIN, seeds[:2])}[name]
         return [Run(name, arm, self.job(table[arm], seed)) for seed in seeds for arm in table]
 

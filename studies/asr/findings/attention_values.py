@@ -87,7 +87,7 @@ def judge_stripes(e: Evidence) -> tuple[Verdict, str]:
     "The constants are found in training, and are not those that the gates begin with.",
     "Section 3, Figure 2c",
     fixed="after the data: until 2026-11-19 correlations with the beginning decided the next claim, block by block; a "
-    "block could vote for both sides, and the verdict was contradicted. With those of SE seen, the share of the variance "
+    "block could vote for both sides, and the verdict was contradicted. With those of SE seen, the share of variance "
     "that the beginning explains became the measure, networks became the units, and ECA and FCA joined",
     fewest=design.FEWEST_NETWORKS,
     worlds=Worlds(
@@ -125,8 +125,7 @@ def judge_memory(e: Evidence) -> tuple[Verdict, str]:
     exempt="nothing is judged",
 )
 def judge_priors(e: Evidence) -> tuple[Verdict, str]:
-    """Not judged. Networks that begin alike and see different data sets would have to be compared, and there are none.
-    """
+    """Not judged: networks that begin alike and see different data sets would have to be compared; there are none."""
     return NOT_ASKABLE, (
         "A correlation with the values before training bounds what training changed between channels, and does not "
         "tell a prior of the data from a common level or a chance of training: networks of one beginning on different "
@@ -168,57 +167,107 @@ def closeness(changes: dict[str, list[tuple[int | str, float]]], papers: float) 
 
     changes  seed and change of every network, by module
     papers   what the paper says is lost
-    """seeds = set.intersection(*({seed for seed, _ in found} for found in changes.values())) if changes else set()
-    means = [ float(np.mean([np.mean([x for other, x in found if other == seed]) for found in changes.values()])) for
-    seed in sorted(seeds, key=str) ] compared = over_networks({f"mean over {len(changes)} modules": means}, "+.1f")
-    words = f"{compared.lacking}{compared.words}; {-papers:+g} in the paper." if not compared.beyond: return
-    compared.verdict(), words (mean,) = compared.beyond.values() return of_closeness(mean, -papers, design.ABOUT), words
-    EXACTLY = ( "after the data: until 2026-11-19 the interval of every network had to hold {:g} exactly, which no
-    precise " "measurement does, and the verdict was contradicted. With the losses of ten networks seen, the margin and
-    the " "average over modules came in" ) @rule( "Attention values replaced by constants cost 28 %.", "Section 6 (1)",
-    fixed=EXACTLY.format(design.PAPERS_LOSS), fewest=design.FEWEST_NETWORKS, negligible=design.ABOUT, worlds=Worlds(
-    worlds.replaced(-28.0, -23.0, 9.0), design.FEW, NETWORKS, "28 points, where 23 are on the margin", now=2 ), ) def
-    judge_papers_loss(e: Evidence) -> tuple[Verdict, str]:
     """
-    The mean loss over modules, with networks as units, by Student's interval: within 5 points of the paper's 28, or
+    seeds = set.intersection(*({seed for seed, _ in found} for found in changes.values())) if changes else set()
+    means = [
+        float(np.mean([np.mean([x for other, x in found if other == seed]) for found in changes.values()]))
+        for seed in sorted(seeds, key=str)
+    ]
+    compared = over_networks({f"mean over {len(changes)} modules": means}, "+.1f")
+    words = f"{compared.lacking}{compared.words}; {-papers:+g} in the paper."
+    if not compared.beyond:
+        return compared.undecided, words
+    (mean,) = compared.beyond.values()
+    return of_closeness(mean, -papers, design.ABOUT), words
+
+
+EXACTLY = (
+    "after the data: until 2026-11-19 the interval of every network had to hold {:g} exactly, which no precise "
+    "measurement does, and the verdict was contradicted. With the losses of ten networks seen, the margin and the "
+    "average over modules came in"
+)
+
+
+@rule(
+    "Attention values replaced by constants cost 28 %.",
+    "Section 6 (1)",
+    fixed=EXACTLY.format(design.PAPERS_LOSS),
+    fewest=design.FEWEST_NETWORKS,
+    negligible=design.ABOUT,
+    worlds=Worlds(
+        worlds.replaced(-28.0, -23.0, 9.0), design.FEW, NETWORKS, "28 points, where 23 are on the margin", now=2
+    ),
+)
+def judge_papers_loss(e: Evidence) -> tuple[Verdict, str]:
+    """The mean loss over modules, seeds being the units, by Student's interval: within 5 points of the paper's 28, or
     beyond. 28 per cent of an accuracy of 89 are 25 points, which the margin covers.
-    """networks = group_by_name(e.replaced) changes = {name: [(one.seed, one.change.value) for one in found] for name,
-    found in networks.items()} verdict, words = closeness(changes, design.PAPERS_LOSS) return verdict, f"Gates replaced
-    by their means: {words}" @rule( "Even with fine-tuning the replacement costs 15 %.", "Section 6 (1)",
-    fixed=EXACTLY.format(design.PAPERS_REST), fewest=design.FEWEST_NETWORKS, negligible=design.ABOUT,
-    worlds=Worlds(worlds.rest, design.FEW, NETWORKS, "15 points, where 10 are on the margin", now=2), ) def
-    judge_rest(e: Evidence) -> tuple[Verdict, str]:
     """
-    The mean loss over modules that is left when constants have replaced the gates and the other weights were trained
-    on for an epoch, with networks as units, by Student's interval: within 5 points of the paper's 15, or beyond.
-    """rows = e.rows.get(("finetuned", ""), {}) changes = {name: [(one.seed, one.beyond[0]) for one in found] for name,
-    found in rows.items() if found} verdict, words = closeness(changes, design.PAPERS_REST) by_network = {f"{name} (seed
-    {one.seed})": Estimate(*one.beyond) for name, found in rows.items() for one in found} words = f"Constants in place
-    of gates, and an epoch of training of the other weights: {words}" return verdict, f"{words} By network:
-    {listing(by_network)}." if by_network else words @rule( "Attention values converge at the first decay of the rate.",
-    "Figures 2c and 11 to 18", fixed="after the data: until 2026-11-19 the slowdown of the gates at the decay was held
-    against that of the " "normalisations' scales, block by block in one network of each module, and the verdict was
-    contradicted; that " "judged which of the two slows down more, and not whether gates stand still. With those three
-    networks seen, the " "movement behind the decay became the measure", fewest=design.FEWEST_NETWORKS,
-    worlds=Worlds(worlds.first_decay, design.FEW, NETWORKS, "0.03 of the deviation, where 0.1 is on the threshold"), )
-    def judge_first_decay(e: Evidence) -> tuple[Verdict, str]:
+    networks = group_by_name(e.replaced)
+    changes = {name: [(one.seed, one.change.value) for one in found] for name, found in networks.items()}
+    verdict, words = closeness(changes, design.PAPERS_LOSS)
+    return verdict, f"Points gained when every gate becomes its mean: {words}"
+
+
+@rule(
+    "Even with fine-tuning the replacement costs 15 %.",
+    "Section 6 (1)",
+    fixed=EXACTLY.format(design.PAPERS_REST),
+    fewest=design.FEWEST_NETWORKS,
+    negligible=design.ABOUT,
+    worlds=Worlds(worlds.rest, design.FEW, NETWORKS, "15 points, where 10 are on the margin", now=2),
+)
+def judge_rest(e: Evidence) -> tuple[Verdict, str]:
+    """The mean loss over modules that is left when constants have replaced the gates and the other weights were trained
+    on for an epoch, seeds being the units, by Student's interval: within 5 points of the paper's 15, or beyond.
     """
-    How far the gates of the median block move in the epoch behind the first decay, over their standard deviation:
+    rows = e.rows.get(("finetuned", ""), {})
+    changes = {name: [(one.seed, one.beyond[0]) for one in found] for name, found in rows.items() if found}
+    verdict, words = closeness(changes, design.PAPERS_REST)
+    by_network = {f"{name} (seed {one.seed})": Estimate(*one.beyond) for name, found in rows.items() for one in found}
+    words = f"Points gained by constants in place of gates and an epoch of training of the other weights: {words}"
+    return verdict, f"{words} By network: {listing(by_network)}." if by_network else words
+
+
+@rule(
+    "Attention values converge at the first decay of the rate.",
+    "Figures 2c and 11 to 18",
+    fixed="after the data: until 2026-11-19 the gates' slowdown at the decay was held against that of the "
+    "normalisations' scales, block by block in one network of each module, which judges who slows down more and not "
+    "who stands still; the verdict was contradicted. With those three networks seen, the movement behind the decay "
+    "became the measure, and after that two more networks of each module were trained",
+    fewest=design.FEWEST_NETWORKS,
+    worlds=Worlds(worlds.first_decay, design.FEW, NETWORKS, "0.03 of the deviation, where 0.1 is on the threshold"),
+)
+def judge_first_decay(e: Evidence) -> tuple[Verdict, str]:
+    """How far the gates of the median block move in the epoch behind the first decay, over their standard deviation:
     below 0.1, by module, over networks, by intervals of the logarithm that hold together.
-    """rows = e.rows.get(("dynamics", ""), {}) networks = {name.partition(",")[0]: rows.get(name, []) for name in
-    design.AT_THE_DROP} behind = {name: [movement(one, "gate", 1) for one in found] for name, found in networks.items()}
-    compared = over_networks({name: [float(np.log(x)) for x in found if x > 0] for name, found in behind.items()}) words
-    = f"{compared.lacking}Movement of the gates in the epoch behind the decay, over their deviation: " if not
-    any(compared.among.values()): return compared.verdict(-1), f"{words}{compared.words}." parts = [ f"{name}
-    {exponential_text(compared.beyond[name]) if name in compared.beyond else f'{np.median(found):.2f}'} " f"(n =
-    {len(found)}), before the decay {np.median([movement(one, 'gate', 0) for one in networks[name]]):.2f}" for name,
-    found in behind.items() if found ] scales = [ np.median([movement(one, "scales", epoch) for found in
-    networks.values() for one in found]) for epoch in (0, 1) ] words += ( f"{'; '.join(parts)}. The scales of the
-    normalisations, which are no attention, go from {scales[0]:.2f} to " f"{scales[1]:.2f}: whatever is trained stands
-    stiller at a smaller rate." ) if constant := [movement(one, "gate", 1) for one in
-    rows.get(design.AT_A_CONSTANT_RATE, [])]: words += f" Without a decay SE's gates move by {np.median(constant):.2f}
-    in that epoch." return compared.verdict(-1, threshold=float(np.log(design.STILL))), words def movement(result, what:
-    str, behind: int) -> float:
+    """
+    rows = e.rows.get(("dynamics", ""), {})
+    networks = {name.partition(",")[0]: rows.get(name, []) for name in design.AT_THE_DROP}
+    behind = {name: [movement(one, "gate", 1) for one in found] for name, found in networks.items()}
+    compared = over_networks({name: [float(np.log(x)) for x in found if x > 0] for name, found in behind.items()})
+    words = f"{compared.lacking}Movement of the gates in the epoch behind the decay, over their deviation: "
+    if not any(compared.among.values()):
+        return compared.undecided, f"{words}{compared.words}."
+    parts = [
+        f"{name} {exponential_text(compared.beyond[name]) if name in compared.beyond else f'{np.median(found):.2f}'} "
+        f"(n = {len(found)}), before the decay {np.median([movement(one, 'gate', 0) for one in networks[name]]):.2f}"
+        for name, found in behind.items()
+        if found
+    ]
+    scales = [
+        np.median([movement(one, "scales", epoch) for found in networks.values() for one in found]) for epoch in (0, 1)
+    ]
+    words += (
+        f"{'; '.join(parts)}. The scales of the normalisations, which are no attention, go from {scales[0]:.2f} to "
+        f"{scales[1]:.2f}: whatever is trained stands stiller at a smaller rate."
+    )
+    if constant := [movement(one, "gate", 1) for one in rows.get(design.AT_A_CONSTANT_RATE, [])]:
+        words += f" Without a decay SE's gates move by {np.median(constant):.2f} in that epoch."
+    return compared.verdict(-1, threshold=float(np.log(design.STILL))), words
+
+
+def movement(result, what: str, behind: int) -> float:
     """How far the gates of the median block, or the scales, moved in the last epoch before the decay or in the next.
 
     result  what was observed of a network; with a constant rate the decay is where the others have it
@@ -226,16 +275,25 @@ def closeness(changes: dict[str, list[tuple[int | str, float]]], papers: float) 
     behind  0 for the epoch before the decay, 1 for the one behind it
 
     Returns the mean absolute difference over the deviation, NaN where it is not known.
-    """epoch = (result.recipe.get("drops") or design.DYNAMICS["drops"])[0] + behind moved: dict = next((record["moved"]
-    for record in result.log if record["epoch"] == epoch and "moved" in record), {}) values = [x for name, x in
-    moved.items() if name.startswith(what) and x is not None] return float(np.median(values)) if values else
-    float("nan") @rule( "Spatial and transformer attention are not constant.", "Section 6 (4), Figure 29", fixed="after
-    the data: until 2026-11-19 every block of two networks with CBAM and one transformer was a case without " "an
-    interval, and the verdict was true of some, false of others. With those seen, networks became the units",
-    fewest=design.FEWEST_NETWORKS, worlds=Worlds( worlds.spatial, design.FEW, "networks of each kind", "a share of 0.2,
-    where 0.5 is on the threshold", now=2 ), ) def judge_spatial(e: Evidence) -> tuple[Verdict, str]:
     """
-    The share of the variance that is the position's and not the image's, on average over the blocks of a network:
+    epoch = (result.recipe.get("drops") or design.DYNAMICS["drops"])[0] + behind
+    moved: dict = next((record["moved"] for record in result.log if record["epoch"] == epoch and "moved" in record), {})
+    values = [x for name, x in moved.items() if name.startswith(what) and x is not None]
+    return float(np.median(values)) if values else float("nan")
+
+
+@rule(
+    "Spatial and transformer attention are not constant.",
+    "Section 6 (4), Figure 29",
+    fixed="after the data: until 2026-11-19 every block of two networks with CBAM and of one transformer was a case "
+    "without an interval, and the verdict was true of some, false of others. With those seen, networks became units",
+    fewest=design.FEWEST_NETWORKS,
+    worlds=Worlds(
+        worlds.spatial, design.FEW, "networks of each kind", "a share of 0.2, where 0.5 is on the threshold", now=2
+    ),
+)
+def judge_spatial(e: Evidence) -> tuple[Verdict, str]:
+    """The share of the variance that is the position's and not the image's, on average over the blocks of a network:
     below a half, for CBAM's spatial gates and for the attention of transformers, over networks, by intervals that hold
     together.
     """

@@ -31,8 +31,8 @@ def judge_speed(e: Evidence) -> tuple[Verdict, str]:
         words.append(
             f"At {size} pixels the six modules of Table 1 cost one thread of a processor "
             f"{100 * np.mean(slowdown):.0f} % of the plain speed on average (rounds' quartiles {100 * low:.0f} to "
-            f"{100 * high:.0f}), {100 * np.median(slowdown):.0f} % in the median; speed over the plain network's: merged "
-            f"{found['ASR(SE) merged'][0]:.2f}, folded {found['ASR(SE) folded'][0]:.2f}."
+            f"{100 * high:.0f}), {100 * np.median(slowdown):.0f} % in the median; speed over the plain network's: "
+            f"merged {found['ASR(SE) merged'][0]:.2f}, folded {found['ASR(SE) folded'][0]:.2f}."
         )
     return NOT_ASKABLE, " ".join(words if known else [*words, "n = 0: not measured."])
 
