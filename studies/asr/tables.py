@@ -10,15 +10,6 @@ from studies.asr.findings.evidence import Evidence, over_seeds
 from studies.lab.comparisons import deviation_cell, interval_cell
 from studies.lab.statistics import Estimate, interval_text
 
-PAPERS_NETWORKS = {  # what Tables 3, 4, 6, 7, 13 and 9 are about
-    "controls": "ResNet-164, CIFAR-10",
-    "small": "ResNet-164, CIFAR-10",
-    "beside": "ResNet-164, CIFAR-100",
-    "uses": "ResNet-164, CIFAR-100",
-    "fixed": "ResNet-164, CIFAR-100",
-    "starts": "ResNet-83, CIFAR-100",
-    "bare": "ResNet-164, CIFAR-10",
-}
 
 def result_rows(e: Evidence, part: str, column: str = "", dataset: str = "cifar10") -> list[dict]:
     """Every arm of a part with its seeds, its score, what lives in its heads, and the paper's number.
@@ -38,8 +29,8 @@ def result_rows(e: Evidence, part: str, column: str = "", dataset: str = "cifar1
         line["test loss"] = f"{np.mean([one.test_loss for one in results]):.4f}"
         line[f"above {PLAIN} [95 %]"] = interval_cell(beyond, name)
         line |= living_cells(results)
-        if part in PAPERS_NETWORKS:
-            line[f"paper, {PAPERS_NETWORKS[part]} (%)"] = paper.printed_accuracy(part, name)
+        if part in paper.DATA:
+            line[paper.heading(part, dataset)] = paper.printed_accuracy(part, name, dataset)
         rows.append(line)
     return rows
 

@@ -41,7 +41,7 @@ def columns(n: int) -> dict[str, np.ndarray]:
     """What the design says of its first n networks."""
     queue = design.queue()[:n]
     return {
-        "controller": np.array([controller_name(plain_spec(job.controller)) for job in queue], dtype=object),
+        "controller": np.array([controller_name(plain_spec(job.label)) for job in queue], dtype=object),
         "depth": np.array([job.depth for job in queue]),
         "width": np.array([job.width for job in queue]),
         "seed": np.array([job.seed for job in queue]),
@@ -96,8 +96,9 @@ def core(chance, n: int, spread: float) -> dict[str, np.ndarray]:
     return {name: chance.normal(0.0, spread, 2 * n if name == CONSTANT else n) for name in names}
 
 
-def compare(groups: dict[str, np.ndarray], control: str, level: float) -> Comparison:
-    return Comparison(control, {k: v.tolist() for k, v in groups.items()}, dunnett(control, groups, level))
+def compare(drawn: dict[str, np.ndarray], control: str, level: float) -> Comparison:
+    groups = {name: values.tolist() for name, values in drawn.items()}
+    return Comparison(control, groups, dunnett(control, groups, level))
 
 
 def stiffness_of(what: str):
