@@ -72,7 +72,5 @@ def shares(chance, effect, n) -> tuple[Shares]:
 
 def gates(chance, effect, n) -> tuple[Gates]:
     """Mean correlations of n networks of every controller; between networks they differ by 0.15."""
-    drawn = {
-        f"{of} NSI": {name: chance.normal(-0.5 * effect, 0.15, n).tolist() for name in NAMES[1:]} for of in KINDS
-    }
+    drawn = {f"{of} NSI": {name: chance.normal(-0.5 * effect, 0.15, n).tolist() for name in NAMES[1:]} for of in KINDS}
     return (Gates(drawn, 0, n * BLOCKS),)

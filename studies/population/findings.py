@@ -23,7 +23,8 @@ BETTER = "The better the network, the larger its"
 LARGER = "Networks with attention have a larger"
 LATER = (
     "after the data: with 51 networks seen, TNS was taken apart into scale and shape, intervals were made to hold "
-    "together over the readings, and a relation has to hold without any one controller"
+    "together over the readings, controllers became the units, and a relation has to hold without any one of them; the "
+    "verdicts on networks were undecided before and after"
 )
 TAU = "Kendall's tau of 0.5"
 HALF_AS_MUCH = "half as much again as constant step sizes have, for every controller"
@@ -54,10 +55,11 @@ def of_relation(found: Relation) -> Verdict:
 
 
 def judge_relation(found: dict[tuple, Relation]) -> tuple[Verdict, str]:
-    """Kendall's tau-b with the accuracy, by bootstrap over networks; "within" counts pairs of one group alone. Under
-    each reading: supported where the interval lies above 0, contradicted where it lies below, no difference where it
-    lies within 0.15 of 0. Over all networks the same must be said where any one controller is left out. The intervals
-    hold together under all readings; nothing is judged with fewer than 24 networks."""
+    """Kendall's tau-b with the accuracy; "within" counts pairs of one group alone. Bootstrap over controllers, since the
+    networks of one are alike, and within controllers over networks. Under each reading: supported where the interval
+    lies above 0, contradicted where it lies below, no difference where it lies within 0.15 of 0. Over all networks the
+    same must be said where any one controller is left out. The intervals hold together under all readings; nothing is
+    judged with fewer than 24 networks."""
     verdicts = {reading: of_relation(one) for reading, one in found.items()}
     parts = [
         f"{wording(*reading)}, n = {one.n}: {interval_text(one.tau, '+.2f')} ({verdicts[reading]})"
@@ -135,7 +137,7 @@ def points(found: Comparison) -> str:
 )
 def judge_explanation(found: dict[tuple, Explained]) -> tuple[Verdict, str]:
     """Ranks of accuracy are regressed on those of TNS and of four rivals: norm of the logits, training loss, width,
-    sharpness. The coefficient of TNS, by bootstrap over networks: supported where its interval lies above 0,
+    sharpness. The coefficient of TNS, by bootstrap over controllers: supported where its interval lies above 0,
     contradicted where below, no difference where it lies within 0.15 of 0. The shares of explained variance judge
     nothing. The intervals hold together under all readings; nothing is judged with fewer than 24 networks."""
     verdicts = {reading: of_coefficient(one) for reading, one in found.items()}
