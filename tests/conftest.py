@@ -5,6 +5,7 @@ test is the fault of the change. `explore` (`make explore`) draws fresh ones and
 `.hypothesis/` until it is mended and written down as an example. HYPOTHESIS_PROFILE chooses another.
 """
 
+import gc
 import os
 import signal
 
@@ -12,6 +13,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: threa
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# numba makes many objects that live long; to look through all of them as often as Python does by itself takes a tenth
+# of the time that it takes to compile a kernel.
+gc.set_threshold(50_000, 20, 10)
 
 settings.register_profile("settled", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(

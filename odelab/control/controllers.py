@@ -190,6 +190,7 @@ def settings_of(law: Law, order: int, rtol=math.nan, atol=math.nan, max_step=mat
 
 
 @functools.cache
+@functools.cache
 def error_judge(smooth: bool) -> Callable:
     """The judge of a law: one for all filters, another for the laws whose change of step size is clipped.
 

@@ -14,7 +14,7 @@ from odelab.engines.numba.jit import jit, jit_once
 from odelab.runs import roots
 
 is_clear = jit_once(roots.is_clear, OPTIONS)
-between, one_of, alone = jit(roots.between), jit_once(roots.one_of, EXACT), jit_once(roots.alone, EXACT)
+between, one_of, alone = jit(roots.between, options=EXACT), jit_once(roots.one_of, EXACT), jit_once(roots.alone, EXACT)
 """.strip()
 
 

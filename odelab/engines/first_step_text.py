@@ -62,7 +62,7 @@ def start_texts(request: Request) -> list[str]:
         f"dt, evaluations, {arguments(f'slope[{i}]' for i in range(request.n))} = {begin_call(request, state, params)}",
         "return dt, evaluations",
     ]
-    signature = f"@njit([({', '.join(['types.float64[::1]'] * 5)})], cache=CACHE, **OPTIONS)"
+    signature = f"@njit([({', '.join(['types.float64[::1]'] * 5)})], **CALLED)"
     return [
         *begin_texts(request),
         "\n".join([signature, "def start(settings, tolerance, params_in, u, slope):", *indent(lines)]),

@@ -22,14 +22,15 @@ import math
 import numpy as np
 from numba import njit, types
 from odelab.control import feedback as control, powers
-from odelab.engines.numba.jit import teach_maths
+from odelab.engines.numba.jit import INNER, teach_maths
 
 teach_maths()
 CACHE = "__file__" in globals()  # machine code is stored beside the module's file; a module in memory has none
-EXACT = {"nogil": True, "error_model": "numpy", "fastmath": False}
+EXACT = {"nogil": True, "error_model": "numpy", "fastmath": False, **INNER}
 OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened
 OF_LAWS = {**EXACT, "fastmath": {"contract", "arcp", "nsz"}}  # x / 5.0 as x * 0.2, and 0.0 * x + y as y
 LOOSE = {**EXACT, "fastmath": {"contract", "reassoc"}}  # sums over many components in any order
+CALLED = {**OPTIONS, "no_cpython_wrapper": False, "cache": CACHE}  # for what Python calls
 """
 
 NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
@@ -120,9 +121,9 @@ def decorator(request: Request, definition: str) -> str:
     types = {"lanes": LANES_TYPES, "events": EVENTS_TYPES}.get(request.layout, SINGLE_TYPES)
     # Compiled at the first call, which shows the types of state and parameters.
     if request.layout in one_source.LAYOUTS or request.parameters == AS_GIVEN:
-        return "@njit(cache=CACHE, **OPTIONS)"
+        return "@njit(**CALLED)"
     names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
-    return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], cache=CACHE, **OPTIONS)"
+    return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], **CALLED)"
 
 
 @functools.cache

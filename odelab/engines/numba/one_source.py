@@ -6,6 +6,7 @@ a hundred stages, and most of its time goes into the loop over the state in each
 `odelab.engines.numba.blending` merges with that of the right-hand side.
 """
 
+import functools
 import math
 
 from odelab.engines.numba.request import Request
@@ -19,7 +20,7 @@ IMPORTS = """
 from odelab import core
 from odelab.control import controllers
 from odelab.engines.numba import blending
-from odelab.engines.numba.jit import jit
+from odelab.engines.numba.jit import jit, jit_once
 from odelab.engines.numba.one_source import error_of_control, no_h_rho, row_keeper, twin_h_rho
 from odelab.methods import chebyshev, spectral_radius as radius, stabilised
 
@@ -29,9 +30,9 @@ INLINED = {**EXACT, "forceinline": True}  # a function passed on as an argument 
 
 def advance(request: Request) -> tuple[list[str], list[str]]:
     """(definitions, lines) of `advance`; the user's own functions have the names of `Request.functions`."""
-    project = "project" if request.project else "jit(core.no_projection)"
+    project = "project" if request.project else "jit_once(core.no_projection, EXACT)"
     parts = [
-        f"steps = {control_names(request)}",
+        f"steps = {control_text(request)}",
         *step_lines(request),
         "propose, judge = (jit(half, options=INLINED) for half in steps)",
         f"after = {project}",
@@ -72,17 +73,19 @@ def slope_lines(request: Request) -> list[str]:
 
 def step_lines(request: Request) -> list[str]:
     """Lines for the step, and for the function that records the error ratio and h rho of each accepted step."""
-    error_of = f"jit(control.{'error_of_step' if request.judged else 'no_error'})"
+    error_of = f"jit_once(control.{'error_of_step' if request.judged else 'no_error'}, EXACT)"
+    made = "jit" if request.own else "jit_once"  # a controller of the user's own has a memory of its own, too
     if not hasattr(request.method, "spectral_radius"):
         tableau, twins = request.method.tableau, twin_stages(request.method)
         h_rho = "no_h_rho"
         if twins is not None:
             first, last = twins
-            h_rho = f"twin_h_rho(jit(core.combine), {first}, {last}, TABLEAU.a[{first}], TABLEAU.a[{last}])"
+            rows = f"TABLEAU.a[{first}], TABLEAU.a[{last}]"
+            h_rho = f"twin_h_rho(jit_once(core.combine, EXACT), {first}, {last}, {rows})"
         return [
             f"TABLEAU = core.{tableau!r}",
-            "step = jit(core.rk_step_of(core.combine, TABLEAU), options=INLINED)",
-            f"record_row = jit(row_keeper({error_of}, jit({h_rho})))",
+            "step = jit(core.rk_step_of(jit_once(core.combine, INLINED), TABLEAU), options=INLINED)",
+            f"record_row = {made}(row_keeper({error_of}, jit_once({h_rho}, EXACT)), options=EXACT)",
         ]
     given = request.method.spectral_radius
     method = "stabilised.RKC2"
@@ -91,21 +94,24 @@ def step_lines(request: Request) -> list[str]:
     next_state = "blending.build_in(rhs)" if request.form == IN_PLACE else "chebyshev.next_state"
     return [
         f"steps = {method}.steer(*steps, slope_of)",
-        f"made_of = (chebyshev.chebyshev, chebyshev.first_states, {next_state})",
+        f"made_of = (jit_once(chebyshev.chebyshev, INLINED), chebyshev.first_states, {next_state})",
         "step = jit(chebyshev.chebyshev_step(*made_of), options=INLINED)",
-        f"record_row = jit(row_keeper(jit(error_of_control({error_of})), jit(no_h_rho)))",
+        f"error_of = {made}(error_of_control({error_of}), options=EXACT)",
+        f"record_row = {made}(row_keeper(error_of, jit_once(no_h_rho, EXACT)), options=EXACT)",
     ]
 
 
-def control_names(request: Request) -> str:
-    """The names of the controller's two functions, propose and judge."""
+def control_text(request: Request) -> str:
+    """The controller's two functions, propose and judge, as text."""
     if request.own is not None:
         return "own_propose, own_judge"
-    if request.law is None:
-        return "control.propose_counted, control.accept_finite"
-    return f"control.propose_next, controllers.error_judge({request.law.smooth})"
+    named = "control.propose_counted, control.accept_finite"
+    if request.law is not None:
+        named = f"control.propose_next, controllers.error_judge({request.law.smooth})"
+    return f"[jit_once(half, INLINED) for half in ({named})]"
 
 
+@functools.cache
 def row_keeper(error_of, h_rho_of):
     """A function `record` for `core.integrate`, which writes each accepted step into a row of an array.
 
@@ -134,6 +140,7 @@ def row_keeper(error_of, h_rho_of):
     return keep_row
 
 
+@functools.cache
 def error_of_control(error_of):
     """`error_of` for the memory of a stabilised method, whose `control` is that of the controller."""
 
@@ -148,6 +155,7 @@ def no_h_rho(u, dt, slopes):
     return math.nan
 
 
+@functools.cache
 def twin_h_rho(combine, first, last, weights_first, weights_last):
     """h rho from two stages at the same time, as `odelab.stiffness.h_rho.from_stages` finds it for many steps."""
 

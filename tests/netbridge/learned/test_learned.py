@@ -43,7 +43,7 @@ def test_noise_in_place_of_knowledge_costs_work_and_not_accuracy(seed, rtol, for
     problem = ol.problems.linear(np.array([[-0.1, 1.0], [-1.0, -0.1]])).replace(u0=[1.0, 0.5])
     problem = problem.replace(t_span=(0.0, 5.0) if forwards else (5.0, 0.0))
     run = ol.solve(problem, method, untrained(2, seed).controller(rtol), engine="python")
-    truth = ol.solve(problem, ol.DOP853, ol.adaptive(1e-12, 1e-14)).u[-1]
+    truth = ol.solve(problem, ol.DOP853, ol.adaptive(1e-12, 1e-14), engine="python").u[-1]
     assert run.ok
     assert run.t[-1] == problem.t_span[1]
     assert np.abs(run.u[-1] - truth).max() < 300 * rtol

@@ -22,7 +22,7 @@ finite = st.floats(-3.0, 3.0)
 
 
 def sharp(problem):
-    return ol.solve(problem, METHOD, ol.adaptive(1e-13, 1e-15))
+    return ol.solve(problem, METHOD, ol.adaptive(1e-13, 1e-15), engine="python")
 
 
 def test_the_coefficients_are_the_published_ones():
@@ -135,7 +135,7 @@ WORKS = {
 @pytest.mark.parametrize("name", WORKS)
 def test_with_the_elementary_law_it_takes_scipys_steps(name):
     problem = WORKS[name]
-    ours = ol.solve(problem, METHOD, ol.adaptive(1e-7, 1e-10, law="i"))
+    ours = ol.solve(problem, METHOD, ol.adaptive(1e-7, 1e-10, law="i"), engine="python")
     theirs = solve_ivp(problem.slope, problem.t_span, problem.u0, method="DOP853", rtol=1e-7, atol=1e-10)
     assert abs(ours.steps - (len(theirs.t) - 1)) <= 2
     assert ours.evaluations <= 1.02 * theirs.nfev
@@ -149,7 +149,7 @@ def test_evaluations_at_equal_error_are_scipys_within_ten_percent(name):
     truth = problem.u0 if name == "arenstorf" else sharp(problem).u[-1]
     ours, theirs = [], []
     for rtol in (1e-4, 1e-6, 1e-8):
-        run = ol.solve(problem, METHOD, ol.adaptive(rtol, 1e-3 * rtol))
+        run = ol.solve(problem, METHOD, ol.adaptive(rtol, 1e-3 * rtol), engine="python")
         peer = solve_ivp(problem.slope, problem.t_span, problem.u0, method="DOP853", rtol=rtol, atol=1e-3 * rtol)
         ours.append((run.evaluations, np.linalg.norm(run.u[-1] - truth)))
         theirs.append((peer.nfev, np.linalg.norm(peer.y[:, -1] - truth)))

@@ -250,5 +250,5 @@ def test_a_damaged_tableau_shows_in_the_observed_order():
             broken = tuple(x + Fraction(1, 100) * (i == row) for i, x in enumerate(exact))
         else:
             broken = (*exact[:row], tuple(x + Fraction(1, 100) for x in exact[row]))
-        order = float(ol.observed_order(unchecked(ol.RK4, **{name: broken}), PENDULUM))
+        order = float(ol.observed_order(unchecked(ol.RK4, **{name: broken}), PENDULUM, engine="python"))
         assert order < 3.0

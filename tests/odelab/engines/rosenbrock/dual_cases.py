@@ -92,7 +92,7 @@ def derivatives_of(rhs, n, parameters):
     plan = attempt.Plan(n, pattern, elimination(pattern.rows))
     names = dict(compiled_functions({"dual_rhs": rhs}, COMPONENT, inline=False))
     lines = [
-        "@njit(**OPTIONS)",
+        "@njit(**CALLED)",
         "def found(t, u, params):",
         f"    return derivatives(t, {', '.join(f'u[{i}]' for i in range(n))}, params)",
     ]
