@@ -223,10 +223,10 @@ POSITIONS = 0.5  # of the variance, from which on attention is mostly the positi
 ALIKE = 0.1  # of a loss: differences below that are no difference
 NEEDED = {  # seeds at the small scale with which rules about a part find the paper's effect in four of five worlds
     "controls": 8,
-    "noise": 6,
-    "uses": 16,
+    "noise": 7,
+    "uses": 18,
     "fixed": 10,
-    "starts": 10,
+    "starts": 8,
     "bare": 4,
-    "backbones": 16,
+    "backbones": 18,
 }

@@ -246,7 +246,8 @@ def noise_figure(e: Evidence):
             ]
             if points:
                 axis.plot(*zip(*points, strict=True), mark, color=colour, markersize=4, label=arm)
-        axis.set_xticks(range(len(columns)), [name.replace(", ResNet", ",\nResNet") for name in columns], fontsize=7)
+        names = [name.replace(", ResNet", ",\nResNet").replace("random ", "random\n") for name in columns]
+        axis.set_xticks(range(len(columns)), names, fontsize=7)
         axis.set(ylabel="test accuracy (%)", xlim=(-0.6, len(columns) - 0.4))
         axis.legend(ncols=2)
     return drawing

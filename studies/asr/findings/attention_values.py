@@ -60,7 +60,9 @@ def judge_approach(e: Evidence) -> tuple[Verdict, str]:
     "Section 3, Figures 22 to 28",
     fixed=UNITS_CHANGED.format("contradicted"),
     fewest=design.FEWEST_NETWORKS,
-    worlds=Worlds(worlds.stripes, 4, NETWORKS, "a smallest share of 0.98, where 0.9 is on the threshold", now=2),
+    worlds=Worlds(
+        worlds.stripes, design.FEW, NETWORKS, "a smallest share of 0.98, where 0.9 is on the threshold", now=2
+    ),
 )
 def judge_stripes(e: Evidence) -> tuple[Verdict, str]:
     """The smallest share over the blocks of a network above 0.9, by module, over networks, by intervals that hold

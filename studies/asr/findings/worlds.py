@@ -45,12 +45,13 @@ def accuracies(places: Mapping[tuple[str, str], Mapping[str, float]], deviation:
 
 
 def both_scales(gains: Mapping[str, float]) -> World:
-    """The controls at the small scale, and three seeds of them at the large one."""
+    """The controls at the small scale; with more than three seeds of them, three at the large one, too."""
 
     def world(chance, effect, n):
-        small = arms(chance, effect, n, gains, SMALL_DEVIATION)
-        large = arms(chance, effect, min(n, design.FEW), gains, LARGE_DEVIATION)
-        return (Evidence({("small", ""): small, ("controls", ""): large}),)
+        rows = {("small", ""): arms(chance, effect, n, gains, SMALL_DEVIATION)}
+        if n > design.FEW:
+            rows["controls", ""] = arms(chance, effect, design.FEW, gains, LARGE_DEVIATION)
+        return (Evidence(rows),)
 
     return world
 

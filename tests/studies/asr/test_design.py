@@ -76,6 +76,23 @@ def test_ablations_are_asked_at_both_scales(tmp_path):
             assert {run.arm for run in plan.part(part) if run.column == column} == set(arms)
 
 
+def test_small_effects_have_more_seeds_at_the_small_scale_and_they_come_last(tmp_path):
+    """The numbers of `design.NEEDED`, as far as seeds are asked for; other parts and the large scale have three."""
+    plan = plan_of(tmp_path, dataset="cifar10", seeds=(20,))
+    for part in ("noise", "backbones", *design.TWICE):
+        seeds = {run.seed for run in plan.part(part) if part not in design.TWICE or run.column == design.SMALL_SCALE}
+        assert len(seeds) == design.NEEDED.get(part, design.FEW)
+    large = [run for part in design.TWICE for run in plan.part(part) if run.column != design.SMALL_SCALE]
+    assert {run.seed for run in large} == set(range(design.FEW))
+    late = [run.seed >= design.FEW and run.part not in (*design.TIERS[1], "small") for run in plan.queue()]
+    assert any(late)
+    assert late == sorted(late)
+    watched = {run.arm: [] for run in plan.part("dynamics")}
+    for run in plan.part("dynamics"):
+        watched[run.arm].append(run.seed)
+    assert all(seeds == ([0, 1, 2] if arm in design.AT_THE_DROP else [0]) for arm, seeds in watched.items())
+
+
 def test_parts_and_tiers_choose(tmp_path):
     plan = plan_of(tmp_path, tier=(3,))
     assert {run.part for run in plan.runs()} == {"backbones"}

@@ -10,7 +10,7 @@ from torch import nn
 
 import netbridge as nb
 from studies.asr import __main__ as study
-from studies.asr import design, findings, style
+from studies.asr import design, findings
 from studies.asr.design import BIAS, FAITHFUL, GAMMA, HALF, LAYER_SCALE, LITERAL, PLAIN
 from studies.asr.findings import accuracy, attention_values, whole_networks
 from studies.asr.findings.evidence import Evidence, over_networks
@@ -26,7 +26,7 @@ from studies.lab.verdicts import (
     TRUE_OF_SOME,
     UNDECIDED,
 )
-from tests.studies.asr.made_up import block, bounds, evidence, maps, painted, replaced, result, seeds_of, shares
+from tests.studies.asr.made_up import block, bounds, evidence, maps, replaced, result, seeds_of, shares
 
 # Arms of made-up evidence have three seeds 0.1 points apart, so that intervals reach about 0.3 points to both sides.
 
@@ -483,14 +483,6 @@ def test_the_speed_of_a_gpu_cannot_be_asked_of_a_processor(ratio):
     found = whole_networks.judge_speed(Evidence(speeds={"32 x 32": six}))
     assert found.verdict == NOT_ASKABLE
     assert f"{100 * (1 - ratio):.0f} % of the plain speed on average" in found.words
-
-
-@pytest.mark.parametrize(
-    ("loss", "wanted"), [(1.02, SUPPORTED), (0.97, SUPPORTED), (1.3, CONTRADICTED), (1.1, UNDECIDED)]
-)
-def test_painting_alike_is_within_a_tenth_of_the_loss(loss, wanted):
-    e = Evidence(painted=painted(style.INSTANCE, 1.0) + painted(style.WITH_ASR, loss))
-    assert verdict(whole_networks.judge_paintings, e) == wanted
 
 
 @pytest.mark.parametrize(("se", "srm", "wanted"), [(0.6, 0.6, SUPPORTED), (0.4, 0.4, CONTRADICTED), (0.6, 0.4, SPLIT)])

@@ -1,6 +1,8 @@
 """asr's report: tables and figures hold the numbers of the evidence, and what is missing is said."""
 
+import itertools
 import json
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -60,6 +62,7 @@ def everything() -> Evidence:
     e.maps = [maps("plain", 0, 0.5), maps("SE", 0, 0.4)]
     e.spatial = [{"seed": 0, "share": [0.2, 0.8], "maps": [np.eye(8), np.eye(4)]}]
     e.painted = painted(style.INSTANCE, 1.0) + painted(style.WITH_ASR, 1.5)
+    e.originals = np.zeros((6, 3, 8, 8), np.uint8)
     e.attention = [{"name": "ViT", "seed": 0, "share": [0.9, 0.3], "maps": [np.eye(16), np.eye(16)]}]
     names = ("plain", *backbones.SPEEDS, "ASR(SE) merged", "ASR(SE) folded")
     e.speeds = {size: dict.fromkeys(names, (0.9, (0.8, 1.0))) for size in ("32 x 32", "96 x 96")}
@@ -165,6 +168,38 @@ def test_marks_stand_where_the_numbers_are():
     drawing = figures.noise_figure(evidence("noise", "none", **{PLAIN: 60.0, HALF: 61.0}))
     heights = sorted(float(y) for line in drawing.axes[0].lines for y in line.get_ydata())
     assert heights == pytest.approx([59.9, 60.0, 60.1, 60.9, 61.0, 61.1])
+
+
+def test_the_stripes_are_those_of_the_median_block_and_of_the_worst():
+    """Of five blocks with shares 0.9, 0.2, 0.5, 1.0 and 0.7 the fifth is the median one and the second the worst."""
+    gates = [SimpleNamespace(h=torch.full((30, 70), k), pooled=torch.full((30, 70), -k)) for k in range(1, 6)]
+    median, worst = constants.choose_stripes([0.9, 0.2, 0.5, 1.0, 0.7], gates, gates[::-1])
+    assert [(one.which, one.block, one.share) for one in (median, worst)] == [("median", 5, 0.7), ("least", 2, 0.2)]
+    assert {what: (x.shape, x[0, 0]) for what, x in worst.values.items()} == {
+        "input, trained": ((20, 60), -2), "gate, trained": ((20, 60), 2), "gate, untrained": ((20, 60), 4)
+    }  # fmt: skip
+    (alone,) = constants.choose_stripes([0.5], gates[:1], [])
+    assert set(alone.values) == {"input, trained", "gate, trained"}
+    drawing = figures.stripes_figure([shares("SE"), shares("SRM")])
+    labels = [axis.get_ylabel() for axis in drawing.axes if axis.get_ylabel()]
+    assert labels[:2] == ["SE, median\nblock 2: 0.95", "SE, least\nblock 1: 0.95"]
+    assert len(labels) == 4
+
+
+def test_noises_stand_in_their_order_and_their_names_do_not_overlap():
+    rows: dict = {}
+    for name in list(design.NOISES)[::-1]:
+        rows |= evidence("noise", name, **{PLAIN: 60.0}).rows
+    drawing = figures.noise_figure(Evidence(rows=rows))
+    drawing.canvas.draw()
+    labels = drawing.axes[0].get_xticklabels()
+    names = [label.get_text().replace("\n", " ") for label in labels]
+    assert names == [
+        "none", "(0.5, 0.2)", "(0.5, 0.5)", "(0.8, 0.5)", "(0.8, 0.8)", "random 0.1", "random 0.2", "random 0.3",
+        "(0.8, 0.8), ResNet-56",
+    ]  # fmt: skip
+    boxes = [label.get_window_extent() for label in labels]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_a_table_of_arms_that_have_no_seed_says_so():

@@ -8,7 +8,7 @@ from netbridge import data as datasets
 from studies.asr import style
 from studies.asr.findings import whole_networks
 from studies.asr.findings.evidence import Evidence
-from studies.lab.statistics import CONTRADICTED, SUPPORTED, UNDECIDED
+from studies.lab.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from tests.studies.asr.made_up import painted
 
 
@@ -52,4 +52,4 @@ def test_what_is_painted_comes_back_and_a_seed_decides_all(tmp_path, monkeypatch
 )
 def test_alike_is_within_a_tenth(loss, seeds, wanted):
     e = Evidence(painted=painted(style.INSTANCE, 1.0) + painted(style.WITH_ASR, loss, seeds))
-    assert whole_networks.paints_alike(e).verdict == wanted
+    assert whole_networks.judge_paintings(e).verdict == wanted
