@@ -17,18 +17,26 @@ equations by dopri5, fall from 90 % to 14 %.
 import concurrent.futures
 import contextlib
 import dataclasses
-import hashlib
 import multiprocessing
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from studies.block_stiffness import constant_gates, findings, gathering, measures, ode_nets, record, subjects, trainings
+from studies.block_stiffness import (
+    constant_gates,
+    gathering,
+    measures,
+    ode_nets,
+    record,
+    slices_alone,
+    subjects,
+    trainings,
+)
+from studies.block_stiffness.findings import evidence, judge_all
 from studies.block_stiffness.gathering import submit
 from studies.block_stiffness.report import sections
 from studies.block_stiffness.subjects import STUDY
-from studies.block_stiffness.verdicts import verdicts
 from studies.lab.command import command_line, require_at_least, start
 from studies.lab.images import images_or_fallback
 from studies.lab.options import Options
@@ -36,7 +44,7 @@ from studies.lab.page import Page
 
 EPOCHS = {"smoke": (1, 1), "quick": (16, 5), "full": (16, 20), "paper": (16, 20)}  # and images of each look
 DEPTH_EPOCHS, ODE_EPOCHS = 8, 4  # of networks of several depths and of ODE-nets on the digits, in full runs
-FITS = {"smoke": (1, 5), "quick": (2, 300), "full": (5, 1500), "paper": (5, 1500)}  # seeds, rounds
+FITS = {"smoke": (3, 5), "quick": (5, 300), "full": (8, 1500), "paper": (8, 1500)}  # seeds, rounds
 
 
 @dataclasses.dataclass
@@ -71,9 +79,12 @@ class Arguments(Options):
     """Of all the shipped networks, only those with these step sizes, e.g. constant se "asr(se)"; all by default."""
     seeds: tuple[int, ...] = ()
     """Of all the shipped networks, only those of these seeds; all by default."""
-    parts: tuple[Literal["residual", "block", "slices"], ...] = ("residual", "block", "slices")
+    parts: tuple[Literal["residual", "block", "slices", "correlations"], ...] = ("residual", "block", "slices")
     """Readings of "the Jacobian of a block": its branch, the whole block, slices of the unflattened Jacobian. The
-    branch belongs to every choice, because the error of a step is compared with it."""
+    branch belongs to every choice, because the error of a step is compared with it. "correlations" is a run of its own:
+    slices alone at many images, against accuracy and loss; 36 minutes of one core for a ResNet-20, resumable."""
+    slice_images: int = slices_alone.IMAGES
+    """Test images of "correlations"; the paper's tables allow about 3,400."""
     images: int | None = None
     """Images a label for every measure, instead of the preset's numbers; a smaller run is part of a larger one."""
     full_spectra: int = 0
@@ -109,7 +120,7 @@ class Arguments(Options):
 
 
 def main(arguments: Arguments):
-    require_at_least(1, arguments, "workers", "resamples", "every_network", "images")
+    require_at_least(1, arguments, "workers", "resamples", "every_network", "images", "slice_images")
     require_at_least(0, arguments, "full_spectra", "epochs")
     if arguments.smoke:
         arguments = dataclasses.replace(arguments, dataset="digits", workers=1, resamples=20)
@@ -141,15 +152,17 @@ def run_study(arguments: Arguments, executor):
     (net, name), *others = subjects.choose_networks(arguments, data)
     for one, its_name in ((net, name), *others):
         subjects.check_accuracy(one, its_name, data, arguments)
+    folder = arguments.cache or arguments.out / "cache"
+    work = {"workers": arguments.workers, "executor": executor, "cache": folder}
+    work["dtype"] = getattr(torch, arguments.precision)
+    if "correlations" in arguments.parts:
+        return slices_alone.run(arguments, net, name, data, work)
     size = measures.size_of(preset, arguments.images)
     count, looks = EPOCHS[preset]
     rounds = count if arguments.epochs is None else arguments.epochs
     trained = submit(executor, trainings.rows_through_training, rounds, looks) if rounds else list
     seeds, steps = FITS[preset] if arguments.ode_net else (0, 0)
     fitted = [submit(executor, ode_nets.fit_both, seed, steps) for seed in range(seeds)]
-    folder = arguments.cache or arguments.out / "cache"
-    work = {"workers": arguments.workers, "executor": executor, "cache": folder}
-    work["dtype"] = getattr(torch, arguments.precision)
     if data.name == "cifar10":
         minutes = measures.planned_seconds(size) / 60
         print(f"The spectra of a ResNet-20 take about {minutes:.0f} minutes of processor time.", flush=True)
@@ -175,7 +188,15 @@ def run_study(arguments: Arguments, executor):
         print("Training a ResNet-18 of the paper's geometry, a quarter as wide.", flush=True)
         for seed in arguments.seeds or (0,):
             told["geometry"] += trainings.train_papers_geometry(data, seed, 4, folder, arguments.device)
-    told["fits"] = [fit() for fit in fitted]
+    told["fits"] = [fit for fits in fitted for fit in fits()]
+    own = evidence.of_run(found, told, inner, bool(arguments.checkpoint))
+    digest, kept = record.digest_of(net), None if arguments.smoke else record.read(record.path_of(data.name))
+    kept = kept if kept and (kept[0]["network"], kept[0]["digest"]) == (name, digest) else None
+    best = evidence.best_of(own, evidence.of_record(kept))
+    alone = None if arguments.smoke else slices_alone.find(name, digest, arguments.out, record.SHIPPED)
+    if alone is not None:
+        best = evidence.best_of(best, slices_alone.evidence_of(alone))
+    told |= {"related": best.relations, "components": best.components, "errors": best.errors, "turned": best.turned}
 
     page.heading("What these data say")
     size_of_net = f"{sum(p.numel() for p in net.parameters()):,}"
@@ -183,27 +204,27 @@ def run_study(arguments: Arguments, executor):
         f"The paper looks at ResNet-18, ResNet-34 and ResNet-50, of 11 to 24 million parameters; this network has "
         f"{size_of_net}. Values are this network's, and only patterns can be compared with the paper's."
     )
-    judged = [findings.in_words(one, found.blocks) for one in verdicts(found, told, inner)]
+    judged = judge_all(best, found.blocks)
     page.findings(judged)
-    told["verdicts"] = [{"claim": one.claim, "where": one.where, "verdict": one.verdict} for one in judged]
     clouds = ["residual"] if arguments.smoke else arguments.parts
     sections.write_sections(page, net, data, found, told, inner, clouds, looks)
     for number, (other, its_name) in enumerate(others, 2):
         looked = gathering.measure_blocks(other, its_name, data, size, work, arguments)
         sections.another(page, other, looked, its_name, number)
+    sections.this_run(page, found, kept, judged, judge_all(own, found.blocks))
     if arguments.ship:
-        ship(arguments, net, name, data, size, told | page.numbers)
+        ship(arguments, digest, name, data, size, told | page.numbers | evidence.to_record(own))
     elif not more and not arguments.smoke:
         sections.from_the_record(page, found, record.read(record.path_of(data.name)), size)
     page.close()
 
 
-def ship(arguments: Arguments, net, name: str, data, size: measures.Size, numbers: dict):
+def ship(arguments: Arguments, digest: str, name: str, data, size: measures.Size, numbers: dict):
     """Write what this run showed into the folder of the study."""
     about = {
         "dataset": data.name,
         "network": name,
-        "digest": digest_of(net),
+        "digest": digest,
         "command": command_line(STUDY, without_places(arguments)),
         "images a label": size._asdict(),
     }
@@ -214,14 +235,6 @@ def without_places(arguments: Arguments) -> Arguments:
     """The options without what is one machine's own: folders, a processor, the address of a scheduler."""
     nowhere = {name: getattr(Arguments, name) for name in ("out", "cache", "data_root", "device", "scheduler")}
     return dataclasses.replace(arguments, **nowhere, checkpoint=tuple(Path(one.name) for one in arguments.checkpoint))
-
-
-def digest_of(net) -> str:
-    """Twelve hexadecimal digits that name the network's weights."""
-    total = hashlib.sha256()
-    for name, tensor in sorted(net.state_dict().items()):
-        total.update(name.encode() + tensor.cpu().numpy().tobytes())
-    return total.hexdigest()[:12]
 
 
 if __name__ == "__main__":

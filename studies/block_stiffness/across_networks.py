@@ -11,7 +11,7 @@ from scipy import stats
 
 from studies.block_stiffness.analysis import holm
 from studies.block_stiffness.every_network import BY_LABEL, LIVE, STATISTICS
-from studies.lab.statistics import Estimate, interval_text, mean_with_interval
+from studies.lab.statistics import interval_text, mean_with_interval
 
 PREDICTORS = (
     "nsi", "alive", "max_re", "min_re", "stiffness_index", "spectral_radius", "stable_step", "log_norm", "soderlind",
@@ -41,27 +41,20 @@ def lowest_real_part(row: dict) -> float:
     return value(row, "min_re", "smallest")
 
 
-def late_minus_early(rows: list[dict]) -> Estimate:
-    """Mean -min Re of the last stage less that of the first, over networks, with a 95 % interval of Student's t."""
-    differences = []
+def changes_with_depth(rows: Iterable[dict], measure: str) -> dict[str, np.ndarray]:
+    """By network: the mean of a measure in the last stage less that in the first one that has it, and within stages."""
+    between, within = [], []
     for blocks in by_network(rows).values():
-        ends = [
-            np.mean([-value(row, "min_re") for row in blocks if row["stage"] == stage])
-            for stage in (blocks[-1]["stage"], blocks[0]["stage"])
-        ]
-        differences.append(ends[0] - ends[1])
-    return mean_with_interval(differences)
-
-
-def within_stages(rows: list[dict]) -> Estimate:
-    """The same between the last and the first block of every stage, at one size of map and so without its influence."""
-    differences = []
-    for blocks in by_network(rows).values():
-        for stage in sorted({row["stage"] for row in blocks}):
-            same = [-value(row, "min_re") for row in blocks if row["stage"] == stage]
-            if len(same) > 1:
-                differences.append(same[-1] - same[0])
-    return mean_with_interval(differences)
+        by_stage: dict[int, list[float]] = {}
+        for row in blocks:
+            if np.isfinite(value(row, measure)):
+                by_stage.setdefault(row["stage"], []).append(value(row, measure))
+        if len(by_stage) > 1:
+            between.append(np.mean(by_stage[max(by_stage)]) - np.mean(by_stage[min(by_stage)]))
+        several = [values for values in by_stage.values() if len(values) > 1]
+        if several:
+            within.append(np.mean([values[-1] - values[0] for values in several]))
+    return {"from stage to stage": np.array(between), "within a stage": np.array(within)}
 
 
 def label_orders(rows: list[dict]) -> list[dict]:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from studies.block_stiffness.measures import KIND_OF, READINGS, Measured, rows_of, shared_columns, values_of_images
-from studies.lab.statistics import Estimate, estimate, rank_correlation
+from studies.lab.statistics import LEVEL, Estimate, estimate, rank_correlation
 
 
 class Share(NamedTuple):
@@ -63,16 +63,41 @@ def squares(values: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Component:
-    """How much of a measure's variance over the images of one block is between labels."""
+    """How much of a measure's variance over the images of one block is between labels, by an analysis of variance.
+
+    f       mean square between labels over that within them
+    labels  how many there are, each with as many images
+    n       images in all
+    holm    p as one of many tests
+    """
 
     block: str
     reading: str
     measure: str
-    share: Estimate  # of the sum of both components
     f: float
-    p: float
+    labels: int
     n: int
     holm: float = float("nan")
+
+    @property
+    def freedom(self) -> tuple[int, int]:
+        return self.labels - 1, self.n - self.labels
+
+    @property
+    def p(self) -> float:
+        return float(stats.f.sf(self.f, *self.freedom))
+
+    def share(self, level: float = LEVEL) -> Estimate:
+        """The variance component of labels over its sum with that of images, with its exact interval.
+
+        Groups are taken for drawn at random (Searle, Casella and McCulloch, Variance Components, 1992, 3.6). Below 0
+        where labels differ less than chance has it.
+        """
+        each = self.n / self.labels
+        tails = 0.5 + level / 2, 0.5 - level / 2
+        ratios = self.f / np.array([1.0, *stats.f.ppf(tails, *self.freedom)])
+        value, low, high = ((ratios - 1.0) / (ratios + each - 1.0)).tolist()
+        return Estimate(value, low, high, n=self.n)
 
 
 def label_components(found: Measured, readings, measures, blocks) -> list[Component]:
@@ -80,48 +105,68 @@ def label_components(found: Measured, readings, measures, blocks) -> list[Compon
     made = []
     for reading, measure, block in itertools.product(readings, measures, blocks):
         rows = rows_of(found, block, reading)
-        labels = values_of_images(found, found.labels, rows)
-        by_label = [rows[measure][labels == label] for label in np.unique(labels)]
-        shortest = min(map(len, by_label), default=0)
-        values = np.array([some[:shortest] for some in by_label])
-        if shortest > 1 and len(values) > 1 and np.isfinite(values).all() and np.ptp(values) > 0.0:
-            made.append(Component(block, reading, measure, *label_component(values), values.size))
+        one = component(block, reading, measure, rows[measure], values_of_images(found, found.labels, rows))
+        made += [] if one is None else [one]
     return with_holm(made)
 
 
-def label_component(values: np.ndarray) -> tuple[Estimate, float, float]:
-    """The intraclass correlation of balanced groups (label, image), its exact interval, F and p.
-
-    The variance between groups over that between and within them, by the analysis of variance with groups drawn at
-    random (Searle, Casella and McCulloch, Variance Components, 1992, 3.6). Below 0 where groups differ less than
-    chance has it.
-    """
-    groups, each = values.shape
-    means = values.mean(1)
+def component(block, reading, measure, values, labels) -> Component | None:
+    """The analysis of variance over labels; None where a label has fewer than two images, or nothing varies."""
+    by_label = [values[labels == label] for label in np.unique(labels)]
+    shortest = min(map(len, by_label), default=0)
+    table = np.array([some[:shortest] for some in by_label])
+    if shortest < 2 or len(table) < 2 or not np.isfinite(table).all() or np.ptp(table) == 0.0:
+        return None
+    means, (groups, each) = table.mean(1), table.shape
     between = each * np.square(means - means.mean()).sum() / (groups - 1)
-    within = np.square(values - means[:, None]).sum() / (groups * (each - 1))
-    f = between / max(within, np.finfo(float).tiny)
-    freedom = groups - 1, groups * (each - 1)
-
-    def share(ratio):
-        return float((ratio - 1.0) / (ratio + each - 1.0))
-
-    low, high = (share(f / stats.f.ppf(tail, *freedom)) for tail in (0.975, 0.025))
-    return Estimate(share(f), low, high), float(f), float(stats.f.sf(f, *freedom))
+    within = np.square(table - means[:, None]).sum() / (groups * (each - 1))
+    return Component(block, reading, measure, float(between / max(within, np.finfo(float).tiny)), groups, table.size)
 
 
 @dataclasses.dataclass(frozen=True)
 class Relation:
-    """A rank correlation over the images of one block, with its interval, and p also as one of many tests (Holm)."""
+    """A rank correlation over the images of one block.
+
+    n     images
+    held  numbers that were held beside a mean, such as labels, and cost a degree of freedom each
+    holm  p as one of many tests
+    """
 
     block: str
     reading: str
     measure: str
     target: str
-    r: Estimate
-    p: float
+    r: float
     n: int
+    held: int = 0
     holm: float = float("nan")
+
+    @property
+    def p(self) -> float:
+        """By Student's distribution, of no relation."""
+        freedom = self.n - 2 - self.held
+        return float(2.0 * stats.t.sf(abs(self.r) * np.sqrt(freedom / max(1e-300, 1.0 - self.r**2)), freedom))
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        return correlation_interval(self.r, self.n, level, self.held)
+
+
+def correlation_interval(r, n: int, level: float = LEVEL, held: int = 0) -> Estimate:
+    """The mean of rank correlations over the same n units, with its interval.
+
+    r     one correlation or several, whose mean is taken on Fisher's scale; the interval is as wide as that of one of
+          them, as if all said the same
+    held  numbers that were held beside a mean
+
+    By Fisher's z with the variance of Bonett and Wright (Psychometrika 65, 2000), (1 + r^2/2) / (n - 3); no interval
+    for fewer than five units.
+    """
+    z = float(np.mean(np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))))
+    value, freedom = float(np.tanh(z)), n - 3 - held
+    if freedom < 2 or not np.isfinite(z):
+        return Estimate(value, np.nan, np.nan, n=n)
+    half = stats.norm.ppf(0.5 + level / 2) * np.sqrt((1.0 + 0.5 * value**2) / freedom)
+    return Estimate(value, float(np.tanh(z - half)), float(np.tanh(z + half)), n=n)
 
 
 def relations(found: Measured, targets: dict[str, np.ndarray], measures, readings, blocks) -> list[Relation]:
@@ -179,13 +224,7 @@ def partial_correlation(block, reading, measure, target, x, y, held: np.ndarray)
     if (sizes <= 1e-9 * np.linalg.norm(ranks, axis=0)).any():
         return None
     r = float(left[:, 0] @ left[:, 1] / sizes.prod())
-    freedom = n - lost - 1
-    p = float(2.0 * stats.t.sf(abs(r) * np.sqrt(freedom / max(1e-12, 1.0 - r * r)), freedom))
-    half = stats.norm.ppf(0.975) / np.sqrt(max(1.0, freedom - 1.0))  # Fisher's z
-    z = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
-    return Relation(
-        block, reading, measure, target, Estimate(r, float(np.tanh(z - half)), float(np.tanh(z + half))), p, n
-    )
+    return Relation(block, reading, measure, target, r, n, lost - 1)
 
 
 def relation(block, reading, measure, target, x, y) -> Relation | None:
@@ -193,10 +232,9 @@ def relation(block, reading, measure, target, x, y) -> Relation | None:
     usable = np.isfinite(x) & np.isfinite(y)
     if usable.sum() < 8 or np.ptp(x[usable]) == 0.0 or np.ptp(y[usable]) == 0.0:
         return None
-    found = stats.pearsonr(stats.rankdata(x[usable]), stats.rankdata(y[usable]))
-    low, high = found.confidence_interval()
-    r = Estimate(float(found.statistic), float(low), float(high))
-    return Relation(block, reading, measure, target, r, float(found.pvalue), int(usable.sum()))
+    ranks = [stats.rankdata(values[usable]) for values in (x, y)]
+    r = float(np.corrcoef(*ranks)[0, 1])
+    return Relation(block, reading, measure, target, r, int(usable.sum()))
 
 
 def holm(chances) -> list[float]:
@@ -236,28 +274,8 @@ def activity_relations(found: Measured, blocks) -> list[Relation]:
     return with_holm(made)
 
 
-def between_blocks(found: Measured, measures, blocks) -> dict[str, tuple[float, float]]:
-    """Spearman's correlation, and its p, of block means of each measure with the block means of Euler's error."""
-    error = [np.median(rows_of(found, block, "error")["step_error"]) for block in blocks]
-    result = {}
-    for measure in measures:
-        columns = [rows_of(found, block, KIND_OF.get(measure, "residual"))[measure] for block in blocks]
-        means = [np.nanmean(column) if np.isfinite(column).any() else np.nan for column in columns]
-        if len(blocks) > 2 and np.isfinite(means).all() and np.ptp(means) > 0.0:
-            one = stats.spearmanr(means, error)
-            result[measure] = float(one.statistic), float(one.pvalue)
-    return result
-
-
-def depth_relation(found: Measured, reading: str) -> tuple[float, float]:
-    """Spearman's correlation, and its p, of a block's number and its mean -min Re."""
-    tables = {number: rows_of(found, block, reading) for number, block in enumerate(found.blocks, 1)}
-    values = {number: -float(table["min_re"].mean()) for number, table in tables.items() if len(table)}
-    return rank_correlation(list(values), list(values.values()), stats.spearmanr)
-
-
 def slice_relation(found: Measured) -> tuple[float, float]:
-    """The same of a block's number and the percentage of its slices' eigenvalues."""
+    """Spearman's correlation, and its p, of a block's number and the percentage of its slices' eigenvalues."""
     means = [float(rows_of(found, block, "slices")["negative"].mean()) for block in found.blocks]
     return rank_correlation(np.arange(len(means)), means, stats.spearmanr)
 

@@ -14,13 +14,12 @@ from studies.block_stiffness import (
     measures,
     subjects,
     trainings,
+    untrained,
 )
-from studies.block_stiffness.report import tables
+from studies.block_stiffness.findings.answers import CLAIMED, TURNED
 from studies.lab import networks
 from studies.lab.stiffness import prepare
 
-CLAIMED = {"stiffness_index": 1, "negative": -1}  # signs of the correlation with accuracy that the paper's words claim
-TURNED = {"stiffness_index": -1, "negative": 1, "spectral_radius": 1}  # signs with flipped answers, if stiffness did it
 LABELLED = ("stiffness_index", "negative", "max_re", "min_re", "spectral_radius")  # their variance is split by label
 HELD = ("stiffness_index", "negative", "max_re", "min_re")
 NETWORKS = {"full": 100}  # images of every shipped network
@@ -50,19 +49,18 @@ def compute_all(net, data, found, inner, arguments, preset, size, work) -> dict:
         prepare(net, data, data.test_images[first]),
         data.test_labels[first],
     )
-    untrained = subjects.untrained_slices(data, preset, work)
+    slices = analysis.label_components(found, ["slices"], CLAIMED, found.blocks) if "slices" in readings else []
     everything = find_every_network(data, preset, arguments, work)
     return {
-        "untrained": tables.untrained_rows(untrained),
+        "untrained": untrained.measure(data, preset, work),
         "activity": analysis.activity_relations(found, inner),
         "everything": everything,
-        "related": analysis.relations(found, answers, CLAIMED, readings, inner),
+        "related": analysis.relations(found, answers, CLAIMED, readings, found.blocks),
         "turned": analysis.relations(found, targets, TURNED, ["residual"], inner),
         "turned_norms": analysis.relations(found, targets, ("log_norm", "largest_singular"), ["norms"], inner),
         "errors": errors,
-        "between": analysis.between_blocks(found, (*measures.MEASURES, "nsi", "alive"), inner),
         "shares": variances(found, last, spectra, arguments.resamples),
-        "components": analysis.label_components(found, spectra, LABELLED, inner),
+        "components": [*analysis.label_components(found, spectra, LABELLED, inner), *slices],
         "label_orders": [] if everything is None else across_networks.label_orders(everything.rows),
         "mapped": [
             *analysis.relations(found, answers, measures.MEASURES, ["residual"], inner),

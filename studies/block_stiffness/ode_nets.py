@@ -29,6 +29,7 @@ from studies.lab.stiffness import prepare
 POINTS, HIDDEN, STEPS = 64, 32, 8
 SCALES = (1.0, 2.0, 4.0, 8.0)  # of the field, for the distance against h rho
 TOLERANCE = 1e-5
+LENGTHS = (5, 30, 300, 1500)  # rounds of the fits after which they are compared: the paper gives none
 DEPTH, WIDTHS = 14, (4, 8, 16)
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 TRAINED_AT = 1e-2  # relative and absolute, as everywhere here
@@ -36,8 +37,9 @@ SOLVER = "dopri5"
 
 
 class Fit(NamedTuple):
-    """One pair of fits: mean squared errors, and root-mean-square distances of predictions."""
+    """One pair of fits after so many rounds: mean squared errors, and root-mean-square distances of predictions."""
 
+    rounds: int
     seed: int
     loss_resnet: float
     loss_ode: float
@@ -70,38 +72,52 @@ def flow(field, u):
     return odeint(field, u, torch.tensor([0.0, 1.0], dtype=u.dtype), rtol=TOLERANCE, atol=TOLERANCE, method="dopri5")[1]
 
 
-def fit_both(seed: int, rounds: int) -> Fit:
-    """Fit a residual network and an ODE-net to the same random points, and set each beside the other's scheme."""
+def fit_both(seed: int, rounds: int) -> list[Fit]:
+    """Fit a residual network and an ODE-net to the same random points, and set each beside the other's scheme.
+
+    Returns what there is after `rounds` rounds, and after those of LENGTHS that are fewer.
+    """
     generator = torch.Generator().manual_seed(seed)
     x, y = torch.randn((2, POINTS, 2), generator=generator, dtype=torch.float64)
-    fields, losses = [], []
+    pairs = []
     for scheme in (residual_steps, flow):
         torch.manual_seed(seed)
         field = Field()
-        optimiser = torch.optim.Adam(field.parameters(), lr=0.02)
-        for _ in range(rounds):
-            optimiser.zero_grad()
-            loss = (scheme(field, x) - y).square().mean()
-            loss.backward()
-            optimiser.step()
-        fields.append(field)
-        losses.append(float(loss.detach()))
+        pairs.append((scheme, field, torch.optim.Adam(field.parameters(), lr=0.02)))
+    found = []
+    for done in range(1, rounds + 1):
+        losses = [train_once(*pair, x, y) for pair in pairs]
+        if done == rounds or done in LENGTHS:
+            found.append(compare_fits(done, seed, losses, [field for _, field, _ in pairs], x))
+    return found
+
+
+def train_once(scheme, field, optimiser, x, y) -> float:
+    """One step of a fit; returns the mean squared error before it."""
+    optimiser.zero_grad()
+    loss = (scheme(field, x) - y).square().mean()
+    loss.backward()
+    optimiser.step()
+    return float(loss.detach())
+
+
+def compare_fits(rounds: int, seed: int, losses: list[float], fields: list["Field"], x) -> Fit:
+    """Both fitted fields, each under its own scheme and under the other's."""
     residual, continuous = fields
     with torch.no_grad():
         predictions = residual_steps(residual, x), flow(continuous, x)
         continuous.evaluations = 0
-        exact = flow(continuous, x)
-        evaluations = continuous.evaluations
-        scales = tuple(scaled_distance(residual, x, factor) for factor in SCALES)
+        exact, evaluations = flow(continuous, x), continuous.evaluations
         return Fit(
+            rounds,
             seed,
-            losses[0],
-            losses[1],
-            distance(*predictions),
-            distance(predictions[0], flow(residual, x)),
-            distance(exact, residual_steps(continuous, x)),
-            evaluations,
-            scales,
+            loss_resnet=losses[0],
+            loss_ode=losses[1],
+            between_fits=distance(*predictions),
+            residual_to_flow=distance(predictions[0], flow(residual, x)),
+            flow_to_residual=distance(exact, residual_steps(continuous, x)),
+            evaluations=evaluations,
+            scales=tuple(scaled_distance(residual, x, factor) for factor in SCALES),
         )
 
 

@@ -4,6 +4,7 @@ A large run takes hours, a quick one shows beside its own tables what the large 
 """
 
 import datetime
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -13,10 +14,10 @@ from studies.block_stiffness.measures import ROOMS
 from studies.lab.results import as_json, source
 
 SHIPPED = Path(__file__).parent / "shipped"
-TABLES = (  # of a run with --ship, in the order in which they are shown
-    "by_block", "readings", "activity", "variance", "label_components", "correlations",
-    "predictors", "precision", "inputs", "flows", "ode_net", "depths", "tolerances", "swapped",
-    "verdicts",
+TABLES = (  # of a run with --ship: those that are shown again, and the evidence that rules judge
+    "by_block", "readings", "activity", "variance", "precision", "inputs", "flows", "depths", "tolerances", "swapped",
+    "evidence: components", "evidence: relations", "evidence: turned", "evidence: errors", "evidence: orders",
+    "evidence: fits",
 )  # fmt: skip
 DIGITS = 5  # significant
 
@@ -51,3 +52,11 @@ def read(path: Path) -> tuple[dict, dict[str, list[dict]]] | None:
     for name, row in lines:
         tables.setdefault(name, []).append({key: math.nan if cell is None else cell for key, cell in row.items()})
     return about, tables
+
+
+def digest_of(net) -> str:
+    """Twelve hexadecimal digits that name the network's weights."""
+    total = hashlib.sha256()
+    for name, tensor in sorted(net.state_dict().items()):
+        total.update(name.encode() + tensor.cpu().numpy().tobytes())
+    return total.hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""The networks a run looks at: shipped ones or somebody's own, checked by their accuracy, and an untrained one."""
+"""The networks a run looks at: shipped ones or somebody's own, checked by their accuracy."""
 
 import numpy as np
 import torch
@@ -56,18 +56,6 @@ def check_accuracy(net, name, data, arguments) -> None:
             f"studies.{STUDY}: {name} classifies {100 * share:.1f} % of {count} test images correctly, `--expect` says "
             f"{arguments.expect:g} %. Try another `--stem`, or say by `--mean` and `--std` how images were normalised."
         )
-
-
-def untrained_slices(data, preset, work):
-    """Slices of an untrained ResNet-18 of the paper's geometry at test images; in a smoke run a narrow one."""
-    images = data.test_images[: 1 if preset == "smoke" else 2]
-    if images.shape[-1] != 32:
-        images = torch.nn.functional.interpolate(images.float(), size=(32, 32)).to(torch.uint8)
-    torch.manual_seed(0)
-    widths = (8, 16, 32, 64) if preset == "smoke" else (64, 128, 256, 512)
-    net = nb.resnet(18, len(data.names), stem="cifar-pooled", widths=widths).eval()
-    rows = 10 if preset == "smoke" else 150
-    return nb.block_survey(net, prepare(net, data, images), "slices", rows=rows, **work)
 
 
 def precision_rows(net, data, inner: list[str], work: dict) -> list[dict]:

@@ -33,23 +33,31 @@ def clouds(spectra: dict[str, np.ndarray], part: str):
 
 
 def percentages(untrained: list[dict]):
-    """Table 2's and Table 5's percentages against the size of the input map, beside slices of an untrained network."""
-    with style.figure(height=3.6) as (drawing, axes):
+    """Percentages of Tables 2 and 5 against the size of the input map, beside three readings of untrained networks."""
+    with style.figure(height=3.8) as (drawing, axes):
         axis = axes[0, 0]
         sizes = sorted(SHARE_OF_WINDOW, reverse=True)
-        values = [row["%, untrained slices"] for row in untrained]
-        groups = (
-            ("paper, ResNet-18", paper.shapes(18), paper.PERCENT[18], "o", style.COLOURS[0]),
-            ("paper, ResNet-34", paper.shapes(34), paper.PERCENT[34], "s", style.COLOURS[1]),
-            ("slices, untrained ResNet-18", paper.shapes(18), values, "D", "black"),
-        )
-        for number, (name, shapes, percent, mark, colour) in enumerate(groups):
+        groups: list[tuple[str, int, list[float], str, str]] = [
+            (f"paper, ResNet-{depth}", depth, list(paper.PERCENT[depth]), "os"[number], style.COLOURS[number])
+            for number, depth in enumerate(paper.BLOCKS)
+        ]
+        looks = (("slices", "slices", "D", "black"), ("block", "whole block", "v", "#888888"))
+        for reading, words, mark, colour in (*looks, ("residual", "branch", "^", "#888888")):
+            for depth in paper.BLOCKS:
+                rows = [row for row in untrained if (row["depth"], row["reading"]) == (depth, reading)]
+                by_block = [[row["negative"] for row in rows if row["block"] == k] for k in range(1, 17)]
+                values = [float(np.mean(v)) if v else np.nan for v in by_block[: len(paper.PERCENT[depth])]]
+                groups.append((f"{words}, untrained" if depth == 18 else "", depth, values, mark, colour))
+        for number, (name, depth, percent, mark, colour) in enumerate(groups):
+            place = 0.12 * (min(number, 2 + (number - 2) // 2) - 2)
             for square in (True, False):
-                some = [(shape, p) for shape, p in zip(shapes, percent, strict=True) if shape.square == square]
-                x = [sizes.index(shape.height_in) + 0.16 * (number - 1) for shape, _ in some]
+                some = [
+                    (shape, p) for shape, p in zip(paper.shapes(depth), percent, strict=True) if shape.square == square
+                ]
+                x = [sizes.index(shape.height_in) + place for shape, _ in some]
                 fill = {"color": colour, "markerfacecolor": colour if square else "white"}
-                label = name if square else None
-                axis.plot(x, [p for _, p in some], mark, markersize=4.5, linestyle="", label=label, **fill)
+                fill |= {"label": name} if square and name else {}
+                axis.plot(x, [p for _, p in some], mark, markersize=4, linestyle="", **fill)
         for opens, line in ((0, "--"), (1, ":")):
             bound = [50.0 * SHARE_OF_WINDOW[size][opens] for size in sizes]
             label = f"half of what a window can fill{', blocks that open a stage (hollow)' if opens else ''}"
@@ -129,7 +137,7 @@ def correlation_map(related, found: Measured, blocks: list[str], titles: dict[st
             for one in related:
                 if one.target == target and one.reading in readings:
                     place = measures.index(one.measure), blocks.index(one.block)
-                    values[place] = one.r.value
+                    values[place] = one.r
                     if one.holm < 0.05:
                         axis.add_patch(frame(*place))
             image = axis.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")

@@ -64,16 +64,17 @@ def by_block(page, net, found, untrained, data, parts):
     page.heading("By block (Tables 2, 5 and 8)")
     page.table(
         "untrained",
-        untrained,
-        "Slices of an untrained ResNet-18 beside Table 2",
-        "The paper's geometry: a 3x3 stem, a max-pool, widths 64 to 512; random weights, output units sampled.",
+        tables.untrained_rows(untrained),
+        "Untrained networks in three readings beside Tables 2 and 5",
+        "The paper's geometry, a quarter as wide: a 3x3 stem, a max-pool, widths 16 to 128; random weights of three "
+        "seeds, one test image, output units of slices sampled. Blocks that open a stage have slices alone.",
     )
     page.figure(
         figures.percentages(untrained),
         "percentages",
         "The printed percentages jump with the size of the input map. A slice has at most as many eigenvalues that "
         "are not zero as its rows and columns share inside the window of two convolutions; half of them are of "
-        "either sign, and dead outputs have none. Hollow: blocks that change the shape.",
+        "either sign, and dead outputs have none. Grey: the two other readings. Hollow: blocks that change the shape.",
     )
     page.table(
         "by_block",
@@ -390,6 +391,7 @@ def equivalence(page, told):
         return
     page.heading("ResNet and ODE-net (Figure 2)")
     if told["fits"]:
+        longest = max(fit.rounds for fit in told["fits"])
         page.table(
             "ode_net",
             tables.fit_rows(told["fits"]),
@@ -398,9 +400,10 @@ def equivalence(page, told):
             "none of these numbers.",
         )
         page.figure(
-            figures_of_networks.ode_net(told["fits"]),
+            figures_of_networks.ode_net([fit for fit in told["fits"] if fit.rounds == longest]),
             "ode_net",
-            "How far eight residual steps and the exact flow of the same field are apart, when the field is scaled up. "
+            f"How far eight residual steps and the exact flow of the same field are apart after {longest} rounds, when "
+            "the field is scaled up. "
             "The dotted line is Euler's limit, h rho = 2.",
         )
     if told.get("tolerances"):
@@ -428,6 +431,68 @@ def another(page, net, found, name, number):
     page.figure(figures.along_depth(found), f"along_depth_{number}", f"Along the depth of {name}.")
 
 
+def this_run(page, found, kept, judged, alone):
+    """What this run alone would have said, beside the verdicts of the best evidence; does it reproduce the record?
+
+    kept    the record of this network; None where there is none
+    judged  the findings of the best evidence
+    alone   those of this run alone, in the same order
+    """
+    if kept is None:
+        return
+    about, rows = kept
+    compared = tables.reproduction_rows(found, rows.get("by_block", []))
+    same = sum(row["reproduced"] == "yes" for row in compared)
+    page.heading("Does this run reproduce the record?")
+    page.words(
+        f"The verdicts above are those of the best evidence there is of this network: the record of {about['date']} "
+        f"(commit {about['commit']}, weights {about['digest']}, `{about['command']}`) where it has more images. Of "
+        f"{len(compared)} means over images in it, {same} lie within the intervals of this run's images, which hold "
+        "together."
+    )
+    page.table(
+        "this_run",
+        [
+            {"claim": one.claim, "verdict": str(one.verdict), "by this run alone": str(other.verdict)}
+            for one, other in zip(judged, alone, strict=True)
+        ],
+        "The verdicts, and what this run alone would have said",
+        printed=False,
+    )
+    page.table("reproduced", compared, "Means over images: the record, and this run", printed=False, told=False)
+
+
+def slices_alone(page, found, relations, held, components):
+    """Slices alone at many images: the correlations of Tables 1, 4 and 7, and what is between labels."""
+    about = found.about
+    page.heading("Slices alone (Tables 1, 4 and 7)")
+    page.words(
+        f"{about['images']:,} test images of {about['dataset']}, {about['rows']} output units of each block; "
+        f"{about['date']}, commit {about['commit']}, {about['network']} (weights {about['digest']})."
+    )
+    page.table(
+        "slices_alone",
+        tables.readable(tables.relation_rows(relations), found.blocks),
+        "S and percentage of slices against accuracy and loss, image by image within each block",
+        "Spearman's correlation with its 95 % interval, and Holm's correction over the rows.",
+    )
+    page.table(
+        "slices_alone_held",
+        tables.readable(tables.relation_rows(held), found.blocks),
+        "The same beside live outputs",
+        "Correlations of ranks minus a linear fit to the ranks of the share of live outputs: a dead output is a row of "
+        "zeros in its slices.",
+        printed=False,
+    )
+    page.table(
+        "slices_alone_labels",
+        tables.readable(tables.component_rows(components), found.blocks),
+        "How much of the variance within a block is between labels",
+        "The variance component of labels over its sum with that of images; exact 95 % intervals, Holm's correction.",
+        printed=False,
+    )
+
+
 def from_the_record(page, found, kept, size):
     """What the last large run left, with its date, commit and network; what this run has itself only if it had more."""
     if kept is None:
@@ -440,13 +505,7 @@ def from_the_record(page, found, kept, size):
         page.name_older([about], REMEDY),
     )
     titles = {
-        "verdicts": (
-            "Verdicts of the large run",
-            "By the rules of its day: whether the index tells where a step is wrong was asked within blocks alone.",
-        ),
         "by_block": ("Every block in three readings", "As above, over more images."),
-        "label_components": ("How much of the variance within a block is between labels", "As above."),
-        "predictors": ("Measures of the branch against Euler's error, within blocks", "As above."),
         "swapped": (
             "Learnt step sizes, and constants in their place",
             "Medians over the blocks of networks of seed 0: ends of the spectrum of h f' over h times those of f', h "

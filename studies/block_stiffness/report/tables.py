@@ -9,7 +9,10 @@ from scipy import stats
 from studies.block_stiffness import paper
 from studies.block_stiffness.measures import READINGS, Measured, rows_of, values_of_images
 from studies.block_stiffness.report.figures import LABELS
-from studies.lab.statistics import interval_text, rank_correlation
+from studies.lab.statistics import interval_text, mean_over_networks, rank_correlation
+from studies.lab.verdicts import corrected
+
+READING_WORDS = {"residual": "branch", "block": "whole block"}
 
 
 def count_rows() -> list[dict]:
@@ -164,21 +167,57 @@ def flow_rows(found: Measured, accuracies: dict[str, float]) -> list[dict]:
     return rows
 
 
-def untrained_rows(table) -> list[dict]:
-    """Slices of an untrained ResNet-18 of the paper's geometry beside Table 2."""
+def untrained_rows(rows: list[dict]) -> list[dict]:
+    """Untrained networks of the paper's geometry in three readings beside Tables 2 and 5, means over seeds."""
+    made = []
+    for depth in paper.BLOCKS:
+        for number, (index, percent) in enumerate(zip(paper.INDEX[depth], paper.PERCENT[depth], strict=True), 1):
+            ours = [row for row in rows if (row["depth"], row["block"]) == (depth, number)]
+            by_reading = {reading: [row for row in ours if row["reading"] == reading] for reading in READINGS}
+            percents = [row["negative"] for row in by_reading["slices"]]
+            made.append(
+                {
+                    "network": f"ResNet-{depth}",
+                    "block": number,
+                    "%, paper": percent,
+                    "%, slices": float(np.mean(percents)),
+                    "over seeds": f"{min(percents):.2f} to {max(percents):.2f}",
+                    "%, whole block": mean_cell(by_reading["block"], "negative"),
+                    "%, branch": mean_cell(by_reading["residual"], "negative"),
+                    "S, paper": index,
+                    "S, slices": mean_cell(by_reading["slices"], "S"),
+                }
+            )
+    return made
+
+
+def mean_cell(rows: list[dict], column: str) -> float | str:
+    return float(np.mean([row[column] for row in rows])) if rows else "no eigenvalues"
+
+
+def reproduction_rows(found: Measured, kept: list[dict]) -> list[dict]:
+    """Means over the images of this run beside those of the record: does it reproduce them?
+
+    kept  rows of `block_rows` in the record, called as in the figures
+
+    Intervals are Student's over this run's images and hold together.
+    """
+    columns = {"negative, %": ("negative", 100.0), "max Re": ("max_re", 1.0), "min Re": ("min_re", 1.0)}
+    cases = []
+    for row in kept:
+        reading = next((name for name in READINGS if READING_WORDS.get(name, name) == row["reading"]), "")
+        table = rows_of(found, found.blocks[int(row["block"]) - 1], reading)
+        for column, (measure, factor) in columns.items():
+            values = factor * table[measure]
+            if len(values) > 1 and np.isfinite([*values, row[column]]).all() and np.ptp(values) > 0.0:
+                cases.append((row, column, values))
     rows = []
-    for number, (block, index, percent) in enumerate(
-        zip(dict.fromkeys(table["block"]), paper.INDEX[18], paper.PERCENT[18], strict=True), 1
-    ):
-        ours = table[table["block"] == block]
+    for row, column, values in cases:
+        ours = mean_over_networks(values, corrected(len(cases)))
         rows.append(
-            {
-                "block": number,
-                "%, paper": percent,
-                "%, untrained slices": 100 * float(ours["negative"].mean()),
-                "S, paper": index,
-                "S, untrained slices": float(ours["stiffness_index"].mean()),
-            }
+            {"block": row["block"], "reading": row["reading"], "mean of": column, "record": row[column]}
+            | {"this run": interval_text(ours, ".3g"), "images": len(values)}
+            | {"reproduced": "yes" if ours.low <= row[column] <= ours.high else "no"}
         )
     return rows
 
@@ -223,9 +262,7 @@ def readable(rows: list[dict], blocks: list[str]) -> list[dict]:
 
     blocks  the names of all blocks of the network, in order
     """
-    words: dict[str, Any] = (
-        LABELS | {"residual": "branch", "block": "whole block"} | {name: k for k, name in enumerate(blocks, 1)}
-    )
+    words: dict[str, Any] = LABELS | READING_WORDS | {name: k for k, name in enumerate(blocks, 1)}
     named = ("block", "reading", "measure", "target")
     return [
         {
@@ -239,12 +276,14 @@ def readable(rows: list[dict], blocks: list[str]) -> list[dict]:
 
 
 def component_rows(components) -> list[dict]:
-    return [case_row(one, {"label's share": interval_text(one.share, "+.2f"), "F": one.f}) for one in components]
+    return [case_row(one, {"label's share": interval_text(one.share(), "+.2f"), "F": one.f}) for one in components]
 
 
 def relation_rows(relations) -> list[dict]:
     """Correlations with their intervals, p-values alone and corrected."""
-    return [case_row(one, {"target": one.target, "Spearman": interval_text(one.r, "+.2f")}) for one in relations]
+    return [
+        case_row(one, {"target": one.target, "Spearman": interval_text(one.estimate(), "+.2f")}) for one in relations
+    ]
 
 
 def case_row(one, numbers: dict) -> dict:
@@ -287,6 +326,7 @@ def sample_size_rows() -> list[dict]:
 def fit_rows(fits) -> list[dict]:
     return [
         {
+            "rounds": fit.rounds,
             "seed": fit.seed,
             "loss, ResNet": fit.loss_resnet,
             "loss, ODE-net": fit.loss_ode,

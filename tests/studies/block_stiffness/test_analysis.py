@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from studies.block_stiffness import analysis
 
@@ -42,22 +43,29 @@ def test_shares_add_up_and_follow_what_was_put_in(seed, spreads):
 
 def test_a_component_by_hand():
     """Two groups of two: means 1 and 3, so 4 between them and 2 within; (4 - 2) / (4 + 2) of the variance is theirs."""
-    share, f, p = analysis.label_component(np.array([[0.0, 2.0], [2.0, 4.0]]))
-    assert f == pytest.approx(2.0)
+    found = analysis.component("b", "slices", "negative", np.array([0.0, 2.0, 2.0, 4.0]), np.array([0, 0, 1, 1]))
+    share = found.share()
+    assert found.f == pytest.approx(2.0)
     assert share.value == pytest.approx((4.0 - 2.0) / (4.0 + 2.0))
     assert share.low < share.value < share.high
-    assert p == pytest.approx(0.2929, abs=1e-4)  # F with 1 and 2 degrees of freedom
+    assert found.p == pytest.approx(0.2929, abs=1e-4)  # F with 1 and 2 degrees of freedom
+
+
+def component_of(values):
+    """Of a table (label, image)."""
+    labels = np.repeat(np.arange(len(values)), values.shape[1])
+    return analysis.component("b", "residual", "max_re", values.ravel(), labels)
 
 
 @pytest.mark.parametrize("known", [0.0, 0.1, 0.4])
 def test_intervals_of_components_cover_what_was_put_in(known):
     """In 400 draws of ten labels and six images each, 95 % of the intervals hold the share; their middle is near it."""
     random = np.random.default_rng(0)
-    labels, noise = np.sqrt(known), np.sqrt(1.0 - known)
+    spread, noise = np.sqrt(known), np.sqrt(1.0 - known)
     found = []
     for _ in range(400):
-        values = labels * random.standard_normal((10, 1)) + noise * random.standard_normal((10, 6))
-        found.append(analysis.label_component(values)[0])
+        values = spread * random.standard_normal((10, 1)) + noise * random.standard_normal((10, 6))
+        found.append(component_of(values).share())
     assert np.mean([one.low <= known <= one.high for one in found]) == pytest.approx(0.95, abs=0.03)
     assert np.median([one.value for one in found]) == pytest.approx(known, abs=0.04)
 
@@ -66,10 +74,10 @@ def test_labels_that_are_shuffled_have_any_chance():
     """Where labels are drawn anew the p-values are spread evenly: a tenth of them lies in each tenth of [0, 1]."""
     random = np.random.default_rng(1)
     values = random.standard_normal(60) + np.repeat(np.arange(10), 6)
-    chances = [analysis.label_component(random.permutation(values).reshape(10, 6))[2] for _ in range(1000)]
+    chances = [component_of(random.permutation(values).reshape(10, 6)).p for _ in range(1000)]
     counts = np.histogram(chances, np.linspace(0, 1, 11))[0]
     assert np.abs(counts - 100).max() < 40  # four standard deviations
-    assert analysis.label_component(values.reshape(10, 6))[2] < 1e-6
+    assert component_of(values.reshape(10, 6)).p < 1e-6
 
 
 def test_a_relation_needs_eight_images_and_something_that_varies():
@@ -77,7 +85,7 @@ def test_a_relation_needs_eight_images_and_something_that_varies():
     assert analysis.relation("b", "residual", "max_re", "loss", x[:7], x[:7]) is None
     assert analysis.relation("b", "residual", "max_re", "loss", x, np.ones(10)) is None
     found = analysis.relation("b", "residual", "max_re", "loss", x, -x)
-    assert found.r.value == pytest.approx(-1.0)
+    assert found.r == pytest.approx(-1.0)
     assert found.n == 10
 
 
@@ -91,9 +99,10 @@ def test_what_comes_from_something_held_is_gone(seed):
     held = np.column_stack([np.ones(200), np.argsort(np.argsort(third))])
     plain = analysis.relation("b", "residual", "max_re", "loss", x, y)
     beside = analysis.partial_correlation("b", "residual", "max_re", "loss", x, y, held)
-    assert plain.r.value > 0.9
-    assert abs(beside.r.value) < 0.35
-    assert beside.r.low < beside.r.value < beside.r.high
+    assert plain.r > 0.9
+    assert abs(beside.r) < 0.35
+    interval = beside.estimate()
+    assert interval.low < interval.value < interval.high
 
 
 def test_nothing_held_but_the_mean_is_the_plain_correlation():
@@ -102,9 +111,8 @@ def test_nothing_held_but_the_mean_is_the_plain_correlation():
     y = x + random.standard_normal(50)
     plain = analysis.relation("b", "residual", "max_re", "loss", x, y)
     held = analysis.partial_correlation("b", "residual", "max_re", "loss", x, y, np.ones((50, 1)))
-    assert held.r.value == pytest.approx(plain.r.value)
-    assert held.p == pytest.approx(plain.p, rel=1e-6)
-    assert (held.r.low, held.r.high) == pytest.approx((plain.r.low, plain.r.high), rel=1e-6)
+    assert (held.r, held.n, held.held) == (pytest.approx(plain.r), plain.n, plain.held)
+    assert plain.p == pytest.approx(stats.spearmanr(x, y).pvalue, rel=1e-6)
 
 
 def test_within_labels_a_difference_of_labels_says_nothing():
@@ -112,6 +120,33 @@ def test_within_labels_a_difference_of_labels_says_nothing():
     held = (labels[:, None] == np.unique(labels)).astype(float)
     random = np.random.default_rng(0)
     x, y = (10.0 * labels + random.standard_normal(40) for _ in range(2))
-    assert analysis.relation("b", "residual", "max_re", "loss", x, y).r.value > 0.9
-    assert abs(analysis.partial_correlation("b", "residual", "max_re", "loss", x, y, held).r.value) < 0.4
+    assert analysis.relation("b", "residual", "max_re", "loss", x, y).r > 0.9
+    assert abs(analysis.partial_correlation("b", "residual", "max_re", "loss", x, y, held).r) < 0.4
     assert analysis.partial_correlation("b", "residual", "max_re", "loss", x, labels.astype(float), held) is None
+
+
+@given(st.floats(-0.95, 0.95), st.integers(6, 500), st.integers(1, 5))
+@settings(deadline=None, max_examples=40)
+def test_the_mean_of_correlations_that_say_the_same_is_as_wide_as_one(r, n, count):
+    one, several = (analysis.correlation_interval(some, n) for some in (r, [r] * count))
+    assert (one.value, one.low, one.high) == pytest.approx((several.value, several.low, several.high))
+    assert one.low < r < one.high
+    other = analysis.correlation_interval(-r, n)
+    assert (other.low, other.high) == pytest.approx((-one.high, -one.low))
+    assert analysis.correlation_interval(r, n, 0.99).high > one.high > analysis.correlation_interval(r, 4 * n).high
+
+
+def test_intervals_of_rank_correlations_cover_what_was_put_in():
+    """Of 1,000 samples of 7 and of 60 pairs without a relation, the 95 % intervals leave out 0 in 5 % or fewer."""
+    random = np.random.default_rng(0)
+    for n in (7, 60):
+        found = [stats.spearmanr(*random.standard_normal((2, n))).statistic for _ in range(1000)]
+        missed = [not (e.low <= 0.0 <= e.high) for e in (analysis.correlation_interval(r, n) for r in found)]
+        assert sum(missed) <= stats.binom.ppf(0.999, 1000, 0.05)
+
+
+def test_too_few_units_have_no_interval():
+    found = analysis.correlation_interval(0.9, 4)
+    assert found.value == pytest.approx(0.9)
+    assert np.isnan(found.low)
+    assert np.isnan(analysis.correlation_interval([0.5, np.nan], 50).low)

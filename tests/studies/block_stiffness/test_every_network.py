@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 
 import netbridge as nb
 from netbridge.data import datasets
-from studies.block_stiffness import across_networks, every_network, findings, record
-from studies.lab.statistics import CONTRADICTED, PARTLY, Estimate, mean_with_interval
-
-NONE = Estimate(0.0, 0.0, 0.0)
+from studies.block_stiffness import across_networks, every_network, record
 
 
 def row(network="a", block=1, stage=0, lowest=-1.0, error=0.5, max_re=1.0, **more):
@@ -68,17 +65,19 @@ def test_a_run_that_sees_every_label_still_fits(tmp_path):
     assert sum(file.stat().st_size for file in [tmp_path / "kept.jsonl", *records]) <= 400_000
 
 
-def test_differences_of_stages_are_those_that_were_put_in():
+def test_changes_along_depth_are_those_that_were_put_in():
     rows = [
         row(name, block, stage, lowest)
         for name in "abc"
         for block, stage, lowest in ((1, 0, -2.0), (2, 0, -1.6), (3, 1, -1.0), (4, 1, -0.6))
     ]
-    between, within = across_networks.late_minus_early(rows), across_networks.within_stages(rows)
-    assert between.value == pytest.approx(-0.5)  # medians are half of the lowest
-    assert within.value == pytest.approx(-0.2)
-    assert between.high < 0
-    assert np.isnan(mean_with_interval([1.0]).low)
+    found = across_networks.changes_with_depth(rows, "min_re")
+    assert found["from stage to stage"] == pytest.approx([0.5] * 3)  # medians are half of the lowest
+    assert found["within a stage"] == pytest.approx([0.2] * 3)
+    assert across_networks.changes_with_depth(rows, "negative")["within a stage"].size == 0
+    late = [one | {"negative": 0.1 * one["block"]} if one["stage"] else one for one in rows]
+    assert across_networks.changes_with_depth(late, "negative")["from stage to stage"].size == 0
+    assert across_networks.changes_with_depth(late, "negative")["within a stage"] == pytest.approx([0.1] * 3)
 
 
 def test_ends_that_a_full_spectrum_moves_are_told():
@@ -146,15 +145,6 @@ def test_what_a_live_gate_adds_is_told_by_controller():
     )[0]
     assert np.isnan(constant["max Re, live less held"])
     assert "max Re, live less held" not in across_networks.controller_rows([row()])[0]
-
-
-def test_a_stiff_mode_in_another_network_makes_none_true_of_some():
-    calm = [row("a", 1, 0, -1.5), row("a", 2, 1, -0.5)]
-    assert findings.anything_stiff({"x": -1.0}, {"x": NONE}, calm).verdict == CONTRADICTED
-    found = findings.anything_stiff({"x": -1.0}, {"x": NONE}, [*calm, row("b", 1, 0, -2.5), row("b", 2, 1, -0.5)])
-    assert found.verdict == PARTLY
-    assert "Of the 2 shipped networks, 1 have" in found.words
-    assert "in 1 blocks: 1 in the first stage" in found.words
 
 
 @pytest.mark.slow

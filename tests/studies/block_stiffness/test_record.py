@@ -1,10 +1,15 @@
 """What a large run leaves behind is read again, and stays small."""
 
+import dataclasses
 import math
 from pathlib import Path
 
-from studies.block_stiffness import record
+import torch
+
+import netbridge as nb
+from studies.block_stiffness import record, slices_alone
 from studies.block_stiffness.__main__ import Arguments, without_places
+from studies.block_stiffness.findings import evidence
 from studies.lab.command import command_line
 
 
@@ -19,6 +24,27 @@ def test_what_is_written_is_read_again(tmp_path):
     assert found["by_block"][0] == {"block": 1, "S": -1.2346}
     assert math.isnan(found["by_block"][1]["S"])
     assert record.read(tmp_path / "nothing") is None
+
+
+def test_verdicts_are_judged_anew_from_what_is_kept():
+    """The record holds numbers and no words: every rule of today can be asked of them."""
+    for path in record.SHIPPED.glob("full-*.jsonl"):
+        about, rows = record.read(path)
+        found = evidence.of_record((about, rows))
+        assert "verdicts" not in rows
+        assert {one.reading for one in found.relations} == {"slices", "residual", "block"}
+        assert {type(number) for one in found.relations for number in (one.r, one.p)} == {float}
+        assert {fit.rounds for fit in found.fits} == {1500}
+        assert all(dataclasses.asdict(one)["labels"] == 10 for one in found.components)
+
+
+def test_weights_are_named_by_their_digest():
+    net = nb.pretrained("digits/resnet32-width4-constant-seed0")
+    before = record.digest_of(net)
+    assert before == record.digest_of(nb.pretrained("digits/resnet32-width4-constant-seed0"))
+    with torch.no_grad():
+        net.head.fc.bias[0] += 1e-3
+    assert record.digest_of(net) != before
 
 
 def test_the_command_of_a_shipped_run_names_no_folder_and_no_machine():
@@ -39,3 +65,7 @@ def test_all_that_comes_with_the_study_is_small():
             about, found = record.read(file)
             assert {"date", "commit", "dataset", "network", "digest", "command", "images a label"} <= set(about)
             assert set(found) <= set(record.TABLES)
+    for path in record.SHIPPED.glob("slices-*.npz"):
+        alone = slices_alone.read(path)
+        assert path.stat().st_size <= 500_000
+        assert alone.about["digest"] == record.digest_of(nb.pretrained(alone.about["network"]))
