@@ -263,6 +263,18 @@ def correlate_rows(x, y) -> np.ndarray:
         return (ranks[0] * ranks[1]).sum(1) / (lengths[0] * lengths[1])
 
 
+def kendall_rows(x, y, groups) -> np.ndarray:
+    """Kendall's tau-b within every row of two tables of one shape, counting pairs of columns of one group alone.
+
+    NaN where a row has nothing to rank.
+    """
+    together = np.equal.outer(groups, groups)
+    signs = [np.sign(table[..., :, None] - table[..., None, :]) * together for table in map(np.asarray, (x, y))]
+    agree, untied_x, untied_y = ((one * other).sum((-2, -1)) for one, other in (signs, signs[:1] * 2, signs[1:] * 2))
+    untied = np.sqrt(untied_x * untied_y)
+    return np.divide(agree, untied, out=np.full(agree.shape, np.nan), where=untied > 0)
+
+
 def bootstrap_mean(values, chosen: np.ndarray, level: float = LEVEL) -> Estimate:
     """The mean of one number per image, with its interval over the resamples `chosen` (resamples, N) of the images."""
     values = np.asarray(values, dtype=float)

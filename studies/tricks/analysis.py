@@ -1,21 +1,28 @@
 """Every number of `tricks`: recipes against the plain one over seeds and images, stages, stiffness in training.
 
-The rules are those of `design.py`; this module computes numbers, `findings.py` judges them.
+What is compared is named by ACCURACY, by a name in `numbers`, or by a quantity and a reading, such as
+("scale", ("slope",)), see `stiffness.QUANTITIES`. This module computes numbers, `findings.py` judges them.
 """
 
 import dataclasses
+from itertools import starmap
 
 import numpy as np
 
 import odelab as ol
 from studies.lab.comparisons import tukey
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import Correlation, Estimate, choices, correlation, estimate, kendall_within
-from studies.lab.stiffness import READINGS
+from studies.lab.statistics import LEVEL, Estimate, choices, estimate, kendall_rows, kendall_within
+from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, TNS, wording
 from studies.tricks import design
 from studies.tricks.design import PLAIN
 
 ACCURACY = "accuracy"
+STIFF = {  # what networks are compared by, beside their accuracy
+    (what, reading): f"{QUANTITY_NAMES[what]}, {wording(*reading)}"
+    for what in QUANTITIES
+    for reading in QUANTITIES[what]
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,22 +42,21 @@ class Runs:
     def all(self) -> list[Measurement]:
         return [one for group in self.groups.values() for one in group]
 
-    @property
-    def fewest(self) -> int:
-        """Seeds of the recipe that has the fewest."""
-        return min(map(len, self.groups.values()))
-
     def values(self, what) -> dict[str, list[float]]:
-        """Per recipe one number for each seed: ACCURACY in per cent, the TNS of a reading, or a name in `numbers`."""
+        """Per recipe one number for each seed."""
         found = {name: [value_of(one, what) for one in group] for name, group in self.groups.items()}
         return {name: [x for x in values if np.isfinite(x)] for name, values in found.items()}
 
-    def beyond(self, what) -> dict[str, Estimate]:
+    def by_reading(self, what: str) -> dict[tuple, dict[str, list[float]]]:
+        """TNS, scale or shape under each of its readings."""
+        return {reading: self.values((what, reading)) for reading in QUANTITIES[what]}
+
+    def beyond(self, what, level: float = LEVEL) -> dict[str, Estimate]:
         """Every recipe's mean minus that of the plain one, intervals over seeds (Tukey and Kramer)."""
-        return tukey(PLAIN, self.values(what))
+        return tukey(PLAIN, self.values(what), level)
 
     def paired_differences(self, what) -> dict[str, Estimate]:
-        """The same for these very networks: means over seeds of image-wise differences, intervals over images."""
+        """Differences of ACCURACY or TNS for these very networks: paired by image, means over seeds, over images."""
         plain = {one.numbers["seed"]: per_image(one, what) for one in self.groups.get(PLAIN, [])}
         found = {}
         for name, group in self.groups.items():
@@ -61,14 +67,10 @@ class Runs:
                 found[name] = estimate(difference.mean(), difference[rows].mean(1))
         return found
 
-    def relation(self, reading) -> Correlation:
-        """Accuracy and TNS over all networks."""
-        return correlation(*columns(self.all, reading), design.RESAMPLED_RANKS)
-
     def relation_within(self, reading) -> Estimate:
         """Kendall's tau-b of accuracy and TNS counting pairs of one recipe only."""
         places = [place for place, group in enumerate(self.groups.values()) for _ in group]
-        tns, accuracy = columns(self.all, reading)
+        tns, accuracy = (np.array([value_of(one, what) for one in self.all]) for what in ((TNS, reading), ACCURACY))
         there = np.isfinite(tns)
         return kendall_within(tns[there], accuracy[there], np.array(places)[there], design.RESAMPLES)
 
@@ -76,25 +78,20 @@ class Runs:
 def value_of(one: Measurement, what) -> float:
     if what == ACCURACY:
         return 100.0 * one.numbers["test_accuracy"]
-    value = one.numbers[what] if isinstance(what, str) else one.tns(what)
+    value = one.numbers[what] if isinstance(what, str) else one.stiffness(*what)
     return float("nan") if value is None else float(value)
 
 
 def per_image(one: Measurement, what) -> np.ndarray:
-    """Of each traced image: 100 where it is classified correctly, else 0; or its TNS under a reading."""
+    """Of each traced image: 100 where it is classified correctly, else 0; or its TNS."""
     if what == ACCURACY:
         return 100.0 * one.arrays["correct"]
-    return one.arrays["tns"][READINGS.index(tuple(what))].astype(float)
+    return one.arrays["tns"][READINGS.index(tuple(what[1]))].astype(float)
 
 
 def mean_nsi(group: list[Measurement], kind: str) -> np.ndarray:
     """NSI per block, the mean over networks; NaN where an index is not defined."""
     return np.mean([np.array(one.numbers[f"nsi_{kind}"]["mean"], dtype=float) for one in group], axis=0)
-
-
-def columns(networks: list[Measurement], reading) -> tuple[np.ndarray, np.ndarray]:
-    stiffness, accuracies = (np.array([value_of(one, what) for one in networks]) for what in (reading, ACCURACY))
-    return stiffness, accuracies
 
 
 def stage_stiffness(one: Measurement) -> list[float]:
@@ -107,15 +104,26 @@ def stage_stiffness(one: Measurement) -> list[float]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Course:
-    """One network through its training, per epoch: loss and learning rate (T,), TNS (T, readings), NSI (T, blocks)."""
+    """One network through its training, after every epoch.
+
+    loss, rate  of training, (T,)
+    tns         under every reading, (T, readings)
+    scale       the mean index of the counted blocks, by kind of index, (T,) each
+    """
 
     loss: np.ndarray
     rate: np.ndarray
     tns: np.ndarray
-    nsi: np.ndarray
+    scale: dict[str, np.ndarray]
 
     def __len__(self):
         return len(self.loss)
+
+    def stiffness(self, what: str, reading: tuple) -> np.ndarray:
+        """TNS, its scale or its shape, (T,)."""
+        tns = self.tns[:, READINGS.index(reading)] if len(reading) == 2 else np.full(len(self), np.nan)
+        parts = ol.TnsParts(tns, self.scale[reading[0]])
+        return {TNS: parts.tns, SCALE: parts.scale, SHAPE: parts.shape}[what]
 
 
 def course(one: Measurement) -> Course | None:
@@ -124,47 +132,48 @@ def course(one: Measurement) -> Course | None:
     if not log:
         return None
     tns = np.array([[np.nan if x is None else x for x in record["tns"]] for record in log])
-    nsi = np.array([record["nsi"]["slope"] for record in log])
+    counted = ~np.array(one.numbers["first"])
+    alone = np.full(len(log), np.nan)  # one block a stage, which is not counted
+    indices = {of: np.array([record["nsi"][of] for record in log], dtype=float)[:, counted] for of in log[0]["nsi"]}
+    scale = {of: nsi.mean(1) if counted.any() else alone for of, nsi in indices.items()}
     loss, rate = (np.array([record[key] for record in log]) for key in ("loss", "rate"))
-    return Course(loss, rate, tns, nsi)
+    return Course(loss, rate, tns, scale)
 
 
 @dataclasses.dataclass(frozen=True)
 class Hardness:
-    """Kendall's tau between TNS after an epoch and the fall of the loss in the next epoch, one number per network.
+    """How the stiffness of one network after an epoch goes with what its loss gains until the next: Kendall's tau.
 
     plain    as it is
-    partial  with the epoch's number taken out
+    changes  of the changes from epoch to epoch, beside what all networks do at that epoch
     """
 
-    plain: list[float]
-    partial: list[float]
-
-    def mean(self, which: str) -> Estimate:
-        """Over the networks, with its bootstrap interval."""
-        values = np.array([x for x in getattr(self, which) if np.isfinite(x)])
-        if not len(values):
-            return estimate(float("nan"), [])
-        draws = values[choices(len(values), design.RESAMPLES, seed=0)].mean(1) if len(values) > 1 else []
-        return estimate(values.mean(), draws)
+    plain: float
+    changes: float
 
 
-def hardness(networks: list[Measurement], reading) -> Hardness:
-    """Of every network whose stiffness was followed."""
-    place = READINGS.index(tuple(reading))
-    pairs = [taus(way, place) for one in networks if (way := course(one)) is not None]
-    return Hardness([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+def hardness(runs: Runs, what: str, reading) -> dict[str, list[Hardness]]:
+    """By recipe, of every network whose stiffness was followed and is defined."""
+    ways = {name: [way for one in group if (way := course(one)) is not None] for name, group in runs.groups.items()}
+    every = [way for group in ways.values() for way in group]
+    if not every:
+        return {name: [] for name in ways}
+    loss, stiffness = np.array([way.loss for way in every]), np.array([way.stiffness(what, reading) for way in every])
+    found = iter(list(starmap(Hardness, zip(*relate_gains(loss, stiffness, every[0].rate), strict=True))))
+    return {name: [one for _ in group if np.isfinite((one := next(found)).changes)] for name, group in ways.items()}
 
 
-def taus(way: Course, place: int) -> tuple[float, float]:
-    """(tau of TNS and gain, the same with the epoch's number taken out), among pairs of epochs of one learning rate."""
-    same = np.isclose(way.rate[1:], way.rate[:-1])
-    gain, stiffness = (way.loss[:-1] - way.loss[1:])[same], way.tns[:-1, place][same]
-    epoch, groups = np.arange(len(way) - 1)[same], np.unique(way.rate[:-1][same], return_inverse=True)[1]
-    if len(gain) < 3 or not np.isfinite(stiffness).all():
-        return float("nan"), float("nan")
-    both, of_tns, of_gain = (
-        kendall_within(*pair, groups, 1).value for pair in ((stiffness, gain), (stiffness, epoch), (gain, epoch))
-    )
-    left = np.sqrt((1.0 - of_tns**2) * (1.0 - of_gain**2))
-    return both, float((both - of_tns * of_gain) / left) if left > 1e-9 else float("nan")
+def relate_gains(loss: np.ndarray, stiffness: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two taus of `Hardness` of n networks, from loss and stiffness (n, T); only epochs of one rate are paired.
+
+    Both fall as training goes on, for reasons of their own, and all networks go through the same epochs. So what an
+    epoch is on average over networks is taken out, and then changes from one epoch to the next are compared: a partial
+    tau, with the epoch's number taken out, is not 0 where both follow the epoch with noise and nothing else.
+    """
+    gain, stiffness = loss[:, :-1] - loss[:, 1:], stiffness[:, :-1]
+    phase = np.unique(rate[:-1], return_inverse=True)[1]
+    same = np.isclose(rate[1:], rate[:-1])
+    plain = kendall_rows(stiffness[:, same], gain[:, same], phase[same])
+    pairs = same[1:] & same[:-1]
+    of_stiffness, of_gain = (np.diff(table - table.mean(0), axis=1)[:, pairs] for table in (stiffness, gain))
+    return plain, kendall_rows(of_stiffness, of_gain, phase[1:][pairs])

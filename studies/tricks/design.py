@@ -1,4 +1,4 @@
-"""The recipes of `tricks`, their order, and how they are judged. Written before any network of them was trained.
+"""The recipes of `tricks` and their order. Written before any network of them was trained.
 
 The paper's text names no trick, its figure is not to be had, and there is no public code. So the usual ones are taken,
 one at a time, each with the value of its own paper where a short training allows it:
@@ -10,7 +10,7 @@ one at a time, each with the value of its own paper where a short training allow
 - *TrivialAugment*; *averaging*: an exponential mean of the weights over about 1 / (1 - decay) steps; *SAM*: radius
   0.05, which costs twice the time;
 - *all*: all of these but SAM at once, mixup and cutmix in turns. This row joined after the others had been trained and
-  looked at, under the rules below.
+  looked at.
 
 Scale. About half an hour of one core was available: ResNet-20 with 8 channels in the first stage, CIFAR-10 shrunk
 to 16 pixels, the first 5,000 training images only, so that regularisation has something to prevent, 20 epochs of batch
@@ -20,25 +20,13 @@ to 16 pixels, the first 5,000 training images only, so that regularisation has s
 The measures, on 1,000 test images: TNS under the four readings of `studies.lab.stiffness`, per image, per stage, and
 NSI per block; accuracy on all test images; TNS and NSI of 256 test images after every epoch.
 
-The rules. Intervals are of 95 %. Seeds, not images, are the units of a statement about a recipe.
+The rules are in `findings.py`, each with its text. They were fixed before any network was trained, and changed when the
+thirty had been seen: TNS was taken apart into scale and shape, recipes became the units where networks had been, and
+intervals hold together over the readings. `docs/papers.md` has the verdicts of before.
 
-1. *A recipe that raises the accuracy raises TNS* (the appendix' claim for Figure 8). A trick is a good one where its
-   accuracy is above that of `plain` with the whole interval of Tukey and Kramer over seeds above 0. Supported, under a
-   reading, where the TNS of every good trick is above that of `plain` with its whole interval; contradicted where that
-   of every one is below or where none differs and every interval lies within a tenth of plain's TNS; true of some where
-   both occur; undecided where no trick is good, or nothing is beyond chance.
-2. *The better the network, the larger its TNS*: Kendall and Spearman of accuracy and TNS over all networks, by
-   `statistics.correlation`; and within tricks over seeds, Kendall's tau of pairs of one recipe, which a correlation of
-   means does not show and which judges nothing, since pairs of three seeds are few.
-3. *SP makes training hard* (abstract and Section 1). Of each network the TNS of one epoch and what the training loss
-   gains until the next are ranked over the epochs of one learning rate, Kendall's tau, mean over networks. Supported
-   where its bootstrap interval over networks lies below 0 (stiffer networks gain less), contradicted where it lies
-   above 0, undecided otherwise. Both fall as training goes on, for reasons of their own; so the same is done with what
-   is left of both after the epoch's number is taken out by ranks (a partial tau), and the verdict is the partial one's.
-
-Beside 1 stand differences to `plain` paired over images (bootstrap, the mean over seeds): what these networks differ
-by, whatever other seeds would say; they judge nothing. Mixup and smoothing shrink the logits and the last stage's norms
-by themselves; so TNS is also shown per stage and NSI per block.
+Beside what is said of good tricks stand differences to `plain` paired over images (bootstrap, the mean over seeds):
+what these networks differ by, whatever other seeds would say; they judge nothing. Mixup and smoothing shrink the logits
+and the last stage's norms by themselves; so TNS is also shown per stage and NSI per block.
 """
 
 import dataclasses
@@ -56,7 +44,8 @@ PLAIN, ALL = "plain", "all"
 NEGLIGIBLE = 0.1  # a share of plain's TNS
 TRACED = 256  # test images on which stiffness is followed through training
 SMOKE_TRACED = 32
-RESAMPLES, RESAMPLED_RANKS = 2000, 1000  # of images and networks; of pairs for rank correlations
+RESAMPLES = 2000  # of images and networks
+FEWEST_SEEDS = 2  # of every recipe; one has no interval
 
 SMALL = dataclasses.replace(
     recipe("paper", epochs=20, batch=64, drops=(10, 15), shift=2, bfloat16=True, evaluate_every=5), name=PLAIN

@@ -6,13 +6,13 @@ import numpy as np
 
 from odelab.plot import style
 from studies.lab.figures import MARKS
-from studies.lab.stiffness import READINGS, wording
-from studies.tricks.analysis import ACCURACY, Runs, course, mean_nsi, value_of
+from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, TNS, wording
+from studies.tricks.analysis import ACCURACY, STIFF, Runs, course, mean_nsi, value_of
 from studies.tricks.design import PLAIN
 
-BARS: dict[str | tuple[str, str], str] = {
+BARS: dict[str | tuple[str, tuple], str] = {
     ACCURACY: "test accuracy (%)",
-    **{r: f"TNS, {wording(*r)}" for r in READINGS},
+    **{key: title for key, title in STIFF.items() if key[0] != SHAPE or key[1] == READINGS[0]},
     "logits_norm": "norm of the logits",
 }
 
@@ -28,7 +28,7 @@ def looks(runs: Runs) -> dict[str, tuple[str, str]]:
 def recipes_figure(runs: Runs):
     """Figure 8: every recipe's mean with its seeds; dashed, the plain one."""
     names, seen = list(runs.groups), looks(runs)
-    with style.figure(2, 3, height=0.44 * len(names) + 1.6, sharey=True) as (drawing, axes):
+    with style.figure(3, 3, height=0.66 * len(names) + 2.2, sharey=True) as (drawing, axes):
         for axis, (what, title) in zip(axes.flat, BARS.items(), strict=True):
             values = runs.values(what)
             for y, name in enumerate(names):
@@ -50,18 +50,19 @@ def recipes_figure(runs: Runs):
 
 
 def relation_figure(runs: Runs, own: dict[str, Runs]):
-    """Accuracy against TNS, one mark per network; hollow, networks of the user's."""
-    with style.figure(2, 2, height=5.4, sharey=True) as (drawing, axes):
-        for axis, reading in zip(axes.flat, READINGS, strict=True):
+    """Accuracy against TNS, its scale and its shape, one mark per network; hollow, networks of the user's."""
+    shown = [*((TNS, reading) for reading in READINGS), (SCALE, QUANTITIES[SCALE][0]), (SHAPE, READINGS[0])]
+    with style.figure(3, 2, height=7.6, sharey=True) as (drawing, axes):
+        for axis, key in zip(axes.flat, shown, strict=True):
             for name, (colour, mark) in looks(runs).items():
                 group = runs.groups.get(name, [])
-                x, y = ([value_of(one, what) for one in group] for what in (reading, ACCURACY))
+                x, y = ([value_of(one, what) for one in group] for what in (key, ACCURACY))
                 axis.plot(x, y, mark, color=colour, markersize=4.5, label=name)
                 mine = [one for group in own.values() for one in group.groups.get(name, [])]
-                x, y = ([value_of(one, what) for one in mine] for what in (reading, ACCURACY))
+                x, y = ([value_of(one, what) for one in mine] for what in (key, ACCURACY))
                 axis.plot(x, y, mark, color=colour, markersize=4.5, markerfacecolor="white")
-            axis.set_title(wording(*reading), loc="left")
-            axis.set_xlabel("TNS")
+            axis.set_title(STIFF[key].split(", ", 1)[1], loc="left")
+            axis.set_xlabel(QUANTITY_NAMES[key[0]])
         for row in axes:
             row[0].set_ylabel("test accuracy (%)")
         drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from studies.lab.comparisons import interval_cell, seed_deviation
-from studies.lab.statistics import interval_text
-from studies.lab.stiffness import READINGS, wording
-from studies.tricks.analysis import ACCURACY, Runs, hardness, stage_stiffness
+from studies.lab.statistics import interval_text, mean_with_interval
+from studies.lab.stiffness import QUANTITY_NAMES, TNS, wording
+from studies.tricks.analysis import ACCURACY, STIFF, Runs, hardness, stage_stiffness, value_of
 
 
 def mean_cell(values: list[float], form: str) -> str:
@@ -14,6 +14,11 @@ def mean_cell(values: list[float], form: str) -> str:
         return "undefined"
     deviation = seed_deviation(values)
     return f"{np.mean(values):{form}} ± {deviation:{form}}" if np.isfinite(deviation) else f"{np.mean(values):{form}}"
+
+
+def cell_of(value: float) -> str:
+    """A number; empty where it is not defined."""
+    return f"{value:.3f}" if np.isfinite(value) else ""
 
 
 def trick_rows(runs: Runs) -> list[dict]:
@@ -38,7 +43,7 @@ def own_rows(groups: dict[str, Runs]) -> list[dict]:
     """Accuracy and TNS of several sets of runs, each with its differences to its own plain recipe, over seeds."""
     rows = []
     for network, runs in groups.items():
-        columns = {"accuracy (%)": (ACCURACY, ".2f"), **{f"TNS, {wording(*r)}": (r, ".3f") for r in READINGS}}
+        columns = {"accuracy (%)": (ACCURACY, ".2f"), **{title: (key, ".3f") for key, title in STIFF.items()}}
         values = {column: runs.values(what) for column, (what, _) in columns.items()}
         beyond = runs.beyond(ACCURACY)
         rows += [
@@ -55,15 +60,17 @@ def own_rows(groups: dict[str, Runs]) -> list[dict]:
 
 
 def stiffness_rows(runs: Runs) -> list[dict]:
-    """TNS of every recipe under every reading."""
+    """TNS of every recipe, its scale and its shape, under every reading."""
     rows = []
-    for reading in READINGS:
-        values, beyond, paired = runs.values(reading), runs.beyond(reading), runs.paired_differences(reading)
+    for what, reading in STIFF:
+        values, beyond = runs.values((what, reading)), runs.beyond((what, reading))
+        paired = runs.paired_differences((what, reading)) if what == TNS else {}
         rows += [
             {
+                "of": QUANTITY_NAMES[what],
                 "reading": wording(*reading),
                 "recipe": name,
-                "TNS": mean_cell(values[name], ".3f"),
+                "mean": mean_cell(values[name], ".3f"),
                 "minus plain, over seeds [95 %]": interval_cell(beyond, name, "+.3f"),
                 "minus plain, over images [95 %]": interval_cell(paired, name, "+.3f"),
             }
@@ -86,17 +93,17 @@ def stage_rows(runs: Runs) -> list[dict]:
 def hardness_rows(runs: Runs) -> list[dict]:
     """By recipe, the relation of stiffness and what the loss gains next; without those that were not followed."""
     rows = []
-    for reading in READINGS:
-        for name, group in runs.groups.items():
-            found = hardness(group, reading)
-            if found.plain:
+    for what, reading in STIFF:
+        for name, taus in hardness(runs, what, reading).items():
+            if taus:
                 rows.append(
                     {
+                        "of": QUANTITY_NAMES[what],
                         "reading": wording(*reading),
                         "recipe": name,
-                        "networks": len(found.plain),
-                        "tau": interval_text(found.mean("plain"), "+.2f"),
-                        "partial tau": interval_text(found.mean("partial"), "+.2f"),
+                        "networks": len(taus),
+                        "tau": interval_text(mean_with_interval([one.plain for one in taus]), "+.2f"),
+                        "tau of changes": interval_text(mean_with_interval([one.changes for one in taus]), "+.2f"),
                     }
                 )
     return rows
@@ -110,7 +117,7 @@ def network_rows(runs: Runs) -> list[dict]:
             "seed": one.numbers["seed"],
             "accuracy (%)": f"{100 * one.numbers['test_accuracy']:.2f}",
             "training loss": f"{one.numbers['train_loss']:.3f}",
-            **{f"TNS, {wording(*r)}": "" if one.tns(r) is None else f"{one.tns(r):.3f}" for r in READINGS},
+            **{title: cell_of(value_of(one, key)) for key, title in STIFF.items()},
             "training (s)": one.numbers["made"]["seconds"],
             "commit": one.numbers["made"]["commit"],
         }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from studies.lab.statistics import correlation_of_few, relate_kinds
+from studies.lab.statistics import correlation_of_few, kendall_rows, kendall_within, relate_kinds
 from studies.lab.verdicts import SUPPORTED, UNDECIDED, corrected, of_correlation, of_kinds
 
 
@@ -62,3 +62,15 @@ def test_a_relation_has_to_hold_without_any_kind():
     without = {name for name, one in found.without.items() if of_correlation(one) == SUPPORTED}
     assert of_kinds(found) in (SUPPORTED, UNDECIDED)
     assert (of_kinds(found) == SUPPORTED) == (len(without) == 7 and of_correlation(found.whole) == SUPPORTED)
+
+
+def test_kendalls_tau_of_every_row_is_that_of_scipy_and_counts_pairs_of_one_group():
+    chance = np.random.default_rng(0)
+    x, y = chance.integers(0, 9, (2, 5, 12))
+    for row in range(5):
+        assert kendall_rows(x, y, np.zeros(12))[row] == pytest.approx(stats.kendalltau(x[row], y[row]).statistic)
+    groups = np.repeat([0, 1], 6)
+    apart = kendall_rows(x, y, groups)
+    np.testing.assert_allclose(kendall_rows(x + 100 * groups, y - 100 * groups, groups), apart)
+    assert apart[0] == pytest.approx(kendall_within(x[0], y[0], groups, 1).value)
+    assert np.isnan(kendall_rows(np.ones((1, 4)), np.arange(4.0)[None], np.zeros(4))).all()

@@ -7,11 +7,22 @@ import numpy as np
 import pytest
 
 from studies.lab.measurements import Measurement
-from studies.lab.statistics import CONTRADICTED, PARTLY, SUPPORTED, UNDECIDED, Estimate
-from studies.lab.stiffness import READINGS
+from studies.lab.statistics import correlation_of_few
+from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
+from studies.lab.verdicts import (
+    CONTRADICTED,
+    NO_DIFFERENCE,
+    NOT_RUN,
+    SPLIT,
+    SUPPORTED,
+    TRUE_OF_SOME,
+    UNDECIDED,
+    of_correlation,
+)
 from studies.tricks import __main__ as study
 from studies.tricks import analysis, design
-from studies.tricks.findings import below_zero, findings, good_ones, raising
+from studies.tricks.analysis import Hardness
+from studies.tricks.findings import HARD, RAISING, RELATED, findings, tricks_by_accuracy
 
 IMAGES = 50
 
@@ -19,7 +30,6 @@ IMAGES = 50
 @pytest.fixture(autouse=True)
 def fewer_resamples(monkeypatch):
     monkeypatch.setattr(design, "RESAMPLES", 200)
-    monkeypatch.setattr(design, "RESAMPLED_RANKS", 40)
 
 
 def made(trick, seed, accuracy, tns, log=()):
@@ -49,6 +59,7 @@ def runs_of(table, seeds=3):
 
 
 def verdicts(table, seeds=3):
+    """Of the findings in their order: TNS, scale and shape of what raises the accuracy, then of the relation."""
     return [finding.verdict for finding in findings(runs_of(table, seeds))]
 
 
@@ -60,9 +71,9 @@ GOOD, BAD = 60.0, 40.0
     [
         ({"a": (GOOD, 0.3), "b": (GOOD, 0.4), "c": (BAD, 0.1)}, SUPPORTED),
         ({"a": (GOOD, 0.1), "c": (BAD, 0.4)}, CONTRADICTED),
-        ({"a": (GOOD, 0.2), "c": (BAD, 0.4)}, CONTRADICTED),  # no difference to speak of
-        ({"a": (GOOD, 0.3), "b": (GOOD, 0.1)}, PARTLY),
-        ({"a": (GOOD, 0.3), "b": (GOOD, 0.2)}, UNDECIDED),
+        ({"a": (GOOD, 0.2), "c": (BAD, 0.4)}, NO_DIFFERENCE),
+        ({"a": (GOOD, 0.3), "b": (GOOD, 0.1)}, SPLIT),
+        ({"a": (GOOD, 0.3), "b": (GOOD, 0.2)}, SPLIT),  # the other one shows no difference
         ({"c": (BAD, 0.3)}, UNDECIDED),  # no good trick
     ],
 )
@@ -70,65 +81,134 @@ def test_what_raises_accuracy_raises_tns(others, verdict):
     assert verdicts({"plain": (50.0, 0.2)} | others)[0] == verdict
 
 
+def test_a_trick_whose_tns_is_open_leaves_the_rest_undecided():
+    accuracy = {"plain": [50.0, 50.5, 51.0], "a": [60.0, 60.5, 61.0], "b": [60.0, 60.5, 61.0]}
+    tns = {"plain": [0.2, 0.21, 0.22], "a": [0.5, 0.51, 0.52], "b": [0.23, 0.24, 0.25]}
+    assert RAISING[TNS](accuracy, dict.fromkeys(READINGS, tns)).verdict == TRUE_OF_SOME
+
+
 def test_one_seed_decides_nothing_about_recipes():
-    assert verdicts({"plain": (50.0, 0.2), "a": (GOOD, 0.3)}, seeds=1)[0] == UNDECIDED
-    assert good_ones(runs_of({"plain": (50.0, 0.2), "a": (GOOD, 0.3)}, seeds=1)) == []
+    table = {"plain": (50.0, 0.2), "a": (GOOD, 0.3)}
+    assert set(verdicts(table, seeds=1)) == {UNDECIDED}
+    better, worse = tricks_by_accuracy(runs_of(table, seeds=1).values(analysis.ACCURACY))
+    assert not better
+    assert not worse
 
 
-def test_better_networks_have_a_larger_tns():
-    rising = {f"r{k}": (40.0 + 4 * k, 0.1 + 0.05 * k) for k in range(5)}
-    assert verdicts({"plain": (38.0, 0.05)} | rising)[1] == SUPPORTED
-    falling = {name: (accuracy, 0.6 - tns) for name, (accuracy, tns) in rising.items()}
-    assert verdicts({"plain": (38.0, 0.55)} | falling)[1] == CONTRADICTED
+def test_branches_that_are_twice_as_large_have_a_larger_scale_and_the_same_shape():
+    """The fault: TNS is proportional to NSI, and a recipe that doubles all of it is no more uneven."""
+    runs = runs_of({"plain": (50.0, 0.2), "a": (GOOD, 0.4)})
+    for name, factor in (("plain", 1.0), ("a", 2.0)):
+        for one in runs.groups[name]:
+            factor *= 1.001
+            for of in ("slope", "increment"):
+                means = one.numbers[f"nsi_{of}"]["mean"]
+                one.numbers[f"nsi_{of}"] = {"mean": [x and factor * x for x in means]}
+    said = dict(zip(QUANTITIES, findings(runs), strict=False))
+    assert (said[TNS].verdict, said[SCALE].verdict) == (SUPPORTED, SUPPORTED)
+    assert said[SHAPE].verdict == NO_DIFFERENCE
 
 
-def test_rule_one_where_intervals_are_missing():
-    assert raising({}, 0.2) == UNDECIDED
-    assert raising({"a": Estimate(0.5, np.nan, np.nan)}, 0.2) == UNDECIDED
+@pytest.mark.parametrize(("sign", "verdict"), [(1, SUPPORTED), (-1, CONTRADICTED)])
+def test_better_networks_have_a_larger_tns(sign, verdict):
+    table = {"plain": (38.0, 0.6)} | {f"r{k}": (42.0 + 4 * k, 0.6 + sign * 0.05 * (k + 1)) for k in range(9)}
+    assert verdicts(table)[3] == verdict
+
+
+def test_recipes_are_the_units_of_a_relation():
+    """Thirty networks of ten recipes: the rule before counted thirty. Seeds of one recipe say the same thing again."""
+    chance = np.random.default_rng(8)
+    accuracy, tns = chance.normal(size=(2, 10))
+    accuracy = np.argsort(np.argsort(accuracy + 0.9 * tns)) * 1.0
+    each = np.repeat(accuracy, 3) + 0.01 * np.tile([0, 1, 2], 10), np.repeat(tns, 3) + 0.01 * np.tile([0, 1, 2], 10)
+    assert of_correlation(correlation_of_few(*each)) == SUPPORTED
+    groups = [{str(k): [x, x + 0.01, x + 0.02] for k, x in enumerate(values)} for values in (accuracy, tns)]
+    assert RELATED[TNS](groups[0], dict.fromkeys(READINGS, groups[1])).verdict == UNDECIDED
+
+
+def test_what_is_not_there_is_not_run():
+    assert RAISING[TNS]({}, {}).verdict == RELATED[TNS]({}, {}).verdict == HARD[TNS]({}).verdict == NOT_RUN
 
 
 class TestHardness:
-    @staticmethod
-    def log(gains, stiffness, rates):
-        losses = 3.0 - np.cumsum([0.0, *gains])
-        return [
-            {"loss": loss, "rate": rate, "tns": [x, x, x, None], "nsi": {"slope": [1.0]}}
-            for loss, rate, x in zip(losses, rates, [*stiffness, 0.5], strict=True)
-        ]
+    RATE = np.repeat((0.1, 0.01), (10, 6))
+
+    @pytest.mark.parametrize(("tau", "verdict"), [(-0.5, SUPPORTED), (0.5, CONTRADICTED), (0.0, UNDECIDED)])
+    def test_recipes_are_judged(self, tau, verdict):
+        of = {f"r{k}": [Hardness(0.9, tau + 0.02 * (k - 2))] * 3 for k in range(5)}
+        assert HARD[TNS](dict.fromkeys(READINGS, of)).verdict == verdict
+        one_recipe = {"r0": [Hardness(0.9, tau)] * 9}
+        assert HARD[TNS](dict.fromkeys(READINGS, one_recipe)).verdict == UNDECIDED
+
+    def made(self, tns, gain):
+        """The two taus of networks with this stiffness and gain after every epoch, (n, T)."""
+        loss = 9.0 - np.cumsum(np.column_stack([np.zeros(len(gain)), gain[:, :-1]]), axis=1)
+        return analysis.relate_gains(loss, tns, self.RATE)
+
+    def test_what_both_do_in_time_is_no_relation(self):
+        """The null: stiffness and gain follow the epoch with noise. The partial tau of before was then about 0.17."""
+        chance, time = np.random.default_rng(0), np.exp(-np.arange(16) / 8)
+        tns, gain = time + 0.1 * chance.normal(size=(2, 3000, 16))
+        plain, changes = self.made(tns, gain)
+        assert plain.mean() > 0.3
+        error = changes.std() / np.sqrt(len(changes))
+        assert abs(changes.mean()) < 4 * error
+
+    def test_what_all_networks_do_at_an_epoch_is_no_relation_of_theirs(self):
+        chance = np.random.default_rng(0)
+        common = chance.normal(size=16)
+        tns, gain = common + 0.5 * chance.normal(size=(2, 3000, 16))
+        plain, changes = self.made(tns, gain)
+        assert plain.mean() > 0.3
+        assert abs(changes.mean()) < 4 * changes.std() / np.sqrt(len(changes))
 
     def test_stiff_epochs_that_gain_little(self):
-        gains = [0.5, 0.1, 0.4, 0.2, 0.3]
-        one = made("plain", 0, 50, 0.2, self.log(gains, [1 - g for g in gains], [0.1] * 6))
-        plain, partial = analysis.taus(analysis.course(one), 0)
-        assert plain == pytest.approx(-1.0)
-        assert partial == pytest.approx(-1.0)
-        found = analysis.hardness([one, one], READINGS[0]).mean("partial")
-        assert below_zero(found) == SUPPORTED
-        assert np.isnan(analysis.taus(analysis.course(one), 3)).all()  # that reading is not defined
-
-    def test_what_both_do_in_time_is_taken_out(self):
-        """Gain and TNS fall with the epoch, but for one exchange in each: nothing is left of their relation."""
-        gains, stiffness = [0.5, 0.6, 0.3, 0.2, 0.1], [5.0, 4.0, 3.0, 1.0, 2.0]
-        one = made("plain", 0, 50, 0.2, self.log(gains, stiffness, [0.1] * 6))
-        plain, partial = analysis.taus(analysis.course(one), 0)
-        assert plain == pytest.approx(0.6)
-        assert partial == pytest.approx((0.6 - 0.64) / (1 - 0.64))
+        chance = np.random.default_rng(0)
+        gain = chance.normal(size=(20, 16))
+        tns = -gain + 5.0 * np.arange(20)[:, None]
+        plain, changes = self.made(tns, gain)
+        np.testing.assert_allclose(plain, -1.0)
+        np.testing.assert_allclose(changes, -1.0)
 
     def test_epochs_of_other_learning_rates_are_not_compared(self):
         """A drop of the rate gains much, and nobody is to blame."""
-        gains, rates = [0.1, 0.2, 2.0, 0.01, 0.02], [0.1, 0.1, 0.1, 0.01, 0.01, 0.01]
-        one = made("plain", 0, 50, 0.2, self.log(gains, [1.0, 2.0, 9.0, 1.0, 2.0], rates))
-        assert analysis.taus(analysis.course(one), 0)[0] == pytest.approx(1.0)
+        chance = np.random.default_rng(0)
+        gain = chance.normal(size=(20, 16))
+        tns = -gain
+        tns[:, 9] += 100.0  # the epoch before the drop
+        gain[:, 9] += 100.0
+        np.testing.assert_allclose(self.made(tns, gain)[0], -1.0)
+
+    @staticmethod
+    def log(losses, tns):
+        nsi = {"slope": [9.0, 1.0, 2.0, 9.0, 3.0, 6.0], "increment": [None, 1.0, 1.0, None, 1.0, 1.0]}
+        return [
+            {"loss": loss, "rate": 0.1, "tns": [x, x, x, None], "nsi": nsi} for loss, x in zip(losses, tns, strict=True)
+        ]
+
+    def test_a_course_knows_its_scale_and_shape(self):
+        one = made("plain", 0, 50, 0.2, self.log([3.0, 2.0, 1.5], [0.5, 0.6, 0.9]))
+        way = analysis.course(one)
+        np.testing.assert_allclose(way.stiffness(SCALE, ("slope",)), 3.0)  # of the counted blocks
+        np.testing.assert_allclose(way.stiffness(SHAPE, READINGS[0]), [0.5 / 3, 0.2, 0.3])
+        assert np.isnan(way.stiffness(TNS, READINGS[3])).all()
+
+    def test_readings_that_are_not_defined_are_left_out(self):
+        chance = np.random.default_rng(0)
+        table = [made("plain", k, 50, 0.2, self.log(*chance.normal(size=(2, 9)))) for k in range(3)]
+        runs = analysis.Runs.of(table)
+        assert len(analysis.hardness(runs, TNS, READINGS[0])["plain"]) == 3
+        assert analysis.hardness(runs, TNS, READINGS[3])["plain"] == []
 
     def test_without_a_course_nothing_is_said(self):
         assert analysis.course(made("plain", 0, 50, 0.2)) is None
-        assert len(findings(runs_of({"plain": (50.0, 0.2)}))) == 2
+        assert len(findings(runs_of({"plain": (50.0, 0.2)}))) == 6
 
 
 class TestNumbers:
     def test_differences_over_images_are_paired(self):
         runs = runs_of({"plain": (50.0, 0.2), "a": (GOOD, 0.3)})
-        e = runs.paired_differences(READINGS[0])["a"]  # every image differs by 0.1, the ripple is common
+        e = runs.paired_differences((TNS, READINGS[0]))["a"]  # every image differs by 0.1, the ripple is common
         assert (e.value, e.low, e.high) == pytest.approx((0.1, 0.1, 0.1))
         assert runs.paired_differences(analysis.ACCURACY)["a"].value == pytest.approx(10.0, abs=2.0)
 
