@@ -55,7 +55,7 @@ def of_relation(found: Relation) -> Verdict:
 
 
 def judge_relation(found: dict[tuple, Relation]) -> tuple[Verdict, str]:
-    """Kendall's tau-b with the accuracy; "within" counts pairs of one group alone. Bootstrap over controllers, since the
+    """Kendall's tau-b with the accuracy; "within" counts pairs of one group alone. Bootstrap over controllers, as the
     networks of one are alike, and within controllers over networks. Under each reading: supported where the interval
     lies above 0, contradicted where it lies below, no difference where it lies within 0.15 of 0. Over all networks the
     same must be said where any one controller is left out. The intervals hold together under all readings; nothing is
