@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 MINUTES ?= 60
 TESTS ?= tests
 
-.PHONY: study test slow rehearse explore lint smoke bench clean
+.PHONY: study test slow machines rehearse explore lint smoke bench clean
 .DELETE_ON_ERROR:
 
 study: $(VENV)/ready
@@ -29,6 +29,10 @@ rehearse: $(VENV)/ready
 # Search for counter-examples with fresh random examples: make explore MINUTES=60 TESTS=tests/odelab/engines
 explore: $(VENV)/ready
 	$(RUN) -m tests.explore --minutes $(MINUTES) $(TESTS)
+
+# The tests that depend on the processor, on emulated ones.
+machines: $(VENV)/ready
+	$(RUN) -m tests.machines
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .
