@@ -1,4 +1,4 @@
-"""`--remeasure` of every study that keeps measurements: what other code measured is made anew, what is missing is not."""
+"""`--remeasure` of studies that keep measurements: what other code measured is made anew, what is missing is not."""
 
 import pytest
 
