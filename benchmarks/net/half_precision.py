@@ -17,7 +17,7 @@ from netbridge.checkpoint import large_weights
 from netbridge.pretrained_networks import ZOO
 from netbridge.train import scoring
 from studies.lab.results import plain_table
-from studies.lab.stiffness import KINDS, READINGS, mean_stiffness, trace_both
+from studies.lab.stiffness import KINDS, READINGS, image_stiffness, trace_both
 
 ROUNDINGS = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -45,8 +45,8 @@ def changes(whole: dict, halved: dict) -> dict[str, float]:
         a, b = before.nsi, after.nsi
         found[f"NSI {of}, mean of a block"] = float(np.nanmax(np.abs(b.mean(0) / a.mean(0) - 1)))
         found[f"NSI {of}, one image"] = float(np.nanmax(np.abs(b / a - 1)))
-    tns = [(mean_stiffness(whole["records"][of], mu), mean_stiffness(halved["records"][of], mu)) for of, mu in READINGS]
-    found["TNS, four readings"] = max(abs(after / before - 1) for before, after in tns)
+    tns = [[image_stiffness(one["records"][of], mu).mean() for one in (whole, halved)] for of, mu in READINGS]
+    found["TNS, four readings"] = float(np.max([abs(after / before - 1) for before, after in tns]))
     return found
 
 

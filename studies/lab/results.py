@@ -85,7 +85,9 @@ class Results:
         sentence = describe_older(made)
         if not sentence:
             return ""
-        remedy = remedy or f"`{command(self.study, self.arguments)} --remeasure` trains and measures them again."
+        again = command(self.study, self.arguments)
+        again += "" if "--remeasure" in again else " --remeasure"
+        remedy = remedy or f"`{again}` trains and measures them again."
         words = f"{sentence} They are shown as they are. {remedy}"
         print(f"{words}\n", flush=True)
         return words
