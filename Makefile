@@ -5,6 +5,7 @@ RUN := $(VENV)/bin/python
 
 MINUTES ?= 60
 TESTS ?= tests
+SLOW ?= slow
 
 .PHONY: study test slow machines rehearse explore lint smoke bench clean
 .DELETE_ON_ERROR:
@@ -20,7 +21,7 @@ test: $(VENV)/ready
 	$(RUN) -m pytest -n 2 --dist worksteal -m "not slow"
 
 slow: $(VENV)/ready
-	$(RUN) -m pytest -n 2 --dist worksteal -m slow
+	$(RUN) -m pytest -n 2 --dist worksteal -m "$(SLOW)"
 
 # The commands for the papers' scale, at full depth, on made-up data: at most fifteen minutes on two cores.
 rehearse: $(VENV)/ready

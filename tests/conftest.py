@@ -32,7 +32,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "settled"))
 SKIPS = (  # words of the reasons for which a run of CI may leave a test out; any other fails the run
     *("no browser", "CUDA", "GPU", "not installed", "could not import", "no C compiler"),
     *("ODELAB_PUBLIC_WEIGHTS", "resnet20", "CIFAR-10", "test_batch.png"),
-    *("this user", "this system", "rights of files", "owners of files", "forked", "limit on the size", "glibc", "POSIX"),
+    *(
+        "this user",
+        "this system",
+        "rights of files",
+        "owners of files",
+        "forked",
+        "limit on the size",
+        "glibc",
+        "POSIX",
+    ),
 )
 skipped: list[str] = []
 

@@ -6,6 +6,7 @@ from tests.rehearse import PARTS, main
 
 
 @pytest.mark.slow
+@pytest.mark.rehearsal
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", PARTS)
 def test_a_plan_goes_from_data_to_page(name, tmp_path):
