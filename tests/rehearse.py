@@ -177,7 +177,7 @@ def rehearse_blocks(folder: Path) -> None:
     report(folder, "results/block_stiffness")
     with (folder / "results/block_stiffness/by_block.csv").open() as file:
         last = [row for row in csv.DictReader(file) if row["block"] == "8"]
-    assert {row["reading"] for row in last} == {"slices", "block", "residual"}
+    assert {row["reading"] for row in last} == {"slices", "whole block", "branch"}
     assert {row["S, paper"] for row in last} == {"-12.99"}
     with (folder / "results/block_stiffness/by_block_2.csv").open() as file:
         printed = {row["block"]: row["S, paper"] for row in csv.DictReader(file)}
