@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 
 from studies.asr import design
-from studies.lab.comparisons import dunnett
+from studies.lab.comparisons import dunnett, welch
 from studies.lab.statistics import LEVEL, Estimate, listing, mean_over_networks
 from studies.lab.verdicts import NOT_RUN, UNDECIDED, Verdict, corrected, enough, of_each
 
@@ -86,12 +86,14 @@ class Comparison:
 def over_seeds(
     control: str, groups: Groups, names, level: float = LEVEL, fewest: int = design.FEWEST_SEEDS
 ) -> dict[str, Estimate]:
-    """Dunnett's comparisons of some arms with one; without intervals where an arm has too few seeds."""
+    """Some arms against one: by Dunnett's intervals, which pool the deviations, and of a single arm by Welch's, which
+    let the two differ; without intervals where an arm has too few seeds.
+    """
     among = {name: groups.get(name, []) for name in (control, *names)}
     if not among[control]:
         return {}
     several = {name: values for name, values in among.items() if len(values) >= fewest}
-    found = dunnett(control, several, level) if control in several else {}
+    found = (welch if len(several) == 2 else dunnett)(control, several, level) if control in several else {}
     for name in names:
         if name not in found and among[name]:
             difference = float(np.mean(among[name]) - np.mean(among[control]))

@@ -48,8 +48,9 @@ def judge_speed(e: Evidence) -> tuple[Verdict, str]:
 )
 def judge_paintings(e: Evidence) -> tuple[Verdict, str]:
     """Content and Gram losses in evaluation mode, of every picture that has three seeds: with ASR within a tenth of
-    instance normalisation's mean loss, or beyond, by Student's intervals that hold together over pictures and losses.
+    instance normalisation's mean loss, or beyond, by Welch's intervals that hold together over pictures and losses.
     """
+    pictures = [picture for picture in style.STYLES if any(one.painting.style == picture for one in e.painted)]
     settings = {
         f"{picture}, {score}": {
             arm: [
@@ -57,12 +58,14 @@ def judge_paintings(e: Evidence) -> tuple[Verdict, str]:
             ]
             for arm in style.ARMS
         }
-        for picture in style.STYLES
+        for picture in pictures
         for place, score in enumerate(style.SCORES[:2])
     }
     compared = over_settings(style.INSTANCE, settings, (style.WITH_ASR,), form="+.3f")
     others = over_settings(style.INSTANCE, settings, (style.BATCH, style.HALVED), form="+.3f")
-    words = f"{compared.lacking}Losses above instance normalisation's, in evaluation mode, {compared.words}."
+    missing = ", ".join(picture for picture in style.STYLES if picture not in pictures)
+    shown = "; ".join(filter(None, (compared.words, missing and f"n = 0: {missing}")))
+    words = f"{compared.lacking}Losses above instance normalisation's, in evaluation mode, {shown}."
     if others.beyond:
         words += f" Without ASR, {others.words}."
     cases = [

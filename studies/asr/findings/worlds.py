@@ -16,7 +16,14 @@ from studies.asr.findings.evidence import Evidence
 from studies.lab.statistics import Estimate
 
 World = Callable[[np.random.Generator, float, int], tuple[Evidence]]
-SMALL_DEVIATION, LARGE_DEVIATION, NOISY_DEVIATION = 0.5, 0.2, 1.5  # points, over seeds: of the scales, and under noise
+SMALL_DEVIATION, LARGE_DEVIATION = 0.5, 0.2  # points, over seeds
+CONSTANT = {  # under constant noise: deviation of the plain networks, and of those with a gate
+    "(0.8, 0.8)": (10.0, 1.0),
+    "(0.5, 0.5)": (1.8, 0.5),
+    "(0.8, 0.5)": (1.8, 0.7),
+    "(0.5, 0.2)": (0.2, 1.1),
+    "(0.8, 0.8), ResNet-56": (2.0, 7.0),
+}
 RANDOM = {"random 0.1": (0.26, 0.13), "random 0.2": (0.29, 0.14), "random 0.3": (0.59, 0.12)}  # deviations of Table 8
 MODULES = {  # how far modules lie from their mean, and how far their networks do, in parts of what a rule is about
     "SE": (-1.0, 1.0),
@@ -30,7 +37,10 @@ MODULES = {  # how far modules lie from their mean, and how far their networks d
 def arms(chance, effect: float, n: int, gains: Mapping[str, float], deviation: float) -> dict[str, list]:
     """Results of arms: of each as many accuracies as seeds, around 60 and what its gain adds."""
     return {
-        arm: [SimpleNamespace(accuracy=x, blocks=[]) for x in chance.normal(60.0 + effect * gain, deviation, n)]
+        arm: [
+            SimpleNamespace(seed=seed, accuracy=x, blocks=[])
+            for seed, x in enumerate(chance.normal(60.0 + effect * gain, deviation, n))
+        ]
         for arm, gain in gains.items()
     }
 
@@ -64,8 +74,16 @@ def ablation(part: str, gains: Mapping[str, float]) -> World:
 
 def constant_noise(other: str) -> World:
     """ASR and another arm under every constant noise, with the paper's gains."""
-    gains = {("noise", name): {FAITHFUL: gain, other: 0.0} for name, gain in design.PAPERS_NOISE_GAINS.items()}
-    return accuracies(gains, NOISY_DEVIATION)
+
+    def world(chance, effect, n):
+        rows = {
+            ("noise", name): arms(chance, effect, n, {FAITHFUL: design.PAPERS_NOISE_GAINS[name]}, gated)
+            | arms(chance, effect, n, {other: 0.0}, plain if other == PLAIN else gated)
+            for name, (plain, gated) in CONSTANT.items()
+        }
+        return (Evidence(rows),)
+
+    return world
 
 
 def random_noise(chance, effect, n):

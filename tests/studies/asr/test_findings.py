@@ -330,6 +330,18 @@ def test_regulating_constant_noise_and_doing_more_than_a_half_are_two_claims(pla
     assert verdict(accuracy.judge_constant_noise, random) == NOT_RUN
 
 
+def test_an_average_over_noises_has_one_number_of_every_seed_that_all_noises_have():
+    """Under one noise plain networks scatter by 30 points, under three not at all; so their means scatter by 7.5."""
+    rows = {("noise", "(0.8, 0.8)"): {PLAIN: seeds_of(40.0, spread=30.0), FAITHFUL: seeds_of(70.0, 4)}}
+    for name in ("(0.5, 0.5)", "(0.8, 0.5)", "(0.5, 0.2)"):
+        rows["noise", name] = {PLAIN: seeds_of(50.0, spread=0.0), FAITHFUL: seeds_of(60.0)}
+    found = accuracy.judge_constant_noise(Evidence(rows=rows))
+    assert "mean over 4 noises: ASR" in found.words
+    assert re.search(r"\+1[45]\.\d\d \[-3\.\d\d, ", found.words)  # (30 + 3 * 10) / 4, and 4.3 * 7.5 / sqrt(3) around it
+    assert "(0.8, 0.8): ASR" in found.words
+    assert "(n = 3 each)" in found.words
+
+
 @pytest.mark.parametrize(
     ("gain", "spread", "gains", "steadier"),
     [
