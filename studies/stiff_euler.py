@@ -16,6 +16,8 @@ import odelab as ol
 from odelab.plot import stability_region, style
 from studies.lab.command import plain_errors, require_positive, start
 from studies.lab.page import Page
+from studies.lab.statistics import Estimate
+from studies.lab.verdicts import NOT_RUN, Verdict, of_interval, rule
 
 STUDY = "stiff_euler"
 PAPER_STEP = 0.0015
@@ -49,6 +51,8 @@ def main(arguments: Arguments):
     problem = ol.problems.stiff_linear().replace(t_span=(0.0, arguments.horizon))
     rate = float(np.squeeze(ol.jacobian(problem)))
 
+    fixed = list(fixed_rows(problem, rate))
+    page.findings([judge_paper_step(fixed)])
     page.figure(
         paper_figure(problem, arguments.horizon),
         "figure3_of_the_paper",
@@ -56,13 +60,11 @@ def main(arguments: Arguments):
     )
     page.figure(error_figure(problem), "error_over_time", "Error over time at, below and above the limit of stability.")
     page.figure(stability_figure(problem), "stability_region", "Regions of stability, with the steps RKF45 takes.")
-    fixed = page.table(
-        "fixed_steps", fixed_rows(problem, rate), f"Fixed steps on [0, {arguments.horizon:g}], lambda = {rate:g}"
-    )
+    page.table("fixed_steps", fixed, f"Fixed steps on [0, {arguments.horizon:g}], lambda = {rate:g}")
     longer = problem.replace(t_span=(0.0, arguments.adaptive_horizon))
     adapted = adaptive_rows(longer, arguments.tolerances)
     adapted = page.table("adaptive_steps", adapted, f"Adaptive steps on [0, {arguments.adaptive_horizon:g}]")
-    page.conclusions(conclusions(rate, fixed, adapted))
+    page.conclusions(conclusions(rate, adapted))
     page.close()
 
 
@@ -144,18 +146,31 @@ def stability_figure(problem):
     return stability_region([ol.RKF45, ol.RK4, ol.EULER], run)
 
 
-def conclusions(rate, fixed, adapted):
-    paper = next(row for row in fixed if row["method"] == "EULER" and row["h"] == PAPER_STEP)
+@rule(
+    f"even with a step size as small as {PAPER_STEP:g} Euler's method is unstable",
+    "block-level paper, Section 4.1 and Figure 3",
+    exempt="the factor by which the method multiplies an error is computed, nothing is drawn",
+)
+def judge_paper_step(rows) -> tuple[Verdict, str]:
+    """Supported where Euler's method with the paper's step makes an error of the solution grow, |1 + h lambda| above 1;
+    contradicted where it damps it."""
+    paper = next((row for row in rows if row["method"] == "EULER" and row["h"] == PAPER_STEP), None)
+    if paper is None:
+        return NOT_RUN, f"n = 0: Euler's method was not run with h = {PAPER_STEP:g}."
+    growth = paper["|R(h*lambda)|"]
+    return of_interval(Estimate(*[growth] * 3).less(1.0)), (
+        f"|1 + h lambda| = {growth:.3g}. The largest error, {paper['largest error']:.3g}, belongs to the first steps; "
+        f"at the end {paper['error at the end']:.2g} is left. Inaccurate at first, not unstable."
+    )
+
+
+def conclusions(rate, adapted):
     limit = ol.EULER.real_boundary / abs(rate)
     held = [row for row in adapted if row["held back by stability"]]
     spread = {
         row["method"]: [other["steps"] for other in adapted if other["method"] == row["method"]] for row in adapted
     }
     lines = [
-        f"Euler at h = {PAPER_STEP:g}: |R| = {paper['|R(h*lambda)|']:.3g}, {paper['verdict']}. Its largest error, "
-        f"{paper['largest error']:.3g}, belongs to the first steps; at the end {paper['error at the end']:.2g} is "
-        "left. "
-        "Inaccurate at first, not unstable.",
         f"The limit is h = {limit:.4g}, where |R| = 1.",
         f"Runs whose steps stability chose: {', '.join(sorted({row['method'] for row in held})) or 'none'}.",
     ]

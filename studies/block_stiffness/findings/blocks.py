@@ -8,7 +8,7 @@ from scipy import stats
 from studies.block_stiffness import across_networks, paper
 from studies.block_stiffness.analysis import Component, correlation_interval
 from studies.block_stiffness.findings.evidence import CALLED, Order
-from studies.lab.statistics import chance_text, interval_text, listing, mean_over_networks, rank_correlation
+from studies.lab.statistics import chance_text, interval_text, listing, mean_with_interval, rank_correlation
 from studies.lab.verdicts import (
     CHANCE,
     NOT_RUN,
@@ -84,7 +84,7 @@ def judge_depth(rows: Sequence[dict], slices: tuple[float, float] | None) -> tup
         if len(values) > 1
     }
     level = corrected(len(changes))
-    beyond = {(measure, where): mean_over_networks(values, level) for (measure, where), values in changes.items()}
+    beyond = {(measure, where): mean_with_interval(values, level) for (measure, where), values in changes.items()}
     verdict = of_cases(of_interval(e, SIGNS[measure]) for (measure, _), e in beyond.items())
     form = {"stiffness_index": "+.2f", "negative": "+.1%"}
     told = "; ".join(
@@ -93,7 +93,7 @@ def judge_depth(rows: Sequence[dict], slices: tuple[float, float] | None) -> tup
     n = len(across_networks.by_network(rows))
     words = [f"Changes along depth over n = {n} networks of one shape: {told or 'nothing to compare'}."]
     ends = {
-        where: mean_over_networks(values)
+        where: mean_with_interval(values)
         for where, values in across_networks.changes_with_depth(rows, "min_re").items()
         if len(values) > 1
     }
@@ -140,7 +140,7 @@ def judge_stiff(rows: Sequence[dict]) -> tuple[Verdict, str]:
         return NOT_RUN, "n = 0 networks; `--every-network 100` looks at them."
     few, limit = too_few(rows), across_networks.LIMIT
     lowest = [min(across_networks.value(row, "min_re") for row in blocks) for blocks in by_network.values()]
-    typical = mean_over_networks(lowest)
+    typical = mean_with_interval(lowest)
     beyond = [blocks for blocks in by_network.values() if any(is_beyond(row) for row in blocks)]
     stages = [row["stage"] for blocks in beyond for row in blocks if is_beyond(row)]
     where = ", ".join(f"{stages.count(stage)} in the {NTH[stage]} stage" for stage in sorted(set(stages)))

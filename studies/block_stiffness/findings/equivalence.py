@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from studies.block_stiffness.ode_nets import LENGTHS, Fit
-from studies.lab.statistics import Estimate, interval_text, mean_over_networks
+from studies.lab.statistics import Estimate, interval_text, mean_with_interval
 from studies.lab.verdicts import NOT_RUN, UNDECIDED, Verdict, Worlds, corrected, enough, joint, of_interval, rule
 
 FEWEST_SEEDS, FEWEST_LENGTHS = 3, 2
@@ -52,7 +52,7 @@ def judge_fits(fits: Sequence[Fit], solved: Sequence[dict]) -> tuple[Verdict, st
     few = enough({f"{rounds} rounds": some for rounds, some in by_length.items()}, FEWEST_SEEDS)
     few = few or enough({"the fits": list(by_length)}, FEWEST_LENGTHS, "lengths")
     level = corrected(len(by_length))
-    logs = {rounds: mean_over_networks([np.log(fit.between_fits) for fit in some], level)
+    logs = {rounds: mean_with_interval([np.log(fit.between_fits) for fit in some], level)
             for rounds, some in by_length.items()}  # fmt: skip
     verdict = joint([of_interval(e.less(float(np.log(APART))), sign=-1) for e in logs.values()])
     told = "; ".join(f"after {rounds:,} rounds {apart_text(e)} (n = {e.n} seeds)" for rounds, e in logs.items())
