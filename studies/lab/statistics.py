@@ -223,7 +223,9 @@ def kendall_within(x, y, groups, resamples: int, level: float = LEVEL, kinds=Non
     A resample draws from all networks; each keeps its group, and a network drawn twice is tied with itself. NaN where
     no pair of a group differs in both values; no interval for fewer than FEWEST networks.
 
-    kinds  what kind each network is of: networks of one kind are alike, so that whole kinds are drawn. None: networks
+    kinds  what kind each network is of: networks of one kind are alike, so that whole kinds are drawn. None: networks.
+           Where networks are alike in several ways, such as by controller and by shape, a list of such rows: kinds are
+           drawn in each way, and a network is drawn as often as the product of its kinds (Owen 2007)
     """
     x, y, groups = np.asarray(x, dtype=float), np.asarray(y, dtype=float), np.asarray(groups)
     together = groups[:, None] == groups
@@ -235,15 +237,19 @@ def kendall_within(x, y, groups, resamples: int, level: float = LEVEL, kinds=Non
         untied = np.sqrt(untied_x * untied_y)
         return np.divide(agree, untied, out=np.full(len(times), np.nan), where=untied > 0)
 
-    units = np.arange(len(x)) if kinds is None else np.unique(kinds, return_inverse=True)[1]
-    count = int(units.max(initial=-1)) + 1
-    draws = tau(draw_counts(count, resamples)[:, units]) if count >= FEWEST else []
-    return estimate(tau(np.ones((1, len(x))))[0], draws, level, count)
+    ways = [np.arange(len(x))] if kinds is None else kinds if isinstance(kinds, list) else [kinds]
+    units = [np.unique(way, return_inverse=True)[1] for way in ways]
+    counts = [int(one.max(initial=-1)) + 1 for one in units]
+    draws: list | np.ndarray = []
+    if min(counts) >= FEWEST:
+        times = [draw_counts(count, resamples, way)[:, units[way]] for way, count in enumerate(counts)]
+        draws = tau(np.prod(times, axis=0))
+    return estimate(tau(np.ones((1, len(x))))[0], draws, level, min(counts))
 
 
-def draw_counts(n: int, resamples: int) -> np.ndarray:
+def draw_counts(n: int, resamples: int, seed: int = 0) -> np.ndarray:
     """How many times each of n networks is in each resample, (resamples, n)."""
-    rows = np.arange(resamples)[:, None] * n + choices(n, resamples, seed=0)
+    rows = np.arange(resamples)[:, None] * n + choices(n, resamples, seed)
     return np.bincount(rows.ravel(), minlength=resamples * n).reshape(resamples, n).astype(float)
 
 

@@ -24,20 +24,11 @@ from studies.lab.images import load_images
 from studies.lab.options import ThreadOptions, which_jobs
 from studies.lab.page import Page
 from studies.lab.statistics import interval_text
-from studies.lab.stiffness import READINGS, wording
+from studies.lab.stiffness import QUANTITY_NAMES, wording
 from studies.population.citation import SHIPPED as POPULATION
 from studies.tns_at_work import design, figures
-from studies.tns_at_work.findings import (
-    RIVALS,
-    better_finding,
-    by_weight,
-    moves_finding,
-    pruning_findings,
-    rank_correlation,
-    reward_finding,
-    search_finding,
-)
-from studies.tns_at_work.measures import ORDERS, Pruned, before_training, carry_out, prune
+from studies.tns_at_work.findings import RIVALS, by_weight, findings, rank_correlation
+from studies.tns_at_work.measures import KEYS, ORDERS, Architectures, Pruned, Pruning, carry_out, search
 
 STUDY = "tns_at_work"
 SHIPPED = Path(__file__).parent / "shipped"
@@ -54,7 +45,7 @@ class Arguments(ThreadOptions):
     seeds: int = design.SEEDS
     """How many seeds of every weight of TNS in the loss."""
     pruned: int | None = None
-    """Prune only so many of the networks that come with the repository; all by default."""
+    """Show and prune only so many networks of each data set that come with the repository; all by default."""
     define: tuple[Path, ...] = ()
     """Python files with controllers, networks (NETWORKS) or data sets (DATASETS) of your own. With --train controllers
     are trained with every weight and in every shape, networks once; the verdicts stay those of the study's networks."""
@@ -94,27 +85,19 @@ def main(arguments: Arguments):
         arguments,
         f"TNS at work on {images.name}: in the loss, before training, for pruning",
         "After Huang, Liang et al., Understanding Self-attention Mechanism via Dynamical System Perspective (2023), "
-        "which tries none of them. What is trained and the rules of the verdicts were fixed beforehand, but for one "
-        "that studies/tns_at_work/design.py names. The networks are ResNets of 20 to 32 layers with 4 to 16 channels, "
-        "trained for a few epochs, where the paper's have 164 layers: what is said here is said about them.",
+        "which tries none of them. What is trained was fixed beforehand; below every verdict stands its rule, and when "
+        "it was fixed. The networks are ResNets of 20 to 32 layers with 4 to 16 channels, trained for a few epochs, "
+        "where the paper's have 164 layers: what is said here is said about them.",
     )
     tns, accuracies = in_loss(first, (work, *folders))
-    before, accuracy = stiffness_and_accuracy(second, (work, *folders), arguments)
-    shown = prunings(images, arguments)
+    searched = search(second, (work, *folders), arguments.data_root, arguments.device)
+    shown = prunings(images, arguments, work, folders)
     page.heading("What these data say")
-    page.findings(
-        [
-            moves_finding(tns),
-            reward_finding(accuracies),
-            search_finding(before, accuracy),
-            better_finding(before, accuracy),
-            *pruning_findings(shown),
-        ]
-    )
+    page.findings(findings(tns, accuracies, searched, shown))
     page.words(jobs.describe_diverged(diverged), page.name_older([one.made for one in stored]))
     loss_part(page, tns, accuracies)
-    own = stiffness_and_accuracy(mine[1], (work,), arguments)
-    search_part(page, before, accuracy, own)
+    own = search(mine[1], (work,), arguments.data_root, arguments.device)
+    search_part(page, searched, own)
     pruning_part(page, shown)
     ones_own(page, mine, work, own)
     page.close()
@@ -138,27 +121,22 @@ def in_loss(runs, folders) -> tuple[dict[float, list[float]], dict[float, list[f
     return tns, accuracies
 
 
-def stiffness_and_accuracy(runs, folders, arguments) -> tuple[dict, np.ndarray]:
-    """What every architecture was before training, by reading and rival, and its accuracy after it."""
-    rows, accuracy = [], []
-    for run in runs:
-        found = measurements.find(run, folders)
-        if found is None:
-            continue
-        known = found.numbers.get("before")
-        if known is None:  # measured by the study of the population, which looks at trained networks alone
-            data = measurements.images_of(run.job.dataset, run.job.size, arguments.data_root)
-            known = before_training(run, data, arguments.device)
-        rows.append([*(np.nan if value is None else value for value in known["tns"]), *(known[key] for key in RIVALS)])
-        accuracy.append(100 * found.numbers["test_accuracy"])
-    table = np.array(rows, dtype=float).reshape(-1, len(READINGS) + len(RIVALS))
-    return dict(zip((*READINGS, *RIVALS), table.T, strict=True)), np.array(accuracy)
+def prunings(images, arguments, work: Path, folders) -> dict[str, list[Pruned]]:
+    """By family, what every network has left without some of its blocks; those of `images` are pruned if need be."""
+    found: dict[str, list[Pruned]] = {}
+    for family in dict.fromkeys((*design.FAMILIES, images.name)):
+        runs = [Pruning(path) for path in networks.shipped_files(family)][: arguments.pruned]
+        pruned = [one for run in runs if (one := prune(run, images, arguments, work, folders)) is not None]
+        if pruned:
+            found[family] = sorted(pruned, key=lambda one: (one.controller != "constant", one.name))
+    return found
 
 
-def prunings(images, arguments) -> list[Pruned]:
-    paths = sorted((networks.ZOO / arguments.dataset).glob("*.safetensors"))
-    subjects = networks.name_subjects([networks.read_subject(path) for path in paths])[: arguments.pruned]
-    return [prune(subject, images, arguments.device or "cpu") for subject in subjects]
+def prune(run: Pruning, images, arguments, work: Path, folders) -> Pruned | None:
+    found = run.find((work, *folders))
+    return (
+        run.carry_out(images, work, arguments.device or "cpu") if found is None and run.family == images.name else found
+    )
 
 
 def loss_part(page, tns, accuracies):
@@ -198,23 +176,32 @@ def weight_rows(tns, accuracies) -> list[dict]:
     ]
 
 
-def search_part(page, before, accuracy, own):
+def search_part(page, searched: Architectures, own: Architectures):
     page.heading("TNS before training")
-    if len(accuracy) < 2:
+    if len(searched) < 2:
         page.words("Fewer than two architectures are there.")
         return
     page.figure(
-        figures.search_figure(before, accuracy, *own),
+        figures.search_figure(searched, own),
         "before_training",
-        "Accuracy after training against TNS before it, one mark per architecture, under all four readings."
-        + (" Hollow: architectures of your own, which no number counts." if len(own[1]) else ""),
+        "Accuracy after training against TNS before it, its scale and its shape, one mark per architecture."
+        + (" Hollow: architectures of your own, which no number counts." if len(own) else ""),
     )
-    names = {reading: f"TNS, {wording(*reading)}" for reading in READINGS} | RIVALS
-    rows = []
-    for key, name in names.items():
-        n, tau = rank_correlation(before[key], accuracy)
-        rows.append({"before training": name, "networks": n, "Kendall's tau-b": interval_text(tau, "+.2f")})
-    page.table("before_training", rows, "Rank correlation with the accuracy after training, over architectures")
+    names = {key: f"{QUANTITY_NAMES[key[0]]}, {wording(*key[1])}" for key in KEYS} | RIVALS
+    rows = [
+        {
+            "before training": name,
+            "networks": int(np.isfinite(searched.before[key]).sum()),
+            "Kendall's tau-b": interval_text(rank_correlation(searched, key), "+.2f"),
+        }
+        for key, name in names.items()
+    ]
+    page.table(
+        "before_training",
+        rows,
+        "Rank correlation with the accuracy after training, over architectures",
+        "Intervals of 95 %, each for itself, by a bootstrap that draws controllers and shapes.",
+    )
 
 
 def ones_own(page, mine, work, own):
@@ -231,55 +218,63 @@ def ones_own(page, mine, work, own):
     rows: list[dict] = []
     for name in dict.fromkeys(run.job.label for run in weighted):
         tns, accuracies = in_loss([run for run in weighted if run.job.label == name], (work,))
-        beyond = by_weight(accuracies)
+        beyond = by_weight(accuracies, len(design.WEIGHTS) - 1)
         rows += [
             {"controller": name} | row | {"minus that at 0 [95 %]": interval_cell(beyond, row["weight"])}
             for row in weight_rows(tns, accuracies)
         ]
     if rows:
-        page.table("own_weights", rows, "TNS in the loss: TNS and accuracy over seeds, intervals of Dunnett")
-    before, accuracy = own
-    names = {reading: f"TNS before training, {wording(*reading)}" for reading in READINGS}
-    if len(accuracy):
+        page.table(
+            "own_weights",
+            rows,
+            "TNS in the loss: TNS and accuracy over seeds, intervals of Welch, all weights together",
+        )
+    if len(own):
         page.table(
             "own_architectures",
             [
                 {"network": run.job.stem}
                 | {
-                    name: f"{value:.3f}" if np.isfinite(value := before[reading][place]) else "undefined"
-                    for reading, name in names.items()
+                    f"{QUANTITY_NAMES[key[0]]} before training, {wording(*key[1])}": f"{value:.3f}"
+                    if np.isfinite(value := own.before[key][place])
+                    else "undefined"
+                    for key in KEYS
                 }
-                | {"accuracy (%)": f"{accuracy[place]:.2f}"}
+                | {"accuracy (%)": f"{own.accuracy[place]:.2f}"}
                 for place, run in enumerate(architectures)
             ],
             "Before training, and the accuracy after it",
         )
 
 
-def pruning_part(page, found):
+def pruning_part(page, families: dict[str, list[Pruned]]):
     page.heading("Pruning steps")
-    if not found:
+    if not families:
         page.words("No trained network of this data set comes with the repository.")
         return
     page.figure(
-        figures.pruning_figure(found),
+        figures.pruning_figure(families),
         "pruning",
         "Accuracy without some of the counted blocks, dropped without training again: mean over the networks.",
     )
     rows = [
         {
+            "family": family,
+            "networks": len(found),
             "dropped": k,
             **{order: f"{np.mean([one.accuracy[order][k] for one in found]):.2f}" for order in ORDERS},
         }
+        for family, found in families.items()
         for k in found[0].accuracy[ORDERS[0]]
     ]
-    whole = f"{np.mean([one.whole for one in found]):.2f} %"
-    page.table("pruning", rows, f"Accuracy in per cent; of the {len(found)} whole networks {whole}")
+    whole = "; ".join(f"{family} {np.mean([one.whole for one in found]):.2f} %" for family, found in families.items())
+    page.table("pruning", rows, f"Accuracy in per cent; of the whole networks {whole}")
     page.table(
         "networks",
         [
-            {"network": one.name, "whole": f"{one.whole:.2f}"}
+            {"family": family, "network": one.name, "whole": f"{one.whole:.2f}"}
             | {f"{order}, {k}": f"{value:.2f}" for order in ORDERS for k, value in one.accuracy[order].items()}
+            for family, found in families.items()
             for one in found
         ],
         "Every network, without so many blocks",

@@ -1,44 +1,23 @@
-"""The design of `tns_at_work`: what is trained, and the rules of its verdicts. Written before anything was trained.
+"""The design of `tns_at_work`: what is trained. Written before anything was.
 
 *In the loss.* One small ResNet-20, constant step sizes, ten seeds for each weight of the mean TNS of a batch (slope
 index, mean of the sample) in the loss: -0.1 and -0.01 reward TNS, 0.01 and 0.1 punish it, 0 is the usual training. A
 training whose TNS is not defined any more, because a state has become zero, counts as diverged: it is named and left
 out. (Of a pilot with one seed it was known that this happens at weights of -1.)
 
-1. *The term moves TNS.* TNS on test images at each weight minus that at 0, intervals of Dunnett over seeds. Supported
-   where every reward lies above 0 and every punishment below, contradicted where any lies on the other side, else
-   undecided.
-2. *Rewarding TNS raises the accuracy.* Accuracies at the two rewards minus that at 0, the same intervals (all four
-   weights together). Supported where one lies above 0 and none below, contradicted where one lies below and none above,
-   true of some and false of others where both occur, undecided where none does.
-
-Neither is judged with fewer than 3 seeds of each weight. That an interval must lie on its side by Welch, too, joined
-when the numbers had been seen: at -0.1 single accuracies lie between 10 and 91 %, nine times as far apart as elsewhere,
-and Dunnett's one deviation for all weights is then too small for that one and too large for the others.
-
 *Before training.* Networks of 20, 26 and 32 layers, two widths, six controllers: 36 architectures, one seed each (on
 CIFAR-10 the networks of `population` that are measured, of the recipe `brief`). TNS before training is the mean over
 256 test images, after the batch normalisations have seen 256 training images once. Rivals: the number of parameters,
 and the norm of the gradient of the first loss (Abdelfattah et al. 2021, "grad norm").
 
-3. *TNS before training ranks architectures as their accuracy does.* Kendall's tau-b with its bootstrap interval over
-   networks. Supported above 0, contradicted below 0 or where the interval lies within +-0.15 of 0, else undecided; a
-   verdict under each of the four readings, and one for all by `statistics.joint_verdict`.
-4. *It does so better than the number of parameters.* The difference of the two tau-b, resampled on the same networks:
-   supported above 0, contradicted below 0, else undecided.
-
-Neither is judged with fewer than 24 networks.
-
 *Pruning.* Trained networks that come with the repository. k of the counted blocks are dropped without training again:
 those of the smallest mean NSI (slope), of the largest, those whose dropping alone raises the loss least, or random ones
-(five draws). NSI and losses are of 250 training images, accuracies of 250 test images. The unit is a network; its
-number is the mean over k of the difference of accuracies; intervals are Student's over networks.
+(five draws). NSI and losses are of 250 training images, accuracies of 250 test images. A network's number is
+the mean over k of the difference of accuracies.
 
-5. *Blocks of small NSI can be pruned.* Smallest NSI minus random: supported above 0, contradicted below 0.
-6. *NSI prunes as well as the loss does.* Smallest NSI minus smallest loss: supported where the interval lies above -1
-   point, contradicted where it lies below -1 point.
-
-Neither is judged with fewer than 5 networks.
+The rules are in `findings.py`, each with its text. They were fixed before anything was trained, and changed when it had
+been seen: deviations of weights may differ, controllers and shapes are what is resampled, controllers are the units of
+pruning, which is shown of two families of networks. `docs/papers.md` has the verdicts of before.
 """
 
 import dataclasses
@@ -55,8 +34,10 @@ DEPTHS, WIDTHS = (20, 26, 32), (4, 8)
 DROPPED = (1, 2, 4)
 DRAWS = 5  # of random blocks
 SHOWN = 256  # images before training
+FAMILIES = ("digits", "cifar10")  # data sets whose networks are pruned
 PRUNED_ON = 250  # images to choose blocks by, and as many to test with
 MARGIN = 1.0  # points
+NEGLIGIBLE = population.NEGLIGIBLE  # a tau so near to 0 is no relation to speak of
 FEWEST_SEEDS, FEWEST_ARCHITECTURES, FEWEST_PRUNED = 3, population.FEWEST_NETWORKS, 5
 
 DIGITS = recipe("digits", epochs=4, evaluate_every=100)

@@ -4,8 +4,8 @@ import numpy as np
 
 from odelab.plot import style
 from studies.lab.figures import MARKS
-from studies.lab.stiffness import READINGS, wording
-from studies.tns_at_work.measures import ORDERS, Pruned
+from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, TNS, wording
+from studies.tns_at_work.measures import ORDERS, Architectures, Pruned
 
 
 def weight_figure(tns: dict[float, list[float]], accuracies: dict[float, list[float]]):
@@ -23,29 +23,32 @@ def weight_figure(tns: dict[float, list[float]], accuracies: dict[float, list[fl
     return drawing
 
 
-def search_figure(before: dict, accuracy: np.ndarray, own: dict, accuracy_of_own: np.ndarray):
-    """Accuracy after training against TNS before it, under all four readings; hollow, networks of the user's."""
-    with style.figure(1, 4, height=2.3, sharey=True) as (drawing, axes):
-        for axis, reading in zip(axes[0], READINGS, strict=True):
-            axis.plot(before[reading], accuracy, "o", markersize=3.5, alpha=0.8)
-            axis.plot(own[reading], accuracy_of_own, "o", color="#000000", markerfacecolor="none", markersize=4.5)
-            axis.set_title(wording(*reading).replace(", ", ",\n"), loc="left")
-            axis.set_xlabel("TNS before training")
+def search_figure(searched: Architectures, own: Architectures):
+    """Accuracy after training against TNS before it, its scale and its shape; hollow, networks of the user's."""
+    shown = [*((TNS, reading) for reading in READINGS), (SCALE, QUANTITIES[SCALE][0]), (SHAPE, READINGS[0])]
+    with style.figure(2, 3, height=4.6, sharey=True) as (drawing, axes):
+        for axis, key in zip(axes.flat, shown, strict=True):
+            axis.plot(searched.before[key], searched.accuracy, "o", markersize=3.5, alpha=0.8)
+            axis.plot(own.before[key], own.accuracy, "o", color="#000000", markerfacecolor="none", markersize=4.5)
+            axis.set_title(wording(*key[1]).replace(", ", ",\n"), loc="left")
+            axis.set_xlabel(f"{QUANTITY_NAMES[key[0]]} before training")
             axis.locator_params(axis="x", nbins=4)
-        axes[0, 0].set_ylabel("accuracy after it (%)")
+        for row in axes:
+            row[0].set_ylabel("accuracy after it (%)")
     return drawing
 
 
-def pruning_figure(found: list[Pruned]):
-    """Accuracy that is left without k blocks, by the order in which they are dropped: mean over networks."""
-    with style.figure(height=2.8) as (drawing, axes):
-        axis = axes[0, 0]
-        dropped = [0, *found[0].accuracy[ORDERS[0]]]
-        for mark, order in zip(MARKS, ORDERS, strict=False):
-            kept = [[one.whole, *one.accuracy[order].values()] for one in found]
-            axis.plot(dropped, np.mean(kept, axis=0), f"{mark}-", markersize=4.5, label=order)
-        axis.set_xticks(dropped)
-        axis.set_xlabel("blocks dropped")
-        axis.set_ylabel("test accuracy (%)")
-        axis.legend()
+def pruning_figure(families: dict[str, list[Pruned]]):
+    """Accuracy that is left without k blocks, by the order in which they are dropped: mean over the networks."""
+    with style.figure(1, len(families), height=2.8, sharey=True) as (drawing, axes):
+        for axis, (family, found) in zip(axes[0], families.items(), strict=True):
+            dropped = [0, *found[0].accuracy[ORDERS[0]]]
+            for mark, order in zip(MARKS, ORDERS, strict=False):
+                left = [[one.whole, *one.accuracy[order].values()] for one in found]
+                axis.plot(dropped, np.mean(left, axis=0), f"{mark}-", markersize=4.5, label=order)
+            axis.set_xticks(dropped)
+            axis.set_xlabel("blocks dropped")
+            axis.set_title(f"{len(found)} networks, {family}", loc="left")
+        axes[0, 0].set_ylabel("test accuracy (%)")
+        axes[0, 0].legend()
     return drawing

@@ -168,7 +168,7 @@ def judge_accumulation(lines: Mapping[str, Lines]) -> tuple[Verdict, str]:
             f"{interval_text(over, '+.2f')}, tau of the mean over {along.n} blocks "
             f"{interval_text(along.kendall, '+.2f')} (p {chance_text(along.kendall_p)})"
         )
-    return joint(said), f"{'; '.join(words)}."
+    return joint(said), f"The distance from the proxy, block by block: {'; '.join(words)}."
 
 
 def both(first: Verdict, second: Verdict) -> Verdict:

@@ -11,19 +11,41 @@ from netbridge import data as datasets
 from netbridge.train import epochs, loop
 from studies.lab import jobs, measurements, networks
 from studies.lab.comparisons import dunnett
-from studies.lab.statistics import CONTRADICTED, MIXED, PARTLY, SUPPORTED, UNDECIDED
-from studies.lab.stiffness import READINGS
+from studies.lab.stiffness import QUANTITIES, READINGS, SCALE, SHAPE, TNS
+from studies.lab.verdicts import (
+    BY_READING,
+    CONTRADICTED,
+    FALSE_OF_SOME,
+    NO_DIFFERENCE,
+    NOT_RUN,
+    SPLIT,
+    SUPPORTED,
+    TRUE_OF_SOME,
+    UNDECIDED,
+)
 from studies.population import design as population
 from studies.tns_at_work import design, measures
-from studies.tns_at_work.__main__ import describe
+from studies.tns_at_work.__main__ import SHIPPED, describe
 from studies.tns_at_work.findings import (
-    better_finding,
-    moves_finding,
-    pruning_findings,
-    reward_finding,
-    search_finding,
+    BETTER,
+    RANKING,
+    advantages,
+    judge_pruning,
+    judge_pruning_by_loss,
+    judge_reward,
+    judge_term,
 )
-from studies.tns_at_work.measures import BY_LOSS, LARGEST, ORDERS, RANDOM, SMALLEST, Pruned
+from studies.tns_at_work.measures import (
+    BY_LOSS,
+    KEYS,
+    LARGEST,
+    ORDERS,
+    RANDOM,
+    SMALLEST,
+    Architectures,
+    Pruned,
+    Pruning,
+)
 
 NOISE = (-0.02, -0.01, 0.0, 0.01, 0.02)
 
@@ -72,6 +94,7 @@ def test_a_run_is_made_once_and_found_again(tmp_path):
     found = measurements.find(run, (tmp_path,))
     assert len(said) == 1
     assert len(found.numbers["tns"]) == len(found.numbers["before"]["tns"]) == len(READINGS)
+    assert set(found.numbers["scale"]) == set(found.numbers["before"]["scale"]) == {"slope", "increment"}
     assert 0 <= found.numbers["test_accuracy"] <= 1
     assert measurements.find(small_run(), (tmp_path,)) is None
 
@@ -98,6 +121,7 @@ def test_before_training_a_network_is_seen_with_the_normalisation_of_one_batch(d
         net.train()(images)
     record = nb.trace(net.eval(), digits.normalised(digits.test_images[: design.SHOWN]))
     assert found["tns"][0] == pytest.approx(float(record.tns().mean()), rel=1e-3)
+    assert found["scale"]["slope"] == pytest.approx(float(record.counted().nsi.mean()), rel=1e-3)
     assert found["gradient"] > 0
     assert found == measures.before_training(run, digits, "cpu")
 
@@ -132,8 +156,30 @@ def test_blocks_that_hurt_are_dropped_by_loss(digits):
     assert found.accuracy[BY_LOSS][1] > found.accuracy[SMALLEST][1]
 
 
+def test_a_pruning_is_found_again_and_only_of_the_same_network(digits, tmp_path):
+    path = networks.ZOO / "digits" / "resnet32-width4-constant-seed0.safetensors"
+    run = Pruning(path)
+    assert run.find((tmp_path,)) is None
+    made = run.carry_out(digits, tmp_path, "cpu")
+    assert run.find((tmp_path,)) == made
+    assert (made.controller, made.seed, run.family) == ("constant", 0, "digits")
+    other = Pruning(networks.ZOO / "digits" / "resnet32-width4-se-seed0.safetensors")
+    (tmp_path / f"{run.stem}.npz").rename(tmp_path / f"{other.stem}.npz")
+    with pytest.raises(SystemExit, match="holds another job"):
+        other.find((tmp_path,))
+
+
+@pytest.mark.parametrize("family", design.FAMILIES)
+def test_prunings_of_both_families_are_shipped(family):
+    """So that the default shows what is true of one family and not of the other."""
+    found = [Pruning(path).find((SHIPPED,)) for path in networks.shipped_files(family)]
+    assert None not in found
+    assert len({one.controller for one in found}) >= design.FEWEST_PRUNED
+    assert all(set(one.accuracy) == set(ORDERS) for one in found)
+
+
 def test_the_advantage_is_the_mean_over_what_is_dropped():
-    one = Pruned("a", 90.0, {SMALLEST: {1: 80.0, 2: 70.0}, RANDOM: {1: 70.0, 2: 40.0}})
+    one = Pruned("a", 0, 90.0, {SMALLEST: {1: 80.0, 2: 70.0}, RANDOM: {1: 70.0, 2: 40.0}})
     assert one.advantage(SMALLEST, RANDOM) == 20.0
 
 
@@ -150,78 +196,100 @@ def by_weight(*means, seeds=NOISE):
     [
         ((5, 4, 3, 2, 1), SUPPORTED),
         ((1, 2, 3, 4, 5), CONTRADICTED),
-        ((5, 4, 3, 2, 4), CONTRADICTED),  # punished, and larger for it
-        ((5, 3, 3, 3, 1), UNDECIDED),  # the small weights do nothing that can be told
+        ((5, 4, 3, 2, 4), SPLIT),  # punished, and larger for it
+        ((5, 3, 3, 3, 1), TRUE_OF_SOME),  # the small weights do nothing that can be told
+        ((3, 3, 3, 4, 3), FALSE_OF_SOME),
     ],
 )
 def test_does_the_term_move_tns(means, verdict):
-    assert moves_finding(by_weight(*means)).verdict == verdict
+    assert judge_term(by_weight(*means)).verdict == verdict
 
 
 @pytest.mark.parametrize(
     ("means", "verdict"),
     [
-        ((5, 3, 3, 3, 3), SUPPORTED),
-        ((1, 3, 3, 3, 3), CONTRADICTED),
-        ((1, 5, 3, 3, 3), PARTLY),
+        ((5, 5, 3, 3, 3), SUPPORTED),
+        ((1, 1, 3, 3, 3), CONTRADICTED),
+        ((5, 3, 3, 3, 3), TRUE_OF_SOME),
+        ((1, 5, 3, 3, 3), SPLIT),
         ((3, 3, 3, 5, 5), UNDECIDED),  # only the punishments change something
     ],
 )
 def test_does_rewarding_help(means, verdict):
-    assert reward_finding(by_weight(*means)).verdict == verdict
+    assert judge_reward(by_weight(*means)).verdict == verdict
     few = by_weight(*means, seeds=NOISE[:2])
-    assert reward_finding(few).verdict == moves_finding(few).verdict == UNDECIDED
-    assert reward_finding(few).words.startswith("n = 2 seeds of some weight")
+    assert judge_reward(few).verdict == judge_term(few).verdict == UNDECIDED
+    assert judge_reward(few).words.startswith("n = 2 seeds of each")
+    assert judge_reward({}).verdict == judge_term({}).verdict == NOT_RUN
 
 
 def test_one_weight_whose_seeds_lie_far_apart_is_not_taken_for_a_loss():
     """By one deviation for all weights the interval leaves out 0, by its own it does not."""
     groups = {weight: list(np.linspace(89.0, 91.0, 10)) for weight in design.WEIGHTS}
     groups[-0.1] = [10.0, 40.0, 81.0, 90.0, 90.0, 91.0]
-    found = reward_finding(groups)
     assert dunnett("0", {f"{weight:g}": values for weight, values in groups.items()})["-0.1"].high < 0
-    assert found.verdict == UNDECIDED
-    assert "Welch" in found.words
+    assert judge_reward(groups).verdict == UNDECIDED
 
 
-def ranks(n=40, seed=0, like=None):
+def test_one_weight_whose_seeds_lie_far_apart_hides_no_other():
+    """Nor does its deviation widen the intervals of the others, as a pooled one does."""
+    groups = by_weight(3, 4, 3, 3, 3)
+    groups[-0.1] = [-60.0, -20.0, 3.0, 30.0, 70.0]
+    assert dunnett("0", {f"{weight:g}": values for weight, values in groups.items()})["-0.01"].low < 0
+    assert judge_reward(groups).verdict == TRUE_OF_SOME
+
+
+def architectures(n=36, seed=0, like=None, controllers=6):
     """What was known before training, and accuracies; `like` says what follows these, all else is noise."""
     generator = np.random.default_rng(seed)
     accuracy = generator.normal(size=n)
-    before = {key: generator.normal(size=n) for key in (*READINGS, "parameters", "gradient")}
+    before = {key: generator.normal(size=n) for key in (*KEYS, "parameters", "gradient")}
     for key, weight in (like or {}).items():
-        before[key] = accuracy * weight + 0.3 * generator.normal(size=n)
-    return before, accuracy
+        before[key] = accuracy * weight + 0.2 * generator.normal(size=n)
+    kinds = np.arange(n) % controllers, np.arange(n) // controllers
+    return Architectures(before, accuracy, *(one.astype(str) for one in kinds))
 
 
-@pytest.mark.parametrize(
-    ("weight", "ranking", "better"), [(1.0, SUPPORTED, SUPPORTED), (-1.0, CONTRADICTED, CONTRADICTED)]
-)
-def test_does_tns_before_training_rank(weight, ranking, better):
-    before, accuracy = ranks(like=dict.fromkeys(READINGS, weight))
-    assert search_finding(before, accuracy).verdict == ranking
-    assert better_finding(before, accuracy).verdict == better
-    before, accuracy = ranks(n=20, like=dict.fromkeys(READINGS, weight))
-    for finding in (search_finding(before, accuracy), better_finding(before, accuracy)):
-        assert finding.verdict == UNDECIDED
-        assert finding.words.startswith("n = 20 networks, and the design judges from 24 on.")
+@pytest.mark.parametrize("what", QUANTITIES)
+@pytest.mark.parametrize(("weight", "verdict"), [(1.0, SUPPORTED), (-1.0, CONTRADICTED)])
+def test_does_tns_before_training_rank(what, weight, verdict):
+    keys = [(what, reading) for reading in QUANTITIES[what]]
+    searched = architectures(like=dict.fromkeys(keys, weight))
+    assert RANKING[what](searched, what, 300).verdict == verdict
+    assert BETTER[what](searched, what, 300).verdict == verdict
+    few = searched.of(np.arange(36) < 20)
+    for judge in (RANKING[what], BETTER[what]):
+        assert judge(few, what, 300).verdict == UNDECIDED
+        assert judge(few.of(np.zeros(20, dtype=bool)), what).verdict == NOT_RUN
 
 
 def test_readings_that_disagree_and_a_rival_that_is_as_good():
-    before, accuracy = ranks(like={READINGS[0]: 1.0, "parameters": 1.0})
-    assert search_finding(before, accuracy).verdict == MIXED
-    before, accuracy = ranks(like=dict.fromkeys((*READINGS, "parameters"), 1.0))
-    assert better_finding(before, accuracy).verdict == UNDECIDED
-    before, accuracy = ranks(like={"parameters": 1.0})
-    assert better_finding(before, accuracy).verdict == CONTRADICTED
+    searched = architectures(like={(TNS, READINGS[0]): 1.0, "parameters": 1.0})
+    assert RANKING[TNS](searched, TNS, 300).verdict == BY_READING
+    searched = architectures(like=dict.fromkeys((*KEYS, "parameters"), 1.0))
+    assert BETTER[SHAPE](searched, SHAPE, 300).verdict == UNDECIDED
+    searched = architectures(like={"parameters": 1.0})
+    assert BETTER[SCALE](searched, SCALE, 300).verdict == CONTRADICTED
 
 
-def prunings(above_random, above_loss, n=6):
+def test_what_controllers_and_shapes_do_is_no_relation_of_networks():
+    """The null that networks as units took for one: two controllers differ from the others, in both numbers."""
+    searched = architectures()
+    far = np.isin(searched.controllers, ("0", "1")) * 9.0
+    before = {key: values + far for key, values in searched.before.items()}
+    searched = dataclasses.replace(searched, before=before, accuracy=searched.accuracy + far)
+    assert RANKING[SCALE](searched, SCALE, 500).verdict == UNDECIDED
+
+
+def test_no_relation_to_speak_of_is_no_difference():
+    searched = architectures(n=40 * 40, controllers=40)
+    assert RANKING[SCALE](searched, SCALE, 100).verdict == NO_DIFFERENCE
+
+
+def prunings(above_random, above_loss, n=6, family="digits"):
     spread = np.linspace(-0.2, 0.2, n)
-    return [
-        Pruned("a", 90.0, {SMALLEST: {1: 50 + x}, RANDOM: {1: 50 - above_random}, BY_LOSS: {1: 50 - above_loss}})
-        for x in spread
-    ]
+    orders = [{SMALLEST: {1: 50 + x}, RANDOM: {1: 50 - above_random}, BY_LOSS: {1: 50 - above_loss}} for x in spread]
+    return {family: [Pruned(f"c{k}", seed, 90.0, of) for k, of in enumerate(orders) for seed in (0, 1)]}
 
 
 @pytest.mark.parametrize(
@@ -234,8 +302,21 @@ def prunings(above_random, above_loss, n=6):
     ],
 )
 def test_is_pruning_by_nsi_worth_it(above_random, above_loss, verdicts):
-    assert tuple(one.verdict for one in pruning_findings(prunings(above_random, above_loss))) == verdicts
-    assert pruning_findings([]) == []
-    few = pruning_findings(prunings(above_random, above_loss, n=4))
+    judges = judge_pruning, judge_pruning_by_loss
+    assert tuple(judge(prunings(above_random, above_loss)).verdict for judge in judges) == verdicts
+    assert {judge({}).verdict for judge in judges} == {NOT_RUN}
+    few = [judge(prunings(above_random, above_loss, n=4)) for judge in judges]
     assert {one.verdict for one in few} == {UNDECIDED}
-    assert all(one.words.startswith("n = 4 networks") for one in few)
+    assert all("n = 4 controllers" in one.words for one in few)
+
+
+def test_what_is_true_of_one_family_is_not_said_of_all():
+    """The fault: 16 networks of the digits gave "supported", where those of CIFAR-10 say nothing of the kind."""
+    other = [dataclasses.replace(one, controller=one.controller) for one in prunings(0.0, 0.0)["digits"]]
+    assert judge_pruning(prunings(5.0, 0.0) | {"cifar10": other}).verdict == TRUE_OF_SOME
+    assert judge_pruning(prunings(5.0, 0.0) | prunings(-5.0, 0.0, family="cifar10")).verdict == SPLIT
+
+
+def test_seeds_of_one_controller_are_one_unit():
+    points = advantages(prunings(5.0, 0.0, n=3), RANDOM)
+    np.testing.assert_allclose(points["digits"], [4.8, 5.0, 5.2])
