@@ -10,7 +10,8 @@ from tests.netbridge.devices.pretend_device import assert_alike_on_both
 
 ROUNDING = 1e-10  # in float64: torch may add up in another order for tensors of a class of their own
 SMALL = {"widths": (4, 4, 8)}
-CONTROLLERS = [*nb.controllers(), nb.asr("se"), nb.asr("dia", beside="eca"), nb.asr("ie", uses=2)]
+OURS = [name for name in nb.controllers() if nb.Spec(name).kind.__module__.startswith("netbridge.")]
+CONTROLLERS = [*OURS, nb.asr("se"), nb.asr("dia", beside="eca"), nb.asr("ie", uses=2)]
 NETWORKS = BACKBONES | {
     "pre-activation": lambda: nb.resnet(8, post_activation=False, **SMALL),
     "Runge-Kutta": lambda: nb.resnet(8, method="RK4", **SMALL),
