@@ -55,7 +55,7 @@ def searches(what: str):
 
         skill = chance.normal(size=side * side)
         stiff = number(agreeing(chance, skill, 0.75 * effect))
-        before = {(what, reading): stiff + 0.3 * chance.normal(size=len(stiff)) for reading in QUANTITIES[what]}
+        before: dict = {(what, reading): stiff + 0.3 * chance.normal(size=len(stiff)) for reading in QUANTITIES[what]}
         before["parameters"] = number(chance.normal(size=len(stiff)))
         searched = Architectures(before, number(skill), controllers.astype(str), shapes.astype(str))
         return searched, what, RESAMPLES
