@@ -11,13 +11,9 @@ from scipy import optimize, special, stats
 
 from studies.lab.statistics import (
     LEVEL,
-    UNDECIDED,
     Estimate,
     chance_text,
     interval_text,
-    mean_of,
-    sign_of,
-    verdict_of_counts,
 )
 
 
@@ -148,25 +144,6 @@ def difference(values, reference, interval=None) -> Estimate:
     low, high = (np.nan, np.nan) if interval is None else interval
     value, n = float(np.mean(values) - np.mean(reference)), min(len(values), len(reference))
     return Estimate(value, float(low), float(high), n=n)
-
-
-def compare_seeds(here: list[Estimate], there: list[Estimate]) -> int:
-    """1 or -1 where one group of seeds is above or below another, else 0.
-
-    Both must say so: the paired interval over images of the difference of means, and every seed of the one against
-    every seed of the other.
-    """
-    sign = sign_of(mean_of(here).minus(mean_of(there)))
-    values, others = [e.value for e in here], [e.value for e in there]
-    separate = min(values) > max(others) if sign > 0 else max(values) < min(others)
-    return sign if separate else 0
-
-
-def verdict_of_intervals(beyond: dict[str, Estimate], sign: int = 1) -> str:
-    """A verdict over cases: one supports the claim if its whole interval has this sign, contradicts it if the other."""
-    right = sum(min(sign * e.low, sign * e.high) > 0 for e in beyond.values())
-    wrong = sum(max(sign * e.low, sign * e.high) < 0 for e in beyond.values())
-    return verdict_of_counts(right, wrong, len(beyond)) if right or wrong else UNDECIDED
 
 
 def chance_of_one_mean(groups) -> float:

@@ -1,4 +1,4 @@
-"""Estimates with intervals, rank correlations, and the verdicts they allow.
+"""Estimates with intervals, and rank correlations; what they decide stands in `verdicts`.
 
 These functions take numbers that `odelab` and `netbridge` have measured. The formulas are SciPy's; this module decides
 how they are applied, and what is returned where they are not defined.
@@ -13,20 +13,7 @@ import numpy as np
 from scipy import special, stats
 
 LEVEL = 0.95
-SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
-PARTLY = "true of some, false of others"
-MIXED = "supported or not, depending on how the paper is read"
 FEWEST = 5  # pairs: with four, even a perfect order has a two-sided p of 2/4! = 8 %, above 5 %
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """A claim of a paper, where the paper makes it, the verdict of these data, and the sentences that explain it."""
-
-    claim: str
-    where: str
-    verdict: str
-    words: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,15 +70,6 @@ class Correlation:
     spearman: Estimate
     spearman_p: float
     level: float = LEVEL  # of the intervals
-
-    @property
-    def verdict(self) -> str:
-        """Of the claim that the relation is positive; both coefficients, their intervals and p must agree."""
-        if self.n < FEWEST or not all(p < 1.0 - LEVEL for p in (self.kendall_p, self.spearman_p)):
-            return UNDECIDED
-        if min(self.kendall.low, self.spearman.low) > 0.0:
-            return SUPPORTED
-        return CONTRADICTED if max(self.kendall.high, self.spearman.high) < 0.0 else UNDECIDED
 
 
 def correlation(x, y, resamples: int = 1000, seed: int = 0, level: float = LEVEL) -> Correlation:
@@ -287,18 +265,6 @@ def bootstrap_mean(values, chosen: np.ndarray, level: float = LEVEL) -> Estimate
     return estimate(np.mean(values), values[chosen].mean(1), level, len(values))
 
 
-def sign_of(e: Estimate) -> int:
-    """1 or -1 where the whole interval lies above or below zero, else 0."""
-    return int(e.low > 0) - int(e.high < 0)
-
-
-def sign_test(values) -> float:
-    """p of positive and negative numbers being equally likely; zeros do not count, and of none nothing is known."""
-    values = np.asarray(values, dtype=float)
-    signed = int(np.count_nonzero(values > 0)), int(np.count_nonzero(values < 0))
-    return float(stats.binomtest(signed[0], sum(signed)).pvalue) if sum(signed) else float("nan")
-
-
 @dataclasses.dataclass(frozen=True)
 class Signs:
     """How many of several correlations are beyond chance, and the values of all that are defined."""
@@ -346,25 +312,6 @@ def mean_from_sums(count: int, total: float, squares: float, level: float = LEVE
     error = np.sqrt(max(squares / count - mean**2, 0.0) / max(count - 1, 1))
     low, high = stats.t.interval(level, count - 1, mean, error) if error > 0.0 else (mean, mean)
     return Estimate(float(mean), float(low), float(high), n=count)
-
-
-def joint_verdict(verdicts) -> str:
-    """One verdict from those under several readings."""
-    said = set(verdicts)
-    if len(said) == 1:
-        return said.pop()
-    if SUPPORTED in said:
-        return MIXED
-    return PARTLY if PARTLY in said else UNDECIDED
-
-
-def verdict_of_counts(above: int, below: int, total: int) -> str:
-    """The verdict on a claim that beyond chance holds in `above` of `total` cases and fails in `below` of them."""
-    if above == total:
-        return SUPPORTED
-    if below == total:
-        return CONTRADICTED
-    return PARTLY if above and below else UNDECIDED
 
 
 def listing(beyond: dict[str, Estimate], form: str = "+.2f") -> str:
