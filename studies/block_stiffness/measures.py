@@ -27,6 +27,7 @@ KIND_OF = {  # the kind of `nb.block_survey` that has a measure, where that is n
 }  # fmt: skip
 
 
+LARGEST_FULL = 8192  # units of a block of which all eigenvalues are found: ten seconds; of more, the ends alone
 SPECTRA = ("residual", "block")  # the readings that have a spectrum of their own
 
 
@@ -105,7 +106,7 @@ def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS),
 
     work   who computes and where it is kept: `workers`, `executor`, `cache` and `dtype` of `nb.block_survey`
     parts  which of the READINGS to look at
-    full   images at which all eigenvalues of the first stage are found, too, instead of its ends alone
+    full   images at which all eigenvalues are found, too, where a stage is so large that its ends alone are looked for
     """
     labels = data.test_labels.numpy()
     asked: list[tuple] = [
@@ -114,6 +115,8 @@ def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS),
         ("norms", None, size.norms),
         ("error", None, size.errors),
     ]
+    shown = prepare(net, data, data.test_images[:1])
+    units = {name: state[0].numel() for name, state in nb.block_states(net, shown).items()}
     tables = []
     for kind, stage, each in asked:
         chosen = nested_images(labels, each, size.labels)
@@ -121,7 +124,7 @@ def measure(net, name: str, data, size: Size, work: dict, parts=tuple(READINGS),
         stages_seen = range(len(net.stages)) if stage is None else [stage]
         inner = [name for k in stages_seen for name in inner_blocks(net, k)]
         blocks = None if kind == "slices" else inner
-        dear = stage == 0 and images.shape[-1] > 16
+        dear = any(units[name] > LARGEST_FULL for name in inner) if stage is not None else False
         table = nb.block_survey(net, images, kind, blocks, "extremes" if dear else "full", rows=size.rows, **work)
         if dear and full:
             whole = nb.block_survey(net, images[:full], kind, blocks, "full", **work)
