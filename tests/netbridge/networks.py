@@ -4,6 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from tests.rounding import ROUNDINGS, amplification_of_weights
+
 
 def lively(net: nn.Module, seed: int = 1) -> nn.Module:
     """Weights and statistics as training might leave them: nothing is exactly 0 or 1 any more."""
@@ -19,6 +21,11 @@ def lively(net: nn.Module, seed: int = 1) -> nn.Module:
 
 def relative_error(got: torch.Tensor, wanted: torch.Tensor) -> float:
     return float(((got - wanted).abs().max() / wanted.abs().max()).detach())
+
+
+def rounding_of(net: nn.Module, *inputs) -> float:
+    """The relative error that rounding explains where weights were multiplied or a sum was taken in another order."""
+    return ROUNDINGS * amplification_of_weights(net, *inputs, draws=4)
 
 
 class PlainBlock(nn.Module):

@@ -11,7 +11,7 @@ from torch import nn
 import netbridge as nb
 from tests.netbridge import networks
 
-LARGEST = {torch.float32: 1e-6, torch.float64: 1e-12}
+PRECISIONS = (torch.float32, torch.float64)
 CONSTANTS = [nb.asr("se"), nb.asr("eca", uses=2), nb.asr("srm"), nb.asr("dia"), nb.asr("stepnet"), nb.asr(None)]
 CONSTANTS += [nb.asr("ie", learnable=False, spread=0.3), nb.controller("constant", value=-0.3)]
 
@@ -19,7 +19,7 @@ CONSTANTS += [nb.asr("ie", learnable=False, spread=0.3), nb.controller("constant
 @hypothesis.settings(deadline=None, max_examples=20)
 @hypothesis.given(
     controller=some.sampled_from(CONSTANTS),
-    precision=some.sampled_from(list(LARGEST)),
+    precision=some.sampled_from(PRECISIONS),
     bottleneck=some.booleans(),
     post_activation=some.booleans(),
     shortcut=some.sampled_from("AB"),
@@ -45,22 +45,23 @@ def test_merged_and_folded_are_the_same_function(
     with torch.no_grad():
         merged = nb.merge(net)
         assert merged.training is training
-        assert networks.relative_error(merged(images), copy.deepcopy(net)(images)) < LARGEST[precision]
-        folded = nb.fold(merged)
-        assert networks.relative_error(folded(images), merged.eval()(images)) < LARGEST[precision]
-        straight = nb.fold(net)
-        assert networks.relative_error(straight(images), net.eval()(images)) < LARGEST[precision]
+        rounding = networks.rounding_of(net, images)
+        assert networks.relative_error(merged(images), copy.deepcopy(net)(images)) < rounding
+        folded, straight = nb.fold(merged), nb.fold(net)
+        rounding = networks.rounding_of(net.eval(), images)
+        assert networks.relative_error(folded(images), merged.eval()(images)) < rounding
+        assert networks.relative_error(straight(images), net(images)) < rounding
 
 
 @pytest.mark.parametrize("depth", [56, 164])
 def test_deep_networks_stay_exact(depth, images):
-    for precision, largest in LARGEST.items():
+    for precision in PRECISIONS:
         net = networks.lively(nb.resnet(depth, controller=nb.asr("se"))).to(precision).eval()
         x = images[:2, :, ::2, ::2].to(precision)
         with torch.no_grad():
-            wanted = net(x)
-            assert networks.relative_error(nb.merge(net)(x), wanted) < largest
-            assert networks.relative_error(nb.fold(nb.merge(net))(x), wanted) < largest
+            wanted, rounding = net(x), networks.rounding_of(net, x)
+            assert networks.relative_error(nb.merge(net)(x), wanted) < rounding
+            assert networks.relative_error(nb.fold(nb.merge(net))(x), wanted) < rounding
 
 
 def test_a_merged_network_is_a_plain_one():
@@ -123,7 +124,7 @@ def test_keep_live_merges_the_rest(images):
     merged = nb.merge(net, keep_live=True)
     assert merged.config["controllers"] == ["constant"] * 2 + ["se"] + ["constant"] * 3
     with torch.no_grad():
-        assert networks.relative_error(merged(images), net(images)) < 1e-6
+        assert networks.relative_error(merged(images), net(images)) < networks.rounding_of(net, images)
     gated = nn.Sequential(
         nb.Gated(nn.Conv2d(3, 3, 1), "se", 3), nb.Gated(nn.Conv2d(3, 3, 1), nb.asr("se", beside="se"), 3)
     )
@@ -131,7 +132,7 @@ def test_keep_live_merges_the_rest(images):
         nb.merge(gated)
     kept = nb.merge(gated, keep_live=True)
     assert isinstance(kept[0], nb.Gated)
-    assert networks.relative_error(kept(images), gated(images)) < 1e-6
+    assert networks.relative_error(kept(images), gated(images)) < networks.rounding_of(gated, images)
 
 
 def tied():

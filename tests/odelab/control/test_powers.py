@@ -9,6 +9,12 @@ from hypothesis import strategies as st
 
 from odelab.control import powers
 
+
+def allowed(value):
+    """5e-16 is said of these functions, whose arithmetic is the same everywhere; an ulp of their own have libraries."""
+    return 5e-16 * abs(value) + math.ulp(value)
+
+
 positive = st.floats(min_value=np.finfo(float).tiny, max_value=np.finfo(float).max)
 
 
@@ -20,7 +26,7 @@ positive = st.floats(min_value=np.finfo(float).tiny, max_value=np.finfo(float).m
 @example(x=np.nextafter(1.0, 0.0))
 @example(x=np.nextafter(1.0, 2.0))
 def test_log2_is_the_librarys_to_rounding(x):
-    assert abs(powers.log2(x) - math.log2(x)) <= 1e-15 * abs(math.log2(x))
+    assert abs(powers.log2(x) - math.log2(x)) <= allowed(math.log2(x))
 
 
 @given(x=st.floats(-1000.0, 1000.0))
@@ -28,7 +34,7 @@ def test_log2_is_the_librarys_to_rounding(x):
 @example(x=0.5)
 @example(x=-0.5)
 def test_exp2_is_the_librarys_to_rounding(x):
-    assert abs(powers.exp2(x) - math.exp2(x)) <= 1e-15 * math.exp2(x)
+    assert abs(powers.exp2(x) - math.exp2(x)) <= allowed(math.exp2(x))
 
 
 @given(whole=st.integers(-1000, 1000))
@@ -48,7 +54,7 @@ def test_a_root_by_way_of_the_logarithm(x, root):
 @example(x=-1.0)
 @example(x=math.inf)
 def test_arctan_is_the_librarys_to_rounding(x):
-    assert abs(powers.arctan(x) - math.atan(x)) <= 5e-16 * abs(math.atan(x))
+    assert abs(powers.arctan(x) - math.atan(x)) <= allowed(math.atan(x))
 
 
 def test_compiled_code_gives_the_same_bits():

@@ -1,7 +1,9 @@
 """Linearly implicit tableaux: order conditions, stability, the extension, and that damage is refused."""
 
 import dataclasses
+import functools
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,30 +13,47 @@ from hypothesis import strategies as st
 import odelab as ol
 from odelab.methods import order_conditions as trees
 from tests.odelab.solver_cases import NAMED, refused
+from tests.rounding import bound_of_sum
 
 METHODS = [ol.ROS2, ol.RODAS4, ol.RODAS5P]
 every_method = pytest.mark.parametrize("method", METHODS, **NAMED)
 
 
+DIGITS = Fraction(1, 10**14)  # what the published digits of the coefficients leave of a condition
+
+
+@functools.cache
+def exact(method):
+    """(alpha, Gamma, b, b_low) of the textbooks' form as Fractions, from the coefficients that are stored."""
+    gamma, stages = Fraction(method.gamma), range(method.stages)
+    Gamma = np.array([[gamma * (i == j) for j in stages] for i in stages], dtype=object)
+    for i in stages:  # the inverse of I / gamma - C, row by row
+        for j in range(i):
+            Gamma[i] += gamma * Fraction(method.C[i][j]) * Gamma[j]
+    a = np.array([[Fraction(row[j]) if j < len(row) else Fraction(0) for j in stages] for row in method.a])
+    m, e = (np.array([Fraction(weight) for weight in row]) for row in (method.m, method.e))
+    return a @ Gamma, Gamma, m @ Gamma, (m - e) @ Gamma
+
+
 def defects(method, weights, order):
-    found = trees.defects(method.alpha, weights, order, method.alpha + method.Gamma)
-    return max(abs(defect) for _, defect in found)
+    alpha, Gamma, *_ = exact(method)
+    return max(abs(defect) for _, defect in trees.defects(alpha, weights, order, alpha + Gamma))
 
 
 def textbook_conditions(method):
     """The conditions up to order four as Hairer and Wanner print them (II, Table 7.1), left side minus right."""
-    a, b = method.alpha, method.b
-    beta = a + method.Gamma
+    a, Gamma, b, _ = exact(method)
+    beta = a + Gamma
     c, one = a.sum(axis=1), beta.sum(axis=1)
     return [
-        b.sum() - 1.0,
-        b @ one - 1 / 2,
-        b @ c**2 - 1 / 3,
-        b @ beta @ one - 1 / 6,
-        b @ c**3 - 1 / 4,
-        b @ (c * (a @ one)) - 1 / 8,
-        b @ beta @ c**2 - 1 / 12,
-        b @ beta @ beta @ one - 1 / 24,
+        b.sum() - 1,
+        b @ one - Fraction(1, 2),
+        b @ c**2 - Fraction(1, 3),
+        b @ beta @ one - Fraction(1, 6),
+        b @ c**3 - Fraction(1, 4),
+        b @ (c * (a @ one)) - Fraction(1, 8),
+        b @ beta @ c**2 - Fraction(1, 12),
+        b @ beta @ beta @ one - Fraction(1, 24),
     ]
 
 
@@ -43,33 +62,60 @@ CONDITIONS = {2: 2, 4: 8, 5: 8}
 
 @every_method
 def test_textbook_conditions(method):
-    assert np.abs(textbook_conditions(method)[: CONDITIONS[method.order]]).max() <= 1e-14
+    assert max(map(abs, textbook_conditions(method)[: CONDITIONS[method.order]])) <= DIGITS
 
 
 @every_method
 def test_the_orders_are_reached_and_not_exceeded(method):
-    assert defects(method, method.b, method.order) <= 1e-14
-    assert defects(method, method.b, method.order + 1) > 1e-3
-    assert defects(method, method.b_low, method.order_low) <= 1e-14
-    assert defects(method, method.b_low, method.order_low + 1) > 1e-3
+    _, _, b, b_low = exact(method)
+    assert defects(method, b, method.order) <= DIGITS
+    assert defects(method, b, method.order + 1) > 1e-3
+    assert defects(method, b_low, method.order_low) <= DIGITS
+    assert defects(method, b_low, method.order_low + 1) > 1e-3
+
+
+@every_method
+def test_derived_coefficients_are_those_of_exact_arithmetic(method):
+    """But for rounding: each is a sum of products along the stages before it, whose sizes a row of Gamma has."""
+    alpha, Gamma, b, b_low = (np.array(rows, dtype=float) for rows in exact(method))
+    stages = range(method.stages)
+    sizes = method.gamma * np.eye(method.stages)  # of Gamma's terms
+    for i in stages:
+        sizes[i] += method.gamma * (np.abs(method.C[i]) @ sizes[:i])
+    a = np.abs([[row[j] if j < len(row) else 0.0 for j in stages] for row in method.a])
+    m = np.abs(method.m) + np.abs(method.e)
+    roundings = 2.0 * method.stages**2  # a product and a sum for each stage before, and so in each of these
+    for ours, wanted, size in (
+        (method.Gamma, Gamma, sizes),
+        (method.alpha, alpha, a @ sizes),
+        (method.b, b, m @ sizes),
+        (method.b_low, b_low, m @ sizes),
+    ):
+        assert (np.abs(ours - wanted) <= bound_of_sum(size, roundings=roundings)).all()
 
 
 def test_nodes_with_one_branch_feel_the_implicit_weights():
     """With alpha alone, as for an explicit method, RODAS misses its conditions; ROS2 is of order two all the same."""
-    alone = [max(abs(defect) for _, defect in trees.defects(one.alpha, one.b, one.order)) for one in METHODS]
-    assert alone[0] < 1e-15
+    alone = []
+    for method in METHODS:
+        alpha, _, b, _ = exact(method)
+        alone.append(max(abs(defect) for _, defect in trees.defects(alpha, b, method.order)))
+    assert alone[0] < DIGITS
     assert min(alone[1:]) > 0.01
 
 
 def test_first_coefficients_are_those_of_the_literature():
-    np.testing.assert_allclose(ol.RODAS4.c, [0.0, 0.386, 0.21, 0.63, 1.0, 1.0], atol=1e-15)
-    np.testing.assert_allclose(ol.RODAS4.d, [0.25, -0.1043, 0.1035, -0.0362, 0.0, 0.0], atol=1e-15)
-    np.testing.assert_allclose(ol.RODAS5P.c[1], 3 * ol.RODAS5P.gamma, rtol=1e-14)
-    np.testing.assert_allclose(ol.RODAS5P.d[1], -2 * ol.RODAS5P.gamma, rtol=1e-14)
+    alpha, Gamma, *_ = exact(ol.RODAS4)
+    np.testing.assert_allclose(np.float64(alpha.sum(axis=1)), [0.0, 0.386, 0.21, 0.63, 1.0, 1.0], atol=1e-15)
+    np.testing.assert_allclose(np.float64(Gamma.sum(axis=1)), [0.25, -0.1043, 0.1035, -0.0362, 0.0, 0.0], atol=1e-15)
+    alpha, Gamma, *_ = exact(ol.RODAS5P)
+    assert abs(alpha[1].sum() - 3 * Gamma[0, 0]) <= DIGITS
+    assert abs(Gamma[1].sum() + 2 * Gamma[0, 0]) <= DIGITS
+    alpha, Gamma, b, _ = exact(ol.ROS2)
     gamma = 1 - np.sqrt(0.5)
-    np.testing.assert_allclose(ol.ROS2.alpha, [[0, 0], [1, 0]], atol=1e-15)
-    np.testing.assert_allclose(ol.ROS2.Gamma, [[gamma, 0], [-2 * gamma, gamma]], atol=1e-15)
-    np.testing.assert_allclose(ol.ROS2.b, [0.5, 0.5], rtol=1e-15)
+    np.testing.assert_allclose(np.float64(alpha), [[0, 0], [1, 0]], atol=1e-15)
+    np.testing.assert_allclose(np.float64(Gamma), [[gamma, 0], [-2 * gamma, gamma]], atol=1e-15)
+    np.testing.assert_allclose(np.float64(b), [0.5, 0.5], rtol=1e-15)
 
 
 @every_method
@@ -121,9 +167,9 @@ def test_a_boundary_is_found_where_there_is_one():
 
 @pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], **NAMED)
 def test_the_last_two_stages_are_those_of_stiffly_accurate_methods(method):
-    implicit = method.alpha + method.Gamma
-    np.testing.assert_allclose(implicit[-1], method.b, atol=1e-14)
-    np.testing.assert_allclose(implicit[-2], method.b_low, atol=1e-14)
+    alpha, Gamma, b, b_low = exact(method)
+    assert max(np.abs((alpha + Gamma)[-1] - b)) <= DIGITS
+    assert max(np.abs((alpha + Gamma)[-2] - b_low)) <= DIGITS
     assert method.e == (*(0.0,) * (method.stages - 1), 1.0)  # the last increment is the estimate
 
 
