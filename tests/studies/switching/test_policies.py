@@ -57,6 +57,7 @@ def test_the_interval_of_a_loss_comes_from_whole_families():
     policy = policies.Policy(1.0, np.exp([0.0, 1.0, 1.0, 1.0]), np.array(["a", "b", "b", "b"]))
     found = policies.estimate_loss(policy)
     assert (found.value, found.n) == (0.75, 2)
+    assert set(found.draws.tolist()) == {0.0, 0.75, 1.0}
     assert (found.low, found.high) == (0.0, 1.0)
     other = policies.Policy(1.0, policy.cost / 2.0, policy.family)
     assert policies.estimate_loss(policy, other).low == pytest.approx(np.log(2.0))
