@@ -10,7 +10,7 @@ from odelab.stiffness.log_norm import hermitian_extremes, log_norm, soderlind
 
 
 def solved(problem, method=ol.DOPRI5, rtol=1e-6):
-    return ol.solve(problem, method, ol.adaptive(rtol, 1e-3 * rtol))
+    return ol.solve(problem, method, ol.adaptive(rtol, 1e-3 * rtol), engine="python")
 
 
 @pytest.fixture(scope="module")
