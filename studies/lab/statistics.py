@@ -285,13 +285,6 @@ def sign_of(e: Estimate) -> int:
     return int(e.low > 0) - int(e.high < 0)
 
 
-def sign_test(values) -> float:
-    """p of positive and negative numbers being equally likely; zeros do not count, and of none nothing is known."""
-    values = np.asarray(values, dtype=float)
-    signed = int(np.count_nonzero(values > 0)), int(np.count_nonzero(values < 0))
-    return float(stats.binomtest(signed[0], sum(signed)).pvalue) if sum(signed) else float("nan")
-
-
 @dataclasses.dataclass(frozen=True)
 class Signs:
     """How many of several correlations are beyond chance, and the values of all that are defined."""

@@ -10,7 +10,7 @@ import torch
 import netbridge as nb
 from netbridge import data as datasets
 from studies.lab.networks import Deep, name_subjects, read_subject
-from studies.lab.statistics import Signs, choices, draw_halves, mean_over_networks, sign_test
+from studies.lab.statistics import Signs, choices, draw_halves, mean_over_networks
 from studies.lab.stiffness import READINGS
 from studies.lab.verdicts import (
     BY_READING,
@@ -86,7 +86,7 @@ class TestVerdicts:
         """The null that a sign test over 21 networks took for their word: blocks differ, and not by their depth."""
         common = np.array([1.0, 3.0, 2.0, 5.0, 4.0, 2.5, 6.0])
         lines = {f"c{number}": [common + 0.001 * number] * 2 for number in range(10)}
-        assert sign_test([findings.correlation_of_few(np.arange(7), common).kendall.value] * 20) < 1e-4
+        assert findings.correlation_of_few(np.arange(7), common).kendall.value > 0.0  # 20 of 20, said a sign test
         found = findings.judge_accumulation(dict.fromkeys(LEFT, lines))
         assert found.verdict == UNDECIDED
         assert "rises in 20 of 20 networks" in found.words
@@ -176,11 +176,6 @@ class TestVerdicts:
 
 
 class TestStatistics:
-    def test_the_sign_test_by_hand(self):
-        assert sign_test([1, 2, 3, 4, 5]) == pytest.approx(2 / 32)
-        assert sign_test([1, -2, 0, 0]) == 1.0
-        assert np.isnan(sign_test([0, 0]))
-
     def test_the_mean_over_networks_is_students(self):
         from scipy import stats
 
