@@ -7,7 +7,7 @@ from netbridge.detect.evaluation import NAMES
 from odelab.plot import style
 from studies.detect import design
 from studies.detect.findings import ap, by_row, stiffness
-from studies.lab.figures import MARKS, hide_scales, reach_of
+from studies.lab.figures import MARKS, hide_scales, looks_of, reach_of
 from studies.lab.statistics import mean_over_networks
 from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, wording
 
@@ -16,12 +16,7 @@ SURE = 0.5  # detections below this score are not drawn
 
 def colours_by_row(rows) -> dict[str, str]:
     """A colour per row; constant step sizes are black."""
-    others = [colour for colour in style.COLOURS if colour != "#000000"]
-    found, place = {}, 0
-    for row in rows:
-        found[row] = "#000000" if row == "constant" else others[place]
-        place += row != "constant"
-    return found
+    return {row: colour for row, (colour, _) in looks_of(rows, "constant").items()}
 
 
 def detection_figure(data: Coco, found: list):

@@ -1,6 +1,7 @@
 """What figures of several studies share: colours and marks of networks, panels, heat maps, the learning curve."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,21 @@ from studies.lab.networks import groups
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
+BLACK = "#000000"
+COLOURS = [*(colour for colour in style.COLOURS if colour != BLACK), "#6A3D9A", "#A6611A", "#B2182B", "#1B5E20"]
+
+
 def looks(subjects) -> dict[str, tuple[str, str]]:
     """A colour and a mark per name of a network; constant step sizes are black."""
-    colours = [*(c for c in style.COLOURS if c != "#000000"), "#6A3D9A"]
-    found: dict[str, tuple[str, str]] = {}
-    used = 0
-    for name in groups(subjects):
-        if name.split(",")[0] == "constant" and "#000000" not in [colour for colour, _ in found.values()]:
-            found[name] = "#000000", MARKS[0]
-        else:
-            found[name] = colours[used % len(colours)], MARKS[(used + 1) % len(MARKS)]
-            used += 1
-    return found
+    names = groups(subjects)
+    return looks_of(names, next((name for name in names if name.split(",")[0] == "constant"), ""))
+
+
+def looks_of(names: Iterable[str], black: str) -> dict[str, tuple[str, str]]:
+    """A colour and a mark for each name, `black` black with the first mark; the colours of eleven others all differ."""
+    others = [name for name in names if name != black]
+    found = {name: (COLOURS[k % len(COLOURS)], MARKS[1 + k % (len(MARKS) - 1)]) for k, name in enumerate(others)}
+    return {name: found.get(name, (BLACK, MARKS[0])) for name in names}
 
 
 def in_a_row(count: int) -> int:

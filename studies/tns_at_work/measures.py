@@ -110,10 +110,6 @@ class Architectures:
         before = {key: values[chosen] for key, values in self.before.items()}
         return Architectures(before, self.accuracy[chosen], self.controllers[chosen], self.shapes[chosen])
 
-    def without(self, controller: str) -> "Architectures":
-        """Those of all other controllers."""
-        return self.of(self.controllers != controller)
-
 
 def search(runs: list[Run], folders, root: Path | None = None, device=None) -> Architectures:
     """The architectures that are measured; what a file does not say of the untrained network is measured now."""

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from odelab.plot import style
-from studies.lab.figures import MARKS
+from studies.lab.figures import looks_of
 from studies.lab.stiffness import QUANTITIES, QUANTITY_NAMES, READINGS, SCALE, SHAPE, TNS, wording
 from studies.tricks.analysis import ACCURACY, STIFF, Runs, course, mean_nsi, value_of
 from studies.tricks.design import PLAIN
@@ -18,11 +18,8 @@ BARS: dict[str | tuple[str, tuple], str] = {
 
 
 def looks(runs: Runs) -> dict[str, tuple[str, str]]:
-    """A colour and a mark per recipe; the plain one is black, and no other one has its mark."""
-    colours = [*(c for c in style.COLOURS if c != "#000000"), "#6A3D9A", "#A6611A"]
-    others = [name for name in runs.groups if name != PLAIN]
-    found = {PLAIN: ("#000000", MARKS[0])}
-    return found | {name: (colours[k % len(colours)], MARKS[1 + k % (len(MARKS) - 1)]) for k, name in enumerate(others)}
+    """A colour and a mark per recipe; the plain one is black."""
+    return looks_of(runs.groups, PLAIN)
 
 
 def recipes_figure(runs: Runs):

@@ -86,7 +86,7 @@ class TestVerdicts:
         """The null that a sign test over 21 networks took for their word: blocks differ, and not by their depth."""
         common = np.array([1.0, 3.0, 2.0, 5.0, 4.0, 2.5, 6.0])
         lines = {f"c{number}": [common + 0.001 * number] * 2 for number in range(10)}
-        assert findings.correlation_of_few(np.arange(7), common).kendall.value > 0  # so 20 of 20 networks "rise"
+        assert findings.correlation_of_few(np.arange(7), common).kendall.value > 0.0  # 20 of 20, said a sign test
         found = findings.judge_accumulation(dict.fromkeys(LEFT, lines))
         assert found.verdict == UNDECIDED
         assert "rises in 20 of 20 networks" in found.words
