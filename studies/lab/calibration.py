@@ -15,6 +15,18 @@ import studies
 from studies.lab import verdicts
 
 FILE = Path(__file__).parent / "calibration.json"
+PAGE = Path(studies.__file__).parent.parent / "docs" / "calibration.md"  # of a checkout
+HEAD = """# How often the rules of the studies decide
+
+Every rule that turns numbers into a verdict (`studies/lab/verdicts.py`) was tried in made-up worlds: in worlds without an
+effect, where it should claim one in at most 5 % (an exact rule errs in just 5 %, so that of {worlds} worlds up to 8 % are
+chance), and in worlds with an effect of the paper's size, which it should find in 80 % at the number of units that its
+design names. Where there are fewer at present, the last column says what they find. Rules about arithmetic have no
+worlds. Written by `python -m studies.calibration --write`; a test tries the rules again.
+
+| claim | rule | n | claims an effect without one | finds | at present |
+|---|---|---|---|---|---|
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +95,17 @@ def table() -> dict[str, Row]:
     """The rows that were counted, by the name of the rule."""
     rows = json.loads(FILE.read_text()) if FILE.is_file() else []
     return {row["rule"]: Row(**row) for row in rows}
+
+
+def page() -> str:
+    """The table as a page of the documentation."""
+    rows = table().values()
+    lines = [
+        f"| {row.claim} | `{row.rule}` | {row.n} {row.units} | {100 * row.alarms:.1f} % | {100 * row.found:.0f} % of "
+        f"{row.effect} | {'' if row.now is None else f'n = {row.now}: {100 * (row.found_now or 0.0):.0f} %'} |\n"
+        for row in rows
+    ]
+    return HEAD.format(worlds=max((row.worlds for row in rows), default=0)) + "".join(lines)
 
 
 def sentence(rule: verdicts.Rule) -> str:

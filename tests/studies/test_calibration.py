@@ -49,6 +49,10 @@ def test_every_rule_is_in_the_table_and_the_table_is_of_these_rules():
         assert row.found >= 0.75, name
 
 
+def test_the_page_shows_the_table():
+    assert calibration.PAGE.read_text() == calibration.page()
+
+
 def test_rules_have_names_of_their_own_and_say_what_they_are():
     for name, rule in RULES.items():
         assert len(rule.text) > 60, f"{name} does not say its rule"
