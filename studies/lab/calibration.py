@@ -18,11 +18,11 @@ FILE = Path(__file__).parent / "calibration.json"
 PAGE = Path(studies.__file__).parent.parent / "docs" / "calibration.md"  # of a checkout
 HEAD = """# How often the rules of the studies decide
 
-Every rule that turns numbers into a verdict (`studies/lab/verdicts.py`) was tried in made-up worlds: in worlds without an
-effect, where it should claim one in at most 5 % (an exact rule errs in just 5 %, so that of {worlds} worlds up to 8 % are
-chance), and in worlds with an effect of the paper's size, which it should find in 80 % at the number of units that its
-design names. Where there are fewer at present, the last column says what they find. Rules about arithmetic have no
-worlds. Written by `python -m studies.calibration --write`; a test tries the rules again.
+Every rule that turns numbers into a verdict (`studies/lab/verdicts.py`) was tried in made-up worlds: in worlds without
+an effect, where it should claim one in at most 5 % (an exact rule errs in just 5 %, so that of {worlds} worlds up to
+8 % are chance), and in worlds with an effect of the paper's size, which it should find in 80 % at the number of units
+that its design names. Where there are fewer at present, the last column says what they find. Rules about arithmetic
+have no worlds. Written by `python -m studies.calibration --write`; a test tries the rules again.
 
 | claim | rule | n | claims an effect without one | finds | at present |
 |---|---|---|---|---|---|
