@@ -4,12 +4,15 @@ import dataclasses
 import math
 from pathlib import Path
 
+import numpy as np
 import torch
 
 import netbridge as nb
-from studies.block_stiffness import record, slices_alone
+from netbridge.spectrum.survey import ROW
+from studies.block_stiffness import measures, record, slices_alone
 from studies.block_stiffness.__main__ import Arguments, without_places
 from studies.block_stiffness.findings import evidence
+from studies.block_stiffness.report import tables
 from studies.lab.command import command_line
 
 
@@ -69,3 +72,24 @@ def test_all_that_comes_with_the_study_is_small():
         alone = slices_alone.read(path)
         assert path.stat().st_size <= 500_000
         assert alone.about["digest"] == record.digest_of(nb.pretrained(alone.about["network"]))
+
+
+def test_a_run_reproduces_a_record_within_the_intervals_of_its_images():
+    """Twelve images of two blocks: a record of the same means is reproduced, one that is off by a deviation is not."""
+    random = np.random.default_rng(0)
+    table = np.zeros(24, ROW)
+    table["image"], table["kind"] = np.tile(np.arange(12), 2), "residual"
+    table["block"] = np.repeat(["stages.0.blocks.0", "stages.2.blocks.1"], 12)
+    for name in ("negative", "max_re", "min_re"):
+        table[name] = random.standard_normal(24)
+    found = measures.Measured("it", ("stages.0.blocks.0", "stages.2.blocks.1"), table, *[np.zeros(12)] * 4)
+    kept = [
+        {"block": number, "reading": "branch", "negative, %": 100 * own["negative"].mean() + off}
+        | {"max Re": own["max_re"].mean() + off, "min Re": math.nan}
+        for number, (own, off) in enumerate(((table[:12], 0.0), (table[12:], 200.0)), 1)
+    ]
+    rows = tables.reproduction_rows(found, kept)
+    assert [(row["block"], row["mean of"], row["reproduced"]) for row in rows] == [
+        (1, "negative, %", "yes"), (1, "max Re", "yes"), (2, "negative, %", "no"), (2, "max Re", "no"),
+    ]  # fmt: skip
+    assert tables.reproduction_rows(found, []) == []
