@@ -73,7 +73,7 @@ def pretrained(name: str | None = None) -> Network | Catalogue:
     name                                    dataset  controller  depth  width  seed  recipe  epochs  accuracy
     cifar10/resnet20-asr-se-seed0           cifar10  asr(se)     20     16     0     short   14      89.52 %
     ...
-    >>> [one.name for one in nb.pretrained() if one.controller == "eca" and one.dataset == "cifar10"]
+    >>> [one.name for one in nb.pretrained() if one.controller == "eca" and "cifar10/" in one.name]
     ['cifar10/resnet20-eca-seed0', 'cifar10/resnet20-eca-seed1']
     >>> net = nb.pretrained("cifar10/resnet20-se-seed0")
     >>> net.about["test_errors"], net.config["blocks"]

@@ -9,6 +9,7 @@ from netbridge.pretrained_networks import Pretrained
 from netbridge.train.journal import header_fields
 
 ZOO = Path(nb.__file__).parent / "zoo"  # the networks that come with netbridge, one folder per data set
+DEEP = 56  # layers of the deep networks, nine blocks a stage
 STAND_IN = "digits"  # its deep networks serve where those of a data set do not come along
 
 
@@ -144,7 +145,7 @@ def shipped_resnets(dataset: str) -> list[Pretrained]:
     A study of every block would take as long for three of those as for all the others.
     """
     every = (one for one in nb.pretrained() if one.dataset == dataset and "/resnet" in one.name)
-    return [one for one in every if not one.name.startswith(f"{dataset}-deep/")]
+    return [one for one in every if one.depth < DEEP]
 
 
 @dataclasses.dataclass(frozen=True)
