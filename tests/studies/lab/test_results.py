@@ -1,6 +1,7 @@
 """A result says which source made it, and a study names the results that other code than today's has measured."""
 
 import json
+import shlex
 import types
 
 import pytest
@@ -73,7 +74,7 @@ def test_a_study_names_them_in_terminal_page_and_record(tmp_path, capsys, monkey
     monkeypatch.setattr("sys.argv", ["population", "--out", str(tmp_path)])
     start(study.main, study.Arguments, study.STUDY, "")
     words = "2 of 3 stored results were measured by other code than today's: 1 by older code; 1 by code that was not"
-    again = f"`python -m studies.population --out {tmp_path} --remeasure` trains and measures them again"
+    again = f"`python -m studies.population --out {shlex.quote(str(tmp_path))} --remeasure` trains and measures them again"
     assert (said := capsys.readouterr().out).count(words) == said.count(again) == 1
     page = (tmp_path / "report.md").read_text()
     assert page.count(words) == page.count(again) == 1
