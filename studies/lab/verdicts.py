@@ -164,8 +164,9 @@ def of_each(estimates: Mapping[str, Estimate], sign: int = 1, negligible: float 
     if verdict != UNDECIDED or len(estimates) == 1 or not needed:
         return verdict
     least, n = min(needed)
+    rest = "" if len(undecided) == len(estimates) else ", no difference in the rest"
     about = f"n = {n}, about {least:,} would decide the first of them if its estimate stayed"
-    return verdict.because(f"in {len(undecided)} of {len(estimates)}; {about}")
+    return verdict.because(f"in {len(undecided)} of {len(estimates)}{rest}; {about}")
 
 
 def of_cases(verdicts: Iterable[Verdict]) -> Verdict:
