@@ -214,15 +214,17 @@ def of_each(estimates: Mapping[str, Estimate], sign: int = 1, negligible: float 
     >>> print(of_each({"SE": beyond, "ECA": open_}, sign=-1))
     false of some, the rest undecided (1 of 2)
     >>> print(of_each({"ECA": Estimate(0.5, -0.5, 1.5, n=3), "SRM": Estimate(0.2, -0.8, 1.2, n=3)}))
-    undecided (in 2 of 2; about n = 12 would decide the first of them if its estimate stayed; n = 3)
+    undecided (in 2 of 2; n = 3, about 12 would decide the first of them if its estimate stayed)
     """
     verdict = of_cases([of_interval(e, sign, negligible) for e in estimates.values()])
     undecided = [e for e in estimates.values() if of_interval(e, sign, negligible) == UNDECIDED]
     needed = [(number, e.n) for e in undecided if (number := n_needed(e, negligible))]
     if verdict != UNDECIDED or len(estimates) == 1 or not needed:
         return verdict
-    about = say_needed(*min(needed)).replace("decide it if the", "decide the first of them if its")
-    return verdict.because(f"in {len(undecided)} of {len(estimates)}; {about}")
+    least, n = min(needed)
+    rest = "" if len(undecided) == len(estimates) else ", no difference in the rest"
+    about = f"n = {n}, about {least:,} would decide the first of them if its estimate stayed"
+    return verdict.because(f"in {len(undecided)} of {len(estimates)}{rest}; {about}")
 
 
 def of_cases(verdicts: Iterable[Verdict]) -> Verdict:

@@ -176,6 +176,15 @@ def test_none_above_is_never_true_of_some():
     assert "1 of 10" in str(of_each(beyond))
 
 
+def test_of_several_open_cases_the_one_is_named_that_is_decided_first():
+    """Four times the seeds halve an interval: an estimate of 0.5 needs 12 where one of 0.25 needs 48."""
+    cases = {"near": Estimate(0.25, -0.75, 1.25, n=3), "far": Estimate(0.5, -0.5, 1.5, n=3)}
+    assert of_each(cases).detail == "in 2 of 2; n = 3, about 12 would decide the first of them if its estimate stayed"
+    with_equal = of_each(cases | {"equal": Estimate(0.0, -0.01, 0.01, n=3)}, negligible=0.02)
+    assert with_equal == UNDECIDED
+    assert "in 2 of 3, no difference in the rest" in with_equal.detail
+
+
 @given(ends.filter(lambda pair: pair[0] < pair[1]), st.integers(3, 50), st.sampled_from((0.0, 60.0)))
 def test_the_number_that_is_needed_decides(pair, n, margin):
     e = interval(pair, n)
