@@ -5,6 +5,8 @@ by 4 points, and nine times as far at the largest reward; TNS by a quarter of it
 points of pruning over controllers by 10, and beside pruning by the loss by 4 (with the digits; with CIFAR-10 by 11).
 """
 
+from typing import Any
+
 import numpy as np
 
 from studies.lab.stiffness import QUANTITIES
@@ -55,7 +57,9 @@ def searches(what: str):
 
         skill = chance.normal(size=side * side)
         stiff = number(agreeing(chance, skill, 0.75 * effect))
-        before = {(what, reading): stiff + 0.3 * chance.normal(size=len(stiff)) for reading in QUANTITIES[what]}
+        before: dict[Any, np.ndarray] = {
+            (what, reading): stiff + 0.3 * chance.normal(size=len(stiff)) for reading in QUANTITIES[what]
+        }
         before["parameters"] = number(chance.normal(size=len(stiff)))
         searched = Architectures(before, number(skill), controllers.astype(str), shapes.astype(str))
         return searched, what, RESAMPLES
