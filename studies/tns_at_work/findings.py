@@ -233,7 +233,7 @@ def judge_pruning(pruned: Mapping[str, Sequence[Pruned]]) -> tuple[Verdict, str]
     fewest=design.FEWEST_PRUNED,
     negligible=design.MARGIN,
     worlds=Worlds(
-        worlds.pruning_by_loss, n=90, units="controllers", effect="no loss, where without it 1 point is lost", now=11
+        worlds.pruning_by_loss, n=120, units="controllers", effect="no loss, where without it 1 point is lost", now=11
     ),
 )
 def judge_pruning_by_loss(pruned: Mapping[str, Sequence[Pruned]]) -> tuple[Verdict, str]:
@@ -255,7 +255,7 @@ def rule_of_ranking(what: str) -> Rule:
 def rule_of_better(what: str) -> Rule:
     """Claim 4 for one of TNS, scale and shape."""
     effect = "a tau of 0.5 where that of the number of parameters is 0"
-    made = Worlds(worlds.searches(what), n=169, units="networks", effect=effect, now=36)
+    made = Worlds(worlds.searches(what), n=144, units="networks", effect=effect, now=36)
     claim = f"Before training, {QUANTITY_NAMES[what]} ranks architectures better than the number of parameters does."
     options = {"fixed": CROSSED, "fewest": design.FEWEST_ARCHITECTURES, "worlds": made, "variant": what}
     return rule(claim, SEARCH, **options)(judge_better)
