@@ -27,7 +27,7 @@ class Arguments:
     seed: int = 0
     """Of the worlds."""
     write: bool = False
-    """Write the rows of these rules into the table that pages read."""
+    """Write the rows of these rules into the table that pages read, and into docs/calibration.md of a checkout."""
     out: Path = Path("results/calibration")
     """Where table and record go."""
     smoke: bool = False
@@ -55,9 +55,11 @@ def main(arguments: Arguments):
     if arguments.write:
         every = {name: row for name, row in calibration.table().items() if name in calibration.rules()}
         every |= {row.rule: row for row in rows}
-        calibration.FILE.write_text(
-            json.dumps([dataclasses.asdict(every[name]) for name in sorted(every)], indent=1) + "\n"
-        )
+        kept = [dataclasses.asdict(every[name]) for name in sorted(every)]
+        calibration.FILE.write_text(json.dumps(kept, indent=1) + "\n")
+        calibration.table.cache_clear()
+        if calibration.PAGE.parent.is_dir():
+            calibration.PAGE.write_text(calibration.page())
     results.write_record()
 
 
