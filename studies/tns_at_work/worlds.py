@@ -5,7 +5,6 @@ by 4 points, and nine times as far at the largest reward; TNS by a quarter of it
 points of pruning over controllers by 10, and beside pruning by the loss by 4 (with the digits; with CIFAR-10 by 11).
 """
 
-
 import numpy as np
 
 from studies.lab.stiffness import QUANTITIES
