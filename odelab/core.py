@@ -90,6 +90,43 @@ def combine(weights, slopes, count):
     return total
 
 
+def change(combine, h, weights, slopes, count):
+    """h * sum_j weights[j] * slopes[j] over j < count, as a pair: what all slopes but the last give, and what it gives.
+
+    The slope that was computed last is added last, because everything else is ready before it. The last slope is the
+    last one whose weight is not zero; the number in front tells whether there are others.
+    """
+    last, others = 0, 0
+    for j in range(count):
+        if weights[j] != 0.0:
+            last = j
+            others += 1
+    others -= 1
+    latest = h * slopes[last]
+    if weights[last] != 1.0:
+        latest = (h * weights[last]) * slopes[last]
+    earlier = latest
+    if others > 0:
+        earlier = h * combine(weights, slopes, last)
+    return others, earlier, latest
+
+
+def moved(combine, u, h, weights, slopes, count):
+    """The state u + h * sum_j weights[j] * slopes[j] over j < count."""
+    others, earlier, latest = change(combine, h, weights, slopes, count)
+    if others > 0:
+        u = u + earlier
+    return u + latest
+
+
+def error_of(combine, h, weights, slopes, count):
+    """The estimate h * sum_j weights[j] * slopes[j] over j < count."""
+    others, earlier, latest = change(combine, h, weights, slopes, count)
+    if others > 0:
+        return earlier + latest
+    return latest
+
+
 def rk_step(combine, rhs, params, t, u, slope, dt, h, tableau):
     """One explicit Runge-Kutta step from `u`, whose slope is known: the new state, S = sum b_i k_i, errors and all k_i.
 
@@ -98,18 +135,17 @@ def rk_step(combine, rhs, params, t, u, slope, dt, h, tableau):
     a, b, e, c, embedded, fsal = tableau
     stages = len(b)
     slopes = [slope]
-    inner, mean_slope = u, slope
+    inner = u
     for i in range(1, stages):
-        mean_slope = combine(a[i], slopes, i)
-        inner = u + h * mean_slope
+        inner = moved(combine, u, h, a[i], slopes, i)
         slopes.append(rhs(t + c[i] * dt, inner, params))
+    mean_slope = combine(b, slopes, stages)
     u_new = inner
     if not fsal:  # otherwise the last stage was evaluated at the new state, which is kept bit for bit
-        mean_slope = combine(b, slopes, stages)
-        u_new = u + h * mean_slope
+        u_new = moved(combine, u, h, b, slopes, stages)
     errors = [mean_slope]
     if embedded:
-        errors = [h * combine(row, slopes, stages) for row in e]
+        errors = [error_of(combine, h, row, slopes, stages) for row in e]
     return u_new, mean_slope, errors, slopes
 
 

@@ -190,35 +190,42 @@ def settings_of(law: Law, order: int, rtol=math.nan, atol=math.nan, max_step=mat
 
 
 @functools.cache
-@functools.cache
 def error_judge(smooth: bool) -> Callable:
     """The judge of a law: one for all filters, another for the laws whose change of step size is clipped.
 
     Gains and tolerances are in the memory, so that code compiled with a judge serves all of them.
     """
-    power = control.power_of_logarithm(powers.exp2)
-    return judge_of_law(error_ratio, control.log_of_ratio(powers.log2), power, smooth)
+    return judge_of_law(squared_error, smooth)
 
 
-def judge_of_law(error_ratio, log_error, power, smooth: bool) -> Callable:
-    """The judge of a law made from its helper functions; see `odelab.control.feedback.error_control`."""
+def judge_of_law(squared_error, smooth: bool) -> Callable:
+    """The judge of a law by a given measure of errors; see `odelab.control.feedback.error_control`."""
     limit = control.smooth_limiter(powers.arctan) if smooth else control.clip
-    return control.error_control(error_ratio, log_error, powers.log2, power, limit, not smooth)
+    power = control.power_of_logarithm(powers.exp2)
+    return control.error_control(squared_error, powers.log2, power, limit, not smooth)
 
 
 def error_ratio(errors, u, u_new, rtol, atol):
-    """Root mean square of error / (atol + rtol max(|u|, |u_new|)): 1 is just tolerable.
+    """Root mean square of error / (atol + rtol max(|u|, |u_new|)): 1 is just tolerable."""
+    return math.sqrt(squared_error(errors, u, u_new, rtol, atol))
+
+
+def squared_error(errors, u, u_new, rtol, atol):
+    """The square of `error_ratio`.
 
     A pair of estimates counts as first^2 / sqrt(first^2 + (second/10)^2): the lower order corrects the higher
     (Hairer, Nørsett and Wanner, Solving ODEs I, II.10).
     """
-    scale = atol + rtol * np.maximum(np.abs(u), np.abs(u_new))
-    scaled = errors[0] / scale
-    ratio = float(np.sqrt((scaled * scaled).sum() / scaled.size))
-    if len(errors) > 1 and ratio > 0.0:
-        scaled = errors[1] / scale
-        ratio = ratio * ratio / float(np.sqrt(ratio * ratio + 0.01 * (scaled * scaled).sum() / scaled.size))
-    return ratio
+    unit = 1.0 / (atol + rtol * np.maximum(np.abs(u), np.abs(u_new)))
+    scaled = errors[0] * unit
+    first = float((scaled * scaled).sum()) * (1.0 / scaled.size)
+    if len(errors) == 1:
+        return first
+    scaled = errors[1] * unit
+    both = first + 0.01 * (float((scaled * scaled).sum()) * (1.0 / scaled.size))
+    if both > 0.0:
+        return first * (first / both)
+    return both
 
 
 def initial_step(run: Start, rtol, atol) -> tuple[float, int]:

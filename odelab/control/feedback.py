@@ -9,6 +9,8 @@ proposed size is different.
 import math
 from typing import Any, NamedTuple
 
+from odelab.control.powers import where
+
 
 class Counted(NamedTuple):
     """The memory of fixed steps: they end at t0 + n h."""
@@ -49,7 +51,7 @@ class History(NamedTuple):
     log_e2      the same, one step before
     log_r1      log2 of the ratio of the last two accepted steps
     rejected    1.0 where the last attempt was rejected, else 0.0
-    error       the error over its tolerance of the last attempt
+    error       the square of the error over its tolerance of the last attempt
     """
 
     next_step: float
@@ -70,7 +72,7 @@ class Memory(NamedTuple):
 
 def error_of_step(memory):
     """The error over its tolerance of the last attempt."""
-    return memory.history.error
+    return math.sqrt(memory.history.error)
 
 
 def no_error(memory):
@@ -133,7 +135,7 @@ def landing_size(dt, largest, t, t1):
     return dt
 
 
-LEAST_ERROR = 1e-12  # relative to the tolerance; smaller errors are replaced by this one, whose logarithm is finite
+LEAST_SQUARE = 1e-24  # of an error over its tolerance; smaller ones are replaced by this one, whose logarithm is finite
 OUT_OF_DOMAIN = 0.1  # the factor of the step size after an attempt whose error is NaN or infinite
 
 
@@ -155,12 +157,12 @@ def law_of_sizes(power, limit):
     def size_factor(order, b1, b2, b3, a2, a3, accepted, may_grow, errors, log_e, log_e1, log_e2, log_r, log_r1):
         # These two terms are known before the attempt ends, so that afterwards only the error is waited for.
         # Weights are compared with zero because compiled code would otherwise multiply by them.
-        errors_before = (b2 * log_e1 if b2 != 0.0 else 0.0) + (b3 * log_e2 if b3 != 0.0 else 0.0)
+        share = 1.0 / order
+        errors_before = (b2 * share * log_e1 if b2 != 0.0 else 0.0) + (b3 * share * log_e2 if b3 != 0.0 else 0.0)
         ratios = (a2 * log_r if a2 != 0.0 else 0.0) + (a3 * log_r1 if a3 != 0.0 else 0.0)
-        earlier = -errors_before / order - ratios
-        gain = b1 if accepted else 1.0
-        largest = math.inf if may_grow else 1.0
-        return min(limit(power(errors, log_e, gain / order, earlier if accepted else 0.0)), largest)
+        earlier = where(accepted, -errors_before - ratios, 0.0)
+        gain = where(accepted, b1, 1.0)
+        return min(limit(power(errors, log_e, gain * share, earlier)), where(may_grow, math.inf, 1.0))
 
     return size_factor
 
@@ -174,12 +176,12 @@ def power_of_logarithm(exp2):
     return power
 
 
-def error_control(error_ratio, log_error, log2, power, limit, cautious):
+def error_control(squared_error, log2, power, limit, cautious):
     """The judge of an adaptive controller (Söderlind 2003), made from its helper functions.
 
-    error_ratio     error_ratio(errors, u, u_new, rtol, atol), the error over its tolerance, or its square
-    log_error       log_error(ratio), log2 of the error over its tolerance, from what `error_ratio` returned
-    log2            the logarithm of the ratio of two steps
+    squared_error   squared_error(errors, u, u_new, rtol, atol), the square of the error over its tolerance: no root has
+                    to be waited for
+    log2            the logarithm of a number
     power, limit    as for `law_of_sizes`
     cautious        whether the step must not grow right after a rejection; it may with the filters
     """
@@ -189,37 +191,28 @@ def error_control(error_ratio, log_error, log2, power, limit, cautious):
         settings, history = memory
         rtol, atol, order, set_point, b1, b2, b3, a2, a3, largest = settings
         _, last, log_e1, log_e2, log_r1, rejected, _ = history
-        ratio = error_ratio(errors, u, u_new, rtol, atol)
-        log_e = log_error(ratio) - set_point
+        square = squared_error(errors, u, u_new, rtol, atol)
+        log_e = 0.5 * log2(max(square, LEAST_SQUARE)) - set_point
         log_r = 0.0
         if last != 0.0 and (a2 != 0.0 or a3 != 0.0):  # a field of the history that the law does not use stays zero
             log_r = log2(dt / last)
-        accepted = ratio <= 1.0
+        accepted = square <= 1.0
         may_grow = not cautious or rejected == 0.0
         factor = OUT_OF_DOMAIN
-        if ratio < 1e300:  # it is neither NaN nor infinite
+        if square < 1e300:  # it is neither NaN nor infinite
             factor = size_factor(
                 order, b1, b2, b3, a2, a3, accepted, may_grow, errors, log_e, log_e1, log_e2, log_r, log_r1
             )
         proposed = dt * factor
         if not accepted:
-            return 0, Memory(settings, History(proposed, last, log_e1, log_e2, log_r1, 1.0, ratio))
+            return 0, Memory(settings, History(proposed, last, log_e1, log_e2, log_r1, 1.0, square))
         if abs(proposed) > largest:
             proposed = math.copysign(largest, proposed)
         if b2 == 0.0 and b3 == 0.0:
             log_e = 0.0
-        return 1, Memory(settings, History(proposed, dt, log_e, log_e1, log_r, 0.0, ratio))
+        return 1, Memory(settings, History(proposed, dt, log_e, log_e1, log_r, 0.0, square))
 
     return judge
-
-
-def log_of_ratio(log2):
-    """A `log_error` for a judge whose `error_ratio` returns the ratio itself."""
-
-    def log_error(ratio):
-        return log2(max(ratio, LEAST_ERROR))
-
-    return log_error
 
 
 def clip(factor):

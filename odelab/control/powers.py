@@ -46,14 +46,19 @@ TAN_PI_8, TAN_3_PI_8 = 0.41421356237309503, 2.414213562373095
 QUARTER, HALF = 0.7853981633974483, 1.5707963267948966  # of pi
 
 
+def where(condition, x, y):
+    """x where the condition holds, else y; lanes and graphs compute both and choose."""
+    return x if condition else y
+
+
 def arctan(x):
     """arctan of a number, without a branch, for the limiter of the filters in lanes."""
     size = abs(x)
     steep, flat = size > TAN_3_PI_8, size <= TAN_PI_8
     # arctan x = pi/2 - arctan(1/x) = pi/4 + arctan((x - 1)/(x + 1)): the polynomial is good for |y| <= tan(pi/8)
-    numerator = -1.0 if steep else (size if flat else size - 1.0)
-    denominator = size if steep else (1.0 if flat else size + 1.0)
-    turn = HALF if steep else (0.0 if flat else QUARTER)
+    numerator = where(steep, -1.0, where(flat, size, size - 1.0))
+    denominator = where(steep, size, where(flat, 1.0, size + 1.0))
+    turn = where(steep, HALF, where(flat, 0.0, QUARTER))
     y = numerator / denominator
     z = y * y
     z2 = z * z
@@ -62,4 +67,4 @@ def arctan(x):
     middle = (-0.09090904578123903 + 0.07692183190826087 * z) + (-0.06664511447381948 + 0.05858148912802203 * z) * z2
     high = (-0.05085449737940227 + 0.03923165829558635 * z) - 0.01917688711906133 * z2
     angle = turn + (y + y * (z * (low + middle * z4 + high * (z4 * z4))))
-    return angle if x >= 0.0 else -angle
+    return where(x >= 0.0, angle, -angle)

@@ -18,6 +18,7 @@ class Status(enum.IntEnum):
     EVENT = 6  # a terminal event ended the run
     BLOW_UP = 7  # `odelab.runs.diagnosis` found that a lost step, or a state that is not finite, was due to a blow-up
     SINGULAR = 8  # factors without pivoting have failed; never the end of a run, which goes on with pivoting
+    RAISED = 9  # the right-hand side raises an error in the next attempt, which plain Python makes to show it
 
     @property
     def word(self) -> str:

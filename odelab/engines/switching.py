@@ -162,7 +162,7 @@ class SwitchingEngine:
         """One attempt of the implicit method: its chunk, its size, and how long a step its error promises."""
         chunk = as_chunk(self.engines[1].advance(start, 1), start, True)
         size = min(abs(start.memory.history.next_step), abs(self.problem.t_span[1] - start.t))
-        error = chunk.state.memory.history.error
+        error = self.engines[1].controller.error(chunk.state.memory)
         if not error < math.inf:
             return chunk, size, 0.0
         longer = SET_POINT * max(error, 1e-12) ** (-1.0 / self.method.implicit.error_order)

@@ -58,7 +58,7 @@ def from_stages(method: Method, u, h, slopes):
     first, last = twins
     h = np.asarray(h)[..., None]
     # The states are formed as in the step, with the same rounding, so that their difference belongs to these slopes.
-    states = [u + h * core.combine(method.tableau.a[i], slopes, i) for i in twins]
+    states = [core.moved(core.combine, u, h, method.tableau.a[i], slopes, i) for i in twins]
     stiff = np.linalg.norm(h * (slopes[last] - slopes[first]), axis=-1)
     apart = np.linalg.norm(states[1] - states[0], axis=-1)
     told = apart > APART * np.linalg.norm(u, axis=-1)

@@ -333,7 +333,7 @@ def memory_of(request: Request, tag: str, place: str) -> str:
 
 def judge_of(request: Request) -> str:
     """The judge, as text."""
-    return f"judge_without_roots({request.law.smooth}, {request.n})" if request.law else "judge_of_state(itself)"
+    return f"judge_of_squares({request.law.smooth}, {request.n})" if request.law else "judge_of_state(itself)"
 
 
 def maxima_lines(request: Request, plan, tag: str, place: str) -> list[str]:

@@ -160,8 +160,8 @@ def twin_h_rho(combine, first, last, weights_first, weights_last):
     """h rho from two stages at the same time, as `odelab.stiffness.h_rho.from_stages` finds it for many steps."""
 
     def h_rho(u, dt, slopes):
-        one = u + dt * combine(weights_first, slopes, first)
-        other = u + dt * combine(weights_last, slopes, last)
+        one = core.moved(combine, u, dt, weights_first, slopes, first)
+        other = core.moved(combine, u, dt, weights_last, slopes, last)
         stiff, apart, size = 0.0, 0.0, 0.0
         for i in range(u.size):
             stiff += (slopes[last][i] - slopes[first][i]) * (slopes[last][i] - slopes[first][i])

@@ -110,8 +110,7 @@ def judge_of(request: Request) -> str:
     """The judge, as text: by n times the squared error ratio or, with fixed steps, by whether the state is finite."""
     if not request.law:
         return "judge_of_state(itself)"
-    gain, order = float(request.law.b[0]), request.method.error_order
-    return f"judge_of_squares({request.law.smooth}, {request.n}, {gain}, {order}.0)"
+    return f"judge_of_squares({request.law.smooth}, {request.n})"
 
 
 def loop_lines(request: Request, parts: Parts) -> list[str]:
@@ -145,7 +144,7 @@ def loop_lines(request: Request, parts: Parts) -> list[str]:
         "    steps += 1",
         f"    record[steps, {TIME}] = t_new",
         f"    record[steps, {SIZE}] = dt",
-        f"    record[steps, {ERROR}] = {'memory.history.error' if request.law else 'math.nan'}",
+        f"    record[steps, {ERROR}] = {'math.sqrt(memory.history.error)' if request.law else 'math.nan'}",
         *indent(parts.record),
         "    t = t_new",
         *indent(parts.move),

@@ -1,0 +1,1 @@
+from odelab.graph.nodes import Array, elementwise, total

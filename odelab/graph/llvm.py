@@ -1,0 +1,367 @@
+"""Graphs and the loops around them as LLVM IR, for numbers or for vectors of them: the only file with IR in it.
+
+A `Function` is written from top to bottom, as a program is: its methods add instructions and return the name of the value
+that they compute. `Function.graph` adds the operations of a graph. A value is a number or, in a function whose width is
+more than one, a vector of so many numbers; its kind is "d" (double), "l" (64-bit integer) or "b" (true or false).
+"""
+
+import contextlib
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from odelab.graph.nodes import Graph, Node, used
+
+TYPES = {"d": "double", "l": "i64", "b": "i1", "p": "ptr"}
+OF_DOUBLES = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "fmod": "frem"}
+OF_INTEGERS = {"ladd": "add", "lsub": "sub", "lmul": "mul", "ldiv": "sdiv", "lshl": "shl", "lshr": "ashr"}
+COMPARISONS = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+OF_INTEGERS_COMPARED = {"llt": "slt", "lle": "sle", "lgt": "sgt", "lge": "sge", "leq": "eq", "lne": "ne"}
+INTRINSICS = {
+    **dict.fromkeys(("sqrt", "floor", "ceil", "trunc", "rint", "sin", "cos", "tan", "exp", "exp2", "log", "log2")),
+    **dict.fromkeys(("log10", "sinh", "cosh", "tanh", "asin", "acos", "atan", "pow", "atan2", "copysign")),
+    "abs": "fabs",
+}  # functions that LLVM knows; those with a value have another name there
+LIBRARY = ("expm1", "log1p", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "hypot")  # of C, called lane by lane
+USUAL = 4000  # how much more often a condition has its usual outcome, as far as LLVM is told
+
+
+def literal(kind: str, value) -> str:
+    """A number as LLVM reads it back to the same bits."""
+    if kind == "d":
+        return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
+    return str(int(value)) if kind == "l" else str(bool(value)).lower()
+
+
+class Module:
+    """The text of an LLVM module: functions, the tables they read and the functions of C and LLVM that they call.
+
+    flags    of every operation on doubles, such as "contract", with which a * b + c may be one operation; "" for none
+    """
+
+    def __init__(self, flags: str = ""):
+        self.flags = flags
+        self.functions: list[Function] = []
+        self.declared: set[str] = set()
+        self.tables: list[Any] = []
+
+    def function(self, name: str, parameters: dict[str, str], width: int = 1, internal: bool = False) -> "Function":
+        """A new function; `parameters` are kinds by names, "p" that of a pointer."""
+        self.functions.append(Function(self, name, parameters, width, internal))
+        return self.functions[-1]
+
+    def declare(self, result: str, name: str, arguments: Sequence[str]) -> str:
+        self.declared.add(f"declare {result} {name}({', '.join(arguments)})")
+        return name
+
+    def table(self, values) -> str:
+        """The name of a table of numbers."""
+        for number, known in enumerate(self.tables):
+            if known is values:
+                return f"@table{number}"
+        self.tables.append(values)
+        return f"@table{len(self.tables) - 1}"
+
+    def text(self) -> str:
+        lines = sorted(self.declared)
+        for number, values in enumerate(self.tables):
+            kind = "d" if values.dtype.kind == "f" else "l"
+            entries = ", ".join(f"{TYPES[kind]} {literal(kind, x)}" for x in values.tolist())
+            lines.append(f"@table{number} = internal constant [{len(values)} x {TYPES[kind]}] [{entries}]")
+        lines += [f'!0 = !{{!"branch_weights", i32 1, i32 {USUAL}}}', f'!1 = !{{!"branch_weights", i32 {USUAL}, i32 1}}']
+        return "\n".join(lines + [line for function in self.functions for line in function.text()]) + "\n"
+
+
+class Variable(NamedTuple):
+    """A place that a function reads and writes; LLVM keeps it in a register."""
+
+    function: "Function"
+    kind: str
+    width: int
+    pointer: str
+
+    def get(self) -> str:
+        return self.function.value(f"load {self.function.type(self.kind, self.width)}, ptr {self.pointer}")
+
+    def set(self, value: str):
+        self.function.lines.append(f"store {self.function.type(self.kind, self.width)} {value}, ptr {self.pointer}")
+
+
+class Function:
+    """A function of a module while it is written; it returns nothing, results go to memory."""
+
+    def __init__(self, module: Module, name: str, parameters: dict[str, str], width: int, internal: bool):
+        self.module, self.name, self.parameters, self.width = module, name, parameters, width
+        self.internal, self.count = internal, 0
+        self.places: list[str] = []  # instructions that make room for variables, at the top of the function
+        self.lines: list[str] = []
+
+    def text(self) -> list[str]:
+        named = [f"{TYPES[kind]}{' noalias' if kind == 'p' else ''} %{name}" for name, kind in self.parameters.items()]
+        scope = "internal " if self.internal else ""
+        head = [f"define {scope}void @{self.name}({', '.join(named)}) {{", "entry:"]
+        return [*head, *self.places, *self.lines, "ret void", "}"]
+
+    def type(self, kind: str, width: int | None = None) -> str:
+        width = self.width if width is None else width
+        return TYPES[kind] if width == 1 else f"<{width} x {TYPES[kind]}>"
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def value(self, instruction: str) -> str:
+        """Add an instruction; returns the name of its result."""
+        name = self.fresh()
+        self.lines.append(f"{name} = {instruction}")
+        return name
+
+    def constant(self, kind: str, value, width: int | None = None) -> str:
+        text = literal(kind, value)
+        return text if (self.width if width is None else width) == 1 else f"splat ({TYPES[kind]} {text})"
+
+    def everywhere(self, kind: str, number: str) -> str:
+        """A vector with one number, which is a value, in all lanes."""
+        if self.width == 1:
+            return number
+        whole = self.type(kind)
+        first = self.value(f"insertelement {whole} poison, {TYPES[kind]} {number}, i32 0")
+        return self.value(f"shufflevector {whole} {first}, {whole} poison, <{self.width} x i32> zeroinitializer")
+
+    # memory: pointers point to rows of doubles and 64-bit integers, eight bytes each
+
+    def place(self, pointer: str, index) -> str:
+        return self.value(f"getelementptr i64, ptr {pointer}, i64 {index}")
+
+    def load(self, kind: str, pointer: str, index, width: int | None = None, aligned: int = 8) -> str:
+        return self.value(f"load {self.type(kind, width)}, ptr {self.place(pointer, index)}, align {aligned}")
+
+    def store(self, kind: str, value: str, pointer: str, index, width: int | None = None, aligned: int = 8):
+        self.lines.append(f"store {self.type(kind, width)} {value}, ptr {self.place(pointer, index)}, align {aligned}")
+
+    def block_of_memory(self, count: int) -> str:
+        """Memory of the function's own, on a cache line, for so many numbers."""
+        name = self.fresh()
+        self.places.append(f"{name} = alloca [{count} x i64], align 64")
+        return name
+
+    def variable(self, kind: str, value: str | None = None, width: int | None = None) -> Variable:
+        width = self.width if width is None else width
+        name = self.fresh()
+        self.places.append(f"{name} = alloca {self.type(kind, width)}")
+        made = Variable(self, kind, width, name)
+        if value is not None:
+            made.set(value)
+        return made
+
+    # whole numbers, conditions and the order of execution
+
+    def whole(self, operation: str, a, b) -> str:
+        """add, sub, mul, and ... of two 64-bit integers."""
+        return self.value(f"{operation} i64 {a}, {b}")
+
+    def compare(self, how: str, a, b) -> str:
+        """Of two 64-bit integers: eq, ne, slt, sle, sgt, sge."""
+        return self.value(f"icmp {how} i64 {a}, {b}")
+
+    def logical(self, operation: str, a: str, b: str, width: int | None = None) -> str:
+        return self.value(f"{operation} {self.type('b', width)} {a}, {b}")
+
+    def choose(self, condition: str, kind: str, a, b) -> str:
+        return self.value(f"select i1 {condition}, {TYPES[kind]} {a}, {TYPES[kind]} {b}")
+
+    def any(self, condition: str) -> str:
+        """Does a condition hold in any lane?"""
+        if self.width == 1:
+            return condition
+        name = self.module.declare("i1", f"@llvm.vector.reduce.or.v{self.width}i1", [self.type("b")])
+        return self.value(f"call i1 {name}({self.type('b')} {condition})")
+
+    def fetch_add(self, pointer: str, number) -> str:
+        """Add a number to the integer at `pointer` in one indivisible operation; returns what it was before."""
+        return self.value(f"atomicrmw add ptr {pointer}, i64 {number} monotonic")
+
+    def call(self, function: "Function", *arguments):
+        given = zip(function.parameters.values(), arguments, strict=True)
+        self.lines.append(f"call void @{function.name}({', '.join(f'{TYPES[kind]} {one}' for kind, one in given)})")
+
+    def label(self) -> str:
+        self.count += 1
+        return f"b{self.count}"
+
+    def begin(self, label: str, come_from_here: bool = True):
+        """Begin a block of instructions."""
+        if come_from_here:
+            self.lines.append(f"br label %{label}")
+        self.lines.append(f"{label}:")
+
+    @contextlib.contextmanager
+    def when(self, condition: str):
+        """What is added inside is done only where the condition holds."""
+        inside, behind = self.label(), self.label()
+        self.lines.append(f"br i1 {condition}, label %{inside}, label %{behind}")
+        self.begin(inside, come_from_here=False)
+        yield
+        self.begin(behind)
+
+    @contextlib.contextmanager
+    def either(self, condition: str):
+        """Yields a function that is called between what is done where the condition holds and what is done elsewhere."""
+        first, second, behind = self.label(), self.label(), self.label()
+        self.lines.append(f"br i1 {condition}, label %{first}, label %{second}")
+        self.begin(first, come_from_here=False)
+
+        def otherwise():
+            self.lines.append(f"br label %{behind}")
+            self.begin(second, come_from_here=False)
+
+        yield otherwise
+        self.begin(behind)
+
+    @contextlib.contextmanager
+    def repeat(self) -> Iterator[Any]:
+        """What is added inside is done again as long as the condition holds that the yielded function is given last."""
+        top, behind = self.label(), self.label()
+        self.begin(top)
+
+        def again_when(condition: str):
+            self.lines.append(f"br i1 {condition}, label %{top}, label %{behind}")
+
+        yield again_when
+        self.begin(behind, come_from_here=False)
+
+    @contextlib.contextmanager
+    def over(self, count, step: int = 1) -> Iterator[str]:
+        """Yields an index, which goes from 0 in steps up to `count`; at least one step is taken."""
+        index = self.variable("l", "0", 1)
+        with self.repeat() as again_when:
+            now = index.get()
+            yield now
+            following = self.whole("add", now, step)
+            index.set(following)
+            again_when(self.compare("slt", following, count))
+
+    # graphs
+
+    def graph(self, graph: Graph, outputs: Sequence[Node], inputs: dict[str, str], usual=None) -> list[str]:
+        """Add the operations that some nodes of a graph need; returns their values.
+
+        inputs    values for the inputs of the graph, by their names
+        usual     {number of a condition: its usual outcome}: a branch that is guessed right is not waited for
+        """
+        names: dict[int, str] = {}
+        for i in used(graph, outputs):
+            names[i] = self.operation(graph, graph.ops[i], names, inputs, usual or {})
+        return [names[node.i] for node in outputs]
+
+    def operation(self, graph: Graph, operation: tuple, names: dict[int, str], inputs: dict[str, str], usual) -> str:
+        op, kind, *arguments = operation
+        if op == "const":
+            return self.constant(kind, arguments[0])
+        if op == "in":
+            return inputs[arguments[0]]
+        if op in ("gather", "search"):
+            table = self.module.table(graph.tables[arguments[0]])
+            of_table = self.entry_of if op == "gather" else self.count_of
+            return of_table(table, graph.tables[arguments[0]], names[arguments[1]])
+        values = [names[i] for i in arguments]
+        kinds = [graph.ops[i][1] for i in arguments]
+        if op == "select":
+            hint = f", !prof !{int(usual[arguments[0]])}" if arguments[0] in usual else ""
+            types = [self.type(one) for one in ("b", kind, kind)]
+            return self.value(f"select {self.list_of(types, values)}{hint}")
+        if op in INTRINSICS or op in LIBRARY:
+            return self.called(op, values)
+        return self.value(self.simple(op, kind, kinds, values))
+
+    def simple(self, op: str, kind: str, kinds: list[str], values: list[str]) -> str:
+        """The one instruction of an operation."""
+        flags = f" {self.module.flags}" if self.module.flags else ""
+        both = ", ".join(values)
+        if op in OF_DOUBLES:
+            return f"{OF_DOUBLES[op]}{flags} {self.type('d')} {both}"
+        if op in OF_INTEGERS:
+            return f"{OF_INTEGERS[op]} {self.type('l')} {both}"
+        if op in COMPARISONS:
+            return f"fcmp {COMPARISONS[op]} {self.type('d')} {both}"
+        if op in OF_INTEGERS_COMPARED:
+            return f"icmp {OF_INTEGERS_COMPARED[op]} {self.type('l')} {both}"
+        if op in ("and", "or"):
+            return f"{op} {self.type(kind)} {both}"
+        if op == "not":
+            return f"xor {self.type('b')} {both}, {self.constant('b', True)}"
+        if op == "neg":
+            return f"fneg{flags} {self.type('d')} {both}"
+        if op == "real":
+            return f"{'sitofp' if kinds == ['l'] else 'uitofp'} {self.type(kinds[0])} {both} to {self.type('d')}"
+        if op == "whole":  # a number outside of 64 bits becomes some number, always the same
+            cut = self.value(f"fptosi {self.type('d')} {both} to {self.type('l')}")
+            return f"freeze {self.type('l')} {cut}"
+        if op == "bits":
+            return f"bitcast {self.type(kinds[0])} {both} to {self.type(kind)}"
+        raise NotImplementedError(op)
+
+    def list_of(self, types: Sequence[str], values: Sequence[str]) -> str:
+        return ", ".join(f"{one} {value}" for one, value in zip(types, values, strict=True))
+
+    def called(self, op: str, values: list[str]) -> str:
+        """A function of LLVM's for whole vectors, or one of C's for one number after the other."""
+        if op in LIBRARY:
+            name = self.module.declare("double", f"@{op}", ["double"] * len(values))
+            call = f"call double {name}({{}})"
+            return self.lane_by_lane("d", [("d", one) for one in values], lambda given: self.value(call.format(given)))
+        tag = "f64" if self.width == 1 else f"v{self.width}f64"
+        types = [self.type("d")] * len(values)
+        name = self.module.declare(types[0], f"@llvm.{INTRINSICS[op] or op}.{tag}", types)
+        return self.value(f"call {types[0]} {name}({self.list_of(types, values)})")
+
+    def lane_by_lane(self, kind: str, arguments: Sequence[tuple[str, str]], compute) -> str:
+        """compute("type value, ...") for every lane, as one vector of a kind; `arguments` are kinds and values."""
+        if self.width == 1:
+            return compute(", ".join(f"{TYPES[one]} {value}" for one, value in arguments))
+        found = "poison"
+        for lane in range(self.width):
+            parts = [
+                (one, self.value(f"extractelement {self.type(one)} {value}, i32 {lane}")) for one, value in arguments
+            ]
+            result = compute(", ".join(f"{TYPES[one]} {value}" for one, value in parts))
+            found = self.value(f"insertelement {self.type(kind)} {found}, {TYPES[kind]} {result}, i32 {lane}")
+        return found
+
+    def entry(self, table: str, values, place: str) -> str:
+        """The entry of a table at a place within it."""
+        kind = "d" if values.dtype.kind == "f" else "l"
+
+        def read(given: str) -> str:
+            where = self.value(f"getelementptr {TYPES[kind]}, ptr {table}, {given}")
+            return self.value(f"load {TYPES[kind]}, ptr {where}")
+
+        return self.lane_by_lane(kind, [("l", place)], read)
+
+    def entry_of(self, table: str, values, place: str) -> str:
+        """The entry at any place, counted from the end where it is negative; NaN, or -1, outside of the table."""
+        kind = "d" if values.dtype.kind == "f" else "l"
+        I, size = self.type("l"), self.constant("l", len(values))
+        zero = self.constant("l", 0)
+        negative = self.value(f"icmp slt {I} {place}, {zero}")
+        from_end = self.value(f"add {I} {place}, {size}")
+        at = self.value(f"select {self.type('b')} {negative}, {I} {from_end}, {I} {place}")
+        inside = self.value(f"icmp ult {I} {at}, {size}")
+        safe = self.value(f"select {self.type('b')} {inside}, {I} {at}, {I} {zero}")
+        found, missing = self.entry(table, values, safe), self.constant(kind, float("nan") if kind == "d" else -1)
+        return self.value(f"select {self.type('b')} {inside}, {self.type(kind)} {found}, {self.type(kind)} {missing}")
+
+    def count_of(self, table: str, values, number: str) -> str:
+        """How many entries of a sorted table are not larger than a number: by halving, the same steps in every lane."""
+        I, B, low = self.type("l"), self.type("b"), self.constant("l", 0)
+        step = 1 << (max(len(values), 1).bit_length() - 1)
+        while step:
+            ahead = self.value(f"add {I} {low}, {self.constant('l', step)}")
+            exists = self.value(f"icmp sle {I} {ahead}, {self.constant('l', len(values))}")
+            before = self.value(f"sub {I} {ahead}, {self.constant('l', 1)}")
+            safe = self.value(f"select {B} {exists}, {I} {before}, {I} {self.constant('l', 0)}")
+            reached = self.value(f"fcmp ole {self.type('d')} {self.entry(table, values, safe)}, {number}")
+            both = self.value(f"and {B} {exists}, {reached}")
+            low = self.value(f"select {B} {both}, {I} {ahead}, {I} {low}")
+            step >>= 1
+        return low

@@ -1,0 +1,48 @@
+"""The text of LLVM modules as machine code for this processor, by llvmlite; numba is not used."""
+
+import ctypes
+import functools
+import threading
+from collections.abc import Callable
+
+from llvmlite import binding
+
+alone = threading.Lock()  # LLVM's context is one for the whole process
+
+
+@functools.cache
+def target() -> binding.Target:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.Target.from_default_triple()
+
+
+class Machine:
+    """The machine code of a module; it lives as long as this object.
+
+    text    the module, as `odelab.graph.llvm.Module.text` writes it
+    """
+
+    def __init__(self, text: str):
+        with alone:
+            machine = target().create_target_machine(
+                opt=3, cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten()
+            )
+            module = binding.parse_assembly(text)
+            tuning = binding.create_pipeline_tuning_options(speed_level=2)
+            tuning.loop_unrolling = False  # the loops are long, and their ends are rare
+            passes = binding.create_pass_builder(machine, tuning)
+            passes.getModulePassManager().run(module, passes)
+            self.engine = binding.create_mcjit_compiler(module, machine)
+            self.engine.finalize_object()
+
+    def function(self, name: str, count: int) -> Callable:
+        """The function of this name, of `count` addresses and whole numbers; other threads run while it does."""
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * count)(self.engine.get_function_address(name))
+
+
+def address(array) -> int:
+    """Where an array begins, whose numbers lie one after the other."""
+    if not array.flags.c_contiguous:
+        raise ValueError("machine code needs arrays whose numbers lie one after the other.")
+    return array.ctypes.data

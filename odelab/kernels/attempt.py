@@ -1,0 +1,229 @@
+"""One pass of the loop of `odelab.core.integrate`, run on nodes: step, error, judgement and next size as one graph.
+
+Nothing of a step is written here. The sources are `core.integrate`, `core.rk_step_of`, `core.rosenbrock_step_of`,
+`control.feedback` (propose and judge with all laws), `controllers.squared_error` and `control.powers`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from odelab import core
+from odelab.control import controllers, feedback, powers
+from odelab.control.feedback import Counted, History, Memory
+from odelab.control.laws import Law
+from odelab.engines import Status
+from odelab.graph import nodes
+from odelab.graph.arrays import Array
+from odelab.graph.forks import join, joined
+from odelab.graph.nodes import Graph, Node, choose
+from odelab.graph.tracing import Trace
+from odelab.kernels import implicit
+from odelab.methods.rosenbrock import RosenbrockMethod
+from odelab.stiffness.h_rho import APART, twin_stages
+
+FAILURES = 3  # after so many failures of the factors in a row, the step size is not to blame for them
+
+
+class Asked(NamedTuple):
+    """What an attempt depends on, beside the user's functions.
+
+    n                   the number of components
+    method              a Method or a RosenbrockMethod
+    law                 the law of step size; None for fixed steps
+    vector_tolerance    whether there is an absolute tolerance for each component
+    limited             whether there is a largest step
+    rows                whether accepted steps are recorded
+    maxima              whether the largest SAI and h rho are carried along
+    """
+
+    n: int
+    method: Any
+    law: Law | None
+    vector_tolerance: bool = False
+    limited: bool = False
+    rows: bool = False
+    maxima: bool = False
+
+
+class Attempt(NamedTuple):
+    """The graph of an attempt.
+
+    graph     the graph
+    carried   {name: (node before, node after)}: what a loop carries from attempt to attempt
+    status    the node of the `Status` after the attempt, ATTEMPTS_SPENT while the run goes on
+    row       what is recorded of an accepted step: time, size, error, SAI, h rho and the state
+    step      {name: node}: what the states inside the step depend on
+    """
+
+    graph: Graph
+    carried: dict[str, tuple[Node, Node]]
+    status: Node
+    row: list[Node]
+    step: dict[str, Node]
+
+
+def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Callable | None = None) -> Attempt:
+    """The graph of one attempt.
+
+    slopes_at    the right-hand side as a function of nodes, (t, u, params)
+    graph        the graph that it adds nodes to
+    params       the parameters, with nodes of this graph in them
+    project      the user's projection as a function of nodes
+    """
+    n, method = asked.n, asked.method
+    fsal = isinstance(method, RosenbrockMethod) is False and method.fsal and project is None
+    t, t1, u = graph.input("t"), graph.input("t1"), graph.inputs("u", n)
+    slope = graph.inputs("slope", n) if fsal else Array.of([math.nan] * n)
+    steps, rejected = graph.input("steps", "l"), graph.input("rejected", "l")
+    largest = tuple(graph.input(name) for name in ("largest_sai", "largest_rho")) if asked.maxima else ()
+    propose, judge, memory, controls = control(asked, graph)
+    step, prepare, is_solved = steps_of(asked, graph)
+    kept: dict[str, Any] = {}
+
+    def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
+        kept.update(began=t, dt=dt, old=u, slopes=slopes, mean_slope=mean_slope, new=u_new, memory=memory)
+        sai, rho = squares(method, u, dt, slopes, mean_slope, u_new) if asked.maxima else (0.0, 0.0)
+        return tuple(choose(found > known, found, known) for found, known in zip((sai, rho), carry[0])), carry[1] + 1
+
+    def once():
+        start = core.State(t, u, slope, fsal, memory)
+        after = core.no_projection if project is None else project
+        given = (step, prepare, slopes_at, params, propose, judge, after, record, (largest, steps), start, t1, 1)
+        return core.integrate(*given)
+
+    graph.assumed[(t == t1).i] = False  # no attempt is made at the end of the span
+    status, after, (largest_after, steps_after), refused, _ = join(graph, once)
+    carried = {"t": (t, after.t), **pairs("u", u, after.u)}
+    carried |= pairs("slope", slope, after.slope) if fsal else {}
+    for name, before in controls.items():
+        carried[name] = (before, before.lift(value_of(name, after.memory)))
+    carried |= {"steps": (steps, steps.lift(steps_after)), "rejected": (rejected, rejected + refused)}
+    carried |= dict(zip(("largest_sai", "largest_rho"), zip(largest, largest_after)))
+    status = graph.constant(0) + status
+    if is_solved is not None:
+        status, carried = unless_singular(asked, graph, status, carried, is_solved())
+    if graph.raised:
+        fails = graph.raised[0]
+        for condition in graph.raised[1:]:
+            fails = fails | condition
+        status = choose(fails, int(Status.RAISED), status)
+        carried = {name: (before, choose(fails, before, now)) for name, (before, now) in carried.items()}
+    step_nodes = {"began": kept["began"], "dt": kept["dt"], **named("old", kept["old"])}
+    for j, stage in enumerate(kept["slopes"]):
+        step_nodes |= named(f"k{j}_", stage)
+    row = row_of(asked, graph, carried["t"][1], kept) if asked.rows else []
+    return Attempt(graph, carried, status, row, {name: graph_node(graph, x) for name, x in step_nodes.items()})
+
+
+def pairs(name: str, before, after) -> dict[str, tuple[Node, Node]]:
+    return {f"{name}{i}": (one, one.lift(other)) for i, (one, other) in enumerate(zip(before, after))}
+
+
+def named(name: str, row) -> dict[str, Any]:
+    return {f"{name}{i}": x for i, x in enumerate(row)}
+
+
+def graph_node(graph: Graph, x) -> Node:
+    return x if isinstance(x, Node) else graph.constant(float(x))
+
+
+def fixed_names(asked: Asked) -> list[str]:
+    """The names of the inputs, beside parameters, that stay as they are during a run."""
+    if asked.law is None:
+        return ["t0", "t1", "h"]
+    atol = [f"atol{i}" for i in range(asked.n)] if asked.vector_tolerance else ["atol"]
+    return ["t0", "t1", "given_step", "rtol", *atol, "largest"]
+
+
+def value_of(name: str, memory):
+    """What the controller remembers under a name."""
+    return memory.n if isinstance(memory, Counted) else getattr(memory.history, FIELDS.get(name, name))
+
+
+FIELDS = {"was_rejected": "rejected"}  # a run counts its rejections, too
+
+
+def control(asked: Asked, graph: Graph):
+    """propose, judge, the controller's memory before the attempt, and what of it changes, by names."""
+    copies = Trace()
+
+    def closed(function):
+        return joined(graph, copies.copy(function))
+
+    if asked.law is None:
+        count = graph.input("count")
+        memory = Counted(graph.input("t0"), graph.input("h"), count)
+        return closed(feedback.propose_counted), closed(feedback.accept_finite), memory, {"count": count}
+    atol = graph.inputs("atol", asked.n) if asked.vector_tolerance else graph.input("atol")
+    largest = graph.input("largest") if asked.limited else math.inf
+    settings = controllers.settings_of(asked.law, asked.method.error_order, graph.input("rtol"), atol, largest)
+    wanted = {name: graph.input(name) for name in remembered(asked)}
+    history = History(*(wanted.get({"rejected": "was_rejected"}.get(name, name), 0.0) for name in History._fields))
+    power = feedback.power_of_logarithm(closed(powers.exp2))
+    limit = feedback.smooth_limiter(closed(powers.arctan)) if asked.law.smooth else feedback.clip
+    parts = (closed(controllers.squared_error), closed(powers.log2), closed(power), closed(limit))
+    judge = feedback.error_control(*parts, not asked.law.smooth)
+    return closed(feedback.propose_next), closed(judge), Memory(settings, history), wanted
+
+
+def remembered(asked: Asked) -> list[str]:
+    """The fields of the controller's history that a law uses; where steps are recorded, counts need the last one."""
+    (_, b2, b3), (a2, a3) = asked.law.b, asked.law.a
+    needed = {"next_step": 1, "last_step": a2 or a3, "log_e1": b2 or b3, "log_e2": b3, "log_r1": a3}
+    needed |= {"was_rejected": asked.rows or not asked.law.smooth, "error": 1}
+    return [name for name, use in needed.items() if use]
+
+
+def steps_of(asked: Asked, graph: Graph):
+    """step, prepare, and what tells whether a linear system was solved, None for explicit methods."""
+    tableau = asked.method.tableau
+    if not isinstance(asked.method, RosenbrockMethod):
+        return joined(graph, core.rk_step_of(core.combine, tableau)), core.slope_alone, None
+    step, prepare, is_solved = implicit.step_and_preparation(graph, tableau)
+
+    def checked_step(*given):
+        u_new, mean_slope, errors, increments, fsal = step(*given)
+        if asked.law is None:  # nothing else is judged of a fixed step
+            u_new = implicit.rejected_unless(is_solved(), [u_new])[0]
+        return u_new, mean_slope, implicit.rejected_unless(is_solved(), errors), increments, fsal
+
+    return joined(graph, checked_step), prepare, is_solved
+
+
+def unless_singular(asked: Asked, graph: Graph, status, carried, is_solved):
+    """Status and carried values where an attempt ends the run whose factors have failed too often.
+
+    The size of the step is then as before, because it is not to blame.
+    """
+    if asked.law is None:
+        return choose(is_solved, status, int(Status.SINGULAR)), carried
+    before = graph.input("unsolved", "l")
+    unsolved = choose(is_solved, 0, before + 1)
+    singular = unsolved >= FAILURES
+    for name in ("next_step", "rejected"):
+        was, now = carried[name]
+        carried[name] = (was, choose(singular, was, now))
+    return choose(singular, int(Status.SINGULAR), status), {**carried, "unsolved": (before, unsolved)}
+
+
+def squares(method, u, dt, slopes, mean_slope, u_new):
+    """The squares of SAI and h rho; NaN in place of the second where the method has no twin stages."""
+    sai = (mean_slope * mean_slope).sum() / (u * u).sum()
+    twins = twin_stages(method)
+    if twins is None:
+        return sai, math.nan
+    first, last = twins
+    stiff = slopes[last] - slopes[first]
+    apart = u_new - core.moved(core.combine, u, dt, method.tableau.a[first], slopes, first)
+    distance = (apart * apart).sum()
+    rho = dt * dt * (stiff * stiff).sum() / distance
+    return sai, choose(distance > APART**2 * (u * u).sum(), rho, math.nan)
+
+
+def row_of(asked: Asked, graph: Graph, t, kept) -> list[Node]:
+    """What `odelab.engines.numba.rows.Rows` keeps of a step."""
+    sai, rho = squares(asked.method, *(kept[name] for name in ("old", "dt", "slopes", "mean_slope", "new")))
+    error = kept["memory"].history.error if asked.law is not None else math.nan
+    roots = [nodes.one("sqrt", graph_node(graph, x)) for x in (error, sai, rho)]
+    return [t, kept["dt"], *roots, *(graph_node(graph, x) for x in kept["new"])]

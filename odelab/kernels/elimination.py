@@ -1,0 +1,67 @@
+"""An order of elimination with little fill, for linear systems of a known pattern.
+
+M = I - h gamma J is factored without pivoting, straight through, with an operation for each entry and no loops. The order
+is found once; it is chosen so that few entries beyond those of M become other than zero (little fill). Pivoting by
+columns would make an attempt on eight components 2.6 to 2.9 times as long. Instead, the first solution of every attempt
+is checked: its backward error, row by row, must be near rounding, else the attempt is rejected. This helps because
+another step size has other pivots.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LARGEST_RESIDUAL = 1e-10  # relative to the terms of its row; a few times 1e-16 where the factors have not grown
+
+
+class Elimination(NamedTuple):
+    """An order of elimination, and the entries that the factors then have.
+
+    order       the components in the order in which they are eliminated
+    entries     for each row in that order, the columns (in the same order) in which the factors have an entry; the
+                diagonal is left out
+    """
+
+    order: tuple[int, ...]
+    entries: tuple[tuple[int, ...], ...]
+
+    @property
+    def size(self) -> int:
+        """How many entries the two factors have together."""
+        return sum(map(len, self.entries)) + len(self.order)
+
+    @property
+    def products(self) -> int:
+        """The multiplications and subtractions of a factorisation."""
+        right = [sum(j > k for j in row) for k, row in enumerate(self.entries)]
+        return sum(len(self.below(k)) * (1 + count) for k, count in enumerate(right))
+
+    def below(self, place: int) -> list[int]:
+        """The components whose rows change when the one at `place` is eliminated."""
+        return [self.order[i] for i in range(place + 1, len(self.order)) if place in self.entries[i]]
+
+
+def elimination(rows: Sequence[Sequence[int]]) -> Elimination:
+    """An order of little fill for a pattern, found greedily.
+
+    The next component is the one that adds the fewest entries; among those, the one with the fewest multiplications.
+    """
+    n = len(rows)
+    filled = [{*row, i} for i, row in enumerate(rows)]
+    left, order = set(range(n)), []
+    while left:
+        k = min(left, key=lambda k: cost(filled, left, k))
+        left.remove(k)
+        order.append(k)
+        for i in left:
+            if k in filled[i]:
+                filled[i] |= filled[k] & left
+    place = {component: i for i, component in enumerate(order)}
+    entries = tuple(tuple(sorted(place[j] for j in filled[i] if j != i)) for i in order)
+    return Elimination(tuple(order), entries)
+
+
+def cost(filled, left, k: int) -> tuple[int, int, int]:
+    """(entries that eliminating k next would add, multiplications, k)"""
+    below = [i for i in left if i != k and k in filled[i]]
+    right = (filled[k] & left) - {k}
+    return sum(len(right - filled[i]) for i in below), len(below) * len(right), k

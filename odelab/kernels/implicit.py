@@ -1,0 +1,130 @@
+"""Linearly implicit steps on nodes: exact derivatives of the right-hand side, and elimination without pivoting."""
+
+from collections.abc import Callable
+from typing import Any
+
+from odelab import core
+from odelab.graph.arrays import Array
+from odelab.graph.derivatives import derivatives
+from odelab.graph.forks import joined
+from odelab.graph.nodes import Graph, Node, choose, total
+from odelab.kernels.elimination import LARGEST_RESIDUAL, elimination
+
+
+def step_and_preparation(graph: Graph, tableau: core.Rosenbrock) -> tuple[Callable, Callable, Callable]:
+    """`step` and `prepare` as `odelab.core.integrate` takes them, and a function that tells whether all was solved.
+
+    The third returns the condition that the last factors have solved the first stage, as a node.
+    """
+    made: list[Factors] = []
+
+    def factor(J, hg):
+        made.append(Factors(J, hg))
+        return made[-1]
+
+    def substitute(factors, right):
+        return factors.solve(right)
+
+    def prepare(t, u, slope, params):
+        rows = derivatives(graph, list(slope), [*u, t])
+        by_time = [row.pop(len(u), 0.0) for row in rows]
+        return slope, rows, Array.of(by_time) if any(isinstance(x, Node) for x in by_time) else Nothing()
+
+    step = core.rosenbrock_step_of(core.combine, factor, substitute, tableau)
+    return joined(graph, step), joined(graph, prepare), lambda: made[-1].sound
+
+
+class Nothing:
+    """A derivative that is zero at every state: adding a multiple of it changes nothing."""
+
+    __array_ufunc__ = None
+
+    def __mul__(self, other):
+        return self
+
+    def __add__(self, other):
+        return other
+
+    __rmul__, __radd__ = __mul__, __add__
+
+
+class Factors:
+    """M = I - hg J, eliminated without pivoting in an order of little fill.
+
+    J     the rows of J, each {column: entry}; what is not there is zero at every state
+    hg    the step size times gamma
+
+    `P` holds reciprocal pivots, `L` multipliers, `W` what lies right of a pivot, divided by it. Both factors then have
+    ones on their diagonals, so that solving with them has one operation for each unknown that the next one has to wait
+    for, and not two. `sound` is known after the first solution: whether it satisfies every row as nearly as rounding
+    allows.
+    """
+
+    def __init__(self, J: list[dict[int, Any]], hg):
+        self.rows = [sorted({*row, i}) for i, row in enumerate(J)]
+        self.order, self.entries = found = elimination([tuple(sorted(row)) for row in J])
+        self.M = {(i, j): entry_of_matrix(row, i, j, hg) for i, row in enumerate(J) for j in self.rows[i]}
+        now: dict[tuple[int, int], Any] = dict(self.M)
+        self.P: dict[int, Any] = {}
+        self.L: dict[tuple[int, int], Any] = {}
+        self.W: dict[tuple[int, int], Any] = {}
+        self.sound: Any = None
+        for place, k in enumerate(self.order):
+            self.P[k] = 1.0 / now[k, k]
+            right = [self.order[j] for j in self.entries[place] if j > place]
+            for j in right:
+                self.W[k, j] = now[k, j] * self.P[k]
+            for i in found.below(place):
+                self.L[i, k] = now[i, k] * self.P[k]
+                for j in right:
+                    term = self.L[i, k] * now[k, j]
+                    now[i, j] = now[i, j] - term if (i, j) in now else -term
+
+    def solve(self, right):
+        """The solution of M x = right; the unknown that is computed last is subtracted last."""
+        y, x, order = {}, {}, self.order
+        for place, i in enumerate(order):
+            y[i] = right[i]
+            for k in self.entries[place]:
+                if k < place:
+                    y[i] = y[i] - self.L[i, order[k]] * y[order[k]]
+        for place in reversed(range(len(order))):
+            i = order[place]
+            x[i] = y[i] * self.P[i]
+            for j in reversed(self.entries[place]):
+                if j > place:
+                    x[i] = x[i] - self.W[i, order[j]] * x[order[j]]
+        if self.sound is None:
+            self.sound = self.is_solved(right, x)
+        return Array.of([x[i] for i in range(len(order))])
+
+    def is_solved(self, right, x):
+        """Does x satisfy every row of M x = right as nearly as rounding allows?
+
+        |M x - right| is compared with the sum of the terms that cancel in it (Oettli and Prager's backward error), row
+        by row, so that the units of the components do not matter. A residual that is NaN makes it false.
+        """
+        sound: Any = True
+        for i, row in enumerate(self.rows):
+            left, sizes = right[i], [abs(right[i])]
+            for j in row:
+                term = self.M[i, j] * x[j]
+                left, sizes = left - term, [*sizes, abs(term)]
+            small = abs(left) <= LARGEST_RESIDUAL * total(sizes)
+            sound = small if sound is True else sound & small
+        return sound
+
+
+def entry_of_matrix(row: dict[int, Any], i: int, j: int, hg):
+    """An entry of I - hg J."""
+    if j not in row:
+        return 1.0
+    of_J = hg * row[j]
+    return 1.0 - of_J if i == j else -of_J
+
+
+def rejected_unless(sound, errors):
+    """The estimates of an attempt, NaN in the first component where its factors have not solved the first stage."""
+    error = errors[0].copy()
+    error[0] = choose(sound, error[0], float("nan"))
+    return [error]

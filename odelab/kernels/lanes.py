@@ -1,0 +1,250 @@
+"""The loop of an ensemble: many runs in flight, each in a lane of its own with its own time, step and parameters.
+
+A sweep makes one attempt in every lane, by vector instructions and without branches: accepting an attempt means choosing
+between the old and the new value. Each lane executes the same instructions, so a run's result does not depend, in any
+bit, on its lane or on which other runs are in flight. When the run in a lane is finished, its result is written out and
+the lane takes the next run of its thread's share, a few neighbouring runs of the queue of all threads. If a thread took
+runs one by one, two threads would wait for the same cache lines so often that together they reach 1.6 times the speed of
+one thread instead of 1.9.
+
+The lanes of a thread are a table in memory, with a column for each lane and a row for each number that a lane keeps.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from odelab.engines import Status
+from odelab.graph.llvm import Function, Module
+from odelab.graph.nodes import Graph, Node, choose, logical
+from odelab.kernels.attempt import Asked, Attempt, attempt, fixed_names
+from odelab.kernels.beginning import add_begin, beginning
+from odelab.kernels.inside import inside
+from odelab.methods.rosenbrock import RosenbrockMethod
+
+NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
+LANES = 32
+WIDE, NARROW = 16, 8  # lanes in one vector
+ARGUMENTS = {
+    **dict.fromkeys(("queue", "share", "fixed", "starts", "params", "block", "ends", "times", "counts", "codes"), "p"),
+    **dict.fromkeys(("maxima", "at", "points"), "p"),
+    **dict.fromkeys(("runs", "sweeps", "most", "wanted"), "l"),
+}
+SHARE = ("following", "after", "portion", "idle")  # whole numbers of a thread
+
+
+class Rows(NamedTuple):
+    """The names of the numbers a lane keeps, in order; the last ones are whole.
+
+    carried       what an attempt carries
+    parameters    of the run
+    step          what the states inside the last step depend on, and the next time wanted, "due"
+    whole         "point", the number of that time, "status" and "index", the number of the run
+    """
+
+    carried: list[str]
+    parameters: list[str]
+    step: list[str]
+    whole: list[str]
+
+    @property
+    def all(self) -> list[str]:
+        return [*self.carried, *self.parameters, *self.step, *self.whole]
+
+    def at(self, name: str) -> int:
+        """Where a row begins, in numbers."""
+        return self.all.index(name) * LANES
+
+
+def vector_width(asked: Asked) -> int:
+    """How many lanes one vector has: wide ones suit the elimination of a few components."""
+    return WIDE if isinstance(asked.method, RosenbrockMethod) and 3 <= asked.n < 8 else NARROW
+
+
+def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: list[str], points: bool) -> Rows:
+    """The function `lanes(...)` of a module, with the arguments that `ARGUMENTS` names; returns what a lane keeps.
+
+    slopes_in    slopes_in(graph): the right-hand side as a function of nodes of a graph
+    points       whether states at the times `at` are wanted
+    """
+    graph, fixed = Graph(), fixed_names(asked)
+    one = attempt(asked, slopes_in(graph), graph, ())
+    step = [*one.step, "due"] if points else []
+    rows = Rows(list(one.carried), parameters, step, [*(["point"] if points else []), "status", "index"])
+    begin_graph = Graph()
+    first = beginning(asked, slopes_in(begin_graph), begin_graph, ())
+    begin = add_begin(module, begin_graph, first, rows.carried, fixed, parameters, LANES)
+    within = add_inside(module, asked, slopes_in, rows) if points else None
+    parts = Parts(module, asked, rows, fixed)
+    fill = None if within is None else add_fill_points(parts, within)
+    look_after = add_look_after(parts, begin, fill)
+    function = module.function("lanes", ARGUMENTS, vector_width(asked))
+    given = {name: function.everywhere("d", function.load("d", "%fixed", k, 1)) for k, name in enumerate(fixed)}
+    given["most"] = function.everywhere("l", "%most")
+    flagged, made = function.variable("b", "true", 1), function.variable("l", "0", 1)
+    with function.repeat() as again_when:
+        with function.when(flagged.get()), function.over(LANES) as lane:
+            function.call(look_after, *(f"%{name}" for name in ARGUMENTS), lane)
+        flagged.set("false")
+        busy = function.compare("slt", function.load("l", "%share", SHARE.index("idle"), 1), LANES)
+        left = function.compare("slt", made.get(), "%sweeps")
+        more = function.logical("and", busy, left, 1)
+        with function.when(more), function.over(LANES, function.width) as group:
+            flagged.set(function.logical("or", flagged.get(), sweep(function, one, rows, group, given), 1))
+        made.set(function.whole("add", made.get(), 1))
+        again_when(more)
+    return rows
+
+
+class Parts(NamedTuple):
+    """What the functions of the module have in common."""
+
+    module: Module
+    asked: Asked
+    rows: Rows
+    fixed: list[str]
+
+
+def add_inside(module: Module, asked: Asked, slopes_in: Callable, rows: Rows) -> Function:
+    """The function `inside(column, when, out)`: the state at a time, a pointer to it, within the last step of a lane."""
+    graph = Graph()
+    state = inside(asked, slopes_in(graph), graph, ())
+    function = module.function("inside", {"column": "p", "when": "p", "out": "p"}, internal=True)
+    known = {operation[2] for operation in graph.ops if operation[0] == "in"} - {"at"}
+    inputs = {name: function.load("d", "%column", rows.at(name)) for name in known}
+    inputs["at"] = function.load("d", "%when", 0)
+    for i, value in enumerate(function.graph(graph, state, inputs)):
+        function.store("d", value, "%out", i)
+    return function
+
+
+def sweep(function: Function, attempt: Attempt, rows: Rows, group: str, fixed: dict[str, str]) -> str:
+    """One attempt in the lanes from `group` on; returns whether one of them has to be looked after."""
+    graph = attempt.graph
+    places = {name: function.whole("add", group, rows.at(name)) for name in rows.all}
+    kinds = {name: before.kind for name, (before, _) in attempt.carried.items()} | dict.fromkeys(rows.whole, "l")
+    read = [*rows.carried, *rows.parameters, *(["due"] if rows.step else []), "index"]
+    inputs = {name: function.load(kinds.get(name, "d"), "%block", places[name], aligned=64) for name in read}
+    after = {name: now for name, (_, now) in attempt.carried.items()}
+    after["status"] = status_of_lane(attempt)
+    flagged = logical("or", after["status"] != 0, after["steps"] + after["rejected"] >= graph.input("most", "l"))
+    if rows.step:
+        ends = graph.input("t0"), graph.input("t1")
+        flagged = logical("or", flagged, passed_by(graph.input("due"), after["t"], *ends))
+        after |= {name: attempt.step[name].real() for name in rows.step if name != "due"}
+    flagged = logical("and", flagged, graph.input("index", "l") >= 0)
+    *values, some = function.graph(graph, [*after.values(), flagged], inputs | fixed)
+    for name, value in zip(after, values, strict=True):
+        function.store(kinds.get(name, "d"), value, "%block", places[name], aligned=64)
+    return function.any(some)
+
+
+def status_of_lane(attempt: Attempt) -> Node:
+    """The status of an attempt; a step that was lost because nothing finite came of it is said to be so."""
+    if "error" not in attempt.carried:
+        return attempt.status
+    finite = attempt.carried["error"][0] < math.inf
+    lost = attempt.status == int(Status.STEP_LOST)
+    return choose(logical("and", lost, logical("not", finite)), int(Status.NOT_FINITE), attempt.status)
+
+
+def passed_by(due: Node, t: Node, t0: Node, t1: Node) -> Node:
+    """Has a run at time t come to the time that is due, or gone past it?"""
+    return (due - t) * choose(t1 > t0, 1.0, -1.0) <= 0.0
+
+
+def add_look_after(parts: Parts, begin: Function, fill: Function | None) -> Function:
+    """The function that hands in what the run of one lane has come to, and lets the next one begin where it has ended.
+
+    Its arguments are those of `lanes` and the number of the lane.
+    """
+    function, rows = parts.module.function("look_after", {**ARGUMENTS, "lane": "l"}, internal=True), parts.rows
+    column = function.place("%block", "%lane")
+
+    def number(name: str) -> str:
+        return function.load("l", column, rows.at(name))
+
+    index = number("index")
+    with function.when(function.compare("sge", index, 0)):
+        if fill is not None:
+            function.call(fill, column, index, "%fixed", "%at", "%points", "%wanted")
+        spent = function.compare("sge", function.whole("add", number("steps"), number("rejected")), "%most")
+        over = function.logical("or", function.compare("ne", number("status"), 0), spent)
+        with function.when(over):
+            hand_in(function, parts, column, index)
+            function.store("l", str(NOBODY), column, rows.at("index"))
+    with function.when(function.compare("eq", number("index"), NOBODY)):
+        take_next(function, parts, column, begin)
+    return function
+
+
+def hand_in(function: Function, parts: Parts, column: str, index: str):
+    """Write the result of a finished run into the arrays of the ensemble."""
+    rows, n = parts.rows, parts.asked.n
+    results = {"%ends": ("d", [f"u{i}" for i in range(n)]), "%times": ("d", ["t"]), "%codes": ("l", ["status"])}
+    results["%counts"] = ("l", ["steps", "rejected"])
+    if parts.asked.maxima:
+        results["%maxima"] = ("d", ["largest_sai", "largest_rho"])
+    for array, (kind, names) in results.items():
+        first = function.whole("mul", index, len(names))
+        for k, name in enumerate(names):
+            value = function.load(kind, column, rows.at(name))
+            function.store(kind, value, array, function.whole("add", first, k))
+
+
+def take_next(function: Function, parts: Parts, column: str, begin: Function):
+    """Begin the next run of the queue in a lane, or retire the lane where the queue is empty.
+
+    A retired lane keeps sweeping. It stands at t1, and therefore does not move.
+    """
+    rows = parts.rows
+    following, after, portion, idle = (function.place("%share", k) for k in range(len(SHARE)))
+    with function.when(function.compare("eq", function.load("l", following, 0), function.load("l", after, 0))):
+        taken = function.fetch_add("%queue", function.load("l", portion, 0))
+        function.store("l", taken, following, 0)
+        function.store("l", function.whole("add", taken, function.load("l", portion, 0)), after, 0)
+    run = function.load("l", following, 0)
+    function.store("l", function.whole("add", run, 1), following, 0)
+    with function.either(function.compare("slt", run, "%runs")) as otherwise:
+        state = function.place("%starts", function.whole("mul", run, parts.asked.n))
+        own = function.place("%params", function.whole("mul", run, len(rows.parameters)))
+        function.call(begin, state, "%fixed", own, column, function.block_of_memory(1))
+        for k, name in enumerate(rows.parameters):
+            function.store("d", function.load("d", own, k), column, rows.at(name))
+        function.store("l", "0", column, rows.at("status"))
+        function.store("l", run, column, rows.at("index"))
+        if rows.step:
+            function.store("l", "0", column, rows.at("point"))
+            function.store("d", function.load("d", "%at", 0), column, rows.at("due"))
+        otherwise()
+        function.store("l", str(RETIRED), column, rows.at("index"))
+        function.store("d", function.load("d", "%fixed", parts.fixed.index("t1")), column, rows.at("t"))
+        function.store("l", function.whole("add", function.load("l", idle, 0), 1), idle, 0)
+
+
+def add_fill_points(parts: Parts, within: Function) -> Function:
+    """The function that computes the states at the wanted times which a lane has passed.
+
+    The last entry of `at` is a time that is never passed.
+    """
+    given = {"column": "p", "index": "l", "fixed": "p", "at": "p", "points": "p", "wanted": "l"}
+    function, rows = parts.module.function("fill_points", given, internal=True), parts.rows
+    graph = Graph()
+    passed = passed_by(*(graph.input(name) for name in ("due", "t", "t0", "t1")))
+    known = {name: function.load("d", "%fixed", parts.fixed.index(name)) for name in ("t0", "t1")}
+    known["t"] = function.load("d", "%column", rows.at("t"))
+
+    def is_due() -> str:
+        due = function.load("d", "%column", rows.at("due"))
+        return function.graph(graph, [passed], {**known, "due": due})[0]
+
+    with function.when(is_due()), function.repeat() as again_when:
+        point = function.load("l", "%column", rows.at("point"))
+        row = function.whole("add", function.whole("mul", "%index", "%wanted"), point)
+        out = function.place("%points", function.whole("mul", row, parts.asked.n))
+        function.call(within, "%column", function.place("%column", rows.at("due")), out)
+        following = function.whole("add", point, 1)
+        function.store("l", following, "%column", rows.at("point"))
+        function.store("d", function.load("d", "%at", following), "%column", rows.at("due"))
+        again_when(is_due())
+    return function
