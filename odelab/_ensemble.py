@@ -1,14 +1,14 @@
 """`ensemble`: many runs of one problem at once, from other initial states or with other parameters."""
 
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 
-from odelab._solve import check_arguments, checked_times, solve
+from odelab._solve import check_arguments, checked_times
 from odelab.control.controllers import Controller, adaptive
+from odelab.engines.choice import obstacle_to_graph
 from odelab.engines.lanes import executors as pieces
 from odelab.engines.lanes import threads as threaded
 from odelab.engines.lanes.batches import batches
@@ -16,9 +16,8 @@ from odelab.engines.lanes.causes import diagnose
 from odelab.engines.lanes.plain import finish_alone, one_by_one
 from odelab.engines.lanes.progress import reporter
 from odelab.engines.lanes.result import Ensemble, named_arrays
-from odelab.engines.numba.load import kernel
-from odelab.engines.numba.obstacles import obstacle_to_lanes
 from odelab.engines.refusals import NotCompilable
+from odelab.graph.nodes import Untraceable
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
@@ -82,34 +81,29 @@ def ensemble(
     starts, sets = batches(problem, u0, params)
     times = checked_times("t_eval", t_eval, problem)
     report = reporter(progress)
-    why_plain = (
-        "engine='python' was asked for" if engine == "python" else obstacle_to_lanes(problem, method, controller)
-    )
-    if executor is not None and why_plain is not None:
-        raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {why_plain}.")
-    if why_plain is None:
-        request, task = threaded.prepare(problem, method, controller, times, maxima, max_steps)
+    reason = "engine='python' was asked for" if engine == "python" else obstacle_to_graph(problem, method, controller)
+    prepared = None
+    if reason is None:
         try:
-            compiled = kernel(request).functions["lanes"]
-        except NotCompilable as reason:
-            if engine == "compiled":
-                raise
-            engine = "python"
-            warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=2)
+            prepared = threaded.prepare(problem, method, controller, times, maxima, max_steps)
+        except Untraceable as refusal:
+            reason = str(refusal)
+    if prepared is not None and prepared.parameters.builds_in and params is not None:
+        prepared, reason = None, "whole numbers of `params` are used as counts or places, which lanes have in common"
+    if prepared is not None:
+        own = prepared.parameters.values
+        rows = np.tile(np.array(own, dtype=float), (len(starts), 1)) if params is None or sets is None else sets
+        if executor is not None:
+            found = pieces.run_in_pieces(executor, prepared.text, prepared.task, starts, rows, report)
         else:
-            try:
-                if executor is not None:
-                    found = pieces.run_in_pieces(executor, request, task, starts, sets, report)
-                else:
-                    found = threaded.run(compiled, task, starts, sets, threads, report)
-            except IndexError:
-                first = threaded.find_refused(compiled, task, starts, sets)
-                run = problem.replace(u0=starts[first], params=() if sets is None else tuple(sets[first].tolist()))
-                solve(run, method, controller, engine="python", max_steps=max_steps, throw=False)
-                raise
-            finish_alone(found, problem, method, controller, starts, sets, times, max_steps)
-            diagnose(found, starts, sets, problem, method, controller)
-            return named_arrays(found, times, "compiled", problem, method, controller)
+            found = threaded.run(prepared.text, prepared.task, starts, rows, threads, report)
+        finish_alone(found, problem, method, controller, starts, sets, times, max_steps)
+        diagnose(found, starts, sets, problem, method, controller)
+        return named_arrays(found, times, "compiled", problem, method, controller)
+    if executor is not None:
+        raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
+    if engine == "compiled" and obstacle_to_graph(problem, method, controller) is None:
+        raise NotCompilable(f"`engine='compiled'` cannot compile {problem.rhs.__name__}: {reason}.")
     found, engine = one_by_one(problem, method, controller, starts, sets, times, maxima, max_steps, engine, report)
     return named_arrays(found, times, engine, problem, method, controller)
 

@@ -9,7 +9,6 @@ from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines import choice
 from odelab.engines.driver import run
-from odelab.engines.event_search import Searches
 from odelab.engines.implicit import ImplicitMethod, solve_implicit
 from odelab.engines.refusals import NotCompilable
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -73,8 +72,8 @@ def solve(
     project      a function u -> u applied last to each new state, for instance to keep it positive; an adaptive run
                  judges the projected state. It gets a copy to work on. None by default; not for SciPy's methods
     engine       who runs the steps. "python" is plain Python; "compiled" is compiled code, or an error where a function
-                 cannot be compiled; "auto", the default, begins in plain Python and goes over to compiled code where
-                 there is enough to do, so that repeated calls may differ in their last bits
+                 cannot be compiled; "auto", the default, compiles what takes a moment to compile, and anything else
+                 where a run is long
     dense        False keeps no states but those at `t_eval` (or the end): no dense output and no events, but memory
                  for large systems. True by default
     tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side; an
@@ -121,13 +120,11 @@ def solve(
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
 
-        searches = Searches(part, method, project, at_once=engine == "compiled") if watched else None
-
         def drive(chosen, attempts):
-            return run(chosen, attempts, during, times, dense, searches)
+            return run(chosen, attempts, during, times, dense)
 
         trajectory = try_engines(drive, engine, part, method, controller, project, dense, attempts)
-        return trajectory if during or not watched else with_events(trajectory, watched, searches)
+        return trajectory if during or not watched else with_events(trajectory, watched)
 
     if len(stops) or any(event.change for event in watched):
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
@@ -138,9 +135,9 @@ def solve(
     return trajectory
 
 
-def with_events(trajectory, watched, searches) -> Trajectory:
+def with_events(trajectory, watched) -> Trajectory:
     """A run with the events that lie on it, none of which ends it."""
-    watch = Watch(None, watched, trajectory.problem, searches if trajectory.engine == "compiled" else None)
+    watch = Watch(None, watched, trajectory.problem)
     try:
         with np.errstate(all="ignore"):
             watch.walk(trajectory.interpolant)
@@ -153,9 +150,8 @@ def with_events(trajectory, watched, searches) -> Trajectory:
 
 def try_engines(drive, engine, problem, method, controller, project, dense, max_steps) -> Trajectory:
     """Call `drive(engine, attempts)` with one engine after the other, until one ends the run or spends all attempts."""
-    for make, attempts in choice.choose(engine, problem, method, controller, project, dense, max_steps):
+    for chosen, attempts in choice.choose(engine, problem, method, controller, project, dense, max_steps):
         try:
-            chosen = make()
             trajectory = drive(chosen, attempts)
             trajectory.problem = problem  # kernels may have solved it without its own Jacobian
         except NotCompilable as reason:
@@ -163,8 +159,6 @@ def try_engines(drive, engine, problem, method, controller, project, dense, max_
                 raise
             choice.refuse(problem, method, reason)
             continue
-        if engine == "auto":
-            choice.note(chosen, trajectory.steps + trajectory.rejected)
         if trajectory.status != "max_steps" or attempts >= max_steps:
             break
     return trajectory

@@ -69,6 +69,11 @@ class State(NamedTuple):
     memory: Any
 
 
+def where(condition, x, y):
+    """x where the condition holds, else y; in a graph, and in lanes, both are computed and one is chosen."""
+    return x if condition else y
+
+
 def combine(weights, slopes, count):
     """sum_j weights[j] * slopes[j] over j < count.
 
@@ -222,9 +227,7 @@ def integrate(step, prepare, rhs, params, propose, judge, project, record, carry
             known = prepare(t, u, slope, params)
             prepared = True
         dt, h, memory = propose(memory, t, t1, u, slope)
-        t_new = t + dt
-        if dt == t1 - t:
-            t_new = t1
+        t_new = where(dt == t1 - t, t1, t + dt)
         if t_new == t:
             status = 2
             break

@@ -9,7 +9,7 @@ proposed size is different.
 import math
 from typing import Any, NamedTuple
 
-from odelab.control.powers import where
+from odelab.core import where
 
 
 class Counted(NamedTuple):

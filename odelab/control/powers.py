@@ -8,6 +8,8 @@ to the bit, in plain Python, in compiled code and in its vector instructions.
 
 import numpy as np
 
+from odelab.core import where
+
 SQRT_HALF_BITS = 4604544271217802189  # of the double nearest to sqrt(1/2)
 ONE_EXPONENT = 1023  # the exponent field of 1.0
 
@@ -44,11 +46,6 @@ def exp2(x):
 
 TAN_PI_8, TAN_3_PI_8 = 0.41421356237309503, 2.414213562373095
 QUARTER, HALF = 0.7853981633974483, 1.5707963267948966  # of pi
-
-
-def where(condition, x, y):
-    """x where the condition holds, else y; lanes and graphs compute both and choose."""
-    return x if condition else y
 
 
 def arctan(x):

@@ -20,12 +20,9 @@ EVERYTHING = 1 << 62  # attempts, more than any run makes: the engine itself lim
 MANY = 1 << 20  # attempts: after an error in a larger chunk, half of this many are tried next
 
 
-def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True, searches=None) -> Trajectory:
-    """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts.
-
-    searches    the `odelab.engines.event_search.Searches` for `watched`, which a compiled run uses
-    """
-    found = Run(engine, max_steps, watched, t_eval, dense, searches)
+def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajectory:
+    """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts."""
+    found = Run(engine, max_steps, watched, t_eval, dense)
     with np.errstate(all="ignore"):
         found.drive()
         return found.trajectory()
@@ -52,12 +49,11 @@ class Run:
     The arguments are those of the function `run`.
     """
 
-    def __init__(self, engine: Engine, max_steps: int, watched, t_eval, dense: bool, searches):
+    def __init__(self, engine: Engine, max_steps: int, watched, t_eval, dense: bool):
         self.engine, self.problem, self.method = engine, engine.problem, engine.method
         self.max_steps, self.t_eval = max_steps, t_eval
         self.points = None if dense else Points(engine, t_eval)
-        searches = searches if engine.name == "compiled" else None
-        self.watch = events.Watch(engine, watched, self.problem, searches) if watched else None
+        self.watch = events.Watch(engine, watched, self.problem) if watched else None
         self.state = State(self.problem.t_span[0], np.array(self.problem.u0), None, False, None)
         self.status, self.word = Status.ATTEMPTS_SPENT, ""
         self.parts: list[Part] = []

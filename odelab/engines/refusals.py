@@ -45,7 +45,7 @@ def refusal(engine, reason) -> str:
 def blame(request: Request, reason) -> str:
     """numba's complaint about the function of the user's that it cannot compile, with the line in their own file."""
     functions = request.functions
-    for name, function in compiled_functions(functions, request.form, inline=False).items():
+    for name, function in compiled_functions(functions, request.form).items():
         if name not in ("rhs", "spectral_radius_of", "dual_rhs"):  # the others take other arguments
             continue
         try:

@@ -1,30 +1,45 @@
-"""Prints the source text that a kernel is compiled from."""
+"""Prints what a kernel computes: the graph of an attempt as arithmetic, the IR, or the source that numba compiles."""
 
 import inspect
 import textwrap
 
 from odelab._solve import check_arguments
 from odelab.control.controllers import Controller, adaptive
+from odelab.engines.choice import obstacle_to_graph
+from odelab.engines.lanes.threads import prepare
 from odelab.engines.numba.module import text_for
-from odelab.engines.numba.obstacles import obstacle_to_kernel, obstacle_to_lanes
-from odelab.engines.numba.request import layout_for, request_for
+from odelab.engines.numba.obstacles import obstacle_to_kernel
+from odelab.engines.numba.request import request_of_run
+from odelab.engines.traced import asked_for, text_of_run
+from odelab.graph.arithmetic import lines_of
+from odelab.graph.nodes import Graph, Untraceable
+from odelab.kernels import store
+from odelab.kernels.attempt import attempt
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
 
-LAYOUTS = ("single", "lanes", "large", "stabilised", "generic")
+LAYOUTS = ("single", "lanes")
 
 
 def show_kernel(
-    problem: Problem, method: Method | StabilisedMethod, controller: Controller | None = None, layout: str | None = None
+    problem: Problem,
+    method: Method | StabilisedMethod,
+    controller: Controller | None = None,
+    layout: str | None = None,
+    ir: bool = False,
 ):
-    """Print the source of the kernel for a problem, method and controller, below that of the right-hand side.
+    """Print what a kernel computes for a problem, method and controller, below the source of the right-hand side.
+
+    A line is a value; x12 is the value of operation 12 of the graph, where it is used more than once. `old` state is u0,
+    u1, ..., the values after the attempt are those behind "after the attempt".
 
     problem      the Problem
     method       ol.DOPRI5 or another Runge-Kutta method, ol.RODAS4 or another linearly implicit one, ol.RKC2
     controller   ol.fixed(h) or ol.adaptive(...); adaptive() by default
-    layout       "single" (one run), "lanes" (an ensemble), "large" (one run of a system in array or in-place form) or
-                 "stabilised" (the same by ol.RKC2); by default what a single run of the problem takes
+    layout       "single" (one run) or "lanes" (an ensemble), where the problem is made as a graph; None, the default,
+                 is what a single run of the problem takes
+    ir           print the IR of the kernel, loop included, and not arithmetic; False by default
 
     Raises ValueError when there is no such kernel.
 
@@ -32,24 +47,48 @@ def show_kernel(
     >>> ol.show_kernel(ol.problems.van_der_pol(), ol.HEUN, ol.fixed(0.1))
     def van_der_pol_rhs(t, u, params):
     ...
-    def advance(...
+    after the attempt
+    ...
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, "compiled", 1)
     controller = controller.suited_to(method)
-    single = layout_for(problem, method, controller)
-    chosen = single if layout is None else layout
-    if chosen not in LAYOUTS:
+    if layout not in (None, *LAYOUTS):
         raise ValueError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
-    reason = (obstacle_to_lanes if chosen == "lanes" else obstacle_to_kernel)(problem, method, controller)
-    if reason is None and chosen not in ("lanes", single):
-        reason = f"a system in {problem.form} form runs in the layout {single!r}"
+    reason = obstacle_to_graph(problem, method, controller)
+    try:
+        text = graph_text(problem, method, controller, layout, ir) if reason is None else ""
+    except Untraceable as refusal:
+        reason = str(refusal)
     if reason is not None:
-        raise ValueError(f"there is no such kernel: {reason}.")
-    request = request_for(chosen, problem, method, controller)
-    for function in dict.fromkeys(request.functions.values()):
-        print(source_of(function))
-    print(text_for(request))
+        if layout is not None:
+            raise ValueError(f"there is no such kernel: {reason}.")
+        text = text_by_numba(problem, method, controller, reason)
+    print(source_of(problem.rhs))
+    print(text)
+
+
+def graph_text(problem: Problem, method, controller: Controller, layout: str | None, ir: bool) -> str:
+    """The arithmetic of an attempt, or the IR of the kernel."""
+    if layout == "lanes" and ir:
+        return prepare(problem, method, controller, None, False, 1).text
+    traced, asked = store.slopes_of(problem), asked_for(problem, method, controller)
+    if ir:
+        return text_of_run(asked, traced, None)
+    graph = Graph()
+    one = attempt(asked._replace(rows=layout != "lanes"), store.slopes_in(graph, traced), graph, ())
+    after = {f"new {name}": now for name, (_, now) in one.carried.items()}
+    lines = lines_of(graph, {**after, "status": one.status})
+    behind = len(lines) - len(after) - 1
+    return "\n".join(["in the attempt", *lines[:behind], "", "after the attempt", *lines[behind:]])
+
+
+def text_by_numba(problem: Problem, method, controller: Controller, untraceable: str) -> str:
+    """The source of the kernel that numba compiles."""
+    reason = obstacle_to_kernel(problem, method, controller)
+    if reason is not None:
+        raise ValueError(f"there is no such kernel: {reason}; {untraceable}.")
+    return text_for(request_of_run(problem, method, controller))
 
 
 def source_of(function) -> str:
@@ -57,4 +96,4 @@ def source_of(function) -> str:
     try:
         return textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
-        return f"# {function.__name__}: its source is not in a file.\n"
+        return f"# {getattr(function, '__name__', function)}: its source is not in a file.\n"

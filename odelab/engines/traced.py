@@ -51,7 +51,15 @@ def kernel_of(asked: Asked, traced: store.Traced, projection: store.Traced | Non
     return store.kernel((*key, projection and projection.digest), lambda: make(asked, traced, projection))
 
 
-def make(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> Kernel:
+def asked_for(problem, method, controller) -> Asked:
+    """What the attempts of a single run depend on."""
+    atol = 0.0 if controller.atol is None else controller.atol
+    limited = bool(np.isfinite(controller.max_step))
+    return Asked(problem.size, method, controller.law, bool(np.ndim(atol)), limited, rows=True)
+
+
+def module_of_run(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> tuple[Module, list[str]]:
+    """The module of a single run, and the names of what its loop carries."""
     module, parameters, fixed = Module("contract"), traced.parameters.names, fixed_names(asked)
     graph = Graph()
     project = None if projection is None else store.projection_in(graph, projection)
@@ -61,6 +69,16 @@ def make(asked: Asked, traced: store.Traced, projection: store.Traced | None) ->
     graph = Graph()
     first = beginning(asked, store.slopes_in(graph, traced), graph, ())
     add_begin(module, graph, first, names, fixed, parameters)
+    return module, names
+
+
+def text_of_run(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> str:
+    """The IR of a single run."""
+    return module_of_run(asked, traced, projection)[0].text()
+
+
+def make(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> Kernel:
+    module, names = module_of_run(asked, traced, projection)
     machine = Machine(module.text())
     return Kernel(machine, machine.function("begin", 5), machine.function("advance", 7), names, asked)
 
@@ -73,8 +91,7 @@ class TracedEngine:
     def __init__(self, problem, method, controller, project=None):
         self.problem, self.method, self.controller, self.project = problem, method, controller, project
         atol = 0.0 if controller.atol is None else controller.atol
-        limited = bool(np.isfinite(controller.max_step))
-        self.asked = Asked(problem.size, method, controller.law, bool(np.ndim(atol)), limited, rows=True)
+        self.asked = asked_for(problem, method, controller)
         traced = store.slopes_of(problem)
         projection = None if project is None else store.projection_of(project, problem.size)
         self.kernel = kernel_of(self.asked, traced, projection)

@@ -6,7 +6,6 @@ from odelab.graph.nodes import arguments_of, used
 from odelab.graph.nodes import Array, Node
 from odelab.graph.tracing import math, stand_in
 
-from odelab.engines.rosenbrock.elimination import LARGEST_RESIDUAL, elimination
 from odelab.linear.rules import OF_ONE, OF_TWO
 
 SPELLED = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
@@ -72,56 +71,3 @@ def derivatives(graph, outputs, inputs):
                 sums[k] = sums[k] + term if k in sums else term
         found[i] = sums
     return [found.get(node.i, {}) for node in outputs]
-
-
-class Factors:
-    """M = I - h gamma J, eliminated without pivoting in an order of little fill; `sound` after the first solution."""
-
-    def __init__(self, J, hg):
-        self.rows = [tuple(sorted(row)) for row in J]
-        self.order, self.entries = found = elimination(self.rows)
-        self.M = now = {}
-        for i, row in enumerate(J):
-            for j in sorted({*row, i}):
-                of_j = hg * row[j] if j in row else None
-                now[i, j] = 1.0 if of_j is None else 1.0 - of_j if i == j else -of_j
-        now = dict(now)
-        self.P, self.L, self.W, self.sound = {}, {}, {}, None
-        for place, k in enumerate(self.order):
-            self.P[k] = 1.0 / now[k, k]
-            right = [self.order[j] for j in self.entries[place] if j > place]
-            for j in right:
-                self.W[k, j] = now[k, j] * self.P[k]
-            for i in found.below(place):
-                self.L[i, k] = now[i, k] * self.P[k]
-                for j in right:
-                    term = self.L[i, k] * now[k, j]
-                    now[i, j] = now[i, j] - term if (i, j) in now else -term
-
-    def solve(self, b):
-        y, x, order = {}, {}, self.order
-        for place, i in enumerate(order):
-            y[i] = b[i]
-            for k in self.entries[place]:
-                if k < place:
-                    y[i] = y[i] - self.L[i, order[k]] * y[order[k]]
-        for place in reversed(range(len(order))):
-            i = order[place]
-            x[i] = y[i] * self.P[i]
-            for j in reversed(self.entries[place]):
-                if j > place:
-                    x[i] = x[i] - self.W[i, order[j]] * x[order[j]]
-        if self.sound is None:
-            self.sound = self.check(b, x)
-        return Array.of([x[i] for i in range(len(order))])
-
-    def check(self, b, x):
-        sound = True
-        for i, row in enumerate(self.rows):
-            left, size = b[i], [abs(b[i])]
-            for j in sorted({*row, i}):
-                term = self.M[i, j] * x[j]
-                left, size = left - term, [*size, abs(term)]
-            ok = abs(left) <= LARGEST_RESIDUAL * nodes.total(size)
-            sound = ok if sound is True else sound & ok
-        return sound

@@ -211,6 +211,8 @@ def two(op, a, b):
             if p is not None and q is not None:
                 p, q = COMPARISONS[op](p, y), COMPARISONS[op](q, y)
                 return p if p == q else Node(graph, c) if p else logical("not", Node(graph, c))
+        if op in ("eq", "ne") and a.i > b.i:
+            a, b = b, a
         if a.kind == b.kind == "l":
             return graph.add("l" + op, "b", a.i, b.i)
         return graph.add(op, "w" if "v" in (a.kind, b.kind) else "b", a.real().i, b.real().i)

@@ -12,7 +12,7 @@ import types
 
 from odelab.graph import nodes
 import numpy as np
-from odelab.control import powers
+from odelab import core
 from odelab.graph.forks import joined
 from odelab.graph.nodes import Array, Graph, Node, Untraceable
 
@@ -239,8 +239,8 @@ class Trace:
             return self.made[own]
         if (own.__module__ or "").startswith(("odelab.graph", "odelab.kernels")):
             return own
-        if own is powers.where:
-            return nodes.where
+        if own is core.where:
+            return nodes.choose
         if "." in (own.__module__ or "") and own.__module__.startswith("odelab.maths"):
             return own
         cells = tuple(types.CellType() for _ in own.__code__.co_freevars)

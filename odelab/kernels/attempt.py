@@ -86,11 +86,13 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
         sai, rho = squares(method, u, dt, slopes, mean_slope, u_new) if asked.maxima else (0.0, 0.0)
         return tuple(choose(found > known, found, known) for found, known in zip((sai, rho), carry[0])), carry[1] + 1
 
+    integrate = Trace().copy(core.integrate)
+
     def once():
         start = core.State(t, u, slope, fsal, memory)
         after = core.no_projection if project is None else project
         given = (step, prepare, slopes_at, params, propose, judge, after, record, (largest, steps), start, t1, 1)
-        return core.integrate(*given)
+        return integrate(*given)
 
     graph.assumed[(t == t1).i] = False  # no attempt is made at the end of the span
     status, after, (largest_after, steps_after), refused, _ = join(graph, once)

@@ -180,9 +180,8 @@ class Zeros(NamedTuple):
 class Watch:
     """Looks for events on the steps of a run."""
 
-    def __init__(self, engine, watched, problem, searches=None):
+    def __init__(self, engine, watched, problem):
         self.engine, self.watched, self.problem = engine, watched, problem
-        self.searches = searches  # `odelab.engines.event_search.Searches` of a compiled run
         self.found: list[list[Zeros]] = [[] for _ in watched]
         self.undefined: list[list[float]] = [[] for _ in watched]  # where steps begin on which g is not finite
         self.takes_arrays: list[bool | None] = [None] * len(watched)  # None: not tried yet
@@ -242,7 +241,7 @@ class Watch:
     def zeros(self, number, steps) -> Zeros:
         """Every zero of an event on these steps."""
         event, params = self.watched[number], self.problem.params
-        found, unclear, at_end = self.search_by_kernel(number, steps) or self.search_by_arrays(number, steps)
+        found, unclear, at_end = self.search_by_arrays(number, steps)
         for i in unclear:
             ends = at_end(i), at_end(i + 1)
             if not np.isfinite(ends).all():
@@ -257,26 +256,11 @@ class Watch:
             zeros = Zeros(*(column[order] for column in zeros))
         return zeros
 
-    def search_by_kernel(self, number, steps) -> tuple | None:
-        """The zeros that a kernel finds, the steps it leaves, and g at the ends of steps; None without a kernel."""
-        event, params = self.watched[number], self.problem.params
-        search = None if self.searches is None else self.searches.of(event.function, len(steps.h))
-        if search is None:
-            return None
-
-        def at_end(i):
-            if i == 0 and isinstance(event, Resting) and steps.t[0] == self.problem.t_span[0]:
-                return 0.0
-            return value(event, params, steps.t[i], steps.u[i])
-
-        try:
-            t, directions, states, unclear = search(steps.t, steps.u, steps.h, at_end(0))
-        except Exception:  # in the user's function; plain Python shall tell it
-            return None
-        return [Zeros(t, states, directions)], unclear, at_end
-
     def search_by_arrays(self, number, steps) -> tuple:
-        """The same by NumPy: many places of many steps in one call, if the function accepts arrays."""
+        """The zeros found, the steps that are left, and g at the ends of steps.
+
+        Many places of many steps are looked at in one call, if the function accepts arrays.
+        """
         if not steps.batched:
             self.takes_arrays[number] = False
         event = self.watched[number]

@@ -21,12 +21,13 @@ def diagnose(found: Found, starts, sets, problem, method, controller):
     A lane knows only that the step became too small or that the state was not finite.
     """
     lost = np.flatnonzero((found.statuses == Status.STEP_LOST) | (found.statuses == Status.NOT_FINITE))
-    lost = lost[np.isfinite(starts[lost]).all(axis=1) & np.isfinite(sets[lost]).all(axis=1)]
+    known = np.isfinite(starts).all(axis=1) & (True if sets is None else np.isfinite(sets).all(axis=1))
+    lost = lost[known[lost]]
     direction = np.sign(problem.t_span[1] - problem.t_span[0])
     with np.errstate(all="ignore"), contextlib.suppress(KeyboardInterrupt):  # after Ctrl-C the lanes' own statuses stay
         for first in range(0, len(lost), BATCH):
             some = two_at_least(lost[first : first + BATCH])
-            t, u, params = found.times[some], found.ends[some].T, tuple(sets[some].T)
+            t, u, params = found.times[some], found.ends[some].T, None if sets is None else tuple(sets[some].T)
             step = direction * (controller.h or 4.0 * np.spacing(np.maximum(np.abs(t), 1e-300)))
             gave_up = controller.h is not None
             failed, overflowed = failures(problem, method, t, u, params, step, (1,) if gave_up else AHEAD)
@@ -54,7 +55,7 @@ def failures(problem, method, t, u, params, step, ahead):
         if failed.all():
             break
         left = two_at_least(np.flatnonzero(~failed))
-        chosen = tuple(row[left] for row in params)
+        chosen = problem.params if params is None else tuple(row[left] for row in params)
         sizes = np.broadcast_to(times * step, t.shape)[left]
         first = first_failures(rhs, method, chosen, t[left], u[:, left], sizes)
         failed[left], overflowed[left] = first.found, first.overflowed

@@ -36,8 +36,11 @@ def one_by_one(
 
 
 def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, max_steps):
-    """Solve anew, one by one, the runs whose factors without pivoting failed in their lanes."""
-    failed = np.flatnonzero(found.statuses == Status.SINGULAR)
+    """Solve anew, one by one, the runs that cannot be finished in their lanes.
+
+    Their factors without pivoting have failed, or the right-hand side has raised an error, which is then raised here.
+    """
+    failed = np.flatnonzero((found.statuses == Status.SINGULAR) | (found.statuses == Status.RAISED))
     if failed.size:
         sets = None if params is None else params[failed]
         rest = (t_eval, found.maxima is not None, max_steps, "auto", lambda done, total: None)

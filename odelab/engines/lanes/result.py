@@ -115,7 +115,7 @@ def empty_arrays(starts, t0: float, t_eval, maxima: bool) -> Found:
         starts.copy(),
         np.full(count, t0),
         np.zeros((count, 2), np.int64),
-        np.full(count, Status.INTERRUPTED, np.int8),
+        np.full(count, Status.INTERRUPTED, np.int64),
         np.full((count, 2), np.nan) if maxima else None,
         None if t_eval is None else np.full((count, len(t_eval), n), np.nan),
     )

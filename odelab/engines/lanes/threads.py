@@ -1,5 +1,6 @@
 """Lanes on threads: every thread has lanes of its own, and all threads share one queue of runs."""
 
+import functools
 import math
 import os
 import threading
@@ -11,11 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.engines import Status
-from odelab.engines.compiled import is_interrupt
-from odelab.engines.lanes import progress
-from odelab.engines.lanes import text as lanes
 from odelab.engines.lanes.result import Found, empty_arrays
-from odelab.engines.numba.request import Request, request_for
+from odelab.graph.llvm import Module
+from odelab.graph.machine import Machine, address
+from odelab.kernels import store
+from odelab.kernels.attempt import Asked
+from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
+from odelab.kernels.parameters import Parameters
 
 SLICE = 0.05  # seconds a kernel runs before it returns, so that Ctrl-C is noticed and the progress line is updated
 
@@ -28,43 +31,64 @@ LARGEST_PORTION = 64  # runs: a few cache lines of every array
 class Task(NamedTuple):
     """The settings of an ensemble, without its kernel and its runs; it can be pickled and sent to other processes."""
 
-    width: int  # lanes
     rows: int  # of numbers that a lane keeps
-    whole: int  # how many of them, the last ones, are rows of whole numbers
-    settings: np.ndarray
-    tolerance: np.ndarray
+    fixed: np.ndarray  # what stays as it is, as `odelab.kernels.attempt.fixed_names` names it
     max_attempts: int
     t_eval: np.ndarray | None
     maxima: bool
 
 
-def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int) -> tuple[Request, Task]:
-    """The request for the kernel of an ensemble, and its `Task`."""
-    request = request_for("lanes", problem, method, controller, points=t_eval is not None, maxima=maxima)
+class Prepared(NamedTuple):
+    """A kernel of lanes, and how it is called.
+
+    text          the IR of the kernel's module
+    task          the settings of the ensemble
+    parameters    how the problem's own parameters are handed over
+    """
+
+    text: str
+    task: Task
+    parameters: Parameters
+
+
+def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int) -> Prepared:
+    """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed."""
+    traced = store.slopes_of(problem)
+    atol = 0.0 if controller.atol is None else controller.atol
+    limited = bool(np.isfinite(controller.max_step))
+    asked = Asked(problem.size, method, controller.law, bool(np.ndim(atol)), limited, maxima=maxima)
+    names, points = traced.parameters.names, t_eval is not None
+
+    def make():
+        module = Module("contract")
+        rows = add_lanes(module, asked, lambda graph: store.slopes_in(graph, traced), names, points)
+        return module.text(), len(rows.all), asked  # method and law stay alive, as their identities are in the key
+
+    key = ("lanes", id(method), id(controller.law), *asked[3:], asked.n, points, len(names), traced.digest)
+    text, rows, _ = store.kernel(key, make)
     t0, t1 = problem.t_span
-    given = math.copysign(controller.h, t1 - t0) if controller.law is None else controller.first_step or 0.0
-    task = Task(
-        lanes.lane_groups(request)[0],
-        len(lanes.real_rows(request)) + len(lanes.integer_rows(request)),
-        len(lanes.integer_rows(request)),
-        np.array([t0, t1, controller.rtol or math.nan, controller.max_step, given]),
-        np.atleast_1d(np.asarray(0.0 if controller.atol is None else controller.atol, dtype=float)),
-        max_steps,
-        t_eval,
-        maxima,
-    )
-    return request, task
+    fixed = [t0, t1, controller.first_step or 0.0, controller.rtol, *np.atleast_1d(atol), controller.max_step]
+    if controller.law is None:
+        fixed = [t0, t1, math.copysign(controller.h, t1 - t0)]
+    return Prepared(text, Task(rows, np.array(fixed, dtype=float), max_steps, t_eval, maxima), traced.parameters)
 
 
-def run(compiled: Callable, task: Task, starts, params, threads: int | None, report) -> Found:
-    """All runs through the compiled lanes, on as many threads as there is work for."""
-    found = empty_arrays(starts, float(task.settings[0]), task.t_eval, task.maxima)
-    count = min(threads or available(), math.ceil(len(starts) / task.width))
+@functools.lru_cache(maxsize=16)
+def compiled(text: str) -> tuple[Machine, Callable]:
+    """The machine code of a kernel's text, and its function `lanes`."""
+    machine = Machine(text)
+    return machine, machine.function("lanes", len(ARGUMENTS))
+
+
+def run(text: str, task: Task, starts, params, threads: int | None, report) -> Found:
+    """All runs through the kernel, on as many threads as there is work for."""
+    found = empty_arrays(starts, float(task.fixed[0]), task.t_eval, task.maxima)
+    count = min(threads or available(), math.ceil(len(starts) / LANES))
     queue, stop = np.zeros(1, np.int64), threading.Event()
-    portion = min(max(1, len(starts) // (PORTIONS * count * task.width)), LARGEST_PORTION)
+    portion = min(max(1, len(starts) // (PORTIONS * count * LANES)), LARGEST_PORTION)
 
     def work(told: Callable[[], Any]):
-        work_through(compiled, task, queue, portion, starts, params, found, stop, told)
+        work_through(text, task, queue, portion, starts, params, found, stop, told)
 
     def tell():
         report(int((found.statuses != Status.INTERRUPTED).sum()), len(starts))
@@ -75,65 +99,55 @@ def run(compiled: Callable, task: Task, starts, params, threads: int | None, rep
             work(tell)
             while wait(others, timeout=SLICE).not_done:
                 tell()
-        except (KeyboardInterrupt, SystemError) as reason:
-            if isinstance(reason, SystemError) and not is_interrupt(reason):
-                raise
+        except KeyboardInterrupt:
+            pass
         finally:
             stop.set()
     for future in others:
         future.result()
     tell()
+    if found.maxima is not None:
+        take_roots(found.maxima)
     return found
 
 
-def find_refused(compiled: Callable, task: Task, starts, params) -> int:
-    """The first run whose right-hand side raises IndexError, found by halving: compiled code does not say which."""
-    first, last = 0, len(starts)
-    while last - first > 1:
-        middle = (first + last) // 2
-        try:
-            run(compiled, task, starts[first:middle], params[first:middle], 1, progress.nothing)
-            first = middle
-        except IndexError:
-            last = middle
-    return first
+def take_roots(maxima):
+    """Make the largest SAI and h rho of their squares, which the kernel finds; those that are negative are unknown."""
+    maxima[maxima < 0.0] = np.nan
+    np.sqrt(maxima, out=maxima)
 
 
-def work_through(compiled, task: Task, queue, portion, starts, params, found: Found, stop, told):
+def work_through(text, task: Task, queue, portion, starts, params, found: Found, stop, told):
     """What one thread does: it sweeps over its lanes until the queue is empty.
 
     About every SLICE seconds the kernel returns; then `told()` is called and `stop` is checked.
     """
-    numbers = np.zeros((task.rows, task.width))
-    numbers[-task.whole :].view(np.int64)[...] = lanes.NOBODY
-    extra = ([] if found.maxima is None else [found.maxima]) + (
-        [] if found.points is None else [task.t_eval, found.points]
-    )
-    share = np.array([0, 0, portion])  # the thread's next run, the end of its portion, the size of a portion
+    _, lanes = compiled(text)
+    block = table_on_a_cache_line(task.rows, LANES)
+    block.view(np.int64)[-1] = NOBODY
+    share = np.array([0, 0, portion, 0])  # as `odelab.kernels.lanes.SHARE` names them
+    nothing = np.zeros(1)
+    times = np.zeros(0) if task.t_eval is None else task.t_eval
+    at = np.append(times, np.inf if task.fixed[1] >= task.fixed[0] else -np.inf)
+    optional = [nothing if array is None else array for array in (found.maxima, at, found.points)]
+    arrays = (queue, share, task.fixed, starts, params, block, *found[:4], *optional)
     sweeps = 256
     while not stop.is_set():
         began = time.perf_counter()
-        empty = compiled(
-            queue,
-            sweeps,
-            share,
-            task.settings,
-            task.tolerance,
-            task.max_attempts,
-            starts,
-            params,
-            numbers,
-            found.ends,
-            found.times,
-            found.counts,
-            found.statuses,
-            *extra,
-        )
-        if empty:
+        lanes(*map(address, arrays), len(starts), sweeps, task.max_attempts, len(times))
+        if share[-1] == LANES:
             return
         elapsed = time.perf_counter() - began
         sweeps = min(max(256, int(sweeps * min(8.0, SLICE / max(elapsed, 1e-6)))), 1 << 40)
         told()
+
+
+def table_on_a_cache_line(rows: int, columns: int) -> np.ndarray:
+    """A table of zeros that begins where a cache line does."""
+    line = 8  # numbers
+    numbers = np.zeros(rows * columns + line)
+    first = (-numbers.ctypes.data // numbers.itemsize) % line
+    return numbers[first : first + rows * columns].reshape(rows, columns)
 
 
 def available() -> int:

@@ -6,14 +6,14 @@ from odelab.control import feedback
 from odelab.control.controllers import judge_of_law, settings_of
 from odelab.control.feedback import Counted, History
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.stages import number
+from odelab.engines.numba.text import number
 
 @functools.cache
-def judge_of_squares(smooth: bool, n: int = 1):
-    """The judge of a kernel, where `errors` is n times the square of the error over its tolerance."""
+def judge_of_squares(smooth: bool):
+    """The judge of a kernel, where `errors` is the square of the error over its tolerance."""
 
     def squared_error(errors, u, u_new, rtol, atol):
-        return errors * (1.0 / n)
+        return errors
 
     return judge_of_law(squared_error, smooth)
 
@@ -26,39 +26,33 @@ def left_over(components):
     return total
 
 
-def itself(total):
-    """What `left_over` would return, where the kernel has formed it itself, from variables and not from an array."""
-    return total
-
-
 judge_of_state = functools.cache(feedback.accept_by)  # the same judge for each kernel, for `jit_once`
 
 
-def control_text(request: Request, judge: str, options: str = "OPTIONS") -> str:
+def control_text(request: Request, judge: str) -> str:
     """The definitions of `propose` and `judge`.
 
     `propose` is compiled without contraction of a * b + c, so that times are the same in every engine.
 
-    judge      the judge, as text that calls a function of this module
-    options    the name of the options that it is compiled with
+    judge    the judge, as text that calls a function of this module
     """
     propose = "propose_next" if request.law else "propose_counted"
     return "\n".join(
         [
             "from odelab.control.feedback import Counted, History, Memory, Settings",
             "from odelab.engines.numba.jit import jit_once",
-            "from odelab.engines.numba.kernel_control import itself, judge_of_squares, judge_of_state, left_over",
+            "from odelab.engines.numba.kernel_control import judge_of_squares, judge_of_state, left_over",
             "",
             f"propose = jit_once(control.{propose}, EXACT)",
-            f'judge = jit_once({judge}, {{**{options}, "forceinline": True}})',
+            f'judge = jit_once({judge}, {{**OPTIONS, "forceinline": True}})',
         ]
     )
 
 
-def judgement_line(request: Request, judged: str, tag: str = "") -> str:
+def judgement_line(request: Request, judged: str) -> str:
     """The line that judges an attempt; `judged` is the text of the squared error or of what tells of a finite state."""
     of_errors = f"{judged}, 0.0, 0.0" if request.law else f"0.0, 0.0, {judged}"
-    return f"accept{tag}, memory{tag} = judge(memory{tag}, dt{tag}, {of_errors})"
+    return f"accept, memory = judge(memory, dt, {of_errors})"
 
 
 def history_fields(request: Request) -> tuple[str, ...]:

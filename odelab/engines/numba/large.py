@@ -9,10 +9,10 @@ slope serves as another one later, the names of the rows are exchanged and nothi
 
 import ast
 
-from odelab.engines.numba import single
+from odelab.engines.numba.loop import Parts, kernel_of, params_line
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import RHO, SAI
-from odelab.engines.numba.stages import combination, indent, number, product
+from odelab.engines.numba.text import combination, indent, number, product
 from odelab.right_hand_side import ARRAY
 from odelab.stiffness.h_rho import APART, twin_stages
 
@@ -28,7 +28,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
     method, definitions = request.method, [slopes_into_text(request)]
     attempt = [*stage_lines(request, definitions), f"q, sai, rho = {judged_call(request, definitions)}"]
     move = ["fresh = 0"] if not method.fsal else [f"k1, k{method.stages} = k{method.stages}, k1"]
-    parts = single.Parts(
+    parts = Parts(
         ARGUMENTS,
         judge_of(request),
         definitions,
@@ -47,7 +47,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         # numba takes a second to compile `u_end[:] = u`, whose shapes it would check
         ["for i in range(n):", "    u_end[i], slope[i] = u[i], k1[i]"],
     )
-    return single.kernel_of(request, parts)
+    return kernel_of(request, parts)
 
 
 def judge_of(request: Request) -> str:
@@ -61,7 +61,7 @@ def array_lines(request: Request) -> list[str]:
     """Lines for the variables of a run whose states are arrays."""
     return [
         f"atol = tolerance{'' if request.vector_tolerance else '[0]'}",
-        single.params_line(request),
+        params_line(request),
         "rows, n = states.shape",
         "u = states[steps % rows]",
     ]

@@ -81,7 +81,7 @@ def load_module(module: Module) -> dict[str, Any]:
     """The names of the compiled module, made once for all functions with the same fingerprint."""
     if module.name not in by_name:
         cache.names_are_apart()  # before any function of the kernel gets its name
-        given = compiled_functions(module.given, module.form, module.inline)
+        given = compiled_functions(module.given, module.form)
         if module.taken.lasting:
             by_name[module.name] = cache.load(module.text, module.name, given)
         else:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import odelab
-from odelab.engines import Status, event_text
-from odelab.engines.lanes import text as lanes
-from odelab.engines.numba import large, one_source, single
+from odelab.engines import Status
+from odelab.engines.numba import large, one_source
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
 from odelab.engines.numba.request import AS_GIVEN, Request
-from odelab.engines.rosenbrock import banded_run, one_run, parts
+from odelab.engines.rosenbrock import banded_run
 
 HEADER = """
 import math
@@ -34,27 +33,10 @@ CALLED = {**OPTIONS, "no_cpython_wrapper": False, "cache": CACHE}  # for what Py
 """
 
 NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
-WHOLE = "types.int64"
-SINGLE_TYPES = {
-    **dict.fromkeys(("attempts", "part", "repeats"), WHOLE),
+TYPES = {
+    "attempts": "types.int64",
     **dict.fromkeys(("counts", "order", "first", "entries", "places"), "types.int64[::1]"),
     **dict.fromkeys(("record", "states", "slopes", "increments", "vectors", "J", "factors", "seeds"), ROWS),
-}
-LANES_TYPES = {
-    **{"queue": "types.int64[::1]", "sweeps": WHOLE, "share": "types.int64[::1]", "max_attempts": WHOLE},
-    **dict.fromkeys(("starts", "params_in", "numbers", "ends", "maxima"), ROWS),
-    **{"counts": "types.int64[:, ::1]", "statuses": "types.int8[::1]", "points": "types.float64[:, :, ::1]"},
-}
-SEEN = "types.Array(types.float64, {}, 'A', readonly=True)"  # arrays that are only read, however they are laid out
-EVENTS_TYPES = {
-    **{"times": SEEN.format(1), "states": SEEN.format(2), "sizes": SEEN.format(1), "zeros": ROWS},
-    **dict.fromkeys(("places", "unsure"), "types.int64[::1]"),
-}
-
-# By layout, and whether the method is linearly implicit
-WRITERS = {
-    **{("single", False): single, ("single", True): one_run},
-    **{("large", False): large, ("large", True): banded_run, ("parts", True): parts},
 }
 
 
@@ -64,7 +46,6 @@ class Module(NamedTuple):
     text     the source; it calls the functions by their names in `given`
     name     of the module, equal for equal machine code
     form     of the right-hand side: component, array or in-place
-    inline   must the functions be inlined? A loop over lanes becomes vector code only if they are a part of it.
     given    the user's functions by the names the text has for them
     taken    their fingerprint
     """
@@ -72,7 +53,6 @@ class Module(NamedTuple):
     text: str
     name: str
     form: str
-    inline: bool
     given: dict[str, Callable]
     taken: Fingerprint
 
@@ -85,7 +65,7 @@ def module_for(request: Request) -> Module:
     digest = hashlib.sha256((text + taken.digest).encode()).hexdigest()[:24]
     label = request.rhs.__name__
     name = f"{label if label.isidentifier() else 'rhs'}_{digest}"
-    return Module(text, name, request.form, request.layout == "lanes", given, taken)
+    return Module(text, name, request.form, given, taken)
 
 
 def text_for(request: Request) -> str:
@@ -106,24 +86,17 @@ def layout(request: Request) -> tuple[list[str], list[str]]:
     if request.layout in one_source.LAYOUTS:
         return one_source.advance(request)
     codes = "\n".join(f"{status.name} = {status.value}" for status in Status)
-    if request.layout == "events":
-        return event_text.search(request)
-    if request.layout == "lanes":
-        definitions, function = lanes.lanes(request)
-        counter = "from odelab.engines.lanes.atomic import fetch_add"
-        return [counter, codes, *definitions], function
-    definitions, function = WRITERS[request.layout, request.implicit].advance(request)
+    definitions, function = (banded_run if request.implicit else large).advance(request)
     return [codes, *definitions], function
 
 
 def decorator(request: Request, definition: str) -> str:
     """The eager signature, from the names of the arguments."""
-    types = {"lanes": LANES_TYPES, "events": EVENTS_TYPES}.get(request.layout, SINGLE_TYPES)
     # Compiled at the first call, which shows the types of state and parameters.
     if request.layout in one_source.LAYOUTS or request.parameters == AS_GIVEN:
         return "@njit(**CALLED)"
     names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
-    return f"@njit([({', '.join(types.get(name, NUMBERS) for name in names)})], **CALLED)"
+    return f"@njit([({', '.join(TYPES.get(name, NUMBERS) for name in names)})], **CALLED)"
 
 
 @functools.cache

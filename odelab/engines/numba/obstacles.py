@@ -1,4 +1,4 @@
-"""Which runs can be compiled, and with which kernel; of others, what stands in the way."""
+"""Which runs numba can compile, and with which kernel; of others, what stands in the way."""
 
 import operator
 import types
@@ -10,20 +10,18 @@ import numpy as np
 
 from odelab.arrays import read_only
 from odelab.control.controllers import Controller
-from odelab.engines.numba.request import UNROLLED, Request, numbers, request_of_run
+from odelab.engines.numba.request import Request, numbers, request_of_run
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
 from odelab.right_hand_side import COMPONENT, IN_PLACE
 
-ENTRIES = 300  # at most so many in the factors of I - h gamma J: with more, the text takes too long to compile
 CONCATENATES = (
     "kernels hand `u` to {} as a tuple, with which it computes something else than with an array, as `u + u` does; "
     "write it component by component, `x, v = u`, or let it return an array"
 )
 as_tuple: weakref.WeakKeyDictionary[Callable, bool | None] = weakref.WeakKeyDictionary()
-counted: weakref.WeakKeyDictionary[Callable, dict[tuple[int, int], int]] = weakref.WeakKeyDictionary()
 
 
 class Plan(NamedTuple):
@@ -75,34 +73,14 @@ def is_plain(function) -> bool:
 
 
 def obstacle_to_implicit_kernel(problem: Problem, method) -> str | None:
-    """Why a kernel of a linearly implicit method cannot be written for a system; None where it can.
-
-    Such a kernel solves the linear systems of a small problem by text without loops, a line for each entry.
-    """
+    """Why a kernel of a linearly implicit method cannot be written for a system; None where it can."""
     if not isinstance(method, RosenbrockMethod):
         return None
-    if problem.form not in (COMPONENT, IN_PLACE):
-        return f"kernels of {method.name} need component form or in-place form, not {problem.form} form"
+    if problem.form != IN_PLACE:
+        return f"large kernels of {method.name} need in-place form, not {problem.form} form"
     if numbers(problem.params) is None:
         return f"kernels of {method.name} need numbers as `params`"
-    if problem.form == IN_PLACE:
-        return None  # `obstacle_to_band` has the rest, which takes a moment
-    if problem.size > UNROLLED:
-        return f"kernels of {method.name} unroll at most {UNROLLED} components, got {problem.size}"
-    if problem.size**2 > ENTRIES and entries(problem.rhs, problem.size, len(problem.params)) > ENTRIES:
-        return f"the factors have more than {ENTRIES} entries, too many for a kernel of {method.name}"
-    return None
-
-
-def entries(rhs: Callable, n: int, parameters: int) -> int:
-    """How many entries the factors of I - h gamma J have, for a right-hand side; the answer is remembered."""
-    from odelab.engines.rosenbrock.elimination import elimination
-    from odelab.engines.rosenbrock.pattern import pattern_of
-
-    known = counted.setdefault(rhs, {})
-    if (n, parameters) not in known:
-        known[n, parameters] = elimination(pattern_of(rhs, n, parameters).rows).size
-    return known[n, parameters]
+    return None  # `obstacle_to_band` has the rest, which takes a moment
 
 
 def obstacle_to_band(problem: Problem, method) -> str | None:
@@ -116,22 +94,6 @@ def obstacle_to_band(problem: Problem, method) -> str | None:
 
     found = band_for(problem.rhs, problem.size, len(problem.params))
     return found if isinstance(found, str) else None
-
-
-def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
-    """Why an ensemble cannot run in lanes."""
-    if problem.form != COMPONENT:
-        return f"lanes need component form, not {problem.form} form"
-    if not isinstance(method, Method | RosenbrockMethod):
-        return f"lanes are for Runge-Kutta and Rosenbrock methods, not {method.name}"
-    reason = obstacle_to_kernel(problem, method, controller)
-    if reason is not None:
-        return reason
-    if problem.size > UNROLLED:
-        return f"lanes unroll at most {UNROLLED} components, got {problem.size}"
-    if numbers(problem.params) is None:
-        return "lanes need numbers as `params`"
-    return None
 
 
 def takes_tuples(function: Callable, problem: Problem) -> bool | None:

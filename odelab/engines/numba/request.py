@@ -12,14 +12,13 @@ from odelab.methods.stabilised import StabilisedMethod
 from odelab.problem import Problem
 from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
 
-UNROLLED = 32  # at most so many components: with more, the text and the time to compile it become too long
 AS_GIVEN = -1  # the number of parameters where `params` are handed over as they are
 
 
 class Request(NamedTuple):
     """Everything the text of a kernel depends on; two runs with equal requests share one kernel."""
 
-    layout: str  # "single", "lanes", "large", "stabilised", "generic", "events" or "parts"
+    layout: str  # "large", "stabilised" or "generic"
     rhs: Callable
     form: str
     n: int  # 0 where neither the text nor what is handed to the kernel depends on it
@@ -27,20 +26,15 @@ class Request(NamedTuple):
     method: Any  # a Method or a RosenbrockMethod; a StabilisedMethod in the layout of that name
     law: Law | None  # None: fixed steps
     vector_tolerance: bool = False
-    limited: bool = False  # lanes: is there a largest step?
-    points: bool = False  # lanes: are states at the times `t_eval` asked for?
-    maxima: bool = False  # lanes: are the largest SAI and h rho of each run asked for?
     project: Callable | None = None  # the user's projection of states
     own: tuple[Callable, Callable] | None = None  # propose and judge of a controller that the user has written
     judged: bool = False  # does the controller estimate errors?
-    event: Callable | None = None  # the function whose zeros are searched for
 
     @property
     def functions(self) -> dict[str, Callable]:
         """The user's functions by the names that the text of a kernel has for them."""
         radius = getattr(self.method, "spectral_radius", None)
         named = {"rhs": self.rhs, "spectral_radius_of": radius, "project": self.project}
-        named["event"] = self.event
         if self.implicit:
             named["dual_rhs"] = self.rhs  # once more, for dual numbers
         if self.own is not None:
@@ -78,22 +72,21 @@ def changed_as_float(parameter) -> bool:
 
 
 def layout_for(problem: Problem, method, controller: Controller, project=None) -> str:
-    """The layout of a single run: one with a loop of its own where the run suits it, else "generic".
+    """The layout of a run.
 
-    "generic" and "stabilised" compile the loop of `odelab.core.integrate` itself.
+    "generic" and "stabilised" compile the loop of `odelab.core.integrate` itself, "large" has a loop of its own.
     """
     if isinstance(method, StabilisedMethod):
         return "stabilised"
     if isinstance(method, RosenbrockMethod):
-        return "large" if problem.form == IN_PLACE else "single"
-    if project is not None or (controller.law is None and controller.h is None):
-        return "generic"
-    if problem.form in (ARRAY, IN_PLACE):
         return "large"
-    return "single" if problem.size <= UNROLLED and numbers(problem.params) is not None else "generic"
+    own = controller.law is None and controller.h is None
+    return "generic" if own or project is not None or problem.form == COMPONENT else "large"
 
 
-def request_for(layout: str, problem: Problem, method, controller: Controller, project=None, **options) -> Request:
+def request_of_run(problem: Problem, method, controller: Controller, project=None) -> Request:
+    """The kernel that a run needs."""
+    layout = layout_for(problem, method, controller, project)
     own = controller.law is None and controller.h is None
     parameters = len(problem.params) if hasattr(problem.params, "__len__") else 1
     if layout == "large" and numbers(problem.params) is None:
@@ -107,14 +100,7 @@ def request_for(layout: str, problem: Problem, method, controller: Controller, p
         method.compiles_as if isinstance(method, StabilisedMethod) else method,
         controller.law,
         bool(np.ndim(controller.atol)),
-        limited=layout == "lanes" and bool(np.isfinite(controller.max_step)),
         project=project,
         own=(controller.propose, controller.judge) if own else None,
         judged=controller.needs_error,
-        **options,
     )
-
-
-def request_of_run(problem: Problem, method, controller: Controller, project=None) -> Request:
-    """The kernel that a single run needs."""
-    return request_for(layout_for(problem, method, controller, project), problem, method, controller, project)

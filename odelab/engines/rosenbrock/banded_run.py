@@ -1,23 +1,27 @@
 """The layout of one run of a large system by a linearly implicit method: states are arrays, and the Jacobian is a band.
 
 The Jacobian is found by dual numbers, one direction for each colour of its columns, and eliminated without pivoting by
-`odelab.linear.band_kernels`; the first solution with each matrix is checked by its residual. Failing factors are
-treated as in `odelab.engines.rosenbrock.one_run`. The rest is as in `odelab.engines.numba.large`.
+`odelab.linear.band_kernels`; the first solution with each matrix is checked by its residual. If the factors fail in
+three attempts in a row, or in one attempt of a run with fixed steps, the kernel stops with the status SINGULAR; then
+`odelab.engines.numba.large_engine` takes some steps in plain Python, with pivoting. The rest is as in
+`odelab.engines.numba.large`.
 """
 
-from odelab.engines.numba import single
+from odelab.engines.numba.loop import Parts, kernel_of
 from odelab.engines.numba.large import array_lines, define_loop, judge_of, until_lines
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import SAI
-from odelab.engines.numba.stages import combination, product, read_lines, remark
+from odelab.engines.numba.text import combination, indent, product, read_lines, remark
 from odelab.engines.refusals import NotCompilable
 from odelab.engines.rosenbrock import band
-from odelab.engines.rosenbrock.one_run import MOVE, START, failure_lines, jacobian_lines
+from odelab.kernels.attempt import FAILURES
 
 ARGUMENTS = (
     *("remembered", "counts", "settings", "tolerance", "params_in", "u_end", "slope", "attempts", "record", "states"),
     *("increments", "vectors", "ordered", "J", "factors", "seeds", "order", "first", "entries", "places"),
 )
+START = ["prepared = 0", "unsolved = 0"]
+MOVE = ["fresh = 0", "prepared = 0"]
 VECTORS = ("k1", "k", "inner", "right", "slope_t", "error", "numbers", "derivatives")  # the rows of `vectors`
 
 KERNELS = """
@@ -65,7 +69,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         atol = "atol[i]" if request.vector_tolerance else "atol"
         loop = [f"scaled = error[i] / ({atol} + rtol * max(abs(u[i]), abs(v[i])))", "q += scaled * scaled"]
         attempt.append(f"q = {define_loop(definitions, 'squared_ratio', loop, 'return q')} / n if sound else math.nan")
-    parts = single.Parts(
+    parts = Parts(
         ARGUMENTS,
         judge_of(request),
         definitions,
@@ -83,7 +87,7 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         ["u = v", *MOVE, *until_lines()],
         ["copy(u_end, u)", "copy(slope, k1)"],
     )
-    return single.kernel_of(request, parts)
+    return kernel_of(request, parts)
 
 
 def stage_lines(method, plan: band.Band, definitions: list[str]) -> list[str]:
@@ -114,4 +118,21 @@ def stage_lines(method, plan: band.Band, definitions: list[str]) -> list[str]:
         *lines,
         *remark("the new state"),
         f"moved, size = {define_loop(definitions, 'new_state', loop, 'return moved, size')}",
+    ]
+
+
+def jacobian_lines(lines: list[str]) -> list[str]:
+    """Lines that compute the Jacobian, to be run where it is not known at the state."""
+    return ["if prepared == 0:", *indent([*lines, "prepared = 1", "jacobians += 1"])]
+
+
+def failure_lines(request: Request) -> list[str]:
+    """Lines that end the run where the factors have failed too often; `sound` tells whether they solved the first
+    stage."""
+    return [
+        "factorisations += 1",
+        "unsolved = 0 if sound else unsolved + 1",
+        f"if unsolved == {FAILURES if request.law else 1}:",
+        "    status = SINGULAR",
+        "    break",
     ]

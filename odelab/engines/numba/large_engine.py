@@ -1,19 +1,17 @@
-"""The engine of single runs: a kernel written for the right-hand side, the method and the law."""
+"""The engine of large systems: a kernel with loops, written for the right-hand side, the method and the law."""
 
-import contextlib
 import functools
 import math
 
 import numpy as np
 
-from odelab.control.controllers import Start
 from odelab.control.feedback import Counted, History, Memory
 from odelab.core import State
 from odelab.engines import Status
 from odelab.engines.compiled import call, compiled_params, is_interrupt
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import AS_GIVEN, numbers, request_of_run
-from odelab.engines.numba.rows import LargeRows, Rows, aligned_rows
+from odelab.engines.numba.rows import LargeRows, aligned_rows
 from odelab.engines.python import PythonEngine, RightHandSideError, begin, checked_rhs
 from odelab.engines.rosenbrock.banded_run import VECTORS
 from odelab.engines.steps import Chunk, Record
@@ -23,12 +21,11 @@ from odelab.stiffness.h_rho import twin_stages
 PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factors fail; then the kernel tries again
 
 
-class KernelEngine:
+class LargeEngine:
     """Runs a problem by a kernel with a loop of its own; `request.layout_for` says which problems have one.
 
-    It needs fixed steps or a law of odelab and, in component form, numbers as parameters. `dense` tells whether the
-    states of all steps are to be kept; a run with arrays as states that keeps none stops after the first step that
-    passes the time `until`.
+    It needs fixed steps or a law of odelab. `dense` tells whether the states of all steps are to be kept; a run that
+    keeps none stops after the first step that passes the time `until`.
     """
 
     name = "compiled"
@@ -37,10 +34,8 @@ class KernelEngine:
     def derivatives(self) -> str:
         if not isinstance(self.method, RosenbrockMethod):
             return ""
-        if self.large:
-            band = self.band()
-            return f"Jacobian by dual numbers, {band.below} + 1 + {band.above} diagonals eliminated in the kernel"
-        return "Jacobian by dual numbers, straight-line elimination in the kernel"
+        band = self.band()
+        return f"Jacobian by dual numbers, {band.below} + 1 + {band.above} diagonals eliminated in the kernel"
 
     def band(self):
         """The band of the Jacobian of a large system."""
@@ -51,9 +46,7 @@ class KernelEngine:
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):
         self.problem, self.method, self.controller, self.dense = problem, method, controller, dense
         self.request = request or request_of_run(problem, method, controller)
-        self.large = self.request.layout == "large"
-        functions = kernel(self.request).functions
-        self.compiled, self.start = functions["advance"], functions.get("start")
+        self.compiled = kernel(self.request).functions["advance"]
         self.params = numbers(problem.params)
         if self.params is None:
             self.params = compiled_params(problem.params)
@@ -67,26 +60,11 @@ class KernelEngine:
         self.looks_at_stages = twin_stages(self.method) is not None
 
     def begin(self) -> tuple[State, int]:
-        state, evaluations = self.first_state()
-        span = (state.t, self.problem.t_span[1])
-        self.rows = LargeRows(*span, state.u, self.dense) if self.large else Rows(*span, state.u)
+        state, evaluations = begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
+        self.rows = LargeRows(state.t, self.problem.t_span[1], state.u, self.dense)
         self.rows.tells_h_rho = self.looks_at_stages
-        if self.large:
-            self.work = self.for_steps(state.u.size)
+        self.work = self.for_steps(state.u.size)
         return state, evaluations
-
-    def first_state(self) -> tuple[State, int]:
-        """The state the run starts from, and the evaluations it took: by the kernel, if it has a function for that."""
-        problem, controller = self.problem, self.controller
-        (t0, t1), u0 = problem.t_span, np.array(problem.u0)
-        if self.start is not None:
-            slope = np.empty_like(u0)
-            settings = np.array([t0, t1, controller.rtol, controller.max_step, controller.first_step or 0.0])
-            with contextlib.suppress(Exception):  # plain Python says more of an error in the right-hand side
-                size, evaluations = self.start(settings, self.tolerance, self.params, u0, slope)
-                run = Start(self.method, problem.rhs, problem.params, t0, t1, u0, slope, abs(size))
-                return State(t0, u0, slope, True, controller.start(run)[0]), evaluations + 1
-        return begin(problem, self.method, controller, checked_rhs(problem))
 
     def for_steps(self, n: int) -> tuple:
         """The arrays in which a large system's attempts are made, and what its kernel is told of the Jacobian."""
@@ -105,10 +83,10 @@ class KernelEngine:
         room = rows.room(state.t, attempts)
         fixed = controller.law is None
         remembered = np.array([state.t, *(state.memory if fixed else state.memory.history)])
-        counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, *[0] * 4])  # `single.COUNTS`
+        counts = np.array([Status.ATTEMPTS_SPENT, state.fresh, rows.steps, *[0] * 4])  # `loop.COUNTS`
         settings = np.array([self.problem.t_span[1], controller.rtol or math.nan, controller.max_step, self.until])
         u, slope = state.u.copy(), state.slope.copy()
-        arrays = (*rows.arrays(), *self.work) if self.large else rows.arrays()
+        arrays = (*rows.arrays(), *self.work)
         run = self.compiled if self.request.parameters != AS_GIVEN else functools.partial(call, self)
         rows.restore(u)
         stopped = False

@@ -1,21 +1,17 @@
-"""The layout of one run of a small system: the text has a variable for each component."""
+"""The loop of a run whose states are arrays, as source text around the lines of an attempt."""
 
 from typing import NamedTuple
 
-from odelab.engines import first_step_text
-from odelab.engines.numba import stages
 from odelab.engines.numba.kernel_control import control_text, history_fields, judgement_line, memory_text
 from odelab.engines.numba.request import AS_GIVEN, Request
-from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, STATE, TIME
-from odelab.engines.numba.stages import arguments, components, indent, read_lines, tolerance_names, write_lines
-from odelab.stiffness.h_rho import twin_stages
+from odelab.engines.numba.rows import ERROR, SIZE, TIME
+from odelab.engines.numba.text import arguments, indent, read_lines, write_lines
 
-ARGUMENTS = ("remembered", "counts", "settings", "tolerance", "params_in", "u", "slope", "attempts", "record")
 COUNTS = ("status", "fresh", "steps", "rejected", "evaluations", "jacobians", "factorisations")
 
 
 class Parts(NamedTuple):
-    """What distinguishes the kernels of single runs from each other; all but the first two are lines.
+    """What distinguishes the kernels of large systems from each other; all but the first two are lines.
 
     arguments     the names of the arguments of `advance`
     judge         the judge, as text; see `odelab.engines.numba.kernel_control`
@@ -40,43 +36,6 @@ class Parts(NamedTuple):
     record: list[str]
     move: list[str]
     finish: list[str]
-
-
-def advance(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, lines) of `advance` for an explicit method."""
-    method, n = request.method, request.n
-    attempt = stages.stage_lines(method, n)
-    if request.law:
-        attempt += stages.error_ratio_lines(method, n, "", request.vector_tolerance)
-    record = [*stages.sai_lines(method, n), f"record[steps, {SAI}] = math.sqrt(sai)"]
-    if twin_stages(method) is not None:
-        record += [*stages.h_rho_lines(method, n), f"record[steps, {RHO}] = math.sqrt(rho)"]
-    move = ["fresh = 0"] if not method.fsal else [f"k1_{i} = k{method.stages}_{i}" for i in range(n)]
-    return kernel_of(request, small_parts(request, attempt, record, move))
-
-
-def small_parts(request: Request, attempt, record, move, start=(), definitions=()) -> Parts:
-    """The parts of a kernel that has a variable for each component."""
-    n = request.n
-    slopes = [f"k1_{i}" for i in range(n)]
-    return Parts(
-        ARGUMENTS,
-        judge_of(request),
-        [*first_step_text.start_texts(request), *definitions],
-        [
-            *(read_lines(tolerance_names(request), "tolerance") if request.law else []),
-            params_line(request),
-            *read_lines(components("u", n, ""), "u"),
-            *read_lines(slopes, "slope"),
-            *start,
-        ],
-        [stages.slope_line(n, 1, "t", "u", "")],
-        attempt,
-        "q" if request.law else stages.finite_check(n, ""),
-        [*(f"record[steps, {STATE + i}] = v{i}" for i in range(n)), *record],
-        [*(f"u{i} = v{i}" for i in range(n)), *move],
-        [*write_lines(components("u", n, ""), "u"), *write_lines(slopes, "slope")],
-    )
 
 
 def params_line(request: Request) -> str:
@@ -104,13 +63,6 @@ def kernel_of(request: Request, parts: Parts) -> tuple[list[str], list[str]]:
     ]
     definition = f"def advance({', '.join(parts.arguments)}):"
     return [control_text(request, parts.judge), *parts.definitions], [definition, *indent(body)]
-
-
-def judge_of(request: Request) -> str:
-    """The judge, as text: by n times the squared error ratio or, with fixed steps, by whether the state is finite."""
-    if not request.law:
-        return "judge_of_state(itself)"
-    return f"judge_of_squares({request.law.smooth}, {request.n})"
 
 
 def loop_lines(request: Request, parts: Parts) -> list[str]:
