@@ -8,12 +8,17 @@ import numpy as np
 
 from odelab._solve import solve
 from odelab.control.controllers import adaptive, fixed
+from odelab.engines.choice import obstacle_to_graph
 from odelab.engines.python import checked_rhs
 from odelab.engines.refusals import NotCompilable
+from odelab.graph.llvm import Module
+from odelab.graph.machine import Machine, address
+from odelab.graph.nodes import Untraceable
+from odelab.kernels import store
+from odelab.kernels.parts import add_repeated, parts_of
 from odelab.linear.linearisation import Linearisation
 from odelab.methods.linearly_implicit import RODAS4
 from odelab.problem import Problem
-from odelab.right_hand_side import IN_PLACE
 
 __all__ = ["Parts", "seconds_of_parts", "seconds_per_attempt"]
 
@@ -43,10 +48,10 @@ class Parts(NamedTuple):
 def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 15) -> Parts:
     """Measure what the parts of a linearly implicit attempt take, at the state in which a problem starts.
 
-    In a kernel, whose attempt is one piece of code, each part is repeated in a loop of its own: the same lines, every
-    repetition waiting for the one before as in a run. In plain Python the functions of the run are called.
+    In a kernel, whose attempt is one piece of code, each part is repeated in a loop of its own: the same operations,
+    every repetition waiting for the one before as in a run. In plain Python the functions of the run are called.
 
-    problem    the Problem, in component or in-place form for kernels
+    problem    the Problem; kernels are for small systems
     engine     "compiled", "python", or "auto", the default: the kernel's parts where a linearly implicit method has
                one for the problem
     repeats    the best of so many times counts; 15
@@ -62,51 +67,40 @@ def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 15) 
     if engine not in ("auto", "compiled", "python"):
         raise ValueError(f"`engine` must be 'auto', 'compiled' or 'python', got {engine!r}.")
     if engine != "python":
+        reason = obstacle_to_graph(problem, RODAS4, fixed(1.0))
         try:
-            return of_kernel(problem, repeats)
-        except NotCompilable:
-            if engine == "compiled":
-                raise
+            if reason is None:
+                return of_kernel(problem, repeats)
+        except Untraceable as refusal:
+            reason = str(refusal)
+        if engine == "compiled":
+            raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
     return of_functions(problem, repeats)
 
 
 def of_kernel(problem: Problem, repeats: int) -> Parts:
-    from odelab.engines.numba.load import kernel
-    from odelab.engines.numba.obstacles import obstacle_to_band, obstacle_to_kernel
-    from odelab.engines.numba.request import request_for
-    from odelab.engines.rosenbrock import parts
-
-    reason = obstacle_to_kernel(problem, RODAS4, fixed(1.0)) or obstacle_to_band(problem, RODAS4)
-    if reason is not None:
-        raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
-    request = request_for("parts", problem, RODAS4, fixed(1.0))
-    advance = kernel(request).functions["advance"]
-    numbers = np.array(time_and_factor(problem))
-    given = (numbers, np.array(problem.params, dtype=float), np.array(problem.u0), *arrays_for(request, problem))
-    every = (parts.NOTHING, parts.EVALUATION, parts.SOLVE, parts.FACTOR, parts.JACOBIAN)
-    found = best_times([lambda count, part=part: advance(part, count, *given) for part in every], repeats)
-    nothing, evaluation, solve, factor, jacobian = found
+    traced = store.slopes_of(problem)
+    t, hg = time_and_factor(problem)
+    known = {"t": t, "hg": hg, **{f"u{i}": float(x) for i, x in enumerate(problem.u0)}}
+    known |= dict(zip(traced.parameters.names, traced.parameters.values, strict=True))
+    module, parts = Module("contract"), parts_of(traced, problem.size)
+    for name, part in parts.items():
+        add_repeated(module, name, part)
+    machine, found = Machine(module.text()), np.zeros(1)
+    runs = []
+    for name, part in parts.items():
+        # Entries of matrices have no other value here: how long a multiplication takes does not depend on it.
+        inputs = np.array([known.get(one, 1.0 if one[0] in "bP" else 0.5) for one in part.inputs])
+        call = machine.function(name, 3)
+        runs.append(lambda count, call=call, inputs=inputs: call(address(inputs), address(found), count))
+    nothing, evaluation, jacobian, factorisation, solution = best_times(runs, repeats)
     return Parts(
         evaluation=max(SHORTEST, evaluation - nothing),
-        jacobian=max(SHORTEST, jacobian - factor),
-        factorisation=max(SHORTEST, factor - solve),
-        solve=max(SHORTEST, solve - nothing),
+        jacobian=max(SHORTEST, jacobian - nothing),
+        factorisation=max(SHORTEST, factorisation - solution),
+        solve=max(SHORTEST, solution - nothing),
         engine="compiled",
     )
-
-
-def arrays_for(request, problem: Problem) -> tuple:
-    """The arrays that the parts of a large system's attempt work on."""
-    from odelab.engines.rosenbrock.band import Band, band_for
-    from odelab.engines.rosenbrock.parts import VECTORS
-
-    if request.form != IN_PLACE:
-        return ()
-    band, n = band_for(problem.rhs, problem.size, len(problem.params)), problem.size
-    assert isinstance(band, Band)  # `obstacle_to_band` has said so
-    J = np.zeros((n + band.below, band.below + 1 + band.above))
-    vectors, ordered = np.zeros((len(VECTORS), n)), np.zeros(n + band.below + band.above)
-    return vectors, ordered, J, J.copy(), band.seeds, band.order, band.first, band.entries, band.places
 
 
 def of_functions(problem: Problem, repeats: int) -> Parts:

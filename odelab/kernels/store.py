@@ -17,7 +17,7 @@ import numpy as np
 from odelab.engines.numba.fingerprint import Unseen, Watch, fingerprint
 from odelab.engines.refusals import NotCompilable
 from odelab.graph.arrays import Array
-from odelab.graph.functions import Recorded, recorded
+from odelab.graph.recorded import Recorded, recorded
 from odelab.graph.nodes import Graph, Untraceable
 from odelab.graph.tracing import traced, traced_projection
 from odelab.kernels.parameters import Parameters
