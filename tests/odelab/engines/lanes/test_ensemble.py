@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import odelab as ol
 from odelab.engines.lanes import threads as threaded
 from tests.odelab.engines.lanes.ensemble_cases import VAN_DER_POL, alone, assert_same_bits, drawn, run_all, spread
-from tests.odelab.engines.numba.kernel_cases import small_systems, spring_chain
+from tests.odelab.kernels.kernel_cases import small_systems, spring_chain
 
 SYSTEMS = small_systems()
 # Dimensions 1 to 8, every kind of method and law; the rest of the table is slow.

@@ -6,7 +6,7 @@ import pytest
 import odelab as ol
 from odelab.engines.driver import run
 from odelab.engines.numba.kernel_engine import KernelEngine
-from tests.odelab.engines.numba.kernel_cases import RELAXING, ROTATING, assert_same_run, both, small_systems
+from tests.odelab.kernels.kernel_cases import RELAXING, ROTATING, assert_same_run, both, small_systems
 
 SYSTEMS = small_systems()
 

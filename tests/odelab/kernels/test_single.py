@@ -21,7 +21,7 @@ from odelab.engines.numba.kernel_engine import KernelEngine
 from odelab.engines.numba.request import layout_for, request_for
 from odelab.engines.numba.stages import combination, total
 from odelab.engines.python import PythonEngine
-from tests.odelab.engines.numba.kernel_cases import ROTATING, assert_same_run, both, kepler, small_systems, spring_chain
+from tests.odelab.kernels.kernel_cases import ROTATING, assert_same_run, both, kepler, small_systems, spring_chain
 
 SYSTEMS = small_systems()
 # A dozen kernels: every method, both laws and fixed steps, dimensions 1 to 8; the others are slow.

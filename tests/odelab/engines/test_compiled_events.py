@@ -1,4 +1,4 @@
-"""Events of compiled runs: the compiled search finds what the search by NumPy finds, and costs little."""
+"""Events of compiled runs are those of plain Python, and cost little."""
 
 import math
 
@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
-from odelab.engines.event_search import Searches
 from tests.clock import cost
 
 problems = ol.problems
@@ -49,7 +48,7 @@ def is_positive(t, u, params):
 
 
 def writes_it_down(t, u, params):
-    return float(str(u[0]))  # numba knows no text
+    return float(str(u[0]))  # of a number without value there is no text
 
 
 SLOW = [pytest.param(function, marks=pytest.mark.slow) for function in (product, ripples, touch, jump, is_positive)]
@@ -81,13 +80,6 @@ def test_with_every_kind_of_dense_output(method, span):
     compiled, plain = both(problem, method, height)
     assert len(plain.events[0].t) > 2
     np.testing.assert_allclose(compiled.events[0].t, plain.events[0].t, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "method", [ol.HEUN, *(pytest.param(one, marks=pytest.mark.slow) for one in (ol.RK4, ol.DOP853))]
-)
-def test_a_search_is_compiled_for_every_kind_of_dense_output(method):
-    assert Searches(TURNS, method, None, at_once=True).of(height, 1) is not None
 
 
 @pytest.mark.slow
