@@ -56,6 +56,7 @@ __all__ = [
     "whole",
 ]
 
+INDEX_BITS = 3  # of a whole number that is used as a place: one branch for each of its values
 LARGEST_POWER = 16  # a whole exponent up to this one is multiplied out
 
 
@@ -152,6 +153,15 @@ class Operators:
 
     def view(self, kind):
         return view(self, kind)
+
+    def __index__(self):
+        bits = 1 if self.kind == "b" else self.graph.bits.get(self.i, MOST_BITS) if self.kind == "l" else MOST_BITS
+        trail = innermost.get()
+        if bits > INDEX_BITS or trail is None:
+            return self.refuse()
+        most = 2**bits - 1
+        values = [*range(most + 1), *range(-1, -most - 1 if self.kind == "l" else -1, -1)]
+        return next((k for k in values[:-1] if decide(trail, two("eq", self, k))), values[-1])
 
     def __round__(self, digits=None):
         return whole(one("rint", self)) if digits is None else round_to_digits(self, digits)
@@ -322,7 +332,8 @@ def modulo_of_integers(a: Node, b: Node):
         return graph.constant(a.value % b.value)
     quotient = floor_divide_integers(a, b)
     remainder = unchecked("lsub", a, unchecked("lmul", quotient, b))
-    graph.bits[remainder.i] = min(bits_of(b) or MOST_BITS, MOST_BITS - 1)
+    known = bits_of(b) if b.value is None else (abs(b.value) - 1).bit_length()
+    graph.bits[remainder.i] = min(known or MOST_BITS, MOST_BITS - 1)
     return remainder
 
 

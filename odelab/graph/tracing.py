@@ -8,6 +8,8 @@ import math
 import os
 from collections.abc import Callable
 
+import numpy as np
+
 from odelab.graph.arrays import Array, entries
 from odelab.graph.copies import Trace
 from odelab.graph.forks import HOME, joined
@@ -96,7 +98,7 @@ def read_only(u) -> Array:
 
 def numbers_of(graph: Graph, answer, n: int) -> Array:
     """What a function returned, as n real numbers."""
-    if not isinstance(answer, tuple | list | Array):
+    if not isinstance(answer, tuple | list | np.ndarray):
         raise Untraceable(f"returns {named(answer)} where {n} numbers are wanted", "return a tuple, a list or an array")
     items = entries(answer)
     if items.shape != (n,):
