@@ -1,73 +1,145 @@
-"""Derivatives on the graph, forwards, and the elimination of a system whose pattern is known."""
+"""Exact derivatives of a graph, as nodes of the same graph: forwards, with the rules of `odelab.linear.rules`."""
+
+import types
 
 from odelab.graph import nodes
-import numpy as np
-from odelab.graph.nodes import arguments_of, used
-from odelab.graph.nodes import Array, Node
-from odelab.graph.tracing import math, stand_in
-
+from odelab.graph.nodes import Graph, Node, Untraceable, arguments_of, call_two, choose, one, two, used
 from odelab.linear.rules import OF_ONE, OF_TWO
 
-SPELLED = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-           "atan2": "arctan2"}  # fmt: skip
+SPELLED = {f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")}
+FLAT = ("floor", "ceil", "trunc", "rint")
 
 
-def rule(text, **values):
-    return eval(text, {"math": stand_in(math), **values})
+def function_of_one(op: str):
+    def call(x):
+        return one(op, x)
+
+    return call
 
 
-def derivatives(graph, outputs, inputs):
-    """{place of an input: derivative} for each output; what is not there is zero whatever the state is."""
-    place = {x.i: j for j, x in enumerate(inputs)}
-    found = {}
-    for i in used(graph, outputs):
-        op, kind, *arguments = graph.ops[i]
-        if i in place:
-            found[i] = {place[i]: 1.0}
-            continue
-        of = [found.get(a, {}) for a in arguments_of(graph.ops[i])]
-        if kind != "d" or not any(of):
-            continue
-        x = [Node(graph, a) for a in arguments]
-        v = Node(graph, i)
-        if op == "add":
-            parts = [(of[0], 1.0), (of[1], 1.0)]
-        elif op == "sub":
-            parts = [(of[0], 1.0), (of[1], -1.0)]
-        elif op == "mul":
-            parts = [(of[0], x[1]), (of[1], x[0])]
-        elif op == "div":
-            parts = [(of[0], 1.0 / x[1]), (of[1], -(v / x[1]) if of[1] else 0.0)]
-        elif op == "neg":
-            parts = [(of[0], -1.0)]
-        elif op == "select":
-            found[i] = {k: nodes.choose(x[0], of[1].get(k, 0.0), of[2].get(k, 0.0)) for k in {**of[1], **of[2]}}
-            continue
-        elif op == "abs":
-            parts = [(of[0], nodes.sign(x[0]))]
-        elif op == "pow":
-            exponent = x[1] * nodes.call_two("pow", x[0], x[1] - 1.0)
-            parts = [(of[0], exponent), (of[1], nodes.choose(v == 0.0, 0.0, v * nodes.one("log", x[0])) if of[1] else 0.0)]
-        elif op in ("floor", "ceil", "trunc", "rint"):
-            continue
-        elif op == "exp2":
-            parts = [(of[0], 0.6931471805599453 * v)]
-        elif op == "cbrt":
-            parts = [(of[0], 1.0 / (3.0 * v * v))]
-        elif op == "fmod":
-            parts = [(of[0], 1.0), (of[1], -nodes.one("trunc", x[0] / x[1]) if of[1] else 0.0)]
-        elif SPELLED.get(op, op) in OF_ONE:
-            parts = [(of[0], rule(OF_ONE[SPELLED.get(op, op)], x=x[0], v=v))]
-        elif SPELLED.get(op, op) in OF_TWO:
-            a, b = (rule(text, a=x[0], b=x[1], v=v) for text in OF_TWO[SPELLED.get(op, op)])
-            parts = [(of[0], a), (of[1], b)]
-        else:
-            raise nodes.Untraceable(f"the derivative of {op} is not known")
-        sums = {}
-        for derivative, factor in parts:
-            for k, d in derivative.items():
-                term = d * factor if not (isinstance(factor, float) and factor == 1.0) else d
-                term = -d if isinstance(factor, float) and factor == -1.0 else term
-                sums[k] = sums[k] + term if k in sums else term
-        found[i] = sums
-    return [found.get(node.i, {}) for node in outputs]
+def copysign(a, b):
+    return call_two("copysign", a, b)
+
+
+MATH = types.SimpleNamespace(
+    copysign=copysign,
+    **{op: function_of_one(op) for op in ("exp", "sin", "cos", "sinh", "cosh", "sqrt", "floor", "trunc")},
+)
+COMPILED = {name: compile(text, name, "eval") for name, text in OF_ONE.items()}
+COMPILED_OF_TWO = {name: [compile(text, name, "eval") for text in both] for name, both in OF_TWO.items()}
+
+
+def derivatives(graph: Graph, outputs, inputs) -> list[dict]:
+    """The derivatives of each output: {index of an input: node}; what is not there is zero whatever the state is.
+
+    >>> from odelab.graph.derivatives import derivatives
+    >>> from odelab.graph.evaluation import evaluate
+    >>> from odelab.graph.nodes import Graph
+    >>> graph = Graph()
+    >>> x, y = graph.inputs("u", 2)
+    >>> (row,) = derivatives(graph, [x * x * y], [x, y])
+    >>> [float(value) for value in evaluate(graph, [row[0], row[1]], {"u0": 3.0, "u1": 2.0})]
+    [12.0, 9.0]
+    """
+    known: dict[int, dict] = {node.i: {j: graph.constant(1.0)} for j, node in enumerate(inputs)}
+    for number in used(graph, outputs):
+        operation = graph.ops[number]
+        inner = [known.get(i, {}) for i in arguments_of(operation)]
+        if number not in known and operation[1] == "d" and any(inner):
+            known[number] = derivative(Node(graph, number), operation, inner)
+    return [known.get(node.i, {}) for node in outputs]
+
+
+def derivative(value: Node, operation: tuple, inner: list[dict]) -> dict:
+    """The derivatives of one operation from those of its arguments."""
+    graph, op = value.graph, operation[0]
+    x = [Node(graph, i) for i in arguments_of(operation)]
+    if op == "select":
+        _, yes, no = inner
+        return {k: choose(x[0], yes.get(k, 0.0), no.get(k, 0.0)) for k in {**yes, **no}}
+    if op in FLAT:
+        return {}
+    return chained(inner, [lambda k=k: factor(op, k, x, value) for k in range(len(x))])
+
+
+def chained(inner: list[dict], factors: list) -> dict:
+    """The chain rule: the sum of factor times derivative; factors of arguments that do not depend are not made."""
+    sums: dict = {}
+    for row, make in zip(inner, factors, strict=True):
+        scale = make() if row else None
+        for k, entry in row.items():
+            term = product(scale, entry)
+            sums[k] = two("add", sums[k], term) if k in sums else term
+    return sums
+
+
+def product(scale, entry: Node):
+    """scale * entry; a factor of -1 changes the sign."""
+    constant = scale.value if isinstance(scale, Node) else scale
+    return one("neg", entry) if constant == -1.0 else two("mul", entry, scale)
+
+
+def factor(op: str, k: int, x: list[Node], value: Node):
+    """The derivative of an operation with respect to its argument k."""
+    if op in PARTIALS:
+        return PARTIALS[op][k](x, value)
+    name = SPELLED.get(op, op)
+    if name in OF_ONE:
+        return eval(COMPILED[name], {"math": MATH, "x": x[0], "v": value})
+    if name in OF_TWO:
+        return eval(COMPILED_OF_TWO[name][k], {"math": MATH, "a": x[0], "b": x[1], "v": value})
+    raise Untraceable(f"uses {op}, whose derivative is not known")
+
+
+def unit(x, value):
+    return 1.0
+
+
+def minus_unit(x, value):
+    return -1.0
+
+
+def second(x, value):
+    return x[1]
+
+
+def first(x, value):
+    return x[0]
+
+
+def reciprocal_of_second(x, value):
+    return 1.0 / x[1]
+
+
+def by_divisor(x, value):
+    return -(value / x[1])
+
+
+def by_base(x, value):
+    """y x^(y - 1); zero where the exponent is."""
+    a, y = x
+    return choose(two("eq", y, 0.0), 0.0, y * call_two("pow", a, y - 1.0))
+
+
+def by_exponent(x, value):
+    """x^y log(x); zero where the power is."""
+    return choose(two("eq", value, 0.0), 0.0, value * one("log", x[0]))
+
+
+def of_abs(x, value):
+    return nodes.sign(x[0])
+
+
+def of_exp2(x, value):
+    return 0.6931471805599453 * value
+
+
+def of_cbrt(x, value):
+    return 1.0 / (3.0 * value * value)
+
+
+PARTIALS = {
+    **{"add": (unit, unit), "sub": (unit, minus_unit), "mul": (second, first), "neg": (minus_unit,)},
+    **{"div": (reciprocal_of_second, by_divisor), "pow": (by_base, by_exponent), "abs": (of_abs,)},
+    **{"exp2": (of_exp2,), "cbrt": (of_cbrt,)},
+}

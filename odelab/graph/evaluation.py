@@ -1,53 +1,88 @@
-"""The value of a graph by NumPy, for many states at once: to compare it with the plain function, and to see which way
-branches usually go."""
-
-import importlib
-import math
+"""The values of a graph by NumPy, for many states at once: to compare it with the plain function, and to test it."""
 
 import numpy as np
-from odelab.graph.nodes import arguments_of, used
+
+from odelab.graph.nodes import Graph, arguments_of, used
+from odelab.graph.operations import numpys
+
+LARGEST = 2.0**62  # what a whole number is held to here; beyond it plain Python is asked (`Graph.raised`)
+SIMPLE = {
+    **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide},
+    **{
+        "lt": np.less,
+        "le": np.less_equal,
+        "gt": np.greater,
+        "ge": np.greater_equal,
+        "eq": np.equal,
+        "ne": np.not_equal,
+    },
+    **{"and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select": np.where},
+    **{"lshl": np.left_shift, "lshr": np.right_shift},
+}
+OF_INTEGERS = {f"l{op}": SIMPLE[op] for op in ("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne")}
 
 
-NAMES = {"abs": np.abs, "neg": np.negative, "sqrt": np.sqrt, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
-         "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2, "pow": np.power, "erf": lambda x: importlib.import_module("scipy.special").erf(x), "erfc": lambda x: importlib.import_module("scipy.special").erfc(x),
-         "div": np.divide, "add": np.add, "sub": np.subtract, "mul": np.multiply, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-         "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
-         "lshl": np.left_shift, "lshr": np.right_shift, "select": np.where}  # fmt: skip
+def evaluate(graph: Graph, outputs, inputs: dict) -> list[np.ndarray]:
+    """The values of nodes.
 
+    outputs    nodes
+    inputs     {name of an input: a number, or an array of its values}
 
-def evaluate(graph, outputs, inputs):
-    """Values of the output nodes; `inputs` maps the names of inputs to numbers or arrays."""
-    found = {}
+    >>> from odelab.graph.evaluation import evaluate
+    >>> from odelab.graph.nodes import Graph
+    >>> graph = Graph()
+    >>> x = graph.input("x")
+    >>> [values.tolist() for values in evaluate(graph, [x * x + 1.0], {"x": [0.0, 2.0]})]
+    [[1.0, 5.0]]
+    """
+    values: dict[int, np.ndarray] = {}
     with np.errstate(all="ignore"):
-        for i in used(graph, outputs):
-            found[i] = value_of(graph, graph.ops[i], found, inputs)
-    return [found[node.i] for node in outputs]
+        for number in used(graph, outputs):
+            operation = graph.ops[number]
+            values[number] = value_of(graph, operation, [values[i] for i in arguments_of(operation)], inputs)
+    return [values[node.i] for node in outputs]
 
 
-def value_of(graph, operation, found, inputs):
+def value_of(graph: Graph, operation: tuple, x: list, inputs: dict) -> np.ndarray:
     op, kind, *arguments = operation
-    if op == "const":
-        return np.float64(arguments[0]) if kind == "d" else np.int64(arguments[0]) if kind == "l" else np.bool_(arguments[0])
-    if op == "in":
-        return np.asarray(inputs[arguments[0]], dtype=np.float64 if kind == "d" else np.int64)
-    x = [found[a] for a in arguments_of(operation)]
+    if op in ("const", "in"):
+        value = arguments[0] if op == "const" else inputs[arguments[0]]
+        return np.asarray(value, dtype={"d": np.float64, "l": np.int64, "b": np.bool_}[kind])
     if op == "gather":
-        table = graph.tables[arguments[0]]
-        place = np.where(x[0] < 0, x[0] + len(table), x[0])
-        inside = (place >= 0) & (place < len(table))
-        return np.where(inside, table[np.where(inside, place, 0)], math.nan if kind == "d" else -1)
+        return entry_of(graph.tables[arguments[0]], x[0])
     if op == "search":
         return np.searchsorted(graph.tables[arguments[0]], x[0], side="right")
-    if op == "real":
-        return np.asarray(x[0]).astype(float)
-    if op == "whole":
-        return np.asarray(np.nan_to_num(np.trunc(x[0]), nan=0.0, posinf=9e18, neginf=-9e18)).astype(np.int64)
-    if op == "bits":
-        return np.asarray(x[0]).view(np.int64 if kind == "l" else np.float64)
-    if op == "ldiv":
-        a, b = x
-        safe = np.where(b == 0, 1, b)
-        return (np.sign(a) * np.sign(safe) * (np.abs(a) // np.abs(safe))).astype(np.int64)
-    name = op[1:] if kind in "lb" and op[0] == "l" and op[1:] in ("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne") else op
-    function = NAMES.get(name) or getattr(np, name)
+    if op in CONVERSIONS:
+        return CONVERSIONS[op](*x)
+    function = SIMPLE.get(op) or OF_INTEGERS.get(op) or numpys(op)
     return function(*x)
+
+
+def entry_of(table: np.ndarray, place) -> np.ndarray:
+    """An entry of a table at a place, which may count from the end; NaN, or -1, outside of the table."""
+    place = np.where(place < 0, place + len(table), place)
+    inside = (place >= 0) & (place < len(table))
+    return np.where(inside, table[np.where(inside, place, 0)], np.nan if table.dtype.kind == "f" else -1)
+
+
+def to_real(x) -> np.ndarray:
+    return np.asarray(x).astype(np.float64)
+
+
+def to_whole(x) -> np.ndarray:
+    return np.clip(np.nan_to_num(np.trunc(x)), -LARGEST, LARGEST).astype(np.int64)
+
+
+def bits(x) -> np.ndarray:
+    x = np.asarray(x)
+    return x.view(np.float64 if x.dtype == np.int64 else np.int64)
+
+
+def divide_integers(a, b) -> np.ndarray:
+    """The quotient of whole numbers, rounded to zero as processors do."""
+    divisor = np.where(b == 0, 1, b)
+    quotient = a // divisor
+    return quotient + ((quotient < 0) & (quotient * divisor != a))
+
+
+CONVERSIONS = {"real": to_real, "whole": to_whole, "bits": bits, "ldiv": divide_integers}

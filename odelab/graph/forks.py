@@ -1,128 +1,191 @@
-"""Branches on values: a function is run again for each outcome, and the results are joined by choices.
+"""Branches on values: a function is run once for each outcome, and the results are joined by choices.
 
-`joined(function)` is a function of nodes without branches. It is run once for the same nodes: as equal operations are
-one node, calling it again with equal arguments costs nothing, and running the loop around it for each outcome adds no
-operation to the graph.
+`joined(graph, function)` is a function of nodes without branches. For the same nodes it runs once: because equal
+operations are one node, a loop around it that follows its own branches adds nothing to the graph.
 """
 
 import math
+import os
+import types
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from odelab.graph.nodes import Array, Node, Untraceable, choose, is_number
+
+from odelab.graph.arrays import Array
+from odelab.graph.graphs import Graph, Node, is_number
+from odelab.graph.nodes import choose, raises_where
+from odelab.graph.trails import Trail, Untraceable, innermost
 
 MOST_PATHS = 128
-trails = []  # of the functions that are being traced, innermost last
+# What an operation on a node raises where a number would not: nobody can tell it from a mistake of the function's own.
+TRACERS_ERRORS = (
+    *(TypeError, AttributeError, NameError, ImportError, NotImplementedError),
+    *(RecursionError, MemoryError, SystemError),
+)
+HOME = os.path.dirname(__file__)
 
 
-class Trail:
-    def __init__(self, outcomes):
-        self.outcomes, self.seen = outcomes, {}
+class OutOfDomain(ValueError):
+    """What `math` raises outside of the domain of a function, for a handler of the user's."""
 
 
-def decide(condition):
-    """The outcome of a condition in the path that is being followed."""
-    if not trails:
-        raise Untraceable("a branch on a value outside of a traced function")
-    seen = trails[-1].seen
-    if condition.op == "not":
-        return not decide(Node(condition.graph, condition.graph.ops[condition.i][2]))
-    if condition.i in condition.graph.assumed:
-        return condition.graph.assumed[condition.i]
-    if condition.i not in seen:
-        seen[condition.i] = trails[-1].outcomes[len(seen)] if len(seen) < len(trails[-1].outcomes) else True
-    return seen[condition.i]
+class OutOfRange(OverflowError):
+    """What `math` raises for a result beyond the largest number, for a handler of the user's."""
 
 
-def leaves(tree):
-    if isinstance(tree, (tuple, list)):
+class Path:
+    """One way through the branches: the outcomes on it, and its result; `error` where it raises."""
+
+    def __init__(self, trail: Trail, result: Any, error: Exception | None):
+        self.outcomes, self.result, self.error = list(trail.seen.items()), result, error
+
+
+def follow(call: Callable, outcomes: list[bool], graph: Graph) -> Path:
+    """Run a function on the path that begins with these outcomes."""
+    trail = Trail(outcomes, innermost.get())
+    token = innermost.set(trail)
+    result, error = None, None
+    try:
+        result = call()
+    except Exception as raised:
+        if trail.refusal is None:
+            refuse_own_errors(raised)
+        error = raised
+    finally:
+        if error is not None and trail.refusal is None:
+            raises_where(graph, True)
+        innermost.reset(token)
+    if trail.refusal is not None:
+        raise trail.refusal
+    return Path(trail, result, error)
+
+
+def refuse_own_errors(error: Exception):
+    """Turn what the tracer raises, or may have raised, into a refusal; the rest are errors of the user's function."""
+    if "read-only" in str(error):
+        raise Untraceable("writes to the state, or to an array that outlives the call", "write to a copy") from error
+    if isinstance(error, TRACERS_ERRORS) or (
+        comes_from_here(error) and not isinstance(error, OutOfDomain | OutOfRange)
+    ):
+        raise Untraceable(f"raises {type(error).__name__}: {error}") from error
+
+
+def comes_from_here(error: Exception) -> bool:
+    """Was an error raised by this package?"""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return isinstance(last, types.TracebackType) and os.path.dirname(last.tb_frame.f_code.co_filename) == HOME
+
+
+def paths_of(call: Callable, graph: Graph) -> list[Path]:
+    """Every way through a function."""
+    paths, todo = [], [[]]  # type: ignore[var-annotated]
+    while todo:
+        outcomes = todo.pop()
+        path = follow(call, outcomes, graph)
+        paths.append(path)
+        if len(paths) > MOST_PATHS:
+            raise Untraceable(
+                f"has more than {MOST_PATHS} ways through its branches",
+                "write np.where for branches that follow one another",
+            )
+        taken = [outcome for _, outcome in path.outcomes]
+        todo += [[*taken[:k], False] for k in range(len(outcomes), len(taken))]
+    return paths
+
+
+def join(graph: Graph, call: Callable):
+    """The result of `call()` over all its paths, NaN where it raises (`Graph.raised` tells where)."""
+    paths = paths_of(call, graph)
+    model = next((path.result for path in paths if path.error is None), None)
+    if all(path.error is not None for path in paths):
+        error = paths[0].error
+        raise Untraceable(f"raises {type(error).__name__} on every path: {error}") from error
+    if len(paths) == 1:
+        return model
+    shape = shape_of(model)
+    rows = [(path.outcomes, results_of(path, model, shape)) for path in paths]
+    return rebuilt(model, iter(merge(graph, rows, 0)))
+
+
+def results_of(path: Path, model, shape) -> list:
+    """The numbers that a path returns; NaN for those of a path that raises."""
+    if path.error is not None:
+        return [math.nan if is_number(leaf) or isinstance(leaf, Node) else leaf for leaf in leaves(model)]
+    if shape_of(path.result) != shape:
+        raise Untraceable("returns something else in one branch than in another", "return as many numbers in each")
+    return leaves(path.result)
+
+
+def merge(graph: Graph, rows: list, depth: int) -> list:
+    """The results of paths that agree in their first `depth` outcomes, as choices."""
+    if len(rows) == 1:
+        return rows[0][1]
+    condition = Node(graph, rows[0][0][depth][0])
+    yes, no = ([row for row in rows if row[0][depth][1] is side] for side in (True, False))
+    sides = merge(graph, yes, depth + 1), merge(graph, no, depth + 1)
+    return [one_of(condition, a, b) for a, b in zip(*sides, strict=True)]
+
+
+def one_of(condition: Node, a, b):
+    """The choice between two results; objects that are no numbers have to be equal."""
+    if a is b:
+        return a
+    numbers = all(is_number(x) or isinstance(x, Node) for x in (a, b))
+    if numbers:
+        return choose(condition, a, b)
+    if type(a) is type(b) and a == b:
+        return a
+    raise Untraceable("returns different objects in its branches", "return numbers")
+
+
+def leaves(tree) -> list:
+    """The numbers in nested tuples, lists and arrays, in order."""
+    if isinstance(tree, tuple | list):
         return [leaf for part in tree for leaf in leaves(part)]
     if isinstance(tree, np.ndarray):
-        return list(tree.reshape(-1))
+        return tree.reshape(-1).tolist()
     return [tree]
 
 
-def rebuilt(tree, found):
-    if isinstance(tree, (tuple, list)):
-        parts = [rebuilt(part, found) for part in tree]
+def shape_of(tree):
+    """How numbers are nested, which two results have to share; lists, tuples and rows of an array are alike."""
+    if isinstance(tree, np.ndarray):
+        return shape_of(tree.tolist())
+    return [shape_of(part) for part in tree] if isinstance(tree, tuple | list) else None
+
+
+def rebuilt(tree, numbers):
+    """Nested tuples, lists and arrays with other numbers in them."""
+    if isinstance(tree, tuple | list):
+        parts = [rebuilt(part, numbers) for part in tree]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     if isinstance(tree, np.ndarray):
-        return Array.of([next(found) for _ in range(tree.size)]).reshape(tree.shape)
-    return next(found)
-
-
-def paths_of(call, graph, shape_of_failure=None):
-    found, todo, failure = [], [[]], None
-    while todo:
-        trail = Trail(todo.pop())
-        trails.append(trail)
-        before = Untraceable.count
-        try:
-            result = call()
-            if Untraceable.count != before:
-                raise Untraceable("the function catches an error that a number without value raises")
-        except (Untraceable, TypeError, AttributeError, NameError, NotImplementedError, RecursionError) as error:
-            raise error if isinstance(error, Untraceable) else Untraceable(f"{type(error).__name__}: {error}") from error
-        except Exception as error:  # NaN, as where plain Python is outside of the domain; it raises again when the
-            result, failure = None, error  # driver takes the attempt that ended the run once more in plain Python
-        finally:
-            trails.pop()
-        found.append((list(trail.seen.items()), result))
-        if len(found) > MOST_PATHS:
-            raise Untraceable(f"more than {MOST_PATHS} ways through its branches")
-        for k in range(len(trail.outcomes), len(trail.seen)):
-            outcomes = list(trail.seen.values())
-            todo.append([*outcomes[:k], False])
-    if all(result is None for _, result in found):
-        raise Untraceable(f"it raises {type(failure).__name__}: {failure}")
-    return found
-
-
-def join(graph, call):
-    """The result of `call` over all its paths."""
-    paths = paths_of(call, graph)
-    whole = next((result for _, result in paths if result is not None), None)
-    if len(paths) == 1:
-        if whole is None:
-            raise Untraceable("it fails in every way through its branches")
-        return whole
-    count = len(leaves(whole))
-    rows = [(seen, [math.nan] * count if result is None else leaves(result)) for seen, result in paths]
-    if any(len(row) != count for _, row in rows):
-        raise Untraceable("its branches return different numbers of results")
-    return rebuilt(whole, iter(merge(graph, rows, 0)))
-
-
-def merge(graph, rows, k):
-    if len(rows) == 1:
-        return rows[0][1]
-    condition = Node(graph, rows[0][0][k][0])
-    yes, no = (merge(graph, [row for row in rows if row[0][k][1] is side], k + 1) for side in (True, False))
-    return [either(condition, a, b) for a, b in zip(yes, no)]
-
-
-def either(condition, a, b):
-    if a is b:
-        return a
-    if not isinstance(a, Node) and not isinstance(b, Node):
-        if type(a) is type(b) and a == b:
-            return a
-        if not (is_number(a) and is_number(b)):
-            raise Untraceable("its branches return different objects")
-    return choose(condition, a, b)
+        return Array.of([next(numbers) for _ in range(tree.size)]).reshape(tree.shape)
+    return next(numbers)
 
 
 def key_of(leaf):
-    return ("node", leaf.i) if isinstance(leaf, Node) else (type(leaf), leaf if is_number(leaf) else id(leaf))
+    """What tells equal arguments: the number of a node, the text of a number, the identity of anything else."""
+    if isinstance(leaf, Node):
+        return leaf.i
+    if isinstance(leaf, tuple | list):
+        return (type(leaf), *map(key_of, leaf))
+    if isinstance(leaf, np.ndarray):
+        return (leaf.shape, *map(key_of, leaf.reshape(-1).tolist()))
+    return (type(leaf), repr(leaf)) if is_number(leaf) else (type(leaf), id(leaf))
 
 
-def joined(graph, function):
-    """`function` without branches, run once for equal arguments."""
-    known = {}
+def joined(graph: Graph, function: Callable) -> Callable:
+    """`function` without branches, run once for equal arguments; its arguments and results must not be written to."""
+    known: dict = {}
 
-    def run(*arguments):
-        key = tuple(key_of(leaf) for leaf in leaves(arguments))
+    def call(*arguments):
+        key = tuple(map(key_of, arguments))
         if key not in known:
-            known[key] = (join(graph, lambda: function(*arguments)), arguments)
+            known[key] = (join(graph, lambda: function(*arguments)), arguments)  # which keeps their identity
         return known[key][0]
 
-    return run
+    return call
