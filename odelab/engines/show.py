@@ -75,7 +75,7 @@ def graph_text(problem: Problem, method, controller: Controller, layout: str | N
     traced, asked = store.slopes_of(problem), asked_for(problem, method, controller)
     if ir:
         return text_of_run(asked, traced, None)
-    graph = Graph()
+    graph = Graph(trusted=True)
     one = attempt(asked._replace(rows=layout != "lanes"), store.slopes_in(graph, traced), graph, ())
     after = {f"new {name}": now for name, (_, now) in one.carried.items()}
     lines = lines_of(graph, {**after, "status": one.status})

@@ -61,12 +61,12 @@ def asked_for(problem, method, controller) -> Asked:
 def module_of_run(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> tuple[Module, list[str]]:
     """The module of a single run, and the names of what its loop carries."""
     module, parameters, fixed = Module("contract"), traced.parameters.names, fixed_names(asked)
-    graph = Graph()
+    graph = Graph(trusted=True)
     project = None if projection is None else store.projection_in(graph, projection)
     one = attempt(asked, store.slopes_in(graph, traced), graph, (), project)
     names = list(one.carried)
     add_advance(module, one, fixed, parameters)
-    graph = Graph()
+    graph = Graph(trusted=True)
     first = beginning(asked, store.slopes_in(graph, traced), graph, ())
     add_begin(module, graph, first, names, fixed, parameters)
     return module, names

@@ -18,11 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from odelab import core
 from odelab.engines.reach import frozen, is_dispatcher, read_cell, values_reached
 from odelab.graph import captured, stand_ins
 from odelab.graph.arrays import Array
 from odelab.graph.bytecode import facts_of
 from odelab.graph.graphs import Graph, Node
+from odelab.graph.operations import choose
 from odelab.graph.stand_ins import Either, Forbidden, refusing
 from odelab.graph.trails import Untraceable
 
@@ -42,7 +44,7 @@ ON_NUMBERS |= {
 }
 LIBRARIES = ON_NUMBERS | set(sys.stdlib_module_names) | {"numpy", "scipy", "torch", "numba", "jax", "pandas", "sympy"}
 METHODS = (types.FunctionType, property, classmethod, staticmethod)
-OWN = ("odelab.graph", "odelab.engines", "odelab.arrays")
+OWN = ("odelab.graph", "odelab.kernels", "odelab.engines", "odelab.arrays")
 
 
 def room_of(value) -> str:
@@ -163,6 +165,8 @@ class Trace:
         )
 
     def of_function(self, value: types.FunctionType):
+        if value is core.where:
+            return choose
         room = room_of(value)
         if room == "numpy":
             return stand_ins.numpy_stand_in(value)

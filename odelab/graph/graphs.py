@@ -17,8 +17,10 @@ class Graph:
     ops       ops[i] is (operation, kind, arguments...); arguments that are operations are numbers below i
     tables    arrays of constants that "gather" and "search" look into
     raised    conditions under which the user's function raises or may raise: plain Python is to be asked there
+    assumed   {number of a condition: the outcome that is taken for granted}
     bits      {number of an integer: how many bits it has at most}; what is not there may wrap, as NumPy's integers do
     guarded   a handler of exceptions may see a division by zero: its condition then goes to `raised`
+    trusted   its functions are odelab's own: what they might raise, or count beyond 64 bits, is known not to happen
     limit     how many operations there may be
 
     >>> from odelab.graph.nodes import Graph
@@ -28,14 +30,15 @@ class Graph:
     True
     """
 
-    def __init__(self, limit: int = 20_000):
+    def __init__(self, limit: int = 20_000, trusted: bool = False):
         self.ops: list[tuple] = []
         self.known: dict[tuple, Node] = {}
         self.tables: list[np.ndarray] = []
         self.raised: list[Node] = []
+        self.assumed: dict[int, bool] = {}
         self.bits: dict[int, int] = {}
         self.guarded = False
-        self.limit = limit
+        self.limit, self.trusted = limit, trusted
 
     def add(self, op: str, kind: str, *arguments) -> "Node":
         """The node of an operation, a new one unless the graph has it."""

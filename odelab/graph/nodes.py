@@ -65,7 +65,9 @@ def decide(trail, condition) -> bool:
     if not isinstance(condition, Node):
         return bool(condition)
     if condition.op == "not":
-        return not trail.decide(condition.graph.ops[condition.i][2])
+        return not decide(trail, Node(condition.graph, condition.graph.ops[condition.i][2]))
+    if condition.i in condition.graph.assumed:
+        return condition.graph.assumed[condition.i]
     return trail.decide(condition.i)
 
 

@@ -30,6 +30,8 @@ MOST_BITS = 63
 
 def raises_where(graph: Graph, condition):
     """The user's function raises, or may raise, where a condition holds on the path that is being followed."""
+    if graph.trusted:
+        return
     trail = innermost.get()
     for number, outcome in trail.seen.items() if trail is not None else ():
         on_path = Node(graph, number)
@@ -138,7 +140,7 @@ def bits_of(node: Node) -> int | None:
 
 def set_bits(node: Node, bits: int | None) -> Node:
     if bits is not None:
-        if bits > MOST_BITS:
+        if bits > MOST_BITS and not node.graph.trusted:
             raise Untraceable("has whole numbers that may grow beyond 64 bits", "take their remainder, or use floats")
         node.graph.bits[node.i] = bits
     return node

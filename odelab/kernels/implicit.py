@@ -7,7 +7,8 @@ from odelab import core
 from odelab.graph.arrays import Array
 from odelab.graph.derivatives import derivatives
 from odelab.graph.forks import joined
-from odelab.graph.nodes import Graph, Node, choose, total
+from odelab.graph.nodes import Graph, Node, choose
+from odelab.graph.ufuncs import total
 from odelab.kernels.elimination import LARGEST_RESIDUAL, elimination
 
 

@@ -67,11 +67,11 @@ def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: lis
     slopes_in    slopes_in(graph): the right-hand side as a function of nodes of a graph
     points       whether states at the times `at` are wanted
     """
-    graph, fixed = Graph(), fixed_names(asked)
+    graph, fixed = Graph(trusted=True), fixed_names(asked)
     one = attempt(asked, slopes_in(graph), graph, ())
     step = [*one.step, "due"] if points else []
     rows = Rows(list(one.carried), parameters, step, [*(["point"] if points else []), "status", "index"])
-    begin_graph = Graph()
+    begin_graph = Graph(trusted=True)
     first = beginning(asked, slopes_in(begin_graph), begin_graph, ())
     begin = add_begin(module, begin_graph, first, rows.carried, fixed, parameters, LANES)
     within = add_inside(module, asked, slopes_in, rows) if points else None
@@ -107,7 +107,7 @@ class Parts(NamedTuple):
 
 def add_inside(module: Module, asked: Asked, slopes_in: Callable, rows: Rows) -> Function:
     """The function `inside(column, when, out)`: the state at a time, a pointer to it, within the last step of a lane."""
-    graph = Graph()
+    graph = Graph(trusted=True)
     state = inside(asked, slopes_in(graph), graph, ())
     function = module.function("inside", {"column": "p", "when": "p", "out": "p"}, internal=True)
     known = {operation[2] for operation in graph.ops if operation[0] == "in"} - {"at"}
@@ -229,7 +229,7 @@ def add_fill_points(parts: Parts, within: Function) -> Function:
     """
     given = {"column": "p", "index": "l", "fixed": "p", "at": "p", "points": "p", "wanted": "l"}
     function, rows = parts.module.function("fill_points", given, internal=True), parts.rows
-    graph = Graph()
+    graph = Graph(trusted=True)
     passed = passed_by(*(graph.input(name) for name in ("due", "t", "t0", "t1")))
     known = {name: function.load("d", "%fixed", parts.fixed.index(name)) for name in ("t0", "t1")}
     known["t"] = function.load("d", "%column", rows.at("t"))

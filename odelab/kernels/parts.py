@@ -4,7 +4,8 @@ A repetition waits for the result of the one before, as in a run: what it is han
 results, which changes no result by more than its rounding error.
 """
 
-from odelab.graph.arrays import Array, total
+from odelab.graph.arrays import Array
+from odelab.graph.ufuncs import total
 from odelab.graph.derivatives import derivatives
 from odelab.graph.llvm import Module
 from odelab.graph.nodes import Graph, Node, choose

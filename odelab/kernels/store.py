@@ -1,8 +1,7 @@
 """Kernels by what they are made for: they are made when they are first wanted, and kept while they fit.
 
-The user's function is run on nodes once. Whatever it has captured may change between two calls: where that can be seen,
-a `Watch` tells in a few microseconds whether it has; elsewhere the function is run on nodes again at each call, and a
-kernel with the same operations is used again.
+The user's function is run on nodes once. Whatever it has captured may change between two calls: a `Watch` tells in a few
+microseconds whether it has. Then the function is run on nodes again, and a kernel with the same operations is used again.
 """
 
 import hashlib
@@ -12,17 +11,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from odelab.engines.numba.fingerprint import Unseen, Watch, fingerprint
-from odelab.engines.refusals import NotCompilable
 from odelab.graph.arrays import Array
+from odelab.graph.checking import difference
 from odelab.graph.recorded import Recorded, recorded
 from odelab.graph.nodes import Graph, Untraceable
-from odelab.graph.tracing import traced, traced_projection
+from odelab.graph.tracing import Trace, traced, traced_projection
 from odelab.kernels.parameters import Parameters
+from odelab.kernels.watch import Watch
 
 IN_PROCESS = 64  # kernels that are kept; one holds about a megabyte
+FUNCTIONS = 256  # of the user's that are remembered at once: what they have captured may keep them alive
 
 
 class Traced(NamedTuple):
@@ -31,66 +29,87 @@ class Traced(NamedTuple):
     recorded      the operations
     digest        of them
     parameters    how its parameters are handed over
-    watch         tells whether what it has captured is unchanged; None where that cannot be seen
+    watch         tells whether what it has captured is unchanged
     """
 
     recorded: Recorded
     digest: bytes
     parameters: Parameters
-    watch: Watch | None
+    watch: Watch
 
 
-functions: weakref.WeakKeyDictionary[Callable, dict[tuple, Traced]] = weakref.WeakKeyDictionary()
+class Refused(NamedTuple):
+    """A function that cannot be followed, as long as what it has captured is unchanged."""
+
+    refusal: Untraceable
+    watch: Watch
+
+
+functions: weakref.WeakKeyDictionary[Callable, dict[tuple, Traced | Refused]] = weakref.WeakKeyDictionary()
 kernels: OrderedDict[tuple, Any] = OrderedDict()
 lock = threading.RLock()
 
 
 def slopes_of(problem) -> Traced:
-    """The right-hand side of a problem as operations; raises `Untraceable` where it cannot be followed."""
-    parameters = Parameters(problem.params)
+    """The right-hand side of a problem as operations; raises `Untraceable` where it cannot be followed.
 
-    def record(parameters):
+    What is found is compared with the function itself at some states before it is trusted.
+    """
+    rhs, form, n = problem.rhs, problem.form, problem.size
+
+    def record(parameters, trace):
         def call(graph):
-            return traced(graph, problem.rhs, problem.form, problem.size)(
-                graph.input("t"), graph.inputs("u", problem.size), parameters.nodes(graph)
-            )
+            slopes = traced(graph, rhs, form, n, trace)
+            return slopes(graph.input("t"), graph.inputs("u", n), parameters.nodes(graph))
 
-        return recorded(call)
+        found = recorded(call)
+        given = dict(zip(parameters.names, parameters.values, strict=True))
+        wrong = difference(found.outputs, rhs, form, problem.t_span, problem.u0, problem.params, given)
+        if wrong is not None:
+            raise Untraceable(f"is not what its operations compute: {wrong}", "", rhs_name(rhs))
+        return found
 
-    return known(problem.rhs, ("slopes", problem.form, problem.size), parameters, record)
+    return known(rhs, ("slopes", form, n), Parameters(problem.params), record)
+
+
+def rhs_name(function: Callable) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def known(function: Callable, purpose: tuple, parameters: Parameters, record: Callable) -> Traced:
-    """The operations of a function, from before if nothing has changed since."""
+    """The operations of a function, from before if nothing has changed since; refusals are remembered, too."""
     with lock:
         try:
             found = functions.setdefault(function, {})
-        except TypeError:  # nothing can refer to it weakly
+            if len(functions) > FUNCTIONS:
+                functions.pop(next(iter(functions)))
+        except TypeError:  # nothing can refer to it weakly, or it has no hash
             found = {}
         key = (*purpose, parameters.made_for)
         before = found.get(key)
-        if before is not None and before.watch is not None and before.watch.is_unchanged():
+        if before is not None and before.watch.is_unchanged():
+            if isinstance(before, Refused):
+                raise before.refusal
             return before._replace(parameters=built_in(parameters) if before.parameters.builds_in else parameters)
+        trace = Trace()
         try:
-            watch = fingerprint(function).watch
-        except (Unseen, AttributeError, TypeError):
-            watch = None
-        try:
-            operations = record(parameters)
-        except Untraceable:
+            operations = record(parameters, trace)
+        except Untraceable as refusal:
             if not parameters.has_whole_numbers:
+                found[key] = Refused(refusal.with_traceback(None), Watch(trace.reached))
                 raise
-            parameters = built_in(parameters)
-            operations = record(parameters)
-        found[key] = Traced(operations, hashlib.sha256(repr(operations.key).encode()).digest(), parameters, watch)
+            parameters, trace = built_in(parameters), Trace()
+            operations = record(parameters, trace)
+        digest = hashlib.sha256(repr(operations.key).encode()).digest()
+        found[key] = Traced(operations, digest, parameters, Watch(trace.reached))
         return found[key]
 
 
 def projection_of(function: Callable, n: int) -> Traced:
     """The user's projection of states as operations."""
 
-    def record(parameters):
-        return recorded(lambda graph: traced_projection(graph, function, n)(graph.inputs("u", n)))
+    def record(parameters, trace):
+        return recorded(lambda graph: traced_projection(graph, function, n, trace)(graph.inputs("u", n)))
 
     return known(function, ("projection", n), Parameters(()), record)
 
