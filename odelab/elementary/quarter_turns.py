@@ -1,8 +1,8 @@
-"""x = n pi/2 + r with |r| <= pi/4, for every finite x, as far as sines and cosines need it: n mod 4, and r in two parts.
+"""x = n pi/2 + r with |r| <= pi/4, for every finite x, as far as sines need it: n mod 4, and r in two parts.
 
-Up to |x| = 2^30 pi/2 parts of pi/2 with 23 bits are taken away (Cody and Waite): their products with n are exact. Beyond,
-the digits of 2/pi that matter are multiplied by x (Payne and Hanek); `Machine.rarely` decides whether numbers that
-do not need it pay for it.
+Up to |x| = 2^30 parts of pi/2 with 23 bits are taken away (Cody and Waite): their products with n are exact.
+Beyond, the digits of 2/pi that matter are multiplied by x (Payne and Hanek); `Machine.rarely` decides whether numbers
+that do not need it pay for it.
 """
 
 import math
@@ -81,7 +81,7 @@ def _pieces(machine, mantissa):
 
 def _digits(machine, start):
     """The parts of 2/pi from number `start` on, where start < 32, chosen without an index, like a shift by its bits."""
-    window = tuple(float(part) for part in TWO_PER_PI)
+    window = [float(part) for part in TWO_PER_PI]
     for step in (16, 8, 4, 2, 1):
         far = start & step == step
         window = [machine.where(far, later, here) for here, later in zip(window, window[step:], strict=False)]
