@@ -51,11 +51,10 @@ def _logarithm_of_mantissa(mantissa):
     return LogarithmOfMantissa(f, half_square, s * (half_square + z * polynomial(LOGARITHM, z)))
 
 
-def _natural(machine, x, correction):
-    """log(x) + correction, where the correction is of the size of a rounding, for a positive, finite x."""
-    mantissa, k = mantissa_and_exponent(machine, x)
+def _natural(mantissa, k, low):
+    """log(mantissa 2^k), where `low` is k LN2_LOW or differs from it by the logarithm of a number next to 1."""
     f, half_square, tail = _logarithm_of_mantissa(mantissa)
-    return k * LN2_HIGH - ((half_square - (tail + (k * LN2_LOW + correction))) - f)
+    return k * LN2_HIGH - ((half_square - (tail + low)) - f)
 
 
 def _at_the_ends(machine, x, value):
@@ -66,13 +65,15 @@ def _at_the_ends(machine, x, value):
 
 def log(machine, x):
     """The natural logarithm; error below 1 ulp."""
-    return _at_the_ends(machine, x, _natural(machine, x, 0.0))
+    mantissa, k = mantissa_and_exponent(machine, x)
+    return _at_the_ends(machine, x, _natural(mantissa, k, k * LN2_LOW))
 
 
 def log1p(machine, x):
     """log(1 + x) without cancellation; error below 2 ulp."""
     total, lost = sum_of_two(1.0, x)
-    value = _natural(machine, total, lost / machine.where(total == 0.0, 1.0, total))
+    mantissa, k = mantissa_and_exponent(machine, total)
+    value = _natural(mantissa, k, k * LN2_LOW + lost / machine.where(total == 0.0, 1.0, total))
     return machine.where(x == 0.0, x, _at_the_ends(machine, total, value))
 
 

@@ -119,6 +119,8 @@ def evaluate(output, inputs):
     """The values of an output in 64-bit arithmetic, given arrays for its inputs."""
     values: dict = {}
     for item in _in_order(output):
-        arguments = [values.get(argument, argument) if isinstance(argument, Node) else argument for argument in item.arguments]
+        arguments = [
+            values.get(argument, argument) if isinstance(argument, Node) else argument for argument in item.arguments
+        ]
         values[item] = inputs[arguments[0]] if item.name == "input" else MEANINGS[item.name](*arguments)
     return values[output]
