@@ -1,8 +1,8 @@
 """The few operations that each kind of number brings, and the steps that all elementary functions share.
 
-An elementary function takes a `Machine` first. What it does to numbers is + - * /, abs and comparisons, to integers + -
-<< >> & and comparisons, and the operations of the machine; each of them rounds once. Therefore results agree to the bit wherever doubles are IEEE 754
-numbers, unless a compiler contracts a product and a sum into one rounding.
+An elementary function takes a `Machine` first. It applies + - * /, abs and comparisons to numbers, + - << >> & and
+comparisons to integers, and the operations of the machine; each rounds once. Therefore results agree to the bit
+wherever doubles are IEEE 754 numbers, unless a compiler contracts a product and a sum into one rounding.
 """
 
 import math

@@ -90,12 +90,13 @@ def _without_turns(x):
 
 def _turns(pieces, digits):
     """n + ROUNDER and two parts of the rest, for the sum of all products, which is added with three times 53 bits."""
+    large = [_without_turns(piece * digit) for digit in digits[:2] for piece in pieces]
+    small = [piece * digit for digit in digits[2:] for piece in pieces]  # below 2^22
     high, middle, low = 0.0, 0.0, 0.0
-    for digit in digits:
-        for piece in pieces:
-            high, error = sum_of_two(high, _without_turns(piece * digit))
-            middle, error = sum_of_two(middle, error)
-            low = low + error
+    for product in (*large, *small):
+        high, error = sum_of_two(high, product)
+        middle, error = sum_of_two(middle, error)
+        low = low + error
     shifted = high + ROUNDER
     fraction, error = sum_of_two(high - (shifted - ROUNDER), middle)
     return shifted, fraction, error + low
