@@ -6,8 +6,8 @@ without a branch and without a library; their coefficients and bounds stand besi
 numbers: it is handed the few operations in which they differ, see `machine.Machine`.
 
 >>> from odelab import elementary
->>> elementary.of_floats["pow"](2.0, 0.5)
-1.4142135623730951
+>>> elementary.of_floats["log2"](8.0)
+3.0
 """
 
 from functools import partial, wraps

@@ -109,7 +109,7 @@ def asinh(machine, x):
 
 
 def acosh(machine, x):
-    """The inverse hyperbolic cosine; error below 2 ulp."""
+    """The inverse hyperbolic cosine; error below 3 ulp."""
     above = x - 1.0
     large = x > ONE_IS_LOST
     beyond = machine.where(large, x, above + machine.sqrt(2.0 * above + above * above))
@@ -117,7 +117,7 @@ def acosh(machine, x):
 
 
 def atanh(machine, x):
-    """The inverse hyperbolic tangent; error below 2 ulp."""
+    """The inverse hyperbolic tangent; error below 3 ulp."""
     size = abs(x)
     gap = 1.0 - size
     quotient = (size + size) / machine.where(gap == 0.0, 2.0**-1074, gap)

@@ -49,8 +49,9 @@ def _quotient_in_parts(machine, mantissa):
 def _log2_of_mantissa(machine, mantissa):
     """log2(m) in two parts."""
     s, s_high, s_low = _quotient_in_parts(machine, mantissa)
-    z, z_high = s * s, s_high * s_high
-    beyond = z * z * polynomial(ARTANH, z) + s_low * (s_high + s)
+    z_high, z_low = s_high * s_high, s_low * (s_high + s)
+    z = z_high + z_low
+    beyond = z * z * polynomial(ARTANH, z) + z_low
     series_high = high_part(machine, 3.0 + z_high + beyond)
     series_low = beyond - ((series_high - 3.0) - z_high)
     product, rest = s_high * series_high, s_low * series_high + series_low * s

@@ -80,7 +80,12 @@ def _inverse_circular(between, sizes, signed):
 def _of_two(between, sizes, signed):
     square = (between(-2, 2), between(-2, 2))
     return {
-        "atan2": (square, (signed(-1040, 1023), signed(-1022, 1023)), (sizes(1000, 1024), sizes(990, 1024))),
+        "atan2": (
+            square,
+            (signed(-1040, 1023), signed(-1022, 1023)),
+            (sizes(-1074, -1060), sizes(-1074, -1060)),
+            (sizes(1000, 1024), sizes(990, 1024)),
+        ),
         "hypot": (square, (signed(-1074, -490), signed(-1074, -490)), (sizes(490, 1023), sizes(490, 1023))),
         "pow": (
             (between(0, 3), between(-20, 20)),
