@@ -3,7 +3,11 @@
 The functions of a C library differ from one library to the next in the last bit, and so do NumPy's, which is enough to
 make two adaptive runs take different steps. The functions here are + - * /, square roots, comparisons and selections,
 without a branch and without a library; their coefficients and bounds stand beside them. One source serves all kinds of
-numbers: it is handed the few operations in which they differ, see `machine.Machine`.
+numbers: it is handed the few operations in which they differ, see `machine.Machine`. Each function's docstring promises
+how large its error can be, in units of the last place, and its tests read that promise.
+
+Not here: the functions that a right-hand side calls (`odelab.maths`), and the shorter ones of step control
+(`odelab.control.powers`).
 
 >>> from odelab import elementary
 >>> elementary.of_floats["log2"](8.0)

@@ -11,7 +11,7 @@ is 3 (artanh(s) / s - 1 - z / 3) / z^2; mpmath.chebyfit found it with 50 digits,
 import math
 
 from odelab.elementary.exponential import LN2, beyond_linear, scaled
-from odelab.elementary.logarithm import SMALLEST_NORMAL, SQRT_HALF_BITS, mantissa_and_exponent
+from odelab.elementary.logarithm import mantissa_and_exponent
 from odelab.elementary.machine import (
     ROUNDER,
     ROUNDER_BITS,
@@ -105,9 +105,8 @@ def _power_of_negative(machine, x, y, value):
     """x ** y from |x| ** y: negative if y is odd, NaN if y is not whole and x is finite."""
     fractional = _is_fractional(machine, abs(y))
     odd = machine.where(fractional, 1.0, machine.where(_is_fractional(machine, 0.5 * abs(y)), x, 1.0))
-    defined = machine.where(
-        x < 0.0, machine.where(x > -math.inf, machine.where(fractional, math.nan, value), value), value
-    )
+    of_negative = machine.where(x > -math.inf, machine.where(fractional, math.nan, value), value)
+    defined = machine.where(x < 0.0, of_negative, value)
     return with_sign(machine, defined, odd)
 
 
@@ -133,12 +132,10 @@ def _root_of_mantissa(machine, m):
 def cbrt(machine, x):
     """The cube root of a number of either sign; error below 1 ulp."""
     size = abs(x)
-    small = size < SMALLEST_NORMAL
-    bits = machine.bits(machine.where(small, size * 2.0**54, size))
-    k = machine.number(((bits - SQRT_HALF_BITS) >> 52) + ROUNDER_BITS) - ROUNDER
+    mantissa, k = mantissa_and_exponent(machine, size)
     third = machine.bits(k * (1.0 / 3.0) + ROUNDER) - ROUNDER_BITS
-    mantissa = machine.number(bits - (((third << 1) + third) << 52))
-    value = _root_of_mantissa(machine, mantissa) * power_of_two(machine, third) * machine.where(small, 2.0**-18, 1.0)
+    left_over = machine.bits(k + ROUNDER) - ROUNDER_BITS - ((third << 1) + third)
+    value = _root_of_mantissa(machine, mantissa * power_of_two(machine, left_over)) * power_of_two(machine, third)
     regular = machine.where(size == 0.0, size, machine.where(size < math.inf, value, size))
     return with_sign(machine, regular, x)
 
