@@ -18,7 +18,7 @@ from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
 from odelab.graph.nodes import Graph
 from odelab.kernels import store
-from odelab.kernels.attempt import FIELDS, Asked, attempt, fixed_names
+from odelab.kernels.attempt import FIELDS, TIMES, Asked, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.single import add_advance
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -60,7 +60,7 @@ def asked_for(problem, method, controller) -> Asked:
 
 def module_of_run(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> tuple[Module, list[str]]:
     """The module of a single run, and the names of what its loop carries."""
-    module, parameters, fixed = Module("contract"), traced.parameters.names, fixed_names(asked)
+    module, parameters, fixed = Module("contract", TIMES), traced.parameters.names, fixed_names(asked)
     graph = Graph(trusted=True)
     project = None if projection is None else store.projection_in(graph, projection)
     one = attempt(asked, store.slopes_in(graph, traced), graph, (), project)

@@ -56,7 +56,7 @@ def values_of_graph(graph: Graph, slopes, times, states, params, inputs: dict):
     """The slopes at all states, (n, STATES), and where the graph says that the function raises."""
     named = {f"u{i}": column for i, column in enumerate(states.T)} | {"t": times} | inputs
     if isinstance(params, tuple | list):
-        named |= {f"p{i}": value for i, value in enumerate(params)}
+        named = {f"p{i}": value for i, value in enumerate(params)} | named
     values = evaluate(graph, [*slopes, *graph.raised], named)
     rows = [np.broadcast_to(value, len(times)) for value in values]
     return np.array(rows[: len(slopes)]), np.any([np.zeros(len(times), bool), *rows[len(slopes) :]], axis=0)

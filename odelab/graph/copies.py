@@ -278,8 +278,11 @@ class Trace:
     def fill(self, own, other, names: dict, globals_read: tuple[str, ...]):
         """Give a copy what the function captured: its globals, defaults and closure."""
         for name in globals_read:
+            read = functools.partial(own.__globals__.get, name)
             if name in own.__globals__:
-                names[name] = self.copy(own.__globals__[name], functools.partial(own.__globals__.get, name))
+                names[name] = self.copy(own.__globals__[name], read)
+            else:
+                self.reached.append((read, None))  # a builtin, as long as there is no global of this name
         if own.__defaults__:
             self.reached.append((functools.partial(getattr, own, "__defaults__"), own.__defaults__))
             other.__defaults__ = tuple(map(self.copy, own.__defaults__))
