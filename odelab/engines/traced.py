@@ -1,6 +1,5 @@
 """The compiled engine of small systems: the graph of an attempt as machine code, with a loop around it."""
 
-import contextlib
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.control.controllers import Start
-from odelab.control.feedback import Counted, History, Memory
+from odelab.control.feedback import History
 from odelab.core import State
 from odelab.engines import Status
 from odelab.engines.numba.rows import Rows
@@ -200,7 +199,11 @@ class TracedEngine:
         if self.controller.law is None:
             memory: Any = before.memory._replace(n=float(carried[self.at["count"]]))
         else:
-            known = {name: float(carried[self.at[name]]) for name in History._fields if name in self.at and name != "rejected"}
+            known = {
+                name: float(carried[self.at[name]])
+                for name in History._fields
+                if name in self.at and name != "rejected"
+            }
             known["rejected"] = float(carried[self.at["was_rejected"]])
             memory = before.memory._replace(history=History(*(known.get(name, 0.0) for name in History._fields)))
         fresh = "slope0" in self.at

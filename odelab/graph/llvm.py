@@ -70,7 +70,10 @@ class Module:
             kind = "d" if values.dtype.kind == "f" else "l"
             entries = ", ".join(f"{TYPES[kind]} {literal(kind, x)}" for x in values.tolist())
             lines.append(f"@table{number} = internal constant [{len(values)} x {TYPES[kind]}] [{entries}]")
-        lines += [f'!0 = !{{!"branch_weights", i32 1, i32 {USUAL}}}', f'!1 = !{{!"branch_weights", i32 {USUAL}, i32 1}}']
+        lines += [
+            f'!0 = !{{!"branch_weights", i32 1, i32 {USUAL}}}',
+            f'!1 = !{{!"branch_weights", i32 {USUAL}, i32 1}}',
+        ]
         return "\n".join(lines + [line for function in self.functions for line in function.text()]) + "\n"
 
 
