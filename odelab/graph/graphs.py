@@ -147,8 +147,8 @@ class Node:
             "look up a captured array of numbers, take np.where for a slice, a fixed count and `break` for a loop",
         )
 
-    __float__ = __int__ = __complex__ = __len__ = __str__ = __format__ = __hash__ = refuse
-    __iter__ = __contains__ = __getitem__ = __reduce__ = __reduce_ex__ = refuse
+    __float__ = __int__ = __complex__ = __str__ = __format__ = __hash__ = refuse
+    __reduce__ = __reduce_ex__ = refuse
 
     def __getattr__(self, name):
         if name.startswith("_"):

@@ -155,12 +155,11 @@ class Operators:
         return view(self, kind)
 
     def __index__(self):
-        bits = 1 if self.kind == "b" else self.graph.bits.get(self.i, MOST_BITS) if self.kind == "l" else MOST_BITS
-        trail = innermost.get()
-        if bits > INDEX_BITS or trail is None:
+        bits, trail = self.graph.bits.get(self.i, MOST_BITS), innermost.get()
+        if bits > INDEX_BITS or trail is None:  # a truth value is a place for Python, and none for NumPy
             return self.refuse()
         most = 2**bits - 1
-        values = [*range(most + 1), *range(-1, -most - 1 if self.kind == "l" else -1, -1)]
+        values = [*range(most + 1), *range(-1, -most - 1, -1)]
         return next((k for k in values[:-1] if decide(trail, two("eq", self, k))), values[-1])
 
     def __round__(self, digits=None):
