@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 
-from odelab.graph.arrays import Array, elementwise, gather, has_nodes, look_up
+from odelab.graph.arrays import Array, elementwise, entries, gather, has_nodes, look_up
 from odelab.graph.functions import piece_of
 from odelab.graph.graphs import Node, is_number
 from odelab.graph.nodes import two
@@ -18,11 +18,11 @@ def refuse_change(*_):
 
 def entry_at(items, place: Node):
     """An entry of a list or tuple at a place that is a node."""
-    if all(map(is_number, items)):
-        return look_up(np.array(items).view(Array), (place,))
-    if all(is_number(x) or isinstance(x, Node) for x in items):
-        return look_up(Array.of(list(items)), (place,))
-    raise Untraceable("looks up a list of objects at a place that depends on the state", "keep numbers in the list")
+    if not all(is_number(x) or isinstance(x, Node | list | tuple) for x in items):
+        raise Untraceable("looks up a list of objects at a place that depends on the state", "keep numbers in the list")
+    if has_nodes(items):
+        return look_up(entries(items).view(Array), (place,))
+    return look_up(np.array(items).view(Array), (place,))
 
 
 class Table(list):
@@ -101,15 +101,15 @@ def follower(trace, value) -> Follower:
                 raise Untraceable(f"uses an object whose class defines {name}", "write its attributes out")
             special = name.startswith("__") and name.endswith("__") and name not in NOT_FOLLOWED
             if special and isinstance(member, types.FunctionType):
-                contents[name] = special_method(trace, member)
+                contents[name] = traced_later(trace, member)
     made = object.__new__(type(type(value).__name__, (Follower,), contents))
     object.__setattr__(made, "_object", value)
     object.__setattr__(made, "_trace", trace)
     return made
 
 
-def special_method(trace, member):
-    """A special method, which is traced when it is first called: `dataclass` makes some that nobody calls."""
+def traced_later(trace, member):
+    """A method that is traced when it is first called: `dataclass` makes some that nobody calls."""
 
     def call(self, *arguments, **options):
         return trace.function(member, method=True)(self, *arguments, **options)

@@ -4,6 +4,7 @@ The user's functions and objects stay as they are. What is read on the way is no
 """
 
 import builtins
+import collections
 import enum
 import fractions
 import functools
@@ -41,7 +42,10 @@ ON_NUMBERS |= {
     "_collections",
 }
 LIBRARIES = ON_NUMBERS | set(sys.stdlib_module_names) | {"numpy", "scipy", "torch", "numba", "jax", "pandas", "sympy"}
+OF_NAMED_TUPLES = {name for name, member in vars(collections.namedtuple("Pair", "a")).items() if callable(member)}
+OF_NAMED_TUPLES |= {"_make", "__new__"}
 METHODS = (types.FunctionType, property, classmethod, staticmethod)
+FIELDS = (types.MemberDescriptorType, type(vars(collections.namedtuple("Pair", "a"))["a"]))  # of slots and named tuples
 OWN = ("odelab.graph", "odelab.engines", "odelab.arrays")
 
 
@@ -151,9 +155,9 @@ class Trace:
     def member(self, x):
         """What a class defines: a method, a property or a constant."""
         if isinstance(x, types.FunctionType):
-            return self.function(x, method=True)
-        if isinstance(x, property):
-            return property(self.function(x.fget, method=True)) if x.fget is not None else x
+            return captured.traced_later(self, x)
+        if isinstance(x, property) and isinstance(x.fget, types.FunctionType):
+            return property(captured.traced_later(self, x.fget))
         if isinstance(x, staticmethod):
             return staticmethod(self.copy(x.__func__))
         return (
@@ -245,7 +249,7 @@ class Trace:
                 return types.MethodType(self.function(member, method=True), follower)
             if isinstance(member, staticmethod):
                 return self.copy(member.__func__)
-            if hasattr(type(member), "__get__") and not isinstance(member, types.MemberDescriptorType):
+            if hasattr(type(member), "__get__") and not isinstance(member, FIELDS):
                 raise Untraceable(f"reads `.{name}`, which its class computes", "write a property or a function")
         read = functools.partial(getattr, value, name)
         return self.copy(read(), read)
@@ -318,18 +322,10 @@ def captured_array(value: np.ndarray):
 
 
 def has_no_code(kind: type) -> bool:
-    """Has a class no methods of the user's, as one that `namedtuple` makes?"""
-    members = [x for base in kind.__mro__ if room_of(base) not in LIBRARIES for x in vars(base).values()]
-    functions = [x for x in members if isinstance(x, METHODS)]
-    return issubclass(kind, tuple) and all(is_generated(x) for x in functions)
-
-
-def is_generated(member) -> bool:
-    code = getattr(getattr(member, "__func__", member), "__code__", None)
-    home = code.co_filename if code is not None else ""
-    return (
-        home.startswith("<string>") or os.path.basename(os.path.dirname(home)) == "collections" or "namedtuple" in home
-    )
+    """Is a class what `namedtuple` makes, without methods of the user's?"""
+    bases = [base for base in kind.__mro__ if room_of(base) not in LIBRARIES]
+    methods = {name for base in bases for name, member in vars(base).items() if isinstance(member, METHODS)}
+    return issubclass(kind, tuple) and methods <= OF_NAMED_TUPLES
 
 
 def equal(a, b) -> bool:

@@ -286,6 +286,7 @@ def asarray_of_nodes(x, dtype=None, order=None, **_):
 
 
 def from_iterable(items, dtype=float, count=-1, **_):
+    """np.fromiter; what comes out of a generator is known only afterwards."""
     double_precision(dtype)
     return Array.of(list(items)[: None if count < 0 else count])
 
@@ -328,7 +329,7 @@ MAKERS: dict[Any, Callable] = {
     **{np.zeros: functools.partial(new_array, 0.0, np.zeros), np.ones: functools.partial(new_array, 1.0, np.ones)},
     **{np.empty: functools.partial(new_array, math.nan, np.empty), np.full: full_array, np.array: ARRAYS[0]},
     **{np.asarray: ARRAYS[1], np.asanyarray: ARRAYS[1], np.ascontiguousarray: ARRAYS[1]},
-    np.fromiter: Either(np.fromiter, from_iterable),
+    np.fromiter: from_iterable,
     np.isscalar: Either(np.isscalar, functools.partial(is_instance, kind=numbers.Number)),
 }
 
