@@ -70,7 +70,7 @@ class Array(np.ndarray):
             numbers_of_place(place)
             super().__setitem__(place, plain(value) if isinstance(value, np.ndarray) else value)
 
-    def astype(self, kind, **options):
+    def astype(self, kind, **options):  # type: ignore[override]
         if not holds_objects(self):
             return super().astype(kind, **options)
         return elementwise(functools.partial(converted, kind=dtype_named(kind)), self)
@@ -103,10 +103,10 @@ class Array(np.ndarray):
     def __float__(self):
         raise Untraceable("asks for the value of a number (float of an array, or a function that is not followed)")
 
-    __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
+    __int__ = __index__ = __complex__ = __float__
 
 
-own_dtype = np.ndarray.dtype.__get__  # type: ignore[attr-defined]
+own_dtype = np.ndarray.dtype.__get__
 
 
 def holds_objects(array) -> bool:
@@ -269,7 +269,7 @@ def chosen_row(place: Node, rows: list):
     return found
 
 
-def clip(x, low, high):
+def clip(x, low=None, high=None):
     """np.clip: the lower bound first."""
     x = x if low is None else elementwise(nodes.larger, x, low)
     return x if high is None else elementwise(nodes.smaller, x, high)

@@ -2,6 +2,7 @@
 
 import functools
 import types
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from odelab.graph.nodes import two
 from odelab.graph.trails import Untraceable
 
 
-def refuse_change(*_):
+def refuse_change(*_) -> Any:
     raise Untraceable("changes a captured list, dict or object: a side effect", "use a local variable")
 
 
@@ -28,8 +29,8 @@ def entry_at(items, place: Node):
 class Table(list):
     """A captured list."""
 
-    append = extend = insert = pop = remove = clear = sort = reverse = refuse_change
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = refuse_change  # type: ignore[assignment]
+    append = extend = insert = pop = remove = clear = sort = reverse = refuse_change  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = refuse_change
 
     def __getitem__(self, place):
         return entry_at(self, place) if isinstance(place, Node) else super().__getitem__(place)
@@ -48,7 +49,7 @@ class Dictionary(dict):
     """A captured dict."""
 
     pop = popitem = clear = update = setdefault = refuse_change  # type: ignore[assignment]
-    __setitem__ = __delitem__ = __ior__ = refuse_change  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = refuse_change
 
 
 class Follower:
@@ -102,7 +103,7 @@ def follower(trace, value) -> Follower:
             special = name.startswith("__") and name.endswith("__") and name not in NOT_FOLLOWED
             if special and isinstance(member, types.FunctionType):
                 contents[name] = traced_later(trace, member)
-    made = object.__new__(type(type(value).__name__, (Follower,), contents))
+    made: Any = object.__new__(type(type(value).__name__, (Follower,), contents))
     object.__setattr__(made, "_object", value)
     object.__setattr__(made, "_trace", trace)
     return made
@@ -137,7 +138,7 @@ def interpolant(spline):
 
 def piecewise(spline):
     """The function of one number that a spline is; None where it is none that is followed."""
-    coefficients = getattr(spline, "c", None)
+    coefficients: Any = getattr(spline, "c", None)
     if np.ndim(coefficients) == 2 and spline.extrapolate in (True, None) and hasattr(spline, "x"):
         return functools.partial(polynomial, np.array(spline.x, dtype=float), np.array(coefficients, dtype=float))
     extrapolates = getattr(spline, "_extrapolate", False)

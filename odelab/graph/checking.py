@@ -73,7 +73,10 @@ class PlainSlopes:
         self.error = None
         try:
             with np.errstate(all="ignore"):
-                return np.asarray(self.answer(t, u), dtype=float)
+                slopes = np.array(self.answer(t, u))
+            if slopes.dtype.kind not in "fiub":
+                raise TypeError(f"slopes must be real, got dtype {slopes.dtype}")
+            return slopes.astype(float)
         except Exception as error:
             self.error = error
             return np.full(len(u), math.nan)

@@ -254,7 +254,7 @@ class Trace:
         read = functools.partial(getattr, value, name)
         return self.copy(read(), read)
 
-    def function(self, own: types.FunctionType, method: bool = False) -> types.FunctionType:
+    def function(self, own, method: bool = False) -> types.FunctionType:
         """A copy of a function, in which names stand for what takes nodes."""
         key = (id(own), method)
         if key in self.made:

@@ -6,6 +6,8 @@ at numbers is written here (`FUNCTIONS`). Everything else is refused by its name
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -121,7 +123,7 @@ def searchsorted(a, v, side="left", sorter=None):
     return elementwise(functools.partial(search, np.array(plain(a), dtype=float), side), v)
 
 
-def search(knots, side: str, x):
+def search(knots, side, x):
     """How many of the knots are at most x, or less than x from the left; NaN comes after all, as NumPy has it."""
     if not isinstance(x, Node):
         return int(np.searchsorted(knots, x, side))
@@ -343,7 +345,7 @@ def constant_answer(answer, x):
     return answer
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[Any, Callable] = {
     **{np.where: where, np.select: select, np.clip: clip},
     **{np.sum: of_reduction(np.add), np.prod: of_reduction(np.multiply), np.max: of_reduction(np.maximum)},
     **{np.min: of_reduction(np.minimum), np.any: of_reduction(np.logical_or), np.all: of_reduction(np.logical_and)},

@@ -5,6 +5,7 @@ that works on nodes needs both.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -134,6 +135,12 @@ def operators_of(name: str):
 class Operators:
     """The methods that a node gets from this module."""
 
+    graph: Graph
+    i: int
+    kind: str
+    real: Callable
+    refuse: Callable
+
     def __bool__(self):
         trail = innermost.get()
         if trail is None:
@@ -152,7 +159,7 @@ class Operators:
         return self.real() if letter == "d" else self != 0 if letter == "?" else whole(self)
 
     def view(self, kind):
-        return view(self, kind)
+        return view(self, kind)  # type: ignore[arg-type]
 
     def __index__(self):
         bits, trail = self.graph.bits.get(self.i, MOST_BITS), innermost.get()
@@ -202,8 +209,8 @@ class Operators:
     __le__, _ = operators("le")
     __gt__, _ = operators("gt")
     __ge__, _ = operators("ge")
-    __eq__, _ = operators("eq")  # type: ignore[assignment]
-    __ne__, _ = operators("ne")  # type: ignore[assignment]
+    __eq__, _ = operators("eq")
+    __ne__, _ = operators("ne")
     __pow__, __rpow__ = operators_of("power")
     __floordiv__, __rfloordiv__ = operators_of("floor_divide")
     __mod__, __rmod__ = operators_of("modulo")

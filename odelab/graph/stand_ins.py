@@ -70,18 +70,18 @@ class KindOfNumber(type):
     """The class of `float`, `int` and `bool` in traced code: a node is an instance of one of them."""
 
     def __instancecheck__(cls, x):
-        return is_instance(x, cls.own)  # type: ignore[attr-defined]
+        return is_instance(x, cls.own)
 
     def __call__(cls, *arguments, **options):
         if len(arguments) == 1 and not options:
             (x,) = arguments
             x = entries(x).reshape(-1)[0] if isinstance(x, Array) and x.size == 1 else x
             if isinstance(x, Node):
-                return cls.of_node(x)  # type: ignore[attr-defined]
-        return cls.own(*arguments, **options)  # type: ignore[attr-defined]
+                return cls.of_node(x)
+        return cls.own(*arguments, **options)
 
     def __getattr__(cls, name):
-        return getattr(cls.own, name)  # type: ignore[attr-defined]
+        return getattr(cls.own, name)
 
 
 def kind_of_number(own: type, of_node: Callable, dtype=None) -> type:

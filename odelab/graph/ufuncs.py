@@ -4,6 +4,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -90,10 +91,10 @@ SPECIAL = {"erf": functools.partial(one, "erf"), "erfc": functools.partial(one, 
 SPECIAL |= {name: functools.partial(one, name) for name in ("cbrt", "exp2", "expm1", "log1p")}
 
 
-def scalar_function(ufunc) -> Callable:
+def scalar_function(ufunc: Any) -> Callable:
     """The function of numbers that a ufunc of NumPy or scipy.special stands for."""
-    found = SCALARS.get(ufunc)
-    special = sys.modules.get("scipy.special")
+    found: Any = SCALARS.get(ufunc)
+    special: Any = sys.modules.get("scipy.special")
     if found is None and special is not None and getattr(special, ufunc.__name__, None) is ufunc:
         found = SPECIAL.get(ufunc.__name__)
     if found is None:

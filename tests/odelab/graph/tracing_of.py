@@ -50,7 +50,7 @@ def plain_values(case: Traced, times, states, params) -> tuple[np.ndarray, np.nd
         try:
             with np.errstate(all="ignore"):
                 slopes[k] = function(float(t), u.copy(), params)
-        except (RuntimeError, LookupError, ValueError, AssertionError, TypeError):
+        except (RuntimeError, LookupError, ValueError, AssertionError, TypeError, np.exceptions.ComplexWarning):
             raised[k] = True
     return slopes, raised
 
