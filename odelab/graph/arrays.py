@@ -57,7 +57,10 @@ class Array(np.ndarray):
             return look_up(self, places)
         if any(isinstance(p, np.ndarray) and holds_objects(p) for p in places):
             place = tuple(map(numbers_of_place, places))
-        return super().__getitem__(place)
+        return as_numpys(super().__getitem__(place))
+
+    def __iter__(self):
+        return map(as_numpys, super().__iter__())
 
     def __setitem__(self, place, value):
         if not holds_objects(self):
@@ -112,6 +115,11 @@ own_dtype = np.ndarray.dtype.__get__
 def holds_objects(array) -> bool:
     """Does an array hold nodes, or numbers as objects, rather than plain numbers?"""
     return own_dtype(array).hasobject
+
+
+def as_numpys(entry):
+    """An entry of an array; a float of Python's is one of NumPy's, which can be divided by zero."""
+    return np.float64(entry) if type(entry) in (float, int) else entry
 
 
 def dtype_of_entries(array):

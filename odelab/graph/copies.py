@@ -46,6 +46,9 @@ OF_NAMED_TUPLES = {name for name, member in vars(collections.namedtuple("Pair", 
 OF_NAMED_TUPLES |= {"_make", "__new__"}
 METHODS = (types.FunctionType, property, classmethod, staticmethod)
 FIELDS = (types.MemberDescriptorType, type(vars(collections.namedtuple("Pair", "a"))["a"]))  # of slots and named tuples
+NOT_PURE = "which may change from call to call or have side effects"
+NUMBERS_IN = "hand its numbers in as parameters"
+OWN_ARITHMETIC = ("odelab.core", "odelab.control", "odelab.maths", "odelab.methods", "odelab.stiffness")
 OWN = ("odelab.graph", "odelab.engines", "odelab.arrays")
 
 
@@ -67,7 +70,7 @@ class Trace:
         self.made: dict[tuple, tuple[Any, Any]] = {}
         self.handles = False
         self.graph: Graph | None = None
-        self.builtins: dict[str, Any] | None = None
+        self.builtins: dict[bool, dict[str, Any]] = {}
         self.libraries: dict[int, Library] = {}
 
     def copy(self, value, read: Callable | None = None):
@@ -120,12 +123,10 @@ class Trace:
     def module(self, value):
         if value is math or value is np or value.__name__ in ("odelab.maths", "numpy.linalg"):
             return self.library(value)
-        if value.__name__ in ("numpy.random", "random", "time", "datetime", "secrets", "os"):
-            return Forbidden(
-                f"uses {value.__name__}, which changes from call to call", "hand the numbers in as parameters"
-            )
         if room_of(value) in ON_NUMBERS or value.__name__ == "builtins":
             return value
+        if value.__name__ == "numpy.random" or room_of(value) in sys.stdlib_module_names:
+            return Forbidden(f"uses {value.__name__}, {NOT_PURE}", NUMBERS_IN)
         return Module(self, value)
 
     def library(self, module) -> "Library":
@@ -139,7 +140,11 @@ class Trace:
             return stand_ins.BUILTINS[name]
         if room_of(value) == "numpy":
             return stand_ins.numpy_stand_in(value)
-        if room_of(value) in LIBRARIES or issubclass(value, BaseException | enum.Enum) or has_no_code(value):
+        if issubclass(value, BaseException | enum.Enum) or room_of(value) in ON_NUMBERS | {"builtins"}:
+            return value
+        if room_of(value) in sys.stdlib_module_names:
+            return Forbidden(f"makes a {name}, {NOT_PURE}", NUMBERS_IN)
+        if room_of(value) in LIBRARIES or has_no_code(value):
             return value
         return self.copy_of_class(value)
 
@@ -226,7 +231,6 @@ class Trace:
             raise Untraceable(
                 f"calls {value.__name__}, which numba compiled with other values", "call its `recompile()`"
             )
-        self.reached.append((functools.partial(getattr, value, "overloads"), value.overloads))
         return self.function(value.py_func)
 
     def object(self, value):
@@ -236,7 +240,7 @@ class Trace:
             raise Untraceable("reads a captured iterator, which goes on from call to call", "capture a list")
         if kind is types.SimpleNamespace or (room_of(kind) not in LIBRARIES and type(kind) is type):
             return captured.follower(self, value)
-        return Forbidden(f"uses a {kind.__name__}, which is not followed", "hand its numbers in as parameters")
+        return Forbidden(f"uses a {kind.__name__}, which is not followed", NUMBERS_IN)
 
     def attribute(self, value, follower, name: str):
         """An attribute of an object of the user's, as its methods see it."""
@@ -266,7 +270,7 @@ class Trace:
                 raise Untraceable(found.reason, found.remedy, place)
         self.note_handler(facts.handles)
         names: dict[str, Any] = {
-            "__builtins__": self.stand_ins_of_builtins(),
+            "__builtins__": self.stand_ins_of_builtins(own.__module__),
             "__name__": own.__globals__.get("__name__", ""),
         }
         cells = tuple(types.CellType() for _ in own.__code__.co_freevars)
@@ -278,8 +282,11 @@ class Trace:
     def fill(self, own, other, names: dict, globals_read: tuple[str, ...]):
         """Give a copy what the function captured: its globals, defaults and closure."""
         for name in globals_read:
+            read = functools.partial(own.__globals__.get, name)
             if name in own.__globals__:
-                names[name] = self.copy(own.__globals__[name], functools.partial(own.__globals__.get, name))
+                names[name] = self.copy(own.__globals__[name], read)
+            else:  # a builtin, which a global may hide later
+                self.reached.append((read, None))
         if own.__defaults__:
             self.reached.append((functools.partial(getattr, own, "__defaults__"), own.__defaults__))
             other.__defaults__ = tuple(map(self.copy, own.__defaults__))
@@ -298,10 +305,12 @@ class Trace:
             if self.graph is not None:
                 self.graph.guarded = True
 
-    def stand_ins_of_builtins(self) -> dict:
-        if self.builtins is None:
-            self.builtins = {**vars(builtins), **stand_ins.BUILTINS, "__import__": self.imported}
-        return self.builtins
+    def stand_ins_of_builtins(self, module: str | None) -> dict:
+        """Python's builtins for nodes; odelab's own arithmetic converts to whole numbers without a question."""
+        if not self.builtins:
+            users = {**vars(builtins), **stand_ins.BUILTINS, "__import__": self.imported}
+            self.builtins = {False: users, True: {**users, "int": stand_ins.OwnInteger}}
+        return self.builtins[(module or "").startswith(OWN_ARITHMETIC)]
 
     def imported(self, name, names=None, local=None, wanted=(), level=0):
         if level:

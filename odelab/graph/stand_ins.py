@@ -20,7 +20,7 @@ from odelab.graph.forks import OutOfDomain, OutOfRange
 from odelab.graph.functions import double_precision, filled
 from odelab.graph.graphs import Node
 from odelab.graph.nodes import call_two, choose, logical, one, two
-from odelab.graph.operations import OF_ONE, checked_whole, truth
+from odelab.graph.operations import OF_ONE, checked_whole, truth, wrapping_whole
 from odelab.graph.trails import Untraceable
 
 NO_COMPLEX = ("uses complex numbers", "split them into real and imaginary parts")
@@ -99,6 +99,7 @@ Float, Integer, Truth = (
     kind_of_number(int, checked_whole),
     kind_of_number(bool, truth),
 )
+OwnInteger = kind_of_number(int, wrapping_whole)
 NUMPY_KINDS = {
     np.float64: kind_of_number(np.float64, operator.methodcaller("real")),
     np.int64: kind_of_number(np.int64, checked_whole),

@@ -75,13 +75,17 @@ def traced_projection(graph: Graph, function: Callable, n: int, trace: Trace | N
 
 
 def guarded(graph: Graph, trace: Trace, function: Callable) -> Callable:
-    """A function during whose run the graph knows whether a handler of exceptions may be open."""
+    """A function during whose run the graph knows whether a handler of exceptions may be open.
+
+    Constants are computed without warnings, as a run in plain Python computes them.
+    """
 
     def call(*arguments):
         before = trace.graph, graph.guarded
         trace.graph, graph.guarded = graph, trace.handles
         try:
-            return function(*arguments)
+            with np.errstate(all="ignore"):
+                return function(*arguments)
         finally:
             trace.graph, graph.guarded = before
 

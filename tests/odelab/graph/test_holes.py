@@ -16,7 +16,7 @@ from odelab.right_hand_side import COMPONENT
 from tests.odelab.graph.tracing_of import plain_values, random_states, trace, values
 
 DEFINITIONS = """
-import collections, contextlib, itertools, math, random, time
+import collections, contextlib, datetime, itertools, math, random, subprocess, time, warnings
 import numpy as np
 HELD, SEEN, COUNTS, QUEUE = [1.0], set(), {"n": 1.0}, collections.deque([1.0] * 9000)
 ARRAY, OBJECTS = np.ones(3), np.array([lambda x: 2.0 * x], dtype=object)
@@ -66,6 +66,9 @@ return MODEL.keep(u[0]), u[1]
 return MODEL.first(u[0]), u[1]
 return MODEL.turn * u[0], u[1]
 return MODEL(u[0]), u[1]
+warnings.warn("careful"); return u[0], u[1]
+return datetime.datetime.now().second * u[0], u[1]
+subprocess.run(["true"]); return u[0], u[1]
 return OPEN.k * u[0], u[1]
 return Model(u[0]).k, u[1]
 Model.made = u[0]; return Model.made, u[1]

@@ -7,9 +7,12 @@ import threading
 import numpy as np
 import pytest
 
+import odelab as ol
 from odelab import problems
+from odelab.control import powers
 from odelab.graph.checking import difference
 from odelab.graph.evaluation import evaluate
+from odelab.graph.forks import joined
 from odelab.graph.nodes import Graph, Node, Untraceable
 from odelab.graph.tracing import Trace, traced, traced_event, traced_projection
 from odelab.right_hand_side import COMPONENT
@@ -150,3 +153,35 @@ def test_equal_operations_are_one_node():
 def test_a_node_is_shown_as_its_operation():
     assert repr(Graph().input("x")) == "Node(0: ('in', 'd', 'x'))"
     assert isinstance(Graph().input("x"), Node)
+
+
+@pytest.mark.parametrize("name", ["log2", "exp2", "arctan"])
+def test_odelabs_own_elementary_functions_have_the_bits_of_plain_python(name):
+    """They read and write the bits of doubles."""
+    function = getattr(powers, name)
+    graph = Graph()
+    value = joined(graph, Trace().copy(function))(graph.input("x"))
+    xs = np.linspace(0.01, 30.0, 200)
+    np.testing.assert_array_equal(evaluate(graph, [value], {"x": xs})[0], [function(float(x)) for x in xs])
+    assert not graph.raised
+
+
+def test_a_right_hand_side_of_two_arguments_is_traced():
+    problem = ol.Problem(lambda t, u: (u[1], -u[0] * t), [1.0, 0.0], (0.0, 1.0))
+    found = trace(problem.rhs, problem.form, 2, 0)
+    assert difference(found.slopes, problem.rhs, problem.form, (0.0, 1.0), [1.0, 0.0], ()) is None
+
+
+def test_a_builtin_that_a_global_hides_later_is_noticed():
+    names: dict = {"__name__": "written"}
+    exec("def rhs(t, u, params):\n    return abs(u[0]), u[1]", names)
+    log = Trace()
+    trace(names["rhs"], COMPONENT, trace=log)
+    names["abs"] = float
+    assert [value for read, value in log.reached if read() is not value] == [None]
+
+
+def test_constants_are_computed_without_warnings():
+    zero = np.float64(0.0)
+    found = trace(lambda t, u, params: (u[0] / (1.0 + 1.0 / zero), 1.0 / np.zeros(2)[0]), COMPONENT)
+    assert [float(x) for x in evaluate(found.graph, found.slopes, {"u0": 1.0})] == [0.0, math.inf]
