@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from odelab.graph import nodes
-from odelab.graph.graphs import Node
+from odelab.graph.graphs import Node, refuse_single
 from odelab.graph.nodes import choose, logical, two
 from odelab.graph.operations import integer, raises_where, set_bits
 from odelab.graph.trails import Untraceable
@@ -71,7 +71,7 @@ class Array(np.ndarray):
             write_at(self, place, value)
         else:
             numbers_of_place(place)
-            super().__setitem__(place, plain(value) if isinstance(value, np.ndarray) else value)
+            super().__setitem__(place, without_box(value))
 
     def astype(self, kind, **options):  # type: ignore[override]
         if not holds_objects(self):
@@ -128,6 +128,11 @@ def dtype_of_entries(array):
     return np.dtype(bool if kind == "b" else float)
 
 
+def without_box(x):
+    """An array as NumPy's own; one of no dimension as its entry."""
+    return plain(x)[()] if isinstance(x, np.ndarray) else x
+
+
 def plain(x):
     """An Array as NumPy's own array; everything else as it is."""
     return x.view(np.ndarray) if isinstance(x, Array) else x
@@ -140,6 +145,7 @@ def entries(x) -> np.ndarray:
         box[()] = x
         return box
     if isinstance(x, np.ndarray):
+        refuse_single(plain(x))
         return plain(x) if holds_objects(x) else plain(x).astype(object)
     if isinstance(x, list | tuple):
         return nested_entries(x)

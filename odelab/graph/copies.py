@@ -179,11 +179,11 @@ class Trace:
             return getattr(self.library(sys.modules["odelab.maths"]), value.__name__)
         if (value.__module__ or "").startswith(OWN) or room in ON_NUMBERS:
             return value
-        return (
-            Either(value, refusing(f"{value.__module__}.{value.__name__}"))
-            if room in LIBRARIES
-            else self.function(value)
-        )
+        if room in sys.stdlib_module_names:
+            return Forbidden(f"calls {value.__module__}.{value.__name__}, {NOT_PURE}", NUMBERS_IN)
+        if room in LIBRARIES:
+            return Either(value, refusing(f"{value.__module__}.{value.__name__}"))
+        return self.function(value)
 
     def of_callable(self, value, read: Callable | None):
         """What stands for a callable object that is no function of Python's; None for an object of the user's."""
