@@ -58,6 +58,7 @@ def solve(
     dense: bool = True,
     tstops: Any = None,
     max_steps: int = 1_000_000,
+    exact: bool = False,
     throw: bool = True,
 ) -> Trajectory:
     """Solve an initial value problem over its time span.
@@ -79,6 +80,9 @@ def solve(
     tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side; an
                  adaptive run that knows of no jump may step over a short one. None by default
     max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default
+    exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no a * b
+                 + c is made one operation, and elementary functions are odelab's own. It costs up to a third of the speed,
+                 and plain Python is slow. False by default
     throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,
@@ -123,7 +127,7 @@ def solve(
         def drive(chosen, attempts):
             return run(chosen, attempts, during, times, dense)
 
-        trajectory = try_engines(drive, engine, part, method, controller, project, dense, attempts)
+        trajectory = try_engines(drive, engine, part, method, controller, project, dense, exact, attempts)
         return trajectory if during or not watched else with_events(trajectory, watched)
 
     if len(stops) or any(event.change for event in watched):
@@ -148,9 +152,9 @@ def with_events(trajectory, watched) -> Trajectory:
     return trajectory
 
 
-def try_engines(drive, engine, problem, method, controller, project, dense, max_steps) -> Trajectory:
+def try_engines(drive, engine, problem, method, controller, project, dense, exact, max_steps) -> Trajectory:
     """Call `drive(engine, attempts)` with one engine after the other, until one ends the run or spends all attempts."""
-    for chosen, attempts in choice.choose(engine, problem, method, controller, project, dense, max_steps):
+    for chosen, attempts in choice.choose(engine, problem, method, controller, project, dense, exact, max_steps):
         try:
             trajectory = drive(chosen, attempts)
             trajectory.problem = problem  # kernels may have solved it without its own Jacobian

@@ -15,6 +15,7 @@ from odelab.engines.compiled import CompiledEngine
 from odelab.engines.numba.large_engine import LargeEngine
 from odelab.engines.numba.obstacles import is_plain, obstacle_to_band, plan_for
 from odelab.engines.numba.request import Request
+from odelab.engines.exact import ExactEngine
 from odelab.engines.python import PythonEngine
 from odelab.engines.refusals import NotCompilable
 from odelab.engines.switching import SwitchingEngine
@@ -51,22 +52,27 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
     return None
 
 
-def traced_engine(problem: Problem, method, controller: Controller, project) -> TracedEngine:
-    """The engine of a graph; raises `Untraceable` where there is none."""
+def traced_engine(problem: Problem, method, controller: Controller, project, exact=False, plain=False) -> Engine:
+    """The engine of a graph, or of its operations in plain Python; raises `Untraceable` where there is none."""
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
         raise Untraceable(reason)
-    implicit = isinstance(method, RosenbrockMethod)
-    return TracedEngine(without_jacobian(problem) if implicit else problem, method, controller, project)
+    solved = without_jacobian(problem) if isinstance(method, RosenbrockMethod) else problem
+    if plain:
+        return ExactEngine(solved, method, controller, project)
+    return TracedEngine(solved, method, controller, project, exact)
 
 
-def choose(name: str, problem, method, controller, project, dense, max_steps) -> Iterator[tuple[Engine, int]]:
+def choose(name: str, problem, method, controller, project, dense, exact, max_steps) -> Iterator[tuple[Engine, int]]:
     """The engines to try one after the other: pairs of an engine and the attempts it may make.
 
     If a run uses up the attempts it may make, and they are fewer than `max_steps`, the next engine starts anew;
     otherwise that run is the result. Where an engine finds while it runs that numba cannot compile it, it raises
     `NotCompilable`: with `name` "auto" the next one takes its place.
     """
+    if exact:
+        yield exact_engine(name, problem, method, controller, project), max_steps
+        return
     if isinstance(method, SwitchingMethod):
         yield from two_methods(name, problem, method, controller, project, max_steps)
         return
@@ -89,6 +95,14 @@ def choose(name: str, problem, method, controller, project, dense, max_steps) ->
         except NotCompilable as refusal:
             refuse(problem, method, refusal, 4)
     yield PythonEngine(*run), max_steps
+
+
+def exact_engine(name: str, problem, method, controller, project) -> Engine:
+    """The engine of a run with the same bits everywhere; raises `NotCompilable` where there is none."""
+    try:
+        return traced_engine(problem, method, controller, project, True, name == "python")
+    except Untraceable as reason:
+        raise NotCompilable(f"`exact=True` needs a problem that can be made as a graph: {reason}") from reason
 
 
 def two_methods(name, problem, method, controller, project, max_steps):

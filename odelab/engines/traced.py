@@ -13,13 +13,10 @@ from odelab.engines import Status
 from odelab.engines.numba.rows import Rows
 from odelab.engines.python import PythonEngine, begin, checked_rhs
 from odelab.engines.steps import Chunk, Record
-from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine, address
-from odelab.graph.nodes import Graph
+from odelab.graph.machine import address
 from odelab.kernels import store
-from odelab.kernels.attempt import FIELDS, TIMES, Asked, attempt, fixed_names
-from odelab.kernels.beginning import add_begin, beginning
-from odelab.kernels.single import add_advance
+from odelab.kernels.attempt import FIELDS, fixed_values
+from odelab.kernels.run import Wanted, asked_of, kernel_of_run
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
 
@@ -27,80 +24,20 @@ PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factor
 SLICE, FEWEST = 0.05, 1 << 12  # seconds and attempts of one call of a kernel: between two calls Ctrl-C takes effect
 
 
-class Kernel(NamedTuple):
-    """The machine code of single runs.
-
-    machine     the code, which lives as long as this object
-    begin       as `odelab.kernels.beginning.add_begin` has it
-    advance     as `odelab.kernels.single.add_advance` has it
-    names       of the values that the loop carries
-    asked       what it was made for, kept alive because kernels are found by the identity of method and law
-    """
-
-    machine: Machine
-    begin: Callable
-    advance: Callable
-    names: list[str]
-    asked: Asked
-
-
-def kernel_of(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> Kernel:
-    """The kernel of a run, from memory where there is one."""
-    key = ("single", id(asked.method), id(asked.law), *asked[3:], asked.n, traced.digest, len(traced.parameters.values))
-    return store.kernel((*key, projection and projection.digest), lambda: make(asked, traced, projection))
-
-
-def asked_for(problem, method, controller) -> Asked:
-    """What the attempts of a single run depend on."""
-    atol = 0.0 if controller.atol is None else controller.atol
-    limited = bool(np.isfinite(controller.max_step))
-    return Asked(problem.size, method, controller.law, bool(np.ndim(atol)), limited, rows=True)
-
-
-def module_of_run(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> tuple[Module, list[str]]:
-    """The module of a single run, and the names of what its loop carries."""
-    module, parameters, fixed = Module("contract", TIMES), traced.parameters.names, fixed_names(asked)
-    graph = Graph(trusted=True)
-    project = None if projection is None else store.projection_in(graph, projection)
-    one = attempt(asked, store.slopes_in(graph, traced), graph, (), project)
-    names = list(one.carried)
-    add_advance(module, one, fixed, parameters)
-    graph = Graph(trusted=True)
-    first = beginning(asked, store.slopes_in(graph, traced), graph, ())
-    add_begin(module, graph, first, names, fixed, parameters)
-    return module, names
-
-
-def text_of_run(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> str:
-    """The IR of a single run."""
-    return module_of_run(asked, traced, projection)[0].text()
-
-
-def make(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> Kernel:
-    module, names = module_of_run(asked, traced, projection)
-    machine = Machine(module.text())
-    return Kernel(machine, machine.function("begin", 5), machine.function("advance", 7), names, asked)
-
-
 class TracedEngine:
     """Runs a small system by a kernel made for its right-hand side, the method and the law."""
 
     name = "compiled"
 
-    def __init__(self, problem, method, controller, project=None):
+    def __init__(self, problem, method, controller, project=None, exact=False):
         self.problem, self.method, self.controller, self.project = problem, method, controller, project
-        atol = 0.0 if controller.atol is None else controller.atol
-        self.asked = asked_for(problem, method, controller)
-        traced = store.slopes_of(problem)
+        slopes = store.slopes_of(problem)
         projection = None if project is None else store.projection_of(project, problem.size)
-        self.kernel = kernel_of(self.asked, traced, projection)
-        self.params = np.array(traced.parameters.values)
-        t0, t1 = problem.t_span
-        settings = [t0, t1, controller.first_step or 0.0, controller.rtol, *np.atleast_1d(atol), controller.max_step]
-        if controller.law is None:
-            settings = [t0, t1, np.copysign(controller.h, t1 - t0)]
-        self.fixed = np.array(settings, dtype=float)
-        self.at = {name: k for k, name in enumerate(self.kernel.names)}
+        self.kernel = kernel_of_run(Wanted(asked_of(problem, method, controller), slopes, projection, exact))
+        self.at = self.kernel.at
+        self.params = np.array(slopes.parameters.values)
+        self.fixed = np.array(fixed_values(problem, controller), dtype=float)
+        self.exact = exact
         self.looks_at_stages = False
         self.most = FEWEST
         self.slope_is_known: State | None = None  # a state whose slope was counted before

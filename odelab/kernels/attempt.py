@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from odelab import core
 from odelab.control import controllers, feedback, powers
 from odelab.control.feedback import Counted, History, Memory
@@ -22,7 +24,6 @@ from odelab.kernels import implicit
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import APART, twin_stages
 
-TIMES = ("t", "t0", "t1", "h", "count", "next_step", "given_step", "largest")  # the same bits in every engine
 FAILURES = 3  # after so many failures of the factors in a row, the step size is not to blame for them
 
 
@@ -137,6 +138,15 @@ def fixed_names(asked: Asked) -> list[str]:
         return ["t0", "t1", "h"]
     atol = [f"atol{i}" for i in range(asked.n)] if asked.vector_tolerance else ["atol"]
     return ["t0", "t1", "given_step", "rtol", *atol, "largest"]
+
+
+def fixed_values(problem, controller) -> list[float]:
+    """The values of these inputs in a run."""
+    t0, t1 = problem.t_span
+    if controller.law is None:
+        return [t0, t1, math.copysign(controller.h, t1 - t0)]
+    atol = np.atleast_1d(controller.atol)
+    return [t0, t1, controller.first_step or 0.0, controller.rtol, *atol, controller.max_step]
 
 
 def value_of(name: str, memory):

@@ -38,6 +38,12 @@ class Traced(NamedTuple):
     watch: Watch
 
 
+    @property
+    def key(self) -> tuple:
+        """Equal for functions that one kernel serves."""
+        return self.digest, len(self.parameters.values)
+
+
 class Refused(NamedTuple):
     """A function that cannot be followed, as long as what it has captured is unchanged."""
 
