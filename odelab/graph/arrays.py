@@ -98,6 +98,11 @@ class Array(np.ndarray):
             raise Untraceable("reads the bits of numbers", "leave it out")
         return super().view(*arguments, **options)
 
+    def setflags(self, write=None, align=None, uic=None):
+        if write:
+            raise Untraceable(WRITTEN, COPY)
+        super().setflags(write=write, align=align, uic=uic)
+
     tobytes = dump = dumps = tofile = partition = argpartition = put = resize = byteswap = sort
 
     def __bool__(self):
