@@ -72,6 +72,7 @@ def usual(attempt: Attempt) -> dict[int, bool]:
     inputs |= {"t": 0.0, "t1": 1e6, "rtol": 10.0 ** draw.uniform(-12, -1, SAMPLES), "largest": np.inf}
     inputs |= {"next_step": 10.0 ** draw.uniform(-4, -1, SAMPLES), "was_rejected": 0.0, "log_e1": -1.0, "log_e2": -1.0}
     inputs |= {"log_r1": 0.0} | {name: 1e-12 for name in kinds if name.startswith("atol")}
+    inputs |= {name: inputs[name] * draw.choice([-1.0, 1.0], SAMPLES) for name in kinds if name.startswith(("u", "slope"))}
     inputs["last_step"] = inputs["next_step"]
     conditions = [Node(graph, i) for i, operation in enumerate(graph.ops) if operation[1] == "b"]
     error, *found = evaluate(graph, [attempt.carried["error"][1], *conditions], inputs)
