@@ -20,6 +20,7 @@ from odelab.runs.events import Watch, checked_events
 from odelab.runs.pieces import in_pieces
 from odelab.runs.trajectory import Trajectory
 
+USUAL = adaptive()  # the controller where the user gives none
 ENGINES = ("auto", "python", "compiled")
 
 
@@ -104,7 +105,7 @@ def solve(
     array([[0.4153, 1.1685],
            [1.0051, 0.4064]])
     """
-    controller = adaptive() if controller is None else controller
+    controller = USUAL if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
     check_projection(project, problem)
