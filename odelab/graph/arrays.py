@@ -1,7 +1,7 @@
 """Arrays of nodes, and what NumPy does with them: ufuncs element by element, sums in NumPy's order, products.
 
 `Array` is also what a captured array of plain numbers becomes, so that it can be asked for the place of a node.
-Functions of NumPy that are no ufuncs are in `odelab.graph.functions`.
+Functions of NumPy that are no ufuncs are in `odelab.graph.numpy_functions`.
 """
 
 import functools
@@ -189,7 +189,7 @@ def elementwise(function, *values):
 
 
 def dtype_named(kind) -> np.dtype:
-    """The dtype that a name, a class or its stand-in (`odelab.graph.stand_ins`) stands for."""
+    """The dtype that a name, a class or its stand-in (`odelab.functions.stand_ins`) stands for."""
     return np.dtype(getattr(kind, "own", kind))
 
 
@@ -295,8 +295,8 @@ def clip(x, low=None, high=None):
 
 
 def apply_function(function, arguments, options):
-    """What a function of NumPy that is no ufunc does with arrays of nodes; see `odelab.graph.functions`."""
-    from odelab.graph.functions import call
+    """What a function of NumPy that is no ufunc does with arrays of nodes; see `odelab.graph.numpy_functions`."""
+    from odelab.graph.numpy_functions import call
 
     return call(function, arguments, options)
 

@@ -19,7 +19,7 @@ from odelab.graph import nodes
 from odelab.graph.arrays import Array
 from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Graph, Node, choose
-from odelab.graph.tracing import Trace
+from odelab.functions.tracing import Trace
 from odelab.kernels import implicit
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import APART, twin_stages

@@ -9,7 +9,7 @@ from odelab.graph import nodes
 from odelab.graph.forks import joined
 from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Graph, Node, choose
-from odelab.graph.tracing import Trace
+from odelab.functions.tracing import Trace
 from odelab.kernels.attempt import Asked
 
 

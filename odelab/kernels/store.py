@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odelab.graph.arrays import Array
-from odelab.graph.checking import difference
+from odelab.functions.checking import difference
 from odelab.graph.nodes import Graph, Untraceable
 from odelab.graph.recorded import Recorded, recorded
-from odelab.graph.tracing import Trace, traced, traced_projection
+from odelab.functions.tracing import Trace, traced, traced_projection
 from odelab.kernels.parameters import Parameters
-from odelab.kernels.watch import Watch
+from odelab.functions.watch import Watch
 
 IN_PROCESS = 64  # kernels that are kept; one holds about a megabyte
 FUNCTIONS = 256  # of the user's that are remembered at once: what they have captured may keep them alive

@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from odelab.graph.checking import difference
+from odelab.functions.checking import difference
 from odelab.graph.nodes import Node, Untraceable
 from odelab.right_hand_side import COMPONENT
 from tests.odelab.graph.tracing_of import plain_values, random_states, trace, values

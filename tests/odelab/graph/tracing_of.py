@@ -6,7 +6,7 @@ import numpy as np
 
 from odelab.graph.evaluation import evaluate
 from odelab.graph.nodes import Graph, Node
-from odelab.graph.tracing import traced
+from odelab.functions.tracing import traced
 from odelab.problem import array_form
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from odelab.graph import functions, nodes, ufuncs
+from odelab.graph import nodes, numpy_functions, ufuncs
 from odelab.graph.arrays import Array, dtype_named, entries, has_nodes
 from odelab.graph.forks import OutOfDomain, OutOfRange
-from odelab.graph.functions import double_precision, filled
+from odelab.graph.numpy_functions import double_precision, filled
 from odelab.graph.graphs import Node
 from odelab.graph.nodes import call_two, choose, logical, one, two
 from odelab.graph.operations import OF_ONE, checked_whole, raises_where, truth, wrapping_whole
@@ -283,7 +283,7 @@ def new_array(value: float, own: Callable, shape, dtype=None, order="C", **optio
 def full_array(shape, value, dtype=None, order="C", **options):
     if dtype is not None and dtype_named(dtype) != np.float64:
         return np.full(shape, value, dtype_named(dtype), order, **options)
-    return functions.filled_by(shape, value if dtype is None or has_nodes((value,)) else float(value))
+    return numpy_functions.filled_by(shape, value if dtype is None or has_nodes((value,)) else float(value))
 
 
 def array_of_nodes(x, dtype=None, copy=True, order=None, ndmin=0, **_):
@@ -306,7 +306,7 @@ def from_iterable(items, dtype=float, count=-1, **_):
 
 def of_numpy(own: Callable, *arguments, **options):
     """A function of NumPy, of whose arguments lists may hold nodes as well."""
-    return functions.call(
+    return numpy_functions.call(
         own, tuple(map(with_own_class, arguments)), {name: with_own_class(x) for name, x in options.items()}
     )
 
@@ -382,6 +382,6 @@ def numpy_stand_in(value):
         return value
     if value in MAKERS:
         return MAKERS[value]
-    follows = isinstance(value, np.ufunc) or hasattr(value, "_implementation") or value in functions.FUNCTIONS
-    follows = follows or value in functions.MOVING or hasattr(value, "__wrapped__")
+    follows = isinstance(value, np.ufunc) or hasattr(value, "_implementation") or value in numpy_functions.FUNCTIONS
+    follows = follows or value in numpy_functions.MOVING or hasattr(value, "__wrapped__")
     return NumpyFunction(value) if follows else Either(value, refusing(f"np.{getattr(value, '__name__', 'it')}"))

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from odelab import core
-from odelab.engines.reach import frozen, is_dispatcher, read_cell, values_reached
-from odelab.graph import captured, stand_ins
+from odelab.functions.reach import frozen, is_dispatcher, read_cell, values_reached
+from odelab.functions import captured, stand_ins
 from odelab.graph.arrays import Array
-from odelab.graph.bytecode import facts_of
+from odelab.functions.bytecode import facts_of
 from odelab.graph.graphs import Graph, Node
 from odelab.graph.operations import choose
-from odelab.graph.stand_ins import Either, Forbidden, refusing
+from odelab.functions.stand_ins import Either, Forbidden, refusing
 from odelab.graph.trails import Untraceable
 
 PLAIN = (Node, int, float, complex, str, bytes, type(None), np.generic, enum.Enum, range, slice, fractions.Fraction)
@@ -52,7 +52,7 @@ FIELDS = (types.MemberDescriptorType, type(vars(collections.namedtuple("Pair", "
 NOT_PURE = "which may change from call to call or have side effects"
 NUMBERS_IN = "hand its numbers in as parameters"
 OWN_ARITHMETIC = ("odelab.core", "odelab.control", "odelab.maths", "odelab.methods", "odelab.stiffness")
-OWN = ("odelab.graph", "odelab.kernels", "odelab.engines", "odelab.arrays")
+OWN = ("odelab.graph", "odelab.functions", "odelab.kernels", "odelab.engines", "odelab.arrays")
 
 
 def room_of(value) -> str:
