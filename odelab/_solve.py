@@ -81,9 +81,9 @@ def solve(
     tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side; an
                  adaptive run that knows of no jump may step over a short one. None by default
     max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default
-    exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no a * b
-                 + c is made one operation, and elementary functions are odelab's own. It costs up to a third of the speed,
-                 and plain Python is slow. False by default
+    exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no
+                 a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
+                 the speed, and plain Python is slow. False by default
     throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,

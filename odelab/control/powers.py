@@ -21,7 +21,9 @@ def log2(x):
     mantissa = float(np.int64(bits - (exponent << 52)).view(np.float64))  # in [sqrt(1/2), sqrt(2))
     s = (mantissa - 1.0) / (mantissa + 1.0)
     z = s * s
-    return exponent + s * ((2.8853900798025367 + 0.9617988394560251 * z) + (0.5767151118408125 + 0.4317197157256091 * z) * (z * z))
+    return exponent + s * (
+        (2.8853900798025367 + 0.9617988394560251 * z) + (0.5767151118408125 + 0.4317197157256091 * z) * (z * z)
+    )
 
 
 def exp2(x):

@@ -1,8 +1,9 @@
 """Which engine runs a problem.
 
 A system whose right-hand side can be followed as a graph is compiled at once: that takes a few hundredths of a second.
-Anything else begins in plain Python, and a run that has not ended after some work there is compiled by numba, which takes
-seconds, and begins anew. The choice depends on the run alone, so that the same call gives the same bits every time.
+Anything else begins in plain Python, and a run that has not ended after some work there is compiled by numba, which
+takes seconds, and begins anew. The choice depends on the run alone, so that the same call gives the same bits every
+time.
 """
 
 import warnings
@@ -12,10 +13,10 @@ from collections.abc import Callable, Iterator
 from odelab.control.controllers import Controller
 from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine
+from odelab.engines.exact import ExactEngine
 from odelab.engines.numba.large_engine import LargeEngine
 from odelab.engines.numba.obstacles import is_plain, obstacle_to_band, plan_for
 from odelab.engines.numba.request import Request
-from odelab.engines.exact import ExactEngine
 from odelab.engines.python import PythonEngine
 from odelab.engines.refusals import NotCompilable
 from odelab.engines.switching import SwitchingEngine
@@ -30,8 +31,8 @@ from odelab.right_hand_side import ARRAY, COMPONENT
 # The work in plain Python before numba compiles, in attempts times components (counted as 32 at least). The first
 # number stands for about 0.05 s. Right-hand sides in array form have no loops in Python, so that their components weigh
 # less. The last number stands for about 1.5 s, as the generic kernel takes five to ten seconds. Linearly implicit steps
-# of large systems are compiled after as much work, 0.2 s: plain Python spends most of its time in NumPy and LAPACK there,
-# and the kernel takes a quarter of that.
+# of large systems are compiled after as much work, 0.2 s: plain Python spends most of its time in NumPy and LAPACK
+# there, and the kernel takes a quarter of that.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
 SMALL = {"explicit": 48, "implicit": 24}  # components of arrays: larger ones are left to loops

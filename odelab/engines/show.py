@@ -31,8 +31,8 @@ def show_kernel(
 ):
     """Print what a kernel computes for a problem, method and controller, below the source of the right-hand side.
 
-    A line is a value; x12 is the value of operation 12 of the graph, where it is used more than once. `old` state is u0,
-    u1, ..., the values after the attempt are those behind "after the attempt".
+    A line is a value; x12 is the value of operation 12 of the graph, where it is used more than once. The state before
+    the attempt is u0, u1, ...
 
     problem      the Problem
     method       ol.DOPRI5 or another Runge-Kutta method, ol.RODAS4 or another linearly implicit one, ol.RKC2

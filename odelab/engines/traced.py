@@ -27,8 +27,8 @@ SLICE, FEWEST = 0.05, 1 << 12  # seconds and attempts of one call of a kernel: b
 class TracedEngine:
     """Runs a small system by a kernel made for its right-hand side, the method and the law.
 
-    What the kernel carries lies in one row of numbers, `numbers`: the values by their names in `at`, and behind them the
-    status and the number of evaluations of a beginning.
+    What the kernel carries lies in one row of numbers, `numbers`: the values by their names in `at`, and behind them
+    the status and the number of evaluations of a beginning.
     """
 
     name = "compiled"

@@ -9,9 +9,9 @@ import numpy as np
 
 from odelab.functions import stand_ins
 from odelab.graph.arrays import Array, elementwise, entries, gather, has_nodes, look_up
-from odelab.graph.numpy_functions import piece_of
 from odelab.graph.graphs import Node, is_number
 from odelab.graph.nodes import two
+from odelab.graph.numpy_functions import piece_of
 from odelab.graph.trails import Untraceable
 
 

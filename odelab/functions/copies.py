@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from odelab import core
-from odelab.functions.reach import frozen, is_dispatcher, read_cell, values_reached
 from odelab.functions import captured, stand_ins
-from odelab.graph.arrays import Array
 from odelab.functions.bytecode import facts_of
+from odelab.functions.reach import frozen, is_dispatcher, read_cell, values_reached
+from odelab.functions.stand_ins import Either, Forbidden, refusing
+from odelab.graph.arrays import Array
 from odelab.graph.graphs import Graph, Node
 from odelab.graph.operations import choose
-from odelab.functions.stand_ins import Either, Forbidden, refusing
 from odelab.graph.trails import Untraceable
 
 PLAIN = (Node, int, float, complex, str, bytes, type(None), np.generic, enum.Enum, range, slice, fractions.Fraction)

@@ -17,9 +17,9 @@ import numpy as np
 from odelab.graph import nodes, numpy_functions, ufuncs
 from odelab.graph.arrays import Array, dtype_named, entries, has_nodes
 from odelab.graph.forks import OutOfDomain, OutOfRange
-from odelab.graph.numpy_functions import double_precision, filled
 from odelab.graph.graphs import Node
 from odelab.graph.nodes import call_two, choose, logical, one, two
+from odelab.graph.numpy_functions import double_precision, filled
 from odelab.graph.operations import OF_ONE, checked_whole, raises_where, truth, wrapping_whole
 from odelab.graph.trails import Untraceable
 

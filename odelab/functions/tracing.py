@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odelab.graph.arrays import Array, entries
 from odelab.functions.copies import Trace
+from odelab.graph.arrays import Array, entries
 from odelab.graph.forks import joined, place_of
-from odelab.graph.numpy_functions import filled
 from odelab.graph.graphs import Graph, Node, lift
+from odelab.graph.numpy_functions import filled
 from odelab.graph.trails import Untraceable
 from odelab.right_hand_side import IN_PLACE
 

@@ -15,7 +15,8 @@ class Parameters:
     """What of some parameters a kernel is handed at each call, and what it is made for.
 
     `values` are the numbers that are handed over; `made_for` is hashable and equal for parameters that one kernel can
-    serve. They are lasting where nobody can change them later. Whole numbers may count a loop or name a place: `whole_numbers` says whether they are a part of the kernel.
+    serve. They are lasting where nobody can change them later. Whole numbers may count a loop or name a place:
+    `whole_numbers` says whether they are a part of the kernel.
 
     params           the parameters as the user gave them
     whole_numbers    "handed over" or "built in"

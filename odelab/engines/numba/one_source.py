@@ -9,6 +9,7 @@ a hundred stages, and most of its time goes into the loop over the state in each
 import functools
 import math
 
+from odelab import core
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
 from odelab.engines.numba.text import arguments
