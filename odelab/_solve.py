@@ -125,11 +125,14 @@ def solve(
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
 
+        searches = []  # of the engine that took the run
+
         def drive(chosen, attempts):
+            searches.append(getattr(chosen, "search", None))
             return run(chosen, attempts, during, times, dense)
 
         trajectory = try_engines(drive, engine, part, method, controller, project, dense, exact, attempts)
-        return trajectory if during or not watched else with_events(trajectory, watched)
+        return trajectory if during or not watched else with_events(trajectory, watched, searches[-1])
 
     if len(stops) or any(event.change for event in watched):
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
@@ -140,9 +143,9 @@ def solve(
     return trajectory
 
 
-def with_events(trajectory, watched) -> Trajectory:
+def with_events(trajectory, watched, searches) -> Trajectory:
     """A run with the events that lie on it, none of which ends it."""
-    watch = Watch(None, watched, trajectory.problem)
+    watch = Watch(None, watched, trajectory.problem, searches)
     try:
         with np.errstate(all="ignore"):
             watch.walk(trajectory.interpolant)

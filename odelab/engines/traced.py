@@ -1,6 +1,7 @@
 """The compiled engine of small systems: the graph of an attempt as machine code, with a loop around it."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from odelab.engines.numba.rows import Rows
 from odelab.engines.python import PythonEngine, begin, checked_rhs
 from odelab.engines.steps import Chunk, Record
 from odelab.graph.machine import address
+from odelab.graph.nodes import Untraceable
 from odelab.kernels.run import plan_of
+from odelab.kernels.search import search_of
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
 
@@ -56,6 +59,13 @@ class TracedEngine:
     def look_at_stages(self):
         """Let chunks tell h rho, where the stages of a step do."""
         self.looks_at_stages = twin_stages(self.method) is not None
+
+    def search(self, function) -> Callable | None:
+        """The compiled search for zeros of an event's function on the steps of this run; None where there is none."""
+        try:
+            return None if self.project is not None else search_of(self.problem, self.method, function)
+        except Untraceable:
+            return None
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = self.first_state()
