@@ -1,8 +1,8 @@
 """The kernel that searches the steps of a run for the zeros of an event's function.
 
-For every step it takes the stages again, forms the polynomial of the dense output and evaluates the function at the same
-places as `odelab.runs.events` does; `odelab.runs.roots` judges the step and finds its zero, run on nodes. The few steps
-of which it is not sure are left to `odelab.runs.events`.
+For every step it takes the stages again, forms the polynomial of the dense output and evaluates the function at the
+same places as `odelab.runs.events` does; `odelab.runs.roots` judges the step and finds its zero, run on nodes. The few
+steps of which it is not sure are left to `odelab.runs.events`.
 """
 
 from collections.abc import Callable
