@@ -83,7 +83,7 @@ def solve(
     max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default
     exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no
                  a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
-                 the speed, and plain Python is slow. False by default
+                 the speed, and plain Python is slow; states between steps agree to rounding. False by default
     throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,

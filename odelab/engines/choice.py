@@ -22,6 +22,7 @@ from odelab.engines.refusals import NotCompilable
 from odelab.engines.switching import SwitchingEngine
 from odelab.engines.traced import TracedEngine
 from odelab.graph.nodes import Untraceable
+from odelab.kernels import store
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.switching import SwitchingMethod
 from odelab.methods.tableau import Method
@@ -35,6 +36,8 @@ from odelab.right_hand_side import ARRAY, COMPONENT
 # there, and the kernel takes a quarter of that.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
+# A graph of so many operations is compiled in about 0.3 s; so many a stage takes of each component beside the slope.
+AT_ONCE, WEIGHT = 6_000, 8
 SMALL = {"explicit": 48, "implicit": 24}  # components of arrays: larger ones are left to loops
 
 # For each right-hand side that numba could not compile, the types of the methods concerned.
@@ -51,6 +54,14 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
     if problem.form != COMPONENT and problem.size > most:
         return f"systems in {problem.form} form are made as graphs up to {most} components, got {problem.size}"
     return None
+
+
+def takes_long_to_compile(problem: Problem, method, controller: Controller) -> bool:
+    """Would the kernel of a graph take more than a few tenths of a second to compile? A short run ends before that."""
+    if obstacle_to_graph(problem, method, controller) is not None:
+        return False
+    operations = len(store.slopes_of(problem).recorded.graph.ops)
+    return method.stages * (operations + WEIGHT * problem.size) > AT_ONCE
 
 
 def traced_engine(problem: Problem, method, controller: Controller, project, exact=False, plain=False) -> Engine:
@@ -81,6 +92,8 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
     reason = ""
     if name != "python":
         try:
+            if name == "auto" and takes_long_to_compile(problem, method, controller):
+                yield PythonEngine(*run), min(max(1, WORK // problem.size), max_steps)
             yield traced_engine(*run), max_steps
             return
         except Untraceable as refusal:

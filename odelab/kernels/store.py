@@ -152,13 +152,18 @@ def projection_in(graph: Graph, traced: Traced) -> Callable:
 
 
 def kernel(key: tuple, make: Callable[[], Any]) -> Any:
-    """The kernel of this key, made if it is not there."""
+    """The kernel of this key, made if it is not there; that there is none is remembered, too."""
     with lock:
         if key not in kernels:
-            kernels[key] = make()
+            try:
+                kernels[key] = make()
+            except Untraceable as refusal:
+                kernels[key] = refusal.with_traceback(None)
             if len(kernels) > IN_PROCESS:
                 kernels.popitem(last=False)
         kernels.move_to_end(key)
+        if isinstance(kernels[key], Untraceable):
+            raise kernels[key]
         return kernels[key]
 
 
