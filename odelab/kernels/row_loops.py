@@ -47,11 +47,11 @@ def is_autonomous(classes: Classes) -> bool:
     return all(one.raises or by_time(one) is None for one in classes.classes)
 
 
-def table_of_runs(classes: Classes) -> np.ndarray:
+def table_of_runs(classes: Classes, has_jacobian: bool) -> np.ndarray:
     """What loops are handed of the runs of all classes: where each class begins and how many runs it has, then these."""
     heads, tables, at, entry = [], [], 2 * len(classes.classes), 0
     for one in classes.classes:
-        runs, count = one.runs, len(entries_of(one))
+        runs, count = one.runs, len(entries_of(one)) if has_jacobian else 0
         per_run = runs[:, 1] * count
         first_entry = entry + np.cumsum(per_run) - per_run
         table = np.concatenate([runs[:, :2], first_entry[:, None], runs[:, 2:]], axis=1)

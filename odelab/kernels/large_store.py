@@ -1,0 +1,114 @@
+"""The user's functions of large systems as rows by classes, and what loops over them are handed; kept as in `store`."""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from odelab.graph.checking import PlainSlopes, difference_at, states_near
+from odelab.graph.classes import Classes, classes_of
+from odelab.graph.nodes import Graph, Untraceable
+from odelab.graph.recorded import Recorded, lifted
+from odelab.graph.tracing import traced, traced_projection
+from odelab.kernels import store
+from odelab.kernels.parameters import Parameters
+from odelab.kernels.row_loops import is_autonomous, pattern_of, table_of_runs
+from odelab.linear.solvers import BANDED, band_of
+
+LARGEST = 400_000  # operations before rows are found to be alike; running so many takes a second
+EACH = 8  # of the states at which graphs are compared with their functions, which take longer here
+
+
+class BandPlaces(NamedTuple):
+    """The band of a Jacobian.
+
+    below, above    the diagonals below and above the main one
+    order           (n,), the unknown at each place of the band
+    where           where each entry stands in the band, row after row, in the order of `pattern_of`
+    """
+
+    below: int
+    above: int
+    order: np.ndarray
+    where: np.ndarray
+
+
+class Rows:
+    """The rows of a function of so many components."""
+
+    def __init__(self, classes: Classes):
+        self.classes, self.key = classes, classes.key
+
+    @functools.cached_property
+    def raises(self) -> bool:
+        return any(one.raises for one in self.classes.classes)
+
+    @functools.cached_property
+    def is_autonomous(self) -> bool:
+        return is_autonomous(self.classes)
+
+    @functools.cached_property
+    def runs(self) -> np.ndarray:
+        return table_of_runs(self.classes, has_jacobian=False)
+
+    @functools.cached_property
+    def runs_with_jacobian(self) -> np.ndarray:
+        return table_of_runs(self.classes, has_jacobian=True)
+
+    @functools.cached_property
+    def band(self) -> BandPlaces:
+        """The band of the Jacobian; raises Untraceable where it is too wide."""
+        from scipy.sparse import csc_array
+
+        n = self.classes.size
+        rows, columns = pattern_of(self.classes)
+        order, below, above = band_of(csc_array((np.ones(len(rows)), (rows, columns)), shape=(n, n)))
+        if below + above > BANDED:
+            raise Untraceable(f"has a Jacobian with a band of {below} + 1 + {above} diagonals, too many for a kernel")
+        place = np.argsort(order)
+        where = place[rows] * (below + above) + below + place[columns]
+        return BandPlaces(below, above, np.array(order, dtype=np.int64), where)
+
+
+def rows_of(problem) -> store.Traced:
+    """The right-hand side of a problem by classes, `recorded` being `Rows`; raises Untraceable where it has none.
+
+    What is found is compared with the function itself at some states before it is trusted.
+    """
+    rhs, form, n = problem.rhs, problem.form, problem.size
+
+    def record(parameters, trace):
+        graph = Graph(limit=LARGEST)
+        slopes = traced(graph, rhs, form, n, trace)
+        outputs = slopes(graph.input("t"), graph.inputs("u", n), parameters.nodes(graph))
+        found = classes_of(Recorded(graph, [lifted(graph, x) for x in outputs]))
+        wrong = difference(found, problem, np.array(parameters.values))
+        if wrong is not None:
+            raise Untraceable(f"is not what its operations compute: {wrong}", "", store.rhs_name(rhs))
+        return Rows(found)
+
+    return store.known(rhs, ("rows", form, n), Parameters(problem.params), record)
+
+
+def difference(classes: Classes, problem, params: np.ndarray) -> str | None:
+    """What classes compute differently from the plain function, in words; None where they agree."""
+    times, states = states_near(problem.t_span, problem.u0)
+    for t, u in zip(times[::EACH], states[::EACH], strict=True):
+        values, raised = classes(float(t), u, params)
+        plain = PlainSlopes(problem.rhs, problem.form, problem.params)
+        found = difference_at(plain, float(t), u, values, raised)
+        if found:
+            return f"at t = {t:g} {found}"
+    return None
+
+
+def projection_of(function: Callable, n: int) -> store.Traced:
+    """The user's projection of states by classes."""
+
+    def record(parameters, trace):
+        graph = Graph(limit=LARGEST)
+        outputs = traced_projection(graph, function, n, trace)(graph.inputs("u", n))
+        return Rows(classes_of(Recorded(graph, [lifted(graph, x) for x in outputs])))
+
+    return store.known(function, ("projection of rows", n), Parameters(()), record)
