@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from odelab.control.controllers import Controller
 from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine
-from odelab.engines.numba.large_engine import LargeEngine
+from odelab.engines.large import LargeEngine
 from odelab.engines.numba.obstacles import is_plain, obstacle_to_band, plan_for
 from odelab.engines.numba.request import Request
 from odelab.engines.python import PythonEngine
@@ -33,7 +33,8 @@ from odelab.right_hand_side import ARRAY, COMPONENT
 # and the kernel takes a quarter of that.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
-SMALL = {"explicit": 48, "implicit": 24}  # components of arrays: larger ones are left to loops
+# Components that are made straight through, without loops, in component form and of arrays by the kind of the method.
+SMALL = {"component": 96, "explicit": 48, "implicit": 24}
 
 # For each right-hand side that numba could not compile, the types of the methods concerned.
 refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDictionary()
@@ -45,19 +46,24 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
         return f"graphs are for Runge-Kutta and Rosenbrock methods, not {method.name}"
     if controller.law is None and controller.h is None:
         return "graphs know the controllers of odelab.fixed and odelab.adaptive only"
-    most = SMALL["implicit" if isinstance(method, RosenbrockMethod) else "explicit"]
-    if problem.form != COMPONENT and problem.size > most:
-        return f"systems in {problem.form} form are made as graphs up to {most} components, got {problem.size}"
     return None
 
 
-def traced_engine(problem: Problem, method, controller: Controller, project) -> TracedEngine:
+def traced_engine(problem: Problem, method, controller: Controller, project, dense=True) -> TracedEngine | LargeEngine:
     """The engine of a graph; raises `Untraceable` where there is none."""
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
         raise Untraceable(reason)
     implicit = isinstance(method, RosenbrockMethod)
-    return TracedEngine(without_jacobian(problem) if implicit else problem, method, controller, project)
+    solved = without_jacobian(problem) if implicit else problem
+    most = SMALL["component" if problem.form == COMPONENT else "implicit" if implicit else "explicit"]
+    if problem.size > most:
+        try:
+            return LargeEngine(solved, method, controller, project, dense)
+        except Untraceable:
+            if problem.form != COMPONENT:
+                raise
+    return TracedEngine(solved, method, controller, project)
 
 
 def choose(name: str, problem, method, controller, project, dense, max_steps) -> Iterator[tuple[Engine, int]]:
@@ -74,7 +80,7 @@ def choose(name: str, problem, method, controller, project, dense, max_steps) ->
     reason = ""
     if name != "python":
         try:
-            yield traced_engine(*run), max_steps
+            yield traced_engine(*run, dense), max_steps
             return
         except Untraceable as refusal:
             reason = str(refusal)
