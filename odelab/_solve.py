@@ -157,7 +157,7 @@ def try_engines(drive, engine, problem, method, controller, project, dense, max_
         except NotCompilable as reason:
             if engine == "compiled":
                 raise
-            choice.refuse(problem, method, reason)
+            choice.refuse(problem, method, reason, 3)
             continue
         if trajectory.status != "max_steps" or attempts >= max_steps:
             break

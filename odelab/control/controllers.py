@@ -235,7 +235,7 @@ def initial_step(run: Start, rtol, atol) -> tuple[float, int]:
 
     def size(v):
         scaled = v / scale
-        return math.sqrt(scaled.dot(scaled) / scaled.size)
+        return math.sqrt((scaled * scaled).sum() / scaled.size)
 
     slope = size(run.slope0)
     trial = control.trial_step(size(run.u0), slope, span)

@@ -9,6 +9,7 @@ proposed size is different.
 import math
 from typing import Any, NamedTuple
 
+from odelab.control.powers import exp2, log2
 from odelab.core import where
 
 
@@ -243,5 +244,5 @@ def first_step(trial, slope, bend, order, span):
     largest = max(slope, bend)
     better = max(1e-6, 1e-3 * trial)
     if largest > 1e-15:
-        better = (0.01 / largest) ** (1.0 / order)
+        better = exp2(log2(0.01 / largest) / order)
     return min(100.0 * trial, better, span)

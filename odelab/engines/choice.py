@@ -93,7 +93,7 @@ def choose(name: str, problem, method, controller, project, dense, max_steps) ->
         try:
             yield by_numba(*run, dense, reason), max_steps
         except NotCompilable as refusal:
-            refuse(problem, method, refusal)
+            refuse(problem, method, refusal, 4)
     yield PythonEngine(*run), max_steps
 
 
@@ -145,14 +145,19 @@ def by_numba(problem, method, controller, project, dense, untraceable: str) -> E
         raise NotCompilable(f"`engine='compiled'` cannot compile this run: {both}; use engine='python'.")
     solved = without_jacobian(problem) if request.implicit else problem
     engine = LargeEngine if request.layout == "large" else CompiledEngine
-    return engine(solved, method, controller, request, dense, project)
+    made = engine(solved, method, controller, request, dense, project)
+    made.untraceable = untraceable
+    return made
 
 
-def refuse(problem, method, reason):
-    """Warn once that a right-hand side cannot be compiled for methods of this type, and do not try it again."""
+def refuse(problem, method, reason, above: int):
+    """Warn once that a right-hand side cannot be compiled for methods of this type, and do not try it again.
+
+    above    how many calls stand between this one and the user's
+    """
     if not is_refused(problem, method):
         refused.setdefault(problem.rhs, set()).add(type(method))
-        warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=6)
+        warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=above + 2)
 
 
 def allowance(request: Request, size: int) -> int:

@@ -32,6 +32,7 @@ class CompiledEngine:
     """
 
     name = "compiled"
+    untraceable = ""  # why the run is not made as a graph
     derivatives = ""  # explicit methods alone
 
     def __init__(self, problem, method, controller, request=None, dense=True, project=None):

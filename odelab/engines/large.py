@@ -18,7 +18,7 @@ from odelab.graph.machine import Machine, address
 from odelab.kernels import large_store, store
 from odelab.kernels.array_attempt import Large
 from odelab.kernels.array_loop import add_array_advance, fixed_of
-from odelab.kernels.attempt import FIELDS
+from odelab.kernels.attempt import FIELDS, TIMES
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
 
@@ -44,7 +44,7 @@ class Kernel(NamedTuple):
 
 
 def make(large: Large, rows: large_store.Rows, projection: large_store.Rows | None) -> Kernel:
-    module = Module("contract")
+    module = Module("contract", TIMES)
     band = rows.band[:2] if large.implicit else None
     advance = add_array_advance(module, large, rows.classes, projection and projection.classes, band)
     machine = Machine(module.text())

@@ -26,6 +26,15 @@ class NotCompilable(TypeError):
 
 
 def refusal(engine, reason) -> str:
+    """Why an engine's run cannot be compiled: by the graph, where that was tried, and by numba."""
+    said = refusal_of_numba(engine, reason)
+    if not engine.untraceable:
+        return said
+    name = getattr(engine.problem.rhs, "__name__", type(engine.problem.rhs).__name__)
+    return f"`engine='compiled'` cannot compile {name}: {engine.untraceable} And numba: {said}"
+
+
+def refusal_of_numba(engine, reason) -> str:
     """Which function of an engine's run numba cannot compile, and why."""
     from numba import typeof
 

@@ -1,6 +1,5 @@
 """The compiled engine of small systems: the graph of an attempt as machine code, with a loop around it."""
 
-import contextlib
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.control.controllers import Start
-from odelab.control.feedback import Counted, History, Memory
+from odelab.control.feedback import History
 from odelab.core import State
 from odelab.engines import Status
 from odelab.engines.numba.rows import Rows
@@ -18,7 +17,7 @@ from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
 from odelab.graph.nodes import Graph
 from odelab.kernels import store
-from odelab.kernels.attempt import FIELDS, Asked, attempt, fixed_names
+from odelab.kernels.attempt import FIELDS, TIMES, Asked, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.single import add_advance
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -60,7 +59,7 @@ def asked_for(problem, method, controller) -> Asked:
 
 def module_of_run(asked: Asked, traced: store.Traced, projection: store.Traced | None) -> tuple[Module, list[str]]:
     """The module of a single run, and the names of what its loop carries."""
-    module, parameters, fixed = Module("contract"), traced.parameters.names, fixed_names(asked)
+    module, parameters, fixed = Module("contract", TIMES), traced.parameters.names, fixed_names(asked)
     graph = Graph(trusted=True)
     project = None if projection is None else store.projection_in(graph, projection)
     one = attempt(asked, store.slopes_in(graph, traced), graph, (), project)
@@ -200,7 +199,11 @@ class TracedEngine:
         if self.controller.law is None:
             memory: Any = before.memory._replace(n=float(carried[self.at["count"]]))
         else:
-            known = {name: float(carried[self.at[name]]) for name in History._fields if name in self.at and name != "rejected"}
+            known = {
+                name: float(carried[self.at[name]])
+                for name in History._fields
+                if name in self.at and name != "rejected"
+            }
             known["rejected"] = float(carried[self.at["was_rejected"]])
             memory = before.memory._replace(history=History(*(known.get(name, 0.0) for name in History._fields)))
         fresh = "slope0" in self.at

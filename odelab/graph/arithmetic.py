@@ -5,7 +5,18 @@ from collections.abc import Sequence
 
 from odelab.graph.nodes import Graph, Node, arguments_of, used
 
-SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+SIGNS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+}
 WORDS = {"and": "and", "or": "or"}
 STRENGTH = {"or": 1, "and": 2, "not": 3, **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"), 4)}
 STRENGTH |= {"add": 5, "sub": 5, "mul": 6, "div": 6, "neg": 7}

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from odelab.graph import nodes
-from odelab.graph.graphs import Node
+from odelab.graph.graphs import Node, refuse_single
 from odelab.graph.nodes import choose, logical, two
 from odelab.graph.operations import integer, raises_where, set_bits
 from odelab.graph.trails import Untraceable
@@ -57,7 +57,10 @@ class Array(np.ndarray):
             return look_up(self, places)
         if any(isinstance(p, np.ndarray) and holds_objects(p) for p in places):
             place = tuple(map(numbers_of_place, places))
-        return super().__getitem__(place)
+        return as_numpys(super().__getitem__(place))
+
+    def __iter__(self):
+        return map(as_numpys, super().__iter__())
 
     def __setitem__(self, place, value):
         if not holds_objects(self):
@@ -68,9 +71,9 @@ class Array(np.ndarray):
             write_at(self, place, value)
         else:
             numbers_of_place(place)
-            super().__setitem__(place, plain(value) if isinstance(value, np.ndarray) else value)
+            super().__setitem__(place, without_box(value))
 
-    def astype(self, kind, **options):
+    def astype(self, kind, **options):  # type: ignore[override]
         if not holds_objects(self):
             return super().astype(kind, **options)
         return elementwise(functools.partial(converted, kind=dtype_named(kind)), self)
@@ -103,10 +106,10 @@ class Array(np.ndarray):
     def __float__(self):
         raise Untraceable("asks for the value of a number (float of an array, or a function that is not followed)")
 
-    __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
+    __int__ = __index__ = __complex__ = __float__
 
 
-own_dtype = np.ndarray.dtype.__get__  # type: ignore[attr-defined]
+own_dtype = np.ndarray.dtype.__get__
 
 
 def holds_objects(array) -> bool:
@@ -114,10 +117,20 @@ def holds_objects(array) -> bool:
     return own_dtype(array).hasobject
 
 
+def as_numpys(entry):
+    """An entry of an array; a float of Python's is one of NumPy's, which can be divided by zero."""
+    return np.float64(entry) if type(entry) in (float, int) else entry
+
+
 def dtype_of_entries(array):
     first = array.reshape(-1)[:1].tolist()
     kind = first[0].kind if first and isinstance(first[0], Node) else "d"
     return np.dtype(bool if kind == "b" else float)
+
+
+def without_box(x):
+    """An array as NumPy's own; one of no dimension as its entry."""
+    return plain(x)[()] if isinstance(x, np.ndarray) else x
 
 
 def plain(x):
@@ -132,6 +145,7 @@ def entries(x) -> np.ndarray:
         box[()] = x
         return box
     if isinstance(x, np.ndarray):
+        refuse_single(plain(x))
         return plain(x) if holds_objects(x) else plain(x).astype(object)
     if isinstance(x, list | tuple):
         return nested_entries(x)
@@ -269,7 +283,7 @@ def chosen_row(place: Node, rows: list):
     return found
 
 
-def clip(x, low, high):
+def clip(x, low=None, high=None):
     """np.clip: the lower bound first."""
     x = x if low is None else elementwise(nodes.larger, x, low)
     return x if high is None else elementwise(nodes.smaller, x, high)

@@ -17,7 +17,7 @@ class Obstacle(NamedTuple):
 
     reason: str
     remedy: str
-    line: int
+    line: int = 0
     name: str = ""
 
 
@@ -44,7 +44,7 @@ def facts_of(code: types.CodeType, method: bool) -> Facts:
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 names[instruction.argval] = None
             found = obstacle(instruction, before, owner, code.co_freevars)
-            obstacles += [Obstacle(*found[:2], line_of(instruction, inner), *found[2:])] if found else []
+            obstacles += [found._replace(line=line_of(instruction, inner))] if found else []
         handles = handles or has_handlers(instructions)
     return Facts(tuple(names), tuple(obstacles), handles)
 
@@ -57,21 +57,21 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from codes(constant)
 
 
-def obstacle(instruction, before, owner: str | None, outside: tuple[str, ...]) -> tuple | None:
-    """Why an instruction cannot be followed: reason, remedy and the global it is about; None if it can be."""
+def obstacle(instruction, before, owner: str | None, outside: tuple[str, ...]) -> Obstacle | None:
+    """Why an instruction cannot be followed, but for its line; None if it can be."""
     operation, name = instruction.opname, instruction.argval
     if operation in ("STORE_GLOBAL", "DELETE_GLOBAL") or (
         operation in ("STORE_DEREF", "DELETE_DEREF") and name in outside
     ):
-        return f"changes `{name}`, {OUTLIVES}", "return what changes as a component of the state"
+        return Obstacle(f"changes `{name}`, {OUTLIVES}", "return what changes as a component of the state")
     if operation in ("STORE_ATTR", "DELETE_ATTR") and not (owner and last_name(before) == owner):
-        return f"sets the attribute `{name}`, {OUTLIVES}", "use a local variable"
+        return Obstacle(f"sets the attribute `{name}`, {OUTLIVES}", "use a local variable")
     if operation in ("LOAD_ATTR", "LOAD_METHOD") and name in ("__class__", "__dict__"):
-        return f"asks for the {name} of an object", "use isinstance"
+        return Obstacle(f"asks for the {name} of an object", "use isinstance")
     if operation == "LOAD_GLOBAL" and name == "type":
-        return "asks for the type of an object", "use isinstance", "type"
+        return Obstacle("asks for the type of an object", "use isinstance", name="type")
     if operation == "LOAD_BUILD_CLASS":
-        return "defines a class", "define it outside of the function"
+        return Obstacle("defines a class", "define it outside of the function")
     return None
 
 

@@ -2,34 +2,35 @@
 
 import functools
 import types
+from typing import Any
 
 import numpy as np
 
-from odelab.graph.arrays import Array, elementwise, gather, has_nodes, look_up
+from odelab.graph.arrays import Array, elementwise, entries, gather, has_nodes, look_up
 from odelab.graph.functions import piece_of
 from odelab.graph.graphs import Node, is_number
 from odelab.graph.nodes import two
 from odelab.graph.trails import Untraceable
 
 
-def refuse_change(*_):
+def refuse_change(*_) -> Any:
     raise Untraceable("changes a captured list, dict or object: a side effect", "use a local variable")
 
 
 def entry_at(items, place: Node):
     """An entry of a list or tuple at a place that is a node."""
-    if all(map(is_number, items)):
-        return look_up(np.array(items).view(Array), (place,))
-    if all(is_number(x) or isinstance(x, Node) for x in items):
-        return look_up(Array.of(list(items)), (place,))
-    raise Untraceable("looks up a list of objects at a place that depends on the state", "keep numbers in the list")
+    if not all(is_number(x) or isinstance(x, Node | list | tuple) for x in items):
+        raise Untraceable("looks up a list of objects at a place that depends on the state", "keep numbers in the list")
+    if has_nodes(items):
+        return look_up(entries(items).view(Array), (place,))
+    return look_up(np.array(items).view(Array), (place,))
 
 
 class Table(list):
     """A captured list."""
 
-    append = extend = insert = pop = remove = clear = sort = reverse = refuse_change
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = refuse_change  # type: ignore[assignment]
+    append = extend = insert = pop = remove = clear = sort = reverse = refuse_change  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = refuse_change
 
     def __getitem__(self, place):
         return entry_at(self, place) if isinstance(place, Node) else super().__getitem__(place)
@@ -48,7 +49,7 @@ class Dictionary(dict):
     """A captured dict."""
 
     pop = popitem = clear = update = setdefault = refuse_change  # type: ignore[assignment]
-    __setitem__ = __delitem__ = __ior__ = refuse_change  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = refuse_change
 
 
 class Follower:
@@ -101,15 +102,15 @@ def follower(trace, value) -> Follower:
                 raise Untraceable(f"uses an object whose class defines {name}", "write its attributes out")
             special = name.startswith("__") and name.endswith("__") and name not in NOT_FOLLOWED
             if special and isinstance(member, types.FunctionType):
-                contents[name] = special_method(trace, member)
-    made = object.__new__(type(type(value).__name__, (Follower,), contents))
+                contents[name] = traced_later(trace, member)
+    made: Any = object.__new__(type(type(value).__name__, (Follower,), contents))
     object.__setattr__(made, "_object", value)
     object.__setattr__(made, "_trace", trace)
     return made
 
 
-def special_method(trace, member):
-    """A special method, which is traced when it is first called: `dataclass` makes some that nobody calls."""
+def traced_later(trace, member):
+    """A method that is traced when it is first called: `dataclass` makes some that nobody calls."""
 
     def call(self, *arguments, **options):
         return trace.function(member, method=True)(self, *arguments, **options)
@@ -137,7 +138,7 @@ def interpolant(spline):
 
 def piecewise(spline):
     """The function of one number that a spline is; None where it is none that is followed."""
-    coefficients = getattr(spline, "c", None)
+    coefficients: Any = getattr(spline, "c", None)
     if np.ndim(coefficients) == 2 and spline.extrapolate in (True, None) and hasattr(spline, "x"):
         return functools.partial(polynomial, np.array(spline.x, dtype=float), np.array(coefficients, dtype=float))
     extrapolates = getattr(spline, "_extrapolate", False)

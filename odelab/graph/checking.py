@@ -56,7 +56,7 @@ def values_of_graph(graph: Graph, slopes, times, states, params, inputs: dict):
     """The slopes at all states, (n, STATES), and where the graph says that the function raises."""
     named = {f"u{i}": column for i, column in enumerate(states.T)} | {"t": times} | inputs
     if isinstance(params, tuple | list):
-        named |= {f"p{i}": value for i, value in enumerate(params)}
+        named = {f"p{i}": value for i, value in enumerate(params)} | named
     values = evaluate(graph, [*slopes, *graph.raised], named)
     rows = [np.broadcast_to(value, len(times)) for value in values]
     return np.array(rows[: len(slopes)]), np.any([np.zeros(len(times), bool), *rows[len(slopes) :]], axis=0)
@@ -73,7 +73,10 @@ class PlainSlopes:
         self.error = None
         try:
             with np.errstate(all="ignore"):
-                return np.asarray(self.answer(t, u), dtype=float)
+                slopes = np.array(self.answer(t, u))
+            if slopes.dtype.kind not in "fiub":
+                raise TypeError(f"slopes must be real, got dtype {slopes.dtype}")
+            return slopes.astype(float)
         except Exception as error:
             self.error = error
             return np.full(len(u), math.nan)
@@ -129,11 +132,8 @@ def moved_by_rounding(plain: PlainSlopes, t: float, u: np.ndarray, values: np.nd
     generator = np.random.default_rng(7)
     moved = np.zeros(len(values))
     for _ in range(DRAWS):
-        other = plain(
-            np.nextafter(t, generator.choice([-1, 1]) * np.inf),
-            np.nextafter(u, generator.choice([-1, 1], len(u)) * np.inf),
-        )
-        step = np.abs(other - values)
+        sides = generator.choice([-np.inf, np.inf], len(u) + 1)
+        step = np.abs(plain(float(np.nextafter(t, sides[-1])), np.nextafter(u, sides[:-1])) - values)
         moved = np.fmax(moved, np.where(np.isfinite(step), step, 0.0))
     return np.minimum(moved, 1e-6 * np.maximum(np.abs(values), 1e-6))
 

@@ -4,6 +4,7 @@ The user's functions and objects stay as they are. What is read on the way is no
 """
 
 import builtins
+import collections
 import enum
 import fractions
 import functools
@@ -43,7 +44,13 @@ ON_NUMBERS |= {
     "_collections",
 }
 LIBRARIES = ON_NUMBERS | set(sys.stdlib_module_names) | {"numpy", "scipy", "torch", "numba", "jax", "pandas", "sympy"}
+OF_NAMED_TUPLES = {name for name, member in vars(collections.namedtuple("Pair", "a")).items() if callable(member)}
+OF_NAMED_TUPLES |= {"_make", "__new__"}
 METHODS = (types.FunctionType, property, classmethod, staticmethod)
+FIELDS = (types.MemberDescriptorType, type(vars(collections.namedtuple("Pair", "a"))["a"]))  # of slots and named tuples
+NOT_PURE = "which may change from call to call or have side effects"
+NUMBERS_IN = "hand its numbers in as parameters"
+OWN_ARITHMETIC = ("odelab.core", "odelab.control", "odelab.maths", "odelab.methods", "odelab.stiffness")
 OWN = ("odelab.graph", "odelab.kernels", "odelab.engines", "odelab.arrays")
 
 
@@ -65,7 +72,7 @@ class Trace:
         self.made: dict[tuple, tuple[Any, Any]] = {}
         self.handles = False
         self.graph: Graph | None = None
-        self.builtins: dict[str, Any] | None = None
+        self.builtins: dict[bool, dict[str, Any]] = {}
         self.libraries: dict[int, Library] = {}
 
     def copy(self, value, read: Callable | None = None):
@@ -118,12 +125,10 @@ class Trace:
     def module(self, value):
         if value is math or value is np or value.__name__ in ("odelab.maths", "numpy.linalg"):
             return self.library(value)
-        if value.__name__ in ("numpy.random", "random", "time", "datetime", "secrets", "os"):
-            return Forbidden(
-                f"uses {value.__name__}, which changes from call to call", "hand the numbers in as parameters"
-            )
         if room_of(value) in ON_NUMBERS or value.__name__ == "builtins":
             return value
+        if value.__name__ == "numpy.random" or room_of(value) in sys.stdlib_module_names:
+            return Forbidden(f"uses {value.__name__}, {NOT_PURE}", NUMBERS_IN)
         return Module(self, value)
 
     def library(self, module) -> "Library":
@@ -137,7 +142,11 @@ class Trace:
             return stand_ins.BUILTINS[name]
         if room_of(value) == "numpy":
             return stand_ins.numpy_stand_in(value)
-        if room_of(value) in LIBRARIES or issubclass(value, BaseException | enum.Enum) or has_no_code(value):
+        if issubclass(value, BaseException | enum.Enum) or room_of(value) in ON_NUMBERS | {"builtins"}:
+            return value
+        if room_of(value) in sys.stdlib_module_names:
+            return Forbidden(f"makes a {name}, {NOT_PURE}", NUMBERS_IN)
+        if room_of(value) in LIBRARIES or has_no_code(value):
             return value
         return self.copy_of_class(value)
 
@@ -153,9 +162,9 @@ class Trace:
     def member(self, x):
         """What a class defines: a method, a property or a constant."""
         if isinstance(x, types.FunctionType):
-            return self.function(x, method=True)
-        if isinstance(x, property):
-            return property(self.function(x.fget, method=True)) if x.fget is not None else x
+            return captured.traced_later(self, x)
+        if isinstance(x, property) and isinstance(x.fget, types.FunctionType):
+            return property(captured.traced_later(self, x.fget))
         if isinstance(x, staticmethod):
             return staticmethod(self.copy(x.__func__))
         return (
@@ -174,11 +183,11 @@ class Trace:
             return getattr(self.library(sys.modules["odelab.maths"]), value.__name__)
         if (value.__module__ or "").startswith(OWN) or room in ON_NUMBERS:
             return value
-        return (
-            Either(value, refusing(f"{value.__module__}.{value.__name__}"))
-            if room in LIBRARIES
-            else self.function(value)
-        )
+        if room in sys.stdlib_module_names:
+            return Forbidden(f"calls {value.__module__}.{value.__name__}, {NOT_PURE}", NUMBERS_IN)
+        if room in LIBRARIES:
+            return Either(value, refusing(f"{value.__module__}.{value.__name__}"))
+        return self.function(value)
 
     def of_callable(self, value, read: Callable | None):
         """What stands for a callable object that is no function of Python's; None for an object of the user's."""
@@ -226,7 +235,6 @@ class Trace:
             raise Untraceable(
                 f"calls {value.__name__}, which numba compiled with other values", "call its `recompile()`"
             )
-        self.reached.append((functools.partial(getattr, value, "overloads"), value.overloads))
         return self.function(value.py_func)
 
     def object(self, value):
@@ -236,7 +244,7 @@ class Trace:
             raise Untraceable("reads a captured iterator, which goes on from call to call", "capture a list")
         if kind is types.SimpleNamespace or (room_of(kind) not in LIBRARIES and type(kind) is type):
             return captured.follower(self, value)
-        return Forbidden(f"uses a {kind.__name__}, which is not followed", "hand its numbers in as parameters")
+        return Forbidden(f"uses a {kind.__name__}, which is not followed", NUMBERS_IN)
 
     def attribute(self, value, follower, name: str):
         """An attribute of an object of the user's, as its methods see it."""
@@ -249,12 +257,12 @@ class Trace:
                 return types.MethodType(self.function(member, method=True), follower)
             if isinstance(member, staticmethod):
                 return self.copy(member.__func__)
-            if hasattr(type(member), "__get__") and not isinstance(member, types.MemberDescriptorType):
+            if hasattr(type(member), "__get__") and not isinstance(member, FIELDS):
                 raise Untraceable(f"reads `.{name}`, which its class computes", "write a property or a function")
         read = functools.partial(getattr, value, name)
         return self.copy(read(), read)
 
-    def function(self, own: types.FunctionType, method: bool = False) -> types.FunctionType:
+    def function(self, own, method: bool = False) -> types.FunctionType:
         """A copy of a function, in which names stand for what takes nodes."""
         key = (id(own), method)
         if key in self.made:
@@ -266,7 +274,7 @@ class Trace:
                 raise Untraceable(found.reason, found.remedy, place)
         self.note_handler(facts.handles)
         names: dict[str, Any] = {
-            "__builtins__": self.stand_ins_of_builtins(),
+            "__builtins__": self.stand_ins_of_builtins(own.__module__),
             "__name__": own.__globals__.get("__name__", ""),
         }
         cells = tuple(types.CellType() for _ in own.__code__.co_freevars)
@@ -278,8 +286,11 @@ class Trace:
     def fill(self, own, other, names: dict, globals_read: tuple[str, ...]):
         """Give a copy what the function captured: its globals, defaults and closure."""
         for name in globals_read:
+            read = functools.partial(own.__globals__.get, name)
             if name in own.__globals__:
-                names[name] = self.copy(own.__globals__[name], functools.partial(own.__globals__.get, name))
+                names[name] = self.copy(own.__globals__[name], read)
+            else:  # a builtin, which a global may hide later
+                self.reached.append((read, None))
         if own.__defaults__:
             self.reached.append((functools.partial(getattr, own, "__defaults__"), own.__defaults__))
             other.__defaults__ = tuple(map(self.copy, own.__defaults__))
@@ -298,10 +309,12 @@ class Trace:
             if self.graph is not None:
                 self.graph.guarded = True
 
-    def stand_ins_of_builtins(self) -> dict:
-        if self.builtins is None:
-            self.builtins = {**vars(builtins), **stand_ins.BUILTINS, "__import__": self.imported}
-        return self.builtins
+    def stand_ins_of_builtins(self, module: str | None) -> dict:
+        """Python's builtins for nodes; odelab's own arithmetic converts to whole numbers without a question."""
+        if not self.builtins:
+            users = {**vars(builtins), **stand_ins.BUILTINS, "__import__": self.imported}
+            self.builtins = {False: users, True: {**users, "int": stand_ins.OwnInteger}}
+        return self.builtins[(module or "").startswith(OWN_ARITHMETIC)]
 
     def imported(self, name, names=None, local=None, wanted=(), level=0):
         if level:
@@ -322,18 +335,10 @@ def captured_array(value: np.ndarray):
 
 
 def has_no_code(kind: type) -> bool:
-    """Has a class no methods of the user's, as one that `namedtuple` makes?"""
-    members = [x for base in kind.__mro__ if room_of(base) not in LIBRARIES for x in vars(base).values()]
-    functions = [x for x in members if isinstance(x, METHODS)]
-    return issubclass(kind, tuple) and all(is_generated(x) for x in functions)
-
-
-def is_generated(member) -> bool:
-    code = getattr(getattr(member, "__func__", member), "__code__", None)
-    home = code.co_filename if code is not None else ""
-    return (
-        home.startswith("<string>") or os.path.basename(os.path.dirname(home)) == "collections" or "namedtuple" in home
-    )
+    """Is a class what `namedtuple` makes, without methods of the user's?"""
+    bases = [base for base in kind.__mro__ if room_of(base) not in LIBRARIES]
+    methods = {name for base in bases for name, member in vars(base).items() if isinstance(member, METHODS)}
+    return issubclass(kind, tuple) and methods <= OF_NAMED_TUPLES
 
 
 def equal(a, b) -> bool:

@@ -1,12 +1,14 @@
 """The values of a graph by NumPy, for many states at once: to compare it with the plain function, and to test it."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from odelab.graph.nodes import Graph, arguments_of, used
 from odelab.graph.operations import numpys
 
 LARGEST = 2.0**62  # what a whole number is held to here; beyond it plain Python is asked (`Graph.raised`)
-SIMPLE = {
+SIMPLE: dict[str, Callable] = {
     **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide},
     **{
         "lt": np.less,
@@ -85,4 +87,4 @@ def divide_integers(a, b) -> np.ndarray:
     return quotient + ((quotient < 0) & (quotient * divisor != a))
 
 
-CONVERSIONS = {"real": to_real, "whole": to_whole, "bits": bits, "ldiv": divide_integers}
+CONVERSIONS: dict[str, Callable] = {"real": to_real, "whole": to_whole, "bits": bits, "ldiv": divide_integers}

@@ -15,7 +15,7 @@ import numpy as np
 from odelab.graph.arrays import Array
 from odelab.graph.graphs import Graph, Node, is_number
 from odelab.graph.nodes import choose, raises_where
-from odelab.graph.trails import Trail, Untraceable, innermost
+from odelab.graph.trails import HOME, Trail, Untraceable, innermost, is_users_code
 
 MOST_PATHS = 128
 # What an operation on a node raises where a number would not: nobody can tell it from a mistake of the function's own.
@@ -23,7 +23,6 @@ TRACERS_ERRORS = (
     *(TypeError, AttributeError, NameError, ImportError, NotImplementedError),
     *(RecursionError, MemoryError, SystemError),
 )
-HOME = os.path.dirname(__file__)
 
 
 class OutOfDomain(ValueError):
@@ -63,12 +62,25 @@ def follow(call: Callable, outcomes: list[bool], graph: Graph) -> Path:
 
 def refuse_own_errors(error: Exception):
     """Turn what the tracer raises, or may have raised, into a refusal; the rest are errors of the user's function."""
+    place = place_of(error)
     if "read-only" in str(error):
-        raise Untraceable("writes to the state, or to an array that outlives the call", "write to a copy") from error
+        raise Untraceable(
+            "writes to the state, or to an array that outlives the call", "write to a copy", place
+        ) from error
     if isinstance(error, TRACERS_ERRORS) or (
         comes_from_here(error) and not isinstance(error, OutOfDomain | OutOfRange)
     ):
-        raise Untraceable(f"raises {type(error).__name__}: {error}") from error
+        raise Untraceable(f"raises {type(error).__name__}: {error}", "", place) from error
+
+
+def place_of(error: BaseException) -> str:
+    """The innermost line of the user's code on the way to an error; empty where there is none."""
+    place, step = "", error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        place = f"line {step.tb_lineno} of {os.path.basename(file)}" if is_users_code(file) else place
+        step = step.tb_next
+    return place
 
 
 def comes_from_here(error: Exception) -> bool:

@@ -6,6 +6,8 @@ at numbers is written here (`FUNCTIONS`). Everything else is refused by its name
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -121,15 +123,18 @@ def searchsorted(a, v, side="left", sorter=None):
     return elementwise(functools.partial(search, np.array(plain(a), dtype=float), side), v)
 
 
-def search(knots, side: str, x):
+def search(knots, side, x):
     """How many of the knots are at most x, or less than x from the left; NaN comes after all, as NumPy has it."""
     if not isinstance(x, Node):
         return int(np.searchsorted(knots, x, side))
-    graph, x = x.graph, x.real()
-    if side == "right":
-        return set_bits(graph.add("search", "l", graph.table(knots), x.i), WHOLE_BITS)
-    below = graph.add("search", "l", graph.table(-knots[::-1]), one("neg", x).i)  # how many are at least x
-    return choose(two("ne", x, x), len(knots), two("sub", len(knots), set_bits(below, WHOLE_BITS)))
+    count = len(knots)
+    at_most = at_most_x(knots, x) if side == "right" else two("sub", count, at_most_x(-knots[::-1], one("neg", x)))
+    return choose(two("ne", x, x), count, at_most)
+
+
+def at_most_x(knots, x: Node) -> Node:
+    """How many of the knots are at most x, which is a number."""
+    return set_bits(x.graph.add("search", "l", x.graph.table(knots), x.real().i), WHOLE_BITS)
 
 
 def interp(x, xp, fp, left=None, right=None, period=None):
@@ -164,7 +169,7 @@ def interp_at(knots, values, left, right, x):
 def piece_of(knots, x: Node):
     """The piece between two knots in which x lies; the first or the last one beyond them."""
     last = len(knots) - 2
-    k = two("sub", search(knots, "right", x), 1)
+    k = two("sub", at_most_x(knots, x), 1)
     return choose(two("lt", k, 0), 0, choose(two("gt", k, last), last, k))
 
 
@@ -343,7 +348,7 @@ def constant_answer(answer, x):
     return answer
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[Any, Callable] = {
     **{np.where: where, np.select: select, np.clip: clip},
     **{np.sum: of_reduction(np.add), np.prod: of_reduction(np.multiply), np.max: of_reduction(np.maximum)},
     **{np.min: of_reduction(np.minimum), np.any: of_reduction(np.logical_or), np.all: of_reduction(np.logical_and)},

@@ -168,8 +168,8 @@ class Node:
             "look up a captured array of numbers, take np.where for a slice, a fixed count and `break` for a loop",
         )
 
-    __float__ = __int__ = __complex__ = __len__ = __str__ = __format__ = __hash__ = refuse
-    __iter__ = __contains__ = __getitem__ = __reduce__ = __reduce_ex__ = refuse
+    __float__ = __int__ = __complex__ = __str__ = __format__ = __hash__ = refuse
+    __reduce__ = __reduce_ex__ = refuse
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -196,11 +196,22 @@ def is_number(x) -> bool:
     return isinstance(x, NUMBERS) and not isinstance(x, np.complexfloating)
 
 
+def refuse_single(x):
+    """Refuse a number or an array of NumPy's in single precision.
+
+    Together with a float of Python's the result is in single precision, together with one of NumPy's it is not; a node
+    may be either.
+    """
+    if isinstance(x, np.floating | np.ndarray) and x.dtype.kind == "f" and x.dtype.itemsize != 8:
+        raise Untraceable(f"combines a number with one of {x.dtype}", "write float(x), or .astype(float) for an array")
+
+
 def lift(graph: Graph, x) -> Node | None:
     """A number or a node as a node of the graph; None for what is neither."""
     if type(x) is Node:
         return x
     if is_number(x):
+        refuse_single(x)
         return graph.constant(x)
     if isinstance(x, complex | np.complexfloating):
         raise Untraceable("uses complex numbers", "split them into real and imaginary parts")

@@ -7,10 +7,10 @@ more than one, a vector of so many numbers; its kind is "d" (double), "l" (64-bi
 
 import contextlib
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from odelab.graph.nodes import Graph, Node, used
+from odelab.graph.nodes import Graph, Node, arguments_of, used
 
 TYPES = {"d": "double", "l": "i64", "b": "i1", "p": "ptr"}
 OF_DOUBLES = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "fmod": "frem"}
@@ -36,11 +36,13 @@ def literal(kind: str, value) -> str:
 class Module:
     """The text of an LLVM module: functions, the tables they read and the functions of C and LLVM that they call.
 
-    flags    of every operation on doubles, such as "contract", with which a * b + c may be one operation; "" for none
+    flags    of operations on doubles, such as "contract", with which a * b + c may be one operation; "" for none
+    exact    names of inputs: what depends on nothing else is computed without flags, so that it has the same bits
+             everywhere
     """
 
-    def __init__(self, flags: str = ""):
-        self.flags = flags
+    def __init__(self, flags: str = "", exact: Collection[str] = ()):
+        self.flags, self.exact = flags, frozenset(exact)
         self.functions: list[Function] = []
         self.declared: set[str] = set()
         self.tables: list[Any] = []
@@ -68,7 +70,10 @@ class Module:
             kind = "d" if values.dtype.kind == "f" else "l"
             entries = ", ".join(f"{TYPES[kind]} {literal(kind, x)}" for x in values.tolist())
             lines.append(f"@table{number} = internal constant [{len(values)} x {TYPES[kind]}] [{entries}]")
-        lines += [f'!0 = !{{!"branch_weights", i32 1, i32 {USUAL}}}', f'!1 = !{{!"branch_weights", i32 {USUAL}, i32 1}}']
+        lines += [
+            f'!0 = !{{!"branch_weights", i32 1, i32 {USUAL}}}',
+            f'!1 = !{{!"branch_weights", i32 {USUAL}, i32 1}}',
+        ]
         return "\n".join(lines + [line for function in self.functions for line in function.text()]) + "\n"
 
 
@@ -92,7 +97,7 @@ class Function:
 
     def __init__(self, module: Module, name: str, parameters: dict[str, str], width: int, internal: bool):
         self.module, self.name, self.parameters, self.width = module, name, parameters, width
-        self.internal, self.count = internal, 0
+        self.internal, self.count, self.flags = internal, 0, module.flags
         self.places: list[str] = []  # instructions that make room for variables, at the top of the function
         self.lines: list[str] = []
 
@@ -257,8 +262,15 @@ class Function:
         names     {number of an operation: its value} of those that are there already; the new ones are added
         """
         names = {} if names is None else names
-        for i in used(graph, outputs, names):
-            names[i] = self.operation(graph, graph.ops[i], names, inputs, usual or {})
+        missing = set(used(graph, outputs, names))
+        exact: dict[int, bool] = {}
+        for i in used(graph, outputs):
+            op, _, *arguments = graph.ops[i]
+            known = [exact[one] for one in arguments_of(graph.ops[i])]
+            exact[i] = arguments[0] in self.module.exact if op == "in" else all(known)
+            self.flags = "" if exact[i] else self.module.flags
+            if i in missing:
+                names[i] = self.operation(graph, graph.ops[i], names, inputs, usual or {})
         return [names[node.i] for node in outputs]
 
     def operation(self, graph: Graph, operation: tuple, names: dict[int, str], inputs: dict[str, str], usual) -> str:
@@ -283,7 +295,7 @@ class Function:
 
     def simple(self, op: str, kind: str, kinds: list[str], values: list[str]) -> str:
         """The one instruction of an operation."""
-        flags = f" {self.module.flags}" if self.module.flags else ""
+        flags = f" {self.flags}" if self.flags else ""
         both = ", ".join(values)
         if op in OF_DOUBLES:
             return f"{OF_DOUBLES[op]}{flags} {self.type('d')} {both}"

@@ -5,6 +5,7 @@ that works on nodes needs both.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -136,6 +137,12 @@ def operators_of(name: str):
 class Operators:
     """The methods that a node gets from this module."""
 
+    graph: Graph
+    i: int
+    kind: str
+    real: Callable
+    refuse: Callable
+
     def __bool__(self):
         trail = innermost.get()
         if trail is None:
@@ -154,15 +161,14 @@ class Operators:
         return self.real() if letter == "d" else self != 0 if letter == "?" else whole(self)
 
     def view(self, kind):
-        return view(self, kind)
+        return view(self, kind)  # type: ignore[arg-type]
 
     def __index__(self):
-        bits = 1 if self.kind == "b" else self.graph.bits.get(self.i, MOST_BITS) if self.kind == "l" else MOST_BITS
-        trail = innermost.get()
-        if bits > INDEX_BITS or trail is None:
+        bits, trail = self.graph.bits.get(self.i, MOST_BITS), innermost.get()
+        if bits > INDEX_BITS or trail is None:  # a truth value is a place for Python, and none for NumPy
             return self.refuse()
         most = 2**bits - 1
-        values = [*range(most + 1), *range(-1, -most - 1 if self.kind == "l" else -1, -1)]
+        values = [*range(most + 1), *range(-1, -most - 1, -1)]
         return next((k for k in values[:-1] if decide(trail, two("eq", self, k))), values[-1])
 
     def __round__(self, digits=None):
@@ -205,8 +211,8 @@ class Operators:
     __le__, _ = operators("le")
     __gt__, _ = operators("gt")
     __ge__, _ = operators("ge")
-    __eq__, _ = operators("eq")  # type: ignore[assignment]
-    __ne__, _ = operators("ne")  # type: ignore[assignment]
+    __eq__, _ = operators("eq")
+    __ne__, _ = operators("ne")
     __pow__, __rpow__ = operators_of("power")
     __floordiv__, __rfloordiv__ = operators_of("floor_divide")
     __mod__, __rmod__ = operators_of("modulo")

@@ -167,6 +167,11 @@ def whole(x):
     return set_bits(x.graph.add("whole", "l", x.i), WHOLE_BITS)
 
 
+def wrapping_whole(x):
+    """int(x) in odelab's own functions, which know how large it is and may shift its bits."""
+    return x.graph.add("whole", "l", x.i) if isinstance(x, Node) and x.kind == "d" and x.value is None else whole(x)
+
+
 def checked_whole(x):
     """int(x) as Python has it: for NaN, infinity and numbers beyond WHOLE_BITS, plain Python is to be asked."""
     if isinstance(x, Node) and x.kind == "d":

@@ -20,7 +20,7 @@ from odelab.graph.forks import OutOfDomain, OutOfRange
 from odelab.graph.functions import double_precision, filled
 from odelab.graph.graphs import Node
 from odelab.graph.nodes import call_two, choose, logical, one, two
-from odelab.graph.operations import OF_ONE, checked_whole, truth
+from odelab.graph.operations import OF_ONE, checked_whole, truth, wrapping_whole
 from odelab.graph.trails import Untraceable
 
 NO_COMPLEX = ("uses complex numbers", "split them into real and imaginary parts")
@@ -70,18 +70,18 @@ class KindOfNumber(type):
     """The class of `float`, `int` and `bool` in traced code: a node is an instance of one of them."""
 
     def __instancecheck__(cls, x):
-        return is_instance(x, cls.own)  # type: ignore[attr-defined]
+        return is_instance(x, cls.own)
 
     def __call__(cls, *arguments, **options):
         if len(arguments) == 1 and not options:
             (x,) = arguments
             x = entries(x).reshape(-1)[0] if isinstance(x, Array) and x.size == 1 else x
             if isinstance(x, Node):
-                return cls.of_node(x)  # type: ignore[attr-defined]
-        return cls.own(*arguments, **options)  # type: ignore[attr-defined]
+                return cls.of_node(x)
+        return cls.own(*arguments, **options)
 
     def __getattr__(cls, name):
-        return getattr(cls.own, name)  # type: ignore[attr-defined]
+        return getattr(cls.own, name)
 
 
 def kind_of_number(own: type, of_node: Callable, dtype=None) -> type:
@@ -99,6 +99,7 @@ Float, Integer, Truth = (
     kind_of_number(int, checked_whole),
     kind_of_number(bool, truth),
 )
+OwnInteger = kind_of_number(int, wrapping_whole)
 NUMPY_KINDS = {
     np.float64: kind_of_number(np.float64, operator.methodcaller("real")),
     np.int64: kind_of_number(np.int64, checked_whole),
@@ -286,6 +287,7 @@ def asarray_of_nodes(x, dtype=None, order=None, **_):
 
 
 def from_iterable(items, dtype=float, count=-1, **_):
+    """np.fromiter; what comes out of a generator is known only afterwards."""
     double_precision(dtype)
     return Array.of(list(items)[: None if count < 0 else count])
 
@@ -328,7 +330,7 @@ MAKERS: dict[Any, Callable] = {
     **{np.zeros: functools.partial(new_array, 0.0, np.zeros), np.ones: functools.partial(new_array, 1.0, np.ones)},
     **{np.empty: functools.partial(new_array, math.nan, np.empty), np.full: full_array, np.array: ARRAYS[0]},
     **{np.asarray: ARRAYS[1], np.asanyarray: ARRAYS[1], np.ascontiguousarray: ARRAYS[1]},
-    np.fromiter: Either(np.fromiter, from_iterable),
+    np.fromiter: from_iterable,
     np.isscalar: Either(np.isscalar, functools.partial(is_instance, kind=numbers.Number)),
 }
 

@@ -5,14 +5,13 @@ Whatever goes wrong here is a refusal, `Untraceable`, which names the line of th
 
 import functools
 import math
-import os
 from collections.abc import Callable
 
 import numpy as np
 
 from odelab.graph.arrays import Array, entries
 from odelab.graph.copies import Trace
-from odelab.graph.forks import HOME, joined
+from odelab.graph.forks import joined, place_of
 from odelab.graph.functions import filled
 from odelab.graph.graphs import Graph, Node, lift
 from odelab.graph.trails import Untraceable
@@ -76,13 +75,17 @@ def traced_projection(graph: Graph, function: Callable, n: int, trace: Trace | N
 
 
 def guarded(graph: Graph, trace: Trace, function: Callable) -> Callable:
-    """A function during whose run the graph knows whether a handler of exceptions may be open."""
+    """A function during whose run the graph knows whether a handler of exceptions may be open.
+
+    Constants are computed without warnings, as a run in plain Python computes them.
+    """
 
     def call(*arguments):
         before = trace.graph, graph.guarded
         trace.graph, graph.guarded = graph, trace.handles
         try:
-            return function(*arguments)
+            with np.errstate(all="ignore"):
+                return function(*arguments)
         finally:
             trace.graph, graph.guarded = before
 
@@ -135,7 +138,7 @@ def located(function: Callable, call: Callable) -> Callable:
         try:
             return call(*arguments)
         except Untraceable as refusal:
-            refusal.place = refusal.place or place_of(refusal) or name_of(function)
+            refusal.place = refusal.place or name_of(function)
             raise
         except Exception as error:
             reason = f"cannot be followed ({type(error).__name__}: {error})"
@@ -148,14 +151,3 @@ def name_of(function: Callable) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     return getattr(function, "__qualname__", type(function).__qualname__)
-
-
-def place_of(error: BaseException) -> str:
-    """The innermost line of the user's code on the way to an error; empty where there is none."""
-    place, step = "", error.__traceback__
-    while step is not None:
-        file = step.tb_frame.f_code.co_filename
-        if os.path.dirname(file) != HOME and "site-packages" not in file and not file.startswith("<frozen"):
-            place = f"line {step.tb_lineno} of {os.path.basename(file)}"
-        step = step.tb_next
-    return place

@@ -1,9 +1,28 @@
 """The path that a traced function follows through its branches, and the refusal to trace it."""
 
 import contextvars
+import os
+import sys
+import types
 from collections.abc import Iterator
 
 MOST_DECISIONS = 1_000_000  # of one path; a loop without end, whose condition never changes, is left then
+
+
+HOME = os.path.dirname(__file__)
+
+
+def is_users_code(file: str) -> bool:
+    return os.path.dirname(file) != HOME and "site-packages" not in file and not file.startswith("<frozen")
+
+
+def place_in_code(frame: types.FrameType | None) -> str:
+    """The line of the user's code that leads to a frame of this package; empty where there is none."""
+    while frame is not None and frame.f_code.co_name != "follow":
+        if is_users_code(frame.f_code.co_filename):
+            return f"line {frame.f_lineno} of {os.path.basename(frame.f_code.co_filename)}"
+        frame = frame.f_back
+    return ""
 
 
 class Untraceable(Exception):
@@ -11,14 +30,15 @@ class Untraceable(Exception):
 
     reason    what is in the way, in words that follow "the function": "asks for a random number"
     remedy    what the user can write instead
-    place     where in the user's code it is, such as "line 3 of model.py"; found by `odelab.graph.tracing`
+    place     where in the user's code it is, such as "line 3 of model.py"; found where a function is being followed
 
     The paths that are being followed remember the refusal, as a function may catch it (`except Exception`).
     """
 
     def __init__(self, reason: str, remedy: str = "", place: str = ""):
         super().__init__(reason)
-        self.reason, self.remedy, self.place = reason, remedy, place
+        self.reason, self.remedy = reason, remedy
+        self.place = place or (place_in_code(sys._getframe(1)) if innermost.get() is not None else "")
         for trail in open_trails():
             trail.refusal = trail.refusal or self
 

@@ -4,6 +4,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -86,18 +87,22 @@ SCALARS: dict[Callable, Callable] = {
     **dict.fromkeys((np.degrees, np.rad2deg), functools.partial(two, "mul", 180.0 / math.pi)),
     **dict.fromkeys((np.radians, np.deg2rad), functools.partial(two, "mul", math.pi / 180.0)),
 }
-SPECIAL = {"erf": functools.partial(one, "erf"), "erfc": functools.partial(one, "erfc"), "expit": expit}
+SPECIAL: dict[str, Callable] = {
+    "erf": functools.partial(one, "erf"),
+    "erfc": functools.partial(one, "erfc"),
+    "expit": expit,
+}
 SPECIAL |= {name: functools.partial(one, name) for name in ("cbrt", "exp2", "expm1", "log1p")}
 
 
-def scalar_function(ufunc) -> Callable:
+def scalar_function(ufunc: Any) -> Callable:
     """The function of numbers that a ufunc of NumPy or scipy.special stands for."""
-    found = SCALARS.get(ufunc)
+    name, found = ufunc.__name__, SCALARS.get(ufunc)
     special = sys.modules.get("scipy.special")
-    if found is None and special is not None and getattr(special, ufunc.__name__, None) is ufunc:
-        found = SPECIAL.get(ufunc.__name__)
+    if found is None and special is not None and getattr(special, name, None) is ufunc:
+        found = SPECIAL.get(name)
     if found is None:
-        raise Untraceable(f"calls {ufunc.__name__}, which is not followed", "write it with +, *, math and np.where")
+        raise Untraceable(f"calls {name}, which is not followed", "write it with +, *, math and np.where")
     return found
 
 

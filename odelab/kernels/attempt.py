@@ -22,6 +22,7 @@ from odelab.kernels import implicit
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import APART, twin_stages
 
+TIMES = ("t", "t0", "t1", "h", "count", "next_step", "given_step", "largest")  # the same bits in every engine
 FAILURES = 3  # after so many failures of the factors in a row, the step size is not to blame for them
 
 

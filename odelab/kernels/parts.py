@@ -5,10 +5,10 @@ results, which changes no result by more than its rounding error.
 """
 
 from odelab.graph.arrays import Array
-from odelab.graph.ufuncs import total
 from odelab.graph.derivatives import derivatives
 from odelab.graph.llvm import Module
 from odelab.graph.nodes import Graph, Node, choose
+from odelab.graph.ufuncs import total
 from odelab.kernels import store
 from odelab.kernels.implicit import Factors
 
@@ -57,7 +57,7 @@ def parts_of(traced: store.Traced, n: int) -> dict[str, Part]:
     x = factors.solve(graph.inputs("b", n))
     found["factorisation"] = Part(graph, ["hg"], [choose(factors.sound, one, 0.0) for one in x])
     graph = Graph()
-    factors = Factors([{j: 1.0 for j in row} for row in pattern], 0.0)
+    factors = Factors([dict.fromkeys(row, 1.0) for row in pattern], 0.0)
     factors.P = {k: graph.input(f"P{k}") for k in factors.P}
     factors.L = {(i, k): graph.input(f"L{i}_{k}") for i, k in factors.L}
     factors.W = {(i, k): graph.input(f"W{i}_{k}") for i, k in factors.W}

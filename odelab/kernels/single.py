@@ -66,7 +66,9 @@ def usual(attempt: Attempt) -> dict[int, bool]:
     if "error" not in attempt.carried:
         return {}
     kinds = {operation[2]: operation[1] for operation in graph.ops if operation[0] == "in"}
-    inputs = {name: np.zeros(SAMPLES, int) if kind == "l" else draw.uniform(0.1, 1.0, SAMPLES) for name, kind in kinds.items()}
+    inputs = {
+        name: np.zeros(SAMPLES, int) if kind == "l" else draw.uniform(0.1, 1.0, SAMPLES) for name, kind in kinds.items()
+    }
     inputs |= {"t": 0.0, "t1": 1e6, "rtol": 10.0 ** draw.uniform(-12, -1, SAMPLES), "largest": np.inf}
     inputs |= {"next_step": 10.0 ** draw.uniform(-4, -1, SAMPLES), "was_rejected": 0.0, "log_e1": -1.0, "log_e2": -1.0}
     inputs |= {"log_r1": 0.0} | {name: 1e-12 for name in kinds if name.startswith("atol")}

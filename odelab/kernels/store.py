@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from odelab.graph.arrays import Array
 from odelab.graph.checking import difference
-from odelab.graph.recorded import Recorded, recorded
 from odelab.graph.nodes import Graph, Untraceable
+from odelab.graph.recorded import Recorded, recorded
 from odelab.graph.tracing import Trace, traced, traced_projection
 from odelab.kernels.parameters import Parameters
 from odelab.kernels.watch import Watch

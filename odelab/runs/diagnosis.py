@@ -83,6 +83,13 @@ def chattering_component(trajectory) -> int | None:
     return int(found[0]) if found.size else None
 
 
+def leaves_domain(problem, t, u, last_step) -> bool:
+    """Is the right-hand side not finite a little later, at the same state?"""
+    rhs = array_form(problem)
+    with np.errstate(all="ignore"):
+        return not all(np.isfinite(rhs(t + times * last_step, u, problem.params)).all() for times in AHEAD)
+
+
 def diagnose_stop(problem, method, state, last_step, gave_up, project=None) -> tuple[str, str]:
     """(status, message) of a run whose step became too small or whose judge gave up.
 
@@ -90,7 +97,7 @@ def diagnose_stop(problem, method, state, last_step, gave_up, project=None) -> t
     """
     t, u = state.t, np.asarray(state.u)
     said = "" if project is None else projection_message(problem, method, t, u, last_step, project)
-    if isinstance(method, RosenbrockMethod) and not said:
+    if isinstance(method, RosenbrockMethod) and not said and not leaves_domain(problem, t, u, last_step):
         said = insoluble_message(problem, t, u, method.gamma * last_step)
     if said:
         return Status.NOT_FINITE.word, said

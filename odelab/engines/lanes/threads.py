@@ -16,7 +16,7 @@ from odelab.engines.lanes.result import Found, empty_arrays
 from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
 from odelab.kernels import store
-from odelab.kernels.attempt import Asked
+from odelab.kernels.attempt import TIMES, Asked
 from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
 from odelab.kernels.parameters import Parameters
 
@@ -60,7 +60,7 @@ def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int) -
     names, points = traced.parameters.names, t_eval is not None
 
     def make():
-        module = Module("contract")
+        module = Module("contract", TIMES)
         rows = add_lanes(module, asked, lambda graph: store.slopes_in(graph, traced), names, points)
         return module.text(), len(rows.all), asked  # method and law stay alive, as their identities are in the key
 

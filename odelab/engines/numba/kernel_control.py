@@ -8,6 +8,7 @@ from odelab.control.feedback import Counted, History
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.text import number
 
+
 @functools.cache
 def judge_of_squares(smooth: bool):
     """The judge of a kernel, where `errors` is the square of the error over its tolerance."""

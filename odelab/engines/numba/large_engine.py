@@ -29,6 +29,7 @@ class LargeEngine:
     """
 
     name = "compiled"
+    untraceable = ""  # why the run is not made as a graph
 
     @property
     def derivatives(self) -> str:

@@ -10,7 +10,7 @@ from odelab.control.laws import Law
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.problem import Problem
-from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
+from odelab.right_hand_side import COMPONENT
 
 AS_GIVEN = -1  # the number of parameters where `params` are handed over as they are
 

@@ -7,8 +7,8 @@ three attempts in a row, or in one attempt of a run with fixed steps, the kernel
 `odelab.engines.numba.large`.
 """
 
-from odelab.engines.numba.loop import Parts, kernel_of
 from odelab.engines.numba.large import array_lines, define_loop, judge_of, until_lines
+from odelab.engines.numba.loop import Parts, kernel_of
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import SAI
 from odelab.engines.numba.text import combination, indent, product, read_lines, remark

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import odelab as ol
-from odelab.engines.numba.kernel_engine import KernelEngine
+from odelab.engines.traced import TracedEngine
 from tests.clock import HANGS
 from tests.odelab.solver_cases import CIRCLE, NAMED
 
@@ -65,6 +65,6 @@ def test_ctrl_c_before_a_compiled_run_has_begun(monkeypatch):
     def stopped(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(KernelEngine, "begin", stopped)
+    monkeypatch.setattr(TracedEngine, "begin", stopped)
     run = ol.solve(CIRCLE, ol.DOPRI5, TOLERANCE, engine="compiled")
     assert (run.status, run.steps, run.t.tolist()) == ("interrupted", 0, [CIRCLE.t_span[0]])

@@ -58,12 +58,12 @@ def assert_engines_agree(case):
 def importing(t, u, params):
     import math as m
 
-    return np.array([-m.cos(u[0])])
+    return -m.cos(u[0]) * u
 
 
 def test_an_import_within_a_right_hand_side_of_array_form_is_refused_in_words():
-    problem = ol.Problem(importing, [1.0], (0.0, 1.0))
-    with pytest.raises(ol.NotCompilable, match=r"cannot compile importing.*IMPORT_NAME"):
+    problem = ol.Problem(importing, np.ones(100), (0.0, 1.0))
+    with pytest.raises(ol.NotCompilable, match=r"cannot compile.*IMPORT_NAME"):
         ol.solve(problem, ol.EULER, ol.fixed(0.5), engine="compiled")
     with pytest.warns(RuntimeWarning, match="importing"):
         assert ol.solve(problem, ol.EULER, ol.fixed(1e-4)).engine == "python"

@@ -1,8 +1,5 @@
 """A kernel begins its runs as plain Python does; and what a problem remembers of its last run serves no other run."""
 
-import gc
-import weakref
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -71,20 +68,3 @@ def test_a_problem_solved_again_by_something_else_is_solved_by_that():
         assert (one.method, one.controller.name, one.engine) == (method, controller.name, "compiled")
         assert one.steps == other.steps
         np.testing.assert_allclose(one.u, other.u, rtol=1e-10)
-
-
-def test_a_problem_that_its_own_functions_refer_to_is_let_go():
-    def held():
-        def rhs(t, u, params):
-            return (-u[0] if found else u[0],)
-
-        found = []
-        problem = ol.Problem(rhs, [1.0], (0.0, 1.0))
-        found.append(problem)
-        with pytest.warns(RuntimeWarning, match="goes on in plain Python"):
-            ol.solve(problem, ol.HEUN)
-        return weakref.ref(problem)
-
-    reference = held()
-    gc.collect()
-    assert reference() is None

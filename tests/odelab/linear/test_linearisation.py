@@ -87,7 +87,7 @@ def test_tensors_are_differentiated_by_torch():
     inner = weights.numpy() @ problem.u0
     np.testing.assert_allclose(J, 0.5 * weights.numpy() / np.cosh(inner)[:, None] ** 2, rtol=1e-13)
     np.testing.assert_allclose(slope_t, np.tanh(inner), rtol=1e-13)
-    sol = ol.solve(problem, ol.RODAS4, ol.adaptive(1e-6, 1e-8))
+    sol = ol.solve(problem, ol.RODAS4, ol.adaptive(1e-6, 1e-8), engine="python")
     assert sol.derivatives == "Jacobian by torch, dense"
     np.testing.assert_allclose(sol.end_u, ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-9, 1e-11)).end_u, rtol=1e-5)
     lost = linearised(ol.Problem(forgetful, [0.3, -0.4], (0.0, 1.0)))
@@ -152,7 +152,7 @@ def test_a_jacobian_of_the_wrong_shape_is_refused_by_name():
         lambda t, u, params: -u, [1.0, 2.0], (0.0, 1.0), jacobian=lambda t, u, params: np.zeros((2, 3))
     )
     with pytest.raises(ValueError, match=r"`jacobian` returned shape \(2, 3\) for 2 components"):
-        ol.solve(problem, ol.RODAS4)
+        ol.solve(problem, ol.RODAS4, engine="python")
 
 
 @pytest.mark.parametrize("n", [40, 300])
@@ -293,7 +293,7 @@ class TwoArguments(Decay):
 def test_an_object_that_cannot_be_hashed_may_be_the_right_hand_side():
     for size, rhs in ((2, Decay()), (40, Decay()), (2, TwoArguments())):
         problem = ol.Problem(rhs, np.ones(size), (0.0, 1.0))
-        assert "dual numbers" in ol.solve(problem, ol.RODAS4).derivatives
+        assert "dual numbers" in ol.solve(problem, ol.RODAS4, engine="python").derivatives
         assert ol.solve(problem, ol.AUTO, events=lambda t, u, params: u[0] - 0.9).ok
 
 
@@ -304,7 +304,7 @@ def test_a_right_hand_side_that_refuses_duals_is_differentiated_by_differences(r
             raise refused("arrays only")
         return -50.0 * u
 
-    sol = ol.solve(ol.Problem(choosy, [1.0, 2.0], (0.0, 1.0)), ol.RODAS4)
+    sol = ol.solve(ol.Problem(choosy, [1.0, 2.0], (0.0, 1.0)), ol.RODAS4, engine="python")
     assert f"by differences, as nothing else can follow the right-hand side ({refused.__name__}" in sol.derivatives
     np.testing.assert_allclose(sol.end_u, 0.0, atol=1e-6)
 

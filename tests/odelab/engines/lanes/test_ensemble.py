@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import odelab as ol
 from odelab.engines.lanes import threads as threaded
+from odelab.kernels.lanes import ARGUMENTS
 from tests.odelab.engines.lanes.ensemble_cases import VAN_DER_POL, alone, assert_same_bits, drawn, run_all, spread
 from tests.odelab.kernels.kernel_cases import small_systems, spring_chain
 
@@ -194,13 +195,14 @@ def test_points_and_maxima_change_no_bit():
 
 
 def test_where_a_kernel_looks_up_changes_no_bit(monkeypatch):
-    original = threaded.work_through
-
-    def often(compiled, *rest):
-        original(lambda queue, sweeps, *arguments: compiled(queue, 1, *arguments), *rest)
-
-    monkeypatch.setattr(threaded, "work_through", often)
     starts, params, expected = crowd()
+    original, sweeps = threaded.compiled, list(ARGUMENTS).index("sweeps")
+
+    def often(text):
+        machine, lanes = original(text)
+        return machine, lambda *given: lanes(*given[:sweeps], 1, *given[sweeps + 1 :])
+
+    monkeypatch.setattr(threaded, "compiled", often)
     assert_same_bits(run_all(starts, params), expected)
 
 
@@ -258,17 +260,16 @@ def test_plain_python_runs_one_after_the_other():
         assert found.h_rho_max[place] == np.fmax.reduce(run.h_rho)
 
 
-def not_for_numba(t, u, params):
+def not_for_lanes(t, u, params):
     return (-float(repr(float(u[0]))),)
 
 
-def test_what_numba_cannot_compile_runs_plainly_with_a_warning():
-    problem = ol.Problem(not_for_numba, [1.0], (0.0, 1.0))
-    with pytest.warns(RuntimeWarning, match="plain Python") as caught:
-        found = ol.ensemble(problem, ol.DOPRI5, u0=[[1.0], [2.0]])
-    assert caught[0].filename == __file__
+def test_what_cannot_be_compiled_runs_one_after_the_other():
+    problem = ol.Problem(not_for_lanes, [1.0], (0.0, 1.0))
+    found = ol.ensemble(problem, ol.DOPRI5, u0=[[1.0], [2.0]])
+    assert found.engine == "python"
     np.testing.assert_allclose(found.u[:, 0], np.exp(-1.0) * np.array([1.0, 2.0]), rtol=1e-5)
-    with pytest.raises(ol.NotCompilable):
+    with pytest.raises(ol.NotCompilable, match="line .* of test_ensemble.py"):
         ol.ensemble(problem, ol.DOPRI5, u0=[[1.0]], engine="compiled")
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import odelab as ol
 from odelab.engines.driver import run
-from odelab.engines.numba.kernel_engine import KernelEngine
+from odelab.engines.numba.large_engine import LargeEngine
 from tests.odelab.kernels.kernel_cases import RELAXING, ROTATING, assert_same_run, both, small_systems
 
 SYSTEMS = small_systems()
@@ -100,7 +100,7 @@ def test_a_component_that_is_left_out_is_seen_within_a_step(method, controller):
 def test_ctrl_c_keeps_what_was_computed(dense):
     """It is met when the kernel comes back, with all its attempts made."""
     controller = ol.adaptive(1e-5, 1e-7)
-    engine = KernelEngine(ROTATING, ol.DOPRI5, controller, dense=dense)
+    engine = LargeEngine(ROTATING, ol.DOPRI5, controller, dense=dense)
     kernel, attempts = engine.compiled, 7
 
     def stopped(*arguments):

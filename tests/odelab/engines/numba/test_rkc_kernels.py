@@ -278,5 +278,5 @@ def test_the_kernel_can_be_read(capsys):
     assert "stabilised.rkc2(spectral_radius_of).steer" in text
     assert "def radius_of" in text
     assert "def brusselator_1d_rhs" in text
-    with pytest.raises(ValueError, match="in the layout 'stabilised'"):
-        ol.show_kernel(BRUSSELATOR, ol.RKC2, ol.adaptive(1e-3), layout="large")
+    with pytest.raises(ValueError, match="graphs are for Runge-Kutta and Rosenbrock methods"):
+        ol.show_kernel(BRUSSELATOR, ol.RKC2, ol.adaptive(1e-3), layout="single")
