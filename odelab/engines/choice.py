@@ -13,7 +13,7 @@ from odelab.control.controllers import Controller
 from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine
 from odelab.engines.large import LargeEngine
-from odelab.engines.numba.obstacles import is_plain, obstacle_to_band, plan_for
+from odelab.engines.numba.obstacles import is_plain, plan_for
 from odelab.engines.numba.request import Request
 from odelab.engines.python import PythonEngine
 from odelab.engines.refusals import NotCompilable
@@ -28,9 +28,7 @@ from odelab.right_hand_side import ARRAY, COMPONENT
 
 # The work in plain Python before numba compiles, in attempts times components (counted as 32 at least). The first
 # number stands for about 0.05 s. Right-hand sides in array form have no loops in Python, so that their components weigh
-# less. The last number stands for about 1.5 s, as the generic kernel takes five to ten seconds. Linearly implicit steps
-# of large systems are compiled after as much work, 0.2 s: plain Python spends most of its time in NumPy and LAPACK there,
-# and the kernel takes a quarter of that.
+# less. The last number stands for about 1.5 s, as the generic kernel takes five to ten seconds.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
 # Components that are made straight through, without loops, in component form and of arrays by the kind of the method.
@@ -118,8 +116,7 @@ def two_methods(name, problem, method, controller, project, max_steps):
 
 def stays_plain(problem, method, controller, project) -> bool:
     """Is there nothing that numba could compile?"""
-    known = plan_for(problem, method, controller, project).obstacle is not None or is_refused(problem, method)
-    return known or obstacle_to_band(problem, method) is not None
+    return plan_for(problem, method, controller, project).obstacle is not None or is_refused(problem, method)
 
 
 def is_refused(problem, method) -> bool:
@@ -138,14 +135,11 @@ def by_numba(problem, method, controller, project, dense, untraceable: str) -> E
                 f"`{name}` as a function with def, and put into `params`, or into a default value, what the object "
                 "holds; or take engine='python'."
             )
-    _, obstacle, request = plan_for(problem, method, controller, project)
-    reason = obstacle or obstacle_to_band(problem, method)
+    _, reason, request = plan_for(problem, method, controller, project)
     if reason is not None:
         both = f"{reason}; {untraceable}" if untraceable and untraceable not in reason else reason
         raise NotCompilable(f"`engine='compiled'` cannot compile this run: {both}; use engine='python'.")
-    solved = without_jacobian(problem) if request.implicit else problem
-    engine = LargeEngine if request.layout == "large" else CompiledEngine
-    made = engine(solved, method, controller, request, dense, project)
+    made = CompiledEngine(problem, method, controller, request, dense, project)
     made.untraceable = untraceable
     return made
 
@@ -162,8 +156,7 @@ def refuse(problem, method, reason, above: int):
 
 def allowance(request: Request, size: int) -> int:
     """How many attempts are made in plain Python before numba compiles."""
-    slowly = request.layout == "generic" or (request.layout == "large" and request.implicit)
-    work = GENERIC_WORK if slowly else ARRAY_WORK if request.form == ARRAY else WORK
+    work = GENERIC_WORK if request.layout == "generic" else ARRAY_WORK if request.form == ARRAY else WORK
     if request.form == ARRAY:
         size = size // ARRAYS
     return max(1, work // max(size, 32))

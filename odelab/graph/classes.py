@@ -152,10 +152,7 @@ def shape_of(graph: Graph, root: int) -> tuple[Shape, list]:
         return len(operations) - 1
 
     def number_of(i: int) -> int:
-        operation = graph.ops[i]
-        if operation[:2] == ("const", "d"):
-            return leaf("d", CONSTANTS, float(operation[2]))
-        return numbers[i]
+        return leaf("d", CONSTANTS, float(graph.ops[i][2])) if is_constant(graph, i) else numbers[i]
 
     def enter(i: int):
         op, kind, *arguments = graph.ops[i]
@@ -180,7 +177,9 @@ def order_of(graph: Graph, root: int) -> list[int]:
     stack = [root]
     while stack:
         i = stack[-1]
-        waits = [a for a in reversed(arguments_of(graph.ops[i])) if a not in done and graph.ops[a][:2] != ("const", "d")]
+        waits = [
+            a for a in reversed(arguments_of(graph.ops[i])) if a not in done and graph.ops[a][:2] != ("const", "d")
+        ]
         if waits:
             stack += waits
             continue
@@ -189,6 +188,11 @@ def order_of(graph: Graph, root: int) -> list[int]:
             done.add(i)
             order.append(i)
     return order
+
+
+def is_constant(graph: Graph, i: int) -> bool:
+    """Is an operation a double that is known?"""
+    return graph.ops[i][:2] == ("const", "d")
 
 
 def classes_of_shape(graph: Graph, shape: Shape, members: list[tuple], raises: bool, constants) -> list[RowClass]:
@@ -263,7 +267,8 @@ def is_plain(values: np.ndarray) -> bool:
     """Are they one number that may stay in a kernel?"""
     first = values[0]
     same = bool((values.view(np.int64) == values.view(np.int64)[0]).all())
-    return same and (first in PLAIN and not (first == 0.0 and np.signbit(first)) or not np.isfinite(first))
+    is_simple = first in PLAIN and not (first == 0.0 and np.signbit(first))
+    return same and (is_simple or not np.isfinite(first))
 
 
 def replayed(graph: Graph, own: Graph, shape: Shape, named: dict[int, Node]) -> Node:

@@ -252,9 +252,7 @@ class Function:
 
     # graphs
 
-    def graph(
-        self, graph: Graph, outputs: Sequence[Node], inputs: dict[str, str], usual=None, names=None
-    ) -> list[str]:
+    def graph(self, graph: Graph, outputs: Sequence[Node], inputs: dict[str, str], usual=None, names=None) -> list[str]:
         """Add the operations that some nodes of a graph need; returns their values.
 
         inputs    values for the inputs of the graph, by their names

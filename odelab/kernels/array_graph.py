@@ -1,7 +1,7 @@
 """A graph whose nodes may stand for whole arrays, each by the expression of one of its components.
 
-The functions of a step (`odelab.core`) run on it as they run on numbers. What needs all components at once, a sum or an
-evaluation of the right-hand side, is an `Action`: its result is an input of the graph, and it is done between two loops.
+The functions of a step (`odelab.core`) run on it as they run on numbers. What needs all components at once, a sum or
+an evaluation of the right-hand side, is an `Action`: its result is an input of the graph, and it is done between loops.
 """
 
 from typing import NamedTuple

@@ -211,7 +211,7 @@ class Loop:
             function.call(band.substitute, "%factors", "%order", *arrays, "%n")
 
     def add_pass(self, level: int, one: Pass) -> Function | None:
-        """The function of a pass; its parameters are the arrays that it reads, those that it writes, numbers, sums, n."""
+        """The function of a pass: (arrays that it reads, arrays that it writes, numbers, sums, n)."""
         if not one.stored and not one.sums:
             return None
         graph = self.graph

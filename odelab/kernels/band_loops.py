@@ -1,8 +1,8 @@
 """Gaussian elimination of narrow band matrices in loops, without pivoting, for I - hg J where J is a band.
 
 Row i of J holds its entries from `below` columns before the diagonal to `above` columns behind it, in the order of the
-unknowns that makes the band narrow; behind the last row there are `below` rows of zeros, so that no loop has to ask where
-the matrix ends. Without pivoting a solution may be wrong: the first one with each matrix is checked.
+unknowns that makes the band narrow; behind the last row there are `below` rows of zeros, so that no loop has to ask
+where the matrix ends. Without pivoting a solution may be wrong: the first one with each matrix is checked.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,9 @@ class Band(NamedTuple):
 
 
 def add_band(module: Module, below: int, above: int) -> Band:
-    return Band(add_eliminate(module, below, above), add_substitute(module, below, above), add_check(module, below, above))
+    return Band(
+        add_eliminate(module, below, above), add_substitute(module, below, above), add_check(module, below, above)
+    )
 
 
 def add_eliminate(module: Module, below: int, above: int) -> Function:
@@ -46,7 +48,9 @@ def add_eliminate(module: Module, below: int, above: int) -> Function:
     def load(row: str, r: int) -> list[str]:
         """The entries of a row of which the first `below - r` are left out, as they lie before the matrix."""
         at = function.whole("mul", row, width)
-        inputs = {f"j{c}": function.load("d", "%J", function.whole("add", at, below - r + c)) for c in range(r + above + 1)}
+        inputs = {
+            f"j{c}": function.load("d", "%J", function.whole("add", at, below - r + c)) for c in range(r + above + 1)
+        }
         return function.graph(graph, [of_matrix(r, c) for c in range(r + above + 1)], inputs | {"hg": "%hg"})
 
     held = [[function.variable("d", value) for value in load(str(r), r)] for r in range(below)]

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from odelab.graph.graphs import Node, arguments_of
 from odelab.kernels.array_graph import SUM, Action, ArrayGraph
 
-MANY = 9  # arrays that something is computed from in more than one pass: it is stored, as reading costs as much as writing
+MANY = (
+    9  # arrays that something is computed from in more than one pass: it is stored, as reading costs as much as writing
+)
 
 
 class Pass(NamedTuple):

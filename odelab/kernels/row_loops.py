@@ -48,7 +48,7 @@ def is_autonomous(classes: Classes) -> bool:
 
 
 def table_of_runs(classes: Classes, has_jacobian: bool) -> np.ndarray:
-    """What loops are handed of the runs of all classes: where each class begins and how many runs it has, then these."""
+    """What loops are handed of the runs: where those of each class begin and how many there are, then the runs."""
     heads, tables, at, entry = [], [], 2 * len(classes.classes), 0
     for one in classes.classes:
         runs, count = one.runs, len(entries_of(one)) if has_jacobian else 0

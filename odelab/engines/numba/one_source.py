@@ -9,9 +9,9 @@ a hundred stages, and most of its time goes into the loop over the state in each
 import functools
 import math
 
+from odelab.core import moved
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
-from odelab.engines.numba.text import arguments
 from odelab.right_hand_side import ARRAY, IN_PLACE
 from odelab.stiffness.h_rho import APART, twin_stages
 
@@ -111,6 +111,11 @@ def control_text(request: Request) -> str:
     return f"[jit_once(half, INLINED) for half in ({named})]"
 
 
+def arguments(names) -> str:
+    """The names with a comma behind each, `a, b,`: in parentheses they are a tuple, also where there is only one."""
+    return "".join(f"{name}, " for name in names).rstrip()
+
+
 @functools.cache
 def row_keeper(error_of, h_rho_of):
     """A function `record` for `core.integrate`, which writes each accepted step into a row of an array.
@@ -160,8 +165,8 @@ def twin_h_rho(combine, first, last, weights_first, weights_last):
     """h rho from two stages at the same time, as `odelab.stiffness.h_rho.from_stages` finds it for many steps."""
 
     def h_rho(u, dt, slopes):
-        one = core.moved(combine, u, dt, weights_first, slopes, first)
-        other = core.moved(combine, u, dt, weights_last, slopes, last)
+        one = moved(combine, u, dt, weights_first, slopes, first)
+        other = moved(combine, u, dt, weights_last, slopes, last)
         stiff, apart, size = 0.0, 0.0, 0.0
         for i in range(u.size):
             stiff += (slopes[last][i] - slopes[first][i]) * (slopes[last][i] - slopes[first][i])
