@@ -46,11 +46,16 @@ class Kernel(NamedTuple):
 def make(large: Large, rows: large_store.Rows, projection: large_store.Rows | None) -> Kernel:
     module = Module("contract", TIMES)
     band = rows.band[:2] if large.implicit else None
-    advance = add_array_advance(module, large, rows.classes, projection and projection.classes, band)
+    advance = add_array_advance(module, large, rows.classes, rows.alone, projection and projection.classes, band)
     machine = Machine(module.text())
     at = {name: k for k, name in enumerate(advance.names)}
     function = machine.function("advance", len(advance.function.parameters))
     return Kernel(machine, function, at, advance.buffers, large)
+
+
+def tables_of(rows: large_store.Rows) -> list[np.ndarray]:
+    """What loops over rows are handed, and room for the entries of their column."""
+    return [rows.classes.constants, rows.runs, np.zeros(rows.classes.entries)]
 
 
 class LargeEngine:
@@ -106,17 +111,16 @@ class LargeEngine:
         self.given = self.arrays_for_steps(n)
         return state, evaluations
 
-    def arrays_for_steps(self, n: int) -> tuple[np.ndarray, ...]:
+    def arrays_for_steps(self, n: int) -> list[np.ndarray]:
         """What a kernel is handed beside the state and the record."""
-        has_jacobian = self.implicit
-        runs = self.loops.runs_with_jacobian if has_jacobian else self.loops.runs
-        given = (self.work, self.raised, self.loops.classes.constants, runs)
+        given = [self.work, self.raised, *tables_of(self.loops)]
         if self.of_project is not None:
-            given += (self.of_project.classes.constants, self.of_project.runs)
-        if has_jacobian:
+            given += tables_of(self.of_project)
+        if self.implicit:
             below, above, order, where = self.loops.band
             J = np.zeros((n + below, below + 1 + above))
-            given += (order, where, J, J.copy(), np.zeros(n + below + above))
+            given += [self.loops.alone.constants, self.loops.runs_alone]
+            given += [order, where, J, J.copy(), np.zeros(n + below + above)]
         return given
 
     def advance(self, state: State, attempts: int) -> Chunk:

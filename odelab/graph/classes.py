@@ -4,14 +4,20 @@ Every row of a right-hand side is an expression in a graph. Two rows are of one 
 and only the places differ from which they read components, parameters and constants. Within a class, consecutive rows
 whose places move on by the same strides are a run: a loop. The expressions and the strides make up the kernel; the
 places, the lengths of the runs and the constants are numbers that it is handed, so that one kernel serves every size.
+
+A function such as the exponential that several rows need of the same number is an entry of a column, which is computed
+before them.
 """
 
+from collections import Counter
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from odelab.graph.evaluation import evaluate
 from odelab.graph.graphs import Graph, Node, arguments_of
+from odelab.graph.operations import OF_ONE
 from odelab.graph.recorded import Recorded
 from odelab.graph.trails import TooLarge
 
@@ -20,11 +26,13 @@ FARTHEST = 8  # the largest stride of a run
 MOST_VISITS = 4_000_000  # operations of all rows together
 MOST_OPERATIONS = 6_000  # of all classes together: what is compiled
 PLAIN = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5)  # constants that stay in the kernel: no size makes them
-STATE, PARAMETERS, CONSTANTS = "upc"  # what a leaf is read from
+STATE, PARAMETERS, CONSTANTS, COLUMN = "upcs"  # what a leaf is read from
+SLOPE, CONDITION = "slope", "condition"  # what a row is, beside an entry of the column
+COSTLY = {*OF_ONE, "pow", "atan2", "hypot", "fmod"} - {"neg", "abs", "sqrt", "floor", "ceil", "trunc", "rint"}
 
 
 class Leaf(NamedTuple):
-    """What an expression reads: a component, a parameter or a constant, `stride` places further in the next row."""
+    """What an expression reads, such as a component or a constant, `stride` places further in the next row."""
 
     source: str
     stride: int
@@ -36,19 +44,19 @@ class RowClass(NamedTuple):
     recorded    the expression of a row, with the inputs "t" and "x0", "x1", ... for its leaves
     leaves      what these are
     stride      from the number of a row to that of the next one in a run
-    raises      whether it is a condition under which the user's function raises, rather than a slope
+    purpose     SLOPE, COLUMN or CONDITION, under which the user's function raises
     runs        (runs, 2 + leaves): the first row of each run, how many there are, the first places of its leaves
     """
 
     recorded: Recorded
     leaves: tuple[Leaf, ...]
     stride: int
-    raises: bool
+    purpose: str
     runs: np.ndarray
 
     @property
     def key(self) -> tuple:
-        return self.recorded.key, self.leaves, self.stride, self.raises
+        return self.recorded.key, self.leaves, self.stride, self.purpose
 
     def rows(self) -> np.ndarray:
         """The numbers of its rows, run after run."""
@@ -69,11 +77,13 @@ class Classes(NamedTuple):
     """All rows of a function by their classes.
 
     size         how many slopes there are
-    classes      one RowClass for each expression and its strides
+    entries      how many entries the column has
+    classes      one RowClass for each expression and its strides, those of the column first
     constants    the numbers in expressions, where they are handed over
     """
 
     size: int
+    entries: int
     classes: list[RowClass]
     constants: np.ndarray
 
@@ -84,17 +94,17 @@ class Classes(NamedTuple):
 
     def __call__(self, t: float, u: np.ndarray, params: np.ndarray) -> tuple[np.ndarray, bool]:
         """The slopes, by NumPy, and whether the user's function raises there: what a kernel computes in loops."""
-        slopes, raised = np.full(self.size, np.nan), False
-        sources = {STATE: u, PARAMETERS: params, CONSTANTS: self.constants}
+        slopes, column, raised = np.full(self.size, np.nan), np.full(self.entries, np.nan), False
+        sources = {STATE: u, PARAMETERS: params, CONSTANTS: self.constants, COLUMN: column}
         for one in self.classes:
             inputs: dict[str, Any] = {"t": t}
             for k, leaf in enumerate(one.leaves):
                 inputs[f"x{k}"] = sources[leaf.source][one.columns(k)]
             (values,) = evaluate(one.recorded.graph, one.recorded.outputs, inputs)
-            if one.raises:
+            if one.purpose == CONDITION:
                 raised |= bool(np.any(values))
             else:
-                slopes[one.rows()] = values
+                (slopes if one.purpose == SLOPE else column)[one.rows()] = values
         return slopes, raised
 
 
@@ -109,28 +119,45 @@ class Shape(NamedTuple):
     sources: tuple[str, ...]
 
 
-def classes_of(recorded: Recorded) -> Classes:
+def classes_of(recorded: Recorded, shares: bool = True) -> Classes:
     """The classes of the rows of a function, whose inputs are "t", "u0", "u1", ... and parameters "p0", "p1", ...
+
+    shares    whether rows may share entries of a column; otherwise each is an expression of the state alone
 
     Raises TooLarge where the rows are too long, or too different from each other.
     """
     graph = recorded.graph
     constants = Constants()
     found: list[RowClass] = []
-    for raises, outputs in ((False, recorded.outputs), (True, graph.raised)):
-        for shape, members in members_by_shape(graph, outputs).items():
-            found += classes_of_shape(graph, shape, members, raises, constants)
+    entries = shared(graph, [*recorded.outputs, *graph.raised]) if shares else []
+    numbers = {node.i: number for number, node in enumerate(entries)}
+    for purpose, outputs in ((COLUMN, entries), (SLOPE, recorded.outputs), (CONDITION, graph.raised)):
+        column = {} if purpose == COLUMN else numbers
+        for shape, members in members_by_shape(graph, outputs, column).items():
+            found += classes_of_shape(graph, shape, members, purpose, constants)
     if sum(len(one.recorded.graph.ops) for one in found) > MOST_OPERATIONS:
         raise TooLarge("has rows that are too different from each other", "write the same expression for each row")
-    return Classes(len(recorded.outputs), found, constants.numbers())
+    return Classes(len(recorded.outputs), len(entries), found, constants.numbers())
 
 
-def members_by_shape(graph: Graph, outputs: list[Node]) -> dict[Shape, list[tuple]]:
-    """{shape: [(row, places and constants of its leaves)]}"""
+def shared(graph: Graph, outputs: list[Node]) -> list[Node]:
+    """The costly functions that more than one row needs; what is inside of them is not looked for."""
+    costly = {i for i, operation in enumerate(graph.ops) if operation[0] in COSTLY}
+    counts: Counter[int] = Counter()
+    for node in outputs if costly else []:
+        counts.update(i for i in order_of(graph, node.i, costly) if i in costly)
+    return [Node(graph, i) for i in sorted(counts) if counts[i] > 1]
+
+
+def members_by_shape(graph: Graph, outputs: list[Node], column: dict[int, int]) -> dict[Shape, list[tuple]]:
+    """{shape: [(row, places and constants of its leaves)]}
+
+    column    {number of an operation: its place in the column}
+    """
     members: dict[Shape, list[tuple]] = {}
     visits = 0
     for row, node in enumerate(outputs):
-        shape, places = shape_of(graph, node.i)
+        shape, places = shape_of(graph, node.i, column)
         visits += len(shape.operations)
         if visits > MOST_VISITS:
             raise TooLarge("has rows that depend on too much", "write sums over all components as a component")
@@ -138,7 +165,7 @@ def members_by_shape(graph: Graph, outputs: list[Node]) -> dict[Shape, list[tupl
     return members
 
 
-def shape_of(graph: Graph, root: int) -> tuple[Shape, list]:
+def shape_of(graph: Graph, root: int, column: dict[int, int]) -> tuple[Shape, list]:
     """The shape of a row, and the places of its leaves; for constants, which are leaves each time they occur, values."""
     numbers: dict[int, int] = {}
     operations: list[tuple] = []
@@ -156,6 +183,9 @@ def shape_of(graph: Graph, root: int) -> tuple[Shape, list]:
 
     def enter(i: int):
         op, kind, *arguments = graph.ops[i]
+        if i in column:
+            numbers[i] = leaf(kind, COLUMN, column[i])
+            return
         if op == "in" and arguments[0] != "t":
             numbers[i] = leaf(kind, arguments[0][0], int(arguments[0][1:]))
             return
@@ -163,28 +193,30 @@ def shape_of(graph: Graph, root: int) -> tuple[Shape, list]:
         operations.append((op, kind, *head, *map(number_of, arguments_of(graph.ops[i]))))
         numbers[i] = len(operations) - 1
 
-    for i in order_of(graph, root):
+    for i in order_of(graph, root, column):
         enter(i)
     if not operations:  # a constant
         number_of(root)
     return Shape(tuple(operations), tuple(sources)), places
 
 
-def order_of(graph: Graph, root: int) -> list[int]:
-    """The operations that a node needs, arguments first, in an order that only their shape decides."""
+def order_of(graph: Graph, root: int, known: Container[int]) -> list[int]:
+    """The operations that a node needs, arguments first, in an order that only their shape decides.
+
+    known    operations whose arguments are left out
+    """
     order: list[int] = []
     done: set[int] = set()
     stack = [root]
     while stack:
         i = stack[-1]
-        waits = [
-            a for a in reversed(arguments_of(graph.ops[i])) if a not in done and graph.ops[a][:2] != ("const", "d")
-        ]
+        arguments = () if i in known else reversed(arguments_of(graph.ops[i]))
+        waits = [a for a in arguments if a not in done and not is_constant(graph, a)]
         if waits:
             stack += waits
             continue
         stack.pop()
-        if i not in done and graph.ops[i][:2] != ("const", "d"):
+        if i not in done and not is_constant(graph, i):
             done.add(i)
             order.append(i)
     return order
@@ -195,7 +227,7 @@ def is_constant(graph: Graph, i: int) -> bool:
     return graph.ops[i][:2] == ("const", "d")
 
 
-def classes_of_shape(graph: Graph, shape: Shape, members: list[tuple], raises: bool, constants) -> list[RowClass]:
+def classes_of_shape(graph: Graph, shape: Shape, members: list[tuple], purpose: str, constants) -> list[RowClass]:
     """The classes of the rows of one shape: one for each way in which the places move on."""
     moving = [k for k, source in enumerate(shape.sources) if source != CONSTANTS]
     places = np.array([[row, *(leaves[k] for k in moving)] for row, *leaves in members], dtype=np.int64)
@@ -211,7 +243,7 @@ def classes_of_shape(graph: Graph, shape: Shape, members: list[tuple], raises: b
             if source == CONSTANTS
         }
         leaves = {k: (Leaf(shape.sources[k], strides[1 + m]), table[:, 2 + m]) for m, k in enumerate(moving)}
-        found.append(row_class(graph, shape, strides[0], raises, table[:, :2], leaves, values, constants))
+        found.append(row_class(graph, shape, strides[0], purpose, table[:, :2], leaves, values, constants))
     return found
 
 
@@ -239,7 +271,7 @@ def alone(found: dict, places: np.ndarray, first: int, last: int):
         found.setdefault((0,) * places.shape[1], []).extend((line, 1) for line in range(first, last))
 
 
-def row_class(graph, shape: Shape, stride: int, raises, head, leaves, values, constants) -> RowClass:
+def row_class(graph, shape: Shape, stride: int, purpose: str, head, leaves, values, constants) -> RowClass:
     """The class of rows whose places are known.
 
     head      first rows and counts of the runs
@@ -260,7 +292,7 @@ def row_class(graph, shape: Shape, stride: int, raises, head, leaves, values, co
             table.append(places[:, None])
         named[k] = known[key]
     output = replayed(graph, own, shape, named)
-    return RowClass(Recorded(own, [output]), tuple(kinds), stride, raises, np.concatenate(table, axis=1))
+    return RowClass(Recorded(own, [output]), tuple(kinds), stride, purpose, np.concatenate(table, axis=1))
 
 
 def is_plain(values: np.ndarray) -> bool:

@@ -5,21 +5,24 @@ states are not kept, there are two rows that are used in turn. The slope at the 
 first two rows of the work memory, which change places after an accepted step.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from odelab.graph.classes import Classes
 from odelab.graph.graphs import Node
 from odelab.graph.llvm import Function, Module
 from odelab.kernels.array_attempt import ArrayAttempt, Large, array_attempt
-from odelab.kernels.array_graph import CHECK, FACTORS, PROJECTION, SLOPES, SUM, Action
+from odelab.kernels.array_graph import CHECK, FACTORS, PROJECTION, SLOPES, Action
 from odelab.kernels.attempt import fixed_names
 from odelab.kernels.band_loops import Band, add_band
 from odelab.kernels.passes import Pass, Plan
 from odelab.kernels.row_loops import add_jacobian, add_slopes, add_slopes_by_time
 
 SLOPE_ROWS, SLOPE_T = 2, 2  # rows of the work memory before the buffers; the third is the derivative by time
-POINTERS = ("carried", "status", "fixed", "atol", "params", "record", "states", "work", "raised", "constants", "runs")
-OF_PROJECTION = ("constants_of_projection", "runs_of_projection")
+POINTERS = ("carried", "status", "fixed", "atol", "params", "record", "states", "work", "raised")
+OF_SLOPES = ("constants", "runs", "column")
+OF_PROJECTION = ("constants_of_projection", "runs_of_projection", "column_of_projection")
+OF_JACOBIAN = ("constants_alone", "runs_alone")
 OF_BAND = ("order", "where", "J", "factors", "ordered")
 SIZES = ("n", "stride", "rows", "attempts", "capacity")
 ROW = 5  # numbers that are recorded of a step
@@ -28,7 +31,7 @@ ROW = 5  # numbers that are recorded of a step
 class Advance(NamedTuple):
     """The function `advance`.
 
-    function    the function, whose parameters are `POINTERS`, those of a projection and of a band, and `SIZES`
+    function    the function, whose parameters are `POINTERS`, those of slopes, projection and band, and `SIZES`
     names       of the numbers that the loop carries
     kinds       of these
     buffers     rows of the work memory
@@ -56,18 +59,19 @@ def fixed_of(large: Large) -> list[str]:
     return [*names, "until", "n"]
 
 
-def add_array_advance(module: Module, large: Large, classes: Classes, projection: Classes | None, band) -> Advance:
+def add_array_advance(module: Module, large: Large, classes: Classes, alone: Classes, projection, band) -> Advance:
     """Add the function `advance` to a module.
 
     classes       of the right-hand side
-    projection    those of the user's projection
+    alone         the same without a column, for derivatives
+    projection    the classes of the user's projection; None where there is none
     band          (below, above), the diagonals of the Jacobian; None for explicit methods
     """
     functions = Functions(
         add_slopes(module, "slopes", classes),
         None if projection is None else add_slopes(module, "project", projection),
-        add_jacobian(module, classes) if large.implicit else None,
-        None if large.autonomous or not large.implicit else add_slopes_by_time(module, classes),
+        add_jacobian(module, alone) if large.implicit else None,
+        None if large.autonomous or not large.implicit else add_slopes_by_time(module, alone),
         add_band(module, *band) if large.implicit else None,
     )
     return Loop(module, large, functions).advance()
@@ -90,8 +94,8 @@ class Loop:
         self.plan = Plan(self.graph, self.outputs, written)
         self.memory, self.buffers = self.plan.memory()
         of_projection = OF_PROJECTION if large.projects else ()
-        of_band = OF_BAND if large.implicit else ()
-        pointers = [*POINTERS, *of_projection, *of_band]
+        of_band = (*OF_JACOBIAN, *OF_BAND) if large.implicit else ()
+        pointers = [*POINTERS, *OF_SLOPES, *of_projection, *of_band]
         self.passes = [self.add_pass(level, one) for level, one in enumerate(self.plan.passes)]
         self.function = module.function("advance", {**dict.fromkeys(pointers, "p"), **dict.fromkeys(SIZES, "l")})
 
@@ -144,21 +148,21 @@ class Loop:
             **{"slope": self.row_of_work(now["turn"]), "latest": self.row_of_work(other)},
         }
 
-    def call(self, called: Function, u: str, t: str, *others: str):
+    def call(self, called: Function, u: str, t: str, tables: Iterable[str], *others: str):
         """Call a function of `odelab.kernels.row_loops`."""
-        self.function.call(called, u, t, "%params", "%constants", "%runs", *others)
+        self.function.call(called, u, t, "%params", *(f"%{name}" for name in tables), *others)
 
     def add_preparation(self, now: dict[str, str]):
         """Compute what is not known at the state: the slope, the Jacobian, the derivative by time."""
         function, functions, pointers = self.function, self.functions, self.pointers
         with function.when(function.compare("eq", now["fresh"], 0)):
-            self.call(functions.slopes, pointers["u"], now["t"], pointers["slope"], "%raised")
+            self.call(functions.slopes, pointers["u"], now["t"], OF_SLOPES, pointers["slope"], "%raised")
         if functions.jacobian is None:
             return
         with function.when(function.compare("eq", now["prepared"], 0)):
-            self.call(functions.jacobian, pointers["u"], now["t"], "%where", "%J")
+            self.call(functions.jacobian, pointers["u"], now["t"], OF_JACOBIAN, "%where", "%J")
             if functions.slopes_by_time is not None:
-                self.call(functions.slopes_by_time, pointers["u"], now["t"], pointers["slope_t"])
+                self.call(functions.slopes_by_time, pointers["u"], now["t"], OF_JACOBIAN, pointers["slope_t"])
 
     def add_attempt(self, inputs: dict[str, str]) -> list[str]:
         """One attempt, pass after pass; returns the values of the outputs."""
@@ -186,13 +190,11 @@ class Loop:
         result, given = action.result.i, [node.i for node in action.given]
         if action.what == SLOPES:
             (t,) = function.graph(self.graph, [action.given[1]], inputs, names=names)
-            self.call(functions.slopes, self.pointer(given[0]), t, self.pointer(result), "%raised")
+            self.call(functions.slopes, self.pointer(given[0]), t, OF_SLOPES, self.pointer(result), "%raised")
         elif action.what == PROJECTION and functions.projection is not None:
-            where = (f"%{name}" for name in OF_PROJECTION)
             zero = function.constant("d", 0.0)
-            function.call(
-                functions.projection, self.pointer(given[0]), zero, "%params", *where, self.pointer(result), "%raised"
-            )
+            out = self.pointer(result)
+            self.call(functions.projection, self.pointer(given[0]), zero, OF_PROJECTION, out, "%raised")
         elif functions.band is not None:
             self.add_elimination(functions.band, action, inputs, names)
 
@@ -232,5 +234,3 @@ class Loop:
             function.store("d", total.get(), "%sums", k)
         return function
 
-
-__all__ = ["SUM", "Advance", "add_array_advance", "fixed_of"]

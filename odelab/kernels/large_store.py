@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odelab.graph.checking import PlainSlopes, difference_at, states_near
-from odelab.graph.classes import Classes, classes_of
+from odelab.graph.classes import CONDITION, Classes, classes_of
 from odelab.graph.nodes import Graph, Untraceable
 from odelab.graph.recorded import Recorded, lifted
 from odelab.graph.tracing import traced, traced_projection
@@ -35,34 +35,39 @@ class BandPlaces(NamedTuple):
 
 
 class Rows:
-    """The rows of a function of so many components."""
+    """The rows of a function.
 
-    def __init__(self, classes: Classes):
-        self.classes, self.key = classes, classes.key
+    classes    as its loops compute them
+    alone      the same, each an expression of the state alone, of which derivatives are known
+    """
+
+    def __init__(self, recorded: Recorded):
+        self.classes, self.alone = classes_of(recorded), classes_of(recorded, shares=False)
+        self.key = self.classes.key, self.alone.key
 
     @functools.cached_property
     def raises(self) -> bool:
-        return any(one.raises for one in self.classes.classes)
+        return any(one.purpose == CONDITION for one in self.classes.classes)
 
     @functools.cached_property
     def is_autonomous(self) -> bool:
-        return is_autonomous(self.classes)
+        return is_autonomous(self.alone)
 
     @functools.cached_property
     def runs(self) -> np.ndarray:
         return table_of_runs(self.classes, has_jacobian=False)
 
     @functools.cached_property
-    def runs_with_jacobian(self) -> np.ndarray:
-        return table_of_runs(self.classes, has_jacobian=True)
+    def runs_alone(self) -> np.ndarray:
+        return table_of_runs(self.alone, has_jacobian=True)
 
     @functools.cached_property
     def band(self) -> BandPlaces:
         """The band of the Jacobian; raises Untraceable where it is too wide."""
         from scipy.sparse import csc_array
 
-        n = self.classes.size
-        rows, columns = pattern_of(self.classes)
+        n = self.alone.size
+        rows, columns = pattern_of(self.alone)
         order, below, above = band_of(csc_array((np.ones(len(rows)), (rows, columns)), shape=(n, n)))
         if below + above > BANDED:
             raise Untraceable(f"has a Jacobian with a band of {below} + 1 + {above} diagonals, too many for a kernel")
@@ -82,11 +87,11 @@ def rows_of(problem) -> store.Traced:
         graph = Graph(limit=LARGEST)
         slopes = traced(graph, rhs, form, n, trace)
         outputs = slopes(graph.input("t"), graph.inputs("u", n), parameters.nodes(graph))
-        found = classes_of(Recorded(graph, [lifted(graph, x) for x in outputs]))
-        wrong = difference(found, problem, np.array(parameters.values))
+        found = Rows(Recorded(graph, [lifted(graph, x) for x in outputs]))
+        wrong = difference(found.classes, problem, np.array(parameters.values))
         if wrong is not None:
             raise Untraceable(f"is not what its operations compute: {wrong}", "", store.rhs_name(rhs))
-        return Rows(found)
+        return found
 
     return store.known(rhs, ("rows", form, n), Parameters(problem.params), record)
 
@@ -109,6 +114,6 @@ def projection_of(function: Callable, n: int) -> store.Traced:
     def record(parameters, trace):
         graph = Graph(limit=LARGEST)
         outputs = traced_projection(graph, function, n, trace)(graph.inputs("u", n))
-        return Rows(classes_of(Recorded(graph, [lifted(graph, x) for x in outputs])))
+        return Rows(Recorded(graph, [lifted(graph, x) for x in outputs]))
 
     return store.known(function, ("projection of rows", n), Parameters(()), record)

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab.graph.classes import CONSTANTS, PARAMETERS, STATE, Classes, RowClass
+from odelab.graph.classes import COLUMN, CONDITION, CONSTANTS, PARAMETERS, SLOPE, STATE, Classes, RowClass
 from odelab.graph.derivatives import derivatives
 from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Node
 
-POINTERS = {STATE: "%u", PARAMETERS: "%params", CONSTANTS: "%constants"}
+POINTERS = {STATE: "%u", PARAMETERS: "%params", CONSTANTS: "%constants", COLUMN: "%column"}
 HEAD = 3  # numbers of a run before the places of its leaves: first row, count, first entry of the Jacobian
 GIVEN = {"u": "p", "t": "d", "params": "p", "constants": "p", "runs": "p"}  # parameters of all functions here
 
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 def entries_of(one: RowClass) -> list[Entry]:
     """The entries that the rows of a class have in the Jacobian."""
-    if one.raises:
+    if one.purpose != SLOPE:
         return []
     graph = one.recorded.graph
     state = [k for k, leaf in enumerate(one.leaves) if leaf.source == STATE]
@@ -44,7 +44,7 @@ def by_time(one: RowClass) -> Node | None:
 
 
 def is_autonomous(classes: Classes) -> bool:
-    return all(one.raises or by_time(one) is None for one in classes.classes)
+    return all(one.purpose != SLOPE or by_time(one) is None for one in classes.classes)
 
 
 def table_of_runs(classes: Classes, has_jacobian: bool) -> np.ndarray:
@@ -76,19 +76,21 @@ def pattern_of(classes: Classes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def add_slopes(module: Module, name: str, classes: Classes) -> Function:
-    """The function `name(u, t, params, constants, runs, out, raised)`: the slopes at a state.
+    """The function `name(u, t, params, constants, runs, column, out, raised)`: the slopes at a state.
 
+    column    room for the entries that rows share
     raised    set to 1 where the user's function raises there
     """
-    function = module.function(name, {**GIVEN, "out": "p", "raised": "p"}, internal=True)
+    function = module.function(name, {**GIVEN, "column": "p", "out": "p", "raised": "p"}, internal=True)
     for number, one in enumerate(classes.classes):
         with each_run(function, number, one) as (row, count, _, places):
-            if one.raises:
+            if one.purpose == CONDITION:
                 add_condition(function, one, count, places)
                 continue
+            target = "%out" if one.purpose == SLOPE else "%column"
             with function.over(count) as k:
                 (value,) = function.graph(one.recorded.graph, one.recorded.outputs, inputs_at(function, one, places, k))
-                function.store("d", value, function.place("%out", row), along(function, one.stride, k))
+                function.store("d", value, function.place(target, row), along(function, one.stride, k))
     return function
 
 
@@ -128,7 +130,7 @@ def add_slopes_by_time(module: Module, classes: Classes) -> Function:
     """The function `slopes_by_time(u, t, params, constants, runs, out)`: the derivative with respect to time."""
     function = module.function("slopes_by_time", {**GIVEN, "out": "p"}, internal=True)
     for number, one in enumerate(classes.classes):
-        if one.raises:
+        if one.purpose != SLOPE:
             continue
         node = by_time(one)
         with each_run(function, number, one) as (row, count, _, places), function.over(count) as k:
