@@ -12,7 +12,7 @@ from odelab.engines import Status
 from odelab.engines.numba.rows import LargeRows, aligned_rows
 from odelab.engines.python import PythonEngine, begin, checked_rhs
 from odelab.engines.steps import Chunk, Record
-from odelab.engines.traced import FEWEST, PIVOTED, SLICE, asked_for
+from odelab.engines.traced import PIVOTED, SLICE, asked_for
 from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
 from odelab.kernels import large_store, store
@@ -23,6 +23,7 @@ from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
 
 LINE = 8  # numbers of a cache line
+FEWEST = 1 << 20  # attempts times components of one call of a kernel; Ctrl-C takes effect between two calls
 APART = 2 * LINE  # numbers between the rows of the work memory: rows a whole page apart would share cache lines
 
 
@@ -109,6 +110,7 @@ class LargeEngine:
         self.work = aligned_rows(self.kernel.buffers, -(-n // LINE) * LINE + APART)
         self.raised = np.zeros(1, np.int64)
         self.given = self.arrays_for_steps(n)
+        self.given_at = [address(array) for array in self.given]
         return state, evaluations
 
     def arrays_for_steps(self, n: int) -> list[np.ndarray]:
@@ -159,8 +161,9 @@ class LargeEngine:
         rows, began = self.rows, time.perf_counter()
         record, states = rows.arrays()
         n, room = states.shape[1], min(len(record), len(states) if self.dense else len(record)) - 1
-        arrays = (carried, status, self.fixed(), self.tolerance, self.params, record, states, *self.given)
-        self.kernel.advance(*map(address, arrays), n, self.work.shape[1], len(states), attempts, room)
+        arrays = (carried, status, self.fixed(), self.tolerance, self.params, record, states)
+        sizes = (n, self.work.shape[1], len(states), attempts, room)
+        self.kernel.advance(*map(address, arrays), *self.given_at, *sizes)
         taken = time.perf_counter() - began
         if attempts == self.most:
             self.most = max(self.fewest, int(attempts * min(4.0, SLICE / max(taken, 1e-6))))
