@@ -71,7 +71,7 @@ class LargeEngine:
     def __init__(self, problem, method, controller, project=None, dense=True):
         self.problem, self.method, self.controller, self.project = problem, method, controller, project
         self.dense, self.until = dense, problem.t_span[1]
-        traced = large_store.rows_of(problem)
+        traced = large_store.rows_of(problem, self.implicit)
         of_project = None if project is None else large_store.projection_of(project, problem.size)
         self.loops: large_store.Rows = traced.recorded
         self.of_project: large_store.Rows | None = of_project and of_project.recorded

@@ -122,7 +122,8 @@ class Shape(NamedTuple):
 def classes_of(recorded: Recorded, shares: bool = True) -> Classes:
     """The classes of the rows of a function, whose inputs are "t", "u0", "u1", ... and parameters "p0", "p1", ...
 
-    shares    whether rows may share entries of a column; otherwise each is an expression of the state alone
+    shares    whether rows may share entries of a column; otherwise each is an expression of the state alone, in which
+              a component is one leaf, so that there is one derivative for it
 
     Raises TooLarge where the rows are too long, or too different from each other.
     """
@@ -133,7 +134,7 @@ def classes_of(recorded: Recorded, shares: bool = True) -> Classes:
     numbers = {node.i: number for number, node in enumerate(entries)}
     for purpose, outputs in ((COLUMN, entries), (SLOPE, recorded.outputs), (CONDITION, graph.raised)):
         column = {} if purpose == COLUMN else numbers
-        for shape, members in members_by_shape(graph, outputs, column).items():
+        for shape, members in members_by_shape(graph, outputs, column, shares).items():
             found += classes_of_shape(graph, shape, members, purpose, constants)
     if sum(len(one.recorded.graph.ops) for one in found) > MOST_OPERATIONS:
         raise TooLarge("has rows that are too different from each other", "write the same expression for each row")
@@ -149,15 +150,12 @@ def shared(graph: Graph, outputs: list[Node]) -> list[Node]:
     return [Node(graph, i) for i in sorted(counts) if counts[i] > 1]
 
 
-def members_by_shape(graph: Graph, outputs: list[Node], column: dict[int, int]) -> dict[Shape, list[tuple]]:
-    """{shape: [(row, places and constants of its leaves)]}
-
-    column    {number of an operation: its place in the column}
-    """
+def members_by_shape(graph: Graph, outputs: list[Node], column: dict, by_use: bool) -> dict[Shape, list[tuple]]:
+    """{shape: [(row, places and constants of its leaves)]}; `column` and `by_use` are those of a Reader."""
     members: dict[Shape, list[tuple]] = {}
     visits = 0
     for row, node in enumerate(outputs):
-        shape, places = shape_of(graph, node.i, column)
+        shape, places = shape_of(graph, node.i, column, by_use)
         visits += len(shape.operations)
         if visits > MOST_VISITS:
             raise TooLarge("has rows that depend on too much", "write sums over all components as a component")
@@ -165,39 +163,59 @@ def members_by_shape(graph: Graph, outputs: list[Node], column: dict[int, int]) 
     return members
 
 
-def shape_of(graph: Graph, root: int, column: dict[int, int]) -> tuple[Shape, list]:
-    """The shape of a row, and the places of its leaves; for constants, which are leaves each time they occur, values."""
-    numbers: dict[int, int] = {}
-    operations: list[tuple] = []
-    sources: list[str] = []
-    places: list = []
-
-    def leaf(kind: str, source: str, place) -> int:
-        sources.append(source)
-        places.append(place)
-        operations.append(("leaf", kind, len(places) - 1))
-        return len(operations) - 1
-
-    def number_of(i: int) -> int:
-        return leaf("d", CONSTANTS, float(graph.ops[i][2])) if is_constant(graph, i) else numbers[i]
-
-    def enter(i: int):
-        op, kind, *arguments = graph.ops[i]
-        if i in column:
-            numbers[i] = leaf(kind, COLUMN, column[i])
-            return
-        if op == "in" and arguments[0] != "t":
-            numbers[i] = leaf(kind, arguments[0][0], int(arguments[0][1:]))
-            return
-        head = arguments[:1] if op in ("const", "in", "gather", "search") else []
-        operations.append((op, kind, *head, *map(number_of, arguments_of(graph.ops[i]))))
-        numbers[i] = len(operations) - 1
-
+def shape_of(graph: Graph, root: int, column: dict[int, int], by_use: bool) -> tuple[Shape, list]:
+    """The shape of a row, and the places of its leaves; of constants, their values."""
+    reader = Reader(graph, column, by_use)
     for i in order_of(graph, root, column):
-        enter(i)
-    if not operations:  # a constant
-        number_of(root)
-    return Shape(tuple(operations), tuple(sources)), places
+        reader.enter(i)
+    reader.number_of(root)
+    return Shape(tuple(reader.operations), tuple(reader.sources)), reader.places
+
+
+class Reader:
+    """Reads the operations of a row in their order.
+
+    column    {number of an operation: its place in the column}
+    by_use    whether a component is a leaf each time it is used, as constants are. Rows near a boundary, or rows that
+              use all components, then have one shape; but a component may be two leaves, which no derivative may be
+    """
+
+    def __init__(self, graph: Graph, column: dict[int, int], by_use: bool):
+        self.graph, self.column, self.by_use = graph, column, by_use
+        self.numbers: dict[int, int] = {}
+        self.operations: list[tuple] = []
+        self.sources: list[str] = []
+        self.places: list = []
+
+    def enter(self, i: int):
+        op, kind, *arguments = self.graph.ops[i]
+        if self.leaf_of(i) is None:
+            head = arguments[:1] if op in ("const", "in", "gather", "search") else []
+            self.operations.append((op, kind, *head, *map(self.number_of, arguments_of(self.graph.ops[i]))))
+            self.numbers[i] = len(self.operations) - 1
+
+    def leaf_of(self, i: int) -> tuple[str, Any] | None:
+        """The source and the place of a leaf; of a constant, its value. None of an operation."""
+        op, _, *arguments = self.graph.ops[i]
+        if i in self.column:
+            return COLUMN, self.column[i]
+        if op == "in" and arguments[0] != "t":
+            return arguments[0][0], int(arguments[0][1:])
+        return (CONSTANTS, float(arguments[0])) if is_constant(self.graph, i) else None
+
+    def number_of(self, i: int) -> int:
+        """The number of an operation, or of a new leaf."""
+        leaf = None if i in self.numbers else self.leaf_of(i)
+        if leaf is None:
+            return self.numbers[i]
+        source, place = leaf
+        self.operations.append(("leaf", self.graph.ops[i][1], len(self.places)))
+        self.sources.append(source)
+        self.places.append(place)
+        number = len(self.operations) - 1
+        if not self.by_use and source != CONSTANTS:
+            self.numbers[i] = number
+        return number
 
 
 def order_of(graph: Graph, root: int, known: Container[int]) -> list[int]:

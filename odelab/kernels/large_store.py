@@ -8,7 +8,7 @@ import numpy as np
 
 from odelab.graph.checking import PlainSlopes, difference_at, states_near
 from odelab.graph.classes import CONDITION, Classes, classes_of
-from odelab.graph.nodes import Graph, Untraceable
+from odelab.graph.nodes import Graph, TooLarge, Untraceable
 from odelab.graph.recorded import Recorded, lifted
 from odelab.graph.tracing import traced, traced_projection
 from odelab.kernels import store
@@ -38,12 +38,15 @@ class Rows:
     """The rows of a function.
 
     classes    as its loops compute them
-    alone      the same, each an expression of the state alone, of which derivatives are known
+    alone      the same, each an expression of the state alone, of which derivatives are known; None where they are not
+               wanted
+    key        equal for functions that one kernel serves
     """
 
-    def __init__(self, recorded: Recorded):
-        self.classes, self.alone = classes_of(recorded), classes_of(recorded, shares=False)
-        self.key = self.classes.key, self.alone.key
+    def __init__(self, recorded: Recorded, has_jacobian: bool):
+        self.classes = classes_of(recorded)
+        self.alone = rows_alone(recorded) if has_jacobian else None
+        self.key = self.classes.key, self.alone and self.alone.key
 
     @functools.cached_property
     def raises(self) -> bool:
@@ -51,7 +54,7 @@ class Rows:
 
     @functools.cached_property
     def is_autonomous(self) -> bool:
-        return is_autonomous(self.alone)
+        return self.alone is None or is_autonomous(self.alone)
 
     @functools.cached_property
     def runs(self) -> np.ndarray:
@@ -59,6 +62,7 @@ class Rows:
 
     @functools.cached_property
     def runs_alone(self) -> np.ndarray:
+        assert self.alone is not None
         return table_of_runs(self.alone, has_jacobian=True)
 
     @functools.cached_property
@@ -66,6 +70,7 @@ class Rows:
         """The band of the Jacobian; raises Untraceable where it is too wide."""
         from scipy.sparse import csc_array
 
+        assert self.alone is not None
         n = self.alone.size
         rows, columns = pattern_of(self.alone)
         order, below, above = band_of(csc_array((np.ones(len(rows)), (rows, columns)), shape=(n, n)))
@@ -76,10 +81,21 @@ class Rows:
         return BandPlaces(below, above, np.array(order, dtype=np.int64), where)
 
 
-def rows_of(problem) -> store.Traced:
+def rows_alone(recorded: Recorded) -> Classes:
+    """The rows of which derivatives are known."""
+    try:
+        return classes_of(recorded, shares=False)
+    except TooLarge as refusal:
+        reason = "has too many different entries in its Jacobian for a kernel"
+        raise Untraceable(reason, "take engine='python'") from refusal
+
+
+def rows_of(problem, has_jacobian: bool) -> store.Traced:
     """The right-hand side of a problem by classes, `recorded` being `Rows`; raises Untraceable where it has none.
 
     What is found is compared with the function itself at some states before it is trusted.
+
+    has_jacobian    whether its Jacobian is wanted, too
     """
     rhs, form, n = problem.rhs, problem.form, problem.size
 
@@ -87,13 +103,13 @@ def rows_of(problem) -> store.Traced:
         graph = Graph(limit=LARGEST)
         slopes = traced(graph, rhs, form, n, trace)
         outputs = slopes(graph.input("t"), graph.inputs("u", n), parameters.nodes(graph))
-        found = Rows(Recorded(graph, [lifted(graph, x) for x in outputs]))
+        found = Rows(Recorded(graph, [lifted(graph, x) for x in outputs]), has_jacobian)
         wrong = difference(found.classes, problem, np.array(parameters.values))
         if wrong is not None:
             raise Untraceable(f"is not what its operations compute: {wrong}", "", store.rhs_name(rhs))
         return found
 
-    return store.known(rhs, ("rows", form, n), Parameters(problem.params), record)
+    return store.known(rhs, ("rows", form, n, has_jacobian), Parameters(problem.params), record)
 
 
 def difference(classes: Classes, problem, params: np.ndarray) -> str | None:
@@ -114,6 +130,6 @@ def projection_of(function: Callable, n: int) -> store.Traced:
     def record(parameters, trace):
         graph = Graph(limit=LARGEST)
         outputs = traced_projection(graph, function, n, trace)(graph.inputs("u", n))
-        return Rows(Recorded(graph, [lifted(graph, x) for x in outputs]))
+        return Rows(Recorded(graph, [lifted(graph, x) for x in outputs]), has_jacobian=False)
 
     return store.known(function, ("projection of rows", n), Parameters(()), record)
