@@ -37,6 +37,7 @@ def ensemble(
     progress: bool | Callable[[int, int], None] | None = None,
     engine: str = "auto",
     max_steps: int = 1_000_000,
+    exact: bool = False,
 ) -> Ensemble:
     """Solve one problem many times: from many initial states, with many sets of parameters.
 
@@ -58,6 +59,7 @@ def ensemble(
     engine        "auto", the default; "compiled" raises where no kernel can be made; "python" takes one run after the
                   other
     max_steps     attempted steps of each run; 1,000,000 by default
+    exact         True for the bits that `odelab.solve` has with the same option, on every processor; False by default
 
     Returns an `Ensemble`. The same input gives the same bits, however many threads or workers take part and wherever a
     run stands. A run that fails ends with its status and disturbs no other. Ctrl-C returns what is finished.
@@ -85,7 +87,7 @@ def ensemble(
     prepared = None
     if reason is None:
         try:
-            prepared = threaded.prepare(problem, method, controller, times, maxima, max_steps)
+            prepared = threaded.prepare(problem, method, controller, times, maxima, max_steps, exact)
         except Untraceable as refusal:
             reason = str(refusal)
     if prepared is not None and prepared.parameters.builds_in and params is not None:

@@ -20,6 +20,7 @@ from odelab.runs.events import Watch, checked_events
 from odelab.runs.pieces import in_pieces
 from odelab.runs.trajectory import Trajectory
 
+USUAL = adaptive()  # the controller where the user gives none
 ENGINES = ("auto", "python", "compiled")
 
 
@@ -58,6 +59,7 @@ def solve(
     dense: bool = True,
     tstops: Any = None,
     max_steps: int = 1_000_000,
+    exact: bool = False,
     throw: bool = True,
 ) -> Trajectory:
     """Solve an initial value problem over its time span.
@@ -79,6 +81,9 @@ def solve(
     tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side; an
                  adaptive run that knows of no jump may step over a short one. None by default
     max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default
+    exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no
+                 a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
+                 the speed, and plain Python is slow. False by default
     throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,
@@ -100,7 +105,7 @@ def solve(
     array([[0.4153, 1.1685],
            [1.0051, 0.4064]])
     """
-    controller = adaptive() if controller is None else controller
+    controller = USUAL if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
     check_projection(project, problem)
@@ -123,7 +128,7 @@ def solve(
         def drive(chosen, attempts):
             return run(chosen, attempts, during, times, dense)
 
-        trajectory = try_engines(drive, engine, part, method, controller, project, dense, attempts)
+        trajectory = try_engines(drive, engine, part, method, controller, project, dense, exact, attempts)
         return trajectory if during or not watched else with_events(trajectory, watched)
 
     if len(stops) or any(event.change for event in watched):
@@ -148,9 +153,9 @@ def with_events(trajectory, watched) -> Trajectory:
     return trajectory
 
 
-def try_engines(drive, engine, problem, method, controller, project, dense, max_steps) -> Trajectory:
+def try_engines(drive, engine, problem, method, controller, project, dense, exact, max_steps) -> Trajectory:
     """Call `drive(engine, attempts)` with one engine after the other, until one ends the run or spends all attempts."""
-    for chosen, attempts in choice.choose(engine, problem, method, controller, project, dense, max_steps):
+    for chosen, attempts in choice.choose(engine, problem, method, controller, project, dense, exact, max_steps):
         try:
             trajectory = drive(chosen, attempts)
             trajectory.problem = problem  # kernels may have solved it without its own Jacobian

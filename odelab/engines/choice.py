@@ -1,8 +1,9 @@
 """Which engine runs a problem.
 
 A system whose right-hand side can be followed as a graph is compiled at once: that takes a few hundredths of a second.
-Anything else begins in plain Python, and a run that has not ended after some work there is compiled by numba, which takes
-seconds, and begins anew. The choice depends on the run alone, so that the same call gives the same bits every time.
+Anything else begins in plain Python, and a run that has not ended after some work there is compiled by numba, which
+takes seconds, and begins anew. The choice depends on the run alone, so that the same call gives the same bits every
+time.
 """
 
 import warnings
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from odelab.control.controllers import Controller
 from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine
+from odelab.engines.exact import ExactEngine
 from odelab.engines.large import LargeEngine
 from odelab.engines.numba.obstacles import is_plain, plan_for
 from odelab.engines.numba.request import Request
@@ -47,30 +49,50 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
     return None
 
 
-def traced_engine(problem: Problem, method, controller: Controller, project, dense=True) -> TracedEngine | LargeEngine:
-    """The engine of a graph; raises `Untraceable` where there is none."""
+def traced_engine(
+    problem: Problem, method, controller: Controller, project, dense=True, exact=False, plain=False
+) -> Engine:
+    """The engine of a graph, or of its operations in plain Python; raises `Untraceable` where there is none.
+
+    exact    whether a run has the same bits everywhere, for which there is a kernel of small systems alone
+    """
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
         raise Untraceable(reason)
-    implicit = isinstance(method, RosenbrockMethod)
-    solved = without_jacobian(problem) if implicit else problem
-    most = SMALL["component" if problem.form == COMPONENT else "implicit" if implicit else "explicit"]
-    if problem.size > most:
+    solved = without_jacobian(problem) if isinstance(method, RosenbrockMethod) else problem
+    if is_large(problem, method):
         try:
-            return LargeEngine(solved, method, controller, project, dense)
+            return large_engine(solved, method, controller, project, dense, exact)
         except Untraceable:
             if problem.form != COMPONENT:
                 raise
-    return TracedEngine(solved, method, controller, project)
+    if plain:
+        return ExactEngine(solved, method, controller, project)
+    return TracedEngine(solved, method, controller, project, exact)
 
 
-def choose(name: str, problem, method, controller, project, dense, max_steps) -> Iterator[tuple[Engine, int]]:
+def is_large(problem: Problem, method) -> bool:
+    """Is a system left to loops, rather than made straight through?"""
+    kind = "implicit" if isinstance(method, RosenbrockMethod) else "explicit"
+    return problem.size > SMALL["component" if problem.form == COMPONENT else kind]
+
+
+def large_engine(problem: Problem, method, controller: Controller, project, dense, exact) -> LargeEngine:
+    if exact:
+        raise Untraceable(f"has {problem.size} components, too many for a kernel without loops", "", "the problem")
+    return LargeEngine(problem, method, controller, project, dense)
+
+
+def choose(name: str, problem, method, controller, project, dense, exact, max_steps) -> Iterator[tuple[Engine, int]]:
     """The engines to try one after the other: pairs of an engine and the attempts it may make.
 
     If a run uses up the attempts it may make, and they are fewer than `max_steps`, the next engine starts anew;
     otherwise that run is the result. Where an engine finds while it runs that numba cannot compile it, it raises
     `NotCompilable`: with `name` "auto" the next one takes its place.
     """
+    if exact:
+        yield exact_engine(name, problem, method, controller, project), max_steps
+        return
     if isinstance(method, SwitchingMethod):
         yield from two_methods(name, problem, method, controller, project, max_steps)
         return
@@ -93,6 +115,14 @@ def choose(name: str, problem, method, controller, project, dense, max_steps) ->
         except NotCompilable as refusal:
             refuse(problem, method, refusal, 4)
     yield PythonEngine(*run), max_steps
+
+
+def exact_engine(name: str, problem, method, controller, project) -> Engine:
+    """The engine of a run with the same bits everywhere; raises `NotCompilable` where there is none."""
+    try:
+        return traced_engine(problem, method, controller, project, exact=True, plain=name == "python")
+    except Untraceable as reason:
+        raise NotCompilable(f"`exact=True` needs a problem that can be made as a graph: {reason}") from reason
 
 
 def two_methods(name, problem, method, controller, project, max_steps):

@@ -12,13 +12,14 @@ from odelab.engines import Status
 from odelab.engines.numba.rows import LargeRows, aligned_rows
 from odelab.engines.python import PythonEngine, begin, checked_rhs
 from odelab.engines.steps import Chunk, Record
-from odelab.engines.traced import PIVOTED, SLICE, asked_for
-from odelab.graph.llvm import Module
+from odelab.engines.traced import PIVOTED, SLICE
 from odelab.graph.machine import Machine, address
 from odelab.kernels import large_store, store
 from odelab.kernels.array_attempt import Large
 from odelab.kernels.array_loop import add_array_advance, fixed_of
-from odelab.kernels.attempt import FIELDS, TIMES
+from odelab.kernels.attempt import FIELDS
+from odelab.kernels.modules import module_of_run
+from odelab.kernels.run import asked_of
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
 
@@ -45,7 +46,7 @@ class Kernel(NamedTuple):
 
 
 def make(large: Large, rows: large_store.Rows, projection: large_store.Rows | None) -> Kernel:
-    module = Module("contract", TIMES)
+    module = module_of_run(exact=False)
     band = rows.band[:2] if large.implicit else None
     advance = add_array_advance(module, large, rows.classes, rows.alone, projection and projection.classes, band)
     machine = Machine(module.text())
@@ -76,11 +77,11 @@ class LargeEngine:
         self.loops: large_store.Rows = traced.recorded
         self.of_project: large_store.Rows | None = of_project and of_project.recorded
         raises = self.loops.raises or (self.of_project is not None and self.of_project.raises)
-        asked = asked_for(problem, method, controller)._replace(n=0)
+        asked = asked_of(problem, method, controller)._replace(n=0)
         self.large = Large(asked, project is not None, raises, not self.implicit or self.loops.is_autonomous)
         band = self.loops.band[:2] if self.implicit else None
-        digests = traced.digest, of_project and of_project.digest, len(traced.parameters.values)
-        key = ("large", id(method), id(controller.law), *asked[3:], raises, band, *digests)
+        made_for = id(method), id(controller.law), *asked[3:], raises, band
+        key = ("large", *made_for, traced.key, of_project and of_project.key)
         self.kernel = store.kernel(key, lambda: make(self.large, self.loops, self.of_project))
         self.params = np.array([*traced.parameters.values, 0.0])
         self.tolerance = np.array(0.0 if controller.atol is None else controller.atol, ndmin=1)

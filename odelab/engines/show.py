@@ -10,11 +10,11 @@ from odelab.engines.lanes.threads import prepare
 from odelab.engines.numba.module import text_for
 from odelab.engines.numba.obstacles import obstacle_to_kernel
 from odelab.engines.numba.request import request_of_run
-from odelab.engines.traced import asked_for, text_of_run
 from odelab.graph.arithmetic import lines_of
 from odelab.graph.nodes import Graph, Untraceable
 from odelab.kernels import store
 from odelab.kernels.attempt import attempt
+from odelab.kernels.run import Wanted, asked_of, module_and_names
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
@@ -31,8 +31,8 @@ def show_kernel(
 ):
     """Print what a kernel computes for a problem, method and controller, below the source of the right-hand side.
 
-    A line is a value; x12 is the value of operation 12 of the graph, where it is used more than once. `old` state is u0,
-    u1, ..., the values after the attempt are those behind "after the attempt".
+    A line is a value; x12 is the value of operation 12 of the graph, where it is used more than once. The state before
+    the attempt is u0, u1, ...
 
     problem      the Problem
     method       ol.DOPRI5 or another Runge-Kutta method, ol.RODAS4 or another linearly implicit one, ol.RKC2
@@ -72,9 +72,9 @@ def graph_text(problem: Problem, method, controller: Controller, layout: str | N
     """The arithmetic of an attempt, or the IR of the kernel."""
     if layout == "lanes" and ir:
         return prepare(problem, method, controller, None, False, 1).text
-    traced, asked = store.slopes_of(problem), asked_for(problem, method, controller)
+    traced, asked = store.slopes_of(problem), asked_of(problem, method, controller)
     if ir:
-        return text_of_run(asked, traced, None)
+        return module_and_names(Wanted(asked, traced))[0].text()
     graph = Graph(trusted=True)
     one = attempt(asked._replace(rows=layout != "lanes"), store.slopes_in(graph, traced), graph, ())
     after = {f"new {name}": now for name, (_, now) in one.carried.items()}

@@ -24,11 +24,12 @@ SIMPLE: dict[str, Callable] = {
 OF_INTEGERS = {f"l{op}": SIMPLE[op] for op in ("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne")}
 
 
-def evaluate(graph: Graph, outputs, inputs: dict) -> list[np.ndarray]:
+def evaluate(graph: Graph, outputs, inputs: dict, elementary: dict | None = None) -> list[np.ndarray]:
     """The values of nodes.
 
     outputs    nodes
     inputs     {name of an input: a number, or an array of its values}
+    elementary  functions that take the place of NumPy's, by the names of their operations
 
     >>> from odelab.graph.evaluation import evaluate
     >>> from odelab.graph.nodes import Graph
@@ -41,7 +42,9 @@ def evaluate(graph: Graph, outputs, inputs: dict) -> list[np.ndarray]:
     with np.errstate(all="ignore"):
         for number in used(graph, outputs):
             operation = graph.ops[number]
-            values[number] = value_of(graph, operation, [values[i] for i in arguments_of(operation)], inputs)
+            x = [values[i] for i in arguments_of(operation)]
+            own = None if elementary is None else elementary.get(operation[0])
+            values[number] = value_of(graph, operation, x, inputs) if own is None else np.asarray(own(*x))
     return [values[node.i] for node in outputs]
 
 

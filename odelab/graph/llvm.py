@@ -1,14 +1,15 @@
 """Graphs and the loops around them as LLVM IR, for numbers or for vectors of them: the only file with IR in it.
 
-A `Function` is written from top to bottom, as a program is: its methods add instructions and return the name of the value
-that they compute. `Function.graph` adds the operations of a graph. A value is a number or, in a function whose width is
-more than one, a vector of so many numbers; its kind is "d" (double), "l" (64-bit integer) or "b" (true or false).
+A `Function` is written from top to bottom, as a program is: its methods add instructions and return the name of the
+value that they compute. `Function.graph` adds the operations of a graph. A value is a number or, in a function whose
+width is more than one, a vector of so many numbers; its kind is "d" (double), "l" (64-bit integer) or "b" (true or
+false).
 """
 
 import contextlib
 import struct
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from odelab.graph.nodes import Graph, Node, arguments_of, used
 
@@ -39,11 +40,13 @@ class Module:
     flags    of operations on doubles, such as "contract", with which a * b + c may be one operation; "" for none
     exact    names of inputs: what depends on nothing else is computed without flags, so that it has the same bits
              everywhere
+    elementary    writes functions such as the sine; None where those of C do
     """
 
-    def __init__(self, flags: str = "", exact: Collection[str] = ()):
-        self.flags, self.exact = flags, frozenset(exact)
+    def __init__(self, flags: str = "", exact: Collection[str] = (), elementary: "Elementary | None" = None):
+        self.flags, self.exact, self.elementary = flags, frozenset(exact), elementary
         self.functions: list[Function] = []
+        self.written: dict[tuple[str, int], Function] = {}
         self.declared: set[str] = set()
         self.tables: list[Any] = []
 
@@ -51,6 +54,17 @@ class Module:
         """A new function; `parameters` are kinds by names, "p" that of a pointer."""
         self.functions.append(Function(self, name, parameters, width, internal))
         return self.functions[-1]
+
+    def elementary_function(self, op: str, width: int, arguments: int) -> "Function":
+        """The function of an elementary operation, written when it is first wanted."""
+        assert self.elementary is not None
+        if (op, width) not in self.written:
+            names = [f"x{k}" for k in range(arguments)]
+            function = Function(self, f"{op}{width}", dict.fromkeys(names, "v"), width, internal=True)
+            function.flags = ""
+            function.result = self.elementary.write(function, op, [f"%{name}" for name in names])
+            self.written[op, width] = function
+        return self.written[op, width]
 
     def declare(self, result: str, name: str, arguments: Sequence[str]) -> str:
         self.declared.add(f"declare {result} {name}({', '.join(arguments)})")
@@ -74,7 +88,21 @@ class Module:
             f'!0 = !{{!"branch_weights", i32 1, i32 {USUAL}}}',
             f'!1 = !{{!"branch_weights", i32 {USUAL}, i32 1}}',
         ]
-        return "\n".join(lines + [line for function in self.functions for line in function.text()]) + "\n"
+        functions = [*self.written.values(), *self.functions]
+        return "\n".join(lines + [line for function in functions for line in function.text()]) + "\n"
+
+
+class Elementary(Protocol):
+    """What writes elementary functions.
+
+    names     of the operations that it knows
+    write     write(function, op, arguments): adds the instructions to a function, returns the value of the result
+    """
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+    def write(self, function: "Function", op: str, arguments: list[str]) -> str: ...
 
 
 class Variable(NamedTuple):
@@ -93,19 +121,21 @@ class Variable(NamedTuple):
 
 
 class Function:
-    """A function of a module while it is written; it returns nothing, results go to memory."""
+    """A function of a module while it is written; results go to memory, but for that of an elementary one."""
 
     def __init__(self, module: Module, name: str, parameters: dict[str, str], width: int, internal: bool):
         self.module, self.name, self.parameters, self.width = module, name, parameters, width
         self.internal, self.count, self.flags = internal, 0, module.flags
+        self.result = ""
         self.places: list[str] = []  # instructions that make room for variables, at the top of the function
         self.lines: list[str] = []
 
     def text(self) -> list[str]:
-        named = [f"{TYPES[kind]}{' noalias' if kind == 'p' else ''} %{name}" for name, kind in self.parameters.items()]
-        scope = "internal " if self.internal else ""
-        head = [f"define {scope}void @{self.name}({', '.join(named)}) {{", "entry:"]
-        return [*head, *self.places, *self.lines, "ret void", "}"]
+        types = {**TYPES, "p": "ptr noalias", "v": self.type("d")}
+        named = [f"{types[kind]} %{name}" for name, kind in self.parameters.items()]
+        scope, result = "internal " if self.internal else "", self.type("d") if self.result else "void"
+        head = [f"define {scope}{result} @{self.name}({', '.join(named)}) {{", "entry:"]
+        return [*head, *self.places, *self.lines, f"ret {result} {self.result}".rstrip(), "}"]
 
     def type(self, kind: str, width: int | None = None) -> str:
         width = self.width if width is None else width
@@ -215,7 +245,7 @@ class Function:
 
     @contextlib.contextmanager
     def either(self, condition: str):
-        """Yields a function that is called between what is done where the condition holds and what is done elsewhere."""
+        """Yields a function to call between what is done where the condition holds and what is done elsewhere."""
         first, second, behind = self.label(), self.label(), self.label()
         self.lines.append(f"br i1 {condition}, label %{first}, label %{second}")
         self.begin(first, come_from_here=False)
@@ -322,15 +352,24 @@ class Function:
         return ", ".join(f"{one} {value}" for one, value in zip(types, values, strict=True))
 
     def called(self, op: str, values: list[str]) -> str:
-        """A function of LLVM's for whole vectors, or one of C's for one number after the other."""
+        """An elementary function: one that the module writes, one of LLVM's, or one of C's."""
+        written = self.module.elementary
+        if written is not None and op in written.names:
+            function = self.module.elementary_function(op, self.width, len(values))
+            types = [self.type("d")] * len(values)
+            return self.value(f"call {types[0]} @{function.name}({self.list_of(types, values)})")
         if op in LIBRARY:
-            name = self.module.declare("double", f"@{op}", ["double"] * len(values))
-            call = f"call double {name}({{}})"
-            return self.lane_by_lane("d", [("d", one) for one in values], lambda given: self.value(call.format(given)))
+            return self.of_library(op, values)
         tag = "f64" if self.width == 1 else f"v{self.width}f64"
         types = [self.type("d")] * len(values)
         name = self.module.declare(types[0], f"@llvm.{INTRINSICS[op] or op}.{tag}", types)
         return self.value(f"call {types[0]} {name}({self.list_of(types, values)})")
+
+    def of_library(self, op: str, values: list[str]) -> str:
+        """A function of C's, for one number after the other."""
+        name = self.module.declare("double", f"@{op}", ["double"] * len(values))
+        call = f"call double {name}({{}})"
+        return self.lane_by_lane("d", [("d", one) for one in values], lambda given: self.value(call.format(given)))
 
     def lane_by_lane(self, kind: str, arguments: Sequence[tuple[str, str]], compute) -> str:
         """compute("type value, ...") for every lane, as one vector of a kind; `arguments` are kinds and values."""
@@ -358,27 +397,27 @@ class Function:
     def entry_of(self, table: str, values, place: str) -> str:
         """The entry at any place, counted from the end where it is negative; NaN, or -1, outside of the table."""
         kind = "d" if values.dtype.kind == "f" else "l"
-        I, size = self.type("l"), self.constant("l", len(values))
+        whole, size = self.type("l"), self.constant("l", len(values))
         zero = self.constant("l", 0)
-        negative = self.value(f"icmp slt {I} {place}, {zero}")
-        from_end = self.value(f"add {I} {place}, {size}")
-        at = self.value(f"select {self.type('b')} {negative}, {I} {from_end}, {I} {place}")
-        inside = self.value(f"icmp ult {I} {at}, {size}")
-        safe = self.value(f"select {self.type('b')} {inside}, {I} {at}, {I} {zero}")
+        negative = self.value(f"icmp slt {whole} {place}, {zero}")
+        from_end = self.value(f"add {whole} {place}, {size}")
+        at = self.value(f"select {self.type('b')} {negative}, {whole} {from_end}, {whole} {place}")
+        inside = self.value(f"icmp ult {whole} {at}, {size}")
+        safe = self.value(f"select {self.type('b')} {inside}, {whole} {at}, {whole} {zero}")
         found, missing = self.entry(table, values, safe), self.constant(kind, float("nan") if kind == "d" else -1)
         return self.value(f"select {self.type('b')} {inside}, {self.type(kind)} {found}, {self.type(kind)} {missing}")
 
     def count_of(self, table: str, values, number: str) -> str:
         """How many entries of a sorted table are not larger than a number: by halving, the same steps in every lane."""
-        I, B, low = self.type("l"), self.type("b"), self.constant("l", 0)
+        whole, condition, low = self.type("l"), self.type("b"), self.constant("l", 0)
         step = 1 << (max(len(values), 1).bit_length() - 1)
         while step:
-            ahead = self.value(f"add {I} {low}, {self.constant('l', step)}")
-            exists = self.value(f"icmp sle {I} {ahead}, {self.constant('l', len(values))}")
-            before = self.value(f"sub {I} {ahead}, {self.constant('l', 1)}")
-            safe = self.value(f"select {B} {exists}, {I} {before}, {I} {self.constant('l', 0)}")
+            ahead = self.value(f"add {whole} {low}, {self.constant('l', step)}")
+            exists = self.value(f"icmp sle {whole} {ahead}, {self.constant('l', len(values))}")
+            before = self.value(f"sub {whole} {ahead}, {self.constant('l', 1)}")
+            safe = self.value(f"select {condition} {exists}, {whole} {before}, {whole} {self.constant('l', 0)}")
             reached = self.value(f"fcmp ole {self.type('d')} {self.entry(table, values, safe)}, {number}")
-            both = self.value(f"and {B} {exists}, {reached}")
-            low = self.value(f"select {B} {both}, {I} {ahead}, {I} {low}")
+            both = self.value(f"and {condition} {exists}, {reached}")
+            low = self.value(f"select {condition} {both}, {whole} {ahead}, {whole} {low}")
             step >>= 1
         return low

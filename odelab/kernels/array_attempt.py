@@ -9,7 +9,7 @@ from odelab.engines import Status
 from odelab.graph import nodes
 from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Node, choose
-from odelab.graph.tracing import Trace
+from odelab.functions.tracing import Trace
 from odelab.kernels.array_graph import ArrayGraph
 from odelab.kernels.attempt import Asked, control, squares, unless_singular, value_of
 from odelab.kernels.implicit import Nothing

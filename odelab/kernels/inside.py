@@ -30,4 +30,4 @@ def inside(asked: Asked, slopes_at: Callable, graph: Graph, params) -> list[Node
     for part in parts[-2::-1]:
         change = change * theta + part
     state = Array.of(list(old + theta * change))
-    return [choose(at == t, end, within) for end, within in zip(new, state)]
+    return [choose(at == t, end, within) for end, within in zip(new, state, strict=True)]

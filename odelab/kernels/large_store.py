@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab.graph.checking import PlainSlopes, difference_at, states_near
+from odelab.functions.checking import PlainSlopes, difference_at, states_near
 from odelab.graph.classes import CONDITION, Classes, classes_of
 from odelab.graph.nodes import Graph, TooLarge, Untraceable
 from odelab.graph.recorded import Recorded, lifted
-from odelab.graph.tracing import traced, traced_projection
+from odelab.functions.tracing import traced, traced_projection
 from odelab.kernels import store
 from odelab.kernels.parameters import Parameters
 from odelab.kernels.row_loops import is_autonomous, pattern_of, table_of_runs

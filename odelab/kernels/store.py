@@ -1,7 +1,7 @@
 """Kernels by what they are made for: they are made when they are first wanted, and kept while they fit.
 
-The user's function is run on nodes once. Whatever it has captured may change between two calls: a `Watch` tells in a few
-microseconds whether it has. Then the function is run on nodes again, and a kernel with the same operations is used again.
+The user's function is run on nodes once. Whatever it has captured may change between two calls: a `Watch` tells in a
+few microseconds whether it has. Then the function is run on nodes again, and a kernel with the same operations is used.
 """
 
 import hashlib
@@ -11,13 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from odelab.functions.checking import difference
+from odelab.functions.tracing import Trace, traced, traced_projection
+from odelab.functions.watch import Watch
 from odelab.graph.arrays import Array
-from odelab.graph.checking import difference
 from odelab.graph.nodes import Graph, Untraceable
 from odelab.graph.recorded import Recorded, recorded
-from odelab.graph.tracing import Trace, traced, traced_projection
 from odelab.kernels.parameters import Parameters
-from odelab.kernels.watch import Watch
 
 IN_PROCESS = 64  # kernels that are kept; one holds about a megabyte
 FUNCTIONS = 256  # of the user's that are remembered at once: what they have captured may keep them alive
@@ -36,6 +36,11 @@ class Traced(NamedTuple):
     digest: bytes
     parameters: Parameters
     watch: Watch
+
+    @property
+    def key(self) -> tuple:
+        """Equal for functions that one kernel serves."""
+        return self.digest, len(self.parameters.values)
 
 
 class Refused(NamedTuple):
@@ -90,7 +95,8 @@ def known(function: Callable, purpose: tuple, parameters: Parameters, record: Ca
         if before is not None and before.watch.is_unchanged():
             if isinstance(before, Refused):
                 raise before.refusal
-            return before._replace(parameters=built_in(parameters) if before.parameters.builds_in else parameters)
+            now = built_in(parameters) if before.parameters.builds_in else parameters
+            return Traced(before.recorded, before.digest, now, before.watch)
         trace = Trace()
         try:
             operations = record(parameters, trace)
@@ -101,8 +107,8 @@ def known(function: Callable, purpose: tuple, parameters: Parameters, record: Ca
             parameters, trace = built_in(parameters), Trace()
             operations = record(parameters, trace)
         digest = hashlib.sha256(repr(operations.key).encode()).digest()
-        found[key] = Traced(operations, digest, parameters, Watch(trace.reached))
-        return found[key]
+        made = found[key] = Traced(operations, digest, parameters, Watch(trace.reached))
+        return made
 
 
 def projection_of(function: Callable, n: int) -> Traced:
@@ -139,7 +145,7 @@ def kernel(key: tuple, make: Callable[[], Any]) -> Any:
 
 
 def inputs_of(t, u, parameters: Parameters, graph: Graph) -> dict[str, Any]:
-    """The inputs of recorded slopes: time, state and the numbers among the parameters, which are inputs of the graph."""
+    """The inputs of recorded slopes: time, state and numbers among the parameters, which are inputs of the graph."""
     state = {f"u{i}": x for i, x in enumerate(u)}
     return {"t": t, **state, **{name: graph.input(name) for name in parameters.names}}
 

@@ -13,12 +13,13 @@ import numpy as np
 
 from odelab.engines import Status
 from odelab.engines.lanes.result import Found, empty_arrays
-from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
 from odelab.kernels import store
-from odelab.kernels.attempt import TIMES, Asked
+from odelab.kernels.attempt import fixed_values
 from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
+from odelab.kernels.modules import module_of_lanes
 from odelab.kernels.parameters import Parameters
+from odelab.kernels.run import asked_of
 
 SLICE = 0.05  # seconds a kernel runs before it returns, so that Ctrl-C is noticed and the progress line is updated
 
@@ -51,25 +52,20 @@ class Prepared(NamedTuple):
     parameters: Parameters
 
 
-def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int) -> Prepared:
+def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int, exact: bool = False) -> Prepared:
     """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed."""
     traced = store.slopes_of(problem)
-    atol = 0.0 if controller.atol is None else controller.atol
-    limited = bool(np.isfinite(controller.max_step))
-    asked = Asked(problem.size, method, controller.law, bool(np.ndim(atol)), limited, maxima=maxima)
+    asked = asked_of(problem, method, controller)._replace(rows=False, maxima=maxima)
     names, points = traced.parameters.names, t_eval is not None
 
     def make():
-        module = Module("contract", TIMES)
+        module = module_of_lanes(exact, traced)
         rows = add_lanes(module, asked, lambda graph: store.slopes_in(graph, traced), names, points)
         return module.text(), len(rows.all), asked  # method and law stay alive, as their identities are in the key
 
-    key = ("lanes", id(method), id(controller.law), *asked[3:], asked.n, points, len(names), traced.digest)
+    key = ("lanes", id(method), id(controller.law), *asked[3:], asked.n, points, exact, traced.key)
     text, rows, _ = store.kernel(key, make)
-    t0, t1 = problem.t_span
-    fixed = [t0, t1, controller.first_step or 0.0, controller.rtol, *np.atleast_1d(atol), controller.max_step]
-    if controller.law is None:
-        fixed = [t0, t1, math.copysign(controller.h, t1 - t0)]
+    fixed = fixed_values(problem, controller)
     return Prepared(text, Task(rows, np.array(fixed, dtype=float), max_steps, t_eval, maxima), traced.parameters)
 
 
