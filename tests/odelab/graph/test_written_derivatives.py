@@ -1,17 +1,13 @@
-"""Derivatives by dual numbers: those of the catalogue to twelve digits, and of what people write."""
+"""Derivatives of what people write, and those of the catalogue to twelve digits."""
 
 import numpy as np
 import pytest
 
 import odelab as ol
 from odelab.linear.linearisation import Linearisation
-from tests.odelab.engines.rosenbrock.dual_cases import FUNCTIONS, derivatives_of
+from tests.odelab.graph.written_cases import FUNCTIONS, derivatives_of
 
-SMALL = ("van_der_pol", "robertson")
-CATALOGUE = [
-    pytest.param(name, marks=() if name in SMALL else pytest.mark.slow)
-    for name in ("van_der_pol", "robertson", "oregonator", "e5", "hires", "pollu", "brusselator", "lorenz")
-]
+CATALOGUE = ("van_der_pol", "robertson", "oregonator", "e5", "hires", "pollu", "brusselator", "lorenz")
 EPSILON = 1e-5
 
 
@@ -46,9 +42,7 @@ def test_the_catalogues_jacobians_to_twelve_digits(name):
         assert not by_time.any()
 
 
-@pytest.mark.parametrize(
-    "rhs", [pytest.param(f, marks=() if i == 0 else pytest.mark.slow, id=f.__name__) for i, f in enumerate(FUNCTIONS)]
-)
+@pytest.mark.parametrize("rhs", FUNCTIONS, ids=lambda rhs: rhs.__name__)
 def test_what_people_write_is_differentiated(rhs):
     derivatives = derivatives_of(rhs, 2, 1)
     random = np.random.default_rng(2)

@@ -1,16 +1,14 @@
-"""Right-hand sides whose derivatives are known otherwise, and the compiled derivatives of any of them."""
+"""Right-hand sides of two components whose derivatives are known otherwise, and their derivatives by the graph."""
 
 import math
 
 import numpy as np
 
 from odelab import maths
-from odelab.engines.numba.load import compiled_functions
-from odelab.engines.numba.module import HEADER
-from odelab.engines.rosenbrock import attempt
-from odelab.engines.rosenbrock.elimination import elimination
-from odelab.engines.rosenbrock.pattern import pattern_of
+from odelab.graph.derivatives import derivatives
+from odelab.graph.evaluation import evaluate
 from odelab.right_hand_side import COMPONENT
+from tests.odelab.graph.tracing_of import trace
 
 TABLE = np.array([1.0, 3.0, 2.0, 5.0, 0.5])
 PLACES = np.linspace(0.0, 1.0, 5)
@@ -86,25 +84,23 @@ def in_pieces(t, u, params):
 FUNCTIONS = (branches, powers, elementary, chosen, tables, loops, in_pieces)
 
 
+def rows_of(rhs, n, parameters):
+    """(the traced function, its derivatives with respect to the state and then time)"""
+    found = trace(rhs, COMPONENT, n, parameters)
+    inputs = [found.graph.input(name) for name in (*(f"u{i}" for i in range(n)), "t")]
+    return found, derivatives(found.graph, found.slopes, inputs)
+
+
 def derivatives_of(rhs, n, parameters):
-    """(t, u, params) -> (J, f_t), as kernels find them."""
-    pattern = pattern_of(rhs, n, parameters)
-    plan = attempt.Plan(n, pattern, elimination(pattern.rows))
-    names = dict(compiled_functions({"dual_rhs": rhs}, COMPONENT, inline=False))
-    lines = [
-        "@njit(**CALLED)",
-        "def found(t, u, params):",
-        f"    return derivatives(t, {', '.join(f'u[{i}]' for i in range(n))}, params)",
-    ]
-    exec("\n".join([HEADER, attempt.derivative_text(plan), *lines]), names)
+    """(t, u, params) -> (J, f_t), by the graph."""
+    found, rows = rows_of(rhs, n, parameters)
+    places = [(i, j) for i, row in enumerate(rows) for j in row]
 
-    def derivatives(t, u, params):
-        values = names["found"](t, np.asarray(u, float), tuple(map(float, params)))
-        jacobian, by_time = np.zeros((n, n)), np.zeros(n)
-        for (i, j), value in zip(pattern.entries, values, strict=False):
-            jacobian[i, j] = value
-        if not pattern.autonomous:
-            by_time[:] = values[-n:]
-        return jacobian, by_time
+    def values(t, u, params):
+        named = {"t": t} | {f"u{i}": x for i, x in enumerate(u)} | {f"p{i}": x for i, x in enumerate(params)}
+        result = np.zeros((n, n + 1))
+        for (i, j), value in zip(places, evaluate(found.graph, [rows[i][j] for i, j in places], named), strict=True):
+            result[i, j] = value
+        return result[:, :n], result[:, n]
 
-    return derivatives
+    return values
