@@ -48,7 +48,8 @@ class Kernel(NamedTuple):
 def make(large: Large, rows: large_store.Rows, projection: large_store.Rows | None) -> Kernel:
     module = module_of_run(exact=False)
     band = rows.band[:2] if large.implicit else None
-    advance = add_array_advance(module, large, rows.classes, rows.alone, projection and projection.classes, band)
+    of_projection = None if projection is None else projection.classes
+    advance = add_array_advance(module, large, rows.classes, rows.alone, of_projection, band)
     machine = Machine(module.text())
     at = {name: k for k, name in enumerate(advance.names)}
     function = machine.function("advance", len(advance.function.parameters))
@@ -72,18 +73,18 @@ class LargeEngine:
     def __init__(self, problem, method, controller, project=None, dense=True):
         self.problem, self.method, self.controller, self.project = problem, method, controller, project
         self.dense, self.until = dense, problem.t_span[1]
-        traced = large_store.rows_of(problem, self.implicit)
+        slopes = large_store.rows_of(problem, self.implicit)
         of_project = None if project is None else large_store.projection_of(project, problem.size)
-        self.loops: large_store.Rows = traced.recorded
-        self.of_project: large_store.Rows | None = of_project and of_project.recorded
+        self.loops = slopes.rows
+        self.of_project = None if of_project is None else of_project.rows
         raises = self.loops.raises or (self.of_project is not None and self.of_project.raises)
         asked = asked_of(problem, method, controller)._replace(n=0)
         self.large = Large(asked, project is not None, raises, not self.implicit or self.loops.is_autonomous)
         band = self.loops.band[:2] if self.implicit else None
         made_for = id(method), id(controller.law), *asked[3:], raises, band
-        key = ("large", *made_for, traced.key, of_project and of_project.key)
+        key = ("large", *made_for, slopes.key, of_project and of_project.key)
         self.kernel = store.kernel(key, lambda: make(self.large, self.loops, self.of_project))
-        self.params = np.array([*traced.parameters.values, 0.0])
+        self.params = np.array([*slopes.parameters.values, 0.0])
         self.tolerance = np.array(0.0 if controller.atol is None else controller.atol, ndmin=1)
         self.looks_at_stages = False
         self.most = self.fewest = max(1, FEWEST // problem.size)
@@ -122,7 +123,7 @@ class LargeEngine:
         if self.implicit:
             below, above, order, where = self.loops.band
             J = np.zeros((n + below, below + 1 + above))
-            given += [self.loops.alone.constants, self.loops.runs_alone]
+            given += [self.loops.with_jacobian.constants, self.loops.runs_alone]
             given += [order, where, J, J.copy(), np.zeros(n + below + above)]
         return given
 

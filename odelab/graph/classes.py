@@ -297,7 +297,9 @@ def row_class(graph, shape: Shape, stride: int, purpose: str, head, leaves, valu
     values    {number of a leaf: its values in all rows} of constants
     """
     own = Graph(limit=MOST_OPERATIONS)
-    table, kinds, known, named = [head], [], {}, {}
+    table, known = [head], {}
+    kinds: list[Leaf] = []
+    named: dict[int, Node] = {}
     for k in range(len(shape.sources)):
         if k in values and is_plain(values[k]):
             named[k] = own.constant(values[k][0])

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from odelab import core
 from odelab.engines import Status
+from odelab.functions.tracing import Trace
 from odelab.graph import nodes
 from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Node, choose
-from odelab.functions.tracing import Trace
 from odelab.kernels.array_graph import ArrayGraph
 from odelab.kernels.attempt import Asked, control, squares, unless_singular, value_of
 from odelab.kernels.implicit import Nothing
@@ -74,7 +74,7 @@ def array_attempt(large: Large) -> ArrayAttempt:
         start = core.State(t, u, slope, True, memory)
         return integrate(step, prepare, slopes_at, (), propose, judge, project, record, steps, start, t1, 1)
 
-    graph.assumed[(t == t1).i] = False  # no attempt is made at the end of the span
+    graph.assume(t == t1, False)  # no attempt is made at the end of the span
     status, after, steps_after, refused, evaluated = join(graph, once)
     accepted = steps_after > steps
     carried = {"t": (t, after.t), "steps": (steps, steps.lift(steps_after))}

@@ -44,7 +44,7 @@ class ArrayGraph(Graph):
         self.arrays.add(node.i)
         return node
 
-    def inputs(self, name: str, n: int) -> Node:  # type: ignore[override]
+    def inputs(self, name: str, n: int) -> Node:
         """An array of any number of components, in the place of so many inputs."""
         return self.array(name)
 

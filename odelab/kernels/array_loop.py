@@ -59,20 +59,27 @@ def fixed_of(large: Large) -> list[str]:
     return [*names, "until", "n"]
 
 
-def add_array_advance(module: Module, large: Large, classes: Classes, alone: Classes, projection, band) -> Advance:
+def add_array_advance(
+    module: Module,
+    large: Large,
+    classes: Classes,
+    alone: Classes | None,
+    projection: Classes | None,
+    band: tuple[int, int] | None,
+) -> Advance:
     """Add the function `advance` to a module.
 
     classes       of the right-hand side
     alone         the same without a column, for derivatives
     projection    the classes of the user's projection; None where there is none
-    band          (below, above), the diagonals of the Jacobian; None for explicit methods
+    band          (below, above), the diagonals of the Jacobian; `alone` and `band` are None for explicit methods
     """
     functions = Functions(
         add_slopes(module, "slopes", classes),
         None if projection is None else add_slopes(module, "project", projection),
-        add_jacobian(module, alone) if large.implicit else None,
-        None if large.autonomous or not large.implicit else add_slopes_by_time(module, alone),
-        add_band(module, *band) if large.implicit else None,
+        None if alone is None else add_jacobian(module, alone),
+        None if alone is None or large.autonomous else add_slopes_by_time(module, alone),
+        None if band is None else add_band(module, *band),
     )
     return Loop(module, large, functions).advance()
 
@@ -230,7 +237,6 @@ class Loop:
                 function.store("d", value, f"%o{i}", k)
             for total, value in zip(totals, values[len(one.stored) :], strict=True):
                 total.set(function.add_up(total.get(), value))
-        for k, total in enumerate(totals):
-            function.store("d", total.get(), "%sums", k)
+        for place, total in enumerate(totals):
+            function.store("d", total.get(), "%sums", place)
         return function
-

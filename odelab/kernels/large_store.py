@@ -2,15 +2,15 @@
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from odelab.functions.checking import PlainSlopes, difference_at, states_near
+from odelab.functions.tracing import traced, traced_projection
 from odelab.graph.classes import CONDITION, Classes, classes_of
 from odelab.graph.nodes import Graph, TooLarge, Untraceable
 from odelab.graph.recorded import Recorded, lifted
-from odelab.functions.tracing import traced, traced_projection
 from odelab.kernels import store
 from odelab.kernels.parameters import Parameters
 from odelab.kernels.row_loops import is_autonomous, pattern_of, table_of_runs
@@ -46,7 +46,14 @@ class Rows:
     def __init__(self, recorded: Recorded, has_jacobian: bool):
         self.classes = classes_of(recorded)
         self.alone = rows_alone(recorded) if has_jacobian else None
-        self.key = self.classes.key, self.alone and self.alone.key
+        self.key = self.classes.key, None if self.alone is None else self.alone.key
+
+    @property
+    def with_jacobian(self) -> Classes:
+        """The rows of which derivatives are known."""
+        if self.alone is None:
+            raise ValueError("the derivatives of these rows were not wanted; ask `rows_of` for them.")
+        return self.alone
 
     @functools.cached_property
     def raises(self) -> bool:
@@ -62,17 +69,15 @@ class Rows:
 
     @functools.cached_property
     def runs_alone(self) -> np.ndarray:
-        assert self.alone is not None
-        return table_of_runs(self.alone, has_jacobian=True)
+        return table_of_runs(self.with_jacobian, has_jacobian=True)
 
     @functools.cached_property
     def band(self) -> BandPlaces:
         """The band of the Jacobian; raises Untraceable where it is too wide."""
         from scipy.sparse import csc_array
 
-        assert self.alone is not None
-        n = self.alone.size
-        rows, columns = pattern_of(self.alone)
+        n = self.with_jacobian.size
+        rows, columns = pattern_of(self.with_jacobian)
         order, below, above = band_of(csc_array((np.ones(len(rows)), (rows, columns)), shape=(n, n)))
         if below + above > BANDED:
             raise Untraceable(f"has a Jacobian with a band of {below} + 1 + {above} diagonals, too many for a kernel")
@@ -90,8 +95,26 @@ def rows_alone(recorded: Recorded) -> Classes:
         raise Untraceable(reason, "take engine='python'") from refusal
 
 
-def rows_of(problem, has_jacobian: bool) -> store.Traced:
-    """The right-hand side of a problem by classes, `recorded` being `Rows`; raises Untraceable where it has none.
+class Function(NamedTuple):
+    """A user's function.
+
+    rows          its rows
+    key           equal for functions that one kernel serves
+    parameters    how its parameters are handed over
+    """
+
+    rows: Rows
+    key: tuple
+    parameters: Parameters
+
+
+def function_of(traced: store.Traced) -> Function:
+    rows: Any = traced.recorded
+    return Function(rows, traced.key, traced.parameters)
+
+
+def rows_of(problem, has_jacobian: bool) -> Function:
+    """The right-hand side of a problem by classes of rows; raises Untraceable where it cannot be followed.
 
     What is found is compared with the function itself at some states before it is trusted.
 
@@ -109,7 +132,7 @@ def rows_of(problem, has_jacobian: bool) -> store.Traced:
             raise Untraceable(f"is not what its operations compute: {wrong}", "", store.rhs_name(rhs))
         return found
 
-    return store.known(rhs, ("rows", form, n, has_jacobian), Parameters(problem.params), record)
+    return function_of(store.known(rhs, ("rows", form, n, has_jacobian), Parameters(problem.params), record))
 
 
 def difference(classes: Classes, problem, params: np.ndarray) -> str | None:
@@ -124,7 +147,7 @@ def difference(classes: Classes, problem, params: np.ndarray) -> str | None:
     return None
 
 
-def projection_of(function: Callable, n: int) -> store.Traced:
+def projection_of(function: Callable, n: int) -> Function:
     """The user's projection of states by classes."""
 
     def record(parameters, trace):
@@ -132,4 +155,4 @@ def projection_of(function: Callable, n: int) -> store.Traced:
         outputs = traced_projection(graph, function, n, trace)(graph.inputs("u", n))
         return Rows(Recorded(graph, [lifted(graph, x) for x in outputs]), has_jacobian=False)
 
-    return store.known(function, ("projection of rows", n), Parameters(()), record)
+    return function_of(store.known(function, ("projection of rows", n), Parameters(()), record))

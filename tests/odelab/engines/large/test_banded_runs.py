@@ -133,7 +133,7 @@ def test_a_value_that_widens_the_band_is_seen(monkeypatch):
     for reach in (1, 3):
         monkeypatch.setitem(globals(), "REACH", reach)
         assert_same_grid(*both(problem, ol.ROS2, ol.fixed(0.01)))
-        found = rows_of(problem, True).recorded.band
+        found = rows_of(problem, True).rows.band
         assert found.below + found.above == reach
 
 
@@ -149,7 +149,7 @@ def test_each_kernel_gets_the_band_it_was_compiled_for(monkeypatch):
 def test_the_band_has_a_place_for_each_entry_of_the_jacobian(make):
     problem = make(12)
     known, n = problem.jacobian(0.0, problem.u0 + 0.1, problem.params).toarray(), problem.size
-    rows = rows_of(problem, True).recorded
+    rows = rows_of(problem, True).rows
     found = rows.band
     assert rows.is_autonomous
     width = found.below + 1 + found.above
@@ -175,7 +175,9 @@ def all_to_all(t, u, params, out):
             out[i] += 1e-3 * u[j]
 
 
-@pytest.mark.parametrize(("rhs", "word"), [(looking, "ways through its branches"), (all_to_all, "different entries in its Jacobian")])
+@pytest.mark.parametrize(
+    ("rhs", "word"), [(looking, "ways through its branches"), (all_to_all, "different entries in its Jacobian")]
+)
 def test_what_has_no_kernel_is_said_and_auto_stays_in_plain_python(rhs, word, monkeypatch):
     problem = ol.Problem(rhs, np.linspace(1.0, 2.0, 40), (0.0, 1.0))
     with pytest.raises(ol.NotCompilable, match=word):
