@@ -13,12 +13,13 @@ from odelab.engines.numba.rows import LargeRows, aligned_rows
 from odelab.engines.python import PythonEngine, begin, checked_rhs
 from odelab.engines.steps import Chunk, Record
 from odelab.engines.traced import PIVOTED, SLICE
+from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
 from odelab.kernels import large_store, store
 from odelab.kernels.array_attempt import Large
-from odelab.kernels.array_loop import add_array_advance, fixed_of
+from odelab.kernels.array_loop import Advance, add_array_advance, fixed_of
 from odelab.kernels.attempt import FIELDS
-from odelab.kernels.modules import module_of_run
+from odelab.kernels.modules import module_of_large
 from odelab.kernels.run import asked_of
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
@@ -45,11 +46,18 @@ class Kernel(NamedTuple):
     large: Large
 
 
-def make(large: Large, rows: large_store.Rows, projection: large_store.Rows | None) -> Kernel:
-    module = module_of_run(exact=False)
+def module_and_advance(
+    large: Large, rows: large_store.Rows, projection: large_store.Rows | None
+) -> tuple[Module, Advance]:
+    """The module of a kernel, and its function."""
+    module = module_of_large()
     band = rows.band[:2] if large.implicit else None
     of_projection = None if projection is None else projection.classes
-    advance = add_array_advance(module, large, rows.classes, rows.alone, of_projection, band)
+    return module, add_array_advance(module, large, rows.classes, rows.alone, of_projection, band)
+
+
+def make(large: Large, rows: large_store.Rows, projection: large_store.Rows | None) -> Kernel:
+    module, advance = module_and_advance(large, rows, projection)
     machine = Machine(module.text())
     at = {name: k for k, name in enumerate(advance.names)}
     function = machine.function("advance", len(advance.function.parameters))
