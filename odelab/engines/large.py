@@ -15,10 +15,11 @@ from odelab.engines.steps import Chunk, Record
 from odelab.engines.traced import PIVOTED, SLICE
 from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
-from odelab.kernels import large_store, store
-from odelab.kernels.array_attempt import Large
-from odelab.kernels.array_loop import Advance, add_array_advance, fixed_of
+from odelab.kernels import store
 from odelab.kernels.attempt import FIELDS
+from odelab.kernels.large import functions
+from odelab.kernels.large.array_attempt import Large
+from odelab.kernels.large.array_loop import Advance, add_array_advance, fixed_of
 from odelab.kernels.modules import module_of_large
 from odelab.kernels.run import asked_of
 from odelab.methods.rosenbrock import RosenbrockMethod
@@ -33,7 +34,7 @@ class Kernel(NamedTuple):
     """The machine code of single runs of any size.
 
     machine    the code, which lives as long as this object
-    advance    as `odelab.kernels.array_loop` has it
+    advance    as `odelab.kernels.large.array_loop` has it
     at         {name: its place} of the numbers that the loop carries
     buffers    rows of the work memory
     large      what it was made for, kept alive because kernels are found by the identity of method and law
@@ -46,9 +47,7 @@ class Kernel(NamedTuple):
     large: Large
 
 
-def module_and_advance(
-    large: Large, rows: large_store.Rows, projection: large_store.Rows | None
-) -> tuple[Module, Advance]:
+def module_and_advance(large: Large, rows: functions.Rows, projection: functions.Rows | None) -> tuple[Module, Advance]:
     """The module of a kernel, and its function."""
     module = module_of_large()
     band = rows.band[:2] if large.implicit else None
@@ -56,7 +55,7 @@ def module_and_advance(
     return module, add_array_advance(module, large, rows.classes, rows.alone, of_projection, band)
 
 
-def make(large: Large, rows: large_store.Rows, projection: large_store.Rows | None) -> Kernel:
+def make(large: Large, rows: functions.Rows, projection: functions.Rows | None) -> Kernel:
     module, advance = module_and_advance(large, rows, projection)
     machine = Machine(module.text())
     at = {name: k for k, name in enumerate(advance.names)}
@@ -64,7 +63,7 @@ def make(large: Large, rows: large_store.Rows, projection: large_store.Rows | No
     return Kernel(machine, function, at, advance.buffers, large)
 
 
-def tables_of(rows: large_store.Rows) -> list[np.ndarray]:
+def tables_of(rows: functions.Rows) -> list[np.ndarray]:
     """What loops over rows are handed, and room for the entries of their column."""
     return [rows.classes.constants, rows.runs, np.zeros(rows.classes.entries)]
 
@@ -81,8 +80,8 @@ class LargeEngine:
     def __init__(self, problem, method, controller, project=None, dense=True):
         self.problem, self.method, self.controller, self.project = problem, method, controller, project
         self.dense, self.until = dense, problem.t_span[1]
-        slopes = large_store.rows_of(problem, self.implicit)
-        of_project = None if project is None else large_store.projection_of(project, problem.size)
+        slopes = functions.rows_of(problem, self.implicit)
+        of_project = None if project is None else functions.projection_of(project, problem.size)
         self.loops = slopes.rows
         self.of_project = None if of_project is None else of_project.rows
         raises = self.loops.raises or (self.of_project is not None and self.of_project.raises)

@@ -12,11 +12,12 @@ from odelab.engines.numba.module import text_for
 from odelab.engines.numba.obstacles import obstacle_to_kernel
 from odelab.engines.numba.request import request_of_run
 from odelab.graph.arithmetic import lines_of
-from odelab.graph.classes import COLUMN, CONSTANTS, PARAMETERS, STATE, RowClass
+from odelab.graph.classes import RowClass
 from odelab.graph.nodes import Graph, Untraceable
+from odelab.graph.shapes import COLUMN, CONSTANTS, PARAMETERS, STATE
 from odelab.kernels import store
-from odelab.kernels.array_attempt import array_attempt
 from odelab.kernels.attempt import attempt
+from odelab.kernels.large.array_attempt import array_attempt
 from odelab.kernels.run import Wanted, asked_of, module_and_names
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method

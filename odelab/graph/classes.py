@@ -10,15 +10,15 @@ before them.
 """
 
 from collections import Counter
-from collections.abc import Container
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from odelab.graph.evaluation import evaluate
-from odelab.graph.graphs import Graph, Node, arguments_of
+from odelab.graph.graphs import Graph, Node
 from odelab.graph.operations import OF_ONE
 from odelab.graph.recorded import Recorded
+from odelab.graph.shapes import COLUMN, CONSTANTS, PARAMETERS, STATE, Shape, order_of, shape_of
 from odelab.graph.trails import TooLarge
 
 SHORTEST = 3  # rows of a run that moves on; fewer are runs of one row each
@@ -26,7 +26,6 @@ FARTHEST = 8  # the largest stride of a run
 MOST_VISITS = 4_000_000  # operations of all rows together
 MOST_OPERATIONS = 6_000  # of all classes together: what is compiled
 PLAIN = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5)  # constants that stay in the kernel: no size makes them
-STATE, PARAMETERS, CONSTANTS, COLUMN = "upcs"  # what a leaf is read from
 SLOPE, CONDITION = "slope", "condition"  # what a row is, beside an entry of the column
 COSTLY = {*OF_ONE, "pow", "atan2", "hypot", "fmod"} - {"neg", "abs", "sqrt", "floor", "ceil", "trunc", "rint"}
 
@@ -108,17 +107,6 @@ class Classes(NamedTuple):
         return slopes, raised
 
 
-class Shape(NamedTuple):
-    """The operations of a row, whose leaves are numbered in the order in which they are met.
-
-    operations    as in a graph; ("leaf", kind, number) stands for a leaf
-    sources       of the leaves
-    """
-
-    operations: tuple
-    sources: tuple[str, ...]
-
-
 def classes_of(recorded: Recorded, shares: bool = True) -> Classes:
     """The classes of the rows of a function, whose inputs are "t", "u0", "u1", ... and parameters "p0", "p1", ...
 
@@ -161,88 +149,6 @@ def members_by_shape(graph: Graph, outputs: list[Node], column: dict, by_use: bo
             raise TooLarge("has rows that depend on too much", "write sums over all components as a component")
         members.setdefault(shape, []).append((row, *places))
     return members
-
-
-def shape_of(graph: Graph, root: int, column: dict[int, int], by_use: bool) -> tuple[Shape, list]:
-    """The shape of a row, and the places of its leaves; of constants, their values."""
-    reader = Reader(graph, column, by_use)
-    for i in order_of(graph, root, column):
-        reader.enter(i)
-    reader.number_of(root)
-    return Shape(tuple(reader.operations), tuple(reader.sources)), reader.places
-
-
-class Reader:
-    """Reads the operations of a row in their order.
-
-    column    {number of an operation: its place in the column}
-    by_use    whether a component is a leaf each time it is used, as constants are. Rows near a boundary, or rows that
-              use all components, then have one shape; but a component may be two leaves, which no derivative may be
-    """
-
-    def __init__(self, graph: Graph, column: dict[int, int], by_use: bool):
-        self.graph, self.column, self.by_use = graph, column, by_use
-        self.numbers: dict[int, int] = {}
-        self.operations: list[tuple] = []
-        self.sources: list[str] = []
-        self.places: list = []
-
-    def enter(self, i: int):
-        op, kind, *arguments = self.graph.ops[i]
-        if self.leaf_of(i) is None:
-            head = arguments[:1] if op in ("const", "in", "gather", "search") else []
-            self.operations.append((op, kind, *head, *map(self.number_of, arguments_of(self.graph.ops[i]))))
-            self.numbers[i] = len(self.operations) - 1
-
-    def leaf_of(self, i: int) -> tuple[str, Any] | None:
-        """The source and the place of a leaf; of a constant, its value. None of an operation."""
-        op, _, *arguments = self.graph.ops[i]
-        if i in self.column:
-            return COLUMN, self.column[i]
-        if op == "in" and arguments[0] != "t":
-            return arguments[0][0], int(arguments[0][1:])
-        return (CONSTANTS, float(arguments[0])) if is_constant(self.graph, i) else None
-
-    def number_of(self, i: int) -> int:
-        """The number of an operation, or of a new leaf."""
-        leaf = None if i in self.numbers else self.leaf_of(i)
-        if leaf is None:
-            return self.numbers[i]
-        source, place = leaf
-        self.operations.append(("leaf", self.graph.ops[i][1], len(self.places)))
-        self.sources.append(source)
-        self.places.append(place)
-        number = len(self.operations) - 1
-        if not self.by_use and source != CONSTANTS:
-            self.numbers[i] = number
-        return number
-
-
-def order_of(graph: Graph, root: int, known: Container[int]) -> list[int]:
-    """The operations that a node needs, arguments first, in an order that only their shape decides.
-
-    known    operations whose arguments are left out
-    """
-    order: list[int] = []
-    done: set[int] = set()
-    stack = [root]
-    while stack:
-        i = stack[-1]
-        arguments = () if i in known else reversed(arguments_of(graph.ops[i]))
-        waits = [a for a in arguments if a not in done and not is_constant(graph, a)]
-        if waits:
-            stack += waits
-            continue
-        stack.pop()
-        if i not in done and not is_constant(graph, i):
-            done.add(i)
-            order.append(i)
-    return order
-
-
-def is_constant(graph: Graph, i: int) -> bool:
-    """Is an operation a double that is known?"""
-    return graph.ops[i][:2] == ("const", "d")
 
 
 def classes_of_shape(graph: Graph, shape: Shape, members: list[tuple], purpose: str, constants) -> list[RowClass]:

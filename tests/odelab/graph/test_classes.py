@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 import odelab as ol
 from odelab.functions.tracing import traced
-from odelab.graph.classes import COLUMN, CONDITION, SLOPE, classes_of
+from odelab.graph.classes import CONDITION, SLOPE, classes_of
 from odelab.graph.evaluation import evaluate
 from odelab.graph.nodes import Graph
 from odelab.graph.recorded import Recorded
+from odelab.graph.shapes import COLUMN
 from odelab.graph.trails import TooLarge
 
 PARAMETERS = np.array([0.7, 1.3])

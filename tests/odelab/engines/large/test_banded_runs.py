@@ -6,8 +6,8 @@ import pytest
 import odelab as ol
 from odelab import maths
 from odelab.engines import choice
-from odelab.kernels import row_loops
-from odelab.kernels.large_store import rows_of
+from odelab.kernels.large import row_loops
+from odelab.kernels.large.functions import rows_of
 from tests.odelab.engines.rosenbrock.stiff_cases import assert_same_grid, assert_same_work, both
 
 slow = pytest.mark.slow

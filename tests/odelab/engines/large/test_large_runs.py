@@ -1,5 +1,8 @@
 """Kernels of systems of any size equal the one source, through refused steps, growing records and failures."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -205,3 +208,23 @@ def test_the_stiffness_of_a_tiny_step_has_all_its_digits(method):
     """SAI comes from the mean slope: the difference of two states would keep half of the digits here."""
     kernel, plain = both(ROTATING.replace(t_span=(0.0, 1e-7)), method, ol.fixed(1e-8))
     np.testing.assert_allclose(kernel.sai, plain.sai, rtol=1e-12)
+
+
+def test_no_run_of_the_graph_imports_numba():
+    code = (
+        "import sys, odelab as ol\n"
+        "for method in (ol.DOPRI5, ol.RODAS4):\n"
+        "    ol.solve(ol.problems.heat_1d(60).replace(t_span=(0.0, 1e-3)), method, engine='compiled')\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4], ids=lambda method: method.name)
+def test_the_rows_and_the_attempt_of_a_kernel_can_be_read(method, capsys):
+    ol.show_kernel(ol.problems.heat_1d(60), method)
+    text = capsys.readouterr().out
+    assert "58 rows from 1 to 58" in text
+    assert "new next_step = " in text
+    ol.show_kernel(ol.problems.heat_1d(60), method, ir=True)
+    assert "define void @advance" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from odelab.graph.evaluation import value_of
 from odelab.graph.graphs import arguments_of, used
 from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
-from odelab.kernels import row_loops
+from odelab.kernels.large import row_loops
 from odelab.problem import Problem
 from tests.odelab.graph.test_classes import PARAMETERS, each_function, recorded
 from tests.rounding import ROUNDINGS, spread

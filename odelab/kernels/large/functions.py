@@ -12,8 +12,8 @@ from odelab.graph.classes import CONDITION, Classes, classes_of
 from odelab.graph.nodes import Graph, TooLarge, Untraceable
 from odelab.graph.recorded import Recorded, lifted
 from odelab.kernels import store
+from odelab.kernels.large.row_loops import is_autonomous, pattern_of, table_of_runs
 from odelab.kernels.parameters import Parameters
-from odelab.kernels.row_loops import is_autonomous, pattern_of, table_of_runs
 from odelab.linear.solvers import BANDED, band_of
 
 LARGEST = 400_000  # operations before rows are found to be alike; running so many takes a second

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab.graph.classes import COLUMN, CONDITION, CONSTANTS, PARAMETERS, SLOPE, STATE, Classes, RowClass
+from odelab.graph.classes import CONDITION, SLOPE, Classes, RowClass
 from odelab.graph.derivatives import derivatives
 from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Node
+from odelab.graph.shapes import COLUMN, CONSTANTS, PARAMETERS, STATE
 
 POINTERS = {STATE: "%u", PARAMETERS: "%params", CONSTANTS: "%constants", COLUMN: "%column"}
 HEAD = 3  # numbers of a run before the places of its leaves: first row, count, first entry of the Jacobian

@@ -10,9 +10,9 @@ from odelab.functions.tracing import Trace
 from odelab.graph import nodes
 from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Node, choose
-from odelab.kernels.array_graph import ArrayGraph
 from odelab.kernels.attempt import Asked, control, squares, unless_singular, value_of
 from odelab.kernels.implicit import Nothing
+from odelab.kernels.large.array_graph import ArrayGraph
 from odelab.methods.rosenbrock import RosenbrockMethod
 
 

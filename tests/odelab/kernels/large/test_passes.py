@@ -4,10 +4,10 @@ import pytest
 
 import odelab as ol
 from odelab.graph.nodes import Node
-from odelab.kernels.array_attempt import Large, array_attempt
-from odelab.kernels.array_graph import SUM
 from odelab.kernels.attempt import Asked
-from odelab.kernels.passes import Plan
+from odelab.kernels.large.array_attempt import Large, array_attempt
+from odelab.kernels.large.array_graph import SUM
+from odelab.kernels.large.passes import Plan
 
 CASES = [
     Large(Asked(0, method, law, limited=limited, rows=True), projects, raises=False, autonomous=autonomous)

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from odelab.graph.classes import Classes
 from odelab.graph.graphs import Node
 from odelab.graph.llvm import Function, Module
-from odelab.kernels.array_attempt import ArrayAttempt, Large, array_attempt
-from odelab.kernels.array_graph import CHECK, FACTORS, PROJECTION, SLOPES, Action
 from odelab.kernels.attempt import fixed_names
-from odelab.kernels.band_loops import Band, add_band
-from odelab.kernels.passes import Pass, Plan
-from odelab.kernels.row_loops import add_jacobian, add_slopes, add_slopes_by_time
+from odelab.kernels.large.array_attempt import ArrayAttempt, Large, array_attempt
+from odelab.kernels.large.array_graph import CHECK, FACTORS, PROJECTION, SLOPES, Action
+from odelab.kernels.large.band_loops import Band, add_band
+from odelab.kernels.large.passes import Pass, Plan
+from odelab.kernels.large.row_loops import add_jacobian, add_slopes, add_slopes_by_time
 
 SLOPE_ROWS, SLOPE_T = 2, 2  # rows of the work memory before the buffers; the third is the derivative by time
 POINTERS = ("carried", "status", "fixed", "atol", "params", "record", "states", "work", "raised")
@@ -156,7 +156,7 @@ class Loop:
         }
 
     def call(self, called: Function, u: str, t: str, tables: Iterable[str], *others: str):
-        """Call a function of `odelab.kernels.row_loops`."""
+        """Call a function of `odelab.kernels.large.row_loops`."""
         self.function.call(called, u, t, "%params", *(f"%{name}" for name in tables), *others)
 
     def add_preparation(self, now: dict[str, str]):

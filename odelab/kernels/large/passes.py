@@ -8,7 +8,7 @@ where it would take many arrays to compute it again.
 from typing import NamedTuple
 
 from odelab.graph.graphs import Node, arguments_of
-from odelab.kernels.array_graph import SUM, Action, ArrayGraph
+from odelab.kernels.large.array_graph import SUM, Action, ArrayGraph
 
 MANY = (
     9  # arrays that something is computed from in more than one pass: it is stored, as reading costs as much as writing

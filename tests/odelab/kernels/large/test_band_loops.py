@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
-from odelab.kernels.band_loops import add_band
+from odelab.kernels.large.band_loops import add_band
 from tests.rounding import EPS
 
 known = {}
