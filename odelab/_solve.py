@@ -83,7 +83,7 @@ def solve(
     max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default
     exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no
                  a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
-                 the speed, and plain Python is slow. False by default
+                 the speed, and plain Python is slow; states between steps agree to rounding. False by default
     throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,
@@ -125,11 +125,14 @@ def solve(
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
 
+        searches = []  # of the engine that took the run
+
         def drive(chosen, attempts):
+            searches.append(getattr(chosen, "search", None))
             return run(chosen, attempts, during, times, dense)
 
         trajectory = try_engines(drive, engine, part, method, controller, project, dense, exact, attempts)
-        return trajectory if during or not watched else with_events(trajectory, watched)
+        return trajectory if during or not watched else with_events(trajectory, watched, searches[-1])
 
     if len(stops) or any(event.change for event in watched):
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
@@ -140,9 +143,9 @@ def solve(
     return trajectory
 
 
-def with_events(trajectory, watched) -> Trajectory:
+def with_events(trajectory, watched, searches) -> Trajectory:
     """A run with the events that lie on it, none of which ends it."""
-    watch = Watch(None, watched, trajectory.problem)
+    watch = Watch(None, watched, trajectory.problem, searches)
     try:
         with np.errstate(all="ignore"):
             watch.walk(trajectory.interpolant)

@@ -217,7 +217,7 @@ def squared_error(errors, u, u_new, rtol, atol):
     (Hairer, Nørsett and Wanner, Solving ODEs I, II.10).
     """
     old, new = np.abs(u), np.abs(u_new)
-    unit = 1.0 / (atol + rtol * np.where(new > old, new, old))  # where `new` is not finite, neither is its error
+    unit = 1.0 / (atol + rtol * np.where(new <= old, old, new))  # NaN where `new` is
     scaled = errors[0] * unit
     first = float((scaled * scaled).sum()) * (1.0 / scaled.size)
     if len(errors) == 1:

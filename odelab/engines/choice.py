@@ -22,6 +22,7 @@ from odelab.engines.refusals import NotCompilable
 from odelab.engines.switching import SwitchingEngine
 from odelab.engines.traced import TracedEngine
 from odelab.graph.nodes import Untraceable
+from odelab.kernels import store
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.switching import SwitchingMethod
 from odelab.methods.tableau import Method
@@ -33,6 +34,8 @@ from odelab.right_hand_side import ARRAY, COMPONENT
 # less. The last number stands for about 1.5 s, as the generic kernel takes five to ten seconds.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
+# A graph of so many operations is compiled in about 0.3 s; so many a stage takes of each component beside the slope.
+AT_ONCE, WEIGHT = 6_000, 8
 # Components that are made straight through, without loops, in component form and of arrays by the kind of the method.
 SMALL = {"component": 96, "explicit": 48, "implicit": 24}
 
@@ -47,6 +50,14 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
     if controller.law is None and controller.h is None:
         return "graphs know the controllers of odelab.fixed and odelab.adaptive only"
     return None
+
+
+def takes_long_to_compile(problem: Problem, method, controller: Controller) -> bool:
+    """Would the kernel of a graph take more than a few tenths of a second to compile? A short run ends before that."""
+    if is_large(problem, method) or obstacle_to_graph(problem, method, controller) is not None:
+        return False
+    operations = len(store.slopes_of(problem).recorded.graph.ops)
+    return method.stages * (operations + WEIGHT * problem.size) > AT_ONCE
 
 
 def traced_engine(
@@ -100,6 +111,8 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
     reason = ""
     if name != "python":
         try:
+            if name == "auto" and takes_long_to_compile(problem, method, controller):
+                yield PythonEngine(*run), min(max(1, WORK // problem.size), max_steps)
             yield traced_engine(*run, dense), max_steps
             return
         except Untraceable as refusal:

@@ -65,11 +65,13 @@ def show_kernel(
         text = graph_text(problem, method, controller, layout, ir) if reason is None else ""
     except Untraceable as refusal:
         reason = str(refusal)
+    functions = [problem.rhs]
     if reason is not None:
         if layout is not None:
             raise ValueError(f"there is no such kernel: {reason}.")
-        text = text_by_numba(problem, method, controller, reason)
-    print(source_of(problem.rhs))
+        text, functions = text_by_numba(problem, method, controller, reason)
+    for function in dict.fromkeys(functions):
+        print(source_of(function))
     print(text)
 
 
@@ -111,12 +113,13 @@ def text_of_rows(rows: RowClass) -> str:
     return "\n".join([f"{where}: {leaves or 'no leaves'}", *lines, ""])
 
 
-def text_by_numba(problem: Problem, method, controller: Controller, untraceable: str) -> str:
-    """The source of the kernel that numba compiles."""
+def text_by_numba(problem: Problem, method, controller: Controller, untraceable: str) -> tuple[str, list]:
+    """The source of the kernel that numba compiles, and the user's functions that it calls."""
     reason = obstacle_to_kernel(problem, method, controller)
     if reason is not None:
         raise ValueError(f"there is no such kernel: {reason}; {untraceable}.")
-    return text_for(request_of_run(problem, method, controller))
+    request = request_of_run(problem, method, controller)
+    return text_for(request), list(request.functions.values())
 
 
 def source_of(function) -> str:

@@ -1,6 +1,7 @@
 """The compiled engine of small systems: the graph of an attempt as machine code, with a loop around it."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ from odelab.control.feedback import History, Memory
 from odelab.core import State
 from odelab.engines import Status
 from odelab.engines.numba.rows import Rows
+from odelab.engines.exact import ExactEngine
 from odelab.engines.python import PythonEngine, begin, checked_rhs
 from odelab.engines.steps import Chunk, Record
 from odelab.graph.machine import address
+from odelab.graph.nodes import Untraceable
 from odelab.kernels.run import plan_of
+from odelab.kernels.search import search_of
 from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
 
@@ -35,6 +39,7 @@ class TracedEngine:
 
     def __init__(self, problem, method, controller, project=None, exact=False):
         self.problem, self.method, self.controller, self.project = problem, method, controller, project
+        self.exact = exact
         plan = plan_of(problem, method, controller, project, exact)
         self.kernel, self.fixed = plan.kernel, plan.fixed
         self.at = self.kernel.at
@@ -56,6 +61,13 @@ class TracedEngine:
     def look_at_stages(self):
         """Let chunks tell h rho, where the stages of a step do."""
         self.looks_at_stages = twin_stages(self.method) is not None
+
+    def search(self, function) -> Callable | None:
+        """The compiled search for zeros of an event's function on the steps of this run; None where there is none."""
+        try:
+            return None if self.project is not None or self.exact else search_of(self.problem, self.method, function)
+        except Untraceable:
+            return None
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = self.first_state()
@@ -173,7 +185,8 @@ class TracedEngine:
 
         work    the counts of the chunk so far: rejected attempts, evaluations, Jacobians, factorisations
         """
-        plain = PythonEngine(self.problem, self.method, self.controller, self.project)
+        engine = ExactEngine if self.exact else PythonEngine
+        plain = engine(self.problem, self.method, self.controller, self.project)
         with np.errstate(all="ignore"):
             chunk = plain.advance(state, attempts)
         self.rows.room(state.t, chunk.steps + 1)

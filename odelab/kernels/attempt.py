@@ -39,6 +39,8 @@ class Asked(NamedTuple):
     limited             whether there is a largest step
     rows                whether accepted steps are recorded
     maxima              whether the largest SAI and h rho are carried along
+    pivots              whether the run ends where factors without pivoting fail, so that others can go on with pivots;
+                        otherwise such an attempt is one that is rejected
     """
 
     n: int
@@ -48,6 +50,7 @@ class Asked(NamedTuple):
     limited: bool = False
     rows: bool = False
     maxima: bool = False
+    pivots: bool = True
 
 
 class Attempt(NamedTuple):
@@ -109,7 +112,7 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
     if asked.maxima:
         carried |= {name: (largest[k], largest_after[k]) for k, name in enumerate(("largest_sai", "largest_rho"))}
     status = graph.constant(0) + status
-    if is_solved is not None:
+    if is_solved is not None and asked.pivots:
         status, carried = unless_singular(asked, graph, status, carried, is_solved())
     if graph.raised:
         status, carried = unless_raised(graph, status, carried)

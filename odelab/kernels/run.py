@@ -85,7 +85,7 @@ def plan_of(problem, method, controller, project, exact: bool) -> Plan:
         return known
     slopes = store.slopes_of(problem)
     projection = None if project is None else store.projection_of(project, problem.size)
-    kernel = kernel_of_run(Wanted(asked_of(problem, method, controller), slopes, projection, exact))
+    kernel = kernel_of_run(Wanted(asked_of(problem, method, controller, exact), slopes, projection, exact))
     values = slopes.parameters.values
     fixed = np.array([*fixed_values(problem, controller), *values], dtype=float)
     plan = Plan(made_for, (slopes, *([projection] if projection else [])), kernel, fixed, len(values))
@@ -94,10 +94,10 @@ def plan_of(problem, method, controller, project, exact: bool) -> Plan:
     return plan
 
 
-def asked_of(problem, method, controller) -> Asked:
+def asked_of(problem, method, controller, exact: bool = False) -> Asked:
     """What the attempts of a single run depend on."""
     vector, limited = isinstance(controller.atol, np.ndarray), bool(np.isfinite(controller.max_step))
-    return Asked(problem.size, method, controller.law, vector, limited, rows=True)
+    return Asked(problem.size, method, controller.law, vector, limited, rows=True, pivots=not exact)
 
 
 def kernel_of_run(wanted: Wanted) -> RunKernel:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odelab.functions.checking import difference
-from odelab.functions.tracing import Trace, traced, traced_projection
+from odelab.functions.tracing import Trace, traced, traced_event, traced_projection
 from odelab.functions.watch import Watch
 from odelab.graph.arrays import Array
 from odelab.graph.nodes import Graph, Untraceable
@@ -82,7 +82,10 @@ def rhs_name(function: Callable) -> str:
 
 
 def known(function: Callable, purpose: tuple, parameters: Parameters, record: Callable) -> Traced:
-    """The operations of a function, from before if nothing has changed since; refusals are remembered, too."""
+    """The operations of a function, from before if nothing has changed since; refusals are remembered, too.
+
+    Where they cannot be told without knowing the whole numbers among the parameters, these are a part of the kernel.
+    """
     with lock:
         try:
             found = functions.setdefault(function, {})
@@ -90,25 +93,44 @@ def known(function: Callable, purpose: tuple, parameters: Parameters, record: Ca
                 functions.pop(next(iter(functions)))
         except TypeError:  # nothing can refer to it weakly, or it has no hash
             found = {}
-        key = (*purpose, parameters.made_for)
-        before = found.get(key)
-        if before is not None and before.watch.is_unchanged():
-            if isinstance(before, Refused):
-                raise before.refusal
-            now = built_in(parameters) if before.parameters.builds_in else parameters
-            return Traced(before.recorded, before.digest, now, before.watch)
-        trace = Trace()
         try:
-            operations = record(parameters, trace)
-        except Untraceable as refusal:
+            return known_for(found, purpose, parameters, record)
+        except Untraceable:
             if not parameters.has_whole_numbers:
-                found[key] = Refused(refusal.with_traceback(None), Watch(trace.reached))
                 raise
-            parameters, trace = built_in(parameters), Trace()
-            operations = record(parameters, trace)
-        digest = hashlib.sha256(repr(operations.key).encode()).digest()
-        made = found[key] = Traced(operations, digest, parameters, Watch(trace.reached))
-        return made
+        return known_for(found, purpose, Parameters(parameters.params, "built in"), record)
+
+
+def known_for(found: dict, purpose: tuple, parameters: Parameters, record: Callable) -> Traced:
+    """The same for parameters that are handed over in one way."""
+    key = (*purpose, parameters.builds_in, parameters.made_for)
+    before = found.get(key)
+    if before is not None and before.watch.is_unchanged():
+        if isinstance(before, Refused):
+            raise before.refusal
+        return Traced(before.recorded, before.digest, parameters, before.watch)
+    trace = Trace()
+    try:
+        operations = record(parameters, trace)
+    except Untraceable as refusal:
+        found[key] = Refused(refusal.with_traceback(None), Watch(trace.reached))
+        raise
+    digest = hashlib.sha256(repr(operations.key).encode()).digest()
+    made = found[key] = Traced(operations, digest, parameters, Watch(trace.reached))
+    return made
+
+
+def event_of(function: Callable, problem) -> Traced:
+    """An event's function of (t, u, params) as operations."""
+
+    def record(parameters, trace):
+        def call(graph):
+            value = traced_event(graph, function, trace)
+            return [value(graph.input("t"), graph.inputs("u", problem.size), parameters.nodes(graph))]
+
+        return recorded(call)
+
+    return known(function, ("event", problem.size), Parameters(problem.params), record)
 
 
 def projection_of(function: Callable, n: int) -> Traced:
@@ -129,18 +151,19 @@ def projection_in(graph: Graph, traced: Traced) -> Callable:
     return projected
 
 
-def built_in(parameters: Parameters) -> Parameters:
-    return Parameters(parameters.params, "built in")
-
-
 def kernel(key: tuple, make: Callable[[], Any]) -> Any:
-    """The kernel of this key, made if it is not there."""
+    """The kernel of this key, made if it is not there; that there is none is remembered, too."""
     with lock:
         if key not in kernels:
-            kernels[key] = make()
+            try:
+                kernels[key] = make()
+            except Untraceable as refusal:
+                kernels[key] = refusal.with_traceback(None)
             if len(kernels) > IN_PROCESS:
                 kernels.popitem(last=False)
         kernels.move_to_end(key)
+        if isinstance(kernels[key], Untraceable):
+            raise kernels[key]
         return kernels[key]
 
 
