@@ -1,8 +1,7 @@
 """The compiled engine: `odelab.core.integrate` and all it needs as machine code, a chunk of attempts at a time.
 
 It runs any form of right-hand side, every law, stabilised methods and projections; `odelab.engines.numba.one_source`
-writes the kernel. Simpler runs, for which there are kernels with a loop of their own, are faster by
-`odelab.engines.numba.kernel_engine`.
+writes the kernel. What can be followed as a graph is faster by `odelab.engines.traced` and `odelab.engines.large`.
 """
 
 import warnings
