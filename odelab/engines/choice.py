@@ -12,18 +12,15 @@ from collections.abc import Callable, Iterator
 from odelab.control.controllers import Controller
 from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine
+from odelab.engines.exact import ExactEngine
 from odelab.engines.numba.large_engine import LargeEngine
 from odelab.engines.numba.obstacles import is_plain, obstacle_to_band, plan_for
 from odelab.engines.numba.request import Request
-from odelab.engines.exact import ExactEngine
 from odelab.engines.python import PythonEngine
 from odelab.engines.refusals import NotCompilable
 from odelab.engines.switching import SwitchingEngine
 from odelab.engines.traced import TracedEngine
 from odelab.graph.nodes import Untraceable
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.switching import SwitchingMethod
-from odelab.methods.tableau import Method
 from odelab.problem import Problem, without_jacobian
 from odelab.right_hand_side import ARRAY, COMPONENT
 
@@ -34,7 +31,7 @@ from odelab.right_hand_side import ARRAY, COMPONENT
 # and the kernel takes a quarter of that.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
-SMALL = {"explicit": 48, "implicit": 24}  # components of arrays: larger ones are left to loops
+SMALL, SMALL_WITH_JACOBIAN = 48, 24  # components of arrays: larger ones are left to loops
 
 # For each right-hand side that numba could not compile, the types of the methods concerned.
 refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDictionary()
@@ -42,11 +39,11 @@ refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDiction
 
 def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str | None:
     """Why a run is not made as a graph; None where its right-hand side decides."""
-    if not isinstance(method, Method | RosenbrockMethod):
+    if not method.has_graph:
         return f"graphs are for Runge-Kutta and Rosenbrock methods, not {method.name}"
     if controller.law is None and controller.h is None:
         return "graphs know the controllers of odelab.fixed and odelab.adaptive only"
-    most = SMALL["implicit" if isinstance(method, RosenbrockMethod) else "explicit"]
+    most = SMALL_WITH_JACOBIAN if method.needs_jacobian else SMALL
     if problem.form != COMPONENT and problem.size > most:
         return f"systems in {problem.form} form are made as graphs up to {most} components, got {problem.size}"
     return None
@@ -57,7 +54,7 @@ def traced_engine(problem: Problem, method, controller: Controller, project, exa
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
         raise Untraceable(reason)
-    solved = without_jacobian(problem) if isinstance(method, RosenbrockMethod) else problem
+    solved = without_jacobian(problem) if method.needs_jacobian else problem
     if plain:
         return ExactEngine(solved, method, controller, project)
     return TracedEngine(solved, method, controller, project, exact)
@@ -73,7 +70,7 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
     if exact:
         yield exact_engine(name, problem, method, controller, project), max_steps
         return
-    if isinstance(method, SwitchingMethod):
+    if method.switches:
         yield from two_methods(name, problem, method, controller, project, max_steps)
         return
     run = (problem, method, controller, project)

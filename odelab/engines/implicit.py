@@ -9,13 +9,14 @@ import numpy as np
 from odelab.arrays import read_only
 from odelab.control.controllers import Controller
 from odelab.engines.python import RightHandSideError, checked_rhs
+from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs import dense, diagnosis, events, failures
 from odelab.runs.trajectory import Trajectory
 
 
 @dataclasses.dataclass(frozen=True)
-class ImplicitMethod:
+class ImplicitMethod(StepMethod):
     """One of SciPy's solvers; the problem's Jacobian is handed over where it has one.
 
     `stability` is its stability function R(z), None for multistep methods, which have none.
@@ -25,6 +26,12 @@ class ImplicitMethod:
     order: int
     about: str
     stability: Callable | None = None
+
+    run_by_scipy = True
+    takes_fixed_steps = False
+
+    def region(self, stages: int):
+        return None if self.stability is None else super().region(stages)
 
     def __repr__(self):
         return f"{self.name}, order {self.order}, implicit (SciPy)"

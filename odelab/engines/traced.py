@@ -1,8 +1,7 @@
 """The compiled engine of small systems: the graph of an attempt as machine code, with a loop around it."""
 
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from odelab.graph.machine import address
 from odelab.kernels import store
 from odelab.kernels.attempt import FIELDS, fixed_values
 from odelab.kernels.run import Wanted, asked_of, kernel_of_run
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.stiffness.h_rho import twin_stages
 
 PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factors fail; then the kernel tries again
 SLICE, FEWEST = 0.05, 1 << 12  # seconds and attempts of one call of a kernel: between two calls Ctrl-C takes effect
@@ -43,16 +40,12 @@ class TracedEngine:
         self.slope_is_known: State | None = None  # a state whose slope was counted before
 
     @property
-    def implicit(self) -> bool:
-        return isinstance(self.method, RosenbrockMethod)
-
-    @property
     def derivatives(self) -> str:
-        return "exact Jacobian, eliminated straight through in the kernel" if self.implicit else ""
+        return "exact Jacobian, eliminated straight through in the kernel" if self.method.needs_jacobian else ""
 
     def look_at_stages(self):
         """Let chunks tell h rho, where the stages of a step do."""
-        self.looks_at_stages = twin_stages(self.method) is not None
+        self.looks_at_stages = self.method.twin_stages is not None
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = self.first_state()
@@ -159,10 +152,10 @@ class TracedEngine:
         """Evaluations, Jacobians and factorisations, as plain Python makes them: once at each state that is left."""
         begun = tried + (ended == Status.STEP_LOST)
         states = (begun > 0) + steps - self.moved_last(carried, ended, tried)
-        evaluations = early + tried * (self.method.stages - 1)
+        evaluations = early + tried * self.method.evaluations
         if "slope0" not in self.at and begun:
             evaluations += states - (state.fresh or self.slope_is_known is state)
-        return evaluations, states if self.implicit else 0, tried if self.implicit else 0
+        return (evaluations, states, tried) if self.method.needs_jacobian else (evaluations, 0, 0)
 
     def in_plain_python(self, state: State, attempts: int, first: int, work) -> Chunk:
         """Go on in plain Python, which factors with pivoting, and raises the errors of the user's own functions.
@@ -179,4 +172,4 @@ class TracedEngine:
         return self.rows.chunk(first, chunk.status, chunk.state, rejected, *rest)._replace(word=chunk.word)
 
     def record(self) -> Record:
-        return self.rows.record(twin_stages(self.method) is not None)
+        return self.rows.record(self.method.twin_stages is not None)

@@ -6,8 +6,6 @@ from odelab import core
 from odelab.graph.arrays import Array
 from odelab.graph.nodes import Graph, Node, choose
 from odelab.kernels.attempt import Asked
-from odelab.methods import extension
-from odelab.methods.rosenbrock import RosenbrockMethod
 
 
 def inside(asked: Asked, slopes_at: Callable, graph: Graph, params) -> list[Node]:
@@ -19,12 +17,7 @@ def inside(asked: Asked, slopes_at: Callable, graph: Graph, params) -> list[Node
     at, t, began, dt = (graph.input(name) for name in ("at", "t", "began", "dt"))
     old, new = graph.inputs("old", n), graph.inputs("u", n)
     stages = [graph.inputs(f"k{j}_", n) for j in range(method.stages)]
-    if isinstance(method, RosenbrockMethod):
-        parts = [core.combine(row.tolist(), stages, len(row)) for row in method.extension_weights]
-    else:
-        stages = extension.finish_stages(core.combine, slopes_at, params, method, began, old, dt, new, stages)
-        weights = extension.weights(method).T
-        parts = [dt * core.combine(row.tolist(), stages, len(row)) for row in weights]
+    parts = method.coefficients_inside(core.combine, slopes_at, params, began, old, dt, new, stages)
     theta = (at - began) / dt
     change = parts[-1]
     for part in parts[-2::-1]:

@@ -5,8 +5,6 @@ import numpy as np
 from odelab.arrays import read_only
 from odelab.engines import Status
 from odelab.linear.linearisation import Linearisation
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.tableau import Method
 from odelab.problem import array_form, in_array_form
 from odelab.right_hand_side import IN_PLACE
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
@@ -45,7 +43,7 @@ def undefined_events_remark(trajectory) -> str:
 def explosion_remark(trajectory) -> str:
     """An addition to the message of a run of fixed steps that was unstable or has grown very large; empty otherwise."""
     said = ""
-    if isinstance(trajectory.method, Method) and trajectory.steps > MOST_UNSTABLE_STEPS:
+    if trajectory.method.is_explicit and trajectory.steps > MOST_UNSTABLE_STEPS:
         said = beyond_the_limit(trajectory)
     u = np.asarray(trajectory.end_u)
     if trajectory.problem is not None and has_blown_up(trajectory.problem.u0, u):
@@ -97,7 +95,7 @@ def diagnose_stop(problem, method, state, last_step, gave_up, project=None) -> t
     """
     t, u = state.t, np.asarray(state.u)
     said = "" if project is None else projection_message(problem, method, t, u, last_step, project)
-    if isinstance(method, RosenbrockMethod) and not said and not leaves_domain(problem, t, u, last_step):
+    if method.needs_jacobian and not said and not leaves_domain(problem, t, u, last_step):
         said = insoluble_message(problem, t, u, method.gamma * last_step)
     if said:
         return Status.NOT_FINITE.word, said
