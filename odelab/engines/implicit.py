@@ -65,7 +65,7 @@ class Interpolants(dense.Interpolant):
         return states
 
 
-def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Controller, t_eval, watched, max_steps):
+def solve_implicit(problem: Problem, method: StepMethod, controller: Controller, t_eval, watched, max_steps):
     """Step SciPy's solver through the span and describe the run as a Trajectory."""
     if not controller.needs_error:
         raise ValueError(
@@ -120,7 +120,7 @@ class Slope:
 class Run:
     """A run of one of SciPy's solvers: its state while it goes on, and the Trajectory at its end."""
 
-    def __init__(self, problem: Problem, method: ImplicitMethod, controller: Controller, watched):
+    def __init__(self, problem: Problem, method: StepMethod, controller: Controller, watched):
         self.problem, self.method, self.controller = problem, method, controller
         self.slope = Slope(problem, PATIENCE[method.name])
         self.watch = events.Watch(None, watched, problem) if watched else None

@@ -11,13 +11,12 @@ from odelab.methods.stepper import Stepper
 class StepMethod:
     """A method: how it takes a step, what a step needs, and what is known of it.
 
-    Each answer stands here once, as it is for most methods; a kind of method that differs gives its own. Beside these a
-    method has a `name`, an `order` and `about`, where it was published.
+    Each answer stands here once, as it is for most methods; a kind of method that differs gives its own.
     """
 
     name: str
     order: int
-    about: str
+    tableau: Any  # its numbers, as its step takes them; not of every method
 
     @property
     def stages(self) -> int:

@@ -23,17 +23,13 @@ class SwitchingMethod(StepMethod):
 
     takes_fixed_steps = False
 
+    def __post_init__(self):
+        object.__setattr__(self, "name", f"AUTO({self.explicit.name}, {self.implicit.name})")
+        object.__setattr__(self, "order", min(self.explicit.order, self.implicit.order))
+
     @property
     def members(self):
         return self.explicit, self.implicit
-
-    @property
-    def name(self) -> str:
-        return f"AUTO({self.explicit.name}, {self.implicit.name})"
-
-    @property
-    def order(self) -> int:
-        return min(self.explicit.order, self.implicit.order)
 
     @property
     def stages(self) -> int:

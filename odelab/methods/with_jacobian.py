@@ -15,16 +15,20 @@ OUTWARD = np.logspace(-4.0, 8.0, 2001)  # |z| at which stability along an axis i
 class MethodWithJacobian(StepMethod):
     """A linearly implicit or a diagonally implicit method; its stages are increments of the state.
 
-    gamma               the diagonal of the method, M = I - h gamma J
-    extension_weights   (degree, stages): row p holds the weights of theta^(p+1) k_i in u(theta) - u
+    gamma      the diagonal of the method, M = I - h gamma J
+    l_stable   whether L-stability is claimed of it
     """
 
     gamma: Any
-    extension_weights: np.ndarray
     l_stable: bool
 
     law = "pc11"  # the law of step size where the user names none; see docs/stiff.md
     needs_jacobian = has_graph = True
+
+    @property
+    def extension_weights(self) -> np.ndarray:
+        """(degree, stages): row p holds the weights of theta^(p+1) k_i in u(theta) - u."""
+        raise NotImplementedError
 
     @property
     def dense_order(self) -> int:

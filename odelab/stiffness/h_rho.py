@@ -8,8 +8,8 @@ rho ~ ||k_i - k_j|| / ||g_i - g_j||, at no extra evaluation. Where a method has 
 import numpy as np
 
 from odelab import core
-from odelab.methods.spectral_radius import spectral_radius
 from odelab.methods.interface import StepMethod
+from odelab.methods.spectral_radius import spectral_radius
 from odelab.runs.dense import stage_slopes
 
 # Twin stages whose states lie nearer to each other than this share of ||u||, 8,192 spacings of doubles, are not used:
