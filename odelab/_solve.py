@@ -17,6 +17,7 @@ from odelab.runs.events import Watch, checked_events
 from odelab.runs.pieces import in_pieces
 from odelab.runs.trajectory import Trajectory
 
+USUAL = adaptive()  # the controller where the user gives none
 ENGINES = ("auto", "python", "compiled")
 
 
@@ -77,9 +78,9 @@ def solve(
     tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side; an
                  adaptive run that knows of no jump may step over a short one. None by default
     max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default
-    exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no a * b
-                 + c is made one operation, and elementary functions are odelab's own. It costs up to a third of the speed,
-                 and plain Python is slow. False by default
+    exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no
+                 a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
+                 the speed, and plain Python is slow; states between steps agree to rounding. False by default
     throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,
@@ -101,7 +102,7 @@ def solve(
     array([[0.4153, 1.1685],
            [1.0051, 0.4064]])
     """
-    controller = adaptive() if controller is None else controller
+    controller = USUAL if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
     check_projection(project, problem)
@@ -120,11 +121,14 @@ def solve(
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
 
+        searches = []  # of the engine that took the run
+
         def drive(chosen, attempts):
+            searches.append(getattr(chosen, "search", None))
             return run(chosen, attempts, during, times, dense)
 
         trajectory = try_engines(drive, engine, part, method, controller, project, dense, exact, attempts)
-        return trajectory if during or not watched else with_events(trajectory, watched)
+        return trajectory if during or not watched else with_events(trajectory, watched, searches[-1])
 
     if len(stops) or any(event.change for event in watched):
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
@@ -135,9 +139,9 @@ def solve(
     return trajectory
 
 
-def with_events(trajectory, watched) -> Trajectory:
+def with_events(trajectory, watched, searches) -> Trajectory:
     """A run with the events that lie on it, none of which ends it."""
-    watch = Watch(None, watched, trajectory.problem)
+    watch = Watch(None, watched, trajectory.problem, searches)
     try:
         with np.errstate(all="ignore"):
             watch.walk(trajectory.interpolant)

@@ -1,16 +1,14 @@
 """A C program for one problem and one linearly implicit method: straight-line code as a kernel has it, and no more.
 
-`Number` stands for a double in C: running a right-hand side on such numbers writes it down as C, line by line, and its
-Jacobian beside it. The lines of the step are those that kernels are made of, so that what is compared is a compiler, a
-driver and a record of all steps, against a bare loop. Where SUNDIALS is at hand (see `load_sundials`), the program runs
-CVODE as well: BDF, dense, with the exact Jacobian.
+The right-hand side, its Jacobian and the step are the graphs that kernels are made of, printed as C, so that what is
+compared is a compiler, a driver and a record of all steps, against a bare loop. Where SUNDIALS is at hand (see
+`load_sundials`), the program runs CVODE as well: BDF, dense, with the exact Jacobian.
 """
 
 import ctypes
 import functools
 import hashlib
 import os
-import re
 import subprocess
 import tempfile
 from importlib import util
@@ -18,116 +16,60 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.ode.graph_c import lines_of_c
 from benchmarks.ode.reference_c import FLAGS, MOST, Answer, NoCompiler, cache_folder, scalar_compiler, states
-from odelab.engines.numba.request import request_for
-from odelab.engines.rosenbrock import attempt
+from odelab import core
+from odelab.graph.derivatives import derivatives
+from odelab.graph.graphs import lift
+from odelab.graph.nodes import Graph
+from odelab.kernels import store
+from odelab.kernels.implicit import Factors, Nothing
 
 BODY = Path(__file__).with_name("limit_stiff.c")
 SUNDIALS = ("core", "nvecserial", "sunmatrixdense", "sunlinsoldense", "cvode")  # in the order of loading
 
 
-tape: list[str] = []  # the lines of the function that is being written
-
-
-class Number:
-    """The name of a double in C, and those of its derivatives by place."""
-
-    def __init__(self, name, derivatives=None):
-        self.name, self.derivatives = name, derivatives or {}
-
-    @classmethod
-    def of(cls, expression, derivatives):
-        return cls(new_variable(expression), {place: new_variable(text) for place, text in derivatives.items()})
-
-    def __add__(self, other):
-        return self.of(f"{self.name} + {name(other)}", combine(self, other, "{0}", "{0}"))
-
-    def __sub__(self, other):
-        return self.of(f"{self.name} - {name(other)}", combine(self, other, "{0}", "-{0}"))
-
-    def __rsub__(self, other):
-        return -self + other
-
-    def __neg__(self):
-        return self.of(f"-{self.name}", combine(self, 0.0, "-{0}", ""))
-
-    def __mul__(self, other):
-        return self.of(
-            f"{self.name} * {name(other)}", combine(self, other, f"{{0}} * {name(other)}", f"{{0}} * {self.name}")
-        )
-
-    def __truediv__(self, other):
-        quotient = new_variable(f"{self.name} / {name(other)}")
-        by_other = f"-({{0}} * {quotient} / {name(other)})"
-        return self.of(quotient, combine(self, other, f"{{0}} / {name(other)}", by_other))
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-def name(value) -> str:
-    return value.name if isinstance(value, Number) else repr(float(value))
-
-
-def new_variable(expression: str) -> str:
-    """The name of a new variable that holds an expression."""
-    tape.append(f"const double q{len(tape)} = {expression};")
-    return f"q{len(tape) - 1}"
-
-
-def combine(x, y, by_x: str, by_y: str) -> dict[int, str]:
-    """Derivatives of a function of x and y; the templates take a derivative of x, or of y."""
-    parts: dict[int, list[str]] = {}
-    for number, template in ((x, by_x), (y, by_y)):
-        for place, derivative in getattr(number, "derivatives", {}).items():
-            parts.setdefault(place, []).append(template.format(derivative))
-    return {place: " + ".join(f"({text})" for text in texts) for place, texts in parts.items()}
-
-
-def functions(problem, pattern) -> str:
+def functions(problem, traced, rows) -> str:
     """`slope` and `jacobian` in C."""
-    n, k = problem.size, len(problem.params)
-    params = tuple(Number(f"p[{i}]") for i in range(k))
+    n, graph = problem.size, traced.recorded.graph
+    entries = [(i, j, lift(graph, x)) for i, row in enumerate(rows) for j, x in row.items()]
+    wanted = {
+        "slope": ([f"out[{i}]" for i in range(n)], traced.recorded.outputs),
+        "jacobian": ([f"out[{i + n * j}]" for i, j, _ in entries], [x for _, _, x in entries]),
+    }
     found = []
-    for title, seeds in (("slope", [{}] * n), ("jacobian", [{i: "1.0"} for i in range(n)])):
-        tape.clear()
-        state = tuple(Number(f"u[{i}]", seed) for i, seed in enumerate(seeds))
-        answers = problem.rhs(Number("t"), state, params)
-        if title == "slope":
-            ends = [f"out[{i}] = {name(answer)};" for i, answer in enumerate(answers)]
-        else:
-            derivatives = [getattr(answer, "derivatives", {}) for answer in answers]
-            ends = [f"out[{i + n * j}] = {derivatives[i].get(j, '0.0')};" for i, j in pattern.entries]
+    for title, (places, nodes) in wanted.items():
+        lines, values = lines_of_c(graph, nodes, names_in_c(problem))
+        ends = [f"{place} = {value};" for place, value in zip(places, values, strict=True)]
         head = f"static inline void {title}(double t, const double *u, const double *p, double *out) {{"
-        found.append("\n    ".join([head, *tape, *ends]) + "\n}")
+        found.append("\n    ".join([head, *lines, *ends]) + "\n}")
     return "\n\n".join(found)
 
 
-def step(method, plan) -> str:
-    """One attempt in C, from the lines that kernels are made of; the check of the factors is left out."""
-    n = plan.n
-    entries = [f"const double j{i}_{j} = jac[{i + n * j}];" for i, j in plan.pattern.entries]
-    body, names = [], set()
-    for line in attempt.stage_lines(method, plan):
-        target, _, expression = line.partition(" = ")
-        if line.startswith("#") or re.match(r"(left|size)\d|sound", target):
-            continue
-        call = re.fullmatch(r"rhs\((.*), \((.*)\), params\)", expression)
-        if call:
-            stage = target.removeprefix("k").partition("_")[0]
-            inner = f"{{const double in[] = {{{call[2].strip().rstrip(',')}}}; slope({call[1]}, in, p, s{stage});}}"
-            body += [inner, *(f"k{stage}_{i} = s{stage}[{i}];" for i in range(n))]
-            names |= {f"k{stage}_{i}" for i in range(n)} | {f"s{stage}[{n}]"}
-        else:
-            body.append(f"{target} = {expression};")
-            names.add(target)
-    known = [f"const double u{i} = u[{i}], k1_{i} = f[{i}];" for i in range(n)]
-    ends = [f"v[{i}] = v{i}; error[{i}] = error{i};" for i in range(n)]
+def names_in_c(problem) -> dict[str, str]:
+    """The time, the state and the parameters."""
+    state = {f"u{i}": f"u[{i}]" for i in range(problem.size)}
+    return {"t": "t", **state, **{f"p{k}": f"p[{k}]" for k in range(len(problem.params))}}
+
+
+def step(problem, method, traced, rows) -> str:
+    """One attempt in C, by the step of `odelab.core` on the nodes of a graph; the check of the factors is left out."""
+    n, graph = problem.size, Graph(trusted=True)
+    J = [{j: graph.input(f"j{i}_{j}") for j in row} for i, row in enumerate(rows)]
+    one_step = core.rosenbrock_step_of(core.combine, Factors, Factors.solve, method.tableau)
+    known = graph.inputs("f", n), J, Nothing()
+    t, dt, u = graph.input("t"), graph.input("dt"), graph.inputs("u", n)
+    u_new, _, (error,), _, _ = one_step(store.slopes_in(graph, traced), (), t, u, known, dt, dt)
+    inputs = names_in_c(problem) | {"dt": "dt"} | {f"f{i}": f"f[{i}]" for i in range(n)}
+    inputs |= {f"j{i}_{j}": f"jac[{i + n * j}]" for i, row in enumerate(rows) for j in row}
+    lines, values = lines_of_c(graph, [*u_new, *error], inputs)
+    places = [f"{name}[{i}]" for name in ("v", "error") for i in range(n)]
+    ends = [f"{place} = {value};" for place, value in zip(places, values, strict=True)]
     head = (
         "static inline void step(double t, double dt, const double *u, const double *f, const double *jac,\n"
         "                        const double *p, double *v, double *error) {"
     )
-    declared = f"double {', '.join(sorted(names))};"
-    return "\n    ".join([head, *known, *entries, declared, *body, *ends]) + "\n}"
+    return "\n    ".join([head, *lines, *ends]) + "\n}"
 
 
 @functools.cache
@@ -139,12 +81,16 @@ def library(problem_name, rhs, n, k, method, with_cvode):
     import odelab as ol
 
     problem = getattr(ol.problems, problem_name)()
-    controller = ol.adaptive(law="i")
-    plan = attempt.plan_for(request_for("single", problem, method, controller))
+    traced = store.slopes_of(problem)
+    state = [traced.recorded.graph.input(f"u{i}") for i in range(n)]
+    rows = derivatives(traced.recorded.graph, traced.recorded.outputs, state)
     defines = f"#define N {n}\n#define K {k}\n#define ORDER {method.error_order}\n"
     defines += "#define CVODE 1\n" if with_cvode else ""
     text = "\n".join(
-        [defines, "#include <math.h>", functions(problem, plan.pattern), step(method, plan), BODY.read_text()]
+        [
+            *(defines, "#include <math.h>", functions(problem, traced, rows)),
+            *(step(problem, method, traced, rows), BODY.read_text()),
+        ]
     )
     command = [compiler, *FLAGS]
     digest = hashlib.sha256("\0".join((text, *command)).encode()).hexdigest()[:16]

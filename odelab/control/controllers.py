@@ -216,7 +216,8 @@ def squared_error(errors, u, u_new, rtol, atol):
     A pair of estimates counts as first^2 / sqrt(first^2 + (second/10)^2): the lower order corrects the higher
     (Hairer, Nørsett and Wanner, Solving ODEs I, II.10).
     """
-    unit = 1.0 / (atol + rtol * np.maximum(np.abs(u), np.abs(u_new)))
+    old, new = np.abs(u), np.abs(u_new)
+    unit = 1.0 / (atol + rtol * np.where(new <= old, old, new))  # NaN where `new` is
     scaled = errors[0] * unit
     first = float((scaled * scaled).sum()) * (1.0 / scaled.size)
     if len(errors) == 1:

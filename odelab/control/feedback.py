@@ -156,14 +156,18 @@ def law_of_sizes(power, limit):
     """
 
     def size_factor(order, b1, b2, b3, a2, a3, accepted, may_grow, errors, log_e, log_e1, log_e2, log_r, log_r1):
-        # These two terms are known before the attempt ends, so that afterwards only the error is waited for.
+        # What comes of earlier steps is known before the attempt ends: afterwards only the error is waited for.
         # Weights are compared with zero because compiled code would otherwise multiply by them.
         share = 1.0 / order
-        errors_before = (b2 * share * log_e1 if b2 != 0.0 else 0.0) + (b3 * share * log_e2 if b3 != 0.0 else 0.0)
-        ratios = (a2 * log_r if a2 != 0.0 else 0.0) + (a3 * log_r1 if a3 != 0.0 else 0.0)
-        earlier = where(accepted, -errors_before - ratios, 0.0)
-        gain = where(accepted, b1, 1.0)
-        return min(limit(power(errors, log_e, gain * share, earlier)), where(may_grow, math.inf, 1.0))
+        earlier = -(b2 * share) * log_e1 if b2 != 0.0 else 0.0
+        if b3 != 0.0:
+            earlier = earlier - b3 * share * log_e2
+        if a2 != 0.0:
+            earlier = earlier - a2 * log_r
+        if a3 != 0.0:
+            earlier = earlier - a3 * log_r1
+        exponent = where(accepted, b1 * share, share)
+        return min(limit(power(errors, log_e, exponent, where(accepted, earlier, 0.0))), where(may_grow, math.inf, 1.0))
 
     return size_factor
 

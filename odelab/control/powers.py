@@ -1,9 +1,9 @@
-"""Logarithm and power to base two without `pow`, and the arctangent, with equal results in all engines.
+"""Logarithm and power to base two and the arctangent for step control, short and with equal results in all engines.
 
-With `pow` LLVM does not turn a loop over lanes into vector code. The `pow` of two libraries can also differ in the last
-bit, which is enough to make two adaptive runs take different steps. The functions here use the bits of a number and
-minimax polynomials (found with mpmath.chebyfit). Their relative error is at most 5e-16, and their results are the same,
-to the bit, in plain Python, in compiled code and in its vector instructions.
+The size of a step waits for them, and needs few of their digits: relative errors are at most 2e-9. What matters is that
+the results are the same, to the bit, in plain Python, in compiled code and in its vector instructions, because another
+bit is enough to make two adaptive runs take different steps. They use the bits of a number and minimax polynomials
+(found with mpmath.chebyfit).
 """
 
 import numpy as np
@@ -21,10 +21,9 @@ def log2(x):
     mantissa = float(np.int64(bits - (exponent << 52)).view(np.float64))  # in [sqrt(1/2), sqrt(2))
     s = (mantissa - 1.0) / (mantissa + 1.0)
     z = s * s
-    z2 = z * z
-    low = (2.8853900817779268 + 0.9617966939259898 * z) + (0.5770780163455203 + 0.4121985858409005 * z) * z2
-    high = (0.32059853491395984 + 0.262334352504183 * z) + (0.2209130842311768 + 0.2136589569431927 * z) * z2
-    return exponent + s * (low + high * (z2 * z2))
+    return exponent + s * (
+        (2.8853900798025367 + 0.9617988394560251 * z) + (0.5767151118408125 + 0.4317197157256091 * z) * (z * z)
+    )
 
 
 def exp2(x):
@@ -32,16 +31,10 @@ def exp2(x):
     whole = float(np.floor(x + 0.5))
     f = x - whole  # in [-1/2, 1/2]
     f2 = f * f
-    f4 = f2 * f2
-    low = (1.0 + 0.6931471805599453 * f) + (0.24022650695910158 + 0.055504108664821625 * f) * f2
-    middle = (0.009618129107587256 + 0.001333355814640647 * f) + (
-        0.00015403530463724353 + 1.5252733841556773e-05 * f
-    ) * f2
-    high = (1.3215432535912375e-06 + 1.0178057087733941e-07 * f) + (
-        7.074194297288521e-09 + 4.4558179083360645e-10 * f
-    ) * f2
+    low = (1.0 + 0.6931471805599453 * f) + (0.2402265092256076 + 0.05550410883930555 * f) * f2
+    high = (0.00961805662050108 + 0.001333350234150156 * f) + (0.00015461467905285986 + 1.529734162283227e-05 * f) * f2
     scale = float(np.int64((int(whole) + ONE_EXPONENT) << 52).view(np.float64))
-    return (low + middle * f4 + high * (f4 * f4)) * scale
+    return (low + high * (f2 * f2)) * scale
 
 
 TAN_PI_8, TAN_3_PI_8 = 0.41421356237309503, 2.414213562373095
@@ -59,9 +52,6 @@ def arctan(x):
     y = numerator / denominator
     z = y * y
     z2 = z * z
-    z4 = z2 * z2
-    low = (-0.3333333333333333 + 0.1999999999999552 * z) + (-0.14285714284666542 + 0.11111111015256361 * z) * z2
-    middle = (-0.09090904578123903 + 0.07692183190826087 * z) + (-0.06664511447381948 + 0.05858148912802203 * z) * z2
-    high = (-0.05085449737940227 + 0.03923165829558635 * z) - 0.01917688711906133 * z2
-    angle = turn + (y + y * (z * (low + middle * z4 + high * (z4 * z4))))
+    low = (-0.3333333327922454 + 0.19999977248233528 * z) + (-0.1428415062973021 + 0.11071354571200326 * z) * z2
+    angle = turn + (y + y * (z * (low + (-0.08624598215190177 + 0.050479374320275223 * z) * (z2 * z2))))
     return where(x >= 0.0, angle, -angle)

@@ -1,8 +1,9 @@
 """Which engine runs a problem.
 
 A system whose right-hand side can be followed as a graph is compiled at once: that takes a few hundredths of a second.
-Anything else begins in plain Python, and a run that has not ended after some work there is compiled by numba, which takes
-seconds, and begins anew. The choice depends on the run alone, so that the same call gives the same bits every time.
+Anything else begins in plain Python, and a run that has not ended after some work there is compiled by numba, which
+takes seconds, and begins anew. The choice depends on the run alone, so that the same call gives the same bits every
+time.
 """
 
 import warnings
@@ -21,16 +22,19 @@ from odelab.engines.refusals import NotCompilable
 from odelab.engines.switching import SwitchingEngine
 from odelab.engines.traced import TracedEngine
 from odelab.graph.nodes import Untraceable
+from odelab.kernels import store
 from odelab.problem import Problem, without_jacobian
 from odelab.right_hand_side import ARRAY, COMPONENT
 
 # The work in plain Python before numba compiles, in attempts times components (counted as 32 at least). The first
 # number stands for about 0.05 s. Right-hand sides in array form have no loops in Python, so that their components weigh
 # less. The last number stands for about 1.5 s, as the generic kernel takes five to ten seconds. Linearly implicit steps
-# of large systems are compiled after as much work, 0.2 s: plain Python spends most of its time in NumPy and LAPACK there,
-# and the kernel takes a quarter of that.
+# of large systems are compiled after as much work, 0.2 s: plain Python spends most of its time in NumPy and LAPACK
+# there, and the kernel takes a quarter of that.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
+# A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
+AT_ONCE, WEIGHT = 6_000, 8
 SMALL, SMALL_WITH_JACOBIAN = 48, 24  # components of arrays: larger ones are left to loops
 
 # For each right-hand side that numba could not compile, the types of the methods concerned.
@@ -47,6 +51,14 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
     if problem.form != COMPONENT and problem.size > most:
         return f"systems in {problem.form} form are made as graphs up to {most} components, got {problem.size}"
     return None
+
+
+def takes_long_to_compile(problem: Problem, method, controller: Controller) -> bool:
+    """Would the kernel of a graph take more than a few tenths of a second to compile? A short run ends before that."""
+    if obstacle_to_graph(problem, method, controller) is not None:
+        return False
+    operations = len(store.slopes_of(problem).recorded.graph.ops)
+    return (1 + method.evaluations) * (operations + WEIGHT * problem.size) > AT_ONCE
 
 
 def traced_engine(problem: Problem, method, controller: Controller, project, exact=False, plain=False) -> Engine:
@@ -77,6 +89,8 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
     reason = ""
     if name != "python":
         try:
+            if name == "auto" and takes_long_to_compile(problem, method, controller):
+                yield PythonEngine(*run), min(max(1, WORK // problem.size), max_steps)
             yield traced_engine(*run), max_steps
             return
         except Untraceable as refusal:

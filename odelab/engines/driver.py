@@ -52,7 +52,7 @@ class Run:
         self.engine, self.problem, self.method = engine, engine.problem, engine.method
         self.max_steps, self.t_eval = max_steps, t_eval
         self.points = None if dense else Points(engine, t_eval)
-        self.watch = events.Watch(engine, watched, self.problem) if watched else None
+        self.watch = events.Watch(engine, watched, self.problem, getattr(engine, "search", None)) if watched else None
         self.state = State(self.problem.t_span[0], np.array(self.problem.u0), None, False, None)
         self.status, self.word = Status.ATTEMPTS_SPENT, ""
         self.parts: list[Part] = []

@@ -31,8 +31,8 @@ def show_kernel(
 ):
     """Print what a kernel computes for a problem, method and controller, below the source of the right-hand side.
 
-    A line is a value; x12 is the value of operation 12 of the graph, where it is used more than once. `old` state is u0,
-    u1, ..., the values after the attempt are those behind "after the attempt".
+    A line is a value; x12 is the value of operation 12 of the graph, where it is used more than once. The state before
+    the attempt is u0, u1, ...
 
     problem      the Problem
     method       ol.DOPRI5 or another Runge-Kutta method, ol.RODAS4 or another linearly implicit one, ol.RKC2
@@ -60,11 +60,13 @@ def show_kernel(
         text = graph_text(problem, method, controller, layout, ir) if reason is None else ""
     except Untraceable as refusal:
         reason = str(refusal)
+    functions = [problem.rhs]
     if reason is not None:
         if layout is not None:
             raise ValueError(f"there is no such kernel: {reason}.")
-        text = text_by_numba(problem, method, controller, reason)
-    print(source_of(problem.rhs))
+        text, functions = text_by_numba(problem, method, controller, reason)
+    for function in dict.fromkeys(functions):
+        print(source_of(function))
     print(text)
 
 
@@ -83,12 +85,13 @@ def graph_text(problem: Problem, method, controller: Controller, layout: str | N
     return "\n".join(["in the attempt", *lines[:behind], "", "after the attempt", *lines[behind:]])
 
 
-def text_by_numba(problem: Problem, method, controller: Controller, untraceable: str) -> str:
-    """The source of the kernel that numba compiles."""
+def text_by_numba(problem: Problem, method, controller: Controller, untraceable: str) -> tuple[str, list]:
+    """The source of the kernel that numba compiles, and the user's functions that it calls."""
     reason = obstacle_to_kernel(problem, method, controller)
     if reason is not None:
         raise ValueError(f"there is no such kernel: {reason}; {untraceable}.")
-    return text_for(request_of_run(problem, method, controller))
+    request = request_of_run(problem, method, controller)
+    return text_for(request), list(request.functions.values())
 
 
 def source_of(function) -> str:

@@ -1,42 +1,54 @@
 """The compiled engine of small systems: the graph of an attempt as machine code, with a loop around it."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from odelab.control.controllers import Start
-from odelab.control.feedback import History
+from odelab.control.feedback import History, Memory
 from odelab.core import State
 from odelab.engines import Status
+from odelab.engines.exact import ExactEngine
 from odelab.engines.numba.rows import Rows
 from odelab.engines.python import PythonEngine, begin, checked_rhs
 from odelab.engines.steps import Chunk, Record
 from odelab.graph.machine import address
-from odelab.kernels import store
-from odelab.kernels.attempt import FIELDS, fixed_values
-from odelab.kernels.run import Wanted, asked_of, kernel_of_run
+from odelab.graph.nodes import Untraceable
+from odelab.kernels.run import plan_of
+from odelab.kernels.search import search_of
 
 PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factors fail; then the kernel tries again
+# Members of an enumeration are slow to read in Python 3.11.
+ATTEMPTS_SPENT, REACHED, STEP_LOST, NOT_FINITE = (int(status) for status in list(Status)[:4])
+SINGULAR, RAISED = int(Status.SINGULAR), int(Status.RAISED)
 SLICE, FEWEST = 0.05, 1 << 12  # seconds and attempts of one call of a kernel: between two calls Ctrl-C takes effect
 
 
 class TracedEngine:
-    """Runs a small system by a kernel made for its right-hand side, the method and the law."""
+    """Runs a small system by a kernel made for its right-hand side, the method and the law.
+
+    What the kernel carries lies in one row of numbers, `numbers`: the values by their names in `at`, and behind them
+    the status and the number of evaluations of a beginning.
+    """
 
     name = "compiled"
 
     def __init__(self, problem, method, controller, project=None, exact=False):
         self.problem, self.method, self.controller, self.project = problem, method, controller, project
-        slopes = store.slopes_of(problem)
-        projection = None if project is None else store.projection_of(project, problem.size)
-        self.kernel = kernel_of_run(Wanted(asked_of(problem, method, controller), slopes, projection, exact))
-        self.at = self.kernel.at
-        self.params = np.array(slopes.parameters.values)
-        self.fixed = np.array(fixed_values(problem, controller), dtype=float)
         self.exact = exact
+        plan = plan_of(problem, method, controller, project, exact)
+        self.kernel, self.fixed = plan.kernel, plan.fixed
+        self.at = self.kernel.at
+        self.numbers = np.zeros(len(self.at) + 2)
+        self.whole = self.numbers.view(np.int64)
+        given, carried = address(self.fixed), address(self.numbers)
+        self.given = given, given + 8 * (len(self.fixed) - plan.parameters)
+        self.carried = carried, carried + 8 * len(self.at), carried + 8 * (len(self.at) + 1)
         self.looks_at_stages = False
         self.most = FEWEST
+        self.begun: State | None = None  # the state that `numbers` hold
         self.slope_is_known: State | None = None  # a state whose slope was counted before
 
     @property
@@ -47,6 +59,13 @@ class TracedEngine:
         """Let chunks tell h rho, where the stages of a step do."""
         self.looks_at_stages = self.method.twin_stages is not None
 
+    def search(self, function) -> Callable | None:
+        """The compiled search for zeros of an event's function on the steps of this run; None where there is none."""
+        try:
+            return None if self.project is not None or self.exact else search_of(self.problem, self.method, function)
+        except Untraceable:
+            return None
+
     def begin(self) -> tuple[State, int]:
         state, evaluations = self.first_state()
         self.rows = Rows(state.t, self.problem.t_span[1], state.u)
@@ -55,103 +74,104 @@ class TracedEngine:
 
     def first_state(self) -> tuple[State, int]:
         """The state the run starts from, and the evaluations it took."""
-        problem, controller, n = self.problem, self.controller, self.problem.size
-        u0, carried, count = np.array(problem.u0), np.zeros(len(self.at)), np.zeros(1, np.int64)
-        self.kernel.begin(*map(address, (u0, self.fixed, self.params, carried, count)))
-        if count[0] < 0 or "slope0" not in self.at:
+        problem, controller = self.problem, self.controller
+        t0, t1 = problem.t_span
+        u0 = np.array(problem.u0)
+        self.kernel.begin(address(u0), *self.given, self.carried[0], self.carried[2])
+        evaluations = int(self.whole[-1])
+        if evaluations < 0 or "slope0" not in self.at:
             return begin(problem, self.method, controller, checked_rhs(problem))
-        slope = carried[self.at["slope0"] : self.at["slope0"] + n].copy()
-        size = abs(carried[self.at["next_step"]]) if controller.law is not None else None
-        run = Start(self.method, problem.rhs, problem.params, *problem.t_span, u0, slope, size)
-        return State(problem.t_span[0], u0, slope, True, controller.start(run)[0]), int(count[0])
+        slope = self.part("slope0")
+        size = None if controller.law is None else abs(self.numbers[self.at["next_step"]])
+        run = Start(self.method, problem.rhs, problem.params, t0, t1, u0, slope, size)
+        self.begun = State(t0, u0, slope, True, controller.start(run)[0])
+        return self.begun, evaluations
+
+    def part(self, name: str) -> np.ndarray:
+        """A copy of the n numbers from this name on."""
+        first = self.at[name]
+        return self.numbers[first : first + self.problem.size].copy()
 
     def advance(self, state: State, attempts: int) -> Chunk:
         """Go on from `state`, for at most as many attempts as there is room for."""
-        rows, first = self.rows, self.rows.steps
-        attempts = min(attempts, rows.room(state.t, attempts))
-        carried, early = self.carried(state)
-        status, made, whole = np.zeros(1, np.int64), 0, carried.view(np.int64)
+        rows, first, whole = self.rows, self.rows.steps, self.whole
         if state.t == self.problem.t_span[1]:
-            return rows.chunk(first, Status.REACHED, state, 0, 0)
-        interrupted = False
+            return rows.chunk(first, REACHED, state, 0, 0)
+        attempts = min(attempts, rows.room(state.t, attempts))
+        early = 0 if state is self.begun else self.take_over(state)
+        whole[self.at["steps"]], whole[self.at["rejected"]] = first, 0
+        if "unsolved" in self.at:
+            whole[self.at["unsolved"]] = 0
+        made, ended, interrupted = 0, ATTEMPTS_SPENT, False
         try:
-            while made < attempts and status[0] == Status.ATTEMPTS_SPENT:
-                self.call(carried, status, min(attempts - made, self.most), rows)
-                made = int(whole[self.at["steps"]]) - first + int(whole[self.at["rejected"]])
+            while made < attempts and ended == ATTEMPTS_SPENT:
+                self.call(min(attempts - made, self.most), rows.array)
+                made, ended = int(whole[self.at["steps"]] - first + whole[self.at["rejected"]]), int(whole[-2])
         except KeyboardInterrupt:
             interrupted = True
         rows.steps = int(whole[self.at["steps"]])
-        ended = Status(int(status[0]))
         steps, rejected = rows.steps - first, int(whole[self.at["rejected"]])
-        tried = steps + rejected + (ended in (Status.NOT_FINITE, Status.SINGULAR))
-        work = self.work(state, carried, ended, steps, tried, early)
-        after = self.state_of(carried, state, ended, tried)
-        if ended == Status.RAISED and tried:
-            ended = Status.ATTEMPTS_SPENT  # the steps before the error may hold an event that ends the run
-        if ended in (Status.SINGULAR, Status.RAISED) and not interrupted:
-            left = PIVOTED if ended == Status.SINGULAR else 1
+        tried = steps + rejected + (ended in (NOT_FINITE, SINGULAR))
+        moved = self.moved_last(ended, tried)
+        work = self.work(state, ended, moved, steps, tried, early)
+        after = self.state_of(state, moved)
+        if ended == RAISED and tried:
+            ended = ATTEMPTS_SPENT  # the steps before the error may hold an event that ends the run
+        if ended in (SINGULAR, RAISED) and not interrupted:
+            left = PIVOTED if ended == SINGULAR else 1
             return self.in_plain_python(after, min(max(attempts - tried, 1), left), first, (rejected, *work))
         return rows.chunk(first, Status.INTERRUPTED if interrupted else ended, after, rejected, *work)
 
-    def call(self, carried, status, attempts: int, rows):
+    def call(self, attempts: int, record: np.ndarray):
         """One call of the kernel; the number of attempts in the next one is chosen by how long it has taken."""
         began = time.perf_counter()
-        record = rows.array
-        arrays = map(address, (carried, status, self.fixed, self.params, record))
-        self.kernel.advance(*arrays, attempts, len(record) - 1)
-        taken = time.perf_counter() - began
+        self.kernel.advance(*self.carried[:2], *self.given, address(record), attempts, len(record) - 1)
         if attempts == self.most:
+            taken = time.perf_counter() - began
             self.most = max(FEWEST, int(attempts * min(4.0, SLICE / max(taken, 1e-6))))
 
-    def carried(self, state: State) -> tuple[np.ndarray, int]:
-        """What the kernel carries, at a state; and the evaluations that this took."""
-        carried, n, evaluations = np.zeros(len(self.at)), self.problem.size, 0
-        carried[self.at["t"]] = state.t
-        carried[self.at["u0"] : self.at["u0"] + n] = state.u
-        if "slope0" in self.at:
+    def take_over(self, state: State) -> int:
+        """Write a state into what the kernel carries; returns the evaluations that this took."""
+        numbers, at, n, evaluations = self.numbers, self.at, self.problem.size, 0
+        numbers[at["t"]] = state.t
+        numbers[at["u0"] : at["u0"] + n] = state.u
+        if "slope0" in at:
             slope = state.slope
             if not state.fresh:
                 slope, evaluations = checked_rhs(self.problem)(state.t, state.u, self.problem.params), 1
-            carried[self.at["slope0"] : self.at["slope0"] + n] = slope
+            numbers[at["slope0"] : at["slope0"] + n] = slope
         if self.controller.law is None:
-            carried[self.at["count"]] = state.memory.n
+            numbers[at["count"]] = state.memory.n
         else:
-            history = state.memory.history
-            for name in self.at.keys() & {"was_rejected", *History._fields} - {"rejected"}:
-                carried[self.at[name]] = getattr(history, FIELDS.get(name, name))
-        carried.view(np.int64)[self.at["steps"]] = self.rows.steps
-        return carried, evaluations
+            for place, value in zip(self.kernel.history, state.memory.history, strict=True):
+                if place is not None:
+                    numbers[place] = value
+        return evaluations
 
-    def state_of(self, carried, before: State, ended: Status, tried: int) -> State:
+    def state_of(self, before: State, moved: bool) -> State:
         """The state that the kernel has come to."""
-        n = self.problem.size
-        u = carried[self.at["u0"] : self.at["u0"] + n].copy()
+        values = self.numbers.tolist()
         if self.controller.law is None:
-            memory: Any = before.memory._replace(n=float(carried[self.at["count"]]))
+            memory: Any = before.memory._replace(n=values[self.at["count"]])
         else:
-            known = {
-                name: float(carried[self.at[name]])
-                for name in History._fields
-                if name in self.at and name != "rejected"
-            }
-            known["rejected"] = float(carried[self.at["was_rejected"]])
-            memory = before.memory._replace(history=History(*(known.get(name, 0.0) for name in History._fields)))
+            history = History(*(0.0 if place is None else values[place] for place in self.kernel.history))
+            memory = Memory(before.memory.settings, history)
         fresh = "slope0" in self.at
-        slope = carried[self.at["slope0"] : self.at["slope0"] + n].copy() if fresh else before.slope
-        after = State(float(carried[self.at["t"]]), u, slope, fresh, memory)
-        self.slope_is_known = after if not self.moved_last(carried, ended, tried) else None
+        slope = self.part("slope0") if fresh else before.slope
+        after = State(values[self.at["t"]], self.part("u0"), slope, fresh, memory)
+        self.begun, self.slope_is_known = after, None if moved else after
         return after
 
-    def moved_last(self, carried, ended: Status, tried: int) -> bool:
+    def moved_last(self, ended: int, tried: int) -> bool:
         """Was the last attempt that began accepted?"""
-        if ended in (Status.ATTEMPTS_SPENT, Status.RAISED):
-            return tried > 0 and (self.controller.law is None or carried[self.at["was_rejected"]] == 0.0)
-        return ended == Status.REACHED
+        if ended in (ATTEMPTS_SPENT, RAISED):
+            return tried > 0 and (self.controller.law is None or self.numbers[self.at["was_rejected"]] == 0.0)
+        return ended == REACHED
 
-    def work(self, state, carried, ended, steps, tried, early) -> tuple[int, int, int]:
+    def work(self, state, ended: int, moved: bool, steps: int, tried: int, early: int) -> tuple[int, int, int]:
         """Evaluations, Jacobians and factorisations, as plain Python makes them: once at each state that is left."""
-        begun = tried + (ended == Status.STEP_LOST)
-        states = (begun > 0) + steps - self.moved_last(carried, ended, tried)
+        begun = tried + (ended == STEP_LOST)
+        states = (begun > 0) + steps - moved
         evaluations = early + tried * self.method.evaluations
         if "slope0" not in self.at and begun:
             evaluations += states - (state.fresh or self.slope_is_known is state)
@@ -162,7 +182,8 @@ class TracedEngine:
 
         work    the counts of the chunk so far: rejected attempts, evaluations, Jacobians, factorisations
         """
-        plain = PythonEngine(self.problem, self.method, self.controller, self.project)
+        engine = ExactEngine if self.exact else PythonEngine
+        plain = engine(self.problem, self.method, self.controller, self.project)
         with np.errstate(all="ignore"):
             chunk = plain.advance(state, attempts)
         self.rows.room(state.t, chunk.steps + 1)

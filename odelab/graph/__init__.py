@@ -1,5 +1,3 @@
-"""The expression graph: what a user's function computes, as a list of operations on numbers.
+"""Graphs of operations: nodes, arrays of them, branches, derivatives, values, and their print as arithmetic or as IR.
 
-`tracing` runs a function on nodes instead of numbers and so builds its graph; the other modules compute, compare and
-differentiate a graph. What prints a graph as machine code is not here.
-"""
+How a user's function becomes a graph is in `odelab.functions`; kernels are made in `odelab.kernels`."""

@@ -1,7 +1,7 @@
 """Arrays of nodes, and what NumPy does with them: ufuncs element by element, sums in NumPy's order, products.
 
 `Array` is also what a captured array of plain numbers becomes, so that it can be asked for the place of a node.
-Functions of NumPy that are no ufuncs are in `odelab.graph.functions`.
+Functions of NumPy that are no ufuncs are in `odelab.graph.numpy_functions`.
 """
 
 import functools
@@ -98,6 +98,11 @@ class Array(np.ndarray):
             raise Untraceable("reads the bits of numbers", "leave it out")
         return super().view(*arguments, **options)
 
+    def setflags(self, write=None, align=None, uic=None):
+        if write:
+            raise Untraceable(WRITTEN, COPY)
+        super().setflags(write=write, align=align, uic=uic)
+
     tobytes = dump = dumps = tofile = partition = argpartition = put = resize = byteswap = sort
 
     def __bool__(self):
@@ -184,7 +189,7 @@ def elementwise(function, *values):
 
 
 def dtype_named(kind) -> np.dtype:
-    """The dtype that a name, a class or its stand-in (`odelab.graph.stand_ins`) stands for."""
+    """The dtype that a name, a class or its stand-in (`odelab.functions.stand_ins`) stands for."""
     return np.dtype(getattr(kind, "own", kind))
 
 
@@ -290,8 +295,8 @@ def clip(x, low=None, high=None):
 
 
 def apply_function(function, arguments, options):
-    """What a function of NumPy that is no ufunc does with arrays of nodes; see `odelab.graph.functions`."""
-    from odelab.graph.functions import call
+    """What a function of NumPy that is no ufunc does with arrays of nodes; see `odelab.graph.numpy_functions`."""
+    from odelab.graph.numpy_functions import call
 
     return call(function, arguments, options)
 

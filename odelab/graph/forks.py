@@ -15,7 +15,7 @@ import numpy as np
 from odelab.graph.arrays import Array
 from odelab.graph.graphs import Graph, Node, is_number
 from odelab.graph.nodes import choose, raises_where
-from odelab.graph.trails import HOME, Trail, Untraceable, innermost, is_users_code
+from odelab.graph.trails import HOMES, Trail, Untraceable, innermost, is_users_code
 
 MOST_PATHS = 128
 # What an operation on a node raises where a number would not: nobody can tell it from a mistake of the function's own.
@@ -88,7 +88,7 @@ def comes_from_here(error: Exception) -> bool:
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    return isinstance(last, types.TracebackType) and os.path.dirname(last.tb_frame.f_code.co_filename) == HOME
+    return isinstance(last, types.TracebackType) and os.path.dirname(last.tb_frame.f_code.co_filename) in HOMES
 
 
 def paths_of(call: Callable, graph: Graph) -> list[Path]:

@@ -4,6 +4,8 @@ Equal operations are one node. The kinds of a node are "d" (a double), "l" (a 64
 The operators of a node are in `odelab.graph.nodes`.
 """
 
+from typing import TYPE_CHECKING, Any, cast
+
 import numpy as np
 
 from odelab.graph.trails import TooLarge, Untraceable
@@ -71,6 +73,10 @@ class Graph:
 
         return Array.of([self.input(f"{name}{i}") for i in range(n)])
 
+    def assume(self, condition, outcome: bool):
+        """Take the outcome of a condition for granted: paths on which it is another one are not followed."""
+        self.assumed[condition.i] = outcome
+
     def table(self, values) -> int:
         """The number of a table of constants; the graph keeps a copy, as the array may change."""
         values = np.asarray(values)
@@ -104,6 +110,9 @@ class Node:
 
     __slots__ = ("graph", "i")
     __array_priority__ = 1000.0
+    if TYPE_CHECKING:  # `odelab.graph.nodes.install` has them
+        __add__ = __sub__ = __mul__ = __truediv__ = __radd__ = __rsub__ = __rmul__ = __rtruediv__ = cast(Any, None)
+        __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = cast(Any, None)
     ndim, shape, size = 0, (), 1
 
     def __init__(self, graph: Graph, i: int):

@@ -1,8 +1,9 @@
 """Graphs and the loops around them as LLVM IR, for numbers or for vectors of them: the only file with IR in it.
 
-A `Function` is written from top to bottom, as a program is: its methods add instructions and return the name of the value
-that they compute. `Function.graph` adds the operations of a graph. A value is a number or, in a function whose width is
-more than one, a vector of so many numbers; its kind is "d" (double), "l" (64-bit integer) or "b" (true or false).
+A `Function` is written from top to bottom, as a program is: its methods add instructions and return the name of the
+value that they compute. `Function.graph` adds the operations of a graph. A value is a number or, in a function whose
+width is more than one, a vector of so many numbers; its kind is "d" (double), "l" (64-bit integer) or "b" (true or
+false).
 """
 
 import contextlib
@@ -98,7 +99,8 @@ class Elementary(Protocol):
     write     write(function, op, arguments): adds the instructions to a function, returns the value of the result
     """
 
-    names: Collection[str]
+    @property
+    def names(self) -> Collection[str]: ...
 
     def write(self, function: "Function", op: str, arguments: list[str]) -> str: ...
 
@@ -239,7 +241,7 @@ class Function:
 
     @contextlib.contextmanager
     def either(self, condition: str):
-        """Yields a function that is called between what is done where the condition holds and what is done elsewhere."""
+        """Yields a function to call between what is done where the condition holds and what is done elsewhere."""
         first, second, behind = self.label(), self.label(), self.label()
         self.lines.append(f"br i1 {condition}, label %{first}, label %{second}")
         self.begin(first, come_from_here=False)
@@ -343,7 +345,7 @@ class Function:
         return ", ".join(f"{one} {value}" for one, value in zip(types, values, strict=True))
 
     def called(self, op: str, values: list[str]) -> str:
-        """An elementary function that the module writes, one of LLVM's, or one of C's for one number after the other."""
+        """An elementary function: one that the module writes, one of LLVM's, or one of C's."""
         written = self.module.elementary
         if written is not None and op in written.names:
             function = self.module.elementary_function(op, self.width, len(values))
@@ -388,27 +390,27 @@ class Function:
     def entry_of(self, table: str, values, place: str) -> str:
         """The entry at any place, counted from the end where it is negative; NaN, or -1, outside of the table."""
         kind = "d" if values.dtype.kind == "f" else "l"
-        I, size = self.type("l"), self.constant("l", len(values))
+        whole, size = self.type("l"), self.constant("l", len(values))
         zero = self.constant("l", 0)
-        negative = self.value(f"icmp slt {I} {place}, {zero}")
-        from_end = self.value(f"add {I} {place}, {size}")
-        at = self.value(f"select {self.type('b')} {negative}, {I} {from_end}, {I} {place}")
-        inside = self.value(f"icmp ult {I} {at}, {size}")
-        safe = self.value(f"select {self.type('b')} {inside}, {I} {at}, {I} {zero}")
+        negative = self.value(f"icmp slt {whole} {place}, {zero}")
+        from_end = self.value(f"add {whole} {place}, {size}")
+        at = self.value(f"select {self.type('b')} {negative}, {whole} {from_end}, {whole} {place}")
+        inside = self.value(f"icmp ult {whole} {at}, {size}")
+        safe = self.value(f"select {self.type('b')} {inside}, {whole} {at}, {whole} {zero}")
         found, missing = self.entry(table, values, safe), self.constant(kind, float("nan") if kind == "d" else -1)
         return self.value(f"select {self.type('b')} {inside}, {self.type(kind)} {found}, {self.type(kind)} {missing}")
 
     def count_of(self, table: str, values, number: str) -> str:
         """How many entries of a sorted table are not larger than a number: by halving, the same steps in every lane."""
-        I, B, low = self.type("l"), self.type("b"), self.constant("l", 0)
+        whole, condition, low = self.type("l"), self.type("b"), self.constant("l", 0)
         step = 1 << (max(len(values), 1).bit_length() - 1)
         while step:
-            ahead = self.value(f"add {I} {low}, {self.constant('l', step)}")
-            exists = self.value(f"icmp sle {I} {ahead}, {self.constant('l', len(values))}")
-            before = self.value(f"sub {I} {ahead}, {self.constant('l', 1)}")
-            safe = self.value(f"select {B} {exists}, {I} {before}, {I} {self.constant('l', 0)}")
+            ahead = self.value(f"add {whole} {low}, {self.constant('l', step)}")
+            exists = self.value(f"icmp sle {whole} {ahead}, {self.constant('l', len(values))}")
+            before = self.value(f"sub {whole} {ahead}, {self.constant('l', 1)}")
+            safe = self.value(f"select {condition} {exists}, {whole} {before}, {whole} {self.constant('l', 0)}")
             reached = self.value(f"fcmp ole {self.type('d')} {self.entry(table, values, safe)}, {number}")
-            both = self.value(f"and {B} {exists}, {reached}")
-            low = self.value(f"select {B} {both}, {I} {ahead}, {I} {low}")
+            both = self.value(f"and {condition} {exists}, {reached}")
+            low = self.value(f"select {condition} {both}, {whole} {ahead}, {whole} {low}")
             step >>= 1
         return low

@@ -45,4 +45,4 @@ def address(array) -> int:
     """Where an array begins, whose numbers lie one after the other."""
     if not array.flags.c_contiguous:
         raise ValueError("machine code needs arrays whose numbers lie one after the other.")
-    return array.ctypes.data
+    return array.__array_interface__["data"][0]

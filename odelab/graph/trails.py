@@ -9,11 +9,12 @@ from collections.abc import Iterator
 MOST_DECISIONS = 1_000_000  # of one path; a loop without end, whose condition never changes, is left then
 
 
-HOME = os.path.dirname(__file__)
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+HOMES = tuple(os.path.join(os.path.dirname(os.path.dirname(__file__)), room) for room in ("graph", "functions"))
 
 
 def is_users_code(file: str) -> bool:
-    return os.path.dirname(file) != HOME and "site-packages" not in file and not file.startswith("<frozen")
+    return not file.startswith(PACKAGE) and "site-packages" not in file and not file.startswith("<frozen")
 
 
 def place_in_code(frame: types.FrameType | None) -> str:

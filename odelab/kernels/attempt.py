@@ -4,7 +4,9 @@ Nothing of a step is written here. The sources are `core.integrate`, `core.rk_st
 `control.feedback` (propose and judge with all laws), `controllers.squared_error` and `control.powers`.
 """
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,11 +17,11 @@ from odelab.control import controllers, feedback, powers
 from odelab.control.feedback import Counted, History, Memory
 from odelab.control.laws import Law
 from odelab.engines import Status
+from odelab.functions.tracing import Trace
 from odelab.graph import nodes
 from odelab.graph.arrays import Array
 from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Graph, Node, choose
-from odelab.graph.tracing import Trace
 from odelab.kernels import implicit
 from odelab.stiffness.h_rho import APART
 
@@ -36,6 +38,8 @@ class Asked(NamedTuple):
     limited             whether there is a largest step
     rows                whether accepted steps are recorded
     maxima              whether the largest SAI and h rho are carried along
+    pivots              whether the run ends where factors without pivoting fail, so that others can go on with pivots;
+                        otherwise such an attempt is one that is rejected
     """
 
     n: int
@@ -45,6 +49,7 @@ class Asked(NamedTuple):
     limited: bool = False
     rows: bool = False
     maxima: bool = False
+    pivots: bool = True
 
 
 class Attempt(NamedTuple):
@@ -83,9 +88,10 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
     kept: dict[str, Any] = {}
 
     def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
-        kept.update(began=t, dt=dt, old=u, slopes=slopes, mean_slope=mean_slope, new=u_new, memory=memory)
+        kept.update(began=t, dt=dt, old=u, slopes=slopes[method.final], mean_slope=mean_slope, new=u_new, memory=memory)
         sai, rho = squares(method, u, dt, slopes, mean_slope, u_new) if asked.maxima else (0.0, 0.0)
-        return tuple(choose(found > known, found, known) for found, known in zip((sai, rho), carry[0])), carry[1] + 1
+        largest = [choose(now > before, now, before) for now, before in zip((sai, rho), carry[0], strict=False)]
+        return tuple(largest), carry[1] + 1
 
     integrate = Trace().copy(core.integrate)
 
@@ -95,32 +101,41 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
         given = (step, prepare, slopes_at, params, propose, judge, after, record, (largest, steps), start, t1, 1)
         return integrate(*given)
 
-    graph.assumed[(t == t1).i] = False  # no attempt is made at the end of the span
+    graph.assume(t == t1, False)  # no attempt is made at the end of the span
     status, after, (largest_after, steps_after), refused, _ = join(graph, once)
     carried = {"t": (t, after.t), **pairs("u", u, after.u)}
     carried |= pairs("slope", slope, after.slope) if fsal else {}
     for name, before in controls.items():
         carried[name] = (before, before.lift(value_of(name, after.memory)))
     carried |= {"steps": (steps, steps.lift(steps_after)), "rejected": (rejected, rejected + refused)}
-    carried |= dict(zip(("largest_sai", "largest_rho"), zip(largest, largest_after)))
+    if asked.maxima:
+        carried |= {name: (largest[k], largest_after[k]) for k, name in enumerate(("largest_sai", "largest_rho"))}
     status = graph.constant(0) + status
-    if is_solved is not None:
+    if is_solved is not None and asked.pivots:
         status, carried = unless_singular(asked, graph, status, carried, is_solved())
     if graph.raised:
-        fails = graph.raised[0]
-        for condition in graph.raised[1:]:
-            fails = fails | condition
-        status = choose(fails, int(Status.RAISED), status)
-        carried = {name: (before, choose(fails, before, now)) for name, (before, now) in carried.items()}
-    step_nodes = {"began": kept["began"], "dt": kept["dt"], **named("old", kept["old"])}
-    for j, stage in enumerate(kept["slopes"][method.final]):
-        step_nodes |= named(f"k{j}_", stage)
+        status, carried = unless_raised(graph, status, carried)
     row = row_of(asked, graph, carried["t"][1], kept) if asked.rows else []
-    return Attempt(graph, carried, status, row, {name: graph_node(graph, x) for name, x in step_nodes.items()})
+    return Attempt(graph, carried, status, row, step_of(graph, kept))
+
+
+def unless_raised(graph: Graph, status, carried):
+    """Status and carried values where the user's function raises an error: all is then as it was before."""
+    fails: Any = functools.reduce(operator.or_, graph.raised)
+    now = {name: (before, choose(fails, before, after)) for name, (before, after) in carried.items()}
+    return choose(fails, int(Status.RAISED), status), now
+
+
+def step_of(graph: Graph, kept: dict[str, Any]) -> dict[str, Node]:
+    """What the states inside a step depend on, by names."""
+    found = {"began": kept["began"], "dt": kept["dt"], **named("old", kept["old"])}
+    for j, stage in enumerate(kept["slopes"]):
+        found |= named(f"k{j}_", stage)
+    return {name: graph_node(graph, x) for name, x in found.items()}
 
 
 def pairs(name: str, before, after) -> dict[str, tuple[Node, Node]]:
-    return {f"{name}{i}": (one, one.lift(other)) for i, (one, other) in enumerate(zip(before, after))}
+    return {f"{name}{i}": (one, one.lift(other)) for i, (one, other) in enumerate(zip(before, after, strict=True))}
 
 
 def named(name: str, row) -> dict[str, Any]:
@@ -156,7 +171,7 @@ def value_of(name: str, memory):
 FIELDS = {"was_rejected": "rejected"}  # a run counts its rejections, too
 
 
-def control(asked: Asked, graph: Graph):
+def control(asked: Asked, graph: Graph) -> tuple[Callable, Callable, Any, dict[str, Node]]:
     """propose, judge, the controller's memory before the attempt, and what of it changes, by names."""
     copies = Trace()
 
@@ -165,22 +180,23 @@ def control(asked: Asked, graph: Graph):
 
     if asked.law is None:
         count = graph.input("count")
-        memory = Counted(graph.input("t0"), graph.input("h"), count)
-        return closed(feedback.propose_counted), closed(feedback.accept_finite), memory, {"count": count}
+        numbers: Any = (graph.input("t0"), graph.input("h"), count)
+        return closed(feedback.propose_counted), closed(feedback.accept_finite), Counted(*numbers), {"count": count}
     atol = graph.inputs("atol", asked.n) if asked.vector_tolerance else graph.input("atol")
     largest = graph.input("largest") if asked.limited else math.inf
     settings = controllers.settings_of(asked.law, asked.method.error_order, graph.input("rtol"), atol, largest)
     wanted = {name: graph.input(name) for name in remembered(asked)}
-    history = History(*(wanted.get({"rejected": "was_rejected"}.get(name, name), 0.0) for name in History._fields))
+    fields: Any = (wanted.get({"rejected": "was_rejected"}.get(name, name), 0.0) for name in History._fields)
     power = feedback.power_of_logarithm(closed(powers.exp2))
     limit = feedback.smooth_limiter(closed(powers.arctan)) if asked.law.smooth else feedback.clip
     parts = (closed(controllers.squared_error), closed(powers.log2), closed(power), closed(limit))
     judge = feedback.error_control(*parts, not asked.law.smooth)
-    return closed(feedback.propose_next), closed(judge), Memory(settings, history), wanted
+    return closed(feedback.propose_next), closed(judge), Memory(settings, History(*fields)), wanted
 
 
 def remembered(asked: Asked) -> list[str]:
     """The fields of the controller's history that a law uses; where steps are recorded, counts need the last one."""
+    assert asked.law is not None
     (_, b2, b3), (a2, a3) = asked.law.b, asked.law.a
     needed = {"next_step": 1, "last_step": a2 or a3, "log_e1": b2 or b3, "log_e2": b3, "log_r1": a3}
     needed |= {"was_rejected": asked.rows or not asked.law.smooth, "error": 1}

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from odelab.control import controllers
 from odelab.control.controllers import Start
+from odelab.functions.tracing import Trace
 from odelab.graph import nodes
 from odelab.graph.forks import joined
 from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Graph, Node, choose
-from odelab.graph.tracing import Trace
 from odelab.kernels.attempt import Asked
 
 
@@ -27,7 +28,8 @@ def beginning(asked: Asked, slopes_at: Callable, graph: Graph, params) -> dict[s
         return first | {"evaluations": graph.constant(1)}
     atol = graph.inputs("atol", asked.n) if asked.vector_tolerance else graph.input("atol")
     copies = Trace()
-    start = Start(asked.method, slopes_at, params, t0, t1, u, slope)
+    span_and_state: Any = (t0, t1, u, slope)
+    start = Start(asked.method, slopes_at, params, *span_and_state)
     find = joined(graph, copies.copy(controllers.initial_step))
     found, evaluations = find(start, graph.input("rtol"), atol)
     told = given > 0.0

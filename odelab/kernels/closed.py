@@ -121,7 +121,11 @@ def usually(condition, usual, unusual):
 
 EVERYWHERE = elementary.functions(Machine(where, rarely, bits, number, root))
 NEARBY = elementary.functions(Machine(where, usually, bits, number, root))
-TURNING = ("sin", "cos", "tan")  # their arguments beyond `NEAR` take five hundred operations, which LLVM compiles slowly
+TURNING = (
+    "sin",
+    "cos",
+    "tan",
+)  # their arguments beyond `NEAR` take five hundred operations, which LLVM compiles slowly
 
 
 class Closed(NamedTuple):

@@ -1,10 +1,10 @@
 """An order of elimination with little fill, for linear systems of a known pattern.
 
-M = I - h gamma J is factored without pivoting, straight through, with an operation for each entry and no loops. The order
-is found once; it is chosen so that few entries beyond those of M become other than zero (little fill). Pivoting by
-columns would make an attempt on eight components 2.6 to 2.9 times as long. Instead, the first solution of every attempt
-is checked: its backward error, row by row, must be near rounding, else the attempt is rejected. This helps because
-another step size has other pivots.
+M = I - h gamma J is factored without pivoting, straight through, with an operation for each entry and no loops. The
+order is found once; it is chosen so that few entries beyond those of M become other than zero (little fill). Pivoting
+by columns would make an attempt on eight components 2.6 to 2.9 times as long. Instead, the first solution of every
+attempt is checked: its backward error, row by row, must be near rounding, else the attempt is rejected. This helps
+because another step size has other pivots.
 """
 
 from collections.abc import Sequence

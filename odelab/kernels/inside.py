@@ -19,8 +19,13 @@ def inside(asked: Asked, slopes_at: Callable, graph: Graph, params) -> list[Node
     stages = [graph.inputs(f"k{j}_", n) for j in range(method.stages)]
     parts = method.coefficients_inside(core.combine, slopes_at, params, began, old, dt, new, stages)
     theta = (at - began) / dt
+    state = state_at(theta, old, parts)
+    return [choose(at == t, end, within) for end, within in zip(new, state, strict=True)]
+
+
+def state_at(theta, old, parts) -> Array:
+    """The state at a fraction of a step, by Horner's rule."""
     change = parts[-1]
     for part in parts[-2::-1]:
         change = change * theta + part
-    state = Array.of(list(old + theta * change))
-    return [choose(at == t, end, within) for end, within in zip(new, state)]
+    return Array.of(list(old + theta * change))

@@ -1,11 +1,11 @@
 """The loop of an ensemble: many runs in flight, each in a lane of its own with its own time, step and parameters.
 
-A sweep makes one attempt in every lane, by vector instructions and without branches: accepting an attempt means choosing
-between the old and the new value. Each lane executes the same instructions, so a run's result does not depend, in any
-bit, on its lane or on which other runs are in flight. When the run in a lane is finished, its result is written out and
-the lane takes the next run of its thread's share, a few neighbouring runs of the queue of all threads. If a thread took
-runs one by one, two threads would wait for the same cache lines so often that together they reach 1.6 times the speed of
-one thread instead of 1.9.
+A sweep makes one attempt in every lane, by vector instructions and without branches: accepting an attempt means
+choosing between the old and the new value. Each lane executes the same instructions, so a run's result does not depend,
+in any bit, on its lane or on which other runs are in flight. When the run in a lane is finished, its result is written
+out and the lane takes the next run of its thread's share, a few neighbouring runs of the queue of all threads. If a
+thread took runs one by one, two threads would wait for the same cache lines so often that together they reach 1.6 times
+the speed of one thread instead of 1.9.
 
 The lanes of a thread are a table in memory, with a column for each lane and a row for each number that a lane keeps.
 """
@@ -105,7 +105,7 @@ class Parts(NamedTuple):
 
 
 def add_inside(module: Module, asked: Asked, slopes_in: Callable, rows: Rows) -> Function:
-    """The function `inside(column, when, out)`: the state at a time, a pointer to it, within the last step of a lane."""
+    """The function `inside(column, when, out)`: the state at a time within the last step of a lane."""
     graph = Graph(trusted=True)
     state = inside(asked, slopes_in(graph), graph, ())
     function = module.function("inside", {"column": "p", "when": "p", "out": "p"}, internal=True)

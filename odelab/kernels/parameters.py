@@ -15,7 +15,8 @@ class Parameters:
     """What of some parameters a kernel is handed at each call, and what it is made for.
 
     `values` are the numbers that are handed over; `made_for` is hashable and equal for parameters that one kernel can
-    serve. Whole numbers may count a loop or name a place: `whole_numbers` says whether they are a part of the kernel.
+    serve. They are lasting where nobody can change them later. Whole numbers may count a loop or name a place:
+    `whole_numbers` says whether they are a part of the kernel.
 
     params           the parameters as the user gave them
     whole_numbers    "handed over" or "built in"
@@ -24,11 +25,12 @@ class Parameters:
     def __init__(self, params: Any, whole_numbers: str = "handed over"):
         self.params, self.builds_in = params, whole_numbers == "built in"
         self.values: list[float] = []
-        self.has_whole_numbers = False
+        self.has_whole_numbers, self.are_lasting = False, True
         self.made_for = self.visit(params)
 
     def visit(self, x) -> tuple:
         """What a kernel is made for at this part; the numbers in it are appended to `values`."""
+        self.are_lasting &= not isinstance(x, np.ndarray | list | dict)
         if isinstance(x, tuple | list):
             return (type(x), *map(self.visit, x))
         if isinstance(x, dict):
@@ -42,7 +44,10 @@ class Parameters:
             return (np.ndarray, x.shape)
         if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
             return (np.ndarray, x.dtype.str, x.shape, x.tobytes())
-        return (type(x), x if isinstance(x, str | bool | int | type(None)) else id(x))
+        if isinstance(x, str | bytes | bool | int | type(None)):
+            return (type(x), x)
+        self.are_lasting = False
+        return (type(x), object())  # whose attributes may change: equal to nothing, so that it is read again
 
     @property
     def names(self) -> list[str]:

@@ -1,7 +1,7 @@
 """The parts of a linearly implicit attempt as functions that repeat them, so that each can be timed alone.
 
-A repetition waits for the result of the one before, as in a run: what it is handed is changed by TINY times a sum of the
-results, which changes no result by more than its rounding error.
+A repetition waits for the result of the one before, as in a run: what it is handed is changed by TINY times a sum of
+the results, which changes no result by more than its rounding error.
 """
 
 from odelab.graph.arrays import Array

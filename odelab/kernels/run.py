@@ -1,15 +1,17 @@
 """The kernel of a single run: its first state, and the loop of its attempts, as machine code."""
 
+import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from odelab.control.feedback import History
 from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine
 from odelab.graph.nodes import Graph
 from odelab.kernels import store
-from odelab.kernels.attempt import Asked, attempt, fixed_names
+from odelab.kernels.attempt import FIELDS, Asked, attempt, fixed_names, fixed_values
 from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.modules import module_of_run
 from odelab.kernels.single import add_advance
@@ -23,6 +25,7 @@ class RunKernel(NamedTuple):
     begin      as `odelab.kernels.beginning.add_begin` has it
     advance    as `odelab.kernels.single.add_advance` has it
     at         the place of each value that the loop carries, by its name
+    history    the places of the fields of the controller's history, None of those that are not carried
     asked      what it was made for, kept alive because kernels are found by the identity of method and law
     """
 
@@ -30,6 +33,7 @@ class RunKernel(NamedTuple):
     begin: Callable
     advance: Callable
     at: dict[str, int]
+    history: list[int | None]
     asked: Asked
 
 
@@ -48,10 +52,52 @@ class Wanted(NamedTuple):
     exact: bool = False
 
 
-def asked_of(problem, method, controller) -> Asked:
+class Plan(NamedTuple):
+    """How a run is compiled.
+
+    made_for      method, controller, projection and whether it is exact
+    functions     the user's functions, with what they have captured
+    kernel        the kernel
+    fixed         what stays as it is during a run: values of the controller, and behind them the parameters
+    parameters    how many these are
+    """
+
+    made_for: tuple
+    functions: tuple[Traced, ...]
+    kernel: RunKernel
+    fixed: np.ndarray
+    parameters: int
+
+    def fits(self, made_for: tuple) -> bool:
+        """Is it for this method, controller and so on, and have the functions captured nothing else since?"""
+        same = all(map(operator.is_, self.made_for, made_for))
+        return same and all(one.watch.is_unchanged() for one in self.functions)
+
+
+def plan_of(problem, method, controller, project, exact: bool) -> Plan:
+    """The plan of a run. A problem remembers the last one, for short runs of one problem again and again.
+
+    A table of all problems would keep a problem alive whose own functions refer to it.
+    """
+    made_for = (method, controller, project, exact)
+    known = vars(problem).get("plan_of_graph")
+    if known is not None and known.fits(made_for):
+        return known
+    slopes = store.slopes_of(problem)
+    projection = None if project is None else store.projection_of(project, problem.size)
+    kernel = kernel_of_run(Wanted(asked_of(problem, method, controller, exact), slopes, projection, exact))
+    values = slopes.parameters.values
+    fixed = np.array([*fixed_values(problem, controller), *values], dtype=float)
+    plan = Plan(made_for, (slopes, *([projection] if projection else [])), kernel, fixed, len(values))
+    if slopes.parameters.are_lasting:
+        vars(problem)["plan_of_graph"] = plan
+    return plan
+
+
+def asked_of(problem, method, controller, exact: bool = False) -> Asked:
     """What the attempts of a single run depend on."""
     vector, limited = isinstance(controller.atol, np.ndarray), bool(np.isfinite(controller.max_step))
-    return Asked(problem.size, method, controller.law, vector, limited, rows=True)
+    return Asked(problem.size, method, controller.law, vector, limited, rows=True, pivots=not exact)
 
 
 def kernel_of_run(wanted: Wanted) -> RunKernel:
@@ -66,7 +112,9 @@ def made(wanted: Wanted) -> RunKernel:
     module, names = module_and_names(wanted)
     machine = Machine(module.text())
     at = {name: place for place, name in enumerate(names)}
-    return RunKernel(machine, machine.function("begin", 5), machine.function("advance", 7), at, wanted.asked)
+    carried_as = {field: name for name, field in FIELDS.items()}
+    history = [at.get(carried_as.get(field, field)) for field in History._fields]
+    return RunKernel(machine, machine.function("begin", 5), machine.function("advance", 7), at, history, wanted.asked)
 
 
 def module_and_names(wanted: Wanted) -> tuple[Module, list[str]]:

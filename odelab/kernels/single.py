@@ -3,6 +3,8 @@
 It knows nothing of methods or laws; what an attempt is, a graph says (`odelab.kernels.attempt`).
 """
 
+from typing import Any
+
 import numpy as np
 
 from odelab.graph.evaluation import evaluate
@@ -38,7 +40,7 @@ def add_advance(module: Module, attempt: Attempt, fixed: list[str], parameters: 
         now = {name: variable.get() for name, variable in variables.items()}
         after = [node for _, node in attempt.carried.values()]
         found = function.graph(attempt.graph, [*after, attempt.status, *attempt.row], inputs | now, usual(attempt))
-        for name, value in zip(names, found):
+        for name, value in zip(names, found, strict=False):
             variables[name].set(value)
         status, row = found[len(names)], found[len(names) + 1 :]
         ended.set(status)
@@ -66,17 +68,20 @@ def usual(attempt: Attempt) -> dict[int, bool]:
     if "error" not in attempt.carried:
         return {}
     kinds = {operation[2]: operation[1] for operation in graph.ops if operation[0] == "in"}
-    inputs = {
+    inputs: dict[str, Any] = {
         name: np.zeros(SAMPLES, int) if kind == "l" else draw.uniform(0.1, 1.0, SAMPLES) for name, kind in kinds.items()
     }
     inputs |= {"t": 0.0, "t1": 1e6, "rtol": 10.0 ** draw.uniform(-12, -1, SAMPLES), "largest": np.inf}
     inputs |= {"next_step": 10.0 ** draw.uniform(-4, -1, SAMPLES), "was_rejected": 0.0, "log_e1": -1.0, "log_e2": -1.0}
     inputs |= {"log_r1": 0.0} | {name: 1e-12 for name in kinds if name.startswith("atol")}
+    inputs |= {
+        name: inputs[name] * draw.choice([-1.0, 1.0], SAMPLES) for name in kinds if name.startswith(("u", "slope"))
+    }
     inputs["last_step"] = inputs["next_step"]
     conditions = [Node(graph, i) for i, operation in enumerate(graph.ops) if operation[1] == "b"]
     error, *found = evaluate(graph, [attempt.carried["error"][1], *conditions], inputs)
     good = (np.broadcast_to(error, SAMPLES) > 1e-4) & (np.broadcast_to(error, SAMPLES) < 0.81)
     if not good.any():
         return {}
-    seen = {node.i: np.broadcast_to(outcome, SAMPLES)[good] for node, outcome in zip(conditions, found)}
+    seen = {node.i: np.broadcast_to(outcome, SAMPLES)[good] for node, outcome in zip(conditions, found, strict=True)}
     return {i: bool(outcomes[0]) for i, outcomes in seen.items() if (outcomes == outcomes[0]).all()}

@@ -1,7 +1,7 @@
 """Kernels by what they are made for: they are made when they are first wanted, and kept while they fit.
 
-The user's function is run on nodes once. Whatever it has captured may change between two calls: a `Watch` tells in a few
-microseconds whether it has. Then the function is run on nodes again, and a kernel with the same operations is used again.
+The user's function is run on nodes once. Whatever it has captured may change between two calls: a `Watch` tells in a
+few microseconds whether it has. Then the function is run on nodes again, and a kernel with the same operations is used.
 """
 
 import hashlib
@@ -11,13 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from odelab.functions.checking import difference
+from odelab.functions.tracing import Trace, traced, traced_event, traced_projection
+from odelab.functions.watch import Watch
 from odelab.graph.arrays import Array
-from odelab.graph.checking import difference
 from odelab.graph.nodes import Graph, Untraceable
 from odelab.graph.recorded import Recorded, recorded
-from odelab.graph.tracing import Trace, traced, traced_projection
 from odelab.kernels.parameters import Parameters
-from odelab.kernels.watch import Watch
 
 IN_PROCESS = 64  # kernels that are kept; one holds about a megabyte
 FUNCTIONS = 256  # of the user's that are remembered at once: what they have captured may keep them alive
@@ -36,7 +36,6 @@ class Traced(NamedTuple):
     digest: bytes
     parameters: Parameters
     watch: Watch
-
 
     @property
     def key(self) -> tuple:
@@ -83,7 +82,10 @@ def rhs_name(function: Callable) -> str:
 
 
 def known(function: Callable, purpose: tuple, parameters: Parameters, record: Callable) -> Traced:
-    """The operations of a function, from before if nothing has changed since; refusals are remembered, too."""
+    """The operations of a function, from before if nothing has changed since; refusals are remembered, too.
+
+    Where they cannot be told without knowing the whole numbers among the parameters, these are a part of the kernel.
+    """
     with lock:
         try:
             found = functions.setdefault(function, {})
@@ -91,24 +93,44 @@ def known(function: Callable, purpose: tuple, parameters: Parameters, record: Ca
                 functions.pop(next(iter(functions)))
         except TypeError:  # nothing can refer to it weakly, or it has no hash
             found = {}
-        key = (*purpose, parameters.made_for)
-        before = found.get(key)
-        if before is not None and before.watch.is_unchanged():
-            if isinstance(before, Refused):
-                raise before.refusal
-            return before._replace(parameters=built_in(parameters) if before.parameters.builds_in else parameters)
-        trace = Trace()
         try:
-            operations = record(parameters, trace)
-        except Untraceable as refusal:
+            return known_for(found, purpose, parameters, record)
+        except Untraceable:
             if not parameters.has_whole_numbers:
-                found[key] = Refused(refusal.with_traceback(None), Watch(trace.reached))
                 raise
-            parameters, trace = built_in(parameters), Trace()
-            operations = record(parameters, trace)
-        digest = hashlib.sha256(repr(operations.key).encode()).digest()
-        found[key] = Traced(operations, digest, parameters, Watch(trace.reached))
-        return found[key]
+        return known_for(found, purpose, Parameters(parameters.params, "built in"), record)
+
+
+def known_for(found: dict, purpose: tuple, parameters: Parameters, record: Callable) -> Traced:
+    """The same for parameters that are handed over in one way."""
+    key = (*purpose, parameters.builds_in, parameters.made_for)
+    before = found.get(key)
+    if before is not None and before.watch.is_unchanged():
+        if isinstance(before, Refused):
+            raise before.refusal
+        return Traced(before.recorded, before.digest, parameters, before.watch)
+    trace = Trace()
+    try:
+        operations = record(parameters, trace)
+    except Untraceable as refusal:
+        found[key] = Refused(refusal.with_traceback(None), Watch(trace.reached))
+        raise
+    digest = hashlib.sha256(repr(operations.key).encode()).digest()
+    made = found[key] = Traced(operations, digest, parameters, Watch(trace.reached))
+    return made
+
+
+def event_of(function: Callable, problem) -> Traced:
+    """An event's function of (t, u, params) as operations."""
+
+    def record(parameters, trace):
+        def call(graph):
+            value = traced_event(graph, function, trace)
+            return [value(graph.input("t"), graph.inputs("u", problem.size), parameters.nodes(graph))]
+
+        return recorded(call)
+
+    return known(function, ("event", problem.size), Parameters(problem.params), record)
 
 
 def projection_of(function: Callable, n: int) -> Traced:
@@ -129,23 +151,24 @@ def projection_in(graph: Graph, traced: Traced) -> Callable:
     return projected
 
 
-def built_in(parameters: Parameters) -> Parameters:
-    return Parameters(parameters.params, "built in")
-
-
 def kernel(key: tuple, make: Callable[[], Any]) -> Any:
-    """The kernel of this key, made if it is not there."""
+    """The kernel of this key, made if it is not there; that there is none is remembered, too."""
     with lock:
         if key not in kernels:
-            kernels[key] = make()
+            try:
+                kernels[key] = make()
+            except Untraceable as refusal:
+                kernels[key] = refusal.with_traceback(None)
             if len(kernels) > IN_PROCESS:
                 kernels.popitem(last=False)
         kernels.move_to_end(key)
+        if isinstance(kernels[key], Untraceable):
+            raise kernels[key]
         return kernels[key]
 
 
 def inputs_of(t, u, parameters: Parameters, graph: Graph) -> dict[str, Any]:
-    """The inputs of recorded slopes: time, state and the numbers among the parameters, which are inputs of the graph."""
+    """The inputs of recorded slopes: time, state and numbers among the parameters, which are inputs of the graph."""
     state = {f"u{i}": x for i, x in enumerate(u)}
     return {"t": t, **state, **{name: graph.input(name) for name in parameters.names}}
 

@@ -196,8 +196,8 @@ def unsolved_message(problem, method, t, u, h) -> str:
     if np.isfinite(u_new).all() or not np.isfinite(returned).all():
         return ""
     return (
-        f"Newton's method does not solve the stages of {method.name} for the step from t = {t:.9g}: take smaller steps, "
-        "or odelab.adaptive, which finds their size"
+        f"Newton's method does not solve the stages of {method.name} for the step from t = {t:.9g}: take smaller "
+        "steps, or odelab.adaptive, which finds their size"
     )
 
 

@@ -179,8 +179,9 @@ class Zeros(NamedTuple):
 class Watch:
     """Looks for events on the steps of a run."""
 
-    def __init__(self, engine, watched, problem):
+    def __init__(self, engine, watched, problem, searches: Callable | None = None):
         self.engine, self.watched, self.problem = engine, watched, problem
+        self.searches = searches  # searches(function): the compiled search for its zeros, None where there is none
         self.found: list[list[Zeros]] = [[] for _ in watched]
         self.undefined: list[list[float]] = [[] for _ in watched]  # where steps begin on which g is not finite
         self.takes_arrays: list[bool | None] = [None] * len(watched)  # None: not tried yet
@@ -240,7 +241,7 @@ class Watch:
     def zeros(self, number, steps) -> Zeros:
         """Every zero of an event on these steps."""
         event, params = self.watched[number], self.problem.params
-        found, unclear, at_end = self.search_by_arrays(number, steps)
+        found, unclear, at_end = self.search_by_kernel(number, steps) or self.search_by_arrays(number, steps)
         for i in unclear:
             ends = at_end(i), at_end(i + 1)
             if not np.isfinite(ends).all():
@@ -254,6 +255,24 @@ class Watch:
             order = np.argsort(self.forward * zeros.t, kind="stable")
             zeros = Zeros(*(column[order] for column in zeros))
         return zeros
+
+    def search_by_kernel(self, number, steps) -> tuple | None:
+        """The zeros that a kernel finds, the steps it leaves, and g at the ends of steps; None without a kernel."""
+        event, params = self.watched[number], self.problem.params
+        search = None if self.searches is None or not steps.batched else self.searches(event.function)
+        if search is None:
+            return None
+
+        def at_end(i):
+            if i == 0 and isinstance(event, Resting) and steps.t[0] == self.problem.t_span[0]:
+                return 0.0
+            return value(event, params, steps.t[i], steps.u[i])
+
+        try:
+            t, directions, states, unclear = search(steps.t, steps.u, steps.h, at_end(0))
+        except ArithmeticError:  # in the user's function; plain Python shall tell it
+            return None
+        return [Zeros(t, states, directions)], unclear, at_end
 
     def search_by_arrays(self, number, steps) -> tuple:
         """The zeros found, the steps that are left, and g at the ends of steps.
@@ -280,10 +299,10 @@ class Watch:
         """The zeros on steps that are known to hold exactly one each, between (left, right, g there)."""
         t, span, states_at = steps.t[single], steps.t[single + 1] - steps.t[single], steps.on(single)
 
-        def g(about, theta):
+        def g(theta):
             return self.values(number, t + theta * span, states_at(theta))
 
-        theta = roots.between(np.where, np.all, g, None, *bracket)
+        theta = roots.between(g, *bracket)
         at_end = theta == 1.0
         times = np.where(at_end, steps.t[single + 1], t + theta * span)
         states = np.where(at_end[:, None], steps.u[single + 1], states_at(theta).T)

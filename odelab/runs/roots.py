@@ -128,47 +128,47 @@ def is_clear(shapes, at_probes, end):
     return of_one_sign | (monotone & (end != 0.0))
 
 
-def between(choose: Callable, every: Callable, g: Callable, about, left, right, at_left, at_right):
-    """The zero of g(about, theta) between `left` and `right`, where g has opposite signs; or of many such g at once.
+MOST_PASSES = 120  # of Chandrupatla's method; about ten are enough
 
-    choose, every    `np.where` and `np.all` for many functions; `one_of` and `alone` for a single one
+
+def between(g: Callable, left, right, at_left, at_right):
+    """The zeros of many g(theta), each between `left` and `right`, where it has opposite signs.
 
     Chandrupatla's method (Adv. Eng. Software 28 (1997) 145-149): bisection, or inverse quadratic interpolation where
     the three last points promise that it is faster.
     """
-    a, b, fa, fb = right, left, at_right, at_left
-    c, fc = a, fa
-    best = a
-    fraction = fa / (fa - fb)
-    for _ in range(120):
-        x = a + fraction * (b - a)
-        fx = g(about, x)
-        same = np.sign(fx) == np.sign(fa)
-        c, fc = choose(same, a, b), choose(same, fa, fb)
-        b, fb = choose(same, b, a), choose(same, fb, fa)
-        a, fa = x, fx
-        nearer = np.abs(fa) < np.abs(fb)
-        best, least = choose(nearer, a, b), choose(nearer, fa, fb)
-        width = (2.0 * 4e-16 * np.abs(best) + 1e-18) / np.abs(b - a)
-        done = (width > 0.5) | (least == 0.0)
-        if every(done):
+    bracket = right, left, at_right, at_left, at_right / (at_right - at_left)
+    best = right
+    for _ in range(MOST_PASSES):
+        best, done, bracket = narrower(g, *bracket)
+        if np.all(done):
             break
-        xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
-        inverse = (phi * phi < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
-        quadratic = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
-        fraction = choose(inverse, quadratic, 0.5)
-        fraction = choose(done, 0.0, np.minimum(np.maximum(fraction, width), 1.0 - width))
-        # Where a zero has been found already, its place is not changed any more.
-        a, fa = choose(done, best, a), choose(done, least, fa)
     return best
 
 
-def one_of(condition, one, other):
-    return one if condition else other
+def narrower(g: Callable, a, b, fa, fb, fraction):
+    """One pass of Chandrupatla's method: (the best zero so far, whether that will do, the next bracket).
 
-
-def alone(condition):
-    return condition
+    A bracket is two places, the values of g there and the fraction of the way from the first to the second at which g
+    is evaluated next.
+    """
+    x = a + fraction * (b - a)
+    fx = g(x)
+    same = np.sign(fx) == np.sign(fa)
+    c, fc = np.where(same, a, b), np.where(same, fa, fb)
+    b, fb = np.where(same, b, a), np.where(same, fb, fa)
+    a, fa = x, fx
+    nearer = np.abs(fa) < np.abs(fb)
+    best, least = np.where(nearer, a, b), np.where(nearer, fa, fb)
+    width = (2.0 * 4e-16 * np.abs(best) + 1e-18) / np.abs(b - a)
+    done = (width > 0.5) | (least == 0.0)
+    xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+    inverse = (phi * phi < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
+    quadratic = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+    fraction = np.where(inverse, quadratic, 0.5)
+    fraction = np.where(done, 0.0, np.minimum(np.maximum(fraction, width), 1.0 - width))
+    # Where a zero has been found already, its place is not changed any more.
+    return best, done, (np.where(done, best, a), b, np.where(done, least, fa), fb, fraction)
 
 
 def brent(g, left, right) -> float:

@@ -9,7 +9,7 @@ from odelab.engines.lanes.result import STATUSES, Found, empty_arrays
 
 
 def one_by_one(
-    problem, method, controller, starts, params, t_eval, maxima, max_steps, engine, report
+    problem, method, controller, starts, params, t_eval, maxima, max_steps, engine, exact, report
 ) -> tuple[Found, str]:
     """The results of all runs, and the names of the engines that made them, in the order of their first use."""
     engines: list[str] = []
@@ -19,7 +19,9 @@ def one_by_one(
             found.statuses[i] = Status.NOT_FINITE
             continue
         one = problem.replace(u0=starts[i], params=problem.params if params is None else tuple(params[i].tolist()))
-        run = solve(one, method, controller, t_eval=t_eval, engine=engine, max_steps=max_steps, throw=False)
+        run = solve(
+            one, method, controller, t_eval=t_eval, engine=engine, max_steps=max_steps, exact=exact, throw=False
+        )
         if run.status == "interrupted":
             break
         if run.engine not in engines:
@@ -35,7 +37,7 @@ def one_by_one(
     return found, " and ".join(engines or [engine])
 
 
-def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, max_steps):
+def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, max_steps, exact):
     """Solve anew, one by one, the runs that cannot be finished in their lanes.
 
     Their factors without pivoting have failed, or the right-hand side has raised an error, which is then raised here.
@@ -43,5 +45,5 @@ def finish_alone(found: Found, problem, method, controller, starts, params, t_ev
     failed = np.flatnonzero((found.statuses == Status.SINGULAR) | (found.statuses == Status.RAISED))
     if failed.size:
         sets = None if params is None else params[failed]
-        rest = (t_eval, found.maxima is not None, max_steps, "auto", lambda done, total: None)
+        rest = (t_eval, found.maxima is not None, max_steps, "auto", exact, lambda done, total: None)
         put(found, failed, one_by_one(problem, method, controller, starts[failed], sets, *rest)[0])

@@ -13,11 +13,11 @@ import numpy as np
 
 from odelab.engines import Status
 from odelab.engines.lanes.result import Found, empty_arrays
-from odelab.kernels.modules import module_of_lanes
 from odelab.graph.machine import Machine, address
 from odelab.kernels import store
 from odelab.kernels.attempt import fixed_values
 from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
+from odelab.kernels.modules import module_of_lanes
 from odelab.kernels.parameters import Parameters
 from odelab.kernels.run import asked_of
 
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
 def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int, exact: bool = False) -> Prepared:
     """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed."""
     traced = store.slopes_of(problem)
-    asked = asked_of(problem, method, controller)._replace(rows=False, maxima=maxima)
+    asked = asked_of(problem, method, controller, exact)._replace(rows=False, maxima=maxima)
     names, points = traced.parameters.names, t_eval is not None
 
     def make():

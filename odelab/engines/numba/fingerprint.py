@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.engines import reach
+from odelab.functions import reach
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 CODE = ("argcount", "posonlyargcount", "kwonlyargcount", "flags", "names", "varnames", "freevars", "cellvars")

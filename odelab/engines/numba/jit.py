@@ -13,7 +13,7 @@ from odelab import maths
 from odelab.arrays import read_only
 from odelab.engines.numba import blending
 from odelab.engines.python import RightHandSideError, on_a_copy
-from odelab.engines.reach import NOTHING, frozen, is_dispatcher, is_library, values_reached
+from odelab.functions.reach import NOTHING, frozen, is_dispatcher, is_library, values_reached
 from odelab.right_hand_side import COMPONENT, IN_PLACE
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}

@@ -9,6 +9,7 @@ a hundred stages, and most of its time goes into the loop over the state in each
 import functools
 import math
 
+from odelab.core import moved
 from odelab.engines.numba.request import Request
 from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
 from odelab.engines.numba.text import arguments
@@ -160,8 +161,8 @@ def twin_h_rho(combine, first, last, weights_first, weights_last):
     """h rho from two stages at the same time, as `odelab.stiffness.h_rho.from_stages` finds it for many steps."""
 
     def h_rho(u, dt, slopes):
-        one = core.moved(combine, u, dt, weights_first, slopes, first)
-        other = core.moved(combine, u, dt, weights_last, slopes, last)
+        one = moved(combine, u, dt, weights_first, slopes, first)
+        other = moved(combine, u, dt, weights_last, slopes, last)
         stiff, apart, size = 0.0, 0.0, 0.0
         for i in range(u.size):
             stiff += (slopes[last][i] - slopes[first][i]) * (slopes[last][i] - slopes[first][i])

@@ -79,5 +79,7 @@ def test_what_is_removed(drawn, share):
             assert (worst <= torch.where(removed, torch.inf, sign * slope.abs()).amin(1)).all()
     equal = slope - without_smallest(slope, share, equal_norm=True)
     large = slope - without_largest(slope, share)
-    assert (equal.double().norm(dim=1) <= large.double().norm(dim=1) * (1 + 1e-6)).all()
-    assert ((equal != 0).sum(1) >= (large != 0).sum(1)).all()
+    norms = equal.double().norm(dim=1), large.double().norm(dim=1)
+    assert (norms[0] <= norms[1] * (1 + 1e-6)).all()
+    # The last of them may be left where its share of the norm is below rounding.
+    assert (((equal != 0).sum(1) >= (large != 0).sum(1)) | (norms[0] >= norms[1] * (1 - 1e-6))).all()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odelab.graph.checking import STATES, difference, states_near
+from odelab.functions.checking import STATES, difference, states_near
 from odelab.graph.graphs import Graph
 from odelab.graph.nodes import one
 from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
-from odelab.graph.checking import difference
+from odelab.functions.checking import difference
 from odelab.graph.nodes import Untraceable
 from tests.odelab.engines.right_hand_sides import OBJECTS, PARTS, right_hand_sides
 from tests.odelab.engines.written_functions import functions

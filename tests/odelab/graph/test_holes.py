@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from odelab.graph.checking import difference
+from odelab.functions.checking import difference
 from odelab.graph.nodes import Node, Untraceable
 from odelab.right_hand_side import COMPONENT
 from tests.odelab.graph.tracing_of import plain_values, random_states, trace, values
@@ -69,6 +69,9 @@ return MODEL(u[0]), u[1]
 warnings.warn("careful"); return u[0], u[1]
 return datetime.datetime.now().second * u[0], u[1]
 subprocess.run(["true"]); return u[0], u[1]
+np.seterr(all="raise"); return u[0], u[1]
+ARRAY.setflags(write=True); ARRAY[0] = 2.0; return u[0], u[1]
+with np.errstate(divide="raise"):\n    return 1.0 / u[0], u[1]
 return OPEN.k * u[0], u[1]
 return Model(u[0]).k, u[1]
 Model.made = u[0]; return Model.made, u[1]
@@ -139,6 +142,9 @@ return [1.0, 2.0, 3.0][int(u[0]) % 5], u[1]
 if u[0] > 0:\n    raise ZeroDivisionError("mine")\nreturn u[0], u[1]
 return len(u) / (1 if u[0] > 0 else 0), u[1]
 return 2.5 // u[0], 7.0 % u[1]
+return swallowing(lambda: math.pow(u[0] * 1e3, 2.5 + 99 * u[1])), swallowing(lambda: math.fmod(u[0], 0.0 * u[1]))
+return swallowing(lambda: math.sin(math.inf if u[0] > 0 else u[1])), swallowing(lambda: math.sin(math.inf * u[0]))
+return np.array(ARRAY)[int(u[0] * 3) % 3], np.array([1.0, 2.0])[int(u[1]) % 2]
 """
 
 

@@ -10,9 +10,9 @@ from hypothesis.extra.numpy import arrays
 
 from odelab.graph.arrays import Array
 from odelab.graph.evaluation import evaluate
-from odelab.graph.functions import FUNCTIONS, MOVING
 from odelab.graph.graphs import Graph, Node
 from odelab.graph.nodes import Untraceable
+from odelab.graph.numpy_functions import FUNCTIONS, MOVING
 from odelab.graph.ufuncs import SCALARS
 from tests.rounding import EPS
 

@@ -10,11 +10,11 @@ import pytest
 import odelab as ol
 from odelab import problems
 from odelab.control import powers
-from odelab.graph.checking import difference
+from odelab.functions.checking import difference
+from odelab.functions.tracing import Trace, traced, traced_event, traced_projection
 from odelab.graph.evaluation import evaluate
 from odelab.graph.forks import joined
 from odelab.graph.nodes import Graph, Node, Untraceable
-from odelab.graph.tracing import Trace, traced, traced_event, traced_projection
 from odelab.right_hand_side import COMPONENT
 from tests.odelab.graph.cases import CASES, PARAMS
 from tests.odelab.graph.tracing_of import plain_values, random_states, trace, values

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab.functions.tracing import traced
 from odelab.graph.evaluation import evaluate
 from odelab.graph.nodes import Graph, Node
-from odelab.graph.tracing import traced
 from odelab.problem import array_form
 
 

@@ -319,9 +319,9 @@ def test_a_run_is_compiled_at_once_and_the_same_call_gives_the_same_bits():
 
     problem = ol.Problem(fresh, [1.0], (0.0, 1.0))
     runs = [ol.solve(problem, ol.RK4, ol.fixed(0.01)) for _ in range(3)]
-    assert [run.engine for run in runs] == ["compiled"] * 3
-    for run in runs[1:]:
-        np.testing.assert_array_equal(run.u, runs[0].u)
+    assert [one.engine for one in runs] == ["compiled"] * 3
+    for other in runs[1:]:
+        np.testing.assert_array_equal(other.u, runs[0].u)
 
 
 def array_spring(t, u, params):

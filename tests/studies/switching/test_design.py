@@ -74,8 +74,7 @@ def test_a_smoke_run_compiles_nothing(monkeypatch):
     def compiled(*_):
         raise AssertionError("a kernel was asked for")
 
-    monkeypatch.setattr(choice, "WORK", 0)  # otherwise the smallest runs would stay in plain Python anyhow
-    monkeypatch.setattr(choice, "compiled_engine", compiled)
+    monkeypatch.setattr(choice, "by_numba", compiled)
     some = next(one for one in subjects() if one.knob == 0)
     assert measures.measure(some, SMOKE, "DOPRI5", "RODAS4", batch.SHARP)["windows"]
 

@@ -269,7 +269,7 @@ def test_what_cannot_be_compiled_runs_one_after_the_other():
     found = ol.ensemble(problem, ol.DOPRI5, u0=[[1.0], [2.0]])
     assert found.engine == "python"
     np.testing.assert_allclose(found.u[:, 0], np.exp(-1.0) * np.array([1.0, 2.0]), rtol=1e-5)
-    with pytest.raises(ol.NotCompilable, match="line .* of test_ensemble.py"):
+    with pytest.raises(ol.NotCompilable, match=r"line .* of test_ensemble\.py"):
         ol.ensemble(problem, ol.DOPRI5, u0=[[1.0]], engine="compiled")
 
 

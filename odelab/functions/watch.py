@@ -11,7 +11,7 @@ READ_AGAIN = (list, dict, set)  # containers whose parts may be exchanged
 
 
 class Watch:
-    """Everything that a function has read from outside, as `odelab.graph.tracing.Trace.reached` lists it.
+    """Everything that a function has read from outside, as `odelab.functions.tracing.Trace.reached` lists it.
 
     reached    pairs of a function that reads a place again, and the object that was there
     """

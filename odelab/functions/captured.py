@@ -1,15 +1,17 @@
-"""What a traced function captured: lists, tuples, dicts, objects and interpolants, to be read and not to be changed."""
+"""What a traced function captured, to be read and not to be changed: containers, objects, modules, interpolants."""
 
 import functools
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from odelab.functions import stand_ins
 from odelab.graph.arrays import Array, elementwise, entries, gather, has_nodes, look_up
-from odelab.graph.functions import piece_of
 from odelab.graph.graphs import Node, is_number
 from odelab.graph.nodes import two
+from odelab.graph.numpy_functions import piece_of
 from odelab.graph.trails import Untraceable
 
 
@@ -165,3 +167,48 @@ def straight(knots, values, x):
     piece = piece_of(knots, x)
     slope = gather(piece, np.diff(values) / np.diff(knots))
     return two("add", two("mul", slope, two("sub", x, gather(piece, knots[:-1]))), gather(piece, values[:-1]))
+
+
+class Library:
+    """`math`, NumPy or `odelab.maths`: each of its attributes has a stand-in, which is made when it is read."""
+
+    def __init__(self, trace, module):
+        self.__dict__["_trace"], self.__dict__["_module"] = trace, module
+
+    def __getattr__(self, name):
+        made = self.__dict__[name] = self._made(name, getattr(self._module, name))
+        return made
+
+    def __setattr__(self, name, value):
+        refuse_change()
+
+    def _made(self, name, value):
+        if isinstance(value, types.ModuleType):
+            return self._trace.module(value)
+        if self._module.__name__ in ("numpy", "numpy.linalg"):
+            return stand_ins.numpy_stand_in(value)
+        if not callable(value):
+            return value
+        if self._module.__name__ == "math":
+            other = stand_ins.math_functions(self._trace).get(name)
+            return stand_ins.Either(value, other or stand_ins.refusing(f"math.{name}"))
+        return stand_ins.Either(value, of_maths(name))
+
+
+def of_maths(name: str) -> Callable:
+    """A function of `odelab.maths` on nodes: NumPy's function of the same name."""
+    return stand_ins.numpy_stand_in(getattr(np, name))
+
+
+class Module:
+    """A module of the user's, or one that is not followed, whose attributes are copied as they are read."""
+
+    def __init__(self, trace, module):
+        self.__dict__["_trace"], self.__dict__["_module"] = trace, module
+
+    def __getattr__(self, name):
+        read = functools.partial(getattr, self._module, name)
+        return self._trace.copy(read(), read)
+
+    def __setattr__(self, name, value):
+        refuse_change()

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from odelab.functions.copies import Trace
 from odelab.graph.arrays import Array, entries
-from odelab.graph.copies import Trace
 from odelab.graph.forks import joined, place_of
-from odelab.graph.functions import filled
 from odelab.graph.graphs import Graph, Node, lift
+from odelab.graph.numpy_functions import filled
 from odelab.graph.trails import Untraceable
 from odelab.right_hand_side import IN_PLACE
 
@@ -30,7 +30,7 @@ def traced(graph: Graph, function: Callable, form: str, n: int, trace: Trace | N
     which the user's function raises, or may raise, an error of its own; the slopes are NaN there.
 
     >>> from odelab.graph.nodes import Graph
-    >>> from odelab.graph.tracing import traced
+    >>> from odelab.functions.tracing import traced
     >>> graph = Graph()
     >>> def spring(t, u, params):
     ...     return u[1], -params[0] * u[0]

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from odelab.graph import functions, nodes, ufuncs
+from odelab.graph import nodes, numpy_functions, ufuncs
 from odelab.graph.arrays import Array, dtype_named, entries, has_nodes
 from odelab.graph.forks import OutOfDomain, OutOfRange
-from odelab.graph.functions import double_precision, filled
 from odelab.graph.graphs import Node
 from odelab.graph.nodes import call_two, choose, logical, one, two
-from odelab.graph.operations import OF_ONE, checked_whole, truth, wrapping_whole
+from odelab.graph.numpy_functions import double_precision, filled
+from odelab.graph.operations import OF_ONE, checked_whole, raises_where, truth, wrapping_whole
 from odelab.graph.trails import Untraceable
 
 NO_COMPLEX = ("uses complex numbers", "split them into real and imaginary parts")
@@ -152,18 +152,25 @@ def not_positive(x):
     return x <= 0.0
 
 
+def infinite(x):
+    return abs(x) == math.inf
+
+
 def beyond_one(x):
     return abs(x) > 1.0
 
 
 DOMAINS: dict[str, Callable] = {
     **{"sqrt": below_zero, "log": not_positive, "log2": not_positive, "log10": not_positive},
-    **{"asin": beyond_one, "acos": beyond_one},
+    **{"asin": beyond_one, "acos": beyond_one, "sin": infinite, "cos": infinite, "tan": infinite},
     "log1p": lambda x: x <= -1.0,
     "acosh": lambda x: x < 1.0,
     "atanh": lambda x: abs(x) >= 1.0,
 }
-RANGES = {"exp": 709.782712893384, "expm1": 709.782712893384, "sinh": 710.4758600739439, "cosh": 710.4758600739439}
+RANGES = {
+    **{"exp": 709.782712893384, "expm1": 709.782712893384, "exp2": 1023.9999999999999},
+    **{"sinh": 710.4758600739439, "cosh": 710.4758600739439},
+}
 
 
 def logarithm(trace, x, base=None):
@@ -200,8 +207,12 @@ def split(x):
     return call_two("copysign", choose(nodes.is_infinite(x), 0.0, x - trunc), x), trunc
 
 
-def power(a, b):
-    return call_two("pow", a, b)
+def finite_or_raised(op: str, a, b):
+    """math.pow and math.fmod, which raise where the result is no number, which a handler may see."""
+    result = call_two(op, a, b)
+    if result.graph.guarded:
+        raises_where(result.graph, logical("not", nodes.is_finite(result)))
+    return result
 
 
 def math_functions(trace) -> dict[str, Callable]:
@@ -213,9 +224,10 @@ def math_functions(trace) -> dict[str, Callable]:
 
 
 MATH: dict[str, Callable] = {
+    **{name: functools.partial(finite_or_raised, name) for name in ("pow", "fmod")},
     **{name: functools.partial(one, name) for name in OF_ONE if hasattr(math, name)},
-    **{name: functools.partial(call_two, name) for name in ("atan2", "fmod", "copysign")},
-    **{"fabs": functools.partial(one, "abs"), "pow": power, "hypot": hypotenuse, "dist": distance, "prod": product},
+    **{name: functools.partial(call_two, name) for name in ("atan2", "copysign")},
+    **{"fabs": functools.partial(one, "abs"), "hypot": hypotenuse, "dist": distance, "prod": product},
     **{"isfinite": nodes.is_finite, "isnan": nodes.is_nan, "isinf": nodes.is_infinite, "isclose": near, "modf": split},
     **{
         "degrees": functools.partial(two, "mul", 180.0 / math.pi),
@@ -271,7 +283,7 @@ def new_array(value: float, own: Callable, shape, dtype=None, order="C", **optio
 def full_array(shape, value, dtype=None, order="C", **options):
     if dtype is not None and dtype_named(dtype) != np.float64:
         return np.full(shape, value, dtype_named(dtype), order, **options)
-    return functions.filled_by(shape, value if dtype is None or has_nodes((value,)) else float(value))
+    return numpy_functions.filled_by(shape, value if dtype is None or has_nodes((value,)) else float(value))
 
 
 def array_of_nodes(x, dtype=None, copy=True, order=None, ndmin=0, **_):
@@ -294,7 +306,7 @@ def from_iterable(items, dtype=float, count=-1, **_):
 
 def of_numpy(own: Callable, *arguments, **options):
     """A function of NumPy, of whose arguments lists may hold nodes as well."""
-    return functions.call(
+    return numpy_functions.call(
         own, tuple(map(with_own_class, arguments)), {name: with_own_class(x) for name, x in options.items()}
     )
 
@@ -325,7 +337,30 @@ class NumpyFunction:
         return getattr(self.own, name)
 
 
-ARRAYS = Either(np.array, array_of_nodes), Either(np.asarray, asarray_of_nodes)
+def captured_result(own: Callable) -> Callable:
+    """A function of NumPy whose result can be asked for the place of a node."""
+
+    def call(*arguments, **options):
+        return ufuncs.as_captured(own(*arguments, **{name: with_own_class(x) for name, x in options.items()}))
+
+    return call
+
+
+def quiet_errors(**options):
+    """np.errstate, whose exceptions would go unseen."""
+    if not {"raise", "call", "print", "log"}.isdisjoint(options.values()):
+        raise Untraceable("turns results that are no numbers into exceptions", "ask np.isfinite")
+    return np.errstate(**options)
+
+
+SIDE_EFFECTS = (
+    *("seterr", "seterrcall", "setbufsize", "set_printoptions", "printoptions", "save", "savez", "savez_compressed"),
+    *("savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "info", "show_config", "test"),
+)
+ARRAYS = (
+    Either(captured_result(np.array), array_of_nodes),
+    Either(captured_result(np.asarray), asarray_of_nodes),
+)
 MAKERS: dict[Any, Callable] = {
     **{np.zeros: functools.partial(new_array, 0.0, np.zeros), np.ones: functools.partial(new_array, 1.0, np.ones)},
     **{np.empty: functools.partial(new_array, math.nan, np.empty), np.full: full_array, np.array: ARRAYS[0]},
@@ -337,12 +372,16 @@ MAKERS: dict[Any, Callable] = {
 
 def numpy_stand_in(value):
     """What stands for an attribute of NumPy."""
+    if getattr(value, "__name__", "") in SIDE_EFFECTS:
+        return side_effect(f"np.{value.__name__}")
+    if value is np.errstate:
+        return quiet_errors
     if isinstance(value, type):
         return NUMPY_KINDS.get(value, value)
     if not callable(value):
         return value
     if value in MAKERS:
         return MAKERS[value]
-    follows = isinstance(value, np.ufunc) or hasattr(value, "_implementation") or value in functions.FUNCTIONS
-    follows = follows or value in functions.MOVING or hasattr(value, "__wrapped__")
+    follows = isinstance(value, np.ufunc) or hasattr(value, "_implementation") or value in numpy_functions.FUNCTIONS
+    follows = follows or value in numpy_functions.MOVING or hasattr(value, "__wrapped__")
     return NumpyFunction(value) if follows else Either(value, refusing(f"np.{getattr(value, '__name__', 'it')}"))

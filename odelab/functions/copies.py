@@ -3,6 +3,7 @@
 The user's functions and objects stay as they are. What is read on the way is noted in `Trace.reached`.
 """
 
+import abc
 import builtins
 import collections
 import enum
@@ -20,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from odelab import core
-from odelab.engines.reach import frozen, is_dispatcher, read_cell, values_reached
-from odelab.graph import captured, stand_ins
+from odelab.functions import captured, stand_ins
+from odelab.functions.bytecode import facts_of
+from odelab.functions.reach import frozen, is_dispatcher, read_cell, values_reached
+from odelab.functions.stand_ins import Either, Forbidden, refusing
 from odelab.graph.arrays import Array
-from odelab.graph.bytecode import facts_of
 from odelab.graph.graphs import Graph, Node
 from odelab.graph.operations import choose
-from odelab.graph.stand_ins import Either, Forbidden, refusing
 from odelab.graph.trails import Untraceable
 
 PLAIN = (Node, int, float, complex, str, bytes, type(None), np.generic, enum.Enum, range, slice, fractions.Fraction)
@@ -51,7 +52,7 @@ FIELDS = (types.MemberDescriptorType, type(vars(collections.namedtuple("Pair", "
 NOT_PURE = "which may change from call to call or have side effects"
 NUMBERS_IN = "hand its numbers in as parameters"
 OWN_ARITHMETIC = ("odelab.core", "odelab.control", "odelab.maths", "odelab.methods", "odelab.stiffness")
-OWN = ("odelab.graph", "odelab.kernels", "odelab.engines", "odelab.arrays")
+OWN = ("odelab.graph", "odelab.functions", "odelab.kernels", "odelab.engines", "odelab.arrays")
 
 
 def room_of(value) -> str:
@@ -73,7 +74,7 @@ class Trace:
         self.handles = False
         self.graph: Graph | None = None
         self.builtins: dict[bool, dict[str, Any]] = {}
-        self.libraries: dict[int, Library] = {}
+        self.libraries: dict[int, captured.Library] = {}
 
     def copy(self, value, read: Callable | None = None):
         """A value as traced code may use it; `read` reads it again, unless it is no part of what is captured."""
@@ -129,11 +130,11 @@ class Trace:
             return value
         if value.__name__ == "numpy.random" or room_of(value) in sys.stdlib_module_names:
             return Forbidden(f"uses {value.__name__}, {NOT_PURE}", NUMBERS_IN)
-        return Module(self, value)
+        return captured.Module(self, value)
 
-    def library(self, module) -> "Library":
+    def library(self, module) -> captured.Library:
         if id(module) not in self.libraries:
-            self.libraries[id(module)] = Library(self, module)
+            self.libraries[id(module)] = captured.Library(self, module)
         return self.libraries[id(module)]
 
     def of_class(self, value: type):
@@ -242,7 +243,7 @@ class Trace:
         kind = type(value)
         if hasattr(kind, "__next__"):
             raise Untraceable("reads a captured iterator, which goes on from call to call", "capture a list")
-        if kind is types.SimpleNamespace or (room_of(kind) not in LIBRARIES and type(kind) is type):
+        if kind is types.SimpleNamespace or (room_of(kind) not in LIBRARIES and type(kind) in (type, abc.ABCMeta)):
             return captured.follower(self, value)
         return Forbidden(f"uses a {kind.__name__}, which is not followed", NUMBERS_IN)
 
@@ -352,48 +353,3 @@ def equal(a, b) -> bool:
     if isinstance(a, tuple | list):
         return len(a) == len(b) and all(map(equal, a, b))
     return isinstance(a, PLAIN) and repr(a) == repr(b)
-
-
-class Library:
-    """`math`, NumPy or `odelab.maths`: each of its attributes has a stand-in, which is made when it is read."""
-
-    def __init__(self, trace: Trace, module):
-        self.__dict__["_trace"], self.__dict__["_module"] = trace, module
-
-    def __getattr__(self, name):
-        made = self.__dict__[name] = self._made(name, getattr(self._module, name))
-        return made
-
-    def __setattr__(self, name, value):
-        captured.refuse_change()
-
-    def _made(self, name, value):
-        if isinstance(value, types.ModuleType):
-            return self._trace.module(value)
-        if self._module is np or self._module is np.linalg:
-            return stand_ins.numpy_stand_in(value)
-        if not callable(value):
-            return value
-        if self._module is math:
-            other = stand_ins.math_functions(self._trace).get(name)
-            return Either(value, other or refusing(f"math.{name}"))
-        return Either(value, of_maths(name))
-
-
-def of_maths(name: str) -> Callable:
-    """A function of `odelab.maths` on nodes: NumPy's function of the same name."""
-    return stand_ins.numpy_stand_in(getattr(np, name))
-
-
-class Module:
-    """A module of the user's, or one that is not followed, whose attributes are copied as they are read."""
-
-    def __init__(self, trace: Trace, module):
-        self.__dict__["_trace"], self.__dict__["_module"] = trace, module
-
-    def __getattr__(self, name):
-        read = functools.partial(getattr, self._module, name)
-        return self._trace.copy(read(), read)
-
-    def __setattr__(self, name, value):
-        captured.refuse_change()
