@@ -109,14 +109,6 @@ class EsdirkMethod(MethodWithJacobian):
                 f"stage {missed.argmax()}; check that row, and `gamma`."
             )
 
-    def __reduce__(self):
-        """Pickle a method of odelab by its name, so that it stays the same object and its kernels are found again."""
-        from odelab.methods.diagonally_implicit import ESDIRK
-
-        if ESDIRK.get(self.name) is self:
-            return esdirk_named, (self.name,)
-        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
-
     @property
     def stages(self) -> int:
         return len(self.a)
@@ -205,10 +197,3 @@ class EsdirkMethod(MethodWithJacobian):
     def __repr__(self):
         pair = f"{self.order}({self.order_low})" if self.embedded else f"{self.order}"
         return f"{self.name}, order {pair}, {self.stages} stages, diagonally implicit"
-
-
-def esdirk_named(name: str) -> EsdirkMethod:
-    """The method of odelab with this name."""
-    from odelab.methods.diagonally_implicit import ESDIRK
-
-    return ESDIRK[name]

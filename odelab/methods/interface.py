@@ -1,11 +1,36 @@
-"""What every method answers, so that nobody has to ask of what kind it is."""
+"""What every method answers, so that nobody has to ask of what kind it is; and its step, bound to a problem."""
 
+import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from odelab import core
-from odelab.methods.stepper import Stepper
+
+
+class Stepper(NamedTuple):
+    """The step of a method for one problem, as `odelab.core.integrate` takes it.
+
+    step            one attempt
+    prepare         computes what a step needs to know of a new state, such as its Jacobian
+    linearisation   the `odelab.linear` Linearisation behind both, which counts its work; None for explicit methods
+    """
+
+    step: Callable
+    prepare: Callable
+    linearisation: Any = None
+
+    @property
+    def work(self) -> tuple[int, int, int]:
+        """Jacobians, factorisations and evaluations for derivatives, made so far."""
+        if self.linearisation is None:
+            return 0, 0, 0
+        return self.linearisation.jacobians, self.linearisation.factorisations, self.linearisation.evaluations
+
+    @property
+    def how(self) -> str:
+        """In words, how the derivatives are found; empty where there are none."""
+        return "" if self.linearisation is None else self.linearisation.how
 
 
 class StepMethod:
@@ -17,6 +42,14 @@ class StepMethod:
     name: str
     order: int
     tableau: Any  # its numbers, as its step takes them; not of every method
+
+    def __reduce__(self):
+        """Pickle a method of odelab by its name, so that it stays the same object and its kernels are found again."""
+        from odelab.methods.by_name import BY_NAME, method_named  # which imports all methods
+
+        if BY_NAME.get(self.name) is self:
+            return method_named, (self.name,)
+        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))  # type: ignore
 
     @property
     def stages(self) -> int:

@@ -181,14 +181,6 @@ class RosenbrockMethod(MethodWithJacobian):
         e = None if b_low is None else ((np.asarray(b, dtype=float) - b_low) @ inverse).tolist()
         return cls(name, order, gamma, a, C, (np.asarray(b, dtype=float) @ inverse).tolist(), e, **options)
 
-    def __reduce__(self):
-        """Pickle a method of odelab by its name, so that it stays the same object and its kernels are found again."""
-        from odelab.methods.linearly_implicit import ROSENBROCK
-
-        if ROSENBROCK.get(self.name) is self:
-            return rosenbrock_named, (self.name,)
-        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
-
     @property
     def stages(self) -> int:
         return len(self.m)
@@ -279,10 +271,3 @@ def snap(value) -> float:
     """`value`, or the whole number that it equals but for rounding, as for a stage at t + h or a weight of zero."""
     whole = float(np.round(value)) + 0.0  # never -0.0
     return whole if abs(value - whole) <= ROUNDING else float(value)
-
-
-def rosenbrock_named(name: str) -> RosenbrockMethod:
-    """The method of odelab with this name."""
-    from odelab.methods.linearly_implicit import ROSENBROCK
-
-    return ROSENBROCK[name]

@@ -152,14 +152,6 @@ class Method(StepMethod):
                     f"{float(defect):.3g}; it is not of order {order}."
                 )
 
-    def __reduce__(self):
-        """Pickle a method of odelab by its name, so that it stays the same object and its kernels are found again."""
-        from odelab.methods.explicit import METHODS
-
-        if METHODS.get(self.name) is self:
-            return method_named, (self.name,)
-        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
-
     @property
     def stages(self) -> int:
         return len(self.b)
@@ -251,13 +243,6 @@ class Method(StepMethod):
         lower = [str(order) for order in (self.order_low, self.order_lowest) if order]
         pair = f"{self.order}({','.join(lower)})" if lower else f"{self.order}"
         return f"{self.name}, order {pair}, {self.stages} stages"
-
-
-def method_named(name: str) -> Method:
-    """The method that `odelab.METHODS` holds under a name."""
-    from odelab.methods.explicit import METHODS
-
-    return METHODS[name]
 
 
 def lower_part(i: int, stages: int, row: tuple) -> tuple:
