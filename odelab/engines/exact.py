@@ -14,7 +14,7 @@ from odelab.graph.nodes import Node
 from odelab.kernels import store
 from odelab.kernels.implicit import Factors, Nothing, rejected_unless
 from odelab.kernels.store import Traced
-from odelab.methods.interface import Stepper, StepMethod
+from odelab.methods.interface import StepMethod, Stepper
 from odelab.problem import array_form
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.methods.interface import Stepper, StepMethod
+from odelab.methods.interface import StepMethod, Stepper
 
 DAMPED = 1e-12  # |R(infinity)| that counts as zero
 OUTWARD = np.logspace(-4.0, 8.0, 2001)  # |z| at which stability along an axis is looked at
