@@ -17,8 +17,10 @@ from odelab.methods import order_conditions as trees
 from odelab.methods.tableau import ROUNDING
 from odelab.methods.with_jacobian import DAMPED, MethodWithJacobian
 
-ITERATIONS = 3  # of Newton's method in each stage
-DEGREE = 2  # of the polynomial through the states of earlier stages on which Newton's method starts
+# Newton's method starts on a polynomial of low degree through the states of earlier stages. Measured on van der Pol with
+# mu = 1000, HIRES, Robertson, Oregonator and POLLU, rtol 1e-6 and 1e-8: two iterations take 14 to 43 % more steps, four
+# as many as three; degree one takes 2 to 16 % more steps, and the highest degree there is up to 3 % more.
+ITERATIONS, DEGREE = 3, 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
