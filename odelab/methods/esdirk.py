@@ -17,9 +17,9 @@ from odelab.methods import order_conditions as trees
 from odelab.methods.tableau import ROUNDING
 from odelab.methods.with_jacobian import DAMPED, MethodWithJacobian
 
-# Newton's method starts on a polynomial of low degree through the states of earlier stages. Measured on van der Pol with
-# mu = 1000, HIRES, Robertson, Oregonator and POLLU, rtol 1e-6 and 1e-8: two iterations take 14 to 43 % more steps, four
-# as many as three; degree one takes 2 to 16 % more steps, and the highest degree there is up to 3 % more.
+# Newton's method starts on a polynomial of this degree through the states of earlier stages. Measured on van der Pol
+# with mu = 1000, HIRES, Robertson, Oregonator and POLLU, rtol 1e-6 and 1e-8: two iterations take 14 to 43 % more steps
+# than three, four at most 2 % fewer; degree one takes 2 to 16 % more than two, the highest there is up to 3 % more.
 ITERATIONS, DEGREE = 3, 2
 
 
