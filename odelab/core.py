@@ -1,4 +1,4 @@
-"""The one source of all engines: explicit and linearly implicit steps, and the loop that repeats them.
+"""The one source of all engines: explicit, linearly and diagonally implicit steps, and the loop that repeats them.
 
 The loop proposes a step size, takes the step, judges it and records it. Every function here is closed: it uses no
 other package, and its helpers are passed as arguments. A state needs only `+` and multiplication by a number. NumPy
@@ -237,15 +237,11 @@ def esdirk_step_of(combine, factor, backsub, where, iterations, tableau):
         returned, doubt, converged = [h * slope], 0.0, True
         for i in range(1, stages):
             base = u + combine(a[i], increments, i)
-            increment = (combine(start[i], states, i) - base) / gamma
-            corrections = []
-            for _ in range(iterations):
-                stage = rhs(t + c[i] * dt, base + gamma * increment, params)
-                corrections.append(backsub(lu, h * stage - increment))
-                increment = increment + corrections[-1]
-                returned.append(increment)
-            increments.append(increment)
-            states.append(base + gamma * increment)
+            guess = (combine(start[i], states, i) - base) / gamma
+            corrections, iterates = newton(rhs, params, t + c[i] * dt, h, base, gamma, guess, backsub, lu, iterations)
+            returned += iterates
+            increments.append(iterates[-1])
+            states.append(base + gamma * iterates[-1])
             if b[i] != 0.0:
                 doubt = doubt + abs(b[i] * corrections[-1])
             if where is not None:
@@ -257,6 +253,16 @@ def esdirk_step_of(combine, factor, backsub, where, iterations, tableau):
         return u_new, combine(b, increments, stages) / h, [error], returned, False
 
     return step
+
+
+def newton(rhs, params, t, h, base, gamma, increment, backsub, lu, iterations):
+    """The corrections of Newton's method for k = h f(t, base + gamma k), and what each of them makes of `increment`."""
+    corrections, iterates = [], []
+    for _ in range(iterations):
+        corrections.append(backsub(lu, h * rhs(t, base + gamma * increment, params) - increment))
+        increment = increment + corrections[-1]
+        iterates.append(increment)
+    return corrections, iterates
 
 
 def contracts(first, last, state):
