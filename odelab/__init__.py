@@ -9,8 +9,8 @@
 What is here
 ------------
 describe a problem    Problem, Invariant, Reference, maths (functions for right-hand sides), problems (a catalogue)
-choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, AUTO, RADAU, BDF, LSODA; auto, rkc2; METHODS
-                      (explicit ones by name); Method and RosenbrockMethod for your own
+choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, ESDIRK43, AUTO, RADAU, BDF, LSODA; auto, rkc2;
+                      METHODS (explicit ones by name); Method, RosenbrockMethod and EsdirkMethod for your own
 decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
 run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
@@ -60,6 +60,8 @@ from odelab.engines.scipy import scipy_method as scipy_method
 from odelab.engines.show import show_kernel as show_kernel
 from odelab.experiments.observed_order import observed_order as observed_order
 from odelab.experiments.work_precision import work_precision as work_precision
+from odelab.methods.diagonally_implicit import ESDIRK43 as ESDIRK43
+from odelab.methods.esdirk import EsdirkMethod as EsdirkMethod
 from odelab.methods.explicit import BS32 as BS32
 from odelab.methods.explicit import DOP853 as DOP853
 from odelab.methods.explicit import DOPRI5 as DOPRI5

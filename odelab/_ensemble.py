@@ -18,14 +18,13 @@ from odelab.engines.lanes.progress import reporter
 from odelab.engines.lanes.result import Ensemble, named_arrays
 from odelab.engines.refusals import NotCompilable
 from odelab.graph.nodes import Untraceable
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.tableau import Method
+from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 
 
 def ensemble(
     problem: Problem,
-    method: Method | RosenbrockMethod,
+    method: StepMethod,
     controller: Controller | None = None,
     *,
     u0: Any = None,

@@ -9,12 +9,9 @@ from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines import choice
 from odelab.engines.driver import run
-from odelab.engines.implicit import ImplicitMethod, solve_implicit
+from odelab.engines.implicit import solve_implicit
 from odelab.engines.refusals import NotCompilable
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.stabilised import StabilisedMethod
-from odelab.methods.switching import SwitchingMethod
-from odelab.methods.tableau import Method
+from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events
 from odelab.runs.pieces import in_pieces
@@ -49,7 +46,7 @@ class RunFailed(RuntimeError):
 
 def solve(
     problem: Problem,
-    method: Method | StabilisedMethod | RosenbrockMethod | SwitchingMethod | ImplicitMethod,
+    method: StepMethod,
     controller: Controller | None = None,
     *,
     t_eval: Any = None,
@@ -112,16 +109,15 @@ def solve(
     times = checked_times("t_eval", t_eval, problem)
     stops = checked_stops(tstops, problem)
     watched = checked_events(events)
-    implicit = isinstance(method, ImplicitMethod)
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
-    if not dense and implicit:
+    if not dense and method.run_by_scipy:
         raise ValueError(f"`dense=False` works with odelab's own methods only; {method.name} is SciPy's.")
-    if implicit and project is not None:
+    if method.run_by_scipy and project is not None:
         raise ValueError(f"`project` works with odelab's own methods only; {method.name} is SciPy's and takes none.")
 
     def piece(part, times, watched, attempts):
-        if isinstance(method, ImplicitMethod):
+        if method.run_by_scipy:
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
 
@@ -177,19 +173,19 @@ def check_arguments(problem, method, controller, engine, max_steps):
         raise TypeError(
             f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem(rhs, u0, t_span)."
         )
-    if not isinstance(method, Method | StabilisedMethod | RosenbrockMethod | SwitchingMethod | ImplicitMethod):
+    if not isinstance(method, StepMethod):
         raise TypeError(
             f"`method` must be a Method like odelab.DOPRI5, got {method!r}; the explicit ones are in odelab.METHODS, "
-            "the others are odelab.RKC2, ROS2, RODAS4, RODAS5P, AUTO, RADAU, BDF and LSODA."
+            "the others are odelab.RKC2, ROS2, RODAS4, RODAS5P, ESDIRK43, AUTO, RADAU, BDF and LSODA."
         )
     if not isinstance(controller, Controller):
         raise TypeError(f"`controller` must come from odelab.fixed or odelab.adaptive, got {controller!r}.")
-    if controller.needs_error and isinstance(method, Method | RosenbrockMethod) and not method.embedded:
+    if controller.needs_error and not method.embedded:
         raise ValueError(
             f"`controller` is adaptive, but {method.name} has no embedded method to estimate its error; use "
             "odelab.fixed(h=...), or a method that has one (RKF45, DOPRI5, BS32, HEUN)."
         )
-    if isinstance(method, SwitchingMethod) and controller.law is None:
+    if method.switches and controller.law is None:
         raise ValueError(f"`controller` must be odelab.adaptive for {method.name}, got {controller!r}.")
     atol = controller.atol
     if isinstance(atol, np.ndarray) and len(atol) != problem.size:

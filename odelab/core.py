@@ -1,4 +1,4 @@
-"""The one source of all engines: explicit and linearly implicit steps, and the loop that repeats them.
+"""The one source of all engines: explicit, linearly and diagonally implicit steps, and the loop that repeats them.
 
 The loop proposes a step size, takes the step, judges it and records it. Every function here is closed: it uses no
 other package, and its helpers are passed as arguments. A state needs only `+` and multiplication by a number. NumPy
@@ -10,6 +10,10 @@ residual network has dt = 1, and its h is a number or a tensor that broadcasts o
 """
 
 from typing import Any, NamedTuple
+
+NAN = float("nan")
+CONTRACTION = 0.5  # a stage converges where its last correction is at most this part of its first one,
+ROUNDING = 1e-10  # or at most this part of its state: smaller ones count in the estimate of the error alone
 
 
 class Tableau(NamedTuple):
@@ -49,6 +53,25 @@ class Rosenbrock(NamedTuple):
     e: Any
     c: Any
     d: Any
+    gamma: float
+
+
+class Esdirk(NamedTuple):
+    """The numbers of a diagonally implicit method whose first stage is explicit and whose last one is the new state.
+
+    a           square rows: the weights of the increments in each stage's state, without the diagonal
+    b           the weights of the increments in the new state: the last row of `a`, and gamma
+    e           their weights in the estimate of the error
+    c           the stages' times, as parts of the step
+    start       square rows: the weights of the states of earlier stages in the state from which Newton's method starts
+    gamma       the diagonal of the method, M = I - h gamma J
+    """
+
+    a: Any
+    b: Any
+    e: Any
+    c: Any
+    start: Any
     gamma: float
 
 
@@ -191,6 +214,61 @@ def rosenbrock_step_of(combine, factor, backsub, tableau):
         return u + change, change / h, [error], increments, False
 
     return step
+
+
+def esdirk_step_of(combine, factor, backsub, where, iterations, tableau):
+    """The step of one ESDIRK method: M = I - h gamma J is factored once, and Newton's method solves all stages with it.
+
+    factor, backsub     as in `rosenbrock_step_of`
+    where               where(condition, x, y): x where the condition holds, else y; None where no step is to be refused
+    iterations          how many corrections a stage gets, 2 at least
+
+    The unknown of a stage is its increment k = h f(t + c h, base + gamma k). What the last correction of a stage still
+    changes in the new state is added to the estimate of the error. Where a stage does not converge, the new state is
+    NaN. The increments returned are those after each correction.
+    """
+    a, b, e, c, start, gamma = tableau
+    stages = len(b)
+
+    def step(rhs, params, t, u, known, dt, h):
+        slope, J, _ = known
+        lu = factor(J, gamma * h)
+        increments, states = [h * slope], [u]
+        returned, doubt, converged = [h * slope], 0.0, True
+        for i in range(1, stages):
+            base = u + combine(a[i], increments, i)
+            guess = (combine(start[i], states, i) - base) / gamma
+            corrections, iterates = newton(rhs, params, t + c[i] * dt, h, base, gamma, guess, backsub, lu, iterations)
+            returned += iterates
+            increments.append(iterates[-1])
+            states.append(base + gamma * iterates[-1])
+            if b[i] != 0.0:
+                doubt = doubt + abs(b[i] * corrections[-1])
+            if where is not None:
+                converged = converged & contracts(corrections[0], corrections[-1], states[-1])
+        u_new = states[-1]
+        if where is not None:
+            u_new = where(converged, 1.0, NAN) * u_new
+        error = abs(combine(e, increments, stages)) + doubt
+        return u_new, combine(b, increments, stages) / h, [error], returned, False
+
+    return step
+
+
+def newton(rhs, params, t, h, base, gamma, increment, backsub, lu, iterations):
+    """The corrections of Newton's method for k = h f(t, base + gamma k), and what each of them makes of `increment`."""
+    corrections, iterates = [], []
+    for _ in range(iterations):
+        corrections.append(backsub(lu, h * rhs(t, base + gamma * increment, params) - increment))
+        increment = increment + corrections[-1]
+        iterates.append(increment)
+    return corrections, iterates
+
+
+def contracts(first, last, state):
+    """Is the last correction a small part of the first one, or as small a part of the state as rounding may leave?"""
+    allowed = CONTRACTION**2 * (first * first).sum() + ROUNDING**2 * (state * state).sum()
+    return (last * last).sum() <= allowed
 
 
 def integrate(step, prepare, rhs, params, propose, judge, project, record, carry, state, t1, attempts):

@@ -1,8 +1,8 @@
 """This tree beside another one, such as the commit before: `python -m benchmarks.ode.before FOLDER [--rounds 3]`.
 
-Each figure is measured in fresh processes that take turns, one with this tree and one with the other, with empty caches
-for what a first answer takes. First answers are processor time beyond the import of odelab; steps are the best wall time
-of a run over its attempts, rejected ones included. Printed are both figures and their ratio.
+Each figure is measured in fresh processes that take turns, one with this tree and one with the other, with empty
+caches for what a first answer takes. First answers are processor time beyond the import of odelab; steps are the best
+wall time of a run over its attempts, rejected ones included. Printed are both figures and their ratio.
 """
 
 import argparse
@@ -129,9 +129,9 @@ def warm() -> float:
 
 
 def measure(figure: str, name: str) -> float:
-    return {"first": first, "steps": steps, "exact": lambda one: steps(one, exact=True), "warm": lambda _: warm()}[figure](
-        name
-    )
+    if figure == "warm":
+        return warm()
+    return first(name) if figure == "first" else steps(name, **({"exact": True} if figure == "exact" else {}))
 
 
 def in_a_process(tree: Path, figure: str, name: str) -> float:

@@ -12,7 +12,7 @@ from odelab.arrays import is_real_number, own_floats
 from odelab.control import feedback as control
 from odelab.control import powers
 from odelab.control.laws import Law, law_named
-from odelab.methods.tableau import Method
+from odelab.methods.interface import StepMethod
 
 SET_POINT = 0.9  # theta: the law aims at an error of theta^k times the tolerance; with 1 it would reject many steps
 
@@ -20,7 +20,7 @@ SET_POINT = 0.9  # theta: the law aims at an error of theta^k times the toleranc
 class Start(NamedTuple):
     """What a controller may look at when a run begins."""
 
-    method: Method
+    method: StepMethod
     rhs: Callable  # in array form
     params: Any
     t0: float
@@ -95,7 +95,7 @@ class Controller:
 
     def suited_to(self, method) -> "Controller":
         """This controller with the usual law of a method, where its user has named none."""
-        usual = getattr(method, "law", None)
+        usual = method.law
         if not self.law_by_method or usual is None or law_named(usual) is self.law:
             return self
         return with_law(self, usual)

@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 
+from odelab import core
 from odelab.control.controllers import Controller
 from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine
@@ -23,9 +24,6 @@ from odelab.engines.switching import SwitchingEngine
 from odelab.engines.traced import TracedEngine
 from odelab.graph.nodes import Untraceable
 from odelab.kernels import store
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.switching import SwitchingMethod
-from odelab.methods.tableau import Method
 from odelab.problem import Problem, without_jacobian
 from odelab.right_hand_side import ARRAY, COMPONENT
 
@@ -34,10 +32,10 @@ from odelab.right_hand_side import ARRAY, COMPONENT
 # less. The last number stands for about 1.5 s, as the generic kernel takes five to ten seconds.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
-# A graph of so many operations is compiled in about 0.3 s; so many a stage takes of each component beside the slope.
+# A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
 AT_ONCE, WEIGHT = 6_000, 8
-# Components that are made straight through, without loops, in component form and of arrays by the kind of the method.
-SMALL = {"component": 96, "explicit": 48, "implicit": 24}
+# Components that are made straight through, without loops, in component form and of arrays by what the method needs.
+SMALL = {"component": 96, "slopes": 48, "jacobians": 24}
 
 # For each right-hand side that numba could not compile, the types of the methods concerned.
 refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDictionary()
@@ -45,7 +43,7 @@ refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDiction
 
 def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str | None:
     """Why a run is not made as a graph; None where its right-hand side decides."""
-    if not isinstance(method, Method | RosenbrockMethod):
+    if not method.has_graph:
         return f"graphs are for Runge-Kutta and Rosenbrock methods, not {method.name}"
     if controller.law is None and controller.h is None:
         return "graphs know the controllers of odelab.fixed and odelab.adaptive only"
@@ -57,7 +55,7 @@ def takes_long_to_compile(problem: Problem, method, controller: Controller) -> b
     if is_large(problem, method) or obstacle_to_graph(problem, method, controller) is not None:
         return False
     operations = len(store.slopes_of(problem).recorded.graph.ops)
-    return method.stages * (operations + WEIGHT * problem.size) > AT_ONCE
+    return (1 + method.evaluations) * (operations + WEIGHT * problem.size) > AT_ONCE
 
 
 def traced_engine(
@@ -70,7 +68,7 @@ def traced_engine(
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
         raise Untraceable(reason)
-    solved = without_jacobian(problem) if isinstance(method, RosenbrockMethod) else problem
+    solved = without_jacobian(problem) if method.needs_jacobian else problem
     if is_large(problem, method):
         try:
             return large_engine(solved, method, controller, project, dense, exact)
@@ -84,13 +82,20 @@ def traced_engine(
 
 def is_large(problem: Problem, method) -> bool:
     """Is a system left to loops, rather than made straight through?"""
-    kind = "implicit" if isinstance(method, RosenbrockMethod) else "explicit"
+    kind = "jacobians" if method.needs_jacobian else "slopes"
     return problem.size > SMALL["component" if problem.form == COMPONENT else kind]
 
 
 def large_engine(problem: Problem, method, controller: Controller, project, dense, exact) -> LargeEngine:
     if exact:
         raise Untraceable(f"has {problem.size} components, too many for a kernel without loops", "", "the problem")
+    if method.needs_jacobian and not isinstance(method.tableau, core.Rosenbrock):
+        raise Untraceable(
+            f"has {problem.size} components, and {method.name} solves its stages by iteration, for which large systems "
+            "have no kernel",
+            "take odelab.RODAS4",
+            "the problem",
+        )
     return LargeEngine(problem, method, controller, project, dense)
 
 
@@ -104,7 +109,7 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
     if exact:
         yield exact_engine(name, problem, method, controller, project), max_steps
         return
-    if isinstance(method, SwitchingMethod):
+    if method.switches:
         yield from two_methods(name, problem, method, controller, project, max_steps)
         return
     run = (problem, method, controller, project)

@@ -17,7 +17,6 @@ from odelab.engines.numba.rows import TIME, LargeRows
 from odelab.engines.python import RightHandSideError, begin, checked_rhs
 from odelab.engines.refusals import NotCompilable, refusal
 from odelab.engines.steps import Chunk, Record
-from odelab.stiffness.h_rho import twin_stages
 
 AT_ONCE = 1 << 20  # attempts times components in one call of a kernel; Ctrl-C takes effect after the call
 
@@ -42,7 +41,7 @@ class CompiledEngine:
         self.controller = method.extend_controller(controller, self.rhs)
         self.params = compiled_params(problem.params)
         self.until = problem.t_span[1]
-        self.has_h_rho = twin_stages(method) is not None
+        self.has_h_rho = method.twin_stages is not None
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = begin(self.problem, self.method, self.controller, self.rhs)
@@ -70,7 +69,7 @@ class CompiledEngine:
             status, last = Status.INTERRUPTED, int(counts[0])
             if last > first:
                 u = np.array(rows.states(last, last + 1)[0])
-                evaluations = (self.method.stages - 1) * (last - first)  # at least
+                evaluations = self.method.evaluations * (last - first)  # at least
                 state = State(float(rows.array[last, TIME]), u, np.full_like(u, np.nan), False, state.memory)
             if isinstance(stop, RightHandSideError):
                 status, word = Status.WRONG_SHAPE, f"{stop}, soon after t = {state.t:g}"

@@ -9,7 +9,6 @@ from odelab.engines import Engine, Status
 from odelab.engines.python import PythonEngine, RightHandSideError
 from odelab.engines.refusals import NotCompilable
 from odelab.engines.steps import Chunk, Record
-from odelab.methods.switching import SwitchingMethod
 from odelab.right_hand_side import IN_PLACE
 from odelab.runs import diagnosis, events
 from odelab.runs.dense import Dense
@@ -222,9 +221,9 @@ def after_error(engine, state: State, attempts: int, error) -> int:
 
 def names_of(method, took):
     """The name of the method that took each step, of a run of two methods; else None."""
-    if not isinstance(method, SwitchingMethod):
+    if not method.switches:
         return None
-    return np.where(took.astype(bool), method.implicit.name, method.explicit.name)
+    return np.array([one.name for one in method.members])[took.astype(int)]
 
 
 def with_cut_slope(record: Record, h):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odelab import core, elementary
+from odelab import elementary
 from odelab.engines.python import PythonEngine
 from odelab.graph.derivatives import derivatives
 from odelab.graph.evaluation import evaluate
@@ -14,8 +14,7 @@ from odelab.graph.nodes import Node
 from odelab.kernels import store
 from odelab.kernels.implicit import Factors, Nothing, rejected_unless
 from odelab.kernels.store import Traced
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.stepper import Stepper
+from odelab.methods.interface import StepMethod, Stepper
 from odelab.problem import array_form
 
 
@@ -27,7 +26,7 @@ class ExactEngine(PythonEngine):
         super().__post_init__()
         slopes = store.slopes_of(self.problem)
         self.rhs = values_of(slopes, array_form(self.problem))
-        if isinstance(self.method, RosenbrockMethod):
+        if self.method.needs_jacobian:
             self.stepper = stepper_of(self.method, slopes, self.problem.size)
         if self.project is not None:
             projected = values_of(store.projection_of(self.project, self.problem.size), None)
@@ -61,7 +60,7 @@ class Counts:
         self.jacobians = self.factorisations = self.evaluations = 0
 
 
-def stepper_of(method: RosenbrockMethod, slopes: Traced, n: int) -> Stepper:
+def stepper_of(method: StepMethod, slopes: Traced, n: int) -> Stepper:
     """The step of a linearly implicit method by the elimination of the kernels."""
     graph, counts, made = slopes.recorded.graph, Counts(), []
     inputs = [graph.input(name) for name in (*(f"u{i}" for i in range(n)), "t")]
@@ -89,7 +88,7 @@ def stepper_of(method: RosenbrockMethod, slopes: Traced, n: int) -> Stepper:
     def substitute(factors, right):
         return np.array(factors.solve(right), dtype=float)
 
-    one_step = core.rosenbrock_step_of(core.combine, factor, substitute, method.tableau)
+    one_step = method.step_of(factor, substitute)
 
     def step(*given):
         made.clear()

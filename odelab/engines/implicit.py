@@ -9,13 +9,14 @@ import numpy as np
 from odelab.arrays import read_only
 from odelab.control.controllers import Controller
 from odelab.engines.python import RightHandSideError, checked_rhs
+from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs import dense, diagnosis, events, failures
 from odelab.runs.trajectory import Trajectory
 
 
 @dataclasses.dataclass(frozen=True)
-class ImplicitMethod:
+class ImplicitMethod(StepMethod):
     """One of SciPy's solvers; the problem's Jacobian is handed over where it has one.
 
     `stability` is its stability function R(z), None for multistep methods, which have none.
@@ -25,6 +26,12 @@ class ImplicitMethod:
     order: int
     about: str
     stability: Callable | None = None
+
+    run_by_scipy = True
+    takes_fixed_steps = False
+
+    def region(self, stages: int):
+        return None if self.stability is None else super().region(stages)
 
     def __repr__(self):
         return f"{self.name}, order {self.order}, implicit (SciPy)"
@@ -58,7 +65,7 @@ class Interpolants(dense.Interpolant):
         return states
 
 
-def solve_implicit(problem: Problem, method: ImplicitMethod, controller: Controller, t_eval, watched, max_steps):
+def solve_implicit(problem: Problem, method: StepMethod, controller: Controller, t_eval, watched, max_steps):
     """Step SciPy's solver through the span and describe the run as a Trajectory."""
     if not controller.needs_error:
         raise ValueError(
@@ -113,7 +120,7 @@ class Slope:
 class Run:
     """A run of one of SciPy's solvers: its state while it goes on, and the Trajectory at its end."""
 
-    def __init__(self, problem: Problem, method: ImplicitMethod, controller: Controller, watched):
+    def __init__(self, problem: Problem, method: StepMethod, controller: Controller, watched):
         self.problem, self.method, self.controller = problem, method, controller
         self.slope = Slope(problem, PATIENCE[method.name])
         self.watch = events.Watch(None, watched, problem) if watched else None

@@ -22,7 +22,6 @@ from odelab.kernels.large.array_attempt import Large
 from odelab.kernels.large.array_loop import Advance, add_array_advance, fixed_of
 from odelab.kernels.modules import module_of_large
 from odelab.kernels.run import asked_of
-from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.stiffness.h_rho import twin_stages
 
 LINE = 8  # numbers of a cache line
@@ -98,7 +97,7 @@ class LargeEngine:
 
     @property
     def implicit(self) -> bool:
-        return isinstance(self.method, RosenbrockMethod)
+        return self.method.needs_jacobian
 
     @property
     def derivatives(self) -> str:

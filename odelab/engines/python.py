@@ -10,7 +10,7 @@ from odelab.control.controllers import Controller, Start
 from odelab.core import State
 from odelab.engines import Status
 from odelab.engines.steps import Chunk
-from odelab.methods.tableau import Method
+from odelab.methods.interface import StepMethod
 from odelab.problem import Problem, array_form
 from odelab.stiffness import h_rho as stability
 
@@ -24,7 +24,7 @@ class PythonEngine:
     """Runs a problem with any right-hand side and any controller in plain Python."""
 
     problem: Problem
-    method: Method
+    method: StepMethod
     controller: Controller
     project: Callable | None = None
 
@@ -43,7 +43,7 @@ class PythonEngine:
 
     def look_at_stages(self):
         """Compute h rho during the run, from the stages of each step; later they are gone, as states are not kept."""
-        if stability.twin_stages(self.method) is not None:
+        if self.method.twin_stages is not None:
             self.keep = rows_with_h_rho(self.method)
 
     def begin(self) -> tuple[State, int]:
@@ -71,7 +71,7 @@ class PythonEngine:
         except (KeyboardInterrupt, RightHandSideError) as stop:
             status = Status.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else Status.WRONG_SHAPE
             word = str(stop)
-            evaluations = (self.method.stages - 1) * len(rows)  # of the accepted steps at least
+            evaluations = self.method.evaluations * len(rows)  # of the accepted steps at least
             if rows:
                 t, dt, u, slope, memory, _ = rows[-1]
                 state = State(t + dt, u, slope, False, memory)
@@ -117,7 +117,7 @@ def keep_row(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):
     return rows
 
 
-def rows_with_h_rho(method: Method) -> Callable:
+def rows_with_h_rho(method: StepMethod) -> Callable:
     """A function like `keep_row` that also computes h rho from the stages of the step."""
 
     def keep(rows, memory, t, dt, h, u, slopes, mean_slope, u_new):

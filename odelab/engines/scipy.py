@@ -9,6 +9,7 @@ from odelab.control.controllers import Start, adaptive, fixed
 from odelab.core import State
 from odelab.engines import Status
 from odelab.methods import extension
+from odelab.methods.interface import answers
 from odelab.methods.tableau import Method
 
 
@@ -28,7 +29,7 @@ def scipy_method(method: Method) -> type:
     >>> found.y[0, -1].round(6)
     np.float64(0.367879)
     """
-    if not isinstance(method, Method):
+    if not answers(method, "is_explicit"):
         raise TypeError(f"`method` must be an explicit Method like odelab.RKF45, got {method!r}.")
     from scipy.integrate import DenseOutput, OdeSolver
 

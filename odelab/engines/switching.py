@@ -59,7 +59,7 @@ class SwitchingEngine:
         if controller.law_by_method:
             name = f"adaptive(rtol={controller.rtol:g}, atol={controller.atol}, each method's own law)"
             self.controller = dataclasses.replace(controller, name=name)
-        self.engines = [make(one, controller.suited_to(one)) for one in (method.explicit, method.implicit)]
+        self.engines = [make(one, controller.suited_to(one)) for one in method.members]
         if hasattr(self.engines[0], "look_at_stages"):
             self.engines[0].look_at_stages()
         self.name = self.engines[0].name
@@ -251,7 +251,7 @@ class SwitchingEngine:
         """
         if not implicit:
             return float(self.method.explicit.stages - self.method.explicit.fsal)
-        return float(self.method.implicit.stages + self.columns) + self.elimination
+        return float(1 + self.method.implicit.evaluations + self.columns) + self.elimination
 
     @property
     def columns(self) -> int:

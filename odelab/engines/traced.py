@@ -10,16 +10,14 @@ from odelab.control.controllers import Start
 from odelab.control.feedback import History, Memory
 from odelab.core import State
 from odelab.engines import Status
-from odelab.engines.numba.rows import Rows
 from odelab.engines.exact import ExactEngine
+from odelab.engines.numba.rows import Rows
 from odelab.engines.python import PythonEngine, begin, checked_rhs
 from odelab.engines.steps import Chunk, Record
 from odelab.graph.machine import address
 from odelab.graph.nodes import Untraceable
 from odelab.kernels.run import plan_of
 from odelab.kernels.search import search_of
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.stiffness.h_rho import twin_stages
 
 PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factors fail; then the kernel tries again
 # Members of an enumeration are slow to read in Python 3.11.
@@ -48,7 +46,6 @@ class TracedEngine:
         given, carried = address(self.fixed), address(self.numbers)
         self.given = given, given + 8 * (len(self.fixed) - plan.parameters)
         self.carried = carried, carried + 8 * len(self.at), carried + 8 * (len(self.at) + 1)
-        self.implicit = isinstance(method, RosenbrockMethod)
         self.looks_at_stages = False
         self.most = FEWEST
         self.begun: State | None = None  # the state that `numbers` hold
@@ -56,11 +53,11 @@ class TracedEngine:
 
     @property
     def derivatives(self) -> str:
-        return "exact Jacobian, eliminated straight through in the kernel" if self.implicit else ""
+        return "exact Jacobian, eliminated straight through in the kernel" if self.method.needs_jacobian else ""
 
     def look_at_stages(self):
         """Let chunks tell h rho, where the stages of a step do."""
-        self.looks_at_stages = twin_stages(self.method) is not None
+        self.looks_at_stages = self.method.twin_stages is not None
 
     def search(self, function) -> Callable | None:
         """The compiled search for zeros of an event's function on the steps of this run; None where there is none."""
@@ -175,10 +172,10 @@ class TracedEngine:
         """Evaluations, Jacobians and factorisations, as plain Python makes them: once at each state that is left."""
         begun = tried + (ended == STEP_LOST)
         states = (begun > 0) + steps - moved
-        evaluations = early + tried * (self.method.stages - 1)
+        evaluations = early + tried * self.method.evaluations
         if "slope0" not in self.at and begun:
             evaluations += states - (state.fresh or self.slope_is_known is state)
-        return evaluations, states if self.implicit else 0, tried if self.implicit else 0
+        return (evaluations, states, tried) if self.method.needs_jacobian else (evaluations, 0, 0)
 
     def in_plain_python(self, state: State, attempts: int, first: int, work) -> Chunk:
         """Go on in plain Python, which factors with pivoting, and raises the errors of the user's own functions.
@@ -196,4 +193,4 @@ class TracedEngine:
         return self.rows.chunk(first, chunk.status, chunk.state, rejected, *rest)._replace(word=chunk.word)
 
     def record(self) -> Record:
-        return self.rows.record(twin_stages(self.method) is not None)
+        return self.rows.record(self.method.twin_stages is not None)

@@ -8,9 +8,7 @@ import numpy as np
 from odelab._solve import solve
 from odelab.control.controllers import adaptive, fixed
 from odelab.methods.dop853 import DOP853
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.stabilised import StabilisedMethod
-from odelab.methods.tableau import Method
+from odelab.methods.interface import StepMethod, answers
 from odelab.problem import Problem
 
 MANY = np.array([16, 32, 64, 128, 256, 512])  # steps
@@ -35,9 +33,7 @@ class ObservedOrder(NamedTuple):
         return float(self.order)
 
 
-def observed_order(
-    method: Method | RosenbrockMethod | StabilisedMethod, problem: Problem, h: Any = None, engine: str = "auto"
-) -> ObservedOrder:
+def observed_order(method: StepMethod, problem: Problem, h: Any = None, engine: str = "auto") -> ObservedOrder:
     """The order that a method shows in practice: error ~ h^order at the end of the span, over several fixed steps.
 
     The truth is the problem's exact solution, its reference value at t1, or else a run of DOP853 at rtol 1e-13. Errors
@@ -45,7 +41,7 @@ def observed_order(
     asymptotic range: the order is the median slope over the finer half of the neighbouring pairs. A warning says where
     the two finest slopes differ, so that no order has settled.
 
-    method   a Method, RosenbrockMethod or RKC2, which takes fixed steps here
+    method   a Method, RosenbrockMethod, EsdirkMethod or RKC2, which takes fixed steps here
     problem  a Problem that is smooth over its span
     h        at least three step sizes; by default the span over 16 to 512, over 3 to 10 for orders beyond 5 and
              where that leaves too few errors above rounding
@@ -59,7 +55,7 @@ def observed_order(
     >>> round(float(ol.observed_order(ol.RK4, problem, engine="python")), 1)
     4.0
     """
-    if not isinstance(method, Method | RosenbrockMethod | StabilisedMethod):
+    if not answers(method, "takes_fixed_steps"):
         raise TypeError(
             f"`method` must be one that takes fixed steps, such as odelab.RK4 or odelab.ROS2, got {method!r}."
         )

@@ -213,7 +213,7 @@ def warm_run(
     tried = 1.0 + run.rejected / run.steps  # attempts per accepted step
     flags = run.h_rho
     known = flags[np.isfinite(flags)]
-    boundary = getattr(method, "real_boundary", math.inf)
+    boundary = method.real_boundary
     flagged, near = (float(np.mean(known > share * boundary)) if len(known) else math.nan for share in (1.0, NEAR))
     share_rejected = run.rejected / (run.rejected + run.steps)
     if not run.ok:
@@ -290,7 +290,7 @@ def effective_derivative(sizes, order: int) -> float:
 def evaluations_of(method) -> tuple[int, int]:
     """How often a method evaluates the right-hand side, Jacobians not counted.
 
-    method  an explicit Method, whose last stage may be the first of the next step, or a RosenbrockMethod
+    method  an explicit Method, whose last stage may be the first of the next step, or one that needs the Jacobian
 
     Returns (of every attempt, of every state that is kept): what is known at a state is used again after a rejection.
 
@@ -299,7 +299,7 @@ def evaluations_of(method) -> tuple[int, int]:
     >>> windows.evaluations_of(ol.DOPRI5), windows.evaluations_of(ol.RODAS4)
     ((6, 0), (5, 1))
     """
-    return method.stages - 1, int(not getattr(method, "fsal", False))
+    return method.evaluations, int(not method.fsal)
 
 
 def predicted_ratio(
@@ -315,7 +315,7 @@ def predicted_ratio(
     other_derivative  that of the implicit method's error order
     tolerance         the error, relative to the scale of the derivatives
     explicit          an explicit Method with an error estimate
-    implicit          a RosenbrockMethod with one
+    implicit          a method that needs the Jacobian, with one
     size              components; a Jacobian counts as so many evaluations
 
     Returns the ratio.

@@ -125,7 +125,7 @@ def work_precision(
     truth, whence = best_known_end(problem)
     rows = []
     for method in methods:
-        if getattr(method, "embedded", True):
+        if method.embedded:
             plans = [
                 (name, tol, adaptive(tol, atol_factor * tol, law))
                 for name, law in named_laws(laws, method).items()
@@ -154,7 +154,7 @@ def cell_text(value) -> str:
 def named_laws(laws, method) -> dict:
     """The laws to run a method with, under the names that rows and legends give them."""
     if laws is None:
-        return {getattr(method, "law", None) or "": None}
+        return {method.law or "": None}
     return {law.name if isinstance(law, Law) else law: law for law in laws}
 
 

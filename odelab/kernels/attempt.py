@@ -23,8 +23,7 @@ from odelab.graph.arrays import Array
 from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Graph, Node, choose
 from odelab.kernels import implicit
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.stiffness.h_rho import APART, twin_stages
+from odelab.stiffness.h_rho import APART
 
 FAILURES = 3  # after so many failures of the factors in a row, the step size is not to blame for them
 
@@ -33,7 +32,7 @@ class Asked(NamedTuple):
     """What an attempt depends on, beside the user's functions.
 
     n                   the number of components
-    method              a Method or a RosenbrockMethod
+    method              one that can be made as a graph
     law                 the law of step size; None for fixed steps
     vector_tolerance    whether there is an absolute tolerance for each component
     limited             whether there is a largest step
@@ -79,7 +78,7 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
     project      the user's projection as a function of nodes
     """
     n, method = asked.n, asked.method
-    fsal = isinstance(method, RosenbrockMethod) is False and method.fsal and project is None
+    fsal = method.fsal and project is None
     t, t1, u = graph.input("t"), graph.input("t1"), graph.inputs("u", n)
     slope = graph.inputs("slope", n) if fsal else Array.of([math.nan] * n)
     steps, rejected = graph.input("steps", "l"), graph.input("rejected", "l")
@@ -89,7 +88,7 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
     kept: dict[str, Any] = {}
 
     def record(carry, memory, t, dt, h, u, slopes, mean_slope, u_new):
-        kept.update(began=t, dt=dt, old=u, slopes=slopes, mean_slope=mean_slope, new=u_new, memory=memory)
+        kept.update(began=t, dt=dt, old=u, slopes=slopes[method.final], mean_slope=mean_slope, new=u_new, memory=memory)
         sai, rho = squares(method, u, dt, slopes, mean_slope, u_new) if asked.maxima else (0.0, 0.0)
         largest = [choose(now > before, now, before) for now, before in zip((sai, rho), carry[0], strict=False)]
         return tuple(largest), carry[1] + 1
@@ -206,10 +205,9 @@ def remembered(asked: Asked) -> list[str]:
 
 def steps_of(asked: Asked, graph: Graph):
     """step, prepare, and what tells whether a linear system was solved, None for explicit methods."""
-    tableau = asked.method.tableau
-    if not isinstance(asked.method, RosenbrockMethod):
-        return joined(graph, core.rk_step_of(core.combine, tableau)), core.slope_alone, None
-    step, prepare, is_solved = implicit.step_and_preparation(graph, tableau)
+    if not asked.method.needs_jacobian:
+        return joined(graph, asked.method.step_of()), core.slope_alone, None
+    step, prepare, is_solved = implicit.step_and_preparation(graph, asked.method)
 
     def checked_step(*given):
         u_new, mean_slope, errors, increments, fsal = step(*given)
@@ -239,10 +237,9 @@ def unless_singular(asked: Asked, graph: Graph, status, carried, is_solved):
 def squares(method, u, dt, slopes, mean_slope, u_new):
     """The squares of SAI and h rho; NaN in place of the second where the method has no twin stages."""
     sai = (mean_slope * mean_slope).sum() / (u * u).sum()
-    twins = twin_stages(method)
-    if twins is None:
+    if method.twin_stages is None:
         return sai, math.nan
-    first, last = twins
+    first, last = method.twin_stages
     stiff = slopes[last] - slopes[first]
     apart = u_new - core.moved(core.combine, u, dt, method.tableau.a[first], slopes, first)
     distance = (apart * apart).sum()

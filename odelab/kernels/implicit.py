@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from odelab import core
 from odelab.graph.arrays import Array
 from odelab.graph.derivatives import derivatives
 from odelab.graph.forks import joined
 from odelab.graph.nodes import Graph, Node, choose
 from odelab.graph.ufuncs import total
 from odelab.kernels.elimination import LARGEST_RESIDUAL, elimination
+from odelab.methods.interface import StepMethod
 
 
-def step_and_preparation(graph: Graph, tableau: core.Rosenbrock) -> tuple[Callable, Callable, Callable]:
+def step_and_preparation(graph: Graph, method: StepMethod) -> tuple[Callable, Callable, Callable]:
     """`step` and `prepare` as `odelab.core.integrate` takes them, and a function that tells whether all was solved.
 
     The third returns the condition that the last factors have solved the first stage, as a node.
@@ -31,7 +31,7 @@ def step_and_preparation(graph: Graph, tableau: core.Rosenbrock) -> tuple[Callab
         by_time = [row.pop(len(u), 0.0) for row in rows]
         return slope, rows, Array.of(by_time) if any(isinstance(x, Node) for x in by_time) else Nothing()
 
-    step = core.rosenbrock_step_of(core.combine, factor, substitute, tableau)
+    step = method.step_of(factor, substitute, choose)
     return joined(graph, step), joined(graph, prepare), lambda: made[-1].sound
 
 

@@ -20,7 +20,6 @@ from odelab.graph.nodes import Graph, Node, choose, logical
 from odelab.kernels.attempt import Asked, Attempt, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.inside import inside
-from odelab.methods.rosenbrock import RosenbrockMethod
 
 NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
 LANES = 32
@@ -58,7 +57,7 @@ class Rows(NamedTuple):
 
 def vector_width(asked: Asked) -> int:
     """How many lanes one vector has: wide ones suit the elimination of a few components."""
-    return WIDE if isinstance(asked.method, RosenbrockMethod) and 3 <= asked.n < 8 else NARROW
+    return WIDE if asked.method.needs_jacobian and 3 <= asked.n < 8 else NARROW
 
 
 def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: list[str], points: bool) -> Rows:

@@ -18,7 +18,7 @@ from odelab.graph.machine import Machine, address
 from odelab.graph.nodes import Graph, Node, call_two, choose, logical
 from odelab.kernels import store
 from odelab.kernels.attempt import Asked, steps_of
-from odelab.kernels.inside import extension_parts, state_at
+from odelab.kernels.inside import state_at
 from odelab.kernels.modules import module_of_run
 from odelab.kernels.store import Traced
 from odelab.runs import roots
@@ -152,13 +152,13 @@ class Writer:
 
     def look(self) -> "Looked":
         """What is seen of a step: the event's values within it, and what `roots.is_clear` makes of them."""
-        n, graph = self.n, Graph(limit=200_000, trusted=True)
+        n, method, graph = self.n, self.asked.method, Graph(limit=200_000, trusted=True)
         began, t, dt, before = (graph.input(name) for name in ("began", "t", "dt", "before"))
         old, new, slopes_at = graph.inputs("old", n), graph.inputs("u", n), store.slopes_in(graph, self.slopes)
         step, prepare, _ = steps_of(self.asked, graph)
         known = prepare(began, old, slopes_at(began, old), ())
-        stages = step(slopes_at, (), began, old, known, dt, dt)[3]
-        parts = extension_parts(self.asked.method, slopes_at, (), began, dt, old, new, stages)
+        stages = step(slopes_at, (), began, old, known, dt, dt)[3][method.final]
+        parts = method.coefficients_inside(core.combine, slopes_at, (), began, old, dt, new, stages)
         span = t - began
 
         def value(theta: float) -> Node:

@@ -1,14 +1,14 @@
-"""One linearly implicit step from many states at once, by differences, to find the cause of failures."""
+"""One step of a method that needs the Jacobian, from many states at once and by differences, to find why runs fail."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from odelab import core
 from odelab.linear.by_differences import RELATIVE, SMALLEST_SIZE
+from odelab.methods.with_jacobian import MethodWithJacobian
 
 
-def step_of_columns(tableau: core.Rosenbrock, rhs: Callable, params, t, u, h):
+def step_of_columns(method: MethodWithJacobian, rhs: Callable, params, t, u, h):
     """The state after a step of size h from a state (n,), or from each column of states (n, m)."""
     slope = rhs(t, u, params)
     size = RELATIVE * np.maximum(np.abs(u), SMALLEST_SIZE)
@@ -20,7 +20,7 @@ def step_of_columns(tableau: core.Rosenbrock, rhs: Callable, params, t, u, h):
     J = np.stack(columns, axis=1)  # (n, n) or (n, n, m)
     ahead = RELATIVE * (np.abs(t) + np.abs(h))
     slope_t = (rhs(t + ahead, u, params) - slope) / ahead
-    step = core.rosenbrock_step_of(core.combine, factor, backsub, tableau)
+    step = method.step_of(factor, backsub, None)
     return step(rhs, params, t, u, (slope, J, slope_t), h, h)[0]
 
 

@@ -8,11 +8,14 @@ run and meets every step.
 
 import functools
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from odelab.methods import order_conditions as trees
-from odelab.methods.tableau import Method
+
+if TYPE_CHECKING:
+    from odelab.methods.tableau import Method
 
 HERMITE_VALUE = (0, 0, 3, -2)  # of the new state, powers of theta from 0
 HERMITE_START = (0, 1, -2, 1)  # of the slope at the old state
@@ -22,7 +25,7 @@ BUMP = (0, 0, 1, -2, 1)  # theta^2 (1 - theta)^2
 
 
 @functools.cache
-def exact_weights(method: Method) -> tuple[tuple[Fraction, ...], ...]:
+def exact_weights(method: "Method") -> tuple[tuple[Fraction, ...], ...]:
     """B_i as coefficients of theta^0, theta^1, ...: one row per stage, the slope at the new state, each extra stage."""
     b = method.b if method.fsal else (*method.b, Fraction(0))
     rows = []
@@ -38,7 +41,7 @@ def exact_weights(method: Method) -> tuple[tuple[Fraction, ...], ...]:
     return tuple(rows)
 
 
-def degree(method: Method) -> int:
+def degree(method: "Method") -> int:
     """The degree of the extension in theta: that of the cubic, and one more with each row of weights."""
     return 3 + len(method.dense or ())
 
@@ -62,7 +65,7 @@ def total(polynomials, length) -> tuple[Fraction, ...]:
 
 
 @functools.cache
-def weights(method: Method) -> np.ndarray:
+def weights(method: "Method") -> np.ndarray:
     """The same as floats without the constant, (stages, the new slope, extra stages; degree)."""
     return np.array([[float(x) for x in row[1:]] for row in exact_weights(method)])
 
@@ -72,12 +75,12 @@ def powers(theta, count) -> np.ndarray:
     return np.stack([theta**p for p in range(1, count + 1)])
 
 
-def order(method: Method) -> int:
+def order(method: "Method") -> int:
     """The order of the extension: at most 3 with the cubic Hermite interpolant, one more with each row of weights."""
     return degree(method) if method.dense else min(3, method.order)
 
 
-def defects(method: Method):
+def defects(method: "Method"):
     """(tree, defect) of the conditions sum_i B_i(theta) Phi_i = theta^nodes / gamma, the worst of all powers of theta.
 
     In floats, relative to the terms that have to cancel.
@@ -92,7 +95,7 @@ def defects(method: Method):
             yield tree, np.max(np.abs(terms.sum(axis=1) - wanted) / np.maximum(1.0, np.abs(terms).sum(axis=1)))
 
 
-def finish_stages(combine, rhs, params, method: Method, t, u, h, u_new, slopes) -> list:
+def finish_stages(combine, rhs, params, method: "Method", t, u, h, u_new, slopes) -> list:
     """The slopes of a step with those its extension needs beside them: at the new state and at the extra stages."""
     slopes = list(slopes)
     if not method.fsal:

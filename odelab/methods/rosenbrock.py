@@ -17,16 +17,14 @@ import numpy as np
 
 from odelab import core
 from odelab.methods import order_conditions as trees
-from odelab.methods.stepper import Stepper
 from odelab.methods.tableau import ROUNDING
+from odelab.methods.with_jacobian import DAMPED, MethodWithJacobian
 
 DENSE_ROUNDING = 1e-11  # the same for an extension, relative to its terms, which are large and cancel
-DAMPED = 1e-12  # |R(infinity)| that counts as zero
-OUTWARD = np.logspace(-4.0, 8.0, 2001)  # |z| at which stability along an axis is looked at
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RosenbrockMethod:
+class RosenbrockMethod(MethodWithJacobian):
     """A linearly implicit (Rosenbrock) method in transformed form, which checks itself.
 
     It needs the Jacobian J of the right-hand side at each new state. Where the right-hand side depends on time, it
@@ -79,9 +77,6 @@ class RosenbrockMethod:
     l_stable: bool = True
     stiffly_accurate: bool = False
     about: str = ""
-
-    fsal = False  # the slope at the new state is not among the stages
-    law = "pc11"  # the law of step size where the user names none; see docs/stiff.md
 
     def __post_init__(self):
         keep = functools.partial(object.__setattr__, self)
@@ -142,17 +137,7 @@ class RosenbrockMethod:
         implicit = self.alpha + self.Gamma
         # The increments of u' = lambda u from u = 1 for h lambda to minus infinity.
         increments = self.Gamma @ np.linalg.solve(implicit, -np.ones(self.stages))
-        damped = 1.0 + np.array(self.m) @ increments
-        if self.l_stable and not abs(damped) <= DAMPED:
-            raise ValueError(
-                f"`l_stable` is claimed of {self.name}, but R(infinity) = {damped:.3g}; give l_stable=False, or check "
-                "the coefficients."
-            )
-        if self.l_stable and self.imaginary_boundary < np.inf:
-            raise ValueError(
-                f"`l_stable` is claimed of {self.name}, but |R(iy)| exceeds 1 from y = {self.imaginary_boundary:.3g} "
-                "on: it is not A-stable; give l_stable=False, or check the coefficients."
-            )
+        self.check_stability(1.0 + np.array(self.m) @ increments)
         estimate = np.array(self.e or self.m) @ increments
         if self.stiffly_accurate and self.embedded and not abs(estimate) <= DAMPED:
             raise ValueError(
@@ -196,14 +181,6 @@ class RosenbrockMethod:
         e = None if b_low is None else ((np.asarray(b, dtype=float) - b_low) @ inverse).tolist()
         return cls(name, order, gamma, a, C, (np.asarray(b, dtype=float) @ inverse).tolist(), e, **options)
 
-    def __reduce__(self):
-        """Pickle a method of odelab by its name, so that it stays the same object and its kernels are found again."""
-        from odelab.methods.linearly_implicit import ROSENBROCK
-
-        if ROSENBROCK.get(self.name) is self:
-            return rosenbrock_named, (self.name,)
-        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
-
     @property
     def stages(self) -> int:
         return len(self.m)
@@ -216,11 +193,6 @@ class RosenbrockMethod:
     def error_order(self) -> int:
         """The power k of the step size h to which the error estimate is proportional."""
         return min(self.order, self.order_low) + 1
-
-    @property
-    def dense_order(self) -> int:
-        """The order of the continuous extension."""
-        return len(self.extension_weights)
 
     @functools.cached_property
     def Gamma(self) -> np.ndarray:
@@ -279,49 +251,8 @@ class RosenbrockMethod:
             return np.zeros((0, self.stages))
         return (np.linalg.pinv(conditions) @ [0.0, -0.5] @ np.linalg.inv(self.Gamma))[None]
 
-    def stepper(self, problem, rhs, atol=None) -> Stepper:
-        """The step of this method for a problem, its Jacobian and its linear algebra; see `odelab.methods.stepper`."""
-        from odelab.linear.linearisation import Linearisation
-
-        linear = Linearisation(problem, rhs, atol)
-        step = core.rosenbrock_step_of(core.combine, linear.factor, linear.backsub, self.tableau)
-        return Stepper(step, linear.prepare, linear)
-
-    def extend_controller(self, controller, rhs):
-        return controller
-
-    def one_step(self, rhs, params, t, u, h):
-        """The state after a step of size h from u, (n,) or columns (n, m), its Jacobian by differences."""
-        from odelab.linear.many_states import step_of_columns
-
-        return step_of_columns(self.tableau, rhs, params, t, u, h)
-
-    def stability(self, z):
-        """R(z): what one step multiplies the solution of u' = lambda u by, z = h lambda."""
-        step = core.rosenbrock_step_of(core.combine, number_to_divide_by, quotient, self.tableau)
-        return step(lambda t, u, params: z * u, (), 0.0, 1.0, (z, z, 0.0), 1.0, 1.0)[0]
-
-    @functools.cached_property
-    def real_boundary(self) -> float:
-        """The largest x with |R| <= 1 on all of [-x, 0]; infinite for the methods that come with odelab."""
-        return self._boundary(-1.0)
-
-    @functools.cached_property
-    def imaginary_boundary(self) -> float:
-        """The largest y with |R(i y')| <= 1 up to y; infinite for an A-stable method."""
-        return self._boundary(1j)
-
-    def _boundary(self, direction) -> float:
-        """Where |R| first exceeds 1 along a ray; its only pole, 1 / gamma, is far from both axes."""
-        beyond = np.flatnonzero(np.abs(self.stability(direction * OUTWARD)) > 1.0 + DAMPED)
-        if not beyond.size:
-            return float("inf")
-        inside, outside = (0.0 if beyond[0] == 0 else OUTWARD[beyond[0] - 1]), OUTWARD[beyond[0]]
-        for _ in range(60):
-            middle = 0.5 * (inside + outside)
-            unstable = abs(self.stability(direction * middle)) > 1.0 + DAMPED
-            inside, outside = (inside, middle) if unstable else (middle, outside)
-        return float(inside)
+    def step_of(self, factor=None, substitute=None, where=core.where):
+        return core.rosenbrock_step_of(core.combine, factor, substitute, self.tableau)
 
     def __repr__(self):
         pair = f"{self.order}({self.order_low})" if self.embedded else f"{self.order}"
@@ -340,19 +271,3 @@ def snap(value) -> float:
     """`value`, or the whole number that it equals but for rounding, as for a stage at t + h or a weight of zero."""
     whole = float(np.round(value)) + 0.0  # never -0.0
     return whole if abs(value - whole) <= ROUNDING else float(value)
-
-
-def number_to_divide_by(J, hg):
-    """The number 1 - h gamma J by which a system of one component divides."""
-    return 1.0 - hg * J
-
-
-def quotient(number, right):
-    return right / number
-
-
-def rosenbrock_named(name: str) -> RosenbrockMethod:
-    """The method of odelab with this name."""
-    from odelab.methods.linearly_implicit import ROSENBROCK
-
-    return ROSENBROCK[name]

@@ -12,14 +12,14 @@ from odelab.arrays import is_real_number
 from odelab.control.controllers import Controller, Start
 from odelab.methods import chebyshev
 from odelab.methods import spectral_radius as radius
-from odelab.methods.stepper import Stepper
+from odelab.methods.interface import StepMethod
 
 UNLIMITED = 1e9
 SMALLEST = 1e-9  # the smallest rtol: the tolerance of a step is then 1e-11, near the rounding error of many stages
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class StabilisedMethod:
+class StabilisedMethod(StepMethod):
     """The Runge-Kutta-Chebyshev method of order two, as `odelab.rkc2` makes it.
 
     For spectra near the negative real axis: s stages reach to 0.65 s^2 along it, but the region is narrow. Tolerances
@@ -39,8 +39,8 @@ class StabilisedMethod:
     about: str = "Sommeijer, Shampine and Verwer, J. Comput. Appl. Math. 88 (1998) 315-326"
 
     stages = 2  # at least
-    embedded = True
-    fsal = True
+    fsal = adapts_stages = True
+    repeats_steps = False
     error_order = 3
     step = staticmethod(chebyshev.chebyshev_step(chebyshev.chebyshev, chebyshev.first_states, chebyshev.next_state))
 
@@ -71,9 +71,8 @@ class StabilisedMethod:
 
     law = "pi42"  # the law of step size where the user names none
 
-    def stepper(self, problem, rhs, atol=None) -> Stepper:
-        """The step of this method for a problem; see `odelab.methods.stepper`."""
-        return Stepper(self.step, core.slope_alone)
+    def step_of(self, factor=None, substitute=None, where=core.where):
+        return self.step
 
     def extend_controller(self, controller: Controller, rhs: Callable) -> Controller:
         """`controller`, extended so that it chooses the number of stages along with the step size."""
@@ -138,6 +137,9 @@ class StabilisedMethod:
         """How far s stages reach along the negative real axis."""
         w0, w1 = scaling(stages)
         return (w0 + 1.0) / w1
+
+    def region(self, stages: int):
+        return f"{self.name}, {stages} stages", functools.partial(self.stability, stages=stages), self.boundary(stages)
 
     def __repr__(self):
         return f"{self.name}, order {self.order}({self.order_low}), stabilised"

@@ -4,35 +4,32 @@ import dataclasses
 from collections.abc import Callable
 
 from odelab.methods.explicit import DOPRI5
+from odelab.methods.interface import StepMethod, answers
 from odelab.methods.linearly_implicit import RODAS4
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.stepper import Stepper
-from odelab.methods.tableau import Method
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SwitchingMethod:
+class SwitchingMethod(StepMethod):
     """Two methods that take turns, as `odelab.auto` makes it.
 
     explicit   the explicit Method
-    implicit   the RosenbrockMethod
+    implicit   one that needs the Jacobian, such as a RosenbrockMethod
     index      the user's index of stiffness, or None
     """
 
-    explicit: Method
-    implicit: RosenbrockMethod
+    explicit: StepMethod
+    implicit: StepMethod
     index: Callable | None = None
 
-    embedded = True
-    law = None  # each of the two has its own
+    takes_fixed_steps = False
+
+    def __post_init__(self):
+        object.__setattr__(self, "name", f"AUTO({self.explicit.name}, {self.implicit.name})")
+        object.__setattr__(self, "order", min(self.explicit.order, self.implicit.order))
 
     @property
-    def name(self) -> str:
-        return f"AUTO({self.explicit.name}, {self.implicit.name})"
-
-    @property
-    def order(self) -> int:
-        return min(self.explicit.order, self.implicit.order)
+    def members(self):
+        return self.explicit, self.implicit
 
     @property
     def stages(self) -> int:
@@ -40,11 +37,8 @@ class SwitchingMethod:
 
     # The following is used when the cause of a failure is looked for: there the explicit method stands for both.
 
-    def stepper(self, problem, rhs, atol=None) -> Stepper:
+    def stepper(self, problem, rhs, atol=None):
         return self.explicit.stepper(problem, rhs, atol)
-
-    def extend_controller(self, controller, rhs):
-        return controller
 
     def one_step(self, rhs, params, t, u, h):
         return self.explicit.one_step(rhs, params, t, u, h)
@@ -57,7 +51,7 @@ class SwitchingMethod:
 
 
 def auto(
-    explicit: Method = DOPRI5, implicit: RosenbrockMethod = RODAS4, index: Callable | None = None
+    explicit: StepMethod = DOPRI5, implicit: StepMethod = RODAS4, index: Callable | None = None
 ) -> SwitchingMethod:
     """A method that takes explicit steps where they are cheap and linearly implicit ones where the problem is stiff.
 
@@ -68,7 +62,7 @@ def auto(
 
     explicit   an explicit Method whose stages tell h rho: `ol.DOPRI5`, the default, or `ol.DOP853`; any that estimates
                its error where `index` is given
-    implicit   a RosenbrockMethod, `ol.RODAS4` by default
+    implicit   a method that needs the Jacobian: `ol.RODAS4`, the default, another RosenbrockMethod, or `ol.ESDIRK43`
     index      your own index of stiffness, index(problem, t, u, h) with the step size h at hand: above 1 the run goes
                on implicitly, below 1/2 explicitly, and in between as it was. None, the default, is the rule above
 
@@ -84,17 +78,15 @@ def auto(
     >>> set(ol.solve(problem, always, engine="python").took[20:].tolist())
     {'RODAS4'}
     """
-    from odelab.stiffness.h_rho import twin_stages
-
-    if not (isinstance(explicit, Method) and explicit.embedded):
+    if not (answers(explicit, "is_explicit") and explicit.embedded):
         raise TypeError(
             f"`explicit` must be an explicit Method that estimates its error, like odelab.DOPRI5, got {explicit!r}."
         )
-    if not (isinstance(implicit, RosenbrockMethod) and implicit.embedded):
+    if not (answers(implicit, "needs_jacobian") and implicit.embedded):
         raise TypeError(
             f"`implicit` must be a RosenbrockMethod that estimates its error, like odelab.RODAS4, got {implicit!r}."
         )
-    if index is None and twin_stages(explicit) is None:
+    if index is None and explicit.twin_stages is None:
         raise ValueError(
             f"`explicit` = {explicit.name} has no two stages that tell h rho; take odelab.DOPRI5 or DOP853, or give an "
             "`index`."

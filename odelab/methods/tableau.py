@@ -9,14 +9,15 @@ from fractions import Fraction
 import numpy as np
 
 from odelab import core
+from odelab.methods import extension
 from odelab.methods import order_conditions as trees
-from odelab.methods.stepper import Stepper
+from odelab.methods.interface import StepMethod
 
 ROUNDING = 1e-13  # the error allowed in an order condition, for coefficients that are published as decimals
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Method:
+class Method(StepMethod):
     """An explicit Runge-Kutta method as its Butcher tableau, which checks itself.
 
     Coefficients are Fractions, or what a Fraction is made from ("3/40"). Row sums and every order condition up to the
@@ -92,23 +93,26 @@ class Method:
                 trees.check_estimate(self, row, [x - y for x, y in zip(self.b, getattr(self, row), strict=True)])
         self._keep_extension(keep)
 
+    law = "pi42"  # the law of step size where the user names none
+    is_explicit = has_graph = repeats_at_once = True
+
     @functools.cached_property
     def step(self):
         """One attempt, as `odelab.core.integrate` takes it."""
+        return self.step_of()
+
+    def step_of(self, factor=None, substitute=None, where=core.where):
         return core.rk_step_of(core.combine, self.tableau)
 
-    law = "pi42"  # the law of step size where the user names none
+    def coefficients_inside(self, combine, rhs, params, t, u, h, u_new, stages):
+        stages = extension.finish_stages(combine, rhs, params, self, t, u, h, u_new, stages)
+        return [h * combine(row.tolist(), stages, len(row)) for row in extension.weights(self).T]
 
-    def stepper(self, problem, rhs, atol=None) -> Stepper:
-        """The step of this method for a problem; see `odelab.methods.stepper`."""
-        return Stepper(self.step, core.slope_alone)
-
-    # A stabilised method has a function here, which extends a controller so that it also chooses the number of stages.
-    steer = None
-
-    def extend_controller(self, controller, rhs):
-        """The controller as it is; a stabilised method makes one of it that also chooses the number of stages."""
-        return controller
+    @functools.cached_property
+    def twin_stages(self):
+        last, times = self.stages - 1, self.tableau.c
+        twins = [i for i in range(1, last) if times[i] == times[last]]
+        return (twins[-1], last) if twins and self.fsal else None
 
     def one_step(self, rhs, params, t, u, h):
         """The state after a step of size h from u."""
@@ -131,8 +135,6 @@ class Method:
                 f"`dense` of {self.name} needs one weight per stage, one for the slope at the new state, and one per "
                 f"row of `extra`: {ends + len(self.extra)}, got {[len(row) for row in self.dense]}."
             )
-        from odelab.methods import extension  # imported here, because that module imports this one
-
         for tree, defect in extension.defects(self):
             if defect > 10 * ROUNDING:  # the float sums here are long
                 raise ValueError(
@@ -149,14 +151,6 @@ class Method:
                     f"`{row}` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
                     f"{float(defect):.3g}; it is not of order {order}."
                 )
-
-    def __reduce__(self):
-        """Pickle a method of odelab by its name, so that it stays the same object and its kernels are found again."""
-        from odelab.methods.explicit import METHODS
-
-        if METHODS.get(self.name) is self:
-            return method_named, (self.name,)
-        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     @property
     def stages(self) -> int:
@@ -249,13 +243,6 @@ class Method:
         lower = [str(order) for order in (self.order_low, self.order_lowest) if order]
         pair = f"{self.order}({','.join(lower)})" if lower else f"{self.order}"
         return f"{self.name}, order {pair}, {self.stages} stages"
-
-
-def method_named(name: str) -> Method:
-    """The method that `odelab.METHODS` holds under a name."""
-    from odelab.methods.explicit import METHODS
-
-    return METHODS[name]
 
 
 def lower_part(i: int, stages: int, row: tuple) -> tuple:

@@ -6,11 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab.engines.implicit import ImplicitMethod
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.stabilised import StabilisedMethod
-from odelab.methods.switching import SwitchingMethod
-from odelab.methods.tableau import Method
+from odelab.methods.interface import answers
 from odelab.plot import style
 from odelab.runs.trajectory import require_states
 
@@ -76,7 +72,7 @@ def _alone(method) -> list:
     method = list(method.values()) if isinstance(method, dict) else method
     if isinstance(method, list | tuple):
         return [one for part in method for one in _alone(part)]
-    return [method.explicit, method.implicit] if isinstance(method, SwitchingMethod) else [method]
+    return list(method.members) if answers(method, "members") else [method]
 
 
 class _Region(NamedTuple):
@@ -88,13 +84,9 @@ class _Region(NamedTuple):
 
     @classmethod
     def of(cls, method, stages):
-        if isinstance(method, StabilisedMethod):
-            name = f"{method.name}, {stages} stages"
-            return cls(name, lambda z: method.stability(z, stages), method.boundary(stages))
-        if isinstance(method, Method | RosenbrockMethod):
-            return cls(method.name, method.stability, method.real_boundary)
-        if isinstance(method, ImplicitMethod) and method.stability is not None:
-            return cls(method.name, method.stability, math.inf)
+        region = method.region(stages) if answers(method, "members") else None
+        if region is not None:
+            return cls(*region)
         raise TypeError(
             f"`method` must be a method with a stability function, odelab's own or odelab.RADAU, got "
             f"{getattr(method, 'name', method)!r}; BDF and LSODA, multistep methods, have none."

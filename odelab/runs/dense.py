@@ -15,8 +15,6 @@ import numpy as np
 from odelab import core
 from odelab.arrays import read_only
 from odelab.methods import extension
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.switching import SwitchingMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem, array_form
 from odelab.right_hand_side import COMPONENT
@@ -64,10 +62,8 @@ class Dense(Interpolant):
     took: np.ndarray | None = None  # (m,), of a run of two methods: which of them took each step
 
     def __post_init__(self):
-        if isinstance(self.method, SwitchingMethod):
-            return
         # An extension made of stages repeats a step of full size. The cubic needs the size of the part that is left.
-        if not isinstance(self.method, Method | RosenbrockMethod):
+        if not self.method.repeats_steps:
             self.h = np.diff(self.t)
 
     @functools.cached_property
@@ -111,12 +107,12 @@ class Dense(Interpolant):
 
         rhs    the right-hand side of many states, if `rhs_of_columns` has been called before
         """
-        if isinstance(self.method, SwitchingMethod):
+        if self.method.switches:
             return self.of_two_methods(steps, self.method, rhs)
-        if isinstance(self.method, RosenbrockMethod):
-            return self.increments(steps, self.method.extension_weights)
-        if not isinstance(self.method, Method):
+        if not self.method.repeats_steps:
             return self.hermite(steps)
+        if not self.method.repeats_at_once:
+            return self.increments(steps, self.method.extension_weights)
         h = self.h[steps]
         slopes = np.moveaxis(stage_slopes(self.problem, self.method, self.t[steps], self.u[steps], h, rhs=rhs), 0, -1)
         slopes = np.moveaxis(slopes, 1, 0)  # (stages, n, k), as they were computed: one product of matrices
@@ -127,25 +123,25 @@ class Dense(Interpolant):
     def of_two_methods(self, steps, methods, rhs):
         """The same where two methods have taken turns; the lower degree is filled up with zeros."""
         assert self.took is not None
-        turns = self.took[steps].astype(bool)
+        turns = self.took[steps].astype(int)
         polynomials = []
-        for implicit, method in ((False, methods.explicit), (True, methods.implicit)):
+        for number, method in enumerate(methods.members):
             one = Dense(self.problem, method, self.t, self.u, self.h, self.project)
-            polynomials.append(one.polynomials(steps[turns == implicit], rhs))
+            polynomials.append(one.polynomials(steps[turns == number], rhs))
         both = np.zeros((len(steps), max(some.shape[1] for some in polynomials), self.u.shape[1]))
-        for implicit, some in zip((False, True), polynomials, strict=True):
-            both[np.flatnonzero(turns == implicit), : some.shape[1]] = some
+        for number, some in enumerate(polynomials):
+            both[np.flatnonzero(turns == number), : some.shape[1]] = some
         return both
 
     def increments(self, steps, weights):
-        """The same from the increments of linearly implicit steps, taken again one by one."""
+        """The same from the increments of steps that need the Jacobian, taken again one by one."""
         rhs, params = array_form(self.problem), self.problem.params
         found = np.empty((len(steps), len(weights), self.u.shape[1]))
         with np.errstate(all="ignore"):
             for row, i in enumerate(steps):
                 t, u, h = float(self.t[i]), self.u[i], float(self.h[i])
                 known = self.stepper.prepare(t, u, rhs(t, u, params), params)
-                found[row] = weights @ np.array(self.stepper.step(rhs, params, t, u, known, h, h)[3])
+                found[row] = weights @ np.array(self.stepper.step(rhs, params, t, u, known, h, h)[3][self.method.final])
         return found
 
     def hermite(self, steps):
@@ -166,7 +162,7 @@ def slopes_at(problem: Problem, t, u) -> np.ndarray:
 def effective_slopes(trajectory) -> np.ndarray:
     """S of every step: sum b_i k_i of an explicit Runge-Kutta method, else the change of state over step size."""
     t, u, h, method = trajectory.step_t, trajectory.step_u, trajectory.h, trajectory.method
-    if not isinstance(method, Method):
+    if not method.repeats_at_once:
         return np.diff(u, axis=0) / np.asarray(h)[:, None]
     stages = stage_slopes(trajectory.problem, method, t[:-1], u[:-1], h, end=False)
     return stages @ np.array(method.tableau.b)

@@ -5,8 +5,6 @@ import numpy as np
 from odelab.arrays import read_only
 from odelab.engines import Status
 from odelab.linear.linearisation import Linearisation
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.tableau import Method
 from odelab.problem import array_form, in_array_form
 from odelab.right_hand_side import IN_PLACE
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
@@ -45,7 +43,7 @@ def undefined_events_remark(trajectory) -> str:
 def explosion_remark(trajectory) -> str:
     """An addition to the message of a run of fixed steps that was unstable or has grown very large; empty otherwise."""
     said = ""
-    if isinstance(trajectory.method, Method) and trajectory.steps > MOST_UNSTABLE_STEPS:
+    if trajectory.method.is_explicit and trajectory.steps > MOST_UNSTABLE_STEPS:
         said = beyond_the_limit(trajectory)
     u = np.asarray(trajectory.end_u)
     if trajectory.problem is not None and has_blown_up(trajectory.problem.u0, u):
@@ -97,8 +95,9 @@ def diagnose_stop(problem, method, state, last_step, gave_up, project=None) -> t
     """
     t, u = state.t, np.asarray(state.u)
     said = "" if project is None else projection_message(problem, method, t, u, last_step, project)
-    if isinstance(method, RosenbrockMethod) and not said and not leaves_domain(problem, t, u, last_step):
+    if method.needs_jacobian and not said and not leaves_domain(problem, t, u, last_step):
         said = insoluble_message(problem, t, u, method.gamma * last_step)
+        said = said or (unsolved_message(problem, method, t, u, last_step) if gave_up else "")
     if said:
         return Status.NOT_FINITE.word, said
     with np.errstate(all="ignore"):
@@ -117,7 +116,7 @@ def diagnose_stop(problem, method, state, last_step, gave_up, project=None) -> t
             f"the step from t = {t:.9g} overflowed in component {failure.component[0]}: the fixed step is far beyond "
             "the stability limit or the solution blows up; take smaller steps or an adaptive controller"
         )
-    elif cause is Status.NOT_FINITE:
+    elif failure.found[0]:
         place = float(failure.t[0]), failure.u[:, 0]  # a Python float, for which 1 / 0 raises, as in the run
         message = not_finite_message(problem, *place, int(failure.component[0]), float(failure.value[0]))
     else:
@@ -181,6 +180,24 @@ def insoluble_message(problem, t, u, hg) -> str:
         f"the Jacobian is not finite at t = {t:.9g}: {what}, though the right-hand side is finite there "
         f"({linear.how}); a linearly implicit method cannot step from such a state: {own}, start beside it, or take an "
         "explicit method"
+    )
+
+
+def unsolved_message(problem, method, t, u, h) -> str:
+    """The message if a step of fixed size refuses itself, as its stages could not be solved; empty otherwise.
+
+    It does where its new state is NaN, although the stages are finite.
+    """
+    rhs, params = array_form(problem), problem.params
+    with np.errstate(all="ignore"):
+        stepper = method.stepper(problem, rhs)
+        known = stepper.prepare(t, u, rhs(t, u, params), params)
+        u_new, _, _, returned, _ = stepper.step(rhs, params, t, u, known, h, h)
+    if np.isfinite(u_new).all() or not np.isfinite(returned).all():
+        return ""
+    return (
+        f"Newton's method does not solve the stages of {method.name} for the step from t = {t:.9g}: take smaller "
+        "steps, or odelab.adaptive, which finds their size"
     )
 
 

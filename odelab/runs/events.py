@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.arrays import read_only
-from odelab.methods.tableau import Method
 from odelab.right_hand_side import DOMAIN_ERRORS, accepted_counts, ignoring_params, signature_of
 from odelab.runs import roots
 from odelab.runs.dense import Dense, rhs_of_columns
@@ -207,7 +206,7 @@ class Watch:
         last = len(dense.t) - 1
 
         def rhs():
-            if self.rhs is None and isinstance(dense.method, Method):
+            if self.rhs is None and dense.method.repeats_at_once:
                 self.rhs = rhs_of_columns(self.problem, dense.t[:-1], dense.u[:-1].T)
             return self.rhs
 

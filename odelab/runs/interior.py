@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab.methods.rosenbrock import RosenbrockMethod
-from odelab.methods.switching import SwitchingMethod
 from odelab.problem import array_form
 from odelab.runs.dense import Dense
 
@@ -32,9 +30,9 @@ def interior_error(trajectory) -> Interior | None:
     if not (isinstance(dense, Dense) and controller is not None and controller.law is not None):
         return None
     steps = np.arange(len(dense.h))
-    if isinstance(method, SwitchingMethod):
-        steps, method = steps[np.asarray(dense.took, dtype=bool)], method.implicit
-    if not isinstance(method, RosenbrockMethod) or not steps.size:
+    if method.switches:
+        steps, method = steps[np.asarray(dense.took, dtype=bool)], method.members[1]
+    if not method.needs_jacobian or not steps.size:
         return None
     steps = np.sort(steps[np.argsort(np.abs(dense.h[steps]))[-SAMPLED:]])
     implicit = Dense(dense.problem, method, dense.t, dense.u, dense.h, dense.project)

@@ -6,8 +6,6 @@ import numpy as np
 
 from odelab.methods import chebyshev
 from odelab.methods.spectral_radius import leading_eigenvalue, spectral_radius
-from odelab.methods.stabilised import StabilisedMethod
-from odelab.methods.tableau import Method
 from odelab.stiffness import h_rho as stability
 
 IMPLICIT = "an implicit method (odelab.RODAS4)"
@@ -37,10 +35,10 @@ def stability_limit(trajectory) -> Limit | None:
     method, controller = trajectory.method, trajectory.controller
     if trajectory.steps < 10 or controller is None or not controller.needs_error:
         return None
-    if isinstance(method, StabilisedMethod):
+    if method.adapts_stages:
         beside = beside_the_strip(trajectory)
         return Limit(beside.share, reason_beside(beside)) if beside.share >= HELD_BACK else None
-    if not isinstance(method, Method):
+    if not method.is_explicit:
         return None
     t, u, h, values = sampled_steps(trajectory)
     boundary = method.real_boundary

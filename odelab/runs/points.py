@@ -36,7 +36,7 @@ class Points:
 
     def measure(self, chunk, t, u, h):
         h_rho = chunk.h_rho
-        if h_rho is None and stability.twin_stages(self.engine.method) is not None:
+        if h_rho is None and self.engine.method.twin_stages is not None:
             h_rho = stability.h_rho(self.problem, self.engine.method, t[:-1], u[:-1], h)
         return chunk._replace(sai=stiffness.relative_slope(u[:-1], chunk.slope), h_rho=h_rho)
 

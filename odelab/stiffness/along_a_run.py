@@ -113,7 +113,7 @@ def indicators(problem: Problem, sol: Trajectory, every: int | None = None) -> I
     t, h = np.asarray(sol.step_t)[:-1], np.asarray(sol.h)
     columns = spectral_columns(problem, sol, sampled)
     h_rho = step_h_rho(sol, sampled, columns["spectral_radius"])
-    boundary = getattr(sol.method, "real_boundary", math.inf)
+    boundary = sol.method.real_boundary
     return Indicators(
         t=t,
         h=h,

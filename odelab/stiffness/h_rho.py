@@ -5,13 +5,11 @@ rho ~ ||k_i - k_j|| / ||g_i - g_j||, at no extra evaluation. Where a method has 
 `odelab.methods.spectral_radius` finds rho.
 """
 
-import functools
-
 import numpy as np
 
 from odelab import core
+from odelab.methods.interface import StepMethod
 from odelab.methods.spectral_radius import spectral_radius
-from odelab.methods.tableau import Method
 from odelab.runs.dense import stage_slopes
 
 # Twin stages whose states lie nearer to each other than this share of ||u||, 8,192 spacings of doubles, are not used:
@@ -21,18 +19,12 @@ AT_ONCE = 1 << 18  # steps times components that are repeated together; bounds t
 NEAR = 0.8  # of the boundary: with the I law, h rho of a stiff linear problem varies between 0.8 and 1.1 of it
 
 
-@functools.cache
 def twin_stages(method) -> tuple[int, int] | None:
-    """The last two stages at time t + h with different states, from which h rho follows without further evaluations."""
-    if not isinstance(method, Method) or not method.fsal:
-        return None
-    last = method.stages - 1
-    times = method.tableau.c
-    twins = [i for i in range(1, last) if times[i] == times[last]]
-    return (twins[-1], last) if twins else None
+    """The twin stages of a method; see `odelab.methods.interface`."""
+    return method.twin_stages
 
 
-def h_rho(problem, method: Method, t, u, h) -> np.ndarray:
+def h_rho(problem, method: StepMethod, t, u, h) -> np.ndarray:
     """|h| times the spectral radius along the solution, for steps of size h (k,) from states u (k, n).
 
     NaN where the states of the method's twin stages are too near to each other.
@@ -40,7 +32,7 @@ def h_rho(problem, method: Method, t, u, h) -> np.ndarray:
     if len(t) == 0:
         return np.zeros(0)
     with np.errstate(all="ignore"):
-        if twin_stages(method) is None:
+        if method.twin_stages is None:
             return np.array([abs(h[i]) * spectral_radius(problem, t[i], u[i]) for i in range(len(t))])
         rows = max(1, AT_ONCE // u.shape[1])
         pieces = [slice(start, start + rows) for start in range(0, len(t), rows)]
@@ -51,9 +43,9 @@ def _of_steps_again(problem, method, t, u, h):
     return from_stages(method, u, h, np.moveaxis(stage_slopes(problem, method, t, u, h, end=False), -1, 0))
 
 
-def from_stages(method: Method, u, h, slopes):
+def from_stages(method: StepMethod, u, h, slopes):
     """The same from the slopes (stages, ..., n) of the steps, for a method with twin stages."""
-    twins = twin_stages(method)
+    twins = method.twin_stages
     assert twins is not None
     first, last = twins
     h = np.asarray(h)[..., None]

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 
 from odelab.arrays import checked_square, norm, plain, reject_lost_gradients, to_numpy
+from odelab.methods.interface import answers
 from odelab.methods.tableau import Method
 from odelab.stiffness.stable_step import largest_stable_step, nongrowing_radius
 
@@ -206,7 +207,7 @@ def power_bounded_step(J, method: Method, scale=1.0) -> float:
     >>> bool(sheared < normal)
     True
     """
-    if not isinstance(method, Method):
+    if not answers(method, "is_explicit"):
         raise TypeError(f"`method` must be an explicit Method, such as odelab.DOPRI5, got {method!r}.")
     reject_lost_gradients("J", J)
     J = checked_square("J", plain("J", J.toarray() if hasattr(J, "tocsc") else J))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from odelab.arrays import reject_lost_gradients, reject_nonfinite, to_numpy
-from odelab.methods.tableau import Method
+from odelab.methods.interface import answers
 
 __all__ = ["amplified", "largest_stable_step", "nongrowing", "nongrowing_radius"]
 
@@ -107,7 +107,7 @@ def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0
     >>> round(ol.largest_stable_step([-1000.0, -1.0], ol.RK4), 6)
     0.002785
     """
-    if not isinstance(method, Method):
+    if not answers(method, "is_explicit"):
         raise TypeError(
             f"`method` must be a Method of a fixed number of stages, such as odelab.DOPRI5, got {method!r}; the "
             "steps of others have no such limit."

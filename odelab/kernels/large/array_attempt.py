@@ -13,7 +13,6 @@ from odelab.graph.nodes import Node, choose
 from odelab.kernels.attempt import Asked, control, squares, unless_singular, value_of
 from odelab.kernels.implicit import Nothing
 from odelab.kernels.large.array_graph import ArrayGraph
-from odelab.methods.rosenbrock import RosenbrockMethod
 
 
 class Large(NamedTuple):
@@ -32,7 +31,7 @@ class Large(NamedTuple):
 
     @property
     def implicit(self) -> bool:
-        return isinstance(self.asked.method, RosenbrockMethod)
+        return self.asked.method.needs_jacobian
 
 
 class ArrayAttempt(NamedTuple):

@@ -73,7 +73,7 @@ def test_both_engines_find_the_same_events(function, options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [ol.BS32, ol.RKF45, ol.DOP853, ol.HEUN])
+@pytest.mark.parametrize("method", [ol.BS32, ol.RKF45, ol.DOP853, ol.HEUN, ol.RODAS4, ol.ESDIRK43])
 @pytest.mark.parametrize("span", [(0.0, 20.0), (20.0, 0.0)])
 def test_with_every_kind_of_dense_output(method, span):
     problem = problems.kepler().replace(t_span=span)

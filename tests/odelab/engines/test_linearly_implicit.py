@@ -1,4 +1,4 @@
-"""Linearly implicit methods in whole runs: their orders, full and reduced, what they need, what they keep."""
+"""Linearly and diagonally implicit methods in whole runs: full and reduced orders, what they need, what they keep."""
 
 import pickle
 
@@ -11,7 +11,8 @@ import odelab as ol
 from odelab import core
 from tests.odelab.solver_cases import NAMED, PENDULUM
 
-METHODS = [ol.ROS2, ol.RODAS4, ol.RODAS5P]
+ROSENBROCK = [ol.ROS2, ol.RODAS4, ol.RODAS5P]
+METHODS = [*ROSENBROCK, ol.ESDIRK43]
 every_method = pytest.mark.parametrize("method", METHODS, **NAMED)
 
 
@@ -72,11 +73,13 @@ def prothero_robinson(rate):
         (ol.RODAS4, -1e6, 0.8, 1.2),
         (ol.RODAS5P, -1e4, 2.9, 3.5),
         (ol.RODAS5P, -1e6, 2.7, 3.3),
+        (ol.ESDIRK43, -1e4, 1.9, 2.1),
+        (ol.ESDIRK43, -1e6, 1.9, 2.1),
     ],
     **NAMED,
 )
 def test_orders_are_reduced_where_the_solution_is_stiffly_tied(method, rate, low, high):
-    """Prothero and Robinson's problem: RODAS4 falls to h / rate, RODAS5P, made for it, to h^3 / rate."""
+    """Prothero and Robinson: RODAS4 falls to h / rate, ESDIRK43 to h^2 / rate, RODAS5P, made for it, to h^3 / rate."""
     problem = prothero_robinson(rate)
     worst = []
     for count in (8, 16):
@@ -117,7 +120,8 @@ def matrices():
 def rational(method, Z):
     """R(Z) = I + Z (b' x I) (I - B x Z)^-1 (1 x I), of a matrix."""
     n, s = len(Z), method.stages
-    inner = np.eye(s * n) - np.kron(method.alpha + method.Gamma, Z)
+    B = method.square if method is ol.ESDIRK43 else method.alpha + method.Gamma
+    inner = np.eye(s * n) - np.kron(B, Z)
     stages = np.linalg.solve(inner, np.kron(np.ones((s, 1)), np.eye(n)))
     return np.eye(n) + Z @ np.kron(method.b, np.eye(n)) @ stages
 
@@ -154,7 +158,7 @@ def with_time_as_a_component(t, u, params):
     return (*driven(time, (x, y), params), 1.0 + 0.0 * time)
 
 
-@every_method
+@pytest.mark.parametrize("method", ROSENBROCK, **NAMED)
 @settings(max_examples=8)
 @given(h=st.floats(0.03, 0.4))
 def test_the_autonomous_form_gives_the_same(method, h):
@@ -352,7 +356,7 @@ def test_the_formula_of_the_step_is_that_of_the_textbook():
     from odelab.problem import array_form
 
     rhs, t, u, h = array_form(DRIVEN), 0.3, DRIVEN.u0, 0.2
-    for method in METHODS:
+    for method in ROSENBROCK:
         stepper = method.stepper(DRIVEN, rhs)
         known = _, J, slope_t = stepper.prepare(t, u, rhs(t, u, ()), ())
         inner: list = []

@@ -44,13 +44,13 @@ def test_explicit_methods(method, law):
         assert_equal_bits(problem, method, ol.adaptive(1e-4, 1e-6, law))
 
 
-@pytest.mark.parametrize("method", [ol.ROS2, ol.RODAS4, ol.RODAS5P], ids=lambda method: method.name)
-def test_linearly_implicit_methods(method):
+@pytest.mark.parametrize("method", [ol.ROS2, ol.RODAS4, ol.RODAS5P, ol.ESDIRK43], ids=lambda method: method.name)
+def test_methods_with_a_jacobian(method):
     for problem in (SYSTEMS["van_der_pol"], SYSTEMS["brusselator backwards"], SWINGING):
         assert_equal_bits(problem, method, ol.adaptive(1e-3, 1e-5))
 
 
-@pytest.mark.parametrize("method", [ol.RK4, ol.DOPRI5, ol.RODAS4], ids=lambda method: method.name)
+@pytest.mark.parametrize("method", [ol.RK4, ol.DOPRI5, ol.RODAS4, ol.ESDIRK43], ids=lambda method: method.name)
 def test_fixed_steps(method):
     assert_equal_bits(SWINGING, method, ol.fixed(0.05))
 

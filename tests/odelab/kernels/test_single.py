@@ -35,6 +35,8 @@ FIXED = [
     ("logistic", ol.EULER),
     ("kepler", ol.MIDPOINT),
     ("driven", ol.DOPRI5),
+    ("driven", ol.ESDIRK43),
+    ("kepler", ol.ESDIRK43),
     ("kinked", ol.RKF45),
 ]
 every_kernel = pytest.mark.parametrize(("name", "method", "law"), DOZEN, ids=lambda x: getattr(x, "name", x))
