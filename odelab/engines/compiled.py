@@ -10,13 +10,13 @@ import numpy as np
 
 from odelab.arrays import is_real_number
 from odelab.core import State
-from odelab.engines import Status
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import changed_as_float, request_of_run
-from odelab.engines.numba.rows import TIME, LargeRows
 from odelab.engines.python import RightHandSideError, begin, checked_rhs
 from odelab.engines.refusals import NotCompilable, refusal
+from odelab.engines.rows import TIME, LargeRows
 from odelab.engines.steps import Chunk, Record
+from odelab.status import Status
 
 AT_ONCE = 1 << 20  # attempts times components in one call of a kernel; Ctrl-C takes effect after the call
 

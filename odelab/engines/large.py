@@ -8,9 +8,8 @@ import numpy as np
 
 from odelab.control.feedback import History
 from odelab.core import State
-from odelab.engines import Status
-from odelab.engines.numba.rows import LargeRows, aligned_rows
 from odelab.engines.python import PythonEngine, begin, checked_rhs
+from odelab.engines.rows import LargeRows, aligned_rows
 from odelab.engines.steps import Chunk, Record
 from odelab.engines.traced import PIVOTED, SLICE
 from odelab.graph.llvm import Module
@@ -22,6 +21,7 @@ from odelab.kernels.large.array_attempt import Large
 from odelab.kernels.large.array_loop import Advance, add_array_advance, fixed_of
 from odelab.kernels.modules import module_of_large
 from odelab.kernels.run import asked_of
+from odelab.status import Status
 from odelab.stiffness.h_rho import twin_stages
 
 LINE = 8  # numbers of a cache line

@@ -11,7 +11,7 @@ import math
 
 from odelab.core import moved
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
+from odelab.engines.rows import ERROR, RHO, SAI, SIZE, TIME
 from odelab.right_hand_side import ARRAY, IN_PLACE
 from odelab.stiffness.h_rho import APART, twin_stages
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odelab import core
-from odelab.engines import Status
 from odelab.functions.tracing import Trace
 from odelab.graph import nodes
 from odelab.graph.forks import join, joined
@@ -13,6 +12,7 @@ from odelab.graph.nodes import Node, choose
 from odelab.kernels.attempt import Asked, control, squares, unless_singular, value_of
 from odelab.kernels.implicit import Nothing
 from odelab.kernels.large.array_graph import ArrayGraph
+from odelab.status import Status
 
 
 class Large(NamedTuple):
@@ -153,7 +153,7 @@ def unless_raised(large: Large, graph: ArrayGraph, status, carried):
 
 
 def row_of(asked: Asked, t, kept: dict[str, Any]) -> list[Node]:
-    """What `odelab.engines.numba.rows.LargeRows` keeps of a step, beside its state."""
+    """What `odelab.engines.rows.LargeRows` keeps of a step, beside its state."""
     error = kept["memory"].history.error if asked.law is not None else math.nan
     roots = [nodes.one("sqrt", t.lift(x).real()) for x in (error, *kept["squares"])]
     return [t, kept["dt"], *roots]
