@@ -50,6 +50,15 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
     return None
 
 
+def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
+    """Why a problem is not made as a graph without loops, as lanes are; None where its right-hand side decides."""
+    reason = obstacle_to_graph(problem, method, controller)
+    if reason is None and problem.form != COMPONENT and is_large(problem, method):
+        most = SMALL["implicit" if isinstance(method, RosenbrockMethod) else "explicit"]
+        reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"
+    return reason
+
+
 def takes_long_to_compile(problem: Problem, method, controller: Controller) -> bool:
     """Would the kernel of a graph take more than a few tenths of a second to compile? A short run ends before that."""
     if is_large(problem, method) or obstacle_to_graph(problem, method, controller) is not None:
