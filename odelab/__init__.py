@@ -44,6 +44,7 @@ from odelab import maths as maths
 from odelab import plot as plot
 from odelab import problems as problems
 from odelab._ensemble import ensemble as ensemble
+from odelab._show import show_kernel as show_kernel
 from odelab._solve import RunFailed as RunFailed
 from odelab._solve import solve as solve
 from odelab.control.controllers import Controller as Controller
@@ -55,9 +56,8 @@ from odelab.engines.implicit import BDF as BDF
 from odelab.engines.implicit import LSODA as LSODA
 from odelab.engines.implicit import RADAU as RADAU
 from odelab.engines.lanes.result import Ensemble as Ensemble
-from odelab.engines.refusals import NotCompilable as NotCompilable
+from odelab.engines.not_compilable import NotCompilable as NotCompilable
 from odelab.engines.scipy import scipy_method as scipy_method
-from odelab.engines.show import show_kernel as show_kernel
 from odelab.experiments.observed_order import observed_order as observed_order
 from odelab.experiments.work_precision import work_precision as work_precision
 from odelab.methods.diagonally_implicit import ESDIRK43 as ESDIRK43

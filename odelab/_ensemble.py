@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from odelab._choice import obstacle_to_lanes
 from odelab._solve import check_arguments, checked_times
 from odelab.control.controllers import Controller, adaptive
-from odelab.engines.choice import obstacle_to_lanes
 from odelab.engines.lanes import executors as pieces
 from odelab.engines.lanes import threads as threaded
 from odelab.engines.lanes.batches import batches
@@ -16,7 +16,7 @@ from odelab.engines.lanes.causes import diagnose
 from odelab.engines.lanes.plain import finish_alone, one_by_one
 from odelab.engines.lanes.progress import reporter
 from odelab.engines.lanes.result import Ensemble, named_arrays
-from odelab.engines.refusals import NotCompilable
+from odelab.engines.not_compilable import NotCompilable
 from odelab.graph.nodes import Untraceable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem

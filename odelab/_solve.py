@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from odelab import _choice as choice
 from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
-from odelab.engines import choice
 from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
-from odelab.engines.refusals import NotCompilable
+from odelab.engines.not_compilable import NotCompilable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events

@@ -6,8 +6,8 @@ import numpy as np
 
 from odelab.core import State
 from odelab.engines import Engine
+from odelab.engines.not_compilable import NotCompilable
 from odelab.engines.python import PythonEngine, RightHandSideError
-from odelab.engines.refusals import NotCompilable
 from odelab.engines.steps import Chunk, Record
 from odelab.right_hand_side import IN_PLACE
 from odelab.runs import diagnosis, events

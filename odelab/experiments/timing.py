@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab._choice import obstacle_to_lanes
 from odelab._solve import solve
 from odelab.control.controllers import adaptive, fixed
-from odelab.engines.choice import obstacle_to_lanes
+from odelab.engines.not_compilable import NotCompilable
 from odelab.engines.python import checked_rhs
-from odelab.engines.refusals import NotCompilable
 from odelab.graph.llvm import Module
 from odelab.graph.machine import Machine, address
 from odelab.graph.nodes import Untraceable

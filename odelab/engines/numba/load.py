@@ -5,12 +5,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from odelab.engines.not_compilable import NotCompilable
 from odelab.engines.numba import cache
 from odelab.engines.numba.fingerprint import Unseen, Watch
 from odelab.engines.numba.jit import compiled_functions
 from odelab.engines.numba.module import Module, module_for
+from odelab.engines.numba.refusals import blame
 from odelab.engines.numba.request import Request
-from odelab.engines.refusals import NotCompilable, blame
 
 # How many compiled modules are kept under their names. One of them also serves another function with the same
 # fingerprint, such as a closure that was made again, or a function whose captured value was changed and changed back.

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
+from odelab import _choice as choice
 from odelab import maths
-from odelab.engines import choice
 from odelab.engines.driver import run
 from odelab.engines.python import PythonEngine
 from odelab.engines.traced import TracedEngine

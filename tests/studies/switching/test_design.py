@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import odelab as ol
-from odelab.engines import choice
+from odelab import _choice as choice
 from studies.switching import __main__, batch, factorial, measures, networks, timings, yours
 from studies.switching.design import PRESETS
 from studies.switching.observations import Lab

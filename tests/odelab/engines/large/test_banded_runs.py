@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import odelab as ol
+from odelab import _choice as choice
 from odelab import maths
-from odelab.engines import choice
 from odelab.kernels.large import row_loops
 from odelab.kernels.large.functions import rows_of
 from tests.odelab.engines.rosenbrock.stiff_cases import assert_same_grid, assert_same_work, both

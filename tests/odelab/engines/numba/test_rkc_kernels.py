@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
-from odelab.engines import choice
-from odelab.engines.compiled import CompiledEngine
+from odelab import _choice as choice
 from odelab.engines.driver import run
 from odelab.engines.numba import blending
+from odelab.engines.numba.compiled import CompiledEngine
 from odelab.engines.numba.jit import jit
 
 BRUSSELATOR = ol.problems.brusselator_1d(30)

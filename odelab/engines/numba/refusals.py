@@ -8,23 +8,6 @@ from odelab.engines.numba.request import Request, numbers
 from odelab.right_hand_side import COMPONENT, IN_PLACE
 
 
-class NotCompilable(TypeError):
-    """`engine="compiled"` was asked for, and numba cannot compile a function it was handed.
-
-    The message says which function, on which line, why, and what to do instead. With `engine="auto"` the run goes on in
-    plain Python, with one warning.
-
-    >>> import odelab as ol
-    >>> def decay(t, u, params):
-    ...     return (-float(str(u[0])),)
-    >>> try:
-    ...     ol.solve(ol.Problem(decay, [1.0], (0.0, 1.0)), ol.DOPRI5, engine="compiled")
-    ... except ol.NotCompilable as reason:
-    ...     print(str(reason)[:45])
-    `engine='compiled'` cannot compile decay: ...
-    """
-
-
 def refusal(engine, reason) -> str:
     """Why an engine's run cannot be compiled: by the graph, where that was tried, and by numba."""
     said = refusal_of_numba(engine, reason)

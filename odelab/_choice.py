@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from odelab import core
 from odelab.control.controllers import Controller
 from odelab.engines import Engine
-from odelab.engines.compiled import CompiledEngine
 from odelab.engines.exact import ExactEngine
 from odelab.engines.large import LargeEngine
+from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.numba.compiled import CompiledEngine
 from odelab.engines.numba.obstacles import is_plain, plan_for
 from odelab.engines.numba.request import Request
 from odelab.engines.python import PythonEngine
-from odelab.engines.refusals import NotCompilable
 from odelab.engines.switching import SwitchingEngine
 from odelab.engines.traced import TracedEngine
 from odelab.graph.nodes import Untraceable

@@ -3,9 +3,9 @@
 import inspect
 import textwrap
 
+from odelab._choice import is_large, obstacle_to_graph
 from odelab._solve import check_arguments
 from odelab.control.controllers import Controller, adaptive
-from odelab.engines.choice import is_large, obstacle_to_graph
 from odelab.engines.lanes.threads import prepare
 from odelab.engines.large import LargeEngine, module_and_advance
 from odelab.engines.numba.module import text_for
