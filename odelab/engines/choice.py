@@ -35,7 +35,7 @@ WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
 # A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
 AT_ONCE, WEIGHT = 6_000, 8
-SMALL, SMALL_WITH_JACOBIAN = 48, 24  # components of arrays: larger ones are left to loops
+SMALL = {"explicit": 48, "implicit": 24}  # components of arrays: larger ones are left to loops
 
 # For each right-hand side that numba could not compile, the types of the methods concerned.
 refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDictionary()
@@ -47,7 +47,7 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
         return f"graphs are for Runge-Kutta and Rosenbrock methods, not {method.name}"
     if controller.law is None and controller.h is None:
         return "graphs know the controllers of odelab.fixed and odelab.adaptive only"
-    most = SMALL_WITH_JACOBIAN if method.needs_jacobian else SMALL
+    most = SMALL["implicit" if method.needs_jacobian else "explicit"]
     if problem.form != COMPONENT and problem.size > most:
         return f"systems in {problem.form} form are made as graphs up to {most} components, got {problem.size}"
     return None
