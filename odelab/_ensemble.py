@@ -8,7 +8,7 @@ import numpy as np
 
 from odelab._solve import check_arguments, checked_times
 from odelab.control.controllers import Controller, adaptive
-from odelab.engines.choice import obstacle_to_graph
+from odelab.engines.choice import obstacle_to_lanes
 from odelab.engines.lanes import executors as pieces
 from odelab.engines.lanes import threads as threaded
 from odelab.engines.lanes.batches import batches
@@ -82,7 +82,7 @@ def ensemble(
     starts, sets = batches(problem, u0, params)
     times = checked_times("t_eval", t_eval, problem)
     report = reporter(progress)
-    reason = "engine='python' was asked for" if engine == "python" else obstacle_to_graph(problem, method, controller)
+    reason = "engine='python' was asked for" if engine == "python" else obstacle_to_lanes(problem, method, controller)
     prepared = None
     if reason is None:
         try:
@@ -103,7 +103,7 @@ def ensemble(
         return named_arrays(found, times, "compiled", problem, method, controller)
     if executor is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
-    if engine == "compiled" and obstacle_to_graph(problem, method, controller) is None:
+    if engine == "compiled" and obstacle_to_lanes(problem, method, controller) is None:
         raise NotCompilable(f"`engine='compiled'` cannot compile {problem.rhs.__name__}: {reason}.")
     found, engine = one_by_one(
         problem, method, controller, starts, sets, times, maxima, max_steps, engine, exact, report

@@ -62,9 +62,22 @@ def kernel() -> str:
     return text[text.index("in the attempt") :].rstrip()
 
 
+def machine_code() -> str:
+    """The loop's body of a kernel for u' = -rate u with Euler's method, as IR: an attempt without its record."""
+    problem = ol.Problem(lambda t, u, params: (-params[0] * u[0],), [1.0], (0.0, 1.0), (2.0,))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        ol.show_kernel(problem, ol.EULER, ol.fixed(0.1), ir=True)
+    lines = printed.getvalue().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("br label"))
+    last = next(i for i, line in enumerate(lines[first:], first) if line.startswith("store i64"))
+    return "\n".join(lines[first : last + 3])
+
+
 def test_the_page_shows_a_kernel_as_it_is():
     """Written by `python -m tests.test_architecture`."""
-    assert kernel() in PAGE.read_text(), "run: python -m tests.test_architecture"
+    for text in (kernel(), machine_code()):
+        assert text in PAGE.read_text(), "run: python -m tests.test_architecture"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -101,8 +114,9 @@ def test_no_public_name_hides_a_module(package):
 
 def written(page: str) -> str:
     """The page with its trees and its kernel brought up to date; each stands in a code block of its own."""
-    start = page.index("```text\n") + 8
-    page = page[:start] + kernel() + page[page.index("\n```", start) :]
+    for mark, text in (("```text\n", kernel()), ("```llvm\n", machine_code())):
+        start = page.index(mark) + len(mark)
+        page = page[:start] + text + page[page.index("\n```", start) :]
     for package in ("odelab", "netbridge"):
         start = page.index(f"```\n{package}/\n") + 4
         end = page.index("\n```", start)

@@ -10,12 +10,13 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 
+from odelab import core
 from odelab.control.controllers import Controller
 from odelab.engines import Engine
 from odelab.engines.compiled import CompiledEngine
 from odelab.engines.exact import ExactEngine
-from odelab.engines.numba.large_engine import LargeEngine
-from odelab.engines.numba.obstacles import is_plain, obstacle_to_band, plan_for
+from odelab.engines.large import LargeEngine
+from odelab.engines.numba.obstacles import is_plain, plan_for
 from odelab.engines.numba.request import Request
 from odelab.engines.python import PythonEngine
 from odelab.engines.refusals import NotCompilable
@@ -28,14 +29,13 @@ from odelab.right_hand_side import ARRAY, COMPONENT
 
 # The work in plain Python before numba compiles, in attempts times components (counted as 32 at least). The first
 # number stands for about 0.05 s. Right-hand sides in array form have no loops in Python, so that their components weigh
-# less. The last number stands for about 1.5 s, as the generic kernel takes five to ten seconds. Linearly implicit steps
-# of large systems are compiled after as much work, 0.2 s: plain Python spends most of its time in NumPy and LAPACK
-# there, and the kernel takes a quarter of that.
+# less. The last number stands for about 1.5 s, as the generic kernel takes five to ten seconds.
 WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
 # A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
 AT_ONCE, WEIGHT = 6_000, 8
-SMALL = {"explicit": 48, "implicit": 24}  # components of arrays: larger ones are left to loops
+# Components that are made straight through, without loops, in component form and of arrays by what the method needs.
+SMALL = {"component": 96, "slopes": 48, "jacobians": 24}
 
 # For each right-hand side that numba could not compile, the types of the methods concerned.
 refused: weakref.WeakKeyDictionary[Callable, set[type]] = weakref.WeakKeyDictionary()
@@ -47,29 +47,70 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
         return f"graphs are for Runge-Kutta and Rosenbrock methods, not {method.name}"
     if controller.law is None and controller.h is None:
         return "graphs know the controllers of odelab.fixed and odelab.adaptive only"
-    most = SMALL["implicit" if method.needs_jacobian else "explicit"]
-    if problem.form != COMPONENT and problem.size > most:
-        return f"systems in {problem.form} form are made as graphs up to {most} components, got {problem.size}"
     return None
+
+
+def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
+    """Why a problem is not made as a graph without loops, as lanes are; None where its right-hand side decides."""
+    reason = obstacle_to_graph(problem, method, controller)
+    if reason is None and problem.form != COMPONENT and is_large(problem, method):
+        most = most_without_loops(problem, method)
+        reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"
+    return reason
 
 
 def takes_long_to_compile(problem: Problem, method, controller: Controller) -> bool:
     """Would the kernel of a graph take more than a few tenths of a second to compile? A short run ends before that."""
-    if obstacle_to_graph(problem, method, controller) is not None:
+    if is_large(problem, method) or obstacle_to_graph(problem, method, controller) is not None:
         return False
     operations = len(store.slopes_of(problem).recorded.graph.ops)
     return (1 + method.evaluations) * (operations + WEIGHT * problem.size) > AT_ONCE
 
 
-def traced_engine(problem: Problem, method, controller: Controller, project, exact=False, plain=False) -> Engine:
-    """The engine of a graph, or of its operations in plain Python; raises `Untraceable` where there is none."""
+def traced_engine(
+    problem: Problem, method, controller: Controller, project, dense=True, exact=False, plain=False
+) -> Engine:
+    """The engine of a graph, or of its operations in plain Python; raises `Untraceable` where there is none.
+
+    exact    whether a run has the same bits everywhere, for which there is a kernel of small systems alone
+    """
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
         raise Untraceable(reason)
     solved = without_jacobian(problem) if method.needs_jacobian else problem
+    if is_large(problem, method):
+        try:
+            return large_engine(solved, method, controller, project, dense, exact)
+        except Untraceable:
+            if problem.form != COMPONENT:
+                raise
     if plain:
         return ExactEngine(solved, method, controller, project)
     return TracedEngine(solved, method, controller, project, exact)
+
+
+def is_large(problem: Problem, method) -> bool:
+    """Is a system left to loops, rather than made straight through?"""
+    return problem.size > most_without_loops(problem, method)
+
+
+def most_without_loops(problem: Problem, method) -> int:
+    """The components up to which a system is made straight through."""
+    kind = "jacobians" if method.needs_jacobian else "slopes"
+    return SMALL["component" if problem.form == COMPONENT else kind]
+
+
+def large_engine(problem: Problem, method, controller: Controller, project, dense, exact) -> LargeEngine:
+    if exact:
+        raise Untraceable(f"has {problem.size} components, too many for a kernel without loops", "", "the problem")
+    if method.needs_jacobian and not isinstance(method.tableau, core.Rosenbrock):
+        raise Untraceable(
+            f"has {problem.size} components, and {method.name} solves its stages by iteration, for which large systems "
+            "have no kernel",
+            "take odelab.RODAS4",
+            "the problem",
+        )
+    return LargeEngine(problem, method, controller, project, dense)
 
 
 def choose(name: str, problem, method, controller, project, dense, exact, max_steps) -> Iterator[tuple[Engine, int]]:
@@ -91,7 +132,7 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
         try:
             if name == "auto" and takes_long_to_compile(problem, method, controller):
                 yield PythonEngine(*run), min(max(1, WORK // problem.size), max_steps)
-            yield traced_engine(*run), max_steps
+            yield traced_engine(*run, dense), max_steps
             return
         except Untraceable as refusal:
             reason = str(refusal)
@@ -111,7 +152,7 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
 def exact_engine(name: str, problem, method, controller, project) -> Engine:
     """The engine of a run with the same bits everywhere; raises `NotCompilable` where there is none."""
     try:
-        return traced_engine(problem, method, controller, project, True, name == "python")
+        return traced_engine(problem, method, controller, project, exact=True, plain=name == "python")
     except Untraceable as reason:
         raise NotCompilable(f"`exact=True` needs a problem that can be made as a graph: {reason}") from reason
 
@@ -137,8 +178,7 @@ def two_methods(name, problem, method, controller, project, max_steps):
 
 def stays_plain(problem, method, controller, project) -> bool:
     """Is there nothing that numba could compile?"""
-    known = plan_for(problem, method, controller, project).obstacle is not None or is_refused(problem, method)
-    return known or obstacle_to_band(problem, method) is not None
+    return plan_for(problem, method, controller, project).obstacle is not None or is_refused(problem, method)
 
 
 def is_refused(problem, method) -> bool:
@@ -157,14 +197,11 @@ def by_numba(problem, method, controller, project, dense, untraceable: str) -> E
                 f"`{name}` as a function with def, and put into `params`, or into a default value, what the object "
                 "holds; or take engine='python'."
             )
-    _, obstacle, request = plan_for(problem, method, controller, project)
-    reason = obstacle or obstacle_to_band(problem, method)
+    _, reason, request = plan_for(problem, method, controller, project)
     if reason is not None:
         both = f"{reason}; {untraceable}" if untraceable and untraceable not in reason else reason
         raise NotCompilable(f"`engine='compiled'` cannot compile this run: {both}; use engine='python'.")
-    solved = without_jacobian(problem) if request.implicit else problem
-    engine = LargeEngine if request.layout == "large" else CompiledEngine
-    made = engine(solved, method, controller, request, dense, project)
+    made = CompiledEngine(problem, method, controller, request, dense, project)
     made.untraceable = untraceable
     return made
 
@@ -181,8 +218,7 @@ def refuse(problem, method, reason, above: int):
 
 def allowance(request: Request, size: int) -> int:
     """How many attempts are made in plain Python before numba compiles."""
-    slowly = request.layout == "generic" or (request.layout == "large" and request.implicit)
-    work = GENERIC_WORK if slowly else ARRAY_WORK if request.form == ARRAY else WORK
+    work = GENERIC_WORK if request.layout == "generic" else ARRAY_WORK if request.form == ARRAY else WORK
     if request.form == ARRAY:
         size = size // ARRAYS
     return max(1, work // max(size, 32))

@@ -1,8 +1,7 @@
 """The compiled engine: `odelab.core.integrate` and all it needs as machine code, a chunk of attempts at a time.
 
 It runs any form of right-hand side, every law, stabilised methods and projections; `odelab.engines.numba.one_source`
-writes the kernel. Simpler runs, for which there are kernels with a loop of their own, are faster by
-`odelab.engines.numba.kernel_engine`.
+writes the kernel. What can be followed as a graph is faster by `odelab.engines.traced` and `odelab.engines.large`.
 """
 
 import warnings
@@ -11,13 +10,13 @@ import numpy as np
 
 from odelab.arrays import is_real_number
 from odelab.core import State
-from odelab.engines import Status
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.request import changed_as_float, request_of_run
-from odelab.engines.numba.rows import TIME, LargeRows
 from odelab.engines.python import RightHandSideError, begin, checked_rhs
 from odelab.engines.refusals import NotCompilable, refusal
+from odelab.engines.rows import TIME, LargeRows
 from odelab.engines.steps import Chunk, Record
+from odelab.status import Status
 
 AT_ONCE = 1 << 20  # attempts times components in one call of a kernel; Ctrl-C takes effect after the call
 

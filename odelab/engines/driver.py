@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.core import State
-from odelab.engines import Engine, Status
+from odelab.engines import Engine
 from odelab.engines.python import PythonEngine, RightHandSideError
 from odelab.engines.refusals import NotCompilable
 from odelab.engines.steps import Chunk, Record
@@ -14,6 +14,7 @@ from odelab.runs import diagnosis, events
 from odelab.runs.dense import Dense
 from odelab.runs.points import Points
 from odelab.runs.trajectory import Trajectory
+from odelab.status import Status
 
 EVERYTHING = 1 << 62  # attempts, more than any run makes: the engine itself limits the chunk
 MANY = 1 << 20  # attempts: after an error in a larger chunk, half of this many are tried next

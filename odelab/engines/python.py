@@ -8,10 +8,10 @@ import numpy as np
 from odelab import core
 from odelab.control.controllers import Controller, Start
 from odelab.core import State
-from odelab.engines import Status
 from odelab.engines.steps import Chunk
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem, array_form
+from odelab.status import Status
 from odelab.stiffness import h_rho as stability
 
 

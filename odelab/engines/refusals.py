@@ -55,36 +55,17 @@ def blame(request: Request, reason) -> str:
     """numba's complaint about the function of the user's that it cannot compile, with the line in their own file."""
     functions = request.functions
     for name, function in compiled_functions(functions, request.form).items():
-        if name not in ("rhs", "spectral_radius_of", "dual_rhs"):  # the others take other arguments
+        if name not in ("rhs", "spectral_radius_of"):  # the others take other arguments
             continue
         try:
-            if name == "dual_rhs":
-                differentiate(function, request)
-            else:
-                function.compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
+            function.compile(signature(request, fills=name == "rhs" and request.form == IN_PLACE))
         except Exception as plainer:
-            said = explanation_of(functions[name], plainer)
-            return said.replace("cannot compile", "cannot differentiate") if name == "dual_rhs" else said
+            return explanation_of(functions[name], plainer)
     complaint = textwrap.shorten(f"{type(reason).__name__}: {reason}", 500)
     return (
         f"`engine='compiled'` has no kernel for {request.about}: your functions can be compiled, but not the kernel "
         f"around them ({complaint}). Use engine='python'."
     )
-
-
-def differentiate(function, request: Request):
-    """Compile a right-hand side for dual numbers; numba's own error where it cannot be."""
-    from numba import types
-
-    from odelab.engines.rosenbrock import dual_arrays, dual_functions, duals
-
-    if request.form == IN_PLACE:
-        function.compile(dual_arrays.kinds_of_arguments(request.parameters))
-        return
-    dual_functions.register()
-    kinds = [duals.dual_type()((i,)) for i in range(request.n + 1)]
-    params = types.UniTuple(types.float64, request.parameters)
-    function.compile((kinds[-1], types.Tuple(kinds[:-1]), params))
 
 
 def signature(request: Request, fills: bool) -> tuple:

@@ -7,10 +7,10 @@ import numpy as np
 from odelab import core
 from odelab.control.controllers import Start, adaptive, fixed
 from odelab.core import State
-from odelab.engines import Status
 from odelab.methods import extension
 from odelab.methods.interface import answers
 from odelab.methods.tableau import Method
+from odelab.status import Status
 
 
 @functools.cache

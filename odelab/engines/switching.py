@@ -24,12 +24,13 @@ import numpy as np
 from odelab.control.controllers import SET_POINT, Start, initial_step, settings_of
 from odelab.control.feedback import History, Memory
 from odelab.core import State
-from odelab.engines import Engine, Status
+from odelab.engines import Engine
 from odelab.engines.python import checked_rhs
 from odelab.engines.steps import Chunk, no_steps
 from odelab.linear.linearisation import Linearisation
 from odelab.linear.solvers import elimination_work
 from odelab.methods.spectral_radius import first_direction
+from odelab.status import Status
 from odelab.stiffness.stable_step import nongrowing_radius
 
 AT_BOUNDARY = 0.5  # of the real boundary: the mean step of a run that stability limits lies well below the boundary

@@ -9,15 +9,15 @@ import numpy as np
 from odelab.control.controllers import Start
 from odelab.control.feedback import History, Memory
 from odelab.core import State
-from odelab.engines import Status
 from odelab.engines.exact import ExactEngine
-from odelab.engines.numba.rows import Rows
 from odelab.engines.python import PythonEngine, begin, checked_rhs
+from odelab.engines.rows import Rows
 from odelab.engines.steps import Chunk, Record
 from odelab.graph.machine import address
 from odelab.graph.nodes import Untraceable
 from odelab.kernels.run import plan_of
 from odelab.kernels.search import search_of
+from odelab.status import Status
 
 PIVOTED = 16  # attempts in plain Python, with pivoting, where a kernel's factors fail; then the kernel tries again
 # Members of an enumeration are slow to read in Python 3.11.

@@ -8,7 +8,7 @@ import numpy as np
 
 from odelab._solve import solve
 from odelab.control.controllers import adaptive, fixed
-from odelab.engines.choice import obstacle_to_graph
+from odelab.engines.choice import obstacle_to_lanes
 from odelab.engines.python import checked_rhs
 from odelab.engines.refusals import NotCompilable
 from odelab.graph.llvm import Module
@@ -67,7 +67,7 @@ def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 15) 
     if engine not in ("auto", "compiled", "python"):
         raise ValueError(f"`engine` must be 'auto', 'compiled' or 'python', got {engine!r}.")
     if engine != "python":
-        reason = obstacle_to_graph(problem, RODAS4, fixed(1.0))
+        reason = obstacle_to_lanes(problem, RODAS4, fixed(1.0))
         try:
             if reason is None:
                 return of_kernel(problem, repeats)

@@ -8,6 +8,7 @@ from odelab.linear.rules import OF_ONE, OF_TWO
 
 SPELLED = {f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")}
 FLAT = ("floor", "ceil", "trunc", "rint")
+STEEP = ("sqrt", "cbrt", "pow", "hypot", "log", "log2", "log10", "log1p", "asin", "acos", "acosh", "atanh")
 
 
 def function_of_one(op: str):
@@ -59,16 +60,21 @@ def derivative(value: Node, operation: tuple, inner: list[dict]) -> dict:
         return {k: choose(x[0], yes.get(k, 0.0), no.get(k, 0.0)) for k in {**yes, **no}}
     if op in FLAT:
         return {}
-    return chained(inner, [lambda k=k: factor(op, k, x, value) for k in range(len(x))])
+    return chained(inner, [lambda k=k: factor(op, k, x, value) for k in range(len(x))], op in STEEP)
 
 
-def chained(inner: list[dict], factors: list) -> dict:
-    """The chain rule: the sum of factor times derivative; factors of arguments that do not depend are not made."""
+def chained(inner: list[dict], factors: list, may_be_infinite: bool) -> dict:
+    """The chain rule: the sum of factor times derivative; factors of arguments that do not depend are not made.
+
+    may_be_infinite    a derivative of zero stays zero where the factor is infinite, as at rest that of the root of x^2
+    """
     sums: dict = {}
     for row, make in zip(inner, factors, strict=True):
         scale = make() if row else None
         for k, entry in row.items():
             term = product(scale, entry)
+            if may_be_infinite:
+                term = choose(two("eq", entry, 0.0), 0.0, term)
             sums[k] = two("add", sums[k], term) if k in sums else term
     return sums
 

@@ -77,6 +77,14 @@ class Graph:
         """Take the outcome of a condition for granted: paths on which it is another one are not followed."""
         self.assumed[condition.i] = outcome
 
+    def size_of(self, node: "Node"):
+        """How many numbers a node stands for, as NumPy says it of one number; graphs of arrays have others."""
+        return 1
+
+    def sum_of(self, node: "Node") -> "Node":
+        """The sum of the numbers that a node stands for."""
+        return node
+
     def table(self, values) -> int:
         """The number of a table of constants; the graph keeps a copy, as the array may change."""
         values = np.asarray(values)
@@ -94,12 +102,15 @@ def arguments_of(operation: tuple) -> tuple:
     return operation[3:] if operation[0] in ("gather", "search") else operation[2:]
 
 
-def used(graph: Graph, outputs) -> list[int]:
-    """The numbers of the nodes that the outputs need, in the order in which they can be computed."""
+def used(graph: Graph, outputs, known=()) -> list[int]:
+    """The numbers of the nodes that the outputs need, in the order in which they can be computed.
+
+    known    numbers of nodes that are there already: neither they nor what they need is listed
+    """
     found, stack = set(), [node.i for node in outputs]
     while stack:
         number = stack.pop()
-        if number not in found:
+        if number not in found and number not in known:
             found.add(number)
             stack += arguments_of(graph.ops[number])
     return sorted(found)
@@ -113,10 +124,17 @@ class Node:
     if TYPE_CHECKING:  # `odelab.graph.nodes.install` has them
         __add__ = __sub__ = __mul__ = __truediv__ = __radd__ = __rsub__ = __rmul__ = __rtruediv__ = cast(Any, None)
         __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = cast(Any, None)
-    ndim, shape, size = 0, (), 1
+    ndim, shape = 0, ()
 
     def __init__(self, graph: Graph, i: int):
         self.graph, self.i = graph, i
+
+    @property
+    def size(self):
+        return self.graph.size_of(self)
+
+    def sum(self) -> "Node":
+        return self.graph.sum_of(self)
 
     @property
     def op(self) -> str:

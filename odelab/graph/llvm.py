@@ -216,6 +216,10 @@ class Function:
         """Add a number to the integer at `pointer` in one indivisible operation; returns what it was before."""
         return self.value(f"atomicrmw add ptr {pointer}, i64 {number} monotonic")
 
+    def add_up(self, total: str, term: str) -> str:
+        """The sum of two doubles, of which many may be added in any order."""
+        return self.value(f"fadd reassoc {self.type('d')} {total}, {term}")
+
     def call(self, function: "Function", *arguments):
         given = zip(function.parameters.values(), arguments, strict=True)
         self.lines.append(f"call void @{function.name}({', '.join(f'{TYPES[kind]} {one}' for kind, one in given)})")
@@ -278,20 +282,23 @@ class Function:
 
     # graphs
 
-    def graph(self, graph: Graph, outputs: Sequence[Node], inputs: dict[str, str], usual=None) -> list[str]:
+    def graph(self, graph: Graph, outputs: Sequence[Node], inputs: dict[str, str], usual=None, names=None) -> list[str]:
         """Add the operations that some nodes of a graph need; returns their values.
 
         inputs    values for the inputs of the graph, by their names
         usual     {number of a condition: its usual outcome}: a branch that is guessed right is not waited for
+        names     {number of an operation: its value} of those that are there already; the new ones are added
         """
-        names: dict[int, str] = {}
+        names = {} if names is None else names
+        missing = set(used(graph, outputs, names))
         exact: dict[int, bool] = {}
         for i in used(graph, outputs):
             op, _, *arguments = graph.ops[i]
             known = [exact[one] for one in arguments_of(graph.ops[i])]
             exact[i] = arguments[0] in self.module.exact if op == "in" else all(known)
             self.flags = "" if exact[i] else self.module.flags
-            names[i] = self.operation(graph, graph.ops[i], names, inputs, usual or {})
+            if i in missing:
+                names[i] = self.operation(graph, graph.ops[i], names, inputs, usual or {})
         return [names[node.i] for node in outputs]
 
     def operation(self, graph: Graph, operation: tuple, names: dict[int, str], inputs: dict[str, str], usual) -> str:

@@ -16,13 +16,13 @@ from odelab import core
 from odelab.control import controllers, feedback, powers
 from odelab.control.feedback import Counted, History, Memory
 from odelab.control.laws import Law
-from odelab.engines import Status
 from odelab.functions.tracing import Trace
 from odelab.graph import nodes
 from odelab.graph.arrays import Array
 from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Graph, Node, choose
 from odelab.kernels import implicit
+from odelab.status import Status
 from odelab.stiffness.h_rho import APART
 
 FAILURES = 3  # after so many failures of the factors in a row, the step size is not to blame for them
@@ -248,7 +248,7 @@ def squares(method, u, dt, slopes, mean_slope, u_new):
 
 
 def row_of(asked: Asked, graph: Graph, t, kept) -> list[Node]:
-    """What `odelab.engines.numba.rows.Rows` keeps of a step."""
+    """What `odelab.engines.rows.Rows` keeps of a step."""
     sai, rho = squares(asked.method, *(kept[name] for name in ("old", "dt", "slopes", "mean_slope", "new")))
     error = kept["memory"].history.error if asked.law is not None else math.nan
     roots = [nodes.one("sqrt", graph_node(graph, x)) for x in (error, sai, rho)]

@@ -14,12 +14,12 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from odelab.engines import Status
 from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Graph, Node, choose, logical
 from odelab.kernels.attempt import Asked, Attempt, attempt, fixed_names
 from odelab.kernels.beginning import add_begin, beginning
 from odelab.kernels.inside import inside
+from odelab.status import Status
 
 NOBODY, RETIRED = -1, -2  # instead of a run's index: the lane waits for a run; the queue was empty when it asked
 LANES = 32

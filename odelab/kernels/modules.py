@@ -24,6 +24,11 @@ def module_of_lanes(exact: bool, traced: Traced) -> Module:
     return exact_module(traced) if exact else Module("contract", TIMES, FAST)
 
 
+def module_of_large() -> Module:
+    """The module of a large system, whose loops compute elementary functions of several components at once."""
+    return Module("contract", TIMES, FAST)
+
+
 def exact_module(*traced: Traced | None) -> Module:
     for one in traced:
         for operation in () if one is None else one.recorded.graph.ops:

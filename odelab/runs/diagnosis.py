@@ -3,13 +3,13 @@
 import numpy as np
 
 from odelab.arrays import read_only
-from odelab.engines import Status
 from odelab.linear.linearisation import Linearisation
 from odelab.problem import array_form, in_array_form
 from odelab.right_hand_side import IN_PLACE
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
 from odelab.runs.interior import interior_remark
 from odelab.runs.limits import beyond_the_limit
+from odelab.status import Status
 
 MOST_UNSTABLE_STEPS = 3  # a run must have more steps to be judged unstable, as the last one is cut to land on t1
 LAST_STEPS = 100  # how many of the last steps are examined for a slope that jumps back and forth

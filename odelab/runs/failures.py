@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab.engines import Status
+from odelab.status import Status
 
 # A lost step is so small that the rounded states it visits may all lie inside the domain, although the solution is
 # about to leave it. To find the cause, steps of up to 1,024 times that size are tried.

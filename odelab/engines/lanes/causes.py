@@ -7,10 +7,10 @@ import contextlib
 
 import numpy as np
 
-from odelab.engines import Status
 from odelab.engines.lanes.result import Found
 from odelab.runs.dense import rhs_of_columns
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
+from odelab.status import Status
 
 BATCH = 4096  # runs examined together; bounds the memory
 

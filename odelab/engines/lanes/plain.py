@@ -3,9 +3,9 @@
 import numpy as np
 
 from odelab._solve import solve
-from odelab.engines import Status
 from odelab.engines.lanes.executors import put
 from odelab.engines.lanes.result import STATUSES, Found, empty_arrays
+from odelab.status import Status
 
 
 def one_by_one(

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.control.controllers import Controller
-from odelab.engines import Status
 from odelab.problem import Problem
+from odelab.status import Status
 
 STATUSES = tuple(status.word for status in Status)
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.engines import Status
 from odelab.engines.lanes.result import Found, empty_arrays
 from odelab.graph.machine import Machine, address
 from odelab.kernels import store
@@ -20,6 +19,7 @@ from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
 from odelab.kernels.modules import module_of_lanes
 from odelab.kernels.parameters import Parameters
 from odelab.kernels.run import asked_of
+from odelab.status import Status
 
 SLICE = 0.05  # seconds a kernel runs before it returns, so that Ctrl-C is noticed and the progress line is updated
 

@@ -146,14 +146,11 @@ def protect(function, fills: bool):
 
 def compiled_functions(functions: dict[str, Callable], form: str) -> dict[str, Any]:
     """The user's functions for numba to compile as soon as a kernel calls them, with their indices checked."""
-    inlined = {**CHECKED, "forceinline": True}
     twins: dict = {}
     compiled = {}
     for name, function in functions.items():
-        tuples = form == COMPONENT and name in ("rhs", "dual_rhs")
-        # The right-hand side for dual numbers is always inlined; a call would pass hundreds of derivatives by memory.
-        how: tuple = ({}, inlined) if name == "dual_rhs" else (twins, CHECKED)
-        compiled[name] = jit(function, *how, returns_tuple=tuples, recompile=True)
+        tuples = form == COMPONENT and name == "rhs"
+        compiled[name] = jit(function, twins, CHECKED, returns_tuple=tuples, recompile=True)
         if form != COMPONENT and name == "rhs":
             compiled[name] = protect(compiled[name], fills=form == IN_PLACE)
         if name == "project":

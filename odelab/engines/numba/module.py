@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import odelab
-from odelab.engines import Status
-from odelab.engines.numba import large, one_source
+from odelab.engines.numba import one_source
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
-from odelab.engines.numba.request import AS_GIVEN, Request
-from odelab.engines.rosenbrock import banded_run
+from odelab.engines.numba.request import Request
 
 HEADER = """
 import math
@@ -27,17 +25,8 @@ teach_maths()
 CACHE = "__file__" in globals()  # machine code is stored beside the module's file; a module in memory has none
 EXACT = {"nogil": True, "error_model": "numpy", "fastmath": False, **INNER}
 OPTIONS = {**EXACT, "fastmath": {"contract"}}  # a * b + c as one operation; nothing else is loosened
-OF_LAWS = {**EXACT, "fastmath": {"contract", "arcp", "nsz"}}  # x / 5.0 as x * 0.2, and 0.0 * x + y as y
-LOOSE = {**EXACT, "fastmath": {"contract", "reassoc"}}  # sums over many components in any order
 CALLED = {**OPTIONS, "no_cpython_wrapper": False, "cache": CACHE}  # for what Python calls
 """
-
-NUMBERS, ROWS = "types.float64[::1]", "types.float64[:, ::1]"
-TYPES = {
-    "attempts": "types.int64",
-    **dict.fromkeys(("counts", "order", "first", "entries", "places"), "types.int64[::1]"),
-    **dict.fromkeys(("record", "states", "slopes", "increments", "vectors", "J", "factors", "seeds"), ROWS),
-}
 
 
 class Module(NamedTuple):
@@ -70,33 +59,15 @@ def module_for(request: Request) -> Module:
 
 def text_for(request: Request) -> str:
     """The source of a kernel, which calls the right-hand side by the name `rhs`."""
-    definitions, lines = layout(request)
+    definitions, lines = one_source.advance(request)
     parts = [
         f'"""A kernel of odelab: {request.about}.\n\nWritten for {environment()}.\n"""',
         HEADER.strip(),
         f"# Handed over by the caller, compiled: {', '.join(request.functions)}.",
         *definitions,
-        "\n".join([decorator(request, lines[0]), *lines]),
+        "\n".join(["@njit(**CALLED)", *lines]),  # compiled at the first call, which shows the types of its arguments
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def layout(request: Request) -> tuple[list[str], list[str]]:
-    """(definitions, function) of a layout."""
-    if request.layout in one_source.LAYOUTS:
-        return one_source.advance(request)
-    codes = "\n".join(f"{status.name} = {status.value}" for status in Status)
-    definitions, function = (banded_run if request.implicit else large).advance(request)
-    return [codes, *definitions], function
-
-
-def decorator(request: Request, definition: str) -> str:
-    """The eager signature, from the names of the arguments."""
-    # Compiled at the first call, which shows the types of state and parameters.
-    if request.layout in one_source.LAYOUTS or request.parameters == AS_GIVEN:
-        return "@njit(**CALLED)"
-    names = definition[definition.index("(") + 1 : definition.rindex(")")].split(", ")
-    return f"@njit([({', '.join(TYPES.get(name, NUMBERS) for name in names)})], **CALLED)"
 
 
 @functools.cache

@@ -10,12 +10,11 @@ import numpy as np
 
 from odelab.arrays import read_only
 from odelab.control.controllers import Controller
-from odelab.engines.numba.request import Request, numbers, request_of_run
-from odelab.methods.rosenbrock import RosenbrockMethod
+from odelab.engines.numba.request import Request, request_of_run
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
-from odelab.right_hand_side import COMPONENT, IN_PLACE
+from odelab.right_hand_side import COMPONENT
 
 CONCATENATES = (
     "kernels hand `u` to {} as a tuple, with which it computes something else than with an array, as `u + u` does; "
@@ -54,8 +53,8 @@ def plan_for(problem: Problem, method, controller: Controller, project=None) -> 
 
 def obstacle_to_kernel(problem: Problem, method, controller: Controller, project=None) -> str | None:
     """Why a run cannot be compiled at all; None where it can."""
-    if not isinstance(method, Method | StabilisedMethod | RosenbrockMethod):
-        return f"kernels are for explicit and linearly implicit methods, not {method.name}"
+    if not isinstance(method, Method | StabilisedMethod):
+        return f"numba compiles explicit methods, not {method.name}"
     radius = getattr(method, "spectral_radius", None)
     for name, function in (("rhs", problem.rhs), ("project", project), ("spectral_radius", radius)):
         if (name == "rhs" or callable(function)) and not is_plain(function):
@@ -64,36 +63,12 @@ def obstacle_to_kernel(problem: Problem, method, controller: Controller, project
         return CONCATENATES.format(problem.rhs.__name__)
     if controller.law is None and controller.h is None:
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
-    return obstacle_to_implicit_kernel(problem, method)
+    return None
 
 
 def is_plain(function) -> bool:
     """Is it defined by def or lambda (and perhaps compiled by numba), not a method that is bound to an object?"""
     return hasattr(function, "__code__") and not isinstance(function, types.MethodType)
-
-
-def obstacle_to_implicit_kernel(problem: Problem, method) -> str | None:
-    """Why a kernel of a linearly implicit method cannot be written for a system; None where it can."""
-    if not isinstance(method, RosenbrockMethod):
-        return None
-    if problem.form != IN_PLACE:
-        return f"large kernels of {method.name} need in-place form, not {problem.form} form"
-    if numbers(problem.params) is None:
-        return f"kernels of {method.name} need numbers as `params`"
-    return None  # `obstacle_to_band` has the rest, which takes a moment
-
-
-def obstacle_to_band(problem: Problem, method) -> str | None:
-    """Why a kernel of a linearly implicit method cannot eliminate a large system; None where it can.
-
-    The pattern of its right-hand side is looked for at the first call, which takes a tenth of a second.
-    """
-    if not isinstance(method, RosenbrockMethod) or problem.form != IN_PLACE:
-        return None
-    from odelab.engines.rosenbrock.band import band_for
-
-    found = band_for(problem.rhs, problem.size, len(problem.params))
-    return found if isinstance(found, str) else None
 
 
 def takes_tuples(function: Callable, problem: Problem) -> bool | None:

@@ -11,8 +11,7 @@ import math
 
 from odelab.core import moved
 from odelab.engines.numba.request import Request
-from odelab.engines.numba.rows import ERROR, RHO, SAI, SIZE, TIME
-from odelab.engines.numba.text import arguments
+from odelab.engines.rows import ERROR, RHO, SAI, SIZE, TIME
 from odelab.right_hand_side import ARRAY, IN_PLACE
 from odelab.stiffness.h_rho import APART, twin_stages
 
@@ -110,6 +109,11 @@ def control_text(request: Request) -> str:
     if request.law is not None:
         named = f"control.propose_next, controllers.error_judge({request.law.smooth})"
     return f"[jit_once(half, INLINED) for half in ({named})]"
+
+
+def arguments(names) -> str:
+    """The names with a comma behind each, `a, b,`: in parentheses they are a tuple, also where there is only one."""
+    return "".join(f"{name}, " for name in names).rstrip()
 
 
 @functools.cache

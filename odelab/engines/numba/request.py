@@ -7,23 +7,20 @@ import numpy as np
 
 from odelab.control.controllers import Controller
 from odelab.control.laws import Law
-from odelab.methods.rosenbrock import RosenbrockMethod
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.problem import Problem
 from odelab.right_hand_side import COMPONENT
-
-AS_GIVEN = -1  # the number of parameters where `params` are handed over as they are
 
 
 class Request(NamedTuple):
     """Everything the text of a kernel depends on; two runs with equal requests share one kernel."""
 
-    layout: str  # "large", "stabilised" or "generic"
+    layout: str  # "stabilised" or "generic"
     rhs: Callable
     form: str
     n: int  # 0 where neither the text nor what is handed to the kernel depends on it
-    parameters: int  # how many, or AS_GIVEN
-    method: Any  # a Method or a RosenbrockMethod; a StabilisedMethod in the layout of that name
+    parameters: int  # how many
+    method: Any  # a Method; a StabilisedMethod in the layout of that name
     law: Law | None  # None: fixed steps
     vector_tolerance: bool = False
     project: Callable | None = None  # the user's projection of states
@@ -35,23 +32,15 @@ class Request(NamedTuple):
         """The user's functions by the names that the text of a kernel has for them."""
         radius = getattr(self.method, "spectral_radius", None)
         named = {"rhs": self.rhs, "spectral_radius_of": radius, "project": self.project}
-        if self.implicit:
-            named["dual_rhs"] = self.rhs  # once more, for dual numbers
         if self.own is not None:
             named |= {"own_propose": self.own[0], "own_judge": self.own[1]}
         return {name: function for name, function in named.items() if callable(function)}
 
     @property
-    def implicit(self) -> bool:
-        """Is the method linearly implicit?"""
-        return isinstance(self.method, RosenbrockMethod)
-
-    @property
     def about(self) -> str:
         steps = f"law {self.law.name}" if self.law else "fixed steps"
         size = f"n = {self.n}, " if self.form == COMPONENT else ""
-        count = "any" if self.parameters == AS_GIVEN else self.parameters
-        what = f"{self.rhs.__name__}, {size}{count} parameter{'s' if count != 1 else ''}"
+        what = f"{self.rhs.__name__}, {size}{self.parameters} parameter{'s' if self.parameters != 1 else ''}"
         return f"{what}, {self.method.name}, {steps}, layout {self.layout}"
 
 
@@ -71,33 +60,18 @@ def changed_as_float(parameter) -> bool:
     return isinstance(parameter, str | bytes) or (isinstance(parameter, int) and abs(parameter) > 1 << 53)
 
 
-def layout_for(problem: Problem, method, controller: Controller, project=None) -> str:
-    """The layout of a run.
-
-    "generic" and "stabilised" compile the loop of `odelab.core.integrate` itself, "large" has a loop of its own.
-    """
-    if isinstance(method, StabilisedMethod):
-        return "stabilised"
-    if isinstance(method, RosenbrockMethod):
-        return "large"
-    own = controller.law is None and controller.h is None
-    return "generic" if own or project is not None or problem.form == COMPONENT else "large"
-
-
 def request_of_run(problem: Problem, method, controller: Controller, project=None) -> Request:
     """The kernel that a run needs."""
-    layout = layout_for(problem, method, controller, project)
+    stabilised = isinstance(method, StabilisedMethod)
     own = controller.law is None and controller.h is None
     parameters = len(problem.params) if hasattr(problem.params, "__len__") else 1
-    if layout == "large" and numbers(problem.params) is None:
-        parameters = AS_GIVEN
     return Request(
-        layout,
+        "stabilised" if stabilised else "generic",
         problem.rhs,
         problem.form,
-        problem.size if problem.form == COMPONENT or isinstance(method, RosenbrockMethod) else 0,
+        problem.size if problem.form == COMPONENT else 0,
         parameters,
-        method.compiles_as if isinstance(method, StabilisedMethod) else method,
+        method.compiles_as if stabilised else method,
         controller.law,
         bool(np.ndim(controller.atol)),
         project=project,

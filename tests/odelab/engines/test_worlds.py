@@ -7,7 +7,7 @@ import odelab as ol
 from odelab import core
 from odelab.control import feedback as control
 from odelab.control.controllers import error_ratio
-from odelab.engines import Status
+from odelab.status import Status
 from tests.odelab.solver_cases import EXPLICIT, NAMED, PENDULUM, pendulum
 
 STEPS = 64

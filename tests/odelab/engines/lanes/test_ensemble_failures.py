@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
-from odelab.engines import Status
 from odelab.engines.lanes import causes
 from odelab.engines.lanes.result import STATUSES, empty_arrays
 from odelab.engines.python import State
 from odelab.runs import diagnosis
+from odelab.status import Status
 from tests.odelab.engines.lanes.ensemble_cases import alone, assert_same_bits, run_all, spread
 
 TIGHT = ol.adaptive(1e-7, 1e-10)

@@ -1,4 +1,4 @@
-"""Kernels of large systems: bands eliminated by compiled loops, exact Jacobians by colours, equal to plain Python."""
+"""Linearly implicit runs of large systems: bands eliminated in loops, exact Jacobians, equal to plain Python."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ import pytest
 import odelab as ol
 from odelab import maths
 from odelab.engines import choice
-from odelab.engines.rosenbrock.band import Band, band_for
+from odelab.kernels.large import row_loops
+from odelab.kernels.large.functions import rows_of
 from tests.odelab.engines.rosenbrock.stiff_cases import assert_same_grid, assert_same_work, both
 
 slow = pytest.mark.slow
@@ -36,10 +37,11 @@ def coupled(t, u, params, out):
 
 
 def turning(t, u, params, out):
-    """A spiral; for h gamma = 1/8 both entries of I - h gamma J on the diagonal are zero, and the matrix harmless."""
+    """Spirals; for h gamma = 1/8 the entries of I - h gamma J on the diagonal are zero, and the matrix harmless."""
     a, b = params
-    out[0] = a * u[0] - b * u[1]
-    out[1] = b * u[0] + a * u[1]
+    for i in range(0, u.size, 2):
+        out[i] = a * u[i] - b * u[i + 1]
+        out[i + 1] = b * u[i] + a * u[i + 1]
 
 
 def spread(t, u, params, out):
@@ -64,8 +66,8 @@ def gone_through(t, u, params, out):
         out[0] = x
 
 
-COUPLED = ol.Problem(coupled, np.linspace(1.0, 2.0, 13), (0.0, 0.5), (40.0,))
-GONE_THROUGH = ol.Problem(gone_through, np.linspace(0.1, 2.0, 11), (0.0, 0.2))
+COUPLED = ol.Problem(coupled, np.linspace(1.0, 2.0, 33), (0.0, 0.5), (40.0,))
+GONE_THROUGH = ol.Problem(gone_through, np.linspace(0.1, 2.0, 31), (0.0, 0.2))
 BRUSSELATOR = ol.problems.brusselator_1d(20).replace(t_span=(0.0, 2.0), jacobian=None)
 WAVE = ol.problems.heat_1d_wave(30).replace(jacobian=None)
 
@@ -118,7 +120,7 @@ def test_states_between_events_and_projections_are_plain_pythons(dense):
 
 @pytest.mark.parametrize("dense", [True, False])
 def test_a_pivot_that_is_zero_is_handed_to_pivoted_factors(dense):
-    problem = ol.Problem(turning, [1.0, 0.0], (0.0, 2.0), (8.0, 9.0))
+    problem = ol.Problem(turning, [1.0, 0.0] * 15, (0.0, 2.0), (8.0, 9.0))
     options = {"t_eval": np.linspace(0.0, 2.0, 9), "dense": dense}
     kernel, plain = both(problem, ol.RODAS4, ol.fixed(0.5), **options)
     assert (kernel.status, kernel.steps) == ("ok", plain.steps)
@@ -127,17 +129,17 @@ def test_a_pivot_that_is_zero_is_handed_to_pivoted_factors(dense):
 
 
 def test_a_value_that_widens_the_band_is_seen(monkeypatch):
-    problem = ol.Problem(spread, np.linspace(1.0, 2.0, 9), (0.0, 0.1))
+    problem = ol.Problem(spread, np.linspace(1.0, 2.0, 29), (0.0, 0.1))
     for reach in (1, 3):
         monkeypatch.setitem(globals(), "REACH", reach)
         assert_same_grid(*both(problem, ol.ROS2, ol.fixed(0.01)))
-        found = band_for(spread, 9, 0)
+        found = rows_of(problem, True).rows.band
         assert found.below + found.above == reach
 
 
 def test_each_kernel_gets_the_band_it_was_compiled_for(monkeypatch):
     """Also where another method's kernel was compiled with another value in between."""
-    problem = ol.Problem(spread, np.linspace(1.0, 2.0, 9), (0.0, 0.1))
+    problem = ol.Problem(spread, np.linspace(1.0, 2.0, 29), (0.0, 0.1))
     for reach, method in ((1, ol.ROS2), (3, ol.RODAS4), (1, ol.ROS2)):
         monkeypatch.setitem(globals(), "REACH", reach)
         assert_same_grid(*both(problem, method, ol.fixed(0.01)))
@@ -147,13 +149,13 @@ def test_each_kernel_gets_the_band_it_was_compiled_for(monkeypatch):
 def test_the_band_has_a_place_for_each_entry_of_the_jacobian(make):
     problem = make(12)
     known, n = problem.jacobian(0.0, problem.u0 + 0.1, problem.params).toarray(), problem.size
-    found = band_for(problem.rhs, n, len(problem.params))
-    assert isinstance(found, Band)
-    assert found.autonomous
+    rows = rows_of(problem, True).rows
+    found = rows.band
+    assert rows.is_autonomous
     width = found.below + 1 + found.above
     band = np.zeros(n * width)
-    for seed, first, last in zip(found.seeds, found.first[:-1], found.first[1:], strict=True):
-        band[found.places[first:last]] = (known @ seed)[found.entries[first:last]]
+    of_rows, of_columns = row_loops.pattern_of(rows.alone)
+    band[found.where] = known[of_rows, of_columns]
     ordered = known[np.ix_(found.order, found.order)]
     for i in range(n):
         inside = np.arange(max(0, i - found.below), min(n, i + found.above + 1))
@@ -166,14 +168,6 @@ def looking(t, u, params, out):
         out[i] = -u[i] if u[i] > 0.0 else 0.0
 
 
-def told_by_a_new_array(t, u, params, out):
-    flow = np.zeros(u.size + 1)
-    for i in range(1, u.size):
-        flow[i] = u[i] - u[i - 1]
-    for i in range(u.size):
-        out[i] = flow[i + 1] - flow[i]
-
-
 def all_to_all(t, u, params, out):
     for i in range(u.size):
         out[i] = -u[i]
@@ -181,31 +175,15 @@ def all_to_all(t, u, params, out):
             out[i] += 1e-3 * u[j]
 
 
-def line_of(function, below):
-    return f"line {function.__code__.co_firstlineno + below} of test_banded_runs.py needs one"
-
-
 @pytest.mark.parametrize(
-    ("rhs", "word"),
-    [
-        (looking, line_of(looking, 2)),
-        (told_by_a_new_array, line_of(told_by_a_new_array, 3)),
-        (all_to_all, "diagonals"),
-    ],
+    ("rhs", "word"), [(looking, "ways through its branches"), (all_to_all, "different entries in its Jacobian")]
 )
-def test_what_has_no_band_is_said_and_auto_stays_in_plain_python(rhs, word, monkeypatch):
+def test_what_has_no_kernel_is_said_and_auto_stays_in_plain_python(rhs, word, monkeypatch):
     problem = ol.Problem(rhs, np.linspace(1.0, 2.0, 40), (0.0, 1.0))
     with pytest.raises(ol.NotCompilable, match=word):
         ol.solve(problem, ol.ROS2, ol.fixed(0.1), engine="compiled")
     monkeypatch.setattr(choice, "GENERIC_WORK", 1)
     assert ol.solve(problem, ol.ROS2, ol.fixed(0.1)).engine == "python"
-
-
-def test_auto_goes_over_to_the_kernel_after_enough_work(monkeypatch):
-    monkeypatch.setattr(choice, "SMALL", {"explicit": 0, "implicit": 0})
-    monkeypatch.setattr(choice, "GENERIC_WORK", 6 * 32)
-    assert ol.solve(COUPLED, ol.ROS2, ol.fixed(0.1)).engine == "python"  # five attempts
-    assert ol.solve(COUPLED, ol.ROS2, ol.fixed(0.05)).engine == "compiled"
 
 
 def shifted(t, u, params, out):
@@ -218,12 +196,8 @@ def scaled(t, u, params, out):
     out[:] = rate * u
 
 
-def rolled(t, u, params, out):
-    out[:] = np.roll(u, 1)
-
-
-def grown(t, u, params, out):
-    out[:] = np.exp(u)
+def rolled(t, u, params):
+    return np.roll(u, 1) - np.exp(0.1 * u)
 
 
 def assembled(t, u, params, out):
@@ -232,11 +206,47 @@ def assembled(t, u, params, out):
     out[:] = grid[2:] - grid[:-2]
 
 
-@pytest.mark.parametrize(("rhs", "below"), [(shifted, 1), (scaled, 2), (rolled, 1), (grown, 1), (assembled, 2)])
-def test_arithmetic_of_whole_arrays_is_told_before_anything_is_compiled(rhs, below, monkeypatch):
-    problem = ol.Problem(rhs, np.full(40, 0.1), (0.0, 1.0))
-    place = f"line {rhs.__code__.co_firstlineno + below} of test_banded_runs.py computes with whole arrays"
-    with pytest.raises(ol.NotCompilable, match=place):
+def filled(t, u, params):
+    slopes = np.zeros_like(u)
+    np.subtract(u[1:], u[:-1], out=slopes[:-1])
+    return slopes
+
+
+def multiplied(t, u, params):
+    return MATRIX @ u
+
+
+def told_by_a_new_array(t, u, params, out):
+    flow = np.zeros(u.size + 1)
+    for i in range(1, u.size):
+        flow[i] = u[i] - u[i - 1]
+    for i in range(u.size):
+        out[i] = flow[i + 1] - flow[i]
+
+
+MATRIX = np.diag(np.full(40, -2.0)) + np.diag(np.linspace(0.5, 1.0, 39), 1)
+WHOLE = [shifted, scaled, rolled, assembled, filled, told_by_a_new_array]
+
+
+@pytest.mark.parametrize("rhs", WHOLE, ids=lambda rhs: rhs.__name__)
+def test_arithmetic_of_whole_arrays_is_compiled(rhs):
+    problem = ol.Problem(rhs, np.linspace(0.1, 0.9, 60), (0.0, 1.0))
+    assert_same_grid(*both(problem, ol.ROS2, ol.fixed(0.1)))
+
+
+def test_a_captured_matrix_is_followed():
+    """Its zeros are factors like others, so that the Jacobian has all entries: a kernel of an explicit method."""
+    problem = ol.Problem(multiplied, np.linspace(0.1, 0.9, 40), (0.0, 1.0))
+    kernel, plain = both(problem.replace(u0=np.ones(40)), ol.DOPRI5, ol.fixed(0.1))
+    assert kernel.engine == "compiled"
+    np.testing.assert_allclose(kernel.u, plain.u, rtol=1e-13)
+
+
+def reaching_far(t, u, params):
+    return np.roll(u, 1) + np.roll(u, 20) - 2.0 * u
+
+
+def test_a_band_that_is_too_wide_is_said():
+    problem = ol.Problem(reaching_far, np.linspace(1.0, 2.0, 200), (0.0, 1.0))
+    with pytest.raises(ol.NotCompilable, match="diagonals"):
         ol.solve(problem, ol.ROS2, ol.fixed(0.1), engine="compiled")
-    monkeypatch.setattr(choice, "GENERIC_WORK", 1)
-    assert ol.solve(problem, ol.ROS2, ol.fixed(0.1)).engine == "python"
