@@ -54,7 +54,7 @@ def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str |
     """Why a problem is not made as a graph without loops, as lanes are; None where its right-hand side decides."""
     reason = obstacle_to_graph(problem, method, controller)
     if reason is None and problem.form != COMPONENT and is_large(problem, method):
-        most = SMALL["implicit" if isinstance(method, RosenbrockMethod) else "explicit"]
+        most = most_without_loops(problem, method)
         reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"
     return reason
 
@@ -91,8 +91,13 @@ def traced_engine(
 
 def is_large(problem: Problem, method) -> bool:
     """Is a system left to loops, rather than made straight through?"""
+    return problem.size > most_without_loops(problem, method)
+
+
+def most_without_loops(problem: Problem, method) -> int:
+    """The components up to which a system is made straight through."""
     kind = "jacobians" if method.needs_jacobian else "slopes"
-    return problem.size > SMALL["component" if problem.form == COMPONENT else kind]
+    return SMALL["component" if problem.form == COMPONENT else kind]
 
 
 def large_engine(problem: Problem, method, controller: Controller, project, dense, exact) -> LargeEngine:

@@ -274,8 +274,8 @@ def contracts(first, last, state):
 def integrate(step, prepare, rhs, params, propose, judge, project, record, carry, state, t1, attempts):
     """Step from the time of `state` to t1 in at most `attempts` attempts; time may run either way.
 
-    step(rhs, params, t, u, known, dt, h) -> (u_new, mean_slope, errors, slopes, fsal): one attempt; where `fsal` is
-                true, the last of the slopes is the right-hand side at u_new
+    step(rhs, params, t, u, known, dt, h) -> (u_new, mean_slope, errors, slopes, fsal): one attempt; `slopes` has one
+                entry more than it has made evaluations, and where `fsal` is true, the last is the slope at u_new
     prepare(t, u, slope, params) -> known: what a step has to know of (t, u), found once for all attempts from there;
                 the slope alone (`slope_alone`), or with it a Jacobian
     rhs(t, u, params) -> slope

@@ -80,5 +80,6 @@ def statuses_of(grown, found, overflowed, gave_up) -> np.ndarray:
     overflowed   whether that number was an infinite state
     gave_up      whether steps are fixed, so that the judge gave up instead of making the step smaller
     """
-    not_finite = np.where(found | gave_up, Status.NOT_FINITE, Status.STEP_LOST)
-    return np.where(grown | (overflowed & gave_up), Status.BLOW_UP, not_finite)
+    return np.where(
+        grown | (overflowed & gave_up), Status.BLOW_UP, np.where(found, Status.NOT_FINITE, Status.STEP_LOST)
+    )

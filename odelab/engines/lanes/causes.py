@@ -32,7 +32,9 @@ def diagnose(found: Found, starts, sets, problem, method, controller):
             gave_up = controller.h is not None
             failed, overflowed = failures(problem, method, t, u, params, step, (1,) if gave_up else AHEAD)
             grown = has_blown_up(starts[some].T, u)
-            found.statuses[some] = statuses_of(grown, failed, overflowed, gave_up)
+            causes = statuses_of(grown, failed, overflowed, gave_up)
+            unexplained = gave_up & (causes == Status.STEP_LOST)  # fixed steps are not lost: they may refuse themselves
+            found.statuses[some] = np.where(unexplained, found.statuses[some], causes)
 
 
 def two_at_least(places):
