@@ -186,3 +186,19 @@ def read_only(u):
     view = u.view()
     view.setflags(write=False)
     return view
+
+
+def numbers(params) -> np.ndarray | None:
+    """Parameters as floats, or None where they are not all numbers."""
+    if not isinstance(params, tuple) or any(map(changed_as_float, params)):
+        return None
+    try:
+        found = np.array(params, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return found if found.ndim == 1 else None
+
+
+def changed_as_float(parameter) -> bool:
+    """Would conversion to a float change its meaning: is it text, or a whole number that no float can hold?"""
+    return isinstance(parameter, str | bytes) or (isinstance(parameter, int) and abs(parameter) > 1 << 53)

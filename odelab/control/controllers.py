@@ -12,7 +12,6 @@ from odelab.arrays import is_real_number, own_floats
 from odelab.control import feedback as control
 from odelab.control import powers
 from odelab.control.laws import Law, law_named
-from odelab.methods.interface import StepMethod
 
 SET_POINT = 0.9  # theta: the law aims at an error of theta^k times the tolerance; with 1 it would reject many steps
 
@@ -20,7 +19,7 @@ SET_POINT = 0.9  # theta: the law aims at an error of theta^k times the toleranc
 class Start(NamedTuple):
     """What a controller may look at when a run begins."""
 
-    method: StepMethod
+    method: Any
     rhs: Callable  # in array form
     params: Any
     t0: float

@@ -5,10 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from odelab.linear.by_differences import RELATIVE, SMALLEST_SIZE
-from odelab.methods.with_jacobian import MethodWithJacobian
 
 
-def step_of_columns(method: MethodWithJacobian, rhs: Callable, params, t, u, h):
+def step_of_columns(method, rhs: Callable, params, t, u, h):
     """The state after a step of size h from a state (n,), or from each column of states (n, m)."""
     slope = rhs(t, u, params)
     size = RELATIVE * np.maximum(np.abs(u), SMALLEST_SIZE)

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from odelab.arrays import reject_masked
-from odelab.engines.numba.request import numbers
+from odelab.arrays import numbers, reject_masked
 from odelab.problem import Problem
 
 

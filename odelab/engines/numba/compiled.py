@@ -8,12 +8,12 @@ import warnings
 
 import numpy as np
 
-from odelab.arrays import is_real_number
+from odelab.arrays import changed_as_float, is_real_number
 from odelab.core import State
 from odelab.engines.not_compilable import NotCompilable
 from odelab.engines.numba.load import kernel
 from odelab.engines.numba.refusals import refusal
-from odelab.engines.numba.request import changed_as_float, request_of_run
+from odelab.engines.numba.request import request_of_run
 from odelab.engines.python import RightHandSideError, begin, checked_rhs
 from odelab.engines.rows import TIME, LargeRows
 from odelab.engines.steps import Chunk, Record

@@ -3,8 +3,9 @@
 import itertools
 import textwrap
 
+from odelab.arrays import numbers
 from odelab.engines.numba.jit import compiled_functions
-from odelab.engines.numba.request import Request, numbers
+from odelab.engines.numba.request import Request
 from odelab.right_hand_side import COMPONENT, IN_PLACE
 
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
+from odelab.arrays import numbers
 from odelab.engines.numba.fingerprint import Unseen, fingerprint
-from odelab.engines.numba.request import numbers
 from tests.odelab.engines.right_hand_sides import OBJECTS, PARTS, right_hand_sides, slope
 
 QUICK = tuple(part for part in PARTS if "compiled" not in part.name)  # by plain Python alone
