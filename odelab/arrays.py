@@ -188,7 +188,7 @@ def read_only(u):
     return view
 
 
-def numbers(params) -> np.ndarray | None:
+def row_of_numbers(params) -> np.ndarray | None:
     """Parameters as floats, or None where they are not all numbers."""
     if not isinstance(params, tuple) or any(map(changed_as_float, params)):
         return None

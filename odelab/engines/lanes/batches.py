@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from odelab.arrays import numbers, reject_masked
+from odelab.arrays import reject_masked, row_of_numbers
 from odelab.problem import Problem
 
 
@@ -13,7 +13,7 @@ def batches(problem: Problem, u0, params) -> tuple[np.ndarray, np.ndarray | None
     """
     if u0 is None and params is None:
         raise TypeError("`ensemble` needs `u0` (N, n) or `params` (N, k), a row per run; for one run use odelab.solve.")
-    own = numbers(problem.params)
+    own = row_of_numbers(problem.params)
     if params is not None and own is None:
         raise TypeError("`params` needs a problem whose own parameters are a tuple of numbers; vary `u0` instead.")
     starts = None if u0 is None else batch("u0", u0, problem.size)

@@ -3,7 +3,7 @@
 import itertools
 import textwrap
 
-from odelab.arrays import numbers
+from odelab.arrays import row_of_numbers
 from odelab.engines.numba.jit import compiled_functions
 from odelab.engines.numba.request import Request
 from odelab.right_hand_side import COMPONENT, IN_PLACE
@@ -23,7 +23,7 @@ def refusal_of_numba(engine, reason) -> str:
     from numba import typeof
 
     params = engine.problem.params
-    if numbers(params) is not None:
+    if row_of_numbers(params) is not None:
         return blame(engine.request, reason)
     try:
         typeof(engine.params)

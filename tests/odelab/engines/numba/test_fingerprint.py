@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
-from odelab.arrays import numbers
+from odelab.arrays import row_of_numbers
 from odelab.engines.numba.fingerprint import Unseen, fingerprint
 from tests.odelab.engines.right_hand_sides import OBJECTS, PARTS, right_hand_sides, slope
 
@@ -107,7 +107,7 @@ def test_parameters_that_are_no_floats_reach_every_engine_as_they_are():
     problem = ol.Problem(last_digit, [1.0], (0.0, 0.1), (2**60 + 1,))
     plain, compiled = (ol.solve(problem, ol.EULER, ol.fixed(0.01), engine=name) for name in ("python", "compiled"))
     assert compiled.end_u == pytest.approx(plain.end_u, rel=1e-12)
-    assert numbers(("1",)) is None
+    assert row_of_numbers(("1",)) is None
 
 
 def test_what_has_an_address_is_not_kept_for_other_processes():
