@@ -23,6 +23,7 @@ import numpy as np
 from odelab import core
 from odelab.functions import captured, stand_ins
 from odelab.functions.bytecode import facts_of
+from odelab.functions.helpers import Helper
 from odelab.functions.reach import frozen, is_dispatcher, read_cell, values_reached
 from odelab.functions.stand_ins import Either, Forbidden, refusing
 from odelab.graph.arrays import Array
@@ -289,7 +290,7 @@ class Trace:
         for name in globals_read:
             read = functools.partial(own.__globals__.get, name)
             if name in own.__globals__:
-                names[name] = self.copy(own.__globals__[name], read)
+                names[name] = self.called(own.__globals__[name], read)
             else:  # a builtin, which a global may hide later
                 self.reached.append((read, None))
         if own.__defaults__:
@@ -300,9 +301,15 @@ class Trace:
             other.__kwdefaults__ = {name: self.copy(x) for name, x in own.__kwdefaults__.items()}
         for cell, of_own in zip(other.__closure__ or (), own.__closure__ or (), strict=True):
             try:
-                cell.cell_contents = self.copy(of_own.cell_contents, functools.partial(read_cell, of_own))
+                cell.cell_contents = self.called(of_own.cell_contents, functools.partial(read_cell, of_own))
             except ValueError:  # the variable has no value yet
                 continue
+
+    def called(self, value, read: Callable):
+        """The copy of a value that a function captured; a helper of the user's is joined where it is called."""
+        made = self.copy(value, read)
+        is_users = isinstance(value, types.FunctionType) and not (value.__module__ or "").startswith("odelab.")
+        return Helper(self, made) if is_users and isinstance(made, types.FunctionType) else made
 
     def note_handler(self, handles: bool):
         if handles:
