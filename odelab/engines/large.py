@@ -89,7 +89,8 @@ class LargeEngine:
         band = self.loops.band[:2] if self.implicit else None
         made_for = id(method), id(controller.law), *asked[3:], raises, band
         key = ("large", *made_for, slopes.key, of_project and of_project.key)
-        self.kernel = store.kernel(key, lambda: make(self.large, self.loops, self.of_project))
+        kept = (method, controller.law)
+        self.kernel = store.kernel(key, lambda: make(self.large, self.loops, self.of_project), *kept)
         self.params = np.array([*slopes.parameters.values, 0.0])
         self.tolerance = np.array(0.0 if controller.atol is None else controller.atol, ndmin=1)
         self.looks_at_stages = False

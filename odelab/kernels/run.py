@@ -26,7 +26,6 @@ class RunKernel(NamedTuple):
     advance    as `odelab.kernels.single.add_advance` has it
     at         the place of each value that the loop carries, by its name
     history    the places of the fields of the controller's history, None of those that are not carried
-    asked      what it was made for, kept alive because kernels are found by the identity of method and law
     """
 
     machine: Machine
@@ -34,7 +33,6 @@ class RunKernel(NamedTuple):
     advance: Callable
     at: dict[str, int]
     history: list[int | None]
-    asked: Asked
 
 
 class Wanted(NamedTuple):
@@ -105,7 +103,7 @@ def kernel_of_run(wanted: Wanted) -> RunKernel:
     asked, slopes, projection, exact = wanted
     n, method, law, *options = asked
     key = ("run", n, id(method), id(law), *options, exact, slopes.key, projection and projection.key)
-    return store.kernel(key, lambda: made(wanted))
+    return store.kernel(key, lambda: made(wanted), method, law)
 
 
 def made(wanted: Wanted) -> RunKernel:
@@ -114,7 +112,7 @@ def made(wanted: Wanted) -> RunKernel:
     at = {name: place for place, name in enumerate(names)}
     carried_as = {field: name for name, field in FIELDS.items()}
     history = [at.get(carried_as.get(field, field)) for field in History._fields]
-    return RunKernel(machine, machine.function("begin", 5), machine.function("advance", 7), at, history, wanted.asked)
+    return RunKernel(machine, machine.function("begin", 5), machine.function("advance", 7), at, history)
 
 
 def module_and_names(wanted: Wanted) -> tuple[Module, list[str]]:

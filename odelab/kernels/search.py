@@ -36,12 +36,10 @@ class Search(NamedTuple):
 
     machine    the code, which lives as long as this object
     call       the function `search`, as `ARGUMENTS` names its arguments
-    asked      what it was made for
     """
 
     machine: Machine
     call: Callable
-    asked: Asked
 
 
 def search_of(problem, method, function: Callable) -> Callable:
@@ -53,7 +51,7 @@ def search_of(problem, method, function: Callable) -> Callable:
     slopes, event = store.slopes_of(problem), store.event_of(function, problem)
     asked = Asked(problem.size, method, None)
     key = ("search", id(method), problem.size, slopes.key, event.key)
-    found = store.kernel(key, lambda: made(asked, slopes, event))
+    found = store.kernel(key, lambda: made(asked, slopes, event), method)
     params = np.array([*slopes.parameters.values, *event.parameters.values])
 
     def search(t, u, h, before):
@@ -84,7 +82,7 @@ def made(asked: Asked, slopes: Traced, event: Traced) -> Search:
     module = module_of_run(False, slopes, event)
     Writer(module.function("search", ARGUMENTS), asked, slopes, event).write()
     machine = Machine(module.text())
-    return Search(machine, machine.function("search", len(ARGUMENTS)), asked)
+    return Search(machine, machine.function("search", len(ARGUMENTS)))
 
 
 class Writer:

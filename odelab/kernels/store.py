@@ -151,20 +151,24 @@ def projection_in(graph: Graph, traced: Traced) -> Callable:
     return projected
 
 
-def kernel(key: tuple, make: Callable[[], Any]) -> Any:
-    """The kernel of this key, made if it is not there; that there is none is remembered, too."""
+def kernel(key: tuple, make: Callable[[], Any], *alive) -> Any:
+    """The kernel of this key, made if it is not there; that there is none is remembered, too.
+
+    alive    objects whose identities are in the key: kept, so that no other object gets one of them
+    """
     with lock:
         if key not in kernels:
             try:
-                kernels[key] = make()
+                kernels[key] = make(), alive
             except Untraceable as refusal:
-                kernels[key] = refusal.with_traceback(None)
+                kernels[key] = refusal.with_traceback(None), alive
             if len(kernels) > IN_PROCESS:
                 kernels.popitem(last=False)
         kernels.move_to_end(key)
-        if isinstance(kernels[key], Untraceable):
-            raise kernels[key]
-        return kernels[key]
+        found = kernels[key][0]
+        if isinstance(found, Untraceable):
+            raise found
+        return found
 
 
 def inputs_of(t, u, parameters: Parameters, graph: Graph) -> dict[str, Any]:

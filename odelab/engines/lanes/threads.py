@@ -61,10 +61,10 @@ def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int, e
     def make():
         module = module_of_lanes(exact, traced)
         rows = add_lanes(module, asked, lambda graph: store.slopes_in(graph, traced), names, points)
-        return module.text(), len(rows.all), asked  # method and law stay alive, as their identities are in the key
+        return module.text(), len(rows.all)
 
     key = ("lanes", id(method), id(controller.law), *asked[3:], asked.n, points, exact, traced.key)
-    text, rows, _ = store.kernel(key, make)
+    text, rows = store.kernel(key, make, method, controller.law)
     fixed = fixed_values(problem, controller)
     return Prepared(text, Task(rows, np.array(fixed, dtype=float), max_steps, t_eval, maxima), traced.parameters)
 
