@@ -11,7 +11,8 @@ import weakref
 from collections.abc import Callable, Iterator
 
 from odelab import core
-from odelab.control.controllers import Controller
+from odelab.control import feedback
+from odelab.control.controllers import Controller, error_judge
 from odelab.engines import Engine
 from odelab.engines.exact import ExactEngine
 from odelab.engines.large import LargeEngine
@@ -45,9 +46,19 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
     """Why a run is not made as a graph; None where its right-hand side decides."""
     if not method.has_graph:
         return f"graphs are for Runge-Kutta and Rosenbrock methods, not {method.name}"
-    if controller.law is None and controller.h is None:
+    if not is_known(controller):
         return "graphs know the controllers of odelab.fixed and odelab.adaptive only"
     return None
+
+
+def is_known(controller: Controller) -> bool:
+    """Is it as `odelab.fixed` or `odelab.adaptive` make it, with none of its functions replaced?"""
+    if controller.law is None:
+        halves = (feedback.propose_counted, feedback.accept_finite) if controller.h is not None else ()
+    else:
+        halves = (feedback.propose_next, error_judge(controller.law.smooth))
+    start = getattr(controller.start, "__module__", "")
+    return (controller.propose, controller.judge) == halves and start == "odelab.control.controllers"
 
 
 def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:

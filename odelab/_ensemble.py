@@ -98,15 +98,26 @@ def ensemble(
             found = pieces.run_in_pieces(executor, prepared.text, prepared.task, starts, rows, report)
         else:
             found = threaded.run(prepared.text, prepared.task, starts, rows, threads, report)
-        finish_alone(found, problem, method, controller, starts, sets, times, max_steps, exact)
-        diagnose(found, starts, sets, problem, method, controller)
+        varied = None if params is None else sets
+        finish_alone(found, problem, method, controller, starts, varied, times, max_steps, exact)
+        diagnose(found, starts, varied, problem, method, controller)
         return named_arrays(found, times, "compiled", problem, method, controller)
     if executor is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
     if engine == "compiled" and obstacle_to_lanes(problem, method, controller) is None:
         raise NotCompilable(f"`engine='compiled'` cannot compile {problem.rhs.__name__}: {reason}.")
     found, engine = one_by_one(
-        problem, method, controller, starts, sets, times, maxima, max_steps, engine, exact, report
+        problem,
+        method,
+        controller,
+        starts,
+        None if params is None else sets,
+        times,
+        maxima,
+        max_steps,
+        engine,
+        exact,
+        report,
     )
     return named_arrays(found, times, engine, problem, method, controller)
 

@@ -157,6 +157,7 @@ class Problem:
         part = object.__new__(Problem)
         changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0)}
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
+        part.__dict__.pop("plan_of_graph", None)  # which is for this span
         return part
 
     def _outdated_fields(self, changes) -> dict:

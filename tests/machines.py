@@ -25,10 +25,13 @@ ARITHMETIC = (  # what adds and multiplies in NumPy, SciPy and OpenBLAS
     "tests/odelab/stiffness/test_theorem2.py",
     "tests/odelab/test_accuracy.py",
 )
-KERNELS = (  # what numba compiles
+KERNELS = (  # what numba and LLVM compile
     "tests/netbridge/tracing/test_norms.py",
     "tests/odelab/control/test_powers.py",
-    "tests/odelab/engines/numba/test_large_kernels.py",
+    "tests/odelab/graph/test_llvm.py",
+    "tests/odelab/kernels",
+    "tests/odelab/engines/large",
+    "tests/odelab/engines/lanes/test_ensemble.py",
 )
 NETWORKS = (  # what torch computes
     "tests/netbridge/tracing",
@@ -90,7 +93,7 @@ def settings() -> list[Setting]:
     features = dispatched()
     found = "__import__('numpy')._core._multiarray_umath.__cpu_features__"
     switched_off = f"not any({found}[name] for name in {features!r}.split())"
-    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "ODELAB_PROCESSOR": "x86-64"}
     return [
         Setting("blas-avx512", ARITHMETIC, {"OPENBLAS_CORETYPE": "SkylakeX"}, blas("SkylakeX"), needs="avx512f"),
         Setting("blas-avx2", ARITHMETIC, {"OPENBLAS_CORETYPE": "Haswell"}, blas("Haswell"), needs="avx2"),

@@ -263,4 +263,5 @@ def checked_tolerances(rtol, atol):
         return float(rtol), float(atol)
     if tolerance.ndim > 1:
         raise ValueError(f"`atol` must be one number, or one per component, got shape {tolerance.shape}.")
+    tolerance.setflags(write=False)
     return float(rtol), tolerance

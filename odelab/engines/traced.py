@@ -80,12 +80,18 @@ class TracedEngine:
         self.kernel.begin(address(u0), *self.given, self.carried[0], self.carried[2])
         evaluations = int(self.whole[-1])
         if evaluations < 0 or "slope0" not in self.at:
-            return begin(problem, self.method, controller, checked_rhs(problem))
+            return begin(problem, self.method, controller, self.slopes_in_python())
         slope = self.part("slope0")
         size = None if controller.law is None else abs(self.numbers[self.at["next_step"]])
         run = Start(self.method, problem.rhs, problem.params, t0, t1, u0, slope, size)
         self.begun = State(t0, u0, slope, True, controller.start(run)[0])
         return self.begun, evaluations
+
+    def slopes_in_python(self) -> Callable:
+        """The right-hand side for plain Python, with the bits of this engine."""
+        if self.exact:
+            return ExactEngine(self.problem, self.method, self.controller, self.project).rhs
+        return checked_rhs(self.problem)
 
     def part(self, name: str) -> np.ndarray:
         """A copy of the n numbers from this name on."""
@@ -138,7 +144,7 @@ class TracedEngine:
         if "slope0" in at:
             slope = state.slope
             if not state.fresh:
-                slope, evaluations = checked_rhs(self.problem)(state.t, state.u, self.problem.params), 1
+                slope, evaluations = self.slopes_in_python()(state.t, state.u, self.problem.params), 1
             numbers[at["slope0"] : at["slope0"] + n] = slope
         if self.controller.law is None:
             numbers[at["count"]] = state.memory.n

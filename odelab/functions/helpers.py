@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odelab.graph.forks import follow, join, key_of, leaves
+from odelab.graph.forks import follow, join, key_of, leaves, rebuilt
 from odelab.graph.graphs import Node, is_number
 
 
@@ -33,7 +33,8 @@ class Helper:
         key = id(graph), *map(key_of, arguments)
         if key not in self.known:
             self.known[key] = (self.joined(graph, arguments), graph, arguments)  # which keeps their identity
-        return self.known[key][0]
+        found = self.known[key][0]
+        return rebuilt(found, iter(leaves(found)))  # the caller may write to it
 
     def may_join(self, arguments) -> bool:
         """Are there nodes among the arguments, and nothing that could be written to?"""

@@ -1,5 +1,6 @@
 """Whether everything that a function had captured when it was run on nodes is still what it was."""
 
+import functools
 import operator
 import types
 from collections.abc import Callable
@@ -7,32 +8,36 @@ from typing import Any
 
 import numpy as np
 
-READ_AGAIN = (list, dict, set)  # containers whose parts may be exchanged
+from odelab.functions.copies import LIBRARIES, room_of
+
+INTERPOLANTS = ("c", "x", "y")  # attributes of SciPy's interpolants that hold numbers
 
 
 class Watch:
     """Everything that a function has read from outside, as `odelab.functions.tracing.Trace.reached` lists it.
 
+    function   the function itself
     reached    pairs of a function that reads a place again, and the object that was there
     """
 
-    def __init__(self, reached: list[tuple[Callable, Any]]):
+    def __init__(self, function: Callable, reached: list[tuple[Callable, Any]]):
         self.places = reached
         self.contents: list[tuple[Any, Callable, Any]] = []
-        known: set[int] = set()
-        for _, value in reached:
-            if id(value) not in known:
-                known.add(id(value))
-                self.look_into(value)
+        self.known: dict[int, Any] = {}
+        for value in (function, *(value for _, value in reached)):
+            self.look_into(value)
 
     def look_into(self, value):
-        """Note what is in an object that can change without being exchanged for another one."""
-        if isinstance(value, np.ndarray):
-            self.contents.append((value, numbers_in, numbers_in(value)))
-        elif isinstance(value, types.FunctionType):
-            self.contents.append((value, parts_of_function, parts_of_function(value)))
-        elif isinstance(value, READ_AGAIN):
-            self.contents.append((value, parts_of_container, parts_of_container(value)))
+        """Note what is in an object that can change without being exchanged for another one, and what is in that."""
+        read = reader_of(value)
+        if read is None or id(value) in self.known:
+            return
+        self.known[id(value)] = value
+        parts = read(value)
+        self.contents.append((value, read, parts))
+        if isinstance(parts, list):
+            for part in parts:
+                self.look_into(part)
 
     def is_unchanged(self) -> bool:
         """Are the same objects in the same places, and is in them what was in them?"""
@@ -40,21 +45,69 @@ class Watch:
             for read, value in self.places:
                 if read() is not value:
                     return False
+            return all(same(read(value), before) for value, read, before in self.contents)
         except Exception:  # a name that is gone
             return False
-        return all(same(read(value), before) for value, read, before in self.contents)
+
+
+def reader_of(value) -> Callable | None:
+    """A function that lists what can change in an object; None where nothing can."""
+    if isinstance(value, np.ndarray):
+        return numbers_in
+    if isinstance(value, types.FunctionType):
+        return None if room_of(value) in LIBRARIES or room_of(value) == "odelab" else parts_of_function
+    if isinstance(value, types.MethodType):
+        return parts_of_method
+    if isinstance(value, functools.partial):
+        return parts_of_partial
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        return parts_of_container
+    if isinstance(value, type):
+        return contents_of_class if is_users(value) else None
+    if room_of(type(value)) == "scipy":
+        return numbers_of_interpolant
+    return contents_of_object if is_users(type(value)) else None
+
+
+def is_users(kind: type) -> bool:
+    return room_of(kind) not in LIBRARIES and room_of(kind) not in ("builtins", "odelab", "netbridge")
 
 
 def numbers_in(array: np.ndarray):
     return array.shape, array.dtype, array.tobytes()
 
 
-def parts_of_function(function: types.FunctionType):
-    return function.__code__, function.__defaults__, function.__kwdefaults__
+def parts_of_function(function: types.FunctionType) -> list:
+    named = function.__kwdefaults__ or {}
+    return [function.__code__, *(function.__defaults__ or ()), *named.values()]
 
 
-def parts_of_container(container):
+def parts_of_method(method: types.MethodType) -> list:
+    return [method.__func__, method.__self__]
+
+
+def parts_of_partial(partial: functools.partial) -> list:
+    return [partial.func, *partial.args, *partial.keywords.values()]
+
+
+def parts_of_container(container) -> list:
     return [*container, *container.values()] if isinstance(container, dict) else list(container)
+
+
+def contents_of_class(kind: type) -> list:
+    """What a class and those it inherits from define, names included."""
+    users = [base for base in kind.__mro__ if is_users(base)]
+    return [one for base in users for item in list(vars(base).items()) for one in item]
+
+
+def contents_of_object(value) -> list:
+    """The attributes of an object, names included, and its class."""
+    return [type(value), *(one for item in list(getattr(value, "__dict__", {}).items()) for one in item)]
+
+
+def numbers_of_interpolant(value) -> list:
+    found = (getattr(value, name, None) for name in INTERPOLANTS)
+    return [one for one in found if isinstance(one, np.ndarray)]
 
 
 def same(now, before) -> bool:

@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import os
 import threading
 from collections.abc import Callable
 
@@ -17,6 +18,12 @@ def target() -> binding.Target:
     return binding.Target.from_default_triple()
 
 
+def processor() -> tuple[str, str]:
+    """The processor that code is made for, and its features: this one, or what ODELAB_PROCESSOR names, for tests."""
+    named = os.environ.get("ODELAB_PROCESSOR")
+    return (named, "") if named else (binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
+
+
 class Machine:
     """The machine code of a module; it lives as long as this object.
 
@@ -25,9 +32,8 @@ class Machine:
 
     def __init__(self, text: str):
         with alone:
-            machine = target().create_target_machine(
-                opt=3, cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten()
-            )
+            name, features = processor()
+            machine = target().create_target_machine(opt=3, cpu=name, features=features)
             module = binding.parse_assembly(text)
             tuning = binding.create_pipeline_tuning_options(speed_level=2)
             tuning.loop_unrolling = False  # the loops are long, and their ends are rare

@@ -38,11 +38,11 @@ class Parameters:
         self.has_whole_numbers |= is_whole(x)
         if self.is_handed_over(x):
             self.values.append(float(x))
-            return (float,)
-        if isinstance(x, np.ndarray) and x.dtype == np.float64 and x.size <= MOST:
+            return (int if is_whole(x) else float,)
+        if type(x) is np.ndarray and x.dtype == np.float64 and x.size <= MOST:
             self.values += x.ravel().tolist()
             return (np.ndarray, x.shape)
-        if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
+        if type(x) is np.ndarray and x.dtype.kind in "fiub":
             return (np.ndarray, x.dtype.str, x.shape, x.tobytes())
         if isinstance(x, str | bytes | bool | int | type(None)):
             return (type(x), x)
@@ -65,7 +65,7 @@ class Parameters:
             return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
         if isinstance(x, dict):
             return {key: self.rebuilt(value, inputs) for key, value in x.items()}
-        if isinstance(x, np.ndarray) and x.dtype == np.float64 and x.size <= MOST:
+        if type(x) is np.ndarray and x.dtype == np.float64 and x.size <= MOST:
             return Array.of([next(inputs) for _ in range(x.size)]).reshape(x.shape)
         return next(inputs) if self.is_handed_over(x) else x
 

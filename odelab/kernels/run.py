@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
 class Plan(NamedTuple):
     """How a run is compiled.
 
-    made_for      method, controller, projection and whether it is exact
+    made_for      span, method, controller, projection and whether it is exact
     functions     the user's functions, with what they have captured
     kernel        the kernel
     fixed         what stays as it is during a run: values of the controller, and behind them the parameters
@@ -77,7 +77,7 @@ def plan_of(problem, method, controller, project, exact: bool) -> Plan:
 
     A table of all problems would keep a problem alive whose own functions refer to it.
     """
-    made_for = (method, controller, project, exact)
+    made_for = (problem.t_span, method, controller, project, exact)
     known = vars(problem).get("plan_of_graph")
     if known is not None and known.fits(made_for):
         return known

@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from odelab.functions.checking import difference
 from odelab.functions.tracing import Trace, traced, traced_event, traced_projection
 from odelab.functions.watch import Watch
@@ -18,6 +20,7 @@ from odelab.graph.arrays import Array
 from odelab.graph.nodes import Graph, Untraceable
 from odelab.graph.recorded import Recorded, recorded
 from odelab.kernels.parameters import Parameters
+from odelab.right_hand_side import ARRAY
 
 IN_PROCESS = 64  # kernels that are kept; one holds about a megabyte
 FUNCTIONS = 256  # of the user's that are remembered at once: what they have captured may keep them alive
@@ -50,7 +53,7 @@ class Refused(NamedTuple):
     watch: Watch
 
 
-functions: weakref.WeakKeyDictionary[Callable, dict[tuple, Traced | Refused]] = weakref.WeakKeyDictionary()
+functions: weakref.WeakKeyDictionary[Callable, tuple] = weakref.WeakKeyDictionary()
 kernels: OrderedDict[tuple, Any] = OrderedDict()
 lock = threading.RLock()
 
@@ -77,6 +80,15 @@ def slopes_of(problem) -> Traced:
     return known(rhs, ("slopes", form, n), Parameters(problem.params), record)
 
 
+def compared(found: Recorded, plain: Callable, t_span, u0, parameters: Parameters) -> Recorded:
+    """The operations of an event or a projection, if they are what the function computes."""
+    given = dict(zip(parameters.names, parameters.values, strict=True))
+    wrong = difference(found.outputs, plain, ARRAY, t_span, u0, parameters.params, given)
+    if wrong is not None:
+        raise Untraceable(f"is not what its operations compute: {wrong}", "", "the function")
+    return found
+
+
 def rhs_name(function: Callable) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
@@ -88,20 +100,22 @@ def known(function: Callable, purpose: tuple, parameters: Parameters, record: Ca
     """
     with lock:
         try:
-            found = functions.setdefault(function, {})
+            owner, found = functions.setdefault(function, (weakref.ref(function), {}))
+            if owner() is not function:  # one that is equal to it, and may be another function all the same
+                found = {}
             if len(functions) > FUNCTIONS:
                 functions.pop(next(iter(functions)))
         except TypeError:  # nothing can refer to it weakly, or it has no hash
             found = {}
         try:
-            return known_for(found, purpose, parameters, record)
+            return known_for(function, found, purpose, parameters, record)
         except Untraceable:
             if not parameters.has_whole_numbers:
                 raise
-        return known_for(found, purpose, Parameters(parameters.params, "built in"), record)
+        return known_for(function, found, purpose, Parameters(parameters.params, "built in"), record)
 
 
-def known_for(found: dict, purpose: tuple, parameters: Parameters, record: Callable) -> Traced:
+def known_for(function: Callable, found: dict, purpose: tuple, parameters: Parameters, record: Callable) -> Traced:
     """The same for parameters that are handed over in one way."""
     key = (*purpose, parameters.builds_in, parameters.made_for)
     before = found.get(key)
@@ -113,10 +127,10 @@ def known_for(found: dict, purpose: tuple, parameters: Parameters, record: Calla
     try:
         operations = record(parameters, trace)
     except Untraceable as refusal:
-        found[key] = Refused(refusal.with_traceback(None), Watch(trace.reached))
+        found[key] = Refused(refusal.with_traceback(None), Watch(function, trace.reached))
         raise
     digest = hashlib.sha256(repr(operations.key).encode()).digest()
-    made = found[key] = Traced(operations, digest, parameters, Watch(trace.reached))
+    made = found[key] = Traced(operations, digest, parameters, Watch(function, trace.reached))
     return made
 
 
@@ -128,7 +142,10 @@ def event_of(function: Callable, problem) -> Traced:
             value = traced_event(graph, function, trace)
             return [value(graph.input("t"), graph.inputs("u", problem.size), parameters.nodes(graph))]
 
-        return recorded(call)
+        def plain(t, u, params):
+            return np.reshape(function(t, u, params), 1)
+
+        return compared(recorded(call), plain, problem.t_span, problem.u0, parameters)
 
     return known(function, ("event", problem.size), Parameters(problem.params), record)
 
@@ -137,7 +154,8 @@ def projection_of(function: Callable, n: int) -> Traced:
     """The user's projection of states as operations."""
 
     def record(parameters, trace):
-        return recorded(lambda graph: traced_projection(graph, function, n, trace)(graph.inputs("u", n)))
+        found = recorded(lambda graph: traced_projection(graph, function, n, trace)(graph.inputs("u", n)))
+        return compared(found, lambda t, u, params: function(np.array(u)), (0.0, 1.0), np.ones(n), parameters)
 
     return known(function, ("projection", n), Parameters(()), record)
 

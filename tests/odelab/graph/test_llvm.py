@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from odelab.graph.arithmetic import lines_of
 from odelab.graph.evaluation import evaluate
 from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine, address
+from odelab.graph.machine import Machine, address, processor
 from odelab.graph.nodes import Graph, call_two, choose, logical, one, whole
 from odelab.graph.recorded import recorded
 
@@ -93,7 +93,8 @@ def test_a_product_and_a_sum_may_become_one_operation_but_not_of_times():
     node = graph.input("x") * graph.input("y") + graph.input("x")
     points = np.random.default_rng(0).uniform(1.0, 2.0, (2, 64))
     (plain,) = evaluate(graph, [node], dict(zip("xy", points, strict=True)))
-    assert not np.array_equal(by_machine(graph, node, 8, "contract", points=points), plain)
+    if "+fma" in processor()[1]:
+        assert not np.array_equal(by_machine(graph, node, 8, "contract", points=points), plain)
     np.testing.assert_array_equal(by_machine(graph, node, 8, "contract", ("x", "y"), points), plain)
 
 

@@ -1,11 +1,18 @@
 """exact=True: plain Python, one run and a lane of an ensemble have the same bits, whatever the method and the law."""
 
 import math
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import odelab as ol
+from odelab.graph.machine import processor
+from tests.clock import HANGS
 from tests.odelab.kernels.kernel_cases import small_systems
 
 SYSTEMS = small_systems()
@@ -66,10 +73,35 @@ def test_tolerances_of_components_largest_steps_and_projections():
     assert one.u[1:].max() == 0.9
 
 
+@pytest.mark.skipif("+fma" not in processor()[1], reason="no fused operations here")
 def test_contraction_is_what_is_given_up():
     loose, exact = (ol.solve(SYSTEMS["van_der_pol"], ol.DOPRI5, exact=flag) for flag in (False, True))
     assert not np.array_equal(loose.end_u, exact.end_u)
     np.testing.assert_allclose(loose.end_u, exact.end_u, rtol=1e-9)
+
+
+ELSEWHERE = """
+import numpy as np
+import odelab as ol
+from tests.odelab.kernels.test_exact import SWINGING, STARTS
+run = ol.solve(SWINGING, METHOD, exact=True)
+lanes = ol.ensemble(SWINGING, METHOD, u0=STARTS, exact=True)
+print(np.concatenate([run.end_u, lanes.u.ravel()]).tobytes().hex())
+"""
+STARTS = np.column_stack([np.linspace(0.5, 1.5, 9), np.zeros(9)])
+
+
+@pytest.mark.parametrize("method", ["ol.DOPRI5", "ol.RODAS4"])
+def test_another_processor_has_the_same_bits(method):
+    """Code without wide vectors and without fused operations, which no processor of its family does without."""
+    answers = []
+    for name in ("", "x86-64" if platform.machine() in ("x86_64", "AMD64") else "generic"):
+        names = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "ODELAB_PROCESSOR": name}
+        code = ELSEWHERE.replace("METHOD", method)
+        done = subprocess.run([sys.executable, "-c", code], env=names, capture_output=True, text=True, timeout=HANGS)
+        assert done.returncode == 0, done.stderr
+        answers.append(done.stdout)
+    assert answers[0] == answers[1]
 
 
 def test_what_has_no_source_of_its_own_is_refused_in_words():

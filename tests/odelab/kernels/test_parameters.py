@@ -49,7 +49,7 @@ def test_an_array_that_is_changed_in_place_is_read_again():
 
 
 def test_one_kernel_serves_all_numbers_but_not_all_counts():
-    assert Parameters((1.0, 2.0)).made_for == Parameters((3.0, 4)).made_for
+    assert Parameters((1.0, 2)).made_for == Parameters((3.0, 4)).made_for != Parameters((3.0, 4.0)).made_for
     assert Parameters((1, 2.0), "built in").made_for != Parameters((3, 2.0), "built in").made_for
     assert Parameters(([1.0], 2.0)).made_for != Parameters(((1.0,), 2.0)).made_for
     assert not Parameters(([1.0],)).are_lasting
