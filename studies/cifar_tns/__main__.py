@@ -5,12 +5,12 @@ al., Understanding Self-attention Mechanism via Dynamical System Perspective, 20
 verdict on each claim, under every reading that the paper leaves open, and the rule that it comes from. Deep networks,
 which count eight blocks a stage, are judged where three of one kind come along; others stand in an appendix.
 
-Last result (22 ResNet-20 on CIFAR-10, two seeds each, 500 images, 2026-11-19): nothing is decided. By the slope nine of
-ten controllers have a larger scale of NSI than constant step sizes and none another shape of TNS, with whole intervals
-over seeds; judged is from three seeds on. No relation of accuracy with TNS, scale or shape over eleven kinds of
-networks (tau -0.35 to -0.13, every interval holds zero). Whether few blocks are stiff cannot be asked of two counted
-blocks a stage, and permuted numbers answer it alike. Until 2026-11-19 the study said supported of few blocks, by a rule
-that random numbers pass as well, and true of some, false of others of TNS, by intervals over images.
+Last result (12 ResNet-56 on CIFAR-10, three seeds each of constant step sizes, SE, ECA and StepNet, 500 images,
+2026-11-20): attention raises the accuracy, by 1.2 to 1.6 points, each with its whole interval. By the slope all three
+have a larger scale of NSI, by the increment SE and StepNet a smaller one; no reading has a larger TNS or shape beyond
+constant step sizes, and StepNet's TNS is smaller by the increment over the data set. Relations over four kinds of
+networks cannot be decided; few stiff blocks are what permuted numbers give as well. Until 2026-11-19 the study judged
+ResNet-20, which count two blocks a stage, and said supported of few blocks, by a rule that random numbers pass as well.
 """
 
 import dataclasses
