@@ -60,7 +60,6 @@ from odelab.engines.not_compilable import NotCompilable as NotCompilable
 from odelab.engines.scipy import scipy_method as scipy_method
 from odelab.experiments.observed_order import observed_order as observed_order
 from odelab.experiments.work_precision import work_precision as work_precision
-from odelab.methods.diagonally_implicit import ESDIRK43 as ESDIRK43
 from odelab.methods.esdirk import EsdirkMethod as EsdirkMethod
 from odelab.methods.explicit import BS32 as BS32
 from odelab.methods.explicit import DOP853 as DOP853
@@ -71,9 +70,10 @@ from odelab.methods.explicit import METHODS as METHODS
 from odelab.methods.explicit import MIDPOINT as MIDPOINT
 from odelab.methods.explicit import RK4 as RK4
 from odelab.methods.explicit import RKF45 as RKF45
-from odelab.methods.linearly_implicit import RODAS4 as RODAS4
-from odelab.methods.linearly_implicit import RODAS5P as RODAS5P
-from odelab.methods.linearly_implicit import ROS2 as ROS2
+from odelab.methods.implicit import ESDIRK43 as ESDIRK43
+from odelab.methods.implicit import RODAS4 as RODAS4
+from odelab.methods.implicit import RODAS5P as RODAS5P
+from odelab.methods.implicit import ROS2 as ROS2
 from odelab.methods.rosenbrock import RosenbrockMethod as RosenbrockMethod
 from odelab.methods.stabilised import RKC2 as RKC2
 from odelab.methods.stabilised import rkc2 as rkc2

@@ -20,6 +20,7 @@ from odelab.engines.not_compilable import NotCompilable
 from odelab.graph.nodes import Untraceable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
+from odelab.right_hand_side import name_of
 
 
 def ensemble(
@@ -105,7 +106,7 @@ def ensemble(
     if executor is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
     if engine == "compiled" and obstacle_to_lanes(problem, method, controller) is None:
-        raise NotCompilable(f"`engine='compiled'` cannot compile {problem.rhs.__name__}: {reason}.")
+        raise NotCompilable(f"`engine='compiled'` cannot compile {name_of(problem.rhs)}: {reason}.")
     found, engine = one_by_one(
         problem,
         method,

@@ -33,6 +33,11 @@ def form_of(rhs, t0, u0, params) -> tuple[str, bool]:
     return ARRAY, tensors
 
 
+def name_of(function) -> str:
+    """What messages call a user's function, which may be an object that can be called."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
 def takes_out(rhs) -> bool:
     """Does `rhs` take a fourth positional argument, `out`, that it fills?"""
     counts = accepted_counts(rhs)

@@ -1,6 +1,7 @@
 """The engines that run a problem (plain Python, compiled kernels, SciPy's solvers), and their driver.
 
-Text of kernels is written in `numba/`, ensembles run in `lanes/`; the results of a run are in `odelab.runs`."""
+Small systems run in kernels by `traced`, large ones by `large`, what neither can follow in `numba/`, ensembles in
+`lanes/`; the results of a run are in `odelab.runs`."""
 
 from typing import Any, Protocol
 

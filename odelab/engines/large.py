@@ -2,27 +2,25 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from odelab.control.feedback import History
 from odelab.core import State
-from odelab.engines.python import PythonEngine, begin, checked_rhs
+from odelab.engines.python import PythonEngine, begin, checked_rhs, taken_over
 from odelab.engines.rows import LargeRows, aligned_rows
 from odelab.engines.steps import Chunk, Record
 from odelab.engines.traced import PIVOTED, SLICE
 from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine, address
 from odelab.kernels import store
-from odelab.kernels.attempt import FIELDS
+from odelab.kernels.attempt import MemoryPlaces
 from odelab.kernels.large import functions
 from odelab.kernels.large.array_attempt import Large
 from odelab.kernels.large.array_loop import Advance, add_array_advance, fixed_of
+from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_large
 from odelab.kernels.run import asked_of
 from odelab.status import Status
-from odelab.stiffness.h_rho import twin_stages
 
 LINE = 8  # numbers of a cache line
 FEWEST = 1 << 20  # attempts times components of one call of a kernel; Ctrl-C takes effect between two calls
@@ -36,14 +34,14 @@ class Kernel(NamedTuple):
     advance    as `odelab.kernels.large.array_loop` has it
     at         {name: its place} of the numbers that the loop carries
     buffers    rows of the work memory
-    large      what it was made for, kept alive because kernels are found by the identity of method and law
+    memory     the places of what the controller remembers
     """
 
     machine: Machine
     advance: Callable
     at: dict[str, int]
     buffers: int
-    large: Large
+    memory: MemoryPlaces
 
 
 def module_and_advance(large: Large, rows: functions.Rows, projection: functions.Rows | None) -> tuple[Module, Advance]:
@@ -59,7 +57,7 @@ def make(large: Large, rows: functions.Rows, projection: functions.Rows | None) 
     machine = Machine(module.text())
     at = {name: k for k, name in enumerate(advance.names)}
     function = machine.function("advance", len(advance.function.parameters))
-    return Kernel(machine, function, at, advance.buffers, large)
+    return Kernel(machine, function, at, advance.buffers, MemoryPlaces(at))
 
 
 def tables_of(rows: functions.Rows) -> list[np.ndarray]:
@@ -109,7 +107,7 @@ class LargeEngine:
 
     def look_at_stages(self):
         """Let chunks tell h rho, where the stages of a step do."""
-        self.looks_at_stages = twin_stages(self.method) is not None
+        self.looks_at_stages = self.method.twin_stages is not None
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = begin(self.problem, self.method, self.controller, checked_rhs(self.problem))
@@ -194,42 +192,24 @@ class LargeEngine:
         whole[at["steps"]], whole[at["fresh"]] = self.rows.steps, bool(state.fresh)
         if state.fresh:
             self.work[0, : len(state.slope)] = state.slope
-        if self.controller.law is None:
-            carried[at["count"]] = state.memory.n
-        else:
-            history = state.memory.history
-            for name in at.keys() & {"was_rejected", *History._fields} - {"rejected"}:
-                carried[at[name]] = getattr(history, FIELDS.get(name, name))
+        self.kernel.memory.write(state.memory, carried)
         return carried
 
     def state_of(self, carried: np.ndarray, before: State) -> State:
         """The state that the kernel has come to."""
         at, whole = self.kernel.at, carried.view(np.int64)
-        if self.controller.law is None:
-            memory: Any = before.memory._replace(n=float(carried[at["count"]]))
-        else:
-            known = {name: float(carried[at[name]]) for name in History._fields if name in at and name != "rejected"}
-            known["rejected"] = float(carried[at["was_rejected"]])
-            memory = before.memory._replace(history=History(*(known.get(name, 0.0) for name in History._fields)))
+        memory = self.kernel.memory.read(carried.tolist(), before.memory)
         u = self.rows.states(self.rows.steps, self.rows.steps + 1)[0].copy()
         slope = self.work[whole[at["turn"]], : len(u)].copy()
         return State(float(carried[at["t"]]), u, slope, bool(whole[at["fresh"]]), memory)
 
     def in_plain_python(self, state: State, attempts: int, first: int, work: list[int]) -> Chunk:
-        """Go on in plain Python, which factors with pivoting, and raises the errors of the user's own functions.
+        """The chunk, taken over by plain Python.
 
         Where states are not kept, this is one attempt, so that no time at which the state is asked for is passed over.
-
-        work    the counts of the chunk so far: rejected attempts, evaluations, Jacobians, factorisations
         """
         plain = PythonEngine(self.problem, self.method, self.controller, self.project)
-        with np.errstate(all="ignore"):
-            chunk = plain.advance(state, attempts if self.dense else 1)
-        self.rows.room(state.t, chunk.steps + 1)
-        self.rows.add(chunk, state)
-        more = (chunk.rejected, chunk.evaluations, chunk.jacobians, chunk.factorisations)
-        work = [before + now for before, now in zip(work, more, strict=True)]
-        return self.rows.chunk(first, chunk.status, chunk.state, *work)._replace(word=chunk.word)
+        return taken_over(plain, self.rows, state, attempts if self.dense else 1, first, work)
 
     def record(self) -> Record:
-        return self.rows.record(twin_stages(self.method) is not None)
+        return self.rows.record(self.method.twin_stages is not None)

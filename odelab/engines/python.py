@@ -103,6 +103,22 @@ class PythonEngine:
         )
 
 
+def taken_over(plain: PythonEngine, rows, state: State, attempts: int, first: int, work) -> Chunk:
+    """A chunk of a compiled run whose end is taken in plain Python: it pivots, and raises what the user's code raises.
+
+    rows     what the run records, `odelab.engines.rows`
+    first    the number of steps before the chunk
+    work     the counts of the chunk so far: rejected attempts, evaluations, Jacobians, factorisations
+    """
+    with np.errstate(all="ignore"):
+        chunk = plain.advance(state, attempts)
+    rows.room(state.t, chunk.steps + 1)
+    rows.add(chunk, state)
+    more = (chunk.rejected, chunk.evaluations, chunk.jacobians, chunk.factorisations)
+    counts = [before + now for before, now in zip(work, more, strict=True)]
+    return rows.chunk(first, chunk.status, chunk.state, *counts)._replace(word=chunk.word)
+
+
 def begin(problem, method, controller, rhs) -> tuple[State, int]:
     """The state every engine starts from, and the evaluations it took."""
     t0, t1 = problem.t_span

@@ -2,19 +2,17 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from odelab.control.controllers import Start
-from odelab.control.feedback import History, Memory
 from odelab.core import State
 from odelab.engines.exact import ExactEngine
-from odelab.engines.python import PythonEngine, begin, checked_rhs
+from odelab.engines.python import PythonEngine, begin, checked_rhs, taken_over
 from odelab.engines.rows import Rows
 from odelab.engines.steps import Chunk, Record
-from odelab.graph.machine import address
 from odelab.graph.nodes import Untraceable
+from odelab.kernels.machine import address
 from odelab.kernels.run import plan_of
 from odelab.kernels.search import search_of
 from odelab.status import Status
@@ -146,22 +144,13 @@ class TracedEngine:
             if not state.fresh:
                 slope, evaluations = self.slopes_in_python()(state.t, state.u, self.problem.params), 1
             numbers[at["slope0"] : at["slope0"] + n] = slope
-        if self.controller.law is None:
-            numbers[at["count"]] = state.memory.n
-        else:
-            for place, value in zip(self.kernel.history, state.memory.history, strict=True):
-                if place is not None:
-                    numbers[place] = value
+        self.kernel.memory.write(state.memory, numbers)
         return evaluations
 
     def state_of(self, before: State, moved: bool) -> State:
         """The state that the kernel has come to."""
         values = self.numbers.tolist()
-        if self.controller.law is None:
-            memory: Any = before.memory._replace(n=values[self.at["count"]])
-        else:
-            history = History(*(0.0 if place is None else values[place] for place in self.kernel.history))
-            memory = Memory(before.memory.settings, history)
+        memory = self.kernel.memory.read(values, before.memory)
         fresh = "slope0" in self.at
         slope = self.part("slope0") if fresh else before.slope
         after = State(values[self.at["t"]], self.part("u0"), slope, fresh, memory)
@@ -184,19 +173,10 @@ class TracedEngine:
         return (evaluations, states, tried) if self.method.needs_jacobian else (evaluations, 0, 0)
 
     def in_plain_python(self, state: State, attempts: int, first: int, work) -> Chunk:
-        """Go on in plain Python, which factors with pivoting, and raises the errors of the user's own functions.
-
-        work    the counts of the chunk so far: rejected attempts, evaluations, Jacobians, factorisations
-        """
+        """The chunk, taken over by plain Python."""
         engine = ExactEngine if self.exact else PythonEngine
         plain = engine(self.problem, self.method, self.controller, self.project)
-        with np.errstate(all="ignore"):
-            chunk = plain.advance(state, attempts)
-        self.rows.room(state.t, chunk.steps + 1)
-        self.rows.add(chunk, state)
-        more = (chunk.rejected, chunk.evaluations, chunk.jacobians, chunk.factorisations)
-        rejected, *rest = (before + now for before, now in zip(work, more, strict=True))
-        return self.rows.chunk(first, chunk.status, chunk.state, rejected, *rest)._replace(word=chunk.word)
+        return taken_over(plain, self.rows, state, attempts, first, work)
 
     def record(self) -> Record:
         return self.rows.record(self.method.twin_stages is not None)

@@ -12,12 +12,12 @@ from odelab.control.controllers import adaptive, fixed
 from odelab.engines.not_compilable import NotCompilable
 from odelab.engines.python import checked_rhs
 from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine, address
 from odelab.graph.nodes import Untraceable
 from odelab.kernels import store
+from odelab.kernels.machine import Machine, address
 from odelab.kernels.parts import add_repeated, parts_of
 from odelab.linear.linearisation import Linearisation
-from odelab.methods.linearly_implicit import RODAS4
+from odelab.methods.implicit import RODAS4
 from odelab.problem import Problem
 
 __all__ = ["Parts", "seconds_of_parts", "seconds_per_attempt"]

@@ -7,8 +7,8 @@ import numpy as np
 
 from odelab.arrays import read_only
 from odelab.graph.evaluation import evaluate
-from odelab.graph.nodes import Graph, Node
-from odelab.right_hand_side import DOMAIN_ERRORS, IN_PLACE
+from odelab.graph.nodes import Graph, Node, Untraceable
+from odelab.right_hand_side import DOMAIN_ERRORS, IN_PLACE, name_of
 
 STATES = 32
 NEAR = 10  # of these states are within a few per cent of the first one
@@ -40,6 +40,12 @@ def difference(
         if found:
             return f"at t = {t:g}, u = {short(u)} {found}"
     return None
+
+
+def refuse_if(wrong: str | None, function):
+    """Refuse a graph that computes something else than the function, which is told in words."""
+    if wrong is not None:
+        raise Untraceable(f"is not what its operations compute: {wrong}", "", name_of(function))
 
 
 def states_near(t_span, u0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ that works on nodes needs both.
 """
 
 import math
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -272,16 +273,29 @@ def product_of_powers(base: Node, count: int, kind: str):
 
 def floor_divide(a, b):
     """a // b, as NumPy and Python compute it: the remainder is taken off before dividing."""
+    return divided(a, b, operator.floordiv, floor_divide_integers, floor_divide_reals)
+
+
+def modulo(a, b):
+    """a % b, as NumPy and Python compute it: with the sign of b."""
+    return divided(a, b, operator.mod, modulo_of_integers, modulo_of_reals)
+
+
+def divided(a, b, plain: Callable, of_integers: Callable, of_reals: Callable):
+    """An operation of division with a whole quotient, by the kinds of its operands."""
     graph = graph_of(a, b)
     if graph is None:
-        return np.float64(a) // b if isinstance(a, float) else a // b
+        return plain(np.float64(a) if isinstance(a, float) else a, b)
     a, b = lift(graph, a), lift(graph, b)
     if a is None or b is None:
         return NotImplemented
     if a.kind != "d" and b.kind != "d":
-        return floor_divide_integers(integer(a), integer(b))
+        return of_integers(integer(a), integer(b))
     guard_divisor(b)
-    a, b = a.real(), b.real()
+    return of_reals(a.real(), b.real())
+
+
+def floor_divide_reals(a: Node, b: Node):
     mod = call_two("fmod", a, b)
     quotient = two("div", two("sub", a, mod), b)
     wrong = logical("and", two("ne", mod, 0.0), two("ne", two("lt", b, 0.0), two("lt", mod, 0.0)))
@@ -317,18 +331,7 @@ def unchecked(op: str, a, b) -> Node:
     return node
 
 
-def modulo(a, b):
-    """a % b, as NumPy and Python compute it: with the sign of b."""
-    graph = graph_of(a, b)
-    if graph is None:
-        return np.float64(a) % b if isinstance(a, float) else a % b
-    a, b = lift(graph, a), lift(graph, b)
-    if a is None or b is None:
-        return NotImplemented
-    if a.kind != "d" and b.kind != "d":
-        return modulo_of_integers(integer(a), integer(b))
-    guard_divisor(b)
-    a, b = a.real(), b.real()
+def modulo_of_reals(a: Node, b: Node):
     mod = call_two("fmod", a, b)
     wrong = two("ne", two("lt", b, 0.0), two("lt", mod, 0.0))
     return choose(two("ne", mod, 0.0), choose(wrong, two("add", mod, b), mod), call_two("copysign", 0.0, b))

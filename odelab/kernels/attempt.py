@@ -169,6 +169,33 @@ def value_of(name: str, memory):
 
 
 FIELDS = {"was_rejected": "rejected"}  # a run counts its rejections, too
+HISTORY = [{field: name for name, field in FIELDS.items()}.get(field, field) for field in History._fields]
+
+
+class MemoryPlaces:
+    """Where a kernel carries the memory of the controller in a row of numbers.
+
+    at    the place of each number that it carries, by its name
+    """
+
+    def __init__(self, at: dict[str, int]):
+        self.count = at.get("count")
+        self.history = [at.get(name) for name in HISTORY]
+
+    def write(self, memory, numbers):
+        """Write a memory into the row."""
+        if self.count is not None:
+            numbers[self.count] = memory.n
+            return
+        for place, value in zip(self.history, memory.history, strict=True):
+            if place is not None:
+                numbers[place] = value
+
+    def read(self, numbers, before) -> Any:
+        """The memory that the row holds; what never changes is as it was before."""
+        if self.count is not None:
+            return before._replace(n=numbers[self.count])
+        return Memory(before.settings, History(*(0.0 if place is None else numbers[place] for place in self.history)))
 
 
 def control(asked: Asked, graph: Graph) -> tuple[Callable, Callable, Any, dict[str, Node]]:
@@ -186,7 +213,7 @@ def control(asked: Asked, graph: Graph) -> tuple[Callable, Callable, Any, dict[s
     largest = graph.input("largest") if asked.limited else math.inf
     settings = controllers.settings_of(asked.law, asked.method.error_order, graph.input("rtol"), atol, largest)
     wanted = {name: graph.input(name) for name in remembered(asked)}
-    fields: Any = (wanted.get({"rejected": "was_rejected"}.get(name, name), 0.0) for name in History._fields)
+    fields: Any = (wanted.get(name, 0.0) for name in HISTORY)
     power = feedback.power_of_logarithm(closed(powers.exp2))
     limit = feedback.smooth_limiter(closed(powers.arctan)) if asked.law.smooth else feedback.clip
     parts = (closed(controllers.squared_error), closed(powers.log2), closed(power), closed(limit))

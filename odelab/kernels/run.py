@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odelab.control.feedback import History
 from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine
 from odelab.graph.nodes import Graph
 from odelab.kernels import store
-from odelab.kernels.attempt import FIELDS, Asked, attempt, fixed_names, fixed_values
+from odelab.kernels.attempt import Asked, MemoryPlaces, attempt, fixed_names, fixed_values
 from odelab.kernels.beginning import add_begin, beginning
+from odelab.kernels.machine import Machine
 from odelab.kernels.modules import module_of_run
 from odelab.kernels.single import add_advance
 from odelab.kernels.store import Traced
@@ -25,14 +24,14 @@ class RunKernel(NamedTuple):
     begin      as `odelab.kernels.beginning.add_begin` has it
     advance    as `odelab.kernels.single.add_advance` has it
     at         the place of each value that the loop carries, by its name
-    history    the places of the fields of the controller's history, None of those that are not carried
+    memory     the places of what the controller remembers
     """
 
     machine: Machine
     begin: Callable
     advance: Callable
     at: dict[str, int]
-    history: list[int | None]
+    memory: MemoryPlaces
 
 
 class Wanted(NamedTuple):
@@ -110,9 +109,7 @@ def made(wanted: Wanted) -> RunKernel:
     module, names = module_and_names(wanted)
     machine = Machine(module.text())
     at = {name: place for place, name in enumerate(names)}
-    carried_as = {field: name for name, field in FIELDS.items()}
-    history = [at.get(carried_as.get(field, field)) for field in History._fields]
-    return RunKernel(machine, machine.function("begin", 5), machine.function("advance", 7), at, history)
+    return RunKernel(machine, machine.function("begin", 5), machine.function("advance", 7), at, MemoryPlaces(at))
 
 
 def module_and_names(wanted: Wanted) -> tuple[Module, list[str]]:

@@ -14,11 +14,11 @@ from odelab import core
 from odelab.functions.tracing import Trace
 from odelab.graph.forks import joined
 from odelab.graph.llvm import Function, Variable
-from odelab.graph.machine import Machine, address
 from odelab.graph.nodes import Graph, Node, call_two, choose, logical
 from odelab.kernels import store
 from odelab.kernels.attempt import Asked, steps_of
 from odelab.kernels.inside import state_at
+from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_run
 from odelab.kernels.store import Traced
 from odelab.runs import roots

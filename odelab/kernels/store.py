@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.functions.checking import difference
+from odelab.functions.checking import difference, refuse_if
 from odelab.functions.tracing import Trace, traced, traced_event, traced_projection
 from odelab.functions.watch import Watch
 from odelab.graph.arrays import Array
@@ -72,25 +72,17 @@ def slopes_of(problem) -> Traced:
 
         found = recorded(call)
         given = dict(zip(parameters.names, parameters.values, strict=True))
-        wrong = difference(found.outputs, rhs, form, problem.t_span, problem.u0, problem.params, given)
-        if wrong is not None:
-            raise Untraceable(f"is not what its operations compute: {wrong}", "", rhs_name(rhs))
+        refuse_if(difference(found.outputs, rhs, form, problem.t_span, problem.u0, problem.params, given), rhs)
         return found
 
     return known(rhs, ("slopes", form, n), Parameters(problem.params), record)
 
 
-def compared(found: Recorded, plain: Callable, t_span, u0, parameters: Parameters) -> Recorded:
-    """The operations of an event or a projection, if they are what the function computes."""
+def compared(found: Recorded, function, plain: Callable, t_span, u0, parameters: Parameters) -> Recorded:
+    """The operations of an event or a projection, if they are what the function computes; `plain` calls it."""
     given = dict(zip(parameters.names, parameters.values, strict=True))
-    wrong = difference(found.outputs, plain, ARRAY, t_span, u0, parameters.params, given)
-    if wrong is not None:
-        raise Untraceable(f"is not what its operations compute: {wrong}", "", "the function")
+    refuse_if(difference(found.outputs, plain, ARRAY, t_span, u0, parameters.params, given), function)
     return found
-
-
-def rhs_name(function: Callable) -> str:
-    return getattr(function, "__name__", type(function).__name__)
 
 
 def known(function: Callable, purpose: tuple, parameters: Parameters, record: Callable) -> Traced:
@@ -145,7 +137,7 @@ def event_of(function: Callable, problem) -> Traced:
         def plain(t, u, params):
             return np.reshape(function(t, u, params), 1)
 
-        return compared(recorded(call), plain, problem.t_span, problem.u0, parameters)
+        return compared(recorded(call), function, plain, problem.t_span, problem.u0, parameters)
 
     return known(function, ("event", problem.size), Parameters(problem.params), record)
 
@@ -155,7 +147,7 @@ def projection_of(function: Callable, n: int) -> Traced:
 
     def record(parameters, trace):
         found = recorded(lambda graph: traced_projection(graph, function, n, trace)(graph.inputs("u", n)))
-        return compared(found, lambda t, u, params: function(np.array(u)), (0.0, 1.0), np.ones(n), parameters)
+        return compared(found, function, lambda t, u, params: function(np.array(u)), (0.0, 1.0), np.ones(n), parameters)
 
     return known(function, ("projection", n), Parameters(()), record)
 

@@ -1,9 +1,8 @@
 """The methods of odelab whose coefficients are fixed, by name: what a pickled method is found by."""
 
-from odelab.methods.diagonally_implicit import ESDIRK
 from odelab.methods.explicit import METHODS
+from odelab.methods.implicit import ESDIRK, ROSENBROCK
 from odelab.methods.interface import StepMethod
-from odelab.methods.linearly_implicit import ROSENBROCK
 
 BY_NAME: dict[str, StepMethod] = {**METHODS, **ROSENBROCK, **ESDIRK}
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from odelab import core
 from odelab.methods import order_conditions as trees
-from odelab.methods.tableau import ROUNDING
+from odelab.methods.order_conditions import ROUNDING
 from odelab.methods.with_jacobian import DAMPED, MethodWithJacobian
 
 # Newton's method starts on a polynomial of this degree through the states of earlier stages. Measured on van der Pol
@@ -96,12 +96,7 @@ class EsdirkMethod(MethodWithJacobian):
             )
 
     def _check(self, row, weights, order):
-        for tree, defect in trees.defects(self.square, weights, order):
-            if not abs(defect) <= ROUNDING:
-                raise ValueError(
-                    f"`{row}` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
-                    f"{float(defect):.3g}; it is not of order {order}."
-                )
+        trees.check(self, row, trees.defects(self.square, weights, order), order)
 
     def _check_stages(self):
         missed = np.abs(self.square @ self.c - 0.5 * np.square(self.c))

@@ -81,18 +81,11 @@ def order(method: "Method") -> int:
 
 
 def defects(method: "Method"):
-    """(tree, defect) of the conditions sum_i B_i(theta) Phi_i = theta^nodes / gamma, the worst of all powers of theta.
-
-    In floats, relative to the terms that have to cancel.
-    """
+    """The conditions of the extension of a method and by how much it misses each of them."""
     rows = [*method.a, *([] if method.fsal else [method.b]), *method.extra]
     phi = trees.ElementaryWeights([[*map(float, row), *[0.0] * (len(rows) - len(row))] for row in rows])
     columns = np.array(exact_weights(method), dtype=float).T
-    for nodes in range(1, order(method) + 1):
-        for tree in trees.trees(nodes):
-            terms = columns * phi.at(tree)
-            wanted = (np.arange(len(columns)) == nodes) / trees.density(tree)
-            yield tree, np.max(np.abs(terms.sum(axis=1) - wanted) / np.maximum(1.0, np.abs(terms).sum(axis=1)))
+    return trees.defects_inside(phi, columns, range(len(columns)), order(method))
 
 
 def finish_stages(combine, rhs, params, method: "Method", t, u, h, u_new, slopes) -> list:

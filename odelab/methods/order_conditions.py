@@ -12,6 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
+ROUNDING = 1e-13  # the error allowed in an order condition, for coefficients that are published as decimals
+
 
 @functools.cache
 def trees(nodes: int) -> tuple[tuple, ...]:
@@ -70,6 +72,28 @@ def defects(a, b, order, single=None):
     for nodes in range(1, order + 1):
         for tree in trees(nodes):
             yield tree, b @ weights.at(tree) - Fraction(1, density(tree))
+
+
+def defects_inside(phi: ElementaryWeights, rows, powers, order):
+    """(tree, defect) of the conditions sum_i B_i(theta) Phi_i = theta^nodes / gamma, the worst of all powers of theta.
+
+    In floats, relative to the terms that have to cancel. Row k of `rows` has the coefficients of theta^powers[k].
+    """
+    for nodes in range(1, order + 1):
+        for tree in trees(nodes):
+            terms = rows * phi.at(tree)
+            wanted = (np.array(powers) == nodes) / density(tree)
+            yield tree, np.max(np.abs(terms.sum(axis=1) - wanted) / np.maximum(1.0, np.abs(terms).sum(axis=1)))
+
+
+def check(method, field: str, found, order: int, what: str = "it", allowed: float = ROUNDING):
+    """Refuse coefficients of which a condition, (tree, defect), is missed by more than what rounding explains."""
+    for tree, defect in found:
+        if not abs(defect) <= allowed:
+            raise ValueError(
+                f"`{field}` of {method.name} misses the order-{node_count(tree)} condition of tree {tree} by "
+                f"{float(defect):.3g}; {what} is not of order {order}."
+            )
 
 
 def check_orders(method, *fields: str):

@@ -17,7 +17,7 @@ import numpy as np
 
 from odelab import core
 from odelab.methods import order_conditions as trees
-from odelab.methods.tableau import ROUNDING
+from odelab.methods.order_conditions import ROUNDING
 from odelab.methods.with_jacobian import DAMPED, MethodWithJacobian
 
 DENSE_ROUNDING = 1e-11  # the same for an extension, relative to its terms, which are large and cancel
@@ -110,28 +110,15 @@ class RosenbrockMethod(MethodWithJacobian):
         return tuple(map(float, row))
 
     def _check(self, row, weights, order):
-        for tree, defect in trees.defects(self.alpha, weights, order, self.alpha + self.Gamma):
-            if not abs(defect) <= ROUNDING:
-                raise ValueError(
-                    f"`{row}` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
-                    f"{float(defect):.3g}; it is not of order {order}."
-                )
+        trees.check(self, row, trees.defects(self.alpha, weights, order, self.alpha + self.Gamma), order)
 
     def _check_extension(self):
         if self.dense is None:
             return
         phi = trees.ElementaryWeights(self.alpha, self.alpha + self.Gamma)
         rows = self.extension_weights @ self.Gamma
-        for nodes in range(1, self.dense_order + 1):
-            for tree in trees.trees(nodes):
-                terms = rows * phi.at(tree)
-                wanted = (np.arange(1, len(rows) + 1) == nodes) / trees.density(tree)
-                defect = np.abs(terms.sum(axis=1) - wanted) / np.maximum(1.0, np.abs(terms).sum(axis=1))
-                if not defect.max() <= DENSE_ROUNDING:
-                    raise ValueError(
-                        f"`dense` of {self.name} misses the order-{nodes} condition of tree {tree} by "
-                        f"{defect.max():.3g}; the extension is not of order {self.dense_order}."
-                    )
+        found = trees.defects_inside(phi, rows, range(1, len(rows) + 1), self.dense_order)
+        trees.check(self, "dense", found, self.dense_order, "the extension", DENSE_ROUNDING)
 
     def _check_claims(self):
         implicit = self.alpha + self.Gamma

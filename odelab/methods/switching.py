@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable
 
 from odelab.methods.explicit import DOPRI5
+from odelab.methods.implicit import RODAS4
 from odelab.methods.interface import StepMethod, answers
-from odelab.methods.linearly_implicit import RODAS4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

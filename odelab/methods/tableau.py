@@ -12,8 +12,7 @@ from odelab import core
 from odelab.methods import extension
 from odelab.methods import order_conditions as trees
 from odelab.methods.interface import StepMethod
-
-ROUNDING = 1e-13  # the error allowed in an order condition, for coefficients that are published as decimals
+from odelab.methods.order_conditions import ROUNDING
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -135,22 +134,13 @@ class Method(StepMethod):
                 f"`dense` of {self.name} needs one weight per stage, one for the slope at the new state, and one per "
                 f"row of `extra`: {ends + len(self.extra)}, got {[len(row) for row in self.dense]}."
             )
-        for tree, defect in extension.defects(self):
-            if defect > 10 * ROUNDING:  # the float sums here are long
-                raise ValueError(
-                    f"`dense` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
-                    f"{float(defect):.3g}; the extension is not of order {extension.order(self)}."
-                )
+        found, allowed = extension.defects(self), 10 * ROUNDING  # the float sums here are long
+        trees.check(self, "dense", found, extension.order(self), "the extension", allowed)
 
     def _check(self, row, weights, order):
         # In floats, because exact fractions would take a tenth of the time of `import odelab` and are not needed.
         a, weights = np.array(self.square, dtype=float), np.array(weights, dtype=float)
-        for tree, defect in trees.defects(a, weights, order):
-            if abs(defect) > ROUNDING:
-                raise ValueError(
-                    f"`{row}` of {self.name} misses the order-{trees.node_count(tree)} condition of tree {tree} by "
-                    f"{float(defect):.3g}; it is not of order {order}."
-                )
+        trees.check(self, row, trees.defects(a, weights, order), order)
 
     @property
     def stages(self) -> int:

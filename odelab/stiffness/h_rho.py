@@ -19,11 +19,6 @@ AT_ONCE = 1 << 18  # steps times components that are repeated together; bounds t
 NEAR = 0.8  # of the boundary: with the I law, h rho of a stiff linear problem varies between 0.8 and 1.1 of it
 
 
-def twin_stages(method) -> tuple[int, int] | None:
-    """The twin stages of a method; see `odelab.methods.interface`."""
-    return method.twin_stages
-
-
 def h_rho(problem, method: StepMethod, t, u, h) -> np.ndarray:
     """|h| times the spectral radius along the solution, for steps of size h (k,) from states u (k, n).
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.engines.lanes.result import Found, empty_arrays
-from odelab.graph.machine import Machine, address
 from odelab.kernels import store
 from odelab.kernels.attempt import fixed_values
 from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
+from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_lanes
 from odelab.kernels.parameters import Parameters
 from odelab.kernels.run import asked_of

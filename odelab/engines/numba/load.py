@@ -12,6 +12,7 @@ from odelab.engines.numba.jit import compiled_functions
 from odelab.engines.numba.module import Module, module_for
 from odelab.engines.numba.refusals import blame
 from odelab.engines.numba.request import Request
+from odelab.right_hand_side import name_of
 
 # How many compiled modules are kept under their names. One of them also serves another function with the same
 # fingerprint, such as a closure that was made again, or a function whose captured value was changed and changed back.
@@ -65,7 +66,7 @@ def compile_kernel(request: Request) -> Kernel:
     try:
         module = module_for(request)
     except Unseen as reason:
-        raise NotCompilable(f"`engine='compiled'` cannot compile {request.rhs.__name__}: {reason}.") from reason
+        raise NotCompilable(f"`engine='compiled'` cannot compile {name_of(request.rhs)}: {reason}.") from reason
     known = Kernel({}, module.taken.watch, (request.method, request.law))
     kernels = kept.setdefault(request.rhs, {})
     try:

@@ -12,6 +12,7 @@ import odelab
 from odelab.engines.numba import one_source
 from odelab.engines.numba.fingerprint import Fingerprint, fingerprint
 from odelab.engines.numba.request import Request
+from odelab.right_hand_side import name_of
 
 HEADER = """
 import math
@@ -52,7 +53,7 @@ def module_for(request: Request) -> Module:
     taken = fingerprint(*given.values())
     text = text_for(request)
     digest = hashlib.sha256((text + taken.digest).encode()).hexdigest()[:24]
-    label = request.rhs.__name__
+    label = name_of(request.rhs)
     name = f"{label if label.isidentifier() else 'rhs'}_{digest}"
     return Module(text, name, request.form, given, taken)
 

@@ -14,7 +14,7 @@ from odelab.engines.numba.request import Request, request_of_run
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.methods.tableau import Method
 from odelab.problem import Problem
-from odelab.right_hand_side import COMPONENT
+from odelab.right_hand_side import COMPONENT, name_of
 
 CONCATENATES = (
     "kernels hand `u` to {} as a tuple, with which it computes something else than with an array, as `u + u` does; "
@@ -60,7 +60,7 @@ def obstacle_to_kernel(problem: Problem, method, controller: Controller, project
         if (name == "rhs" or callable(function)) and not is_plain(function):
             return f"kernels need a plain function as `{name}`"
     if takes_tuples(problem.rhs, problem) is False:
-        return CONCATENATES.format(problem.rhs.__name__)
+        return CONCATENATES.format(name_of(problem.rhs))
     if controller.law is None and controller.h is None:
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
     return None

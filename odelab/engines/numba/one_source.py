@@ -13,7 +13,7 @@ from odelab.core import moved
 from odelab.engines.numba.request import Request
 from odelab.engines.rows import ERROR, RHO, SAI, SIZE, TIME
 from odelab.right_hand_side import ARRAY, IN_PLACE
-from odelab.stiffness.h_rho import APART, twin_stages
+from odelab.stiffness.h_rho import APART
 
 LAYOUTS = ("stabilised", "generic")
 IMPORTS = """
@@ -76,7 +76,7 @@ def step_lines(request: Request) -> list[str]:
     error_of = f"jit_once(control.{'error_of_step' if request.judged else 'no_error'}, EXACT)"
     made = "jit" if request.own else "jit_once"  # a controller of the user's own has a memory of its own, too
     if not hasattr(request.method, "spectral_radius"):
-        tableau, twins = request.method.tableau, twin_stages(request.method)
+        tableau, twins = request.method.tableau, request.method.twin_stages
         h_rho = "no_h_rho"
         if twins is not None:
             first, last = twins

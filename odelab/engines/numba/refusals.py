@@ -6,7 +6,7 @@ import textwrap
 from odelab.arrays import row_of_numbers
 from odelab.engines.numba.jit import compiled_functions
 from odelab.engines.numba.request import Request
-from odelab.right_hand_side import COMPONENT, IN_PLACE
+from odelab.right_hand_side import COMPONENT, IN_PLACE, name_of
 
 
 def refusal(engine, reason) -> str:
@@ -14,8 +14,7 @@ def refusal(engine, reason) -> str:
     said = refusal_of_numba(engine, reason)
     if not engine.untraceable:
         return said
-    name = getattr(engine.problem.rhs, "__name__", type(engine.problem.rhs).__name__)
-    return f"`engine='compiled'` cannot compile {name}: {engine.untraceable} And numba: {said}"
+    return f"`engine='compiled'` cannot compile {name_of(engine.problem.rhs)}: {engine.untraceable} And numba: {said}"
 
 
 def refusal_of_numba(engine, reason) -> str:
@@ -72,7 +71,7 @@ def explanation_of(function, reason) -> str:
         where = f'File "{function.__code__.co_filename}", line {function.__code__.co_firstlineno}.'
     # What follows a place are the lines of source that numba takes to be there.
     lines = list(itertools.takewhile(lambda line: not line.startswith("File "), lines)) or lines[:1]
-    name = getattr(function, "__name__", function)
+    name = name_of(function)
     if "Signature mismatch" in str(reason) and hasattr(function, "__code__"):
         return (
             f"`engine='compiled'` cannot compile {name}: compiled code knows no arguments by keyword alone, and "

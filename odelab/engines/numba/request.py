@@ -9,7 +9,7 @@ from odelab.control.controllers import Controller
 from odelab.control.laws import Law
 from odelab.methods.stabilised import StabilisedMethod
 from odelab.problem import Problem
-from odelab.right_hand_side import COMPONENT
+from odelab.right_hand_side import COMPONENT, name_of
 
 
 class Request(NamedTuple):
@@ -40,7 +40,7 @@ class Request(NamedTuple):
     def about(self) -> str:
         steps = f"law {self.law.name}" if self.law else "fixed steps"
         size = f"n = {self.n}, " if self.form == COMPONENT else ""
-        what = f"{self.rhs.__name__}, {size}{self.parameters} parameter{'s' if self.parameters != 1 else ''}"
+        what = f"{name_of(self.rhs)}, {size}{self.parameters} parameter{'s' if self.parameters != 1 else ''}"
         return f"{what}, {self.method.name}, {steps}, layout {self.layout}"
 
 

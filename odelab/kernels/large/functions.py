@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab.functions.checking import PlainSlopes, difference_at, states_near
+from odelab.functions.checking import PlainSlopes, difference_at, refuse_if, states_near
 from odelab.functions.tracing import traced, traced_projection
 from odelab.graph.classes import CONDITION, Classes, classes_of
 from odelab.graph.nodes import Graph, TooLarge, Untraceable
@@ -15,6 +15,7 @@ from odelab.kernels import store
 from odelab.kernels.large.row_loops import is_autonomous, pattern_of, table_of_runs
 from odelab.kernels.parameters import Parameters
 from odelab.linear.solvers import BANDED, band_of
+from odelab.right_hand_side import ARRAY
 
 LARGEST = 400_000  # operations before rows are found to be alike; running so many takes a second
 EACH = 8  # of the states at which graphs are compared with their functions, which take longer here
@@ -127,20 +128,18 @@ def rows_of(problem, has_jacobian: bool) -> Function:
         slopes = traced(graph, rhs, form, n, trace)
         outputs = slopes(graph.input("t"), graph.inputs("u", n), parameters.nodes(graph))
         found = Rows(Recorded(graph, [lifted(graph, x) for x in outputs]), has_jacobian)
-        wrong = difference(found.classes, problem, np.array(parameters.values))
-        if wrong is not None:
-            raise Untraceable(f"is not what its operations compute: {wrong}", "", store.rhs_name(rhs))
+        plain = PlainSlopes(rhs, form, problem.params)
+        refuse_if(difference(found.classes, plain, problem.t_span, problem.u0, np.array(parameters.values)), rhs)
         return found
 
     return function_of(store.known(rhs, ("rows", form, n, has_jacobian), Parameters(problem.params), record))
 
 
-def difference(classes: Classes, problem, params: np.ndarray) -> str | None:
+def difference(classes: Classes, plain: PlainSlopes, t_span, u0, params: np.ndarray) -> str | None:
     """What classes compute differently from the plain function, in words; None where they agree."""
-    times, states = states_near(problem.t_span, problem.u0)
+    times, states = states_near(t_span, u0)
     for t, u in zip(times[::EACH], states[::EACH], strict=True):
         values, raised = classes(float(t), u, params)
-        plain = PlainSlopes(problem.rhs, problem.form, problem.params)
         found = difference_at(plain, float(t), u, values, raised)
         if found:
             return f"at t = {t:g} {found}"
@@ -153,6 +152,9 @@ def projection_of(function: Callable, n: int) -> Function:
     def record(parameters, trace):
         graph = Graph(limit=LARGEST)
         outputs = traced_projection(graph, function, n, trace)(graph.inputs("u", n))
-        return Rows(Recorded(graph, [lifted(graph, x) for x in outputs]), has_jacobian=False)
+        found = Rows(Recorded(graph, [lifted(graph, x) for x in outputs]), has_jacobian=False)
+        plain = PlainSlopes(lambda t, u, params: function(np.array(u)), ARRAY, None)
+        refuse_if(difference(found.classes, plain, (0.0, 1.0), np.ones(n), np.zeros(0)), function)
+        return found
 
     return function_of(store.known(function, ("projection of rows", n), Parameters(()), record))

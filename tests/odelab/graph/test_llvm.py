@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from odelab.graph.arithmetic import lines_of
 from odelab.graph.evaluation import evaluate
 from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine, address, processor
 from odelab.graph.nodes import Graph, call_two, choose, logical, one, whole
 from odelab.graph.recorded import recorded
+from odelab.kernels.machine import Machine, address, processor
 
 X = np.array([0.3, -1.7, 2.5, 0.0, -0.0, 1e-300, 7.0, -3.0, 1e10, 0.5, -0.25, 4.0, np.inf, -np.inf, np.nan, 1.0])
 Y = np.array([1.5, 2.0, -2.5, 1.0, 3.0, -4.0, 7.0, 0.1, -1e-9, 2.0, 0.0, -0.0, 2.0, 1.0, 1.0, np.nan])

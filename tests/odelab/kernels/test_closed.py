@@ -5,9 +5,9 @@ import pytest
 
 from odelab import elementary
 from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine, address
 from odelab.graph.nodes import Graph, call_two, one
 from odelab.kernels.closed import EXACT, FAST
+from odelab.kernels.machine import Machine, address
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, 1e308, 2.0**40]
 OF_TWO = ("pow", "atan2", "hypot")

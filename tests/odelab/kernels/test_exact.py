@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import odelab as ol
-from odelab.graph.machine import processor
+from odelab.kernels.machine import processor
 from tests.clock import HANGS
 from tests.odelab.kernels.kernel_cases import small_systems
 

@@ -6,8 +6,8 @@ import pytest
 import odelab as ol
 from odelab.graph.evaluation import evaluate
 from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine, address
 from odelab.kernels import store
+from odelab.kernels.machine import Machine, address
 from odelab.kernels.parts import add_repeated, parts_of
 
 HG = 0.03

@@ -14,7 +14,6 @@ from odelab.control.controllers import error_ratio
 from odelab.methods import extension
 from odelab.methods import order_conditions as trees
 from odelab.runs import dense
-from odelab.stiffness import h_rho as stability
 from tests.odelab.solver_cases import CIRCLE, PENDULUM, one_step, unchecked
 
 METHOD = ol.DOP853
@@ -187,7 +186,7 @@ def test_its_free_estimate_of_h_rho_finds_the_spectral_radius():
     run = ol.solve(problem, METHOD, ol.adaptive(1e-5, 1e-8))
     late = run.step_t[:-1] > 0.05
     np.testing.assert_allclose(run.h_rho[late], 1000.0 * run.h[late], rtol=1e-3)
-    assert stability.twin_stages(METHOD) == (11, 12)
+    assert METHOD.twin_stages == (11, 12)
     assert "held back by stability" in run.message
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import odelab as ol
 from odelab.methods import order_conditions as trees
-from odelab.methods.diagonally_implicit import ESDIRK
+from odelab.methods.implicit import ESDIRK
 from tests.odelab.solver_cases import NAMED
 from tests.rounding import bound_of_sum
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import odelab as ol
 from odelab.stiffness import h_rho as stability
 
-WITH_TWINS = [method for method in ol.METHODS.values() if stability.twin_stages(method)]
+WITH_TWINS = [method for method in ol.METHODS.values() if method.twin_stages]
 by_name = {"ids": lambda method: method.name}
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine, address
 from odelab.kernels.large.band_loops import add_band
+from odelab.kernels.machine import Machine, address
 from tests.rounding import EPS
 
 known = {}

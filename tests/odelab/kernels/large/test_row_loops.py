@@ -9,8 +9,8 @@ from odelab.graph.classes import classes_of
 from odelab.graph.evaluation import value_of
 from odelab.graph.graphs import arguments_of, used
 from odelab.graph.llvm import Module
-from odelab.graph.machine import Machine, address
 from odelab.kernels.large import row_loops
+from odelab.kernels.machine import Machine, address
 from odelab.problem import Problem
 from tests.odelab.graph.test_classes import PARAMETERS, each_function, recorded
 from tests.rounding import ROUNDINGS, spread

@@ -1,4 +1,5 @@
-"""The linearly implicit methods, each as its transformed coefficients.
+"""The methods with a Jacobian: the linearly implicit ones, each as its transformed coefficients, and the diagonally
+implicit ones, each as its tableau.
 
 All are L-stable. The estimate of ROS2 does not vanish on very stiff components, of which it is 2.41, and must not: its
 error on a stiff component that follows a driven one does not vanish either. Multiplied by the inverse of the matrix, as
@@ -8,6 +9,7 @@ tolerance of 1e-3). `C` is as published, for the matrix I / (h gamma) - J; see `
 
 import math
 
+from odelab.methods.esdirk import EsdirkMethod
 from odelab.methods.rosenbrock import RosenbrockMethod
 
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
@@ -109,3 +111,24 @@ RODAS5P = RosenbrockMethod(
 )  # fmt: skip
 
 ROSENBROCK = {method.name: method for method in (ROS2, RODAS4, RODAS5P)}
+
+ESDIRK43 = EsdirkMethod(
+    "ESDIRK43",
+    order=4,
+    gamma="1/4",
+    a=[
+        [],
+        ["1/4"],
+        ["8611/62500", "-1743/31250"],
+        ["5012029/34652500", "-654441/2922500", "174375/388108"],
+        ["15267082809/155376265600", "-71443401/120774400", "730878875/902184768", "2285395/8070912"],
+        ["82889/524892", 0, "15625/83664", "69875/102672", "-2260/8211"],
+    ],
+    b_low=[
+        "4586570599/29645900160", 0, "178811875/945068544", "814220225/1159782912", "-3700637/11593932", "61727/225920",
+    ],
+    order_low=3,
+    about="the implicit part of ARK4(3)6L[2]SA, Kennedy and Carpenter, Appl. Numer. Math. 44 (2003) 139-181",
+)  # fmt: skip
+
+ESDIRK = {method.name: method for method in (ESDIRK43,)}
