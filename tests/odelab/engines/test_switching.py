@@ -232,8 +232,6 @@ def test_kernels_take_the_same_steps():
     early = plain.step_t < 75.0
     np.testing.assert_array_equal(plain.took[early[:-1]], compiled.took[: len(plain.took)][early[:-1]])
     np.testing.assert_allclose(compiled.step_t[: early.sum()], plain.step_t[early], rtol=1e-6)
-    with pytest.raises(ol.NotCompilable, match="component form"):
-        ol.solve(ol.problems.heat_1d(n=20), ol.AUTO, engine="compiled")
 
 
 def test_h_rho_is_not_told_where_the_stages_of_the_explicit_method_do_not_tell_it():

@@ -40,7 +40,8 @@ def assert_as_alone(problem, method, controller, seed, count, places, digits=1e-
         scale = np.abs(run.step_u).max()
         np.testing.assert_allclose(found.u[place, -1], run.step_u[-1], rtol=0, atol=digits * scale)
         np.testing.assert_allclose(found.u[place], run.u, rtol=0, atol=1e3 * digits * scale)
-        np.testing.assert_allclose(found.sai_max[place], run.sai.max(), rtol=1e-6)
+        # SAI divides by the state, which is small where SAI is large.
+        np.testing.assert_allclose(found.sai_max[place], run.sai.max(), rtol=1e4 * digits)
         largest = np.fmax.reduce(run.h_rho)  # NaN where no step tells it
         np.testing.assert_allclose(found.h_rho_max[place], largest, rtol=1e-4)
 
