@@ -134,10 +134,18 @@ class Problem:
         if tensors:
             keep("rhs", returning_arrays(self.rhs))
 
+    window = None  # of a piece between two stops: (earliest, latest), the times that the right-hand side is shown
+
     @property
     def size(self) -> int:
         """The number of components, n."""
         return self.u0.size
+
+    def seen(self, t):
+        """The time that the right-hand side is shown at a time, or at an array of times."""
+        if self.window is None:
+            return t
+        return np.clip(t, *self.window) if np.ndim(t) else min(max(t, self.window[0]), self.window[1])
 
     def replace(self, **changes) -> "Problem":
         """A copy with some fields changed: `problem.replace(t_span=(0.0, 20.0))`.
@@ -152,10 +160,10 @@ class Problem:
             )
         return dataclasses.replace(self, form="", **{**self._outdated_fields(changes), **changes})
 
-    def piece(self, t0: float, t1: float, u0) -> "Problem":
+    def piece(self, t0: float, t1: float, u0, window=None) -> "Problem":
         """The same problem from another state over another span, without calling the right-hand side to check it."""
         part = object.__new__(Problem)
-        changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0)}
+        changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0), "window": window}
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
         part.__dict__.pop("plan_of_graph", None)  # which is for this span
         return part
@@ -203,11 +211,11 @@ def array_form(problem: Problem) -> Callable:
     For 1/0 or sqrt(-1) NumPy returns infinity or NaN, whereas plain numbers raise an error. Here such an error becomes
     NaN, too: it means that the step has left the domain of the right-hand side.
     """
-    plain = in_array_form(problem)
+    plain, seen = in_array_form(problem), problem.seen
 
     def slopes(t, u, params):
         try:
-            return plain(t, u, params)
+            return plain(seen(t), u, params)
         except ArithmeticError:
             return np.full_like(u, np.nan)
         except ValueError as error:

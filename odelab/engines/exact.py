@@ -15,7 +15,7 @@ from odelab.kernels import store
 from odelab.kernels.implicit import Factors, Nothing, rejected_unless
 from odelab.kernels.store import Traced
 from odelab.methods.interface import StepMethod, Stepper
-from odelab.problem import array_form
+from odelab.problem import Problem, array_form
 
 
 @dataclasses.dataclass
@@ -25,24 +25,25 @@ class ExactEngine(PythonEngine):
     def __post_init__(self):
         super().__post_init__()
         slopes = store.slopes_of(self.problem)
-        self.rhs = values_of(slopes, array_form(self.problem))
+        self.rhs = values_of(slopes, array_form(self.problem), self.problem.seen)
         if self.method.needs_jacobian:
-            self.stepper = stepper_of(self.method, slopes, self.problem.size)
+            self.stepper = stepper_of(self.method, slopes, self.problem)
         if self.project is not None:
             projected = values_of(store.projection_of(self.project, self.problem.size), None)
             self.after = lambda u: projected(math.nan, u, ())
 
 
-def values_of(traced: Traced, plain: Callable | None) -> Callable:
+def values_of(traced: Traced, plain: Callable | None, seen: Callable = float) -> Callable:
     """The operations of a function of (t, u, params), carried out by NumPy with odelab's own elementary functions.
 
     plain    the function itself, which is called where it raises an error, to raise it
+    seen     seen(t): the time that it is shown at time t
     """
     graph, count = traced.recorded.graph, len(traced.recorded.outputs)
     known = dict(zip(traced.parameters.names, traced.parameters.values, strict=True))
 
     def values(t, u, params):
-        inputs = {"t": t, **known, **{f"u{i}": x for i, x in enumerate(u.tolist())}}
+        inputs = {"t": seen(t), **known, **{f"u{i}": x for i, x in enumerate(u.tolist())}}
         found = evaluate(graph, [*traced.recorded.outputs, *graph.raised], inputs, elementary.of_floats)
         if plain is not None and any(found[count:]):
             plain(t, u, params)
@@ -60,9 +61,9 @@ class Counts:
         self.jacobians = self.factorisations = self.evaluations = 0
 
 
-def stepper_of(method: StepMethod, slopes: Traced, n: int) -> Stepper:
+def stepper_of(method: StepMethod, slopes: Traced, problem: Problem) -> Stepper:
     """The step of a linearly implicit method by the elimination of the kernels."""
-    graph, counts, made = slopes.recorded.graph, Counts(), []
+    graph, counts, made, n = slopes.recorded.graph, Counts(), [], problem.size
     inputs = [graph.input(name) for name in (*(f"u{i}" for i in range(n)), "t")]
     rows = derivatives(graph, slopes.recorded.outputs, inputs)
     entries = [(i, j) for i, row in enumerate(rows) for j in row]
@@ -71,7 +72,7 @@ def stepper_of(method: StepMethod, slopes: Traced, n: int) -> Stepper:
 
     def prepare(t, u, slope, params):
         counts.jacobians += 1
-        inputs = {"t": t, **known, **{f"u{i}": x for i, x in enumerate(u.tolist())}}
+        inputs = {"t": problem.seen(t), **known, **{f"u{i}": x for i, x in enumerate(u.tolist())}}
         found = [float(x) for x in evaluate(graph, nodes, inputs, elementary.of_floats)]
         J: list[dict] = [{} for _ in range(n)]
         for (i, j), value in zip(entries, found, strict=True):

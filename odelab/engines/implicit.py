@@ -211,9 +211,9 @@ def made_solver(problem, method, controller, slope):
     if problem.jacobian is not None:
         jacobian = problem.jacobian
         if method.name == "LSODA":
-            options["jac"] = lambda t, u: as_array(jacobian(t, read_only(u), problem.params))
+            options["jac"] = lambda t, u: as_array(jacobian(problem.seen(t), read_only(u), problem.params))
         else:
-            options["jac"] = lambda t, u: jacobian(t, read_only(u), problem.params)
+            options["jac"] = lambda t, u: jacobian(problem.seen(t), read_only(u), problem.params)
     return getattr(integrate, SOLVERS[method.name])(slope, t0, np.array(problem.u0), t1, **options)
 
 

@@ -13,7 +13,7 @@ from odelab.engines.steps import Chunk, Record
 from odelab.engines.traced import PIVOTED, SLICE
 from odelab.graph.llvm import Module
 from odelab.kernels import store
-from odelab.kernels.attempt import MemoryPlaces
+from odelab.kernels.attempt import WINDOW, MemoryPlaces
 from odelab.kernels.large import functions
 from odelab.kernels.large.array_attempt import Large
 from odelab.kernels.large.array_loop import Advance, add_array_advance, fixed_of
@@ -180,6 +180,7 @@ class LargeEngine:
         controller, (t0, t1) = self.controller, self.problem.t_span
         known = {"t0": t0, "t1": t1, "until": self.until, "n": self.problem.size}
         known |= {"given_step": 0.0, "rtol": controller.rtol, "atol": self.tolerance[0], "largest": controller.max_step}
+        known |= zip(WINDOW, self.problem.window or (), strict=False)
         known["h"] = 0.0 if controller.h is None else np.copysign(controller.h, t1 - t0)
         return np.array([known[name] for name in fixed_of(self.large)], dtype=float)
 

@@ -25,6 +25,7 @@ from odelab.kernels import implicit
 from odelab.status import Status
 from odelab.stiffness.h_rho import APART
 
+WINDOW = ("earliest", "latest")  # inputs: the first and the last time that the right-hand side is shown
 FAILURES = 3  # after so many failures of the factors in a row, the step size is not to blame for them
 
 
@@ -38,6 +39,7 @@ class Asked(NamedTuple):
     limited             whether there is a largest step
     rows                whether accepted steps are recorded
     maxima              whether the largest SAI and h rho are carried along
+    windowed            whether the right-hand side is shown the times of a window alone, from "earliest" to "latest"
     pivots              whether the run ends where factors without pivoting fail, so that others can go on with pivots;
                         otherwise such an attempt is one that is rejected
     """
@@ -49,6 +51,7 @@ class Asked(NamedTuple):
     limited: bool = False
     rows: bool = False
     maxima: bool = False
+    windowed: bool = False
     pivots: bool = True
 
 
@@ -78,6 +81,7 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
     project      the user's projection as a function of nodes
     """
     n, method = asked.n, asked.method
+    slopes_at = in_window(asked, graph, slopes_at)
     fsal = method.fsal and project is None
     t, t1, u = graph.input("t"), graph.input("t1"), graph.inputs("u", n)
     slope = graph.inputs("slope", n) if fsal else Array.of([math.nan] * n)
@@ -148,19 +152,40 @@ def graph_node(graph: Graph, x) -> Node:
 
 def fixed_names(asked: Asked) -> list[str]:
     """The names of the inputs, beside parameters, that stay as they are during a run."""
+    window = WINDOW if asked.windowed else ()
     if asked.law is None:
-        return ["t0", "t1", "h"]
+        return ["t0", "t1", "h", *window]
     atol = [f"atol{i}" for i in range(asked.n)] if asked.vector_tolerance else ["atol"]
-    return ["t0", "t1", "given_step", "rtol", *atol, "largest"]
+    return ["t0", "t1", "given_step", "rtol", *atol, "largest", *window]
 
 
 def fixed_values(problem, controller) -> list[float]:
     """The values of these inputs in a run."""
-    t0, t1 = problem.t_span
+    (t0, t1), window = problem.t_span, problem.window or ()
     if controller.law is None:
-        return [t0, t1, math.copysign(controller.h, t1 - t0)]
+        return [t0, t1, math.copysign(controller.h, t1 - t0), *window]
     atol = np.atleast_1d(controller.atol)
-    return [t0, t1, controller.first_step or 0.0, controller.rtol, *atol, controller.max_step]
+    return [t0, t1, controller.first_step or 0.0, controller.rtol, *atol, controller.max_step, *window]
+
+
+def seen(asked: Asked, graph: Graph, t) -> Node:
+    """The time that the right-hand side is shown at time t."""
+    t = graph.constant(0.0).lift(t)
+    if not asked.windowed:
+        return t
+    earliest, latest = map(graph.input, WINDOW)
+    return choose(t < earliest, earliest, choose(t > latest, latest, t))
+
+
+def in_window(asked: Asked, graph: Graph, slopes_at: Callable) -> Callable:
+    """The right-hand side as a function of nodes (t, u, params) that is shown the times of a window alone."""
+    if not asked.windowed:
+        return slopes_at
+
+    def shown(t, u, params=None):
+        return slopes_at(seen(asked, graph, t), u, params)
+
+    return shown
 
 
 def value_of(name: str, memory):
@@ -234,7 +259,7 @@ def steps_of(asked: Asked, graph: Graph):
     """step, prepare, and what tells whether a linear system was solved, None for explicit methods."""
     if not asked.method.needs_jacobian:
         return joined(graph, asked.method.step_of()), core.slope_alone, None
-    step, prepare, is_solved = implicit.step_and_preparation(graph, asked.method)
+    step, prepare, is_solved = implicit.step_and_preparation(graph, asked.method, lambda t: seen(asked, graph, t))
 
     def checked_step(*given):
         u_new, mean_slope, errors, increments, fsal = step(*given)

@@ -12,10 +12,12 @@ from odelab.kernels.elimination import LARGEST_RESIDUAL, elimination
 from odelab.methods.interface import StepMethod
 
 
-def step_and_preparation(graph: Graph, method: StepMethod) -> tuple[Callable, Callable, Callable]:
+def step_and_preparation(graph: Graph, method: StepMethod, seen: Callable) -> tuple[Callable, Callable, Callable]:
     """`step` and `prepare` as `odelab.core.integrate` takes them, and a function that tells whether all was solved.
 
     The third returns the condition that the last factors have solved the first stage, as a node.
+
+    seen    seen(t): the time that the right-hand side is shown at time t, of which it is a function
     """
     made: list[Factors] = []
 
@@ -27,7 +29,7 @@ def step_and_preparation(graph: Graph, method: StepMethod) -> tuple[Callable, Ca
         return factors.solve(right)
 
     def prepare(t, u, slope, params):
-        rows = derivatives(graph, list(slope), [*u, t])
+        rows = derivatives(graph, list(slope), [*u, seen(t)])
         by_time = [row.pop(len(u), 0.0) for row in rows]
         return slope, rows, Array.of(by_time) if any(isinstance(x, Node) for x in by_time) else Nothing()
 

@@ -16,7 +16,7 @@ from odelab.graph.forks import joined
 from odelab.graph.llvm import Function, Variable
 from odelab.graph.nodes import Graph, Node, call_two, choose, logical
 from odelab.kernels import store
-from odelab.kernels.attempt import Asked, steps_of
+from odelab.kernels.attempt import WINDOW, Asked, in_window, steps_of
 from odelab.kernels.inside import state_at
 from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_run
@@ -49,10 +49,10 @@ def search_of(problem, method, function: Callable) -> Callable:
     (t, directions, states) of the zeros it found, and the numbers of the steps of which it is not sure.
     """
     slopes, event = store.slopes_of(problem), store.event_of(function, problem)
-    asked = Asked(problem.size, method, None)
-    key = ("search", id(method), problem.size, slopes.key, event.key)
+    asked = Asked(problem.size, method, None, windowed=problem.window is not None)
+    key = ("search", id(method), problem.size, asked.windowed, slopes.key, event.key)
     found = store.kernel(key, lambda: made(asked, slopes, event), method)
-    params = np.array([*slopes.parameters.values, *event.parameters.values])
+    params = np.array([*slopes.parameters.values, *event.parameters.values, *(problem.window or ())])
 
     def search(t, u, h, before):
         return zeros_found(
@@ -88,7 +88,8 @@ def made(asked: Asked, slopes: Traced, event: Traced) -> Search:
 class Writer:
     """Writes the function `search`.
 
-    names    values of the function, by the names of inputs: parameters of the right-hand side and of the event
+    names    values of the function, by the names of inputs: parameters of the right-hand side and of the event, and the
+             window of times that the right-hand side is shown
     """
 
     def __init__(self, function: Function, asked: Asked, slopes: Traced, event: Traced):
@@ -96,9 +97,8 @@ class Writer:
         self.n = asked.n
         count = len(slopes.parameters.names)
         self.names = {name: function.load("d", "%params", k) for k, name in enumerate(slopes.parameters.names)}
-        self.of_event = {
-            f"e{name}": function.load("d", "%params", count + k) for k, name in enumerate(event.parameters.names)
-        }
+        others = [*(f"e{name}" for name in event.parameters.names), *(WINDOW if asked.windowed else ())]
+        self.names |= {name: function.load("d", "%params", count + k) for k, name in enumerate(others)}
 
     def event_at(self, graph: Graph, t, u) -> Node:
         """The event's function on nodes of a graph."""
@@ -133,7 +133,7 @@ class Writer:
         inputs |= {f"u{i}": function.load("d", "%states", function.whole("add", after_row, i)) for i in range(n)}
         inputs["began"] = function.load("d", "%times", step)
         inputs["t"] = function.load("d", "%times", function.whole("add", step, 1))
-        inputs |= {"dt": function.load("d", "%sizes", step), "before": before.get(), **self.names, **self.of_event}
+        inputs |= {"dt": function.load("d", "%sizes", step), "before": before.get(), **self.names}
         looked = self.look()
         wanted = [looked.clear, looked.crosses, looked.after, *looked.bracket, *looked.coefficients, looked.fails]
         clear, crosses, after, *rest, fails = function.graph(looked.graph, wanted, inputs)
@@ -152,7 +152,8 @@ class Writer:
         """What is seen of a step: the event's values within it, and what `roots.is_clear` makes of them."""
         n, method, graph = self.n, self.asked.method, Graph(limit=200_000, trusted=True)
         began, t, dt, before = (graph.input(name) for name in ("began", "t", "dt", "before"))
-        old, new, slopes_at = graph.inputs("old", n), graph.inputs("u", n), store.slopes_in(graph, self.slopes)
+        old, new = graph.inputs("old", n), graph.inputs("u", n)
+        slopes_at = in_window(self.asked, graph, store.slopes_in(graph, self.slopes))
         step, prepare, _ = steps_of(self.asked, graph)
         known = prepare(began, old, slopes_at(began, old), ())
         stages = step(slopes_at, (), began, old, known, dt, dt)[3][method.final]

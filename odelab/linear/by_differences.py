@@ -19,13 +19,14 @@ class ByDifferences:
     rhs     the right-hand side in array form
     atol    the absolute tolerance, a number or one per component; None where there is none
     span    the length of the time span, by which a step in time is measured where t = 0
+    seen    seen(t), the time that the right-hand side is shown at time t
 
     A call returns differences that are not divided by the increment: along each direction the state is moved by `size`
     times the direction, component by component.
     """
 
-    def __init__(self, rhs: Callable, params, atol, span):
-        self.rhs, self.params, self.span = rhs, params, span
+    def __init__(self, rhs: Callable, params, atol, span, seen: Callable = float):
+        self.rhs, self.params, self.span, self.seen = rhs, params, span, seen
         self.floor = SMALLEST_SIZE if atol is None else np.asarray(atol, dtype=float)
         self.evaluations = 0
 
@@ -42,5 +43,7 @@ class ByDifferences:
 
     def in_time(self, t, u, slope):
         step = (t + RELATIVE * max(abs(t), 1e-3 * self.span)) - t
+        if self.seen(t + step) != t + step:  # it lies beyond a stop
+            step = -step
         self.evaluations += 1
         return (self.rhs(t + step, u, self.params) - slope) / step

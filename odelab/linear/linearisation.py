@@ -52,7 +52,7 @@ class Linearisation:
         self.in_time = reads_time(problem.rhs)
         self.by_duals = ByDuals(problem)
         span = abs(problem.t_span[1] - problem.t_span[0])
-        self.by_differences = ByDifferences(rhs, problem.params, atol, span)
+        self.by_differences = ByDifferences(rhs, problem.params, atol, span, problem.seen)
         of_tensors = getattr(problem.rhs, "of_tensors", None)
         self.by_torch = None if of_tensors is None else ByTorch(of_tensors, problem.params)
         self.reason = ""  # why dual numbers could not be used
@@ -99,7 +99,8 @@ class Linearisation:
         return self.solver.backsub(lu, right)
 
     def derivatives(self, t, u, slope):
-        """(J, df/dt) at a state, exact where that is possible."""
+        """(J, df/dt) at a state, exact where that is possible; beside a stop, those of the piece."""
+        t = self.problem.seen(t)
         with np.errstate(all="ignore"):
             if not self.reason:
                 try:

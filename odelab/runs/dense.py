@@ -213,7 +213,7 @@ def rhs_of_columns(problem: Problem, t, u, params=None) -> Callable:
 
     def together(t, u, own):
         out = np.empty_like(u)
-        for i, slope in enumerate(problem.rhs(t, read_only(u), own)):
+        for i, slope in enumerate(problem.rhs(problem.seen(t), read_only(u), own)):
             out[i] = slope
         return out
 

@@ -224,7 +224,7 @@ def not_finite_message(problem, t, u, component, value) -> str:
             )
     did = f"returned {value} in component {component}"
     try:
-        in_array_form(problem)(t, u, problem.params)
+        in_array_form(problem)(problem.seen(t), u, problem.params)
     except (ArithmeticError, ValueError) as error:
         did = f"raised {type(error).__name__} ({error})"
     return (
@@ -241,7 +241,7 @@ def fault_of_unset(problem, t, u, component) -> str:
     found = []
     for before in (0.7310585786300049, -2.718281828459045):
         out = np.full(len(u), before)
-        problem.rhs(t, read_only(np.asarray(u)), problem.params, out)
+        problem.rhs(problem.seen(t), read_only(np.asarray(u)), problem.params, out)
         found.append((out[component], before))
     if all(after == before for after, before in found):
         return f"`out[{component}]` was never set"

@@ -8,6 +8,7 @@ from odelab.runs import diagnosis, events
 from odelab.runs.dense import Interpolant
 from odelab.runs.trajectory import Trajectory
 
+APART = 4  # spacings of t: no nearer to a stop is the right-hand side asked, so that it is on one side of its jump
 SHORTEST = 16  # spacings of t: if an event changes the state again within this time, it would do so for ever
 
 
@@ -20,7 +21,7 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) ->
     changed: dict[int, float] = {}  # the time of the last change by each event
     attempts, status, message = max_steps, "ok", None
     while bounds:
-        part = problem.piece(t, bounds[0], u)
+        part = problem.piece(t, bounds[0], u, window(t, bounds[0]))
         counts = [sum(len(piece.events[number].t) for piece in pieces) for number in range(len(watched))]
         piece = solve_piece(
             part, times_within(t_eval, part, pieces) if not dense else None, watch(watched, counts, resting), attempts
@@ -53,6 +54,19 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) ->
             status, message = "max_steps", diagnosis.diagnose_budget(pieces[-1], max_steps)
             break
     return join(problem, pieces, u, t_eval, dense, status, message)
+
+
+def window(start: float, end: float) -> tuple[float, float]:
+    """The times that the right-hand side is shown in a piece: a few spacings of t are left out at both ends.
+
+    Stages of a step lie at its ends, and where the right-hand side jumps at a stop, one of the two sides belongs to
+    another piece.
+    """
+    earliest, latest = min(start, end), max(start, end)
+    earliest, latest = earliest + APART * np.spacing(abs(earliest)), latest - APART * np.spacing(abs(latest))
+    if earliest > latest:  # a piece of a few spacings
+        earliest = latest = 0.5 * (start + end)
+    return float(earliest), float(latest)
 
 
 def watch(watched, counts, resting) -> tuple[events.Event, ...]:

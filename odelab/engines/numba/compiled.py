@@ -5,6 +5,7 @@ writes the kernel. What can be followed as a graph is faster by `odelab.engines.
 """
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,9 @@ class CompiledEngine:
         self.compiled = kernel(self.request).functions["advance"]
         self.rhs = checked_rhs(problem)
         self.controller = method.extend_controller(controller, self.rhs)
-        self.params = compiled_params(problem.params)
+        self.params: Any = compiled_params(problem.params)
+        if problem.window is not None:
+            self.params = self.params, *problem.window
         self.until = problem.t_span[1]
         self.has_h_rho = method.twin_stages is not None
 

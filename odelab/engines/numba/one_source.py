@@ -46,7 +46,23 @@ def advance(request: Request) -> tuple[list[str], list[str]]:
         "    )",
     ]
     names = "counts, record, states, params, state, t1, attempts"
-    return [IMPORTS, "\n".join(slope_lines(request)), "\n".join(parts)], [f"def advance({names}):", *body]
+    slopes = [*(window_lines(request) if request.windowed else ()), *slope_lines(request)]
+    return [IMPORTS, "\n".join(slopes), "\n".join(parts)], [f"def advance({names}):", *body]
+
+
+def window_lines(request: Request) -> list[str]:
+    """The user's functions of (t, u, params) that are shown the times of a window alone, which `params` hold, too."""
+    lines = []
+    for name in request.functions.keys() & {"rhs", "spectral_radius_of"}:
+        out = ", out" if name == "rhs" and request.form == IN_PLACE else ""
+        lines += [
+            f"{name}_at_any_time = {name}",
+            "@njit(**INLINED)",
+            f"def {name}(t, u, params{out}):",
+            "    own, earliest, latest = params",
+            f"    return {name}_at_any_time(min(max(t, earliest), latest), u, own{out})",
+        ]
+    return lines
 
 
 def slope_lines(request: Request) -> list[str]:

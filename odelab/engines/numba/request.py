@@ -26,6 +26,7 @@ class Request(NamedTuple):
     project: Callable | None = None  # the user's projection of states
     own: tuple[Callable, Callable] | None = None  # propose and judge of a controller that the user has written
     judged: bool = False  # does the controller estimate errors?
+    windowed: bool = False  # is the right-hand side shown the times of a window alone?
 
     @property
     def functions(self) -> dict[str, Callable]:
@@ -61,4 +62,5 @@ def request_of_run(problem: Problem, method, controller: Controller, project=Non
         project=project,
         own=(controller.propose, controller.judge) if own else None,
         judged=controller.needs_error,
+        windowed=problem.window is not None,
     )

@@ -9,7 +9,7 @@ from odelab.functions.tracing import Trace
 from odelab.graph import nodes
 from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Node, choose
-from odelab.kernels.attempt import Asked, control, squares, unless_singular, value_of
+from odelab.kernels.attempt import Asked, control, in_window, squares, unless_singular, value_of
 from odelab.kernels.implicit import Nothing
 from odelab.kernels.large.array_graph import ArrayGraph
 from odelab.status import Status
@@ -61,7 +61,7 @@ def array_attempt(large: Large) -> ArrayAttempt:
     t, t1, u, slope = graph.input("t"), graph.input("t1"), graph.array("u"), graph.array("slope")
     propose, judge, memory, controls = control(asked, graph)
     step, prepare, is_solved = steps_of(large, graph)
-    slopes_at, project = graph.slopes, graph.project if large.projects else core.no_projection
+    slopes_at, project = in_window(asked, graph, graph.slopes), graph.project if large.projects else core.no_projection
     integrate, steps, kept = Trace().copy(core.integrate), graph.input("steps", "l"), {}  # type: ignore[var-annotated]
 
     def record(count, memory, t, dt, h, u, slopes, mean_slope, u_new):

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from odelab.graph.classes import Classes
-from odelab.graph.graphs import Node
+from odelab.graph.graphs import Graph, Node
 from odelab.graph.llvm import Function, Module
-from odelab.kernels.attempt import fixed_names
+from odelab.kernels.attempt import fixed_names, seen
 from odelab.kernels.large.array_attempt import ArrayAttempt, Large, array_attempt
 from odelab.kernels.large.array_graph import CHECK, FACTORS, PROJECTION, SLOPES, Action
 from odelab.kernels.large.band_loops import Band, add_band
@@ -116,7 +116,7 @@ class Loop:
         with function.repeat() as again_when:
             now = {name: variable.get() for name, variable in zip(names, variables, strict=True)}
             self.pointers |= self.moving_pointers(now)
-            self.add_preparation(now)
+            self.add_preparation(now, self.shown(now["t"], inputs))
             found = self.add_attempt(inputs | now)
             for variable, value in zip(variables, found, strict=False):
                 variable.set(value)
@@ -159,17 +159,25 @@ class Loop:
         """Call a function of `odelab.kernels.large.row_loops`."""
         self.function.call(called, u, t, "%params", *(f"%{name}" for name in tables), *others)
 
-    def add_preparation(self, now: dict[str, str]):
-        """Compute what is not known at the state: the slope, the Jacobian, the derivative by time."""
+    def shown(self, t: str, inputs: dict[str, str]) -> str:
+        """The time that the right-hand side is shown at time t."""
+        graph = Graph(trusted=True)
+        return self.function.graph(graph, [seen(self.large.asked, graph, graph.input("t"))], {**inputs, "t": t})[0]
+
+    def add_preparation(self, now: dict[str, str], t: str):
+        """Compute what is not known at the state: the slope, the Jacobian, the derivative by time.
+
+        t    the time that the right-hand side is shown
+        """
         function, functions, pointers = self.function, self.functions, self.pointers
         with function.when(function.compare("eq", now["fresh"], 0)):
-            self.call(functions.slopes, pointers["u"], now["t"], OF_SLOPES, pointers["slope"], "%raised")
+            self.call(functions.slopes, pointers["u"], t, OF_SLOPES, pointers["slope"], "%raised")
         if functions.jacobian is None:
             return
         with function.when(function.compare("eq", now["prepared"], 0)):
-            self.call(functions.jacobian, pointers["u"], now["t"], OF_JACOBIAN, "%where", "%J")
+            self.call(functions.jacobian, pointers["u"], t, OF_JACOBIAN, "%where", "%J")
             if functions.slopes_by_time is not None:
-                self.call(functions.slopes_by_time, pointers["u"], now["t"], OF_JACOBIAN, pointers["slope_t"])
+                self.call(functions.slopes_by_time, pointers["u"], t, OF_JACOBIAN, pointers["slope_t"])
 
     def add_attempt(self, inputs: dict[str, str]) -> list[str]:
         """One attempt, pass after pass; returns the values of the outputs."""
