@@ -1,5 +1,6 @@
 """`solve`: checks what it is given, chooses an engine and hands over to the driver of the run."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,9 @@ from odelab.engines.not_compilable import NotCompilable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events
+from odelab.runs.interior import doubtful_time
 from odelab.runs.pieces import in_pieces
+from odelab.runs.retaking import can_be_retaken
 from odelab.runs.trajectory import Trajectory
 
 USUAL = adaptive()  # the controller where the user gives none
@@ -54,6 +57,7 @@ def solve(
     project: Callable | None = None,
     engine: str = "auto",
     dense: bool = True,
+    t_eval_by: str = "dense",
     tstops: Any = None,
     max_steps: int = 1_000_000,
     exact: bool = False,
@@ -66,6 +70,9 @@ def solve(
                  `ol.DOP853` for sharp tolerances, `ol.RKC2` for parabolic ones, `ol.RODAS4` for stiff ones
     controller   `ol.adaptive(rtol, atol)`, the default, chooses steps by an error estimate; `ol.fixed(h)` keeps h
     t_eval       times at which to report the solution, sorted in the direction of the run; by default every step's end
+    t_eval_by    "dense", the default, takes the states at `t_eval` from the dense output; "step" takes a step of its
+                 own to each of these times, as exact as the ends of steps: for stiff components that follow others,
+                 where a RuntimeWarning asks for it
     events       functions g(t, u, params), or `ol.Event`s, whose zeros are located on the dense output. An event may
                  end the run (`terminal`) or change the state (`change`)
     project      a function u -> u applied last to each new state, for instance to keep it positive; an adaptive run
@@ -75,8 +82,9 @@ def solve(
                  where a run is long
     dense        False keeps no states but those at `t_eval` (or the end): no dense output and no events, but memory
                  for large systems. True by default
-    tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side; an
-                 adaptive run that knows of no jump may step over a short one. None by default
+    tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side, which
+                 between two stops is evaluated on its own side of them; an adaptive run that knows of no jump may step
+                 over a short one. None by default
     max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default
     exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no
                  a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
@@ -113,6 +121,7 @@ def solve(
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if not dense and method.run_by_scipy:
         raise ValueError(f"`dense=False` works with odelab's own methods only; {method.name} is SciPy's.")
+    check_way(t_eval_by, method)
     if method.run_by_scipy and project is not None:
         raise ValueError(f"`project` works with odelab's own methods only; {method.name} is SciPy's and takes none.")
 
@@ -125,23 +134,48 @@ def solve(
 
         def drive(chosen, attempts):
             searches.append(getattr(chosen, "search", None))
-            return run(chosen, attempts, during, times, dense)
+            return run(chosen, attempts, during, times, dense, t_eval_by)
 
         trajectory = try_engines(drive, engine, part, method, controller, project, dense, exact, attempts)
         return trajectory if during or not watched else with_events(trajectory, watched, searches[-1])
 
     if len(stops) or any(event.change for event in watched):
-        trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
+        trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps, t_eval_by)
     else:
         trajectory = piece(problem, times, watched, max_steps)
+    if times is not None and t_eval_by == "dense":
+        warn_of_doubt(trajectory, times)
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory
 
 
+def check_way(by, method):
+    if by not in ("dense", "step"):
+        raise ValueError(f"`t_eval_by` must be 'dense' or 'step', got {by!r}.")
+    if by == "step" and not can_be_retaken(method):
+        reason = "is SciPy's" if method.run_by_scipy else "chooses the number of its stages as it goes"
+        raise ValueError(f"`t_eval_by='step'` takes steps of a method again, and {method.name} {reason}; leave it out.")
+
+
+def warn_of_doubt(trajectory, times):
+    """Warn where the states at some of these times are much less exact than the ends of steps."""
+    found = trajectory.doubt
+    if found is None and trajectory.interpolant is not None:
+        found = doubtful_time(trajectory.interpolant, trajectory.controller, times)
+    if found is not None:
+        warnings.warn(
+            f"the states at `t_eval` are much less exact than the ends of steps, as at t = {found:g}: inside long "
+            "steps a stiff component follows others, and its error is not controlled there; give t_eval_by='step', or "
+            "a `max_step` to the controller",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
 def with_events(trajectory, watched, searches) -> Trajectory:
     """A run with the events that lie on it, none of which ends it."""
-    watch = Watch(None, watched, trajectory.problem, searches)
+    watch = Watch(None, watched, trajectory.problem, trajectory.controller, searches)
     try:
         with np.errstate(all="ignore"):
             watch.walk(trajectory.interpolant)

@@ -20,9 +20,12 @@ EVERYTHING = 1 << 62  # attempts, more than any run makes: the engine itself lim
 MANY = 1 << 20  # attempts: after an error in a larger chunk, half of this many are tried next
 
 
-def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True) -> Trajectory:
-    """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts."""
-    found = Run(engine, max_steps, watched, t_eval, dense)
+def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True, by="dense") -> Trajectory:
+    """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts.
+
+    by    "dense" or "step": how the states at `t_eval` are found
+    """
+    found = Run(engine, max_steps, watched, t_eval, dense, by)
     with np.errstate(all="ignore"):
         found.drive()
         return found.trajectory()
@@ -49,11 +52,14 @@ class Run:
     The arguments are those of the function `run`.
     """
 
-    def __init__(self, engine: Engine, max_steps: int, watched, t_eval, dense: bool):
+    def __init__(self, engine: Engine, max_steps: int, watched, t_eval, dense: bool, by: str):
         self.engine, self.problem, self.method = engine, engine.problem, engine.method
-        self.max_steps, self.t_eval = max_steps, t_eval
-        self.points = None if dense else Points(engine, t_eval)
-        self.watch = events.Watch(engine, watched, self.problem, getattr(engine, "search", None)) if watched else None
+        self.max_steps, self.t_eval, self.by = max_steps, t_eval, by
+        self.points = None if dense else Points(engine, t_eval, by)
+        self.watch = None
+        if watched:
+            search = getattr(engine, "search", None)
+            self.watch = events.Watch(engine, watched, self.problem, engine.controller, search)
         self.state = State(self.problem.t_span[0], np.array(self.problem.u0), None, False, None)
         self.status, self.word = Status.ATTEMPTS_SPENT, ""
         self.parts: list[Part] = []
@@ -113,7 +119,9 @@ class Run:
         """What the run has come to."""
         record: Any = self.record()
         cut_short = self.status == Status.EVENT
-        h = np.diff(record.t) if cut_short else record.h
+        if cut_short and len(record.h):
+            record.h[-1] = record.t[-1] - record.t[-2]
+        h = record.h
         interpolant = None
         if self.points is not None:
             record = record._replace(u=None, slope=None)
@@ -126,7 +134,7 @@ class Run:
             if self.t_eval is not None:
                 direction = np.sign(self.problem.t_span[1] - self.problem.t_span[0])
                 t = self.t_eval[(self.t_eval - record.t[-1]) * direction <= 0]
-                u = interpolant(t)
+                u = interpolant.at(t, self.by)
         found = Trajectory(
             t,
             u,
@@ -154,6 +162,7 @@ class Run:
                 "h_rho": record.h_rho,
             },
         )
+        found.doubt = None if self.points is None else self.points.doubt
         self.name_the_end(found)
         return found
 
@@ -185,7 +194,8 @@ class Run:
         if status == Status.REACHED:
             return
         if status == Status.EVENT and self.watch is not None:
-            trajectory.status, trajectory.message = "event", self.watch.message()
+            trajectory.status, trajectory.ending = "event", self.watch.message()
+            trajectory.trials = self.watch.trials
         elif status == Status.INTERRUPTED:
             trajectory.status = "interrupted"
             trajectory.message = f"interrupted at t = {t:g}; what was computed until then is kept"

@@ -194,7 +194,7 @@ class Run:
             interpolant=interpolant,
             known={
                 "slope": np.diff(u, axis=0) / h[:, None],
-                "message": self.message or f"reached t = {t[-1]:g} in {len(h)} steps",
+                "ending" if self.status == "event" else "message": self.message,
             },
         )
 

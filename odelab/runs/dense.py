@@ -18,6 +18,7 @@ from odelab.methods import extension
 from odelab.methods.tableau import Method
 from odelab.problem import Problem, array_form
 from odelab.right_hand_side import COMPONENT
+from odelab.runs.retaking import Retaken
 
 BATCH = 4096  # steps taken again at once; bounds the memory
 COMPARED = 8  # states that are also evaluated one by one, to check that a right-hand side handles many at once
@@ -30,6 +31,11 @@ class Interpolant:
     u: np.ndarray  # (m+1, n)
 
     def __call__(self, t):
+        return self.at(t, "dense")
+
+    def at(self, t, by: str):
+        """The state at one time or an array of times; by "step", steps are taken again to the times inside them."""
+        between = self.between_by_steps if by == "step" else self.between
         times = np.asarray(t, dtype=float)
         wanted = times.ravel()
         check_inside(wanted, self.t[0], self.t[-1])
@@ -38,20 +44,21 @@ class Interpolant:
         states = self.u[index]
         inner = self.t[index] != wanted
         if inner.any():
-            states[inner] = self.between(index[inner], wanted[inner])
+            states[inner] = between(index[inner], wanted[inner])
         return states.reshape(*times.shape, self.u.shape[1])
 
     def between(self, index, times) -> np.ndarray:
         """States (k, n) at times (k,) inside the steps of these numbers."""
         raise NotImplementedError
 
+    def between_by_steps(self, index, times) -> np.ndarray:
+        """The same by steps that are taken again."""
+        raise NotImplementedError
+
 
 @dataclasses.dataclass(eq=False)
 class Dense(Interpolant):
-    """The continuous extension of a run.
-
-    Where an event has cut a step short, `h` still holds its full size.
-    """
+    """The continuous extension of a run."""
 
     problem: Problem
     method: Any  # an explicit, a stabilised or a linearly implicit one
@@ -71,8 +78,13 @@ class Dense(Interpolant):
         """The step of a linearly implicit method, to repeat its steps."""
         return self.method.stepper(self.problem, array_form(self.problem))
 
+    @functools.cached_property
+    def retaken(self) -> Retaken:
+        """Its steps, to be taken again."""
+        return Retaken(self)
+
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "stepper"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("stepper", "retaken")}
 
     def between(self, index, times):
         steps, position = np.unique(index, return_inverse=True)
@@ -85,6 +97,9 @@ class Dense(Interpolant):
             states[here] = self.inside(chunk, rows, theta)
         return states
 
+    def between_by_steps(self, index, times):
+        return np.array([self.retaken.to(int(i), float(t)) for i, t in zip(index, times, strict=True)])
+
     def inside(self, steps, rows, theta):
         """States at fractions `theta` of the steps `steps[rows]`."""
         polynomials = self.polynomials(steps)
@@ -94,7 +109,7 @@ class Dense(Interpolant):
             states = np.stack([self.project(state) for state in states])
         return states
 
-    def at(self, polynomial, i, theta):
+    def value(self, polynomial, i, theta):
         """The state at a fraction of step i, given its polynomial; Horner's rule."""
         change = polynomial[-1]
         for coefficients in polynomial[-2::-1]:

@@ -17,7 +17,8 @@ LAST_STEPS = 100  # how many of the last steps are examined for a slope that jum
 
 def success_message(trajectory) -> str:
     """The message of a successful run; it says so if stability, and not accuracy, chose the steps."""
-    done = f"reached t = {trajectory.step_t[-1]:g} in {trajectory.steps} steps{undefined_events_remark(trajectory)}"
+    done = trajectory.ending or f"reached t = {trajectory.step_t[-1]:g} in {trajectory.steps} steps"
+    done += undefined_events_remark(trajectory)
     if trajectory.controller is not None and not trajectory.controller.needs_error:
         return done + explosion_remark(trajectory)
     limit = trajectory.limit

@@ -1,5 +1,8 @@
 """Events: zeros of g(t, u, params) along a run, located on its dense output.
 
+Where more depends on a zero, because it ends the run or changes the state, or where states inside a step are doubtful,
+the step is taken again to each time that is tried: the zero is then as exact as the ends of steps.
+
 Many steps are examined together. If g accepts arrays, it is evaluated at twelve places of every step in one call; for
 most steps this shows that they hold no zero, or exactly one. Only the other steps are examined one by one.
 """
@@ -17,6 +20,8 @@ from odelab.arrays import read_only
 from odelab.right_hand_side import DOMAIN_ERRORS, accepted_counts, ignoring_params, signature_of
 from odelab.runs import roots
 from odelab.runs.dense import Dense, rhs_of_columns
+from odelab.runs.interior import doubtful_steps, implicit_steps
+from odelab.runs.retaking import can_be_retaken
 
 AT_ONCE = 16_384  # steps examined together
 TRIED = 5  # values of g that are also computed one by one, to check that g handles many states at once
@@ -29,6 +34,7 @@ class Event:
     """Something that happens where a function of time and state becomes zero.
 
     Its zeros are located on the dense output of a run; where it passes through several within one step, all are found.
+    One that ends the run or changes the state is as exact as the ends of steps: the step is taken again to it.
     A function that touches zero and turns back is no event, and a zero at the start of the run is none.
 
     function     function(t, u, params) (or function(t, u)) that returns one number
@@ -117,9 +123,9 @@ def with_three_arguments(name, function) -> Callable:
 class Steps:
     """Consecutive steps of a run, with the state at any time on them."""
 
-    def __init__(self, dense: Dense, first: int, last: int, rhs: Callable):
+    def __init__(self, dense: Dense, first: int, last: int, rhs: Callable, controller):
         self.t, self.u, self.h = dense.t[first : last + 1], dense.u[first : last + 1], dense.h[first:last]
-        self.dense, self.first, self.rhs = dense, first, rhs
+        self.dense, self.first, self.rhs, self.controller = dense, first, rhs, controller
         self.batched = dense.project is None
         self.looked_at: dict[int, np.ndarray] = {}  # the polynomials of single steps
 
@@ -128,13 +134,26 @@ class Steps:
         """Those of all steps."""
         return self.dense.polynomials(np.arange(self.first, self.first + len(self.h)), self.rhs())
 
+    @functools.cached_property
+    def doubtful(self) -> np.ndarray:
+        """The steps inside which the dense output is much less exact than the ends of steps are."""
+        steps = implicit_steps(self.dense, self.first, self.first + len(self.h))
+        return doubtful_steps(self.dense, self.controller, steps) - self.first
+
+    @functools.cached_property
+    def retaken(self) -> "GivenSteps | None":
+        """The same steps, whose states inside are those of steps taken again; None where the method's cannot be."""
+        if not can_be_retaken(self.dense.method):
+            return None
+        return GivenSteps(self.t, self.u, lambda i, theta: self.dense.retaken.inside(self.first + i, theta))
+
     def inside(self, i, theta):
         """The state at a fraction of step i."""
         if i not in self.looked_at:
             known = "polynomials" in self.__dict__
             number = np.array([self.first + i])
             self.looked_at[i] = self.polynomials[i] if known else self.dense.polynomials(number)[0]
-        return self.dense.at(self.looked_at[i], self.first + i, theta)
+        return self.dense.value(self.looked_at[i], self.first + i, theta)
 
     @functools.cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
@@ -163,6 +182,8 @@ class GivenSteps:
     """Steps whose states are given by a function inside(i, theta), for one time at once."""
 
     batched = False
+    doubtful = np.zeros(0, int)
+    retaken = None
 
     def __init__(self, t, u, inside: Callable):
         self.t, self.u, self.inside = t, u, inside
@@ -177,11 +198,19 @@ class Zeros(NamedTuple):
 
 
 class Watch:
-    """Looks for events on the steps of a run."""
+    """Looks for events on the steps of a run.
 
-    def __init__(self, engine, watched, problem, searches: Callable | None = None):
-        self.engine, self.watched, self.problem = engine, watched, problem
-        self.searches = searches  # searches(function): the compiled search for its zeros, None where there is none
+    engine      of the run; None where all its steps are there
+    watched     the events
+    problem     the problem
+    controller  of the run, whose tolerance tells where states inside steps are doubtful; None where it is not known
+    searches    searches(function): the compiled search for its zeros, None where there is none
+    """
+
+    def __init__(self, engine, watched, problem, controller=None, searches: Callable | None = None):
+        self.engine, self.watched, self.problem, self.controller = engine, watched, problem, controller
+        self.searches = searches
+        self.trials = 0  # steps that were taken again to come to the zero that ends the run
         self.found: list[list[Zeros]] = [[] for _ in watched]
         self.undefined: list[list[float]] = [[] for _ in watched]  # where steps begin on which g is not finite
         self.takes_arrays: list[bool | None] = [None] * len(watched)  # None: not tried yet
@@ -210,7 +239,9 @@ class Watch:
                 self.rhs = rhs_of_columns(self.problem, dense.t[:-1], dense.u[:-1].T)
             return self.rhs
 
-        return any(self.look(Steps(dense, i, min(i + AT_ONCE, last), rhs)) for i in range(0, last, AT_ONCE))
+        return any(
+            self.look(Steps(dense, i, min(i + AT_ONCE, last), rhs, self.controller)) for i in range(0, last, AT_ONCE)
+        )
 
     def search(self, times, states, inside: Callable) -> bool:
         """The same for steps between these times and states; inside(i, theta) is the state within step i."""
@@ -218,7 +249,7 @@ class Watch:
 
     def look(self, steps) -> bool:
         self.start = steps.t[0]
-        new = [self.zeros(number, steps) for number in range(len(self.watched))]
+        new = [self.as_exact_as_steps(number, steps) for number in range(len(self.watched))]
         self.end = self.first_end(new)
         for known, zeros in zip(self.found, new, strict=True):
             kept = len(zeros.t)
@@ -238,16 +269,53 @@ class Watch:
                 ends.append((*(column[max(last, 0)] for column in zeros), number))
         return min(ends, key=lambda end: self.forward * end[0], default=None)
 
+    def as_exact_as_steps(self, number, steps) -> Zeros:
+        """The zeros of an event on these steps; one that ends the run is as exact as the ends of steps."""
+        zeros, event = self.zeros(number, steps), self.watched[number]
+        if not event.terminal or steps.retaken is None:
+            return zeros
+        last = max(int(event.terminal) - sum(len(before.t) for before in self.found[number]), 1) - 1
+        if last < len(zeros.t):
+            i = int(np.searchsorted(self.forward * steps.t, self.forward * zeros.t[last])) - 1
+            if i >= 0 and zeros.t[last] != steps.t[i + 1] and i not in steps.doubtful:
+                zeros.t[last], zeros.u[last] = self.retaken_zero(number, steps, i, zeros, last)
+        return zeros
+
+    def retaken_zero(self, number, steps, i: int, zeros: Zeros, k: int) -> tuple:
+        """(t, u) of a zero within step i where the step is taken again; as it was where g then keeps its sign."""
+        event, params, t, span = self.watched[number], self.problem.params, steps.t[i], steps.t[i + 1] - steps.t[i]
+        theta = (zeros.t - t) / span
+        left = 0.5 * (theta[k - 1] + theta[k]) if k and theta[k - 1] > 0.0 else 0.0
+        right = 0.5 * (theta[k] + theta[k + 1]) if k + 1 < len(theta) and theta[k + 1] < 1.0 else 1.0
+        values = {1.0: value(event, params, steps.t[i + 1], steps.u[i + 1])}
+
+        def g(theta):
+            if theta not in values:
+                values[theta] = value(event, params, t + theta * span, steps.retaken.inside(i, theta))
+            return values[theta]
+
+        if g(left) * zeros.direction[k] >= 0.0:  # it was zero where the step begins
+            left = 0.5 * theta[k]
+        if not (g(left) * zeros.direction[k] < 0.0 < g(right) * zeros.direction[k]):
+            return zeros.t[k], zeros.u[k]
+        exact = roots.brent(g, left, right)
+        self.trials = len(values) - 1
+        return t + exact * span, steps.retaken.inside(i, exact)
+
     def zeros(self, number, steps) -> Zeros:
         """Every zero of an event on these steps."""
         event, params = self.watched[number], self.problem.params
         found, unclear, at_end = self.search_by_kernel(number, steps) or self.search_by_arrays(number, steps)
-        for i in unclear:
-            ends = at_end(i), at_end(i + 1)
-            if not np.isfinite(ends).all():
-                self.undefined[number].append(steps.t[i])
-            for t, u, direction in one_by_one(event, params, steps, i, *ends):
-                found.append(Zeros(np.array([t]), u[None], np.array([direction])))
+        if steps.doubtful.size and steps.retaken is not None:
+            unclear = np.setdiff1d(unclear, steps.doubtful)
+            found = [outside(zeros, steps, self.forward) for zeros in found]
+        for looked, numbers in ((steps, unclear), (steps.retaken, steps.doubtful)):
+            for i in numbers if looked is not None else ():
+                ends = at_end(i), at_end(i + 1)
+                if not np.isfinite(ends).all():
+                    self.undefined[number].append(steps.t[i])
+                for t, u, direction in one_by_one(event, params, looked, i, *ends):
+                    found.append(Zeros(np.array([t]), u[None], np.array([direction])))
         zeros = Zeros(*(np.concatenate(columns) for columns in zip(none_of(self.problem), *found, strict=True)))
         if event.direction:
             zeros = Zeros(*(column[zeros.direction == event.direction] for column in zeros))
@@ -338,7 +406,7 @@ class Watch:
     def message(self) -> str:
         assert self.end is not None
         t, _, direction, number = self.end
-        return ending_message(self.watched[number], number, direction, t)
+        return ending_message(self.watched[number], number, direction, t, self.trials)
 
     def records(self) -> tuple[EventRecord, ...]:
         none, made = none_of(self.problem), []
@@ -350,12 +418,21 @@ class Watch:
         return tuple(made)
 
 
+def outside(zeros: Zeros, steps, forward) -> Zeros:
+    """The zeros that do not lie in doubtful steps."""
+    numbers = np.searchsorted(forward * steps.t, forward * zeros.t) - 1
+    return Zeros(*(column[~np.isin(numbers, steps.doubtful)] for column in zeros))
+
+
 def none_of(problem) -> Zeros:
     return Zeros(np.empty(0), np.empty((0, problem.size)), np.empty(0, dtype=int))
 
 
-def ending_message(event: Event, number, direction, t) -> str:
-    return f"ended by {event.name or f'event {number}'} ({'rising' if direction > 0 else 'falling'}) at t = {t:.9g}"
+def ending_message(event: Event, number, direction, t, trials: int) -> str:
+    """How a run was ended by an event; trials: how often its last step was taken again."""
+    how = f" (step taken again, {trials} trials)" if trials else ""
+    what = f"{event.name or f'event {number}'} ({'rising' if direction > 0 else 'falling'})"
+    return f"ended by {what} at t = {t:.9g}{how}"
 
 
 def one_by_one(event: Event, params, steps, i, before, after) -> list[tuple]:

@@ -8,6 +8,7 @@ from odelab.problem import array_form
 from odelab.runs.dense import Dense
 
 WORTH_SAYING = 100.0  # times the tolerance; in the catalogue it is 50 at most, but for Prothero-Robinson
+DOUBTFUL = 3.0  # times the tolerance, of the other steps of a run where this is worth saying
 SAMPLED = 12  # steps that are looked at, the longest
 PLACES = (0.25, 0.5, 0.75)  # of a step; in the middle alone the error may be near a zero of its polynomial
 
@@ -20,27 +21,80 @@ class Interior(NamedTuple):
 
 
 def interior_error(trajectory) -> Interior | None:
-    """The error of the dense output within the longest linearly implicit steps; None where there are none.
+    """The error of the dense output within the longest linearly implicit steps; None where there are none."""
+    controller = trajectory.controller
+    if controller is None or controller.law is None:
+        return None
+    pieces = [
+        (dense, implicit_steps(dense)) for dense in getattr(trajectory.interpolant, "pieces", [trajectory.interpolant])
+    ]
+    lengths = np.concatenate([np.zeros(0), *(np.abs(dense.h[steps]) for dense, steps in pieces if steps.size)])
+    if not lengths.size:
+        return None
+    least = np.sort(lengths)[-SAMPLED:][0]
+    found = [
+        interior_errors(dense, controller, steps[np.abs(dense.h[steps]) >= least])
+        for dense, steps in pieces
+        if steps.size
+    ]
+    ratios, times = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    worst = int(np.argmax(ratios))
+    return Interior(float(ratios[worst]), float(times[worst]))
+
+
+def implicit_steps(dense, first: int = 0, last: int | None = None) -> np.ndarray:
+    """The numbers of the steps from `first` to before `last` that a method with a Jacobian has taken."""
+    if not isinstance(dense, Dense):
+        return np.zeros(0, int)
+    steps = np.arange(first, len(dense.h) if last is None else last)
+    if dense.method.switches:
+        return steps[np.asarray(dense.took, dtype=bool)[steps]]
+    return steps if dense.method.needs_jacobian else steps[:0]
+
+
+def doubtful_steps(dense, controller, steps) -> np.ndarray:
+    """Which of some steps with a Jacobian have doubtful states inside; all are looked at if a long one clearly has."""
+    if controller is None or controller.law is None or not len(steps):
+        return np.zeros(0, int)
+    order = np.argsort(-np.abs(dense.h[steps]), kind="stable")
+    longest, others = np.sort(steps[order[:SAMPLED]]), steps[order[SAMPLED:]]
+    ratios = interior_errors(dense, controller, longest)[0]
+    if not ((ratios >= WORTH_SAYING) & (ratios < np.inf)).any():
+        return steps[:0]
+    ratios = np.append(ratios, interior_errors(dense, controller, others)[0])
+    return np.sort(np.append(longest, others)[ratios >= DOUBTFUL])
+
+
+def doubtful_time(interpolant, controller, times) -> float | None:
+    """One of some times at which the dense output of a run is much less exact than the ends of its steps; or None."""
+    for dense in getattr(interpolant, "pieces", [interpolant]):
+        implicit = implicit_steps(dense)
+        if not implicit.size:
+            continue
+        forward = np.sign(dense.t[-1] - dense.t[0])
+        inside = times[(forward * (times - dense.t[0]) > 0.0) & (forward * (dense.t[-1] - times) > 0.0)]
+        inside = inside[~np.isin(inside, dense.t)]
+        numbers = np.searchsorted(forward * dense.t, forward * inside) - 1
+        doubtful = np.isin(numbers, doubtful_steps(dense, controller, np.intersect1d(numbers, implicit)))
+        if doubtful.any():
+            return float(inside[doubtful][0])
+    return None
+
+
+def interior_errors(dense, controller, steps) -> tuple[np.ndarray, np.ndarray]:
+    """The error of the dense output within each of some linearly implicit steps over the tolerance, and where.
 
     With v the state there and v' its slope along the dense output, the defect is f(t, v) - v'. It is multiplied by h
     gamma and by the inverse of I - h gamma J. What is left of a stiff component is its distance from where it would
     rest; of any other component, about what the defect adds up to.
     """
-    dense, controller, method = trajectory.interpolant, trajectory.controller, trajectory.method
-    if not (isinstance(dense, Dense) and controller is not None and controller.law is not None):
-        return None
-    steps = np.arange(len(dense.h))
-    if method.switches:
-        steps, method = steps[np.asarray(dense.took, dtype=bool)], method.members[1]
-    if not method.needs_jacobian or not steps.size:
-        return None
-    steps = np.sort(steps[np.argsort(np.abs(dense.h[steps]))[-SAMPLED:]])
+    method = dense.method.members[-1]
     implicit = Dense(dense.problem, method, dense.t, dense.u, dense.h, dense.project)
     rhs, params, linear = array_form(dense.problem), dense.problem.params, implicit.stepper.linearisation
     degrees = np.arange(1, len(method.extension_weights) + 1)
-    worst = Interior(0.0, float(dense.t[0]))
+    worst, places = np.zeros(len(steps)), np.array(dense.t[steps], dtype=float)
     with np.errstate(all="ignore"):
-        for i, polynomial in zip(steps, implicit.polynomials(steps), strict=True):
+        for row, (i, polynomial) in enumerate(zip(steps, implicit.polynomials(steps), strict=True)):
             t, u, h = float(dense.t[i]), dense.u[i], float(dense.h[i])
             J, _ = linear.derivatives(t, u, rhs(t, u, params))
             factors = linear.factor(J, method.gamma * h)
@@ -53,9 +107,9 @@ def interior_error(trajectory) -> Interior | None:
                     continue
                 scaled = linear.backsub(factors, defect) / (controller.atol + controller.rtol * np.abs(inside))
                 ratio = float(np.sqrt(np.mean(scaled * scaled)))
-                if ratio > worst.ratio:
-                    worst = Interior(ratio, time)
-    return worst
+                if ratio > worst[row]:
+                    worst[row], places[row] = ratio, time
+    return worst, places
 
 
 def interior_remark(trajectory) -> str:
@@ -66,5 +120,5 @@ def interior_remark(trajectory) -> str:
     return (
         f"; inside its steps states are less exact than at their ends, by {found.ratio:.0g} times the tolerance near "
         f"t = {found.t:.4g}, as components that are stiff follow others unseen: where states inside are asked for "
-        "(`t_eval`, events, sol(t)), give a `max_step`"
+        '(sol(t), `t_eval`), give `t_eval_by="step"` or a `max_step`'
     )

@@ -12,14 +12,17 @@ APART = 4  # spacings of t: no nearer to a stop is the right-hand side asked, so
 SHORTEST = 16  # spacings of t: if an event changes the state again within this time, it would do so for ever
 
 
-def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) -> Trajectory:
-    """Solve each piece with solve_piece(problem, t_eval, watched, attempts), one after the other, as one trajectory."""
+def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by) -> Trajectory:
+    """Solve each piece with solve_piece(problem, t_eval, watched, attempts), one after the other, as one trajectory.
+
+    by    "dense" or "step": how the states at `t_eval` are found
+    """
     t, u = problem.t_span[0], problem.u0
     bounds = [*(float(stop) for stop in stops), problem.t_span[1]]
     pieces: list[Trajectory] = []
     resting: set[int] = set()  # the numbers of events that have a zero where the piece begins
     changed: dict[int, float] = {}  # the time of the last change by each event
-    attempts, status, message = max_steps, "ok", None
+    attempts, status, message, ending = max_steps, "ok", None, ""
     while bounds:
         part = problem.piece(t, bounds[0], u, window(t, bounds[0]))
         counts = [sum(len(piece.events[number].t) for piece in pieces) for number in range(len(watched))]
@@ -36,7 +39,8 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) ->
             last = [(k, one) for k, one in here if 0 < int(one.terminal) <= counts[k] + len(piece.events[k].t)]
             if last:
                 number, event = last[0]
-                status, message = "event", events.ending_message(event, number, piece.events[number].direction[-1], t)
+                direction = piece.events[number].direction[-1]
+                status, ending = "event", events.ending_message(event, number, direction, t, piece.trials)
                 break
             for number, event in here:
                 if abs(t - changed.get(number, np.inf)) <= SHORTEST * np.spacing(abs(t)):
@@ -53,7 +57,7 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps) ->
         if bounds and attempts <= 0:
             status, message = "max_steps", diagnosis.diagnose_budget(pieces[-1], max_steps)
             break
-    return join(problem, pieces, u, t_eval, dense, status, message)
+    return join(problem, pieces, u, t_eval, dense, status, message, ending, by)
 
 
 def window(start: float, end: float) -> tuple[float, float]:
@@ -122,7 +126,7 @@ def without_end(event, number, t) -> str:
     )
 
 
-def join(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
+def join(problem, pieces, u, t_eval, dense, status, message, ending, by) -> Trajectory:
     """One trajectory of all pieces; where one ends and the next begins, the state is that after a change."""
 
     def column(name):
@@ -135,12 +139,12 @@ def join(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
         interpolant = Joined([piece.interpolant for piece in pieces], step_t[-1], np.asarray(u))
         forward = np.sign(problem.t_span[1] - problem.t_span[0])
         reached = None if t_eval is None else t_eval[(t_eval - step_t[-1]) * forward <= 0]
-        points = (step_t, step_u) if reached is None else (reached, interpolant(reached))
+        points = (step_t, step_u) if reached is None else (reached, interpolant.at(reached, by))
     elif t_eval is None:
         points = (step_t[[0, -1]], np.stack([problem.u0, u]))
     else:
         points = (column("t"), column("u"))
-    return Trajectory(
+    joined = Trajectory(
         points[0],
         points[1],
         h=column("h"),
@@ -165,10 +169,13 @@ def join(problem, pieces, u, t_eval, dense, status, message) -> Trajectory:
         known={
             "slope": column("slope") if dense else None,
             "message": message,
+            "ending": ending,
             "sai": column("sai"),
             "h_rho": column("h_rho"),
         },
     )
+    joined.doubt = next((piece.doubt for piece in pieces if piece.doubt is not None), None)
+    return joined
 
 
 def merge_records(records) -> events.EventRecord:
@@ -186,7 +193,13 @@ class Joined(Interpolant):
         self.u = np.array([*(piece.u[0] for piece in self.pieces), end_u])
 
     def between(self, index, times):
+        return self.of_pieces(index, times, "dense")
+
+    def between_by_steps(self, index, times):
+        return self.of_pieces(index, times, "step")
+
+    def of_pieces(self, index, times, by):
         states = np.empty((len(times), self.u.shape[1]))
         for i in np.unique(index):
-            states[index == i] = self.pieces[i](times[index == i])
+            states[index == i] = self.pieces[i].at(times[index == i], by)
         return states

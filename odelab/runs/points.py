@@ -6,6 +6,7 @@ The states at these times, and SAI and h rho of every step, are computed during 
 import numpy as np
 
 from odelab.runs.dense import Dense
+from odelab.runs.interior import SAMPLED, doubtful_time
 from odelab.stiffness import h_rho as stability
 from odelab.stiffness import indices as stiffness
 
@@ -13,8 +14,10 @@ from odelab.stiffness import indices as stiffness
 class Points:
     """Collects the states of a run at `t_eval` alone, or only its end."""
 
-    def __init__(self, engine, t_eval):
-        self.engine, self.problem = engine, engine.problem
+    def __init__(self, engine, t_eval, by="dense"):
+        self.engine, self.problem, self.by = engine, engine.problem, by
+        self.doubt: float | None = None  # a time at which the state is doubtful
+        self.looked = 0  # steps that were looked at for doubts
         self.direction = np.sign(self.problem.t_span[1] - self.problem.t_span[0])
         self.end_alone = t_eval is None
         self.times = np.zeros(0) if t_eval is None else t_eval
@@ -46,8 +49,11 @@ class Points:
         wanted = ahead[(ahead - t[-1]) * self.direction <= 0]
         if wanted.size:
             dense = Dense(self.problem, self.engine.method, t, u, h, self.engine.project, took)
-            self.found.append(dense(wanted))
+            self.found.append(dense.at(wanted, self.by))
             self.met += wanted.size
+            if self.by == "dense" and self.doubt is None and self.looked < SAMPLED:
+                self.looked += 1
+                self.doubt = doubtful_time(dense, self.engine.controller, wanted)
         if hasattr(self.engine, "until"):  # an engine that stores only one step must stop after each point
             self.engine.until = float(self.times[self.met]) if self.met < self.times.size else self.problem.t_span[1]
 

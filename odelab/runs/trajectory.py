@@ -53,7 +53,7 @@ class Trajectory:
     interpolant    the function behind `sol(t)`; None for a run with `dense=False`
     dense          whether all states were kept
     end_u          (n,), the state the run came to
-    known          those of `slope`, `message`, `sai` and `h_rho` that were computed during the run, by name
+    known          those of `slope`, `message`, `ending`, `sai` and `h_rho` that were computed during the run, by name
 
     Computed when first asked for: `message` (how it went and what would help), `slope` (m, n), the effective slope S of
     each step with u_new = u + h S, `sai` (m,), ||S|| / ||u||, `h_rho` (m,), the step size times the spectral radius,
@@ -90,12 +90,16 @@ class Trajectory:
     end_u: Any = None
     known: dataclasses.InitVar[Mapping[str, Any]] = MappingProxyType({})
 
+    ending = ""  # what the message begins with, of a run that an event has ended
+    doubt: float | None = None  # a time of `t_eval` at which the state is much less exact than the ends of steps
+    trials = 0  # how often the last step of such a run was taken again
+
     def __post_init__(self, known):
         self.step_t = self.t if self.step_t is None else self.step_t
         self.step_u = self.u if self.step_u is None and self.dense else self.step_u
         self.end_u = self.step_u[-1] if self.end_u is None and self.step_u is not None else self.end_u
         for name, value in known.items():
-            if value is not None:
+            if value is not None and not (isinstance(value, str) and not value):
                 self.__dict__[name] = value
         if self.interpolant is not None:  # dense output reads these arrays later, so they must not change
             for values in (self.t, self.u, self.step_t, self.step_u):
