@@ -1,5 +1,6 @@
 """`ensemble`: many runs of one problem at once, from other initial states or with other parameters."""
 
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odelab._choice import obstacle_to_lanes
-from odelab._solve import check_arguments, checked_times
+from odelab._solve import check_arguments, check_way, checked_times
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.lanes import executors as pieces
 from odelab.engines.lanes import threads as threaded
@@ -31,6 +32,7 @@ def ensemble(
     u0: Any = None,
     params: Any = None,
     t_eval: Any = None,
+    t_eval_by: str = "dense",
     maxima: bool = False,
     threads: int | None = None,
     executor: Executor | None = None,
@@ -51,6 +53,7 @@ def ensemble(
     u0            initial states (N, n), a row per run
     params        parameters (N, k), a row per run
     t_eval        times at which to report the states, shared by all runs; by default the end states are reported
+    t_eval_by     "dense" or "step", as in `odelab.solve`
     maxima        True keeps the largest SAI and h rho of every run; False by default
     threads       how many threads to use; as many as there are cores by default
     executor      any concurrent.futures.Executor (a process pool, MPI's, a Dask client's) over which to split the runs;
@@ -80,6 +83,7 @@ def ensemble(
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
     check_workers(threads, executor)
+    check_way(t_eval_by, method)
     starts, sets = batches(problem, u0, params)
     times = checked_times("t_eval", t_eval, problem)
     report = reporter(progress)
@@ -87,7 +91,7 @@ def ensemble(
     prepared = None
     if reason is None:
         try:
-            prepared = threaded.prepare(problem, method, controller, times, maxima, max_steps, exact)
+            prepared = threaded.prepare(problem, method, controller, times, t_eval_by, maxima, max_steps, exact)
         except Untraceable as refusal:
             reason = str(refusal)
     if prepared is not None and prepared.parameters.builds_in and params is not None:
@@ -100,9 +104,9 @@ def ensemble(
         else:
             found = threaded.run(prepared.text, prepared.task, starts, rows, threads, report)
         varied = None if params is None else sets
-        finish_alone(found, problem, method, controller, starts, varied, times, max_steps, exact)
+        finish_alone(found, problem, method, controller, starts, varied, times, t_eval_by, max_steps, exact)
         diagnose(found, starts, varied, problem, method, controller)
-        return named_arrays(found, times, "compiled", problem, method, controller)
+        return with_warning(named_arrays(found, times, "compiled", problem, method, controller))
     if executor is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
     if engine == "compiled" and obstacle_to_lanes(problem, method, controller) is None:
@@ -114,13 +118,21 @@ def ensemble(
         starts,
         None if params is None else sets,
         times,
+        t_eval_by,
         maxima,
         max_steps,
         engine,
         exact,
         report,
     )
-    return named_arrays(found, times, engine, problem, method, controller)
+    return with_warning(named_arrays(found, times, engine, problem, method, controller))
+
+
+def with_warning(found: Ensemble) -> Ensemble:
+    """An ensemble, with a warning where states that were asked for are doubtful."""
+    if found.doubt:
+        warnings.warn(found.doubt.removeprefix("; "), RuntimeWarning, stacklevel=3)
+    return found
 
 
 def check_workers(threads, executor):

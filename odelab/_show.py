@@ -78,7 +78,7 @@ def show_kernel(
 def graph_text(problem: Problem, method, controller: Controller, layout: str | None, ir: bool) -> str:
     """The arithmetic of an attempt, or the IR of the kernel."""
     if layout == "lanes" and ir:
-        return prepare(problem, method, controller, None, False, 1).text
+        return prepare(problem, method, controller, None, "dense", False, 1, False).text
     if layout is None and is_large(problem, method):
         return text_of_large(problem, method, controller, ir)
     traced, asked = store.slopes_of(problem), asked_of(problem, method, controller)

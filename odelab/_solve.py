@@ -21,6 +21,7 @@ from odelab.runs.retaking import can_be_retaken
 from odelab.runs.trajectory import Trajectory
 
 USUAL = adaptive()  # the controller where the user gives none
+DOUBT = "the states at `t_eval` are much less exact"  # how the warning of `t_eval` begins
 ENGINES = ("auto", "python", "compiled")
 
 
@@ -160,14 +161,13 @@ def check_way(by, method):
 
 def warn_of_doubt(trajectory, times):
     """Warn where the states at some of these times are much less exact than the ends of steps."""
-    found = trajectory.doubt
-    if found is None and trajectory.interpolant is not None:
-        found = doubtful_time(trajectory.interpolant, trajectory.controller, times)
-    if found is not None:
+    if trajectory.doubt is None and trajectory.interpolant is not None:
+        trajectory.doubt = doubtful_time(trajectory.interpolant, trajectory.controller, times)
+    if trajectory.doubt is not None:
         warnings.warn(
-            f"the states at `t_eval` are much less exact than the ends of steps, as at t = {found:g}: inside long "
-            "steps a stiff component follows others, and its error is not controlled there; give t_eval_by='step', or "
-            "a `max_step` to the controller",
+            f"{DOUBT} than the ends of steps, as at t = {trajectory.doubt:g}: inside long steps a stiff component "
+            "follows others, and its error is not controlled there; give t_eval_by='step', or a `max_step` to the "
+            "controller",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -26,7 +26,7 @@ LANES = 32
 WIDE, NARROW = 16, 8  # lanes in one vector
 ARGUMENTS = {
     **dict.fromkeys(("queue", "share", "fixed", "starts", "params", "block", "ends", "times", "counts", "codes"), "p"),
-    **dict.fromkeys(("maxima", "at", "points"), "p"),
+    **dict.fromkeys(("maxima", "at", "points", "doubts"), "p"),
     **dict.fromkeys(("runs", "sweeps", "most", "wanted"), "l"),
 }
 SHARE = ("following", "after", "portion", "idle")  # whole numbers of a thread
@@ -60,11 +60,11 @@ def vector_width(asked: Asked) -> int:
     return WIDE if asked.method.needs_jacobian and 3 <= asked.n < 8 else NARROW
 
 
-def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: list[str], points: bool) -> Rows:
+def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: list[str], points: str) -> Rows:
     """The function `lanes(...)` of a module, with the arguments that `ARGUMENTS` names; returns what a lane keeps.
 
     slopes_in    slopes_in(graph): the right-hand side as a function of nodes of a graph
-    points       whether states at the times `at` are wanted
+    points       how states at the times `at` are found, "dense" or "step"; "" where none are wanted
     """
     graph, fixed = Graph(trusted=True), fixed_names(asked)
     one = attempt(asked, slopes_in(graph), graph, ())
@@ -73,7 +73,7 @@ def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: lis
     begin_graph = Graph(trusted=True)
     first = beginning(asked, slopes_in(begin_graph), begin_graph, ())
     begin = add_begin(module, begin_graph, first, rows.carried, fixed, parameters, LANES)
-    within = add_inside(module, asked, slopes_in, rows) if points else None
+    within = add_inside(module, asked, slopes_in, rows, fixed, points) if points else None
     parts = Parts(module, asked, rows, fixed)
     fill = None if within is None else add_fill_points(parts, within)
     look_after = add_look_after(parts, begin, fill)
@@ -104,16 +104,27 @@ class Parts(NamedTuple):
     fixed: list[str]
 
 
-def add_inside(module: Module, asked: Asked, slopes_in: Callable, rows: Rows) -> Function:
-    """The function `inside(column, when, out)`: the state at a time within the last step of a lane."""
+def add_inside(
+    module: Module, asked: Asked, slopes_in: Callable, rows: Rows, fixed: list[str], points: str
+) -> Function:
+    """The function `inside(column, fixed, when, out, doubt)`: the state at a time within the last step of a lane.
+
+    `doubt` keeps the largest of what makes the states of a run doubtful.
+    """
     graph = Graph(trusted=True)
-    state = inside(asked, slopes_in(graph), graph, ())
-    function = module.function("inside", {"column": "p", "when": "p", "out": "p"}, internal=True)
+    state, doubt = inside(asked, slopes_in(graph), graph, (), points)
+    names = ("column", "fixed", "when", "out", "doubt")
+    function = module.function("inside", dict.fromkeys(names, "p"), internal=True)
     known = {operation[2] for operation in graph.ops if operation[0] == "in"} - {"at"}
-    inputs = {name: function.load("d", "%column", rows.at(name)) for name in known}
+    inputs = {name: function.load("d", "%fixed", fixed.index(name)) for name in known & set(fixed)}
+    inputs |= {name: function.load("d", "%column", rows.at(name)) for name in known - set(fixed)}
     inputs["at"] = function.load("d", "%when", 0)
-    for i, value in enumerate(function.graph(graph, state, inputs)):
+    before = graph.input("before")
+    inputs["before"] = function.load("d", "%doubt", 0)
+    *values, largest = function.graph(graph, [*state, choose(doubt > before, doubt, before)], inputs)
+    for i, value in enumerate(values):
         function.store("d", value, "%out", i)
+    function.store("d", largest, "%doubt", 0)
     return function
 
 
@@ -166,7 +177,7 @@ def add_look_after(parts: Parts, begin: Function, fill: Function | None) -> Func
     index = number("index")
     with function.when(function.compare("sge", index, 0)):
         if fill is not None:
-            function.call(fill, column, index, "%fixed", "%at", "%points", "%wanted")
+            function.call(fill, column, index, "%fixed", "%at", "%points", "%doubts", "%wanted")
         spent = function.compare("sge", function.whole("add", number("steps"), number("rejected")), "%most")
         over = function.logical("or", function.compare("ne", number("status"), 0), spent)
         with function.when(over):
@@ -226,7 +237,7 @@ def add_fill_points(parts: Parts, within: Function) -> Function:
 
     The last entry of `at` is a time that is never passed.
     """
-    given = {"column": "p", "index": "l", "fixed": "p", "at": "p", "points": "p", "wanted": "l"}
+    given = {"column": "p", "index": "l", "fixed": "p", "at": "p", "points": "p", "doubts": "p", "wanted": "l"}
     function, rows = parts.module.function("fill_points", given, internal=True), parts.rows
     graph = Graph(trusted=True)
     passed = passed_by(*(graph.input(name) for name in ("due", "t", "t0", "t1")))
@@ -241,7 +252,8 @@ def add_fill_points(parts: Parts, within: Function) -> Function:
         point = function.load("l", "%column", rows.at("point"))
         row = function.whole("add", function.whole("mul", "%index", "%wanted"), point)
         out = function.place("%points", function.whole("mul", row, parts.asked.n))
-        function.call(within, "%column", function.place("%column", rows.at("due")), out)
+        due = function.place("%column", rows.at("due"))
+        function.call(within, "%column", "%fixed", due, out, function.place("%doubts", "%index"))
         following = function.whole("add", point, 1)
         function.store("l", following, "%column", rows.at("point"))
         function.store("d", function.load("d", "%at", following), "%column", rows.at("due"))

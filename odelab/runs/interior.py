@@ -1,5 +1,7 @@
 """How exact linearly implicit steps are between their ends, which the control of step sizes does not see."""
 
+import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -82,34 +84,46 @@ def doubtful_time(interpolant, controller, times) -> float | None:
 
 
 def interior_errors(dense, controller, steps) -> tuple[np.ndarray, np.ndarray]:
-    """The error of the dense output within each of some linearly implicit steps over the tolerance, and where.
-
-    With v the state there and v' its slope along the dense output, the defect is f(t, v) - v'. It is multiplied by h
-    gamma and by the inverse of I - h gamma J. What is left of a stiff component is its distance from where it would
-    rest; of any other component, about what the defect adds up to.
-    """
+    """The error of the dense output within each of some linearly implicit steps over the tolerance, and where."""
     method = dense.method.members[-1]
     implicit = Dense(dense.problem, method, dense.t, dense.u, dense.h, dense.project)
     rhs, params, linear = array_form(dense.problem), dense.problem.params, implicit.stepper.linearisation
-    degrees = np.arange(1, len(method.extension_weights) + 1)
     worst, places = np.zeros(len(steps)), np.array(dense.t[steps], dtype=float)
     with np.errstate(all="ignore"):
         for row, (i, polynomial) in enumerate(zip(steps, implicit.polynomials(steps), strict=True)):
             t, u, h = float(dense.t[i]), dense.u[i], float(dense.h[i])
             J, _ = linear.derivatives(t, u, rhs(t, u, params))
             factors = linear.factor(J, method.gamma * h)
+            solve = functools.partial(linear.backsub, factors)
             for theta in PLACES:
-                inside, time = u + theta**degrees @ polynomial, t + theta * h
-                change = degrees * theta ** (degrees - 1) @ polynomial
+                step = params, t, u, h, polynomial, theta, method.gamma
                 try:
-                    defect = method.gamma * (h * rhs(time, inside, params) - change)
+                    square = squared_error_inside(rhs, *step, solve, controller.rtol, controller.atol)
                 except Exception:  # the user's, of a state that no step has asked for
                     continue
-                scaled = linear.backsub(factors, defect) / (controller.atol + controller.rtol * np.abs(inside))
-                ratio = float(np.sqrt(np.mean(scaled * scaled)))
+                ratio = math.sqrt(square / len(u))
                 if ratio > worst[row]:
-                    worst[row], places[row] = ratio, time
+                    worst[row], places[row] = ratio, t + theta * h
     return worst, places
+
+
+def squared_error_inside(rhs, params, t, u, h, parts, theta, gamma, solve, rtol, atol):
+    """The error of the dense output at a fraction of a step, over the tolerance: the sum of squares of its components.
+
+    With v the state there and v' its slope along the dense output, the defect is f(t, v) - v'. It is multiplied by h
+    gamma and by the inverse of I - h gamma J. What is left of a stiff component is its distance from where it would
+    rest; of any other component, about what the defect adds up to. Like the functions of `odelab.core` it runs on
+    arrays and on nodes.
+
+    parts    the coefficients of theta, theta^2, ... of the dense output
+    solve    solve(right): the solution of a system with I - h gamma J
+    """
+    change, slope = parts[-1], len(parts) * parts[-1]
+    for power in range(len(parts) - 1, 0, -1):
+        change, slope = parts[power - 1] + theta * change, power * parts[power - 1] + theta * slope
+    inside = u + theta * change
+    scaled = solve(gamma * (h * rhs(t + theta * h, inside, params) - slope)) / (atol + rtol * abs(inside))
+    return (scaled * scaled).sum()
 
 
 def interior_remark(trajectory) -> str:

@@ -1,15 +1,17 @@
 """One run after the other through `odelab.solve`, for ensembles that cannot run in lanes."""
 
+import warnings
+
 import numpy as np
 
-from odelab._solve import solve
+from odelab._solve import DOUBT, solve
 from odelab.engines.lanes.executors import put
 from odelab.engines.lanes.result import STATUSES, Found, empty_arrays
 from odelab.status import Status
 
 
 def one_by_one(
-    problem, method, controller, starts, params, t_eval, maxima, max_steps, engine, exact, report
+    problem, method, controller, starts, params, t_eval, by, maxima, max_steps, engine, exact, report
 ) -> tuple[Found, str]:
     """The results of all runs, and the names of the engines that made them, in the order of their first use."""
     engines: list[str] = []
@@ -19,9 +21,10 @@ def one_by_one(
             found.statuses[i] = Status.NOT_FINITE
             continue
         one = problem.replace(u0=starts[i], params=problem.params if params is None else tuple(params[i].tolist()))
-        run = solve(
-            one, method, controller, t_eval=t_eval, engine=engine, max_steps=max_steps, exact=exact, throw=False
-        )
+        options = {"t_eval": t_eval, "t_eval_by": by, "max_steps": max_steps, "exact": exact}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", DOUBT, RuntimeWarning)  # which is said once for all
+            run = solve(one, method, controller, engine=engine, throw=False, **options)
         if run.status == "interrupted":
             break
         if run.engine not in engines:
@@ -29,15 +32,16 @@ def one_by_one(
         found.ends[i], found.times[i] = run.step_u[-1], run.step_t[-1]
         found.counts[i] = run.steps, run.rejected
         found.statuses[i] = STATUSES.index(run.status)
-        if found.points is not None:
+        if found.points is not None and found.doubts is not None:
             found.points[i, : len(run.t)] = run.u
+            found.doubts[i] = 0.0 if run.doubt is None else np.inf
         if found.maxima is not None and run.steps:
             found.maxima[i] = run.sai.max(), np.fmax.reduce(run.h_rho)  # NaN where no step has an h rho
         report(i + 1, len(starts))
     return found, " and ".join(engines or [engine])
 
 
-def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, max_steps, exact):
+def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, by, max_steps, exact):
     """Solve anew, one by one, the runs that cannot be finished in their lanes.
 
     Their factors without pivoting have failed, or the right-hand side has raised an error, which is then raised here.
@@ -45,5 +49,5 @@ def finish_alone(found: Found, problem, method, controller, starts, params, t_ev
     failed = np.flatnonzero((found.statuses == Status.SINGULAR) | (found.statuses == Status.RAISED))
     if failed.size:
         sets = None if params is None else params[failed]
-        rest = (t_eval, found.maxima is not None, max_steps, "auto", exact, lambda done, total: None)
+        rest = (t_eval, by, found.maxima is not None, max_steps, "auto", exact, lambda done, total: None)
         put(found, failed, one_by_one(problem, method, controller, starts[failed], sets, *rest)[0])

@@ -8,6 +8,7 @@ import numpy as np
 
 from odelab.control.controllers import Controller
 from odelab.problem import Problem
+from odelab.runs.interior import WORTH_SAYING
 from odelab.status import Status
 
 STATUSES = tuple(status.word for status in Status)
@@ -31,6 +32,10 @@ class Ensemble:
     sai_max       (N,), the largest SAI of each run; None unless asked for with `maxima`
     h_rho_max     (N,), the largest h rho of each run, NaN where no step has one; None unless asked for with `maxima`
 
+    inside_doubtful
+                  (N,), whether a state at `t_eval` is much less exact than the ends of steps are, as a stiff component
+                  follows others inside a long step; None without `t_eval`
+
     `ok` tells whether all runs got through, `failed` which did not, `message` how many ended how.
 
     >>> import odelab as ol
@@ -51,6 +56,7 @@ class Ensemble:
     t_eval: np.ndarray | None = None
     sai_max: np.ndarray | None = None
     h_rho_max: np.ndarray | None = None
+    inside_doubtful: np.ndarray | None = None
 
     @functools.cached_property
     def status(self) -> np.ndarray:
@@ -78,7 +84,19 @@ class Ensemble:
                     "" if code == Status.REACHED else f" (the first is run {places[0]}, at t = {self.t[places[0]]:g})"
                 )
                 parts.append(f"{places.size} {name}{where}")
-        return ", ".join(parts) or "no runs"
+        return (", ".join(parts) or "no runs") + self.doubt
+
+    @property
+    def doubt(self) -> str:
+        """An addition to the message where states at `t_eval` are doubtful; empty where none are."""
+        places = np.zeros(0, int) if self.inside_doubtful is None else np.flatnonzero(self.inside_doubtful)
+        if not len(places):
+            return ""
+        return (
+            f"; in {len(places)} of them states at `t_eval` are much less exact than the ends of steps (the first is "
+            f"run {places[0]}): inside long steps a stiff component follows others, and its error is not controlled "
+            "there; give t_eval_by='step', or a `max_step` to the controller"
+        )
 
     def __len__(self) -> int:
         return len(self.t)
@@ -103,6 +121,7 @@ class Found(NamedTuple):
     statuses: np.ndarray  # (N,) each a `odelab.engines.Status`
     maxima: np.ndarray | None  # (N, 2): SAI, h rho
     points: np.ndarray | None  # (N, len(t_eval), n)
+    doubts: np.ndarray | None  # (N,): the largest error at `t_eval` over the tolerance, a sum of squares
 
 
 def empty_arrays(starts, t0: float, t_eval, maxima: bool) -> Found:
@@ -118,6 +137,7 @@ def empty_arrays(starts, t0: float, t_eval, maxima: bool) -> Found:
         np.full(count, Status.INTERRUPTED, np.int64),
         np.full((count, 2), np.nan) if maxima else None,
         None if t_eval is None else np.full((count, len(t_eval), n), np.nan),
+        None if t_eval is None else np.zeros(count),
     )
 
 
@@ -136,4 +156,5 @@ def named_arrays(found: Found, t_eval, engine, problem, method, controller) -> E
         t_eval,
         None if found.maxima is None else found.maxima[:, 0],
         None if found.maxima is None else found.maxima[:, 1],
+        None if found.doubts is None else found.doubts >= problem.size * WORTH_SAYING**2,
     )

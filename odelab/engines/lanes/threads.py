@@ -52,11 +52,11 @@ class Prepared(NamedTuple):
     parameters: Parameters
 
 
-def prepare(problem, method, controller, t_eval, maxima: bool, max_steps: int, exact: bool = False) -> Prepared:
+def prepare(problem, method, controller, t_eval, by: str, maxima: bool, max_steps: int, exact: bool) -> Prepared:
     """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed."""
     traced = store.slopes_of(problem)
     asked = asked_of(problem, method, controller, exact)._replace(rows=False, maxima=maxima)
-    names, points = traced.parameters.names, t_eval is not None
+    names, points = traced.parameters.names, "" if t_eval is None else by
 
     def make():
         module = module_of_lanes(exact, traced)
@@ -125,7 +125,7 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     nothing = np.zeros(1)
     times = np.zeros(0) if task.t_eval is None else task.t_eval
     at = np.append(times, np.inf if task.fixed[1] >= task.fixed[0] else -np.inf)
-    optional = [nothing if array is None else array for array in (found.maxima, at, found.points)]
+    optional = [nothing if array is None else array for array in (found.maxima, at, found.points, found.doubts)]
     arrays = (queue, share, task.fixed, starts, params, block, *found[:4], *optional)
     sweeps = 256
     while not stop.is_set():

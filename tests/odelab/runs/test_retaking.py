@@ -129,3 +129,23 @@ def test_a_bouncing_ball_bounces_where_it_does():
     sol = ol.solve(ball, ol.DOPRI5, events=floor)
     fall = np.sqrt(20.0 / 9.81)
     np.testing.assert_allclose(sol.events[0].t, fall * np.array([1.0, 2.8]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], **NAMED)
+def test_an_ensemble_says_which_of_its_runs_are_doubtful_and_can_step_there(method, engine):
+    def pulled(t, u, params):
+        return (-params[0] * (u[0] - ol.maths.sin(t)) + ol.maths.cos(t),)
+
+    problem, times = ol.Problem(pulled, [0.0], (0.0, 100.0), (1.0,)), np.linspace(0.5, 99.5, 199)
+    given = {"params": [[1e6], [1.0], [1e5], [10.0]], "t_eval": times, "engine": engine}
+    control = ol.adaptive(1e-6, 1e-7)
+    with pytest.warns(RuntimeWarning, match=r"in 2 of them states at `t_eval`.*the first is run 0"):
+        dense = ol.ensemble(problem, method, control, **given)
+    errors = np.abs(dense.u[:, :, 0] - np.sin(times)).max(axis=1)
+    assert dense.inside_doubtful.tolist() == (errors > 1e-4).tolist() == [True, False, True, False]
+    assert "in 2 of them states" in str(dense)
+    by_steps = ol.ensemble(problem, method, control, t_eval_by="step", **given)
+    assert np.abs(by_steps.u[:, :, 0] - np.sin(times)).max() < 5e-6
+    assert not by_steps.inside_doubtful.any()
+    np.testing.assert_array_equal(by_steps.steps, dense.steps)
