@@ -131,14 +131,14 @@ def solve(
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
 
-        searches = []  # of the engine that took the run
+        engines = []  # those that were tried, the one that took the run last
 
         def drive(chosen, attempts):
-            searches.append(getattr(chosen, "search", None))
+            engines.append(chosen)
             return run(chosen, attempts, during, times, dense, t_eval_by)
 
         trajectory = try_engines(drive, engine, part, method, controller, project, dense, exact, attempts)
-        return trajectory if during or not watched else with_events(trajectory, watched, searches[-1])
+        return trajectory if during or not watched else with_events(trajectory, watched, engines[-1])
 
     if len(stops) or any(event.change for event in watched):
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps, t_eval_by)
@@ -173,9 +173,10 @@ def warn_of_doubt(trajectory, times):
         )
 
 
-def with_events(trajectory, watched, searches) -> Trajectory:
+def with_events(trajectory, watched, engine) -> Trajectory:
     """A run with the events that lie on it, none of which ends it."""
-    watch = Watch(None, watched, trajectory.problem, trajectory.controller, searches)
+    watch = Watch(None, watched, trajectory.problem, trajectory.controller, getattr(engine, "search", None))
+    trajectory.interpolant.look_inside = getattr(engine, "look_inside", None)
     try:
         with np.errstate(all="ignore"):
             watch.walk(trajectory.interpolant)

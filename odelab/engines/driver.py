@@ -127,8 +127,9 @@ class Run:
             record = record._replace(u=None, slope=None)
             t, u = self.points.points(record.t[-1], self.state.u)
         else:
+            look = None if self.t_eval is None else getattr(self.engine, "look_inside", None)
             interpolant = Dense(
-                self.problem, self.method, record.t, record.u, record.h, self.engine.project, record.took
+                self.problem, self.method, record.t, record.u, record.h, self.engine.project, record.took, look
             )
             t, u = record.t, record.u
             if self.t_eval is not None:

@@ -80,6 +80,11 @@ class SwitchingEngine:
         tried = f"; {implicit} was tried {self.refused} times and refused" if self.refused else ""
         return f"{self.engines[1].derivatives}; {changes} {explicit}{tried}"
 
+    @property
+    def look_inside(self) -> Callable | None:
+        """The compiled look inside the implicit steps of this run; None where there is none."""
+        return getattr(self.engines[1], "look_inside", None)
+
     def begin(self) -> tuple[State, int]:
         if self.name == "compiled":
             self.engines[1].begin()  # which makes the arrays that it writes its steps into

@@ -1,5 +1,6 @@
 """The compiled engine of small systems: the graph of an attempt as machine code, with a loop around it."""
 
+import functools
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ from odelab.engines.python import PythonEngine, begin, checked_rhs, taken_over
 from odelab.engines.rows import Rows
 from odelab.engines.steps import Chunk, Record
 from odelab.graph.nodes import Untraceable
+from odelab.kernels.inside import look_of
 from odelab.kernels.machine import address
 from odelab.kernels.run import plan_of
 from odelab.kernels.search import search_of
@@ -61,6 +63,16 @@ class TracedEngine:
         """The compiled search for zeros of an event's function on the steps of this run; None where there is none."""
         try:
             return None if self.project is not None or self.exact else search_of(self.problem, self.method, function)
+        except Untraceable:
+            return None
+
+    @functools.cached_property
+    def look_inside(self) -> Callable | None:
+        """The compiled look inside the steps of this run; None where there is none."""
+        if not self.method.needs_jacobian or self.project is not None or self.controller.law is None or self.exact:
+            return None
+        try:
+            return look_of(self.problem, self.method, self.controller)
         except Untraceable:
             return None
 

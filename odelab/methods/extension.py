@@ -41,6 +41,9 @@ def exact_weights(method: "Method") -> tuple[tuple[Fraction, ...], ...]:
     return tuple(rows)
 
 
+LOOKED_AT = (0.25, 0.5, 0.75)  # of a step; in the middle alone the error may be near a zero of its polynomial
+
+
 def degree(method: "Method") -> int:
     """The degree of the extension in theta: that of the cubic, and one more with each row of weights."""
     return 3 + len(method.dense or ())
@@ -96,3 +99,22 @@ def finish_stages(combine, rhs, params, method: "Method", t, u, h, u_new, slopes
     for row, time in method.extra_floats:
         slopes.append(rhs(t + time * h, u + h * combine(row, slopes, len(slopes)), params))
     return slopes
+
+
+def squared_error_inside(rhs, params, t, u, h, parts, theta, gamma, solve, rtol, atol):
+    """The error of the dense output at a fraction of a step, over the tolerance: the sum of squares of its components.
+
+    With v the state there and v' its slope along the dense output, the defect is f(t, v) - v'. It is multiplied by h
+    gamma and by the inverse of I - h gamma J. What is left of a stiff component is its distance from where it would
+    rest; of any other component, about what the defect adds up to. Like the functions of `odelab.core` it runs on
+    arrays and on nodes.
+
+    parts    the coefficients of theta, theta^2, ... of the dense output
+    solve    solve(right): the solution of a system with I - h gamma J
+    """
+    change, slope = parts[-1], len(parts) * parts[-1]
+    for power in range(len(parts) - 1, 0, -1):
+        change, slope = parts[power - 1] + theta * change, power * parts[power - 1] + theta * slope
+    inside = u + theta * change
+    scaled = solve(gamma * (h * rhs(t + theta * h, inside, params) - slope)) / (atol + rtol * abs(inside))
+    return (scaled * scaled).sum()

@@ -67,6 +67,7 @@ class Dense(Interpolant):
     h: np.ndarray  # (m,)
     project: Callable | None = None
     took: np.ndarray | None = None  # (m,), of a run of two methods: which of them took each step
+    look_inside: Callable | None = None  # the compiled look inside steps (`odelab.kernels.inside`), where there is one
 
     def __post_init__(self):
         # An extension made of stages repeats a step of full size. The cubic needs the size of the part that is left.
@@ -84,7 +85,8 @@ class Dense(Interpolant):
         return Retaken(self)
 
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name not in ("stepper", "retaken")}
+        without = {name: value for name, value in self.__dict__.items() if name not in ("stepper", "retaken")}
+        return without | {"look_inside": None}
 
     def between(self, index, times):
         steps, position = np.unique(index, return_inverse=True)

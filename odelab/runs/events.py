@@ -227,7 +227,16 @@ class Watch:
         times = np.append(chunk.t[0], knots)
         states = np.concatenate([np.asarray(state.u)[None], chunk.u])
         return self.walk(
-            Dense(self.problem, self.engine.method, times, states, chunk.h, self.engine.project, chunk.took)
+            Dense(
+                self.problem,
+                self.engine.method,
+                times,
+                states,
+                chunk.h,
+                self.engine.project,
+                chunk.took,
+                getattr(self.engine, "look_inside", None),
+            )
         )
 
     def walk(self, dense: Dense) -> bool:

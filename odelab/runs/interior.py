@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab.methods.extension import LOOKED_AT, squared_error_inside
 from odelab.problem import array_form
 from odelab.runs.dense import Dense
 
 WORTH_SAYING = 100.0  # times the tolerance; in the catalogue it is 50 at most, but for Prothero-Robinson
 DOUBTFUL = 3.0  # times the tolerance, of the other steps of a run where this is worth saying
 SAMPLED = 12  # steps that are looked at, the longest
-PLACES = (0.25, 0.5, 0.75)  # of a step; in the middle alone the error may be near a zero of its polynomial
 
 
 class Interior(NamedTuple):
@@ -85,6 +85,9 @@ def doubtful_time(interpolant, controller, times) -> float | None:
 
 def interior_errors(dense, controller, steps) -> tuple[np.ndarray, np.ndarray]:
     """The error of the dense output within each of some linearly implicit steps over the tolerance, and where."""
+    if dense.look_inside is not None:
+        squares, fractions = dense.look_inside(dense.t[steps], dense.u[steps], dense.h[steps])
+        return np.sqrt(squares / dense.u.shape[1]), dense.t[steps] + fractions * dense.h[steps]
     method = dense.method.members[-1]
     implicit = Dense(dense.problem, method, dense.t, dense.u, dense.h, dense.project)
     rhs, params, linear = array_form(dense.problem), dense.problem.params, implicit.stepper.linearisation
@@ -95,7 +98,7 @@ def interior_errors(dense, controller, steps) -> tuple[np.ndarray, np.ndarray]:
             J, _ = linear.derivatives(t, u, rhs(t, u, params))
             factors = linear.factor(J, method.gamma * h)
             solve = functools.partial(linear.backsub, factors)
-            for theta in PLACES:
+            for theta in LOOKED_AT:
                 step = params, t, u, h, polynomial, theta, method.gamma
                 try:
                     square = squared_error_inside(rhs, *step, solve, controller.rtol, controller.atol)
@@ -105,25 +108,6 @@ def interior_errors(dense, controller, steps) -> tuple[np.ndarray, np.ndarray]:
                 if ratio > worst[row]:
                     worst[row], places[row] = ratio, t + theta * h
     return worst, places
-
-
-def squared_error_inside(rhs, params, t, u, h, parts, theta, gamma, solve, rtol, atol):
-    """The error of the dense output at a fraction of a step, over the tolerance: the sum of squares of its components.
-
-    With v the state there and v' its slope along the dense output, the defect is f(t, v) - v'. It is multiplied by h
-    gamma and by the inverse of I - h gamma J. What is left of a stiff component is its distance from where it would
-    rest; of any other component, about what the defect adds up to. Like the functions of `odelab.core` it runs on
-    arrays and on nodes.
-
-    parts    the coefficients of theta, theta^2, ... of the dense output
-    solve    solve(right): the solution of a system with I - h gamma J
-    """
-    change, slope = parts[-1], len(parts) * parts[-1]
-    for power in range(len(parts) - 1, 0, -1):
-        change, slope = parts[power - 1] + theta * change, power * parts[power - 1] + theta * slope
-    inside = u + theta * change
-    scaled = solve(gamma * (h * rhs(t + theta * h, inside, params) - slope)) / (atol + rtol * abs(inside))
-    return (scaled * scaled).sum()
 
 
 def interior_remark(trajectory) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odelab as ol
-from odelab.runs.interior import interior_error
+from odelab.runs.interior import interior_error, interior_errors
 from tests.odelab.solver_cases import NAMED
 
 
@@ -70,3 +70,16 @@ def test_runs_that_have_no_such_steps():
     ):
         assert interior_error(sol) is None
         assert "inside" not in sol.message
+
+
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P, ol.ESDIRK43], **NAMED)
+@pytest.mark.parametrize("name", ["robertson", "hires", "van_der_pol"])
+def test_the_compiled_look_inside_steps_is_that_of_plain_python(name, method):
+    problem, control = getattr(ol.problems, name)(), ol.adaptive(1e-5, 1e-9)
+    sol = ol.solve(problem, method, control, engine="compiled", events=lambda t, u, params: u[0] + 100.0)
+    dense, steps = sol.interpolant, np.arange(sol.steps)
+    assert dense.look_inside is not None
+    compiled = interior_errors(dense, control, steps)
+    dense.look_inside = None
+    plain = interior_errors(dense, control, steps)
+    np.testing.assert_allclose(compiled[0], plain[0], rtol=1e-4, atol=1e-4)
