@@ -52,4 +52,6 @@ def address(array) -> int:
     """Where an array begins, whose numbers lie one after the other."""
     if not array.flags.c_contiguous:
         raise ValueError("machine code needs arrays whose numbers lie one after the other.")
+    if array.flags.writeable and array.size:  # the short way, which takes a fifth of the time
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
     return array.__array_interface__["data"][0]
