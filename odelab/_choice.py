@@ -3,7 +3,7 @@
 A system whose right-hand side can be followed as a graph is compiled at once: that takes a few hundredths of a second.
 Anything else begins in plain Python, and a run that has not ended after some work there is compiled by numba, which
 takes seconds, and begins anew. The choice depends on the run alone, so that the same call gives the same bits every
-time.
+time. An engine is imported where it is chosen: a program loads those that its runs need.
 """
 
 import warnings
@@ -14,17 +14,9 @@ from odelab import core
 from odelab.control import feedback
 from odelab.control.controllers import Controller, error_judge
 from odelab.engines import Engine
-from odelab.engines.exact import ExactEngine
-from odelab.engines.large import LargeEngine
 from odelab.engines.not_compilable import NotCompilable
-from odelab.engines.numba.compiled import CompiledEngine
-from odelab.engines.numba.obstacles import is_plain, plan_for
-from odelab.engines.numba.request import Request
 from odelab.engines.python import PythonEngine
-from odelab.engines.switching import SwitchingEngine
-from odelab.engines.traced import TracedEngine
 from odelab.graph.nodes import Untraceable
-from odelab.kernels import store
 from odelab.problem import Problem, without_jacobian
 from odelab.right_hand_side import ARRAY, COMPONENT
 
@@ -74,7 +66,9 @@ def takes_long_to_compile(problem: Problem, method, controller: Controller) -> b
     """Would the kernel of a graph take more than a few tenths of a second to compile? A short run ends before that."""
     if is_large(problem, method) or obstacle_to_graph(problem, method, controller) is not None:
         return False
-    operations = len(store.slopes_of(problem).recorded.graph.ops)
+    from odelab.kernels.store import slopes_of
+
+    operations = len(slopes_of(problem).recorded.graph.ops)
     return (1 + method.evaluations) * (operations + WEIGHT * problem.size) > AT_ONCE
 
 
@@ -96,7 +90,11 @@ def traced_engine(
             if problem.form != COMPONENT:
                 raise
     if plain:
+        from odelab.engines.exact import ExactEngine
+
         return ExactEngine(solved, method, controller, project)
+    from odelab.engines.traced import TracedEngine
+
     return TracedEngine(solved, method, controller, project, exact)
 
 
@@ -111,7 +109,7 @@ def most_without_loops(problem: Problem, method) -> int:
     return SMALL["component" if problem.form == COMPONENT else kind]
 
 
-def large_engine(problem: Problem, method, controller: Controller, project, dense, exact) -> LargeEngine:
+def large_engine(problem: Problem, method, controller: Controller, project, dense, exact) -> Engine:
     if exact:
         raise Untraceable(f"has {problem.size} components, too many for a kernel without loops", "", "the problem")
     if method.needs_jacobian and not isinstance(method.tableau, core.Rosenbrock):
@@ -121,6 +119,8 @@ def large_engine(problem: Problem, method, controller: Controller, project, dens
             "take odelab.RODAS4",
             "the problem",
         )
+    from odelab.engines.large import LargeEngine
+
     return LargeEngine(problem, method, controller, project, dense)
 
 
@@ -151,8 +151,7 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
         yield by_numba(*run, dense, reason), max_steps
         return
     if name == "auto" and not stays_plain(*run):
-        left = min(allowance(plan_for(*run).request, problem.size), max_steps)
-        yield PythonEngine(*run), left
+        yield PythonEngine(*run), min(allowance(*run), max_steps)
         try:
             yield by_numba(*run, dense, reason), max_steps
         except NotCompilable as refusal:
@@ -170,6 +169,7 @@ def exact_engine(name: str, problem, method, controller, project) -> Engine:
 
 def two_methods(name, problem, method, controller, project, max_steps):
     """The same for a method that switches between two: both run in plain Python, or each as a graph of its own."""
+    from odelab.engines.switching import SwitchingEngine
 
     def plain(one, suited):
         return PythonEngine(problem, one, suited, project)
@@ -189,6 +189,8 @@ def two_methods(name, problem, method, controller, project, max_steps):
 
 def stays_plain(problem, method, controller, project) -> bool:
     """Is there nothing that numba could compile?"""
+    from odelab.engines.numba.obstacles import plan_for
+
     return plan_for(problem, method, controller, project).obstacle is not None or is_refused(problem, method)
 
 
@@ -201,6 +203,9 @@ def by_numba(problem, method, controller, project, dense, untraceable: str) -> E
 
     untraceable    why the run is not made as a graph
     """
+    from odelab.engines.numba.compiled import CompiledEngine
+    from odelab.engines.numba.obstacles import is_plain, plan_for
+
     for name, function in (("rhs", problem.rhs), ("project", project)):
         if (name == "rhs" or function is not None) and not is_plain(function):
             raise NotCompilable(
@@ -227,8 +232,11 @@ def refuse(problem, method, reason, above: int):
         warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=above + 2)
 
 
-def allowance(request: Request, size: int) -> int:
+def allowance(problem, method, controller, project) -> int:
     """How many attempts are made in plain Python before numba compiles."""
+    from odelab.engines.numba.obstacles import plan_for
+
+    request, size = plan_for(problem, method, controller, project).request, problem.size
     work = GENERIC_WORK if request.layout == "generic" else ARRAY_WORK if request.form == ARRAY else WORK
     if request.form == ARRAY:
         size = size // ARRAYS

@@ -2,19 +2,14 @@
 
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odelab._choice import obstacle_to_lanes
 from odelab._solve import check_arguments, check_way, checked_times
 from odelab.control.controllers import Controller, adaptive
-from odelab.engines.lanes import executors as pieces
-from odelab.engines.lanes import threads as threaded
 from odelab.engines.lanes.batches import batches
-from odelab.engines.lanes.causes import diagnose
-from odelab.engines.lanes.plain import finish_alone, one_by_one
 from odelab.engines.lanes.progress import reporter
 from odelab.engines.lanes.result import Ensemble, named_arrays
 from odelab.engines.not_compilable import NotCompilable
@@ -22,6 +17,9 @@ from odelab.graph.nodes import Untraceable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.right_hand_side import name_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 def ensemble(
@@ -35,7 +33,7 @@ def ensemble(
     t_eval_by: str = "dense",
     maxima: bool = False,
     threads: int | None = None,
-    executor: Executor | None = None,
+    executor: "Executor | None" = None,
     progress: bool | Callable[[int, int], None] | None = None,
     engine: str = "auto",
     max_steps: int = 1_000_000,
@@ -79,6 +77,9 @@ def ensemble(
     >>> bool(np.allclose(runs.u[:, 0], np.exp([-1.0, -2.0, -3.0]), rtol=1e-5))
     True
     """
+    from odelab.engines.lanes import causes, executors, plain  # with what runs lanes
+    from odelab.engines.lanes import threads as threaded
+
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
@@ -100,18 +101,18 @@ def ensemble(
         own = prepared.parameters.values
         rows = np.tile(np.array(own, dtype=float), (len(starts), 1)) if params is None or sets is None else sets
         if executor is not None:
-            found = pieces.run_in_pieces(executor, prepared.text, prepared.task, starts, rows, report)
+            found = executors.run_in_pieces(executor, prepared.text, prepared.task, starts, rows, report)
         else:
             found = threaded.run(prepared.text, prepared.task, starts, rows, threads, report)
         varied = None if params is None else sets
-        finish_alone(found, problem, method, controller, starts, varied, times, t_eval_by, max_steps, exact)
-        diagnose(found, starts, varied, problem, method, controller)
+        plain.finish_alone(found, problem, method, controller, starts, varied, times, t_eval_by, max_steps, exact)
+        causes.diagnose(found, starts, varied, problem, method, controller)
         return with_warning(named_arrays(found, times, "compiled", problem, method, controller))
     if executor is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
     if engine == "compiled" and obstacle_to_lanes(problem, method, controller) is None:
         raise NotCompilable(f"`engine='compiled'` cannot compile {name_of(problem.rhs)}: {reason}.")
-    found, engine = one_by_one(
+    found, engine = plain.one_by_one(
         problem,
         method,
         controller,

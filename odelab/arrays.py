@@ -128,11 +128,16 @@ def is_symmetric(J) -> bool:
 
 def reject_masked(name: str, values):
     """Refuse an array of which NumPy would silently use the entries that its mask hides."""
-    if np.ma.is_masked(values):
+    if has_hidden_entries(values):
         raise TypeError(
             f"`{name}` is a masked array with hidden entries, which have no value to compute with; leave them out "
             f"(`.compressed()`), or give them one (`.filled(...)`)."
         )
+
+
+def has_hidden_entries(values) -> bool:
+    """Is it a masked array with entries that its mask hides? There is none where nobody has loaded `numpy.ma`."""
+    return "numpy.ma" in sys.modules and np.ma.is_masked(values)
 
 
 def reject_nonfinite(name: str, values):
@@ -164,7 +169,7 @@ def own_floats(values) -> np.ndarray:
     """
     array = np.asarray(values)
     reals = array.dtype.kind in "fiu" or (array.dtype.kind == "O" and all(map(is_real_number, array.flat)))
-    if not reals or np.ma.is_masked(values):
+    if not reals or has_hidden_entries(values):
         raise TypeError(f"no real numbers: {values!r}")
     return np.array(array, dtype=np.float64, order="C")
 

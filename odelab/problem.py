@@ -165,7 +165,8 @@ class Problem:
         part = object.__new__(Problem)
         changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0), "window": window}
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
-        part.__dict__.pop("plan_of_graph", None)  # which is for this span
+        for name in ("plan_of_graph", "for_kernels"):  # which are for this span
+            part.__dict__.pop(name, None)
         return part
 
     def _outdated_fields(self, changes) -> dict:
@@ -196,13 +197,17 @@ class Problem:
 def without_jacobian(problem: Problem) -> Problem:
     """The same problem as kernels solve it, which derive a Jacobian of their own; nothing is checked again.
 
-    Dense output repeats their steps, and must not take another matrix.
+    Dense output repeats their steps, and must not take another matrix. The problem remembers it, for short runs again
+    and again.
     """
     if problem.jacobian is None:
         return problem
-    part = object.__new__(Problem)
-    part.__dict__.update(problem.__dict__, jacobian=None)
-    return part
+    known = vars(problem).get("for_kernels")
+    if known is None:
+        known = object.__new__(Problem)
+        known.__dict__.update(problem.__dict__, jacobian=None)
+        vars(problem)["for_kernels"] = known
+    return known
 
 
 def array_form(problem: Problem) -> Callable:

@@ -60,11 +60,11 @@ def bumps(count: int) -> list[tuple]:
 
 
 def multiple(factor, polynomial):
-    return tuple(factor * x for x in polynomial)
+    return tuple(x and factor * x for x in polynomial)
 
 
 def total(polynomials, length) -> tuple[Fraction, ...]:
-    return tuple(sum((Fraction(p[k]) for p in polynomials if k < len(p)), Fraction(0)) for k in range(length))
+    return tuple(sum((p[k] for p in polynomials if k < len(p) and p[k]), Fraction(0)) for k in range(length))
 
 
 @functools.cache

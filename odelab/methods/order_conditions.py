@@ -8,6 +8,7 @@ alpha + Gamma where all others take alpha (Hairer and Wanner, Solving ODEs II, I
 """
 
 import functools
+import operator
 from fractions import Fraction
 
 import numpy as np
@@ -53,12 +54,15 @@ class ElementaryWeights:
         self.inner = {}  # sum_j a_ij Phi_j(tree)
 
     def at(self, tree):
-        if len(tree) == 1:
-            return self.single @ self.at(tree[0]) if self.single is not self.a else self._inner(tree[0])
-        weights = np.ones(len(self.a), dtype=self.a.dtype)
-        for branch in tree:
-            weights = weights * self._inner(branch)
-        return weights
+        if len(tree) == 1 and self.single is not self.a:
+            return self.single @ self.at(tree[0])
+        if not tree:
+            return np.ones(len(self.a), dtype=self.a.dtype)
+        return functools.reduce(operator.mul, map(self._inner, tree))
+
+    def of(self, every) -> np.ndarray:
+        """Phi of all these trees, one row each."""
+        return np.array([self.at(tree) for tree in every])
 
     def _inner(self, tree):
         if tree not in self.inner:
@@ -66,12 +70,16 @@ class ElementaryWeights:
         return self.inner[tree]
 
 
+def trees_up_to(order) -> list[tuple]:
+    return [tree for nodes in range(1, order + 1) for tree in trees(nodes)]
+
+
 def defects(a, b, order, single=None):
     """(tree, sum_i b_i Phi_i - 1/gamma) for every tree up to `order`; exact where the coefficients are Fractions."""
-    weights, b = ElementaryWeights(a, single), np.array(b)
-    for nodes in range(1, order + 1):
-        for tree in trees(nodes):
-            yield tree, b @ weights.at(tree) - Fraction(1, density(tree))
+    every = trees_up_to(order)
+    sums = ElementaryWeights(a, single).of(every) @ np.array(b)
+    wanted = np.array([Fraction(1, density(tree)) for tree in every]).astype(sums.dtype)
+    return zip(every, sums - wanted, strict=True)
 
 
 def defects_inside(phi: ElementaryWeights, rows, powers, order):
@@ -79,11 +87,11 @@ def defects_inside(phi: ElementaryWeights, rows, powers, order):
 
     In floats, relative to the terms that have to cancel. Row k of `rows` has the coefficients of theta^powers[k].
     """
-    for nodes in range(1, order + 1):
-        for tree in trees(nodes):
-            terms = rows * phi.at(tree)
-            wanted = (np.array(powers) == nodes) / density(tree)
-            yield tree, np.max(np.abs(terms.sum(axis=1) - wanted) / np.maximum(1.0, np.abs(terms).sum(axis=1)))
+    every = trees_up_to(order)
+    terms = rows * phi.of(every)[:, None]
+    wanted = np.array([[(power == node_count(tree)) / density(tree) for power in powers] for tree in every])
+    found = np.abs(terms.sum(axis=2) - wanted) / np.maximum(1.0, np.abs(terms).sum(axis=2))
+    return zip(every, found.max(axis=1), strict=True)
 
 
 def check(method, field: str, found, order: int, what: str = "it", allowed: float = ROUNDING):

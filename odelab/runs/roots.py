@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.polynomial import polynomial
 
 DEGREE = 8
 NODES = np.linspace(0.0, 1.0, DEGREE + 1)
@@ -21,13 +20,18 @@ PROBED = len(PROBES)
 ROUNDING = 1e-11  # the effect of rounding errors on Bernstein coefficients, relative to the largest value
 AHEAD = 1e-6  # of the step: how far after an exact zero the function is evaluated, to see which sign follows
 
-_BASIS = np.linalg.inv(polynomial.polyvander(NODES, DEGREE))
-AT_PROBES = polynomial.polyvander(PROBES, DEGREE) @ _BASIS
+
+def powers(places) -> np.ndarray:
+    return np.vander(places, DEGREE + 1, increasing=True)
+
+
+_BASIS = np.linalg.inv(powers(NODES))
+AT_PROBES = powers(PROBES) @ _BASIS
 BERNSTEIN = np.linalg.inv(
     np.array([[math.comb(DEGREE, j) * x**j * (1.0 - x) ** (DEGREE - j) for j in range(DEGREE + 1)] for x in NODES])
 )
 AT_PLACES = np.concatenate([AT_PROBES, BERNSTEIN])
-AT_FINE = polynomial.polyvander(np.linspace(0.0, 1.0, 8 * DEGREE + 1), DEGREE) @ _BASIS
+AT_FINE = powers(np.linspace(0.0, 1.0, 8 * DEGREE + 1)) @ _BASIS
 
 
 def sign_changes(g: Callable, at_start: float, at_end: float, noise: Callable) -> Iterator[tuple[float, int]]:

@@ -1,4 +1,4 @@
-"""`import odelab` is light: neither torch, matplotlib nor numba, and little time beyond NumPy's own."""
+"""`import odelab` is light: no engine that compiles, no library beside NumPy, and little time beyond NumPy's own."""
 
 import compileall
 import os
@@ -16,6 +16,19 @@ import odelab
 from tests.clock import HANGS, cost
 
 HEAVY = ("torch", "matplotlib", "numba", "scipy.integrate", "scipy.optimize", "torchdiffeq")
+# What takes a hundredth of a second or so each, and is wanted by some programs only.
+FOR_SOME = (
+    "concurrent.futures",
+    "importlib.metadata",
+    "llvmlite",
+    "numpy.ma",
+    "numpy.polynomial",
+    "odelab.engines.lanes.threads",
+    "odelab.engines.large",
+    "odelab.engines.numba.compiled",
+    "odelab.engines.switching",
+    "odelab.engines.traced",
+)
 
 
 def fresh(*program, env=None):
@@ -26,7 +39,7 @@ def fresh(*program, env=None):
 
 
 def loaded(code):
-    return fresh("-c", f"{code}\nimport sys\nprint(*[name for name in {HEAVY} if name in sys.modules])")
+    return fresh("-c", f"{code}\nimport sys\nprint(*[name for name in {HEAVY + FOR_SOME} if name in sys.modules])")
 
 
 def test_import_loads_nothing_heavy():
@@ -34,7 +47,7 @@ def test_import_loads_nothing_heavy():
 
 
 def test_the_detector_detects():
-    assert loaded("import odelab, scipy.optimize") == ["scipy.optimize"]
+    assert {"scipy.optimize", "llvmlite"} <= set(loaded("import odelab, scipy.optimize, llvmlite"))
 
 
 def test_a_short_run_needs_no_compiler():
@@ -44,6 +57,15 @@ run = ol.solve(ol.problems.van_der_pol(1.0).replace(t_span=(0.0, 1.0)), ol.DOPRI
 assert run.ok and str(run) and len(run([0.1, 0.2]))
 """
     assert not {"torch", "matplotlib", "numba"} & set(loaded(code))
+
+
+def test_a_run_loads_no_engine_but_its_own():
+    code = """
+import odelab as ol
+ol.solve(ol.problems.van_der_pol(1.0).replace(t_span=(0.0, 1.0)), ol.DOPRI5, engine="ENGINE")
+"""
+    assert loaded(code.replace("ENGINE", "python")) == []
+    assert loaded(code.replace("ENGINE", "compiled")) == ["llvmlite", "odelab.engines.traced"]
 
 
 # What a process costs that loads a kernel of one line by numba alone: numba, SciPy's linear algebra, NumPy. It is the

@@ -4,7 +4,6 @@ import functools
 import hashlib
 import platform
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,6 +73,8 @@ def text_for(request: Request) -> str:
 @functools.cache
 def environment() -> str:
     """What else machine code depends on: versions, the processor, and odelab's own sources."""
+    from importlib import metadata
+
     import numba
     import numpy as np
     from llvmlite import binding
