@@ -127,12 +127,15 @@ def participation(J, gap: float = 3.0, names=None) -> tuple[ModeGroup, ...]:
 
 
 def leading_group(J, within: float = 2.0) -> ModeGroup:
-    """The fastest modes of a matrix without a large gap: up to the widest gap before the radius falls by `within`."""
+    """The fastest modes of a matrix whose rates have no large gap: they end at the widest gap between the radius and
+    the radius over `within`; all modes where there is none below.
+    """
     schur = BalancedSchur(square_matrix(J))
     order, size = fastest_first(schur)
-    last = min(int((size >= size[0] / within).sum()), len(size) - 1)
-    count = 1 + int(np.argmax(size[:last] / size[1 : last + 1])) if last else 1
-    return group_of(schur, order[:count])
+    last = int((size >= size[0] / within).sum())
+    below = np.append(size, 0.0)[1 : last + 1]
+    falls = np.divide(size[:last], below, out=np.full(last, np.inf), where=below > 0.0)
+    return group_of(schur, order[: last - int(np.argmax(falls[::-1]))])
 
 
 def fastest_first(schur: BalancedSchur):
