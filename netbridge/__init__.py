@@ -14,6 +14,7 @@ attention map, is the step size h.
     stiffness    trace (Record, Records, Trajectories), block_states; nsi_with_gradients and stiffness_term: TNS in a
                  loss; block_spectrum, block_operator, slice_spectrum, block_survey, step_error, exact_flow,
                  perturbation_bound; block_time_scales, implicit_flow, steps_at_equal_error: is a block stiff?
+                 stiff_channels: and which of its channels are?
     trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
                  transformer's attention as a step size
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
@@ -56,6 +57,7 @@ from netbridge.spectrum.perturbation import perturbation_bound as perturbation_b
 from netbridge.spectrum.slices import slice_spectrum as slice_spectrum
 from netbridge.spectrum.step_error import exact_flow as exact_flow
 from netbridge.spectrum.step_error import step_error as step_error
+from netbridge.spectrum.stiff_channels import stiff_channels as stiff_channels
 from netbridge.spectrum.survey import block_survey as block_survey
 from netbridge.spectrum.time_scales import block_time_scales as block_time_scales
 from netbridge.step_sizes import ChannelController as ChannelController

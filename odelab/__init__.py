@@ -16,6 +16,8 @@ run it                solve for one run, ensemble for many; Event; RunFailed and
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
 measure stiffness     si, sai, nsi, tns, tns_parts, delta, stiffness_proportion, log_norm, soderlind, spectrum,
                       theorem2, jacobian, JacobianOperator
+who is stiff          modes (the fast components of a problem at a state), participation (those of a matrix); Modes,
+                      ModeGroup
 what steps cost       chi, accuracy_step, largest_stable_step, nongrowing_radius, motion_rate, power_bounded_step
 compare               observed_order, work_precision, plot
 look inside           show_kernel (the compiled source), scipy_method (a method of odelab for SciPy's solve_ivp)
@@ -94,6 +96,10 @@ from odelab.stiffness.indices import si as si
 from odelab.stiffness.jacobian import jacobian as jacobian
 from odelab.stiffness.log_norm import log_norm as log_norm
 from odelab.stiffness.log_norm import soderlind as soderlind
+from odelab.stiffness.modes.at_a_state import Modes as Modes
+from odelab.stiffness.modes.at_a_state import modes as modes
+from odelab.stiffness.modes.participation import ModeGroup as ModeGroup
+from odelab.stiffness.modes.participation import participation as participation
 from odelab.stiffness.operator import JacobianOperator as JacobianOperator
 from odelab.stiffness.pseudospectrum import pseudospectrum as pseudospectrum
 from odelab.stiffness.scales import accuracy_step as accuracy_step

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.runs import dense, diagnosis, limits
+from odelab.runs import dense, diagnosis, fast_modes, limits
 from odelab.stiffness import h_rho as stability
 from odelab.stiffness import indices as stiffness
 
@@ -57,7 +57,8 @@ class Trajectory:
 
     Computed when first asked for: `message` (how it went and what would help), `slope` (m, n), the effective slope S of
     each step with u_new = u + h S, `sai` (m,), ||S|| / ||u||, `h_rho` (m,), the step size times the spectral radius,
-    and `held_back`, whether stability chose the steps of an adaptive run.
+    `held_back`, whether stability chose the steps of an adaptive run, and `fast_modes`, which components are stiff, of
+    a small system whose method needs a Jacobian or was held back; else None.
 
     >>> import odelab as ol
     >>> sol = ol.solve(ol.problems.stiff_linear(), ol.DOPRI5, ol.adaptive(1e-4, 1e-7))
@@ -152,6 +153,11 @@ class Trajectory:
         """How the run went; for a successful run of an explicit method also whether stability held it back."""
         return diagnosis.success_message(self)
 
+    @functools.cached_property
+    def fast_modes(self) -> "fast_modes.FastModes | None":
+        """Which components are stiff where h times the spectral radius was largest; None where that is not known."""
+        return fast_modes.fast_modes_of(self)
+
     def __call__(self, t):
         """The state at one time or an array of times within the run, from the continuous extension."""
         if self.interpolant is None:
@@ -188,5 +194,7 @@ class Trajectory:
         lines.append(f"  u(end)  {np.array2string(np.asarray(self.end_u), precision=6, threshold=8, edgeitems=3)}")
         for number, found in enumerate(self.events):
             lines.append(f"  event {number}  {len(found.t)} found")
+        if self.fast_modes is not None:
+            lines.append(f"  stiff   {self.fast_modes}")
         lines.append(f"  {self.status}: {self.message}")
         return "\n".join(lines)
