@@ -1,4 +1,5 @@
-"""Step-size controllers: `fixed` for steps of one size, and `adaptive` for steps chosen by an error estimate."""
+"""Step-size controllers: `fixed` for steps of one size, `listed` for steps between given times, `adaptive` for steps
+chosen by an error estimate."""
 
 import dataclasses
 import functools
@@ -48,6 +49,7 @@ class Controller:
     law            its Law; default None
     law_by_method  whether the method of a run may put its own usual law in the place of `law`; default False
     h              the step size of a fixed controller; default None
+    ends           the times at which the steps of a listed controller end; default None
     first_step     the first step of an adaptive controller, None where it is found automatically
     max_step       the largest step; default infinity
     unseen         unseen(memory): how many evaluations were made that the driver cannot count, in `propose` and in
@@ -75,6 +77,7 @@ class Controller:
     law: Law | None = None
     law_by_method: bool = False
     h: float | None = None
+    ends: np.ndarray | None = None
     first_step: float | None = None
     max_step: float = math.inf
     unseen: Callable[[Any], int] = lambda memory: 0
@@ -90,6 +93,8 @@ class Controller:
             return adaptive, (self.rtol, self.atol, law, self.first_step, self.max_step)
         if self.h is not None:
             return fixed, (self.h,)
+        if self.ends is not None:
+            return listed, (self.ends,)
         return super().__reduce_ex__(2)
 
     def suited_to(self, method) -> "Controller":
@@ -125,6 +130,38 @@ def fixed(h: float) -> Controller:
         return control.Counted(run.t0, math.copysign(size, run.t1 - run.t0), 0.0), 0
 
     return Controller(control.propose_counted, control.accept_finite, start, name=f"fixed(h={size:g})", h=size)
+
+
+def listed(ends: Any) -> Controller:
+    """Steps that end at listed times, for instance those of another run; the last one ends with the run.
+
+    ends    the times, sorted in the direction of the run; those outside of its span are left out
+
+    Returns a Controller. Raises ValueError where the times are not sorted, or not finite.
+
+    >>> import odelab as ol
+    >>> from odelab.control.controllers import listed
+    >>> decay = ol.Problem(lambda t, u, params: (-u[0],), [1.0], (0.0, 1.0))
+    >>> ol.solve(decay, ol.RK4, listed([0.25, 0.5, 2.0])).step_t
+    array([0.  , 0.25, 0.5 , 1.  ])
+    """
+    times = own_floats(ends)
+    steps = np.diff(times)
+    if times.ndim != 1 or not np.isfinite(times).all() or not ((steps > 0).all() or (steps < 0).all()):
+        raise ValueError(f"`ends` must be a row of finite times, rising or falling, got {ends!r}.")
+    times.setflags(write=False)
+
+    def start(run: Start):
+        return control.Listed(ends_within(times, run.t0, run.t1), 0.0), 0
+
+    name = f"listed({times.size} ends)"
+    return Controller(control.propose_listed, control.accept_listed, start, name=name, ends=times)
+
+
+def ends_within(ends: np.ndarray, t0: float, t1: float) -> np.ndarray:
+    """The ends of the steps of a run from t0 to t1: the listed times between them, and t1."""
+    direction = math.copysign(1.0, t1 - t0)
+    return np.append(ends[(ends > min(t0, t1)) & (ends < max(t0, t1))][:: int(direction)], t1)
 
 
 def adaptive(

@@ -26,6 +26,7 @@ class Request(NamedTuple):
     project: Callable | None = None  # the user's projection of states
     own: tuple[Callable, Callable] | None = None  # propose and judge of a controller that the user has written
     judged: bool = False  # does the controller estimate errors?
+    listed: bool = False  # do its steps end at listed times?
 
     @property
     def functions(self) -> dict[str, Callable]:
@@ -47,7 +48,7 @@ class Request(NamedTuple):
 def request_of_run(problem: Problem, method, controller: Controller, project=None) -> Request:
     """The kernel that a run needs."""
     stabilised = isinstance(method, StabilisedMethod)
-    own = controller.law is None and controller.h is None
+    own = controller.law is None and controller.h is None and controller.ends is None
     parameters = len(problem.params) if hasattr(problem.params, "__len__") else 1
     return Request(
         "stabilised" if stabilised else "generic",
@@ -61,4 +62,5 @@ def request_of_run(problem: Problem, method, controller: Controller, project=Non
         project=project,
         own=(controller.propose, controller.judge) if own else None,
         judged=controller.needs_error,
+        listed=controller.ends is not None,
     )
