@@ -53,6 +53,7 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
 
 def is_known(controller: Controller) -> bool:
     """Is it as `odelab.control.controllers` makes it, with none of its functions replaced?"""
+    halves: tuple
     if controller.ends is not None:
         halves = (feedback.propose_listed, feedback.accept_listed)
     elif controller.law is None:

@@ -134,6 +134,8 @@ def solve(
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
     else:
         trajectory = piece(problem, times, watched, max_steps)
+    changing = {number: event for number, event in enumerate(watched) if event.change is not None}
+    trajectory.asked = {"project": project, "tstops": stops, "engine": engine, "exact": exact, "changing": changing}
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory

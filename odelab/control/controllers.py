@@ -1,5 +1,4 @@
-"""Step-size controllers: `fixed` for steps of one size, `listed` for steps between given times, `adaptive` for steps
-chosen by an error estimate."""
+"""Step-size controllers: steps of one size (`fixed`), to listed times, or chosen by an error estimate (`adaptive`)"""
 
 import dataclasses
 import functools
@@ -15,6 +14,7 @@ from odelab.control import powers
 from odelab.control.laws import Law, law_named
 
 SET_POINT = 0.9  # theta: the law aims at an error of theta^k times the tolerance; with 1 it would reject many steps
+SMALLEST_RTOL = 100 * float(np.finfo(float).eps)
 
 
 class Start(NamedTuple):
@@ -146,8 +146,7 @@ def listed(ends: Any) -> Controller:
     array([0.  , 0.25, 0.5 , 1.  ])
     """
     times = own_floats(ends)
-    steps = np.diff(times)
-    if times.ndim != 1 or not np.isfinite(times).all() or not ((steps > 0).all() or (steps < 0).all()):
+    if times.ndim != 1 or not np.isfinite(times).all() or np.abs(np.sign(np.diff(times)).sum()) != times.size - 1:
         raise ValueError(f"`ends` must be a row of finite times, rising or falling, got {ends!r}.")
     times.setflags(write=False)
 
@@ -160,8 +159,8 @@ def listed(ends: Any) -> Controller:
 
 def ends_within(ends: np.ndarray, t0: float, t1: float) -> np.ndarray:
     """The ends of the steps of a run from t0 to t1: the listed times between them, and t1."""
-    direction = math.copysign(1.0, t1 - t0)
-    return np.append(ends[(ends > min(t0, t1)) & (ends < max(t0, t1))][:: int(direction)], t1)
+    between = np.sort(ends[(ends - t0) * (ends - t1) < 0.0])
+    return np.append(between if t0 < t1 else between[::-1], t1)
 
 
 def adaptive(
@@ -286,7 +285,7 @@ def initial_step(run: Start, rtol, atol) -> tuple[float, int]:
 def checked_tolerances(rtol, atol):
     if not (is_real_number(rtol) and 0 < rtol < 1):
         raise ValueError(f"`rtol` must be a number between 0 and 1, got {rtol!r}; try 1e-6.")
-    if rtol < 100 * np.finfo(float).eps:
+    if rtol < SMALLEST_RTOL:
         raise ValueError(
             f"`rtol` = {rtol:g} asks for more than double precision can tell; the smallest sensible is 2.3e-14."
         )

@@ -226,10 +226,11 @@ def control(asked: Asked, graph: Graph) -> tuple[Callable, Callable, Any, dict[s
 
     if asked.listed:
         count = graph.input("count")
-        return closed(feedback.propose_listed), closed(feedback.accept_listed), Listed(Ends(), count), {"count": count}
+        numbers: Any = (Ends(), count)
+        return closed(feedback.propose_listed), closed(feedback.accept_listed), Listed(*numbers), {"count": count}
     if asked.law is None:
         count = graph.input("count")
-        numbers: Any = (graph.input("t0"), graph.input("h"), count)
+        numbers = (graph.input("t0"), graph.input("h"), count)
         return closed(feedback.propose_counted), closed(feedback.accept_finite), Counted(*numbers), {"count": count}
     atol = graph.inputs("atol", asked.n) if asked.vector_tolerance else graph.input("atol")
     largest = graph.input("largest") if asked.limited else math.inf
