@@ -56,6 +56,14 @@ class GlobalError:
     agreement        the larger estimate over the smaller; NaN where there is only one
     evaluations      how many evaluations of the right-hand side the estimate has cost
     reason           why the error is not known; empty where it is
+
+    >>> import odelab as ol
+    >>> decay = ol.Problem(lambda t, u, params: (-u[0],), [1.0], (0.0, 2.0))
+    >>> error = ol.global_error(ol.solve(decay, ol.RK4, ol.fixed(0.1)))
+    >>> error
+    GlobalError(known=True, end=1.8e-06, agreement=1.1, cost=6)
+    >>> error.controller_for(1e-8)
+    fixed(h=0.0246976)
     """
 
     sol: Trajectory
@@ -269,6 +277,11 @@ class SolvedTo(NamedTuple):
     error      its `GlobalError`
     goal       the relative error that was wanted
     rounds     how many runs were made and judged
+
+    >>> import odelab as ol
+    >>> sol, error, goal, rounds = ol.solve_to(ol.problems.lorenz(), ol.DOP853, goal=1e-8)
+    >>> error.end < goal, rounds <= 4
+    (True, True)
     """
 
     sol: Trajectory
