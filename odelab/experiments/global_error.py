@@ -342,7 +342,8 @@ def solve_to(
         factor = TIGHTER
         if error.agreement <= AGREE:
             largest = max(error.estimates.values())
-            seen.append((tolerance_of(sol.controller, method), largest))
+            if error.known:
+                seen.append((tolerance_of(sol.controller, method), largest))
             factor = (goal / (SAFETY * largest)) ** (1.0 / power_of_tolerance(seen))
         chosen = sharpened(sol.controller, method, factor)
         if tolerance_of(chosen, method) == tolerance_of(sol.controller, method):
@@ -360,7 +361,7 @@ def power_of_tolerance(seen: list[tuple[float, float]]) -> float:
     if len(seen) < 2:
         return 1.0
     (one, first), (other, second) = seen[-2:]
-    return min(max(math.log(first / second) / math.log(one / other), 0.25), 1.5)
+    return min(max(math.log(first / second) / math.log(one / other), 0.5), 1.5)
 
 
 def checked_goal(goal) -> float:
