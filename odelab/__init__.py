@@ -19,6 +19,7 @@ measure stiffness     si, sai, nsi, tns, tns_parts, delta, stiffness_proportion,
 who is stiff          modes (the fast components of a problem at a state), participation (those of a matrix); Modes,
                       ModeGroup
 what steps cost       chi, accuracy_step, largest_stable_step, nongrowing_radius, motion_rate, power_bounded_step
+how wrong it is       global_error (of a run, at its end), solve_to (the tolerance for an error that is wanted)
 compare               observed_order, work_precision, plot
 look inside           show_kernel (the compiled source), scipy_method (a method of odelab for SciPy's solve_ivp)
 
@@ -60,6 +61,10 @@ from odelab.engines.implicit import RADAU as RADAU
 from odelab.engines.lanes.result import Ensemble as Ensemble
 from odelab.engines.not_compilable import NotCompilable as NotCompilable
 from odelab.engines.scipy import scipy_method as scipy_method
+from odelab.experiments.global_error import GlobalError as GlobalError
+from odelab.experiments.global_error import SolvedTo as SolvedTo
+from odelab.experiments.global_error import global_error as global_error
+from odelab.experiments.global_error import solve_to as solve_to
 from odelab.experiments.observed_order import observed_order as observed_order
 from odelab.experiments.work_precision import work_precision as work_precision
 from odelab.methods.esdirk import EsdirkMethod as EsdirkMethod

@@ -44,8 +44,11 @@ def obstacle_to_graph(problem: Problem, method, controller: Controller) -> str |
 
 
 def is_known(controller: Controller) -> bool:
-    """Is it as `odelab.fixed` or `odelab.adaptive` make it, with none of its functions replaced?"""
-    if controller.law is None:
+    """Is it as `odelab.control.controllers` makes it, with none of its functions replaced?"""
+    halves: tuple
+    if controller.ends is not None:
+        halves = (feedback.propose_listed, feedback.accept_listed)
+    elif controller.law is None:
         halves = (feedback.propose_counted, feedback.accept_finite) if controller.h is not None else ()
     else:
         halves = (feedback.propose_next, error_judge(controller.law.smooth))
@@ -56,6 +59,8 @@ def is_known(controller: Controller) -> bool:
 def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
     """Why a problem is not made as a graph without loops, as lanes are; None where its right-hand side decides."""
     reason = obstacle_to_graph(problem, method, controller)
+    if reason is None and controller.ends is not None:
+        reason = "runs in lanes have no listed steps"
     if reason is None and problem.form != COMPONENT and is_large(problem, method):
         most = most_without_loops(problem, method)
         reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"

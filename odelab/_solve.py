@@ -146,6 +146,8 @@ def solve(
         trajectory = piece(problem, times, watched, max_steps)
     if times is not None and t_eval_by == "dense":
         warn_of_doubt(trajectory, times)
+    changing = {number: event for number, event in enumerate(watched) if event.change is not None}
+    trajectory.asked = {"project": project, "tstops": stops, "engine": engine, "exact": exact, "changing": changing}
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory

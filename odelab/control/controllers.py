@@ -1,4 +1,4 @@
-"""Step-size controllers: `fixed` for steps of one size, and `adaptive` for steps chosen by an error estimate."""
+"""Step-size controllers: steps of one size (`fixed`), to listed times, or chosen by an error estimate (`adaptive`)"""
 
 import dataclasses
 import functools
@@ -14,6 +14,7 @@ from odelab.control import powers
 from odelab.control.laws import Law, law_named
 
 SET_POINT = 0.9  # theta: the law aims at an error of theta^k times the tolerance; with 1 it would reject many steps
+SMALLEST_RTOL = 100 * float(np.finfo(float).eps)
 
 
 class Start(NamedTuple):
@@ -48,6 +49,7 @@ class Controller:
     law            its Law; default None
     law_by_method  whether the method of a run may put its own usual law in the place of `law`; default False
     h              the step size of a fixed controller; default None
+    ends           the times at which the steps of a listed controller end; default None
     first_step     the first step of an adaptive controller, None where it is found automatically
     max_step       the largest step; default infinity
     unseen         unseen(memory): how many evaluations were made that the driver cannot count, in `propose` and in
@@ -75,6 +77,7 @@ class Controller:
     law: Law | None = None
     law_by_method: bool = False
     h: float | None = None
+    ends: np.ndarray | None = None
     first_step: float | None = None
     max_step: float = math.inf
     unseen: Callable[[Any], int] = lambda memory: 0
@@ -90,6 +93,8 @@ class Controller:
             return adaptive, (self.rtol, self.atol, law, self.first_step, self.max_step)
         if self.h is not None:
             return fixed, (self.h,)
+        if self.ends is not None:
+            return listed, (self.ends,)
         return super().__reduce_ex__(2)
 
     def suited_to(self, method) -> "Controller":
@@ -125,6 +130,37 @@ def fixed(h: float) -> Controller:
         return control.Counted(run.t0, math.copysign(size, run.t1 - run.t0), 0.0), 0
 
     return Controller(control.propose_counted, control.accept_finite, start, name=f"fixed(h={size:g})", h=size)
+
+
+def listed(ends: Any) -> Controller:
+    """Steps that end at listed times, for instance those of another run; the last one ends with the run.
+
+    ends    the times, sorted in the direction of the run; those outside of its span are left out
+
+    Returns a Controller. Raises ValueError where the times are not sorted, or not finite.
+
+    >>> import odelab as ol
+    >>> from odelab.control.controllers import listed
+    >>> decay = ol.Problem(lambda t, u, params: (-u[0],), [1.0], (0.0, 1.0))
+    >>> ol.solve(decay, ol.RK4, listed([0.25, 0.5, 2.0])).step_t
+    array([0.  , 0.25, 0.5 , 1.  ])
+    """
+    times = own_floats(ends)
+    if times.ndim != 1 or not np.isfinite(times).all() or np.abs(np.sign(np.diff(times)).sum()) != times.size - 1:
+        raise ValueError(f"`ends` must be a row of finite times, rising or falling, got {ends!r}.")
+    times.setflags(write=False)
+
+    def start(run: Start):
+        return control.Listed(ends_within(times, run.t0, run.t1), 0.0), 0
+
+    name = f"listed({times.size} ends)"
+    return Controller(control.propose_listed, control.accept_listed, start, name=name, ends=times)
+
+
+def ends_within(ends: np.ndarray, t0: float, t1: float) -> np.ndarray:
+    """The ends of the steps of a run from t0 to t1: the listed times between them, and t1."""
+    between = np.sort(ends[(ends - t0) * (ends - t1) < 0.0])
+    return np.append(between if t0 < t1 else between[::-1], t1)
 
 
 def adaptive(
@@ -249,7 +285,7 @@ def initial_step(run: Start, rtol, atol) -> tuple[float, int]:
 def checked_tolerances(rtol, atol):
     if not (is_real_number(rtol) and 0 < rtol < 1):
         raise ValueError(f"`rtol` must be a number between 0 and 1, got {rtol!r}; try 1e-6.")
-    if rtol < 100 * np.finfo(float).eps:
+    if rtol < SMALLEST_RTOL:
         raise ValueError(
             f"`rtol` = {rtol:g} asks for more than double precision can tell; the smallest sensible is 2.3e-14."
         )

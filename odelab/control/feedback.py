@@ -21,6 +21,13 @@ class Counted(NamedTuple):
     n: float  # steps so far
 
 
+class Listed(NamedTuple):
+    """The memory of steps that end at listed times."""
+
+    ends: Any
+    n: float  # steps so far
+
+
 class Settings(NamedTuple):
     """The numbers of an adaptive controller that do not change during a run.
 
@@ -97,19 +104,33 @@ def counted_size(t0, h, n, t, t1):
     return dt
 
 
-def accept_by(left_over):
+def propose_listed(memory, t, t1, u, slope):
+    """Propose a step to the next time of the list, the last of which is t1."""
+    dt = memory.ends[int(memory.n)] - t
+    return dt, dt, memory
+
+
+def accept_by(left_over, after_step):
     """A judge that accepts every step to a finite state, and gives up at the first other one.
 
-    left_over    left_over(u_new) must be zero for a finite state and NaN for any other
+    left_over     left_over(u_new) must be zero for a finite state and NaN for any other
+    after_step    after_step(memory), the memory with one more step in it
     """
 
     def judge(memory, dt, errors, u, u_new):
         if left_over(u_new) != 0.0:
             return -1, memory
-        t0, h, n = memory
-        return 1, Counted(t0, h, n + 1.0)
+        return 1, after_step(memory)
 
     return judge
+
+
+def one_more_counted(memory):
+    return Counted(memory.t0, memory.h, memory.n + 1.0)
+
+
+def one_more_listed(memory):
+    return Listed(memory.ends, memory.n + 1.0)
 
 
 def sum_of_differences(u_new):
@@ -117,7 +138,8 @@ def sum_of_differences(u_new):
     return (u_new - u_new).sum()
 
 
-accept_finite = accept_by(sum_of_differences)
+accept_finite = accept_by(sum_of_differences, one_more_counted)
+accept_listed = accept_by(sum_of_differences, one_more_listed)
 
 
 def propose_next(memory, t, t1, u, slope):

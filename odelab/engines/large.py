@@ -19,7 +19,7 @@ from odelab.kernels.large.array_attempt import Large
 from odelab.kernels.large.array_loop import Advance, add_array_advance, fixed_of
 from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_large
-from odelab.kernels.run import asked_of
+from odelab.kernels.run import asked_of, ends_of
 from odelab.status import Status
 
 LINE = 8  # numbers of a cache line
@@ -89,7 +89,8 @@ class LargeEngine:
         key = ("large", *made_for, slopes.key, of_project and of_project.key)
         kept = (method, controller.law)
         self.kernel = store.kernel(key, lambda: make(self.large, self.loops, self.of_project), *kept)
-        self.params = np.array([*slopes.parameters.values, 0.0])
+        self.params = np.array([*slopes.parameters.values, *ends_of(problem, controller), 0.0])
+        self.place_of_ends = len(slopes.parameters.values)
         self.tolerance = np.array(0.0 if controller.atol is None else controller.atol, ndmin=1)
         self.looks_at_stages = False
         self.most = self.fewest = max(1, FEWEST // problem.size)
@@ -182,6 +183,7 @@ class LargeEngine:
         known |= {"given_step": 0.0, "rtol": controller.rtol, "atol": self.tolerance[0], "largest": controller.max_step}
         known |= zip(WINDOW, self.problem.window or (), strict=False)
         known["h"] = 0.0 if controller.h is None else np.copysign(controller.h, t1 - t0)
+        known["list"] = self.place_of_ends
         return np.array([known[name] for name in fixed_of(self.large)], dtype=float)
 
     def carried(self, state: State) -> np.ndarray:

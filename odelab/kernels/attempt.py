@@ -14,7 +14,7 @@ import numpy as np
 
 from odelab import core
 from odelab.control import controllers, feedback, powers
-from odelab.control.feedback import Counted, History, Memory
+from odelab.control.feedback import Counted, History, Listed, Memory
 from odelab.control.laws import Law
 from odelab.functions.tracing import Trace
 from odelab.graph import nodes
@@ -40,6 +40,7 @@ class Asked(NamedTuple):
     rows                whether accepted steps are recorded
     maxima              whether the largest SAI and h rho are carried along
     windowed            whether the right-hand side is shown the times of a window alone, from "earliest" to "latest"
+    listed              whether fixed steps end at listed times
     pivots              whether the run ends where factors without pivoting fail, so that others can go on with pivots;
                         otherwise such an attempt is one that is rejected
     """
@@ -52,6 +53,7 @@ class Asked(NamedTuple):
     rows: bool = False
     maxima: bool = False
     windowed: bool = False
+    listed: bool = False
     pivots: bool = True
 
 
@@ -63,6 +65,7 @@ class Attempt(NamedTuple):
     status    the node of the `Status` after the attempt, ATTEMPTS_SPENT while the run goes on
     row       what is recorded of an accepted step: time, size, error, SAI, h rho and the state
     step      {name: node}: what the states inside the step depend on
+    end       the place of the input "end" among the parameters, of listed steps; else None
     """
 
     graph: Graph
@@ -70,6 +73,7 @@ class Attempt(NamedTuple):
     status: Node
     row: list[Node]
     step: dict[str, Node]
+    end: Node | None = None
 
 
 def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Callable | None = None) -> Attempt:
@@ -120,7 +124,7 @@ def attempt(asked: Asked, slopes_at: Callable, graph: Graph, params, project: Ca
     if graph.raised:
         status, carried = unless_raised(graph, status, carried)
     row = row_of(asked, graph, carried["t"][1], kept) if asked.rows else []
-    return Attempt(graph, carried, status, row, step_of(graph, kept))
+    return Attempt(graph, carried, status, row, step_of(graph, kept), place_of_end(asked, graph))
 
 
 def unless_raised(graph: Graph, status, carried):
@@ -154,16 +158,19 @@ def fixed_names(asked: Asked) -> list[str]:
     """The names of the inputs, beside parameters, that stay as they are during a run."""
     window = WINDOW if asked.windowed else ()
     if asked.law is None:
-        return ["t0", "t1", "h", *window]
+        return ["t0", "t1", "list" if asked.listed else "h", *window]
     atol = [f"atol{i}" for i in range(asked.n)] if asked.vector_tolerance else ["atol"]
     return ["t0", "t1", "given_step", "rtol", *atol, "largest", *window]
 
 
-def fixed_values(problem, controller) -> list[float]:
-    """The values of these inputs in a run."""
+def fixed_values(problem, controller, place: int = 0) -> list[float]:
+    """The values of these inputs in a run.
+
+    place    where the ends of listed steps begin among the parameters
+    """
     (t0, t1), window = problem.t_span, problem.window or ()
     if controller.law is None:
-        return [t0, t1, math.copysign(controller.h, t1 - t0), *window]
+        return [t0, t1, place if controller.h is None else math.copysign(controller.h, t1 - t0), *window]
     atol = np.atleast_1d(controller.atol)
     return [t0, t1, controller.first_step or 0.0, controller.rtol, *atol, controller.max_step, *window]
 
@@ -190,7 +197,7 @@ def in_window(asked: Asked, graph: Graph, slopes_at: Callable) -> Callable:
 
 def value_of(name: str, memory):
     """What the controller remembers under a name."""
-    return memory.n if isinstance(memory, Counted) else getattr(memory.history, FIELDS.get(name, name))
+    return memory.n if isinstance(memory, Counted | Listed) else getattr(memory.history, FIELDS.get(name, name))
 
 
 FIELDS = {"was_rejected": "rejected"}  # a run counts its rejections, too
@@ -224,6 +231,18 @@ class MemoryPlaces:
         return Memory(before.settings, History._make(self.read_history([*numbers, 0.0])))
 
 
+class Ends:
+    """The ends of listed steps in a graph: the one that is asked for is the input "end"."""
+
+    def __getitem__(self, n: Node) -> Node:
+        return n.graph.input("end")
+
+
+def place_of_end(asked: Asked, graph: Graph) -> Node | None:
+    """The place of the input "end" among the parameters; None where steps are not listed."""
+    return nodes.whole(graph.input("list") + graph.input("count")) if asked.listed else None
+
+
 def control(asked: Asked, graph: Graph) -> tuple[Callable, Callable, Any, dict[str, Node]]:
     """propose, judge, the controller's memory before the attempt, and what of it changes, by names."""
     copies = Trace()
@@ -231,9 +250,13 @@ def control(asked: Asked, graph: Graph) -> tuple[Callable, Callable, Any, dict[s
     def closed(function):
         return joined(graph, copies.copy(function))
 
+    if asked.listed:
+        count = graph.input("count")
+        numbers: Any = (Ends(), count)
+        return closed(feedback.propose_listed), closed(feedback.accept_listed), Listed(*numbers), {"count": count}
     if asked.law is None:
         count = graph.input("count")
-        numbers: Any = (graph.input("t0"), graph.input("h"), count)
+        numbers = (graph.input("t0"), graph.input("h"), count)
         return closed(feedback.propose_counted), closed(feedback.accept_finite), Counted(*numbers), {"count": count}
     atol = graph.inputs("atol", asked.n) if asked.vector_tolerance else graph.input("atol")
     largest = graph.input("largest") if asked.limited else math.inf

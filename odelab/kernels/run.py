@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab.control.controllers import ends_within
 from odelab.graph.llvm import Module
 from odelab.graph.nodes import Graph
 from odelab.kernels import store
@@ -55,8 +56,9 @@ class Plan(NamedTuple):
     made_for      span, method, controller, projection and whether it is exact
     functions     the user's functions, with what they have captured
     kernel        the kernel
-    fixed         what stays as it is during a run: values of the controller, and behind them the parameters
-    parameters    how many these are
+    fixed         what stays as it is during a run: values of the controller, behind them the parameters, and behind
+                  these the ends of listed steps
+    parameters    how many numbers these two are
     """
 
     made_for: tuple
@@ -84,11 +86,17 @@ def plan_of(problem, method, controller, project, exact: bool) -> Plan:
     projection = None if project is None else store.projection_of(project, problem.size)
     kernel = kernel_of_run(Wanted(asked_of(problem, method, controller, exact), slopes, projection, exact))
     values = slopes.parameters.values
-    fixed = np.array([*fixed_values(problem, controller), *values], dtype=float)
-    plan = Plan(made_for, (slopes, *([projection] if projection else [])), kernel, fixed, len(values))
+    given = np.array([*values, *ends_of(problem, controller)])
+    fixed = np.array([*fixed_values(problem, controller, len(values)), *given], dtype=float)
+    plan = Plan(made_for, (slopes, *([projection] if projection else [])), kernel, fixed, len(given))
     if slopes.parameters.are_lasting:
         vars(problem)["plan_of_graph"] = plan
     return plan
+
+
+def ends_of(problem, controller) -> np.ndarray:
+    """The ends of listed steps in a run; empty for other controllers."""
+    return np.zeros(0) if controller.ends is None else ends_within(controller.ends, *problem.t_span)
 
 
 def asked_of(problem, method, controller, exact: bool = False) -> Asked:
@@ -102,6 +110,7 @@ def asked_of(problem, method, controller, exact: bool = False) -> Asked:
         limited,
         rows=True,
         windowed=problem.window is not None,
+        listed=controller.ends is not None,
         pivots=not exact,
     )
 

@@ -21,7 +21,7 @@ def add_advance(module: Module, attempt: Attempt, fixed: list[str], parameters: 
     carried     the values that the loop carries, in the order of `Attempt.carried`
     status      of the run; only written
     fixed       the inputs of these names, which stay as they are
-    params      in the order of `parameters`, which are names of inputs, too
+    params      in the order of `parameters`, which are names of inputs, too; behind them the ends of listed steps
     record      rows as `Attempt.row` has them; the row behind the last step is written in every attempt
     attempts    how many to make at most; one at least is made
     capacity    the number of steps at which the loop ends, because the table is full
@@ -38,6 +38,9 @@ def add_advance(module: Module, attempt: Attempt, fixed: list[str], parameters: 
     made, ended = function.variable("l", "0"), function.variable("l", "0")
     with function.repeat() as again_when:
         now = {name: variable.get() for name, variable in variables.items()}
+        if attempt.end is not None:
+            (place,) = function.graph(attempt.graph, [attempt.end], inputs | now)
+            now["end"] = function.load("d", "%params", place)
         after = [node for _, node in attempt.carried.values()]
         found = function.graph(attempt.graph, [*after, attempt.status, *attempt.row], inputs | now, usual(attempt))
         for name, value in zip(names, found, strict=False):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from odelab import core
+from odelab.control.controllers import SMALLEST_RTOL
 
 
 class Stepper(NamedTuple):
@@ -82,6 +83,11 @@ class StepMethod:
     def law(self) -> str | None:
         """The law of step size where the user names none; None where nothing is asked of a law."""
         return None
+
+    @property
+    def smallest_rtol(self) -> float:
+        """The smallest relative tolerance with which it runs."""
+        return SMALLEST_RTOL
 
     @property
     def takes_fixed_steps(self) -> bool:

@@ -42,6 +42,7 @@ class StabilisedMethod(StepMethod):
     fsal = adapts_stages = True
     repeats_steps = False
     error_order = 3
+    smallest_rtol = SMALLEST
     step = staticmethod(chebyshev.chebyshev_step(chebyshev.chebyshev, chebyshev.first_states, chebyshev.next_state))
 
     def __reduce__(self):

@@ -53,6 +53,9 @@ class Trajectory:
     interpolant    the function behind `sol(t)`; None for a run with `dense=False`
     dense          whether all states were kept
     end_u          (n,), the state the run came to
+    asked          the arguments of `odelab.solve` with which the run can be repeated: "project", "tstops", "engine",
+                   "exact", and "changing", its events that change the state, by their numbers; None for other
+                   trajectories
     known          those of `slope`, `message`, `ending`, `sai` and `h_rho` that were computed during the run, by name
 
     Computed when first asked for: `message` (how it went and what would help), `slope` (m, n), the effective slope S of
@@ -89,6 +92,7 @@ class Trajectory:
     interpolant: Callable | None = None
     dense: bool = True
     end_u: Any = None
+    asked: Mapping[str, Any] | None = None
     known: dataclasses.InitVar[Mapping[str, Any]] = MappingProxyType({})
 
     ending = ""  # what the message begins with, of a run that an event has ended

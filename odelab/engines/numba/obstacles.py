@@ -61,7 +61,7 @@ def obstacle_to_kernel(problem: Problem, method, controller: Controller, project
             return f"kernels need a plain function as `{name}`"
     if takes_tuples(problem.rhs, problem) is False:
         return CONCATENATES.format(name_of(problem.rhs))
-    if controller.law is None and controller.h is None:
+    if controller.law is None and controller.h is None and controller.ends is None:
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
     return None
 

@@ -122,6 +122,8 @@ def control_text(request: Request) -> str:
     if request.own is not None:
         return "own_propose, own_judge"
     named = "control.propose_counted, control.accept_finite"
+    if request.listed:
+        named = "control.propose_listed, control.accept_listed"
     if request.law is not None:
         named = f"control.propose_next, controllers.error_judge({request.law.smooth})"
     return f"[jit_once(half, INLINED) for half in ({named})]"

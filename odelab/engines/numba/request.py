@@ -27,6 +27,7 @@ class Request(NamedTuple):
     own: tuple[Callable, Callable] | None = None  # propose and judge of a controller that the user has written
     judged: bool = False  # does the controller estimate errors?
     windowed: bool = False  # is the right-hand side shown the times of a window alone?
+    listed: bool = False  # do its steps end at listed times?
 
     @property
     def functions(self) -> dict[str, Callable]:
@@ -48,7 +49,7 @@ class Request(NamedTuple):
 def request_of_run(problem: Problem, method, controller: Controller, project=None) -> Request:
     """The kernel that a run needs."""
     stabilised = isinstance(method, StabilisedMethod)
-    own = controller.law is None and controller.h is None
+    own = controller.law is None and controller.h is None and controller.ends is None
     parameters = len(problem.params) if hasattr(problem.params, "__len__") else 1
     return Request(
         "stabilised" if stabilised else "generic",
@@ -63,4 +64,5 @@ def request_of_run(problem: Problem, method, controller: Controller, project=Non
         own=(controller.propose, controller.judge) if own else None,
         judged=controller.needs_error,
         windowed=problem.window is not None,
+        listed=controller.ends is not None,
     )

@@ -9,7 +9,7 @@ from odelab.functions.tracing import Trace
 from odelab.graph import nodes
 from odelab.graph.forks import join, joined
 from odelab.graph.nodes import Node, choose
-from odelab.kernels.attempt import Asked, control, in_window, squares, unless_singular, value_of
+from odelab.kernels.attempt import Asked, control, in_window, place_of_end, squares, unless_singular, value_of
 from odelab.kernels.implicit import Nothing
 from odelab.kernels.large.array_graph import ArrayGraph
 from odelab.status import Status
@@ -44,6 +44,7 @@ class ArrayAttempt(NamedTuple):
     row        what is recorded of an accepted step: time, size, error, SAI and h rho
     new        the new state
     latest     the slope at the new state; None where it is not known
+    end        the place of the input "end" among the parameters, of listed steps; else None
     """
 
     graph: ArrayGraph
@@ -53,6 +54,7 @@ class ArrayAttempt(NamedTuple):
     row: list[Node]
     new: Node
     latest: Node | None
+    end: Node | None
 
 
 def array_attempt(large: Large) -> ArrayAttempt:
@@ -87,7 +89,8 @@ def array_attempt(large: Large) -> ArrayAttempt:
     status, carried = unless_raised(large, graph, status, carried)
     passed = (carried["t"][1] - graph.input("until")) * kept["dt"] >= 0.0
     latest = kept["slopes"][-1] if fsal else None
-    return ArrayAttempt(graph, carried, status, passed, row_of(asked, after.t, kept), kept["new"], latest)
+    row, end = row_of(asked, after.t, kept), place_of_end(asked, graph)
+    return ArrayAttempt(graph, carried, status, passed, row, kept["new"], latest, end)
 
 
 def counts_of(large: Large, graph: ArrayGraph, accepted, refused, evaluated, fresh) -> dict[str, tuple[Node, Node]]:

@@ -115,6 +115,9 @@ class Loop:
         made, ended = function.variable("l", "0"), function.variable("l", "0")
         with function.repeat() as again_when:
             now = {name: variable.get() for name, variable in zip(names, variables, strict=True)}
+            if self.attempt.end is not None:
+                (place,) = function.graph(self.graph, [self.attempt.end], inputs | now)
+                now["end"] = function.load("d", "%params", place)
             self.pointers |= self.moving_pointers(now)
             self.add_preparation(now, self.shown(now["t"], inputs))
             found = self.add_attempt(inputs | now)
