@@ -60,6 +60,8 @@ from odelab.engines.not_compilable import NotCompilable as NotCompilable
 from odelab.engines.scipy import scipy_method as scipy_method
 from odelab.experiments.observed_order import observed_order as observed_order
 from odelab.experiments.work_precision import work_precision as work_precision
+from odelab.linear.algebraic import consistent as consistent
+from odelab.linear.algebraic import reduced_jacobian as reduced_jacobian
 from odelab.methods.esdirk import EsdirkMethod as EsdirkMethod
 from odelab.methods.explicit import BS32 as BS32
 from odelab.methods.explicit import DOP853 as DOP853

@@ -64,6 +64,8 @@ def is_known(controller: Controller) -> bool:
 def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
     """Why a problem is not made as a graph without loops, as lanes are; None where its right-hand side decides."""
     reason = obstacle_to_graph(problem, method, controller)
+    if reason is None and problem.mass is not None:
+        return "a problem with a mass matrix needs a consistent start for each run, which lanes do not find"
     if reason is None and problem.form != COMPONENT and is_large(problem, method):
         most = most_without_loops(problem, method)
         reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"
@@ -88,6 +90,9 @@ def traced_engine(
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
         raise Untraceable(reason)
+    if problem.mass is not None and (exact or is_large(problem, method)):
+        which = "exact=True, as its start is found by LAPACK" if exact else f"{problem.size} components"
+        raise Untraceable(f"has a mass matrix, for which there is no kernel with {which}", "", "the problem")
     solved = without_jacobian(problem) if method.needs_jacobian else problem
     if is_large(problem, method):
         try:

@@ -11,6 +11,7 @@ from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
 from odelab.engines.not_compilable import NotCompilable
+from odelab.linear.algebraic import consistent
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events
@@ -104,7 +105,9 @@ def solve(
     """
     controller = USUAL if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
+    given, method = method, taking_a_mass(problem, method, controller)
     controller = controller.suited_to(method)
+    starts: list[str] = []  # what is said of the start of each piece
     check_projection(project, problem)
     times = checked_times("t_eval", t_eval, problem)
     stops = checked_stops(tstops, problem)
@@ -117,6 +120,9 @@ def solve(
         raise ValueError(f"`project` works with odelab's own methods only; {method.name} is SciPy's and takes none.")
 
     def piece(part, times, watched, attempts):
+        if part.mass is not None:
+            part, said = consistently_started(part)
+            starts.append(said)
         if method.run_by_scipy:
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
@@ -134,6 +140,10 @@ def solve(
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
     else:
         trajectory = piece(problem, times, watched, max_steps)
+    if starts:
+        others = f"; {given.name} takes {method.name} alone, as there is a mass matrix" if given is not method else ""
+        trajectory.add_to_message(f"; {starts[0]}{others}")
+        trajectory.problem = problem
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory
@@ -201,6 +211,44 @@ def check_arguments(problem, method, controller, engine, max_steps):
             )
     if isinstance(max_steps, bool) or not (isinstance(max_steps, int | np.integer) and max_steps > 0):
         raise ValueError(f"`max_steps` must be a positive whole number, got {max_steps!r}.")
+
+
+def taking_a_mass(problem: Problem, method: StepMethod, controller: Controller) -> StepMethod:
+    """The method of a run, which for a problem with a mass matrix is one that takes it; of two, the implicit one.
+
+    Where the matrix is singular, the embedded method has to damp the residual of an algebraic equation, as the method
+    itself does. Otherwise the estimate of the error turns a residual of the size of rounding into rejections that no
+    step size avoids.
+    """
+    if problem.mass is None:
+        return method
+    takes: Any = method.members[-1]
+    if not takes.takes_mass:
+        raise ValueError(
+            f"`method` = {method.name} takes no mass matrix; linearly implicit methods do, odelab.RODAS4 and RODAS5P. "
+            "(Where M is regular, a right-hand side that solves with M serves every method.)"
+        )
+    if not problem.mass_matrix.equations:  # type: ignore[union-attr]
+        return takes
+    if not takes.dae_order:
+        raise ValueError(
+            f"`method` = {takes.name} does not solve algebraic equations: a step multiplies their residual by "
+            f"|R(infinity)| = {abs(takes.at_infinity):.3g}, where less than 1 is needed; take odelab.RODAS4 or RODAS5P."
+        )
+    if controller.needs_error and not abs(takes.embedded_at_infinity) < 1.0:
+        raise ValueError(
+            f"`method` = {takes.name} cannot choose steps for algebraic equations: its embedded method multiplies their "
+            f"residual by |R(infinity)| = {abs(takes.embedded_at_infinity):.3g} at every step size, where less than 1 "
+            "is needed; take odelab.RODAS4 or RODAS5P, or odelab.fixed(h=...)."
+        )
+    return takes
+
+
+def consistently_started(problem: Problem) -> tuple[Problem, str]:
+    """The problem from a state that satisfies its algebraic equations, and what is to be said of them."""
+    found = consistent(problem)
+    moved = not np.array_equal(found.u, problem.u0)
+    return problem.piece(*problem.t_span, found.u) if moved else problem, found.message
 
 
 def check_projection(project, problem: Problem):

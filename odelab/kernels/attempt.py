@@ -40,6 +40,7 @@ class Asked(NamedTuple):
     maxima              whether the largest SAI and h rho are carried along
     pivots              whether the run ends where factors without pivoting fail, so that others can go on with pivots;
                         otherwise such an attempt is one that is rejected
+    mass                the entries (row, column, number) of the mass matrix; None where M = I
     """
 
     n: int
@@ -50,6 +51,7 @@ class Asked(NamedTuple):
     rows: bool = False
     maxima: bool = False
     pivots: bool = True
+    mass: tuple | None = None
 
 
 class Attempt(NamedTuple):
@@ -234,7 +236,7 @@ def steps_of(asked: Asked, graph: Graph):
     """step, prepare, and what tells whether a linear system was solved, None for explicit methods."""
     if not asked.method.needs_jacobian:
         return joined(graph, asked.method.step_of()), core.slope_alone, None
-    step, prepare, is_solved = implicit.step_and_preparation(graph, asked.method)
+    step, prepare, is_solved = implicit.step_and_preparation(graph, asked.method, asked.mass)
 
     def checked_step(*given):
         u_new, mean_slope, errors, increments, fsal = step(*given)

@@ -94,7 +94,8 @@ def plan_of(problem, method, controller, project, exact: bool) -> Plan:
 def asked_of(problem, method, controller, exact: bool = False) -> Asked:
     """What the attempts of a single run depend on."""
     vector, limited = isinstance(controller.atol, np.ndarray), bool(np.isfinite(controller.max_step))
-    return Asked(problem.size, method, controller.law, vector, limited, rows=True, pivots=not exact)
+    mass = None if problem.mass is None else problem.mass_matrix.entries
+    return Asked(problem.size, method, controller.law, vector, limited, rows=True, pivots=not exact, mass=mass)
 
 
 def kernel_of_run(wanted: Wanted) -> RunKernel:

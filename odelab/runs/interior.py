@@ -22,8 +22,8 @@ class Interior(NamedTuple):
 def interior_error(trajectory) -> Interior | None:
     """The error of the dense output within the longest linearly implicit steps; None where there are none.
 
-    With v the state there and v' its slope along the dense output, the defect is f(t, v) - v'. It is multiplied by h
-    gamma and by the inverse of I - h gamma J. What is left of a stiff component is its distance from where it would
+    With v the state there and v' its slope along the dense output, the defect is f(t, v) - v', or f(t, v) - M v' where
+    there is a mass matrix. It is multiplied by h gamma and by the inverse of I - h gamma J, or M - h gamma J. What is left of a stiff component is its distance from where it would
     rest; of any other component, about what the defect adds up to.
     """
     dense, controller, method = trajectory.interpolant, trajectory.controller, trajectory.method
@@ -37,6 +37,7 @@ def interior_error(trajectory) -> Interior | None:
     steps = np.sort(steps[np.argsort(np.abs(dense.h[steps]))[-SAMPLED:]])
     implicit = Dense(dense.problem, method, dense.t, dense.u, dense.h, dense.project)
     rhs, params, linear = array_form(dense.problem), dense.problem.params, implicit.stepper.linearisation
+    mass = dense.problem.mass_matrix
     degrees = np.arange(1, len(method.extension_weights) + 1)
     worst = Interior(0.0, float(dense.t[0]))
     with np.errstate(all="ignore"):
@@ -47,6 +48,7 @@ def interior_error(trajectory) -> Interior | None:
             for theta in PLACES:
                 inside, time = u + theta**degrees @ polynomial, t + theta * h
                 change = degrees * theta ** (degrees - 1) @ polynomial
+                change = change if mass is None else mass.times(change)
                 try:
                     defect = method.gamma * (h * rhs(time, inside, params) - change)
                 except Exception:  # the user's, of a state that no step has asked for

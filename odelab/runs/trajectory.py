@@ -53,6 +53,7 @@ class Trajectory:
     interpolant    the function behind `sol(t)`; None for a run with `dense=False`
     dense          whether all states were kept
     end_u          (n,), the state the run came to
+    also           what the message of a successful run ends with
     known          those of `slope`, `message`, `sai` and `h_rho` that were computed during the run, by name
 
     Computed when first asked for: `message` (how it went and what would help), `slope` (m, n), the effective slope S of
@@ -88,6 +89,7 @@ class Trajectory:
     interpolant: Callable | None = None
     dense: bool = True
     end_u: Any = None
+    also: str = ""
     known: dataclasses.InitVar[Mapping[str, Any]] = MappingProxyType({})
 
     def __post_init__(self, known):
@@ -146,7 +148,14 @@ class Trajectory:
     @functools.cached_property
     def message(self) -> str:
         """How the run went; for a successful run of an explicit method also whether stability held it back."""
-        return diagnosis.success_message(self)
+        return diagnosis.success_message(self) + self.also
+
+    def add_to_message(self, said: str):
+        """Let the message end with `said`, without working it out before it is asked for."""
+        if "message" in self.__dict__:
+            self.message += said
+        else:
+            self.also = said
 
     def __call__(self, t):
         """The state at one time or an array of times within the run, from the continuous extension."""

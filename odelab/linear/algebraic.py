@@ -1,0 +1,216 @@
+"""Problems M u' = f(t, u) whose mass matrix is singular: states that satisfy their algebraic equations, and slopes there.
+
+With N' M = 0 and M Z = 0, the algebraic equations are N' f(t, u) = 0. They determine the components of u in the
+directions Z, and the index is 1, where N' J Z is regular (Hairer and Wanner, Solving ODEs II, VI.1).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odelab.linear.linearisation import Linearisation
+from odelab.mass import FILLED, SINGULAR, Inverse
+from odelab.problem import Problem, array_form
+
+DOUBTFUL = 1e6  # the same as SINGULAR where J is found by differences, whose errors hide a singular matrix
+ITERATIONS, HALVINGS = 40, 12
+SOLVED, STAGNANT = 1e-13, 1e-8  # the last change of Newton's method, over the state; the second where it shrinks no more
+SMALL = 1e-3  # of the largest component: a change in smaller ones is compared with this
+FEW = 3  # components that a message names
+
+
+class ConsistentStart(NamedTuple):
+    """A state that satisfies the algebraic equations of a problem, as `odelab.consistent` returns it.
+
+    u            the state (n,)
+    condition    of the derivative of the algebraic equations with respect to the unknowns that have no derivative, with
+                 rows and columns scaled by powers of two; 1 where there are no algebraic equations
+    equations    how many algebraic equations there are
+    start        the state (n,) from which they were solved
+    """
+
+    u: np.ndarray
+    condition: float
+    equations: int
+    start: np.ndarray
+
+    @property
+    def message(self) -> str:
+        """In words: how many equations, of what condition, and what was moved to satisfy them."""
+        if not self.equations:
+            return "M is regular: no algebraic equations"
+        plural = "s" if self.equations > 1 else ""
+        said = f"{self.equations} algebraic equation{plural} (index 1, condition {self.condition:.2g})"
+        moved = np.flatnonzero(self.u != self.start)
+        if not moved.size:
+            return said
+        sizes = np.abs(self.u - self.start)[moved]
+        largest = moved[np.argsort(-sizes)][:FEW]
+        names = [f"u0[{i}] moved by {abs(self.u[i] - self.start[i]):.3g}" for i in largest]
+        names += [f"{moved.size - FEW} others by less"] if moved.size > FEW else []
+        return f"{said}; {', '.join(names)} to satisfy the algebraic equation{plural}"
+
+
+class Pencil:
+    """A problem M u' = f(t, u) linearised: its algebraic equations and its slopes, at any state.
+
+    problem    a Problem with a mass matrix
+    """
+
+    def __init__(self, problem: Problem):
+        self.problem, self.rhs = problem, array_form(problem)
+        self.linear = Linearisation(problem, self.rhs)
+        self.left, self.right, self.particular = problem.mass_matrix.parts  # type: ignore[union-attr]
+
+    def derivatives(self, t, u):
+        """(f, J, df/dt) at a state."""
+        slope = np.array(self.rhs(t, u, self.problem.params), dtype=float)
+        return slope, *self.linear.derivatives(t, u, slope)
+
+    def algebraic(self, J) -> Inverse:
+        """The inverse of N' J Z."""
+        matrix = self.left.T @ J @ self.right
+        if hasattr(matrix, "toarray") and matrix.shape[0] <= FILLED:
+            matrix = matrix.toarray()
+        return Inverse(matrix)
+
+    def has_index_one(self, inverse: Inverse) -> bool:
+        return inverse.condition <= (DOUBTFUL if self.linear.reason else SINGULAR)
+
+    def slope(self, t, u, params=None):
+        """u' at a state: M u' = f as far as it goes, and N' (J u' + df/dt) = 0; NaN where that is singular."""
+        with np.errstate(all="ignore"):
+            if not self.left.shape[1]:
+                return self.particular(self.rhs(t, u, self.problem.params))
+            f, J, f_t = self.derivatives(t, u)
+            p = self.particular(f)
+            return p - self.right @ self.algebraic(J).solve(self.left.T @ (J @ p + np.broadcast_to(f_t, u.shape)))
+
+    def reduced(self, J) -> np.ndarray:
+        """The matrix (r, r) of u' as a function of u on the states that satisfy N' J u = 0, in orthonormal coordinates.
+
+        Its eigenvalues are the finite ones of the pencil (J, M).
+        """
+        filled = J.toarray() if hasattr(J, "toarray") else J
+        p = self.particular(np.array(filled, dtype=float))
+        if not self.left.shape[1]:
+            return p
+        inverse = self.algebraic(J)
+        if not self.has_index_one(inverse):
+            raise ValueError(index_above_one(self.problem, inverse))
+        rows = self.left.T @ filled
+        tangent = np.linalg.svd(rows)[2][len(rows) :].T
+        return tangent.T @ (p - self.right @ inverse.solve(rows @ p)) @ tangent
+
+
+def consistent(problem: Problem) -> ConsistentStart:
+    """A state that satisfies the algebraic equations of a problem M u' = f(t, u), near its initial state.
+
+    The initial state is changed only in directions whose derivative appears in no equation, so that all else starts as
+    its user said. `odelab.solve` does this by itself; a state that satisfies the equations but for rounding is kept.
+
+    problem    a Problem with a `mass`
+
+    Returns a ConsistentStart: (u, condition, equations, start), with a `message`. Raises ValueError where there is no
+    such state near, and where the algebraic equations do not determine their unknowns (index above 1).
+
+    >>> import odelab as ol
+    >>> problem = ol.problems.robertson_dae().replace(u0=[1.0, 0.0, 0.1])
+    >>> found = ol.consistent(problem)
+    >>> found.message
+    '1 algebraic equation (index 1, condition 1); u0[2] moved by 0.1 to satisfy the algebraic equation'
+    >>> bool(abs(found.u.sum() - 1.0) < 1e-15)
+    True
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem(rhs, u0, t_span).")
+    start = u = np.array(problem.u0)
+    if problem.mass is None or not problem.mass_matrix.equations:  # type: ignore[union-attr]
+        return ConsistentStart(u, 1.0, 0, start)
+    t, pencil = problem.t_span[0], Pencil(problem)
+    with np.errstate(all="ignore"):
+        u, inverse = solved(pencil, t, u)
+    return ConsistentStart(u, inverse.condition, pencil.left.shape[1], start)
+
+
+def solved(pencil: Pencil, t, u) -> tuple[np.ndarray, Inverse]:
+    """The state u + Z y with N' f(t, u + Z y) = 0 by Newton's method with shortened steps, and the inverse there."""
+    problem = pencil.problem
+
+    def residual(state):
+        return pencil.left.T @ pencil.rhs(t, state, problem.params)
+
+    def size(change):
+        return np.abs(pencil.right @ change / np.maximum(np.abs(u), SMALL * np.abs(u).max() or 1.0)).max()
+
+    for attempt in range(ITERATIONS):
+        f, J, _ = pencil.derivatives(t, u)
+        inverse = pencil.algebraic(J)
+        if not np.isfinite(f).all():
+            raise ValueError(
+                f"the algebraic equations of {problem.name} cannot be solved from `u0`: its right-hand side returns "
+                f"{f} at t = {t:g}, u = {u}."
+            )
+        if not pencil.has_index_one(inverse):
+            raise ValueError(index_above_one(problem, inverse))
+        change = -inverse.solve(pencil.left.T @ f)
+        if size(change) <= SOLVED:
+            return (u, inverse) if attempt == 0 else (u + pencil.right @ change, inverse)
+        for halvings in range(HALVINGS):
+            part = 0.5**halvings
+            ahead = u + part * (pencil.right @ change)
+            if size(inverse.solve(residual(ahead))) <= (1.0 - 0.25 * part) * size(change):  # false for NaN
+                break
+        else:
+            if size(change) <= STAGNANT:
+                return u, inverse
+            break
+        u = ahead
+    raise ValueError(
+        f"no state near `u0` was found that satisfies the algebraic equations of {problem.name} at t = {t:g}: Newton's "
+        f"method ended at u = {u}, where they are off by {np.abs(residual(u)).max():.3g}; give a `u0` nearer to it."
+    )
+
+
+def index_above_one(problem: Problem, inverse: Inverse) -> str:
+    return (
+        f"{problem.name} is of index above 1: its {inverse.size} algebraic equations do not determine the unknowns "
+        f"without a derivative, as N' J Z is singular (condition {inverse.condition:.1e}, where N' M = 0 and M Z = 0). "
+        "Differentiate constraints until they hold these unknowns, as odelab.problems.pendulum_dae does, or give a "
+        "`u0` at which they do."
+    )
+
+
+def slopes_of(problem: Problem, rhs: Callable) -> Callable:
+    """u' as a function of (t, u, params), where `rhs` is the right-hand side: the same without a mass matrix."""
+    return rhs if problem.mass is None else Pencil(problem).slope
+
+
+def reduced_jacobian(problem: Problem, t: float | None = None, u: Any = None) -> np.ndarray:
+    """The Jacobian of the ODE that a problem M u' = f(t, u) is, on the states that satisfy its algebraic equations.
+
+    Its eigenvalues are the finite eigenvalues of the pencil (J, M): det(J - lambda M) = 0. With a regular M it is
+    M^-1 J, (n, n). With r derivatives left it is (r, r), in orthonormal coordinates of the directions in which the
+    state may move, N' J du = 0: `odelab.si`, `odelab.spectrum`, `odelab.log_norm` (the 2-norm) and `odelab.soderlind`
+    do not depend on the choice of these, the other logarithmic norms do.
+
+    problem    a Problem; without a mass matrix its Jacobian is returned
+    t, u       the time and the state (n,); by default the start of the problem, made consistent
+
+    Returns the matrix, dense. Raises ValueError where the index is above 1.
+
+    >>> import odelab as ol
+    >>> ol.reduced_jacobian(ol.problems.robertson_dae()).shape
+    (2, 2)
+    """
+    t = problem.t_span[0] if t is None else t
+    u = consistent(problem).u if u is None else np.asarray(u, dtype=float)
+    if problem.mass is None:
+        from odelab.stiffness.jacobian import jacobian
+
+        J = jacobian(problem, t, u)
+        return J.toarray() if hasattr(J, "toarray") else np.asarray(J)
+    with np.errstate(all="ignore"):
+        pencil = Pencil(problem)
+        return pencil.reduced(pencil.derivatives(t, u)[1])
