@@ -90,9 +90,8 @@ def traced_engine(
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
         raise Untraceable(reason)
-    if problem.mass is not None and (exact or is_large(problem, method)):
-        which = "exact=True, as its start is found by LAPACK" if exact else f"{problem.size} components"
-        raise Untraceable(f"has a mass matrix, for which there is no kernel with {which}", "", "the problem")
+    if problem.mass is not None and exact:
+        raise Untraceable("has a mass matrix, and its start is found by LAPACK", "", "the problem")
     solved = without_jacobian(problem) if method.needs_jacobian else problem
     if is_large(problem, method):
         try:
@@ -117,6 +116,8 @@ def most_without_loops(problem: Problem, method) -> int:
 
 
 def large_engine(problem: Problem, method, controller: Controller, project, dense, exact) -> LargeEngine:
+    if problem.mass is not None:
+        raise Untraceable("has a mass matrix, for which large systems have no kernel", "", "the problem")
     if exact:
         raise Untraceable(f"has {problem.size} components, too many for a kernel without loops", "", "the problem")
     if method.needs_jacobian and not isinstance(method.tableau, core.Rosenbrock):

@@ -3,11 +3,11 @@
 import inspect
 import textwrap
 
-from odelab._choice import is_large, obstacle_to_graph
-from odelab._solve import check_arguments
+from odelab._choice import is_large, large_engine, obstacle_to_graph, obstacle_to_lanes
+from odelab._solve import check_arguments, taking_a_mass
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.lanes.threads import prepare
-from odelab.engines.large import LargeEngine, module_and_advance
+from odelab.engines.large import module_and_advance
 from odelab.engines.numba.module import text_for
 from odelab.engines.numba.obstacles import obstacle_to_kernel
 from odelab.engines.numba.request import request_of_run
@@ -57,10 +57,11 @@ def show_kernel(
     """
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, "compiled", 1)
+    method = taking_a_mass(problem, method, controller)
     controller = controller.suited_to(method)
     if layout not in (None, *LAYOUTS):
         raise ValueError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
-    reason = obstacle_to_graph(problem, method, controller)
+    reason = (obstacle_to_lanes if layout == "lanes" else obstacle_to_graph)(problem, method, controller)
     try:
         text = graph_text(problem, method, controller, layout, ir) if reason is None else ""
     except Untraceable as refusal:
@@ -94,7 +95,7 @@ def graph_text(problem: Problem, method, controller: Controller, layout: str | N
 
 def text_of_large(problem: Problem, method, controller: Controller, ir: bool) -> str:
     """The arithmetic of rows that are alike, and of an attempt on arrays; or the IR of the kernel."""
-    engine = LargeEngine(without_jacobian(problem), method, controller)
+    engine = large_engine(without_jacobian(problem), method, controller, None, True, False)
     if ir:
         return module_and_advance(engine.large, engine.loops, None)[0].text()
     one = array_attempt(engine.large)

@@ -46,9 +46,11 @@ class MassMatrix:
 
     @functools.cached_property
     def sparse(self):
-        """In compressed columns, without the zeros that were written out."""
+        """In compressed columns, without entries that are zero."""
         from scipy.sparse import csc_array, diags_array
 
+        if hasattr(self.matrix, "tocsc"):
+            return self.matrix
         sparse = diags_array(self.matrix, format="csc") if self.matrix.ndim == 1 else csc_array(self.matrix)
         sparse.eliminate_zeros()
         return sparse
@@ -199,6 +201,7 @@ def checked_mass(mass, n: int):
 
         matrix = csc_array(mass, dtype=float, copy=True)
         matrix.sum_duplicates()
+        matrix.eliminate_zeros()
         entries = matrix.data
     else:
         try:

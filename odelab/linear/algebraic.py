@@ -14,7 +14,7 @@ from odelab.mass import FILLED, SINGULAR, Inverse
 from odelab.problem import Problem, array_form
 
 DOUBTFUL = 1e6  # the same as SINGULAR where J is found by differences, whose errors hide a singular matrix
-ITERATIONS, HALVINGS = 40, 12
+ITERATIONS, HALVINGS = 200, 12
 SOLVED, STAGNANT = 1e-13, 1e-8  # the last change of Newton's method, over the state; the second where it shrinks no more
 SMALL = 1e-3  # of the largest component: a change in smaller ones is compared with this
 FEW = 3  # components that a message names
@@ -48,7 +48,7 @@ class ConsistentStart(NamedTuple):
         sizes = np.abs(self.u - self.start)[moved]
         largest = moved[np.argsort(-sizes)][:FEW]
         names = [f"u0[{i}] moved by {abs(self.u[i] - self.start[i]):.3g}" for i in largest]
-        names += [f"{moved.size - FEW} others by less"] if moved.size > FEW else []
+        names += [f"{moved.size - FEW} others by no more"] if moved.size > FEW else []
         return f"{said}; {', '.join(names)} to satisfy the algebraic equation{plural}"
 
 
@@ -175,8 +175,8 @@ def solved(pencil: Pencil, t, u) -> tuple[np.ndarray, Inverse]:
 
 def index_above_one(problem: Problem, inverse: Inverse) -> str:
     return (
-        f"{problem.name} is of index above 1: its {inverse.size} algebraic equations do not determine the unknowns "
-        f"without a derivative, as N' J Z is singular (condition {inverse.condition:.1e}, where N' M = 0 and M Z = 0). "
+        f"{problem.name} is of index above 1: its algebraic equations, {inverse.size} of them, do not determine the "
+        f"unknowns without a derivative, as N' J Z is singular (condition {inverse.condition:.1e}; N' M = 0, M Z = 0). "
         "Differentiate constraints until they hold these unknowns, as odelab.problems.pendulum_dae does, or give a "
         "`u0` at which they do."
     )
@@ -185,32 +185,3 @@ def index_above_one(problem: Problem, inverse: Inverse) -> str:
 def slopes_of(problem: Problem, rhs: Callable) -> Callable:
     """u' as a function of (t, u, params), where `rhs` is the right-hand side: the same without a mass matrix."""
     return rhs if problem.mass is None else Pencil(problem).slope
-
-
-def reduced_jacobian(problem: Problem, t: float | None = None, u: Any = None) -> np.ndarray:
-    """The Jacobian of the ODE that a problem M u' = f(t, u) is, on the states that satisfy its algebraic equations.
-
-    Its eigenvalues are the finite eigenvalues of the pencil (J, M): det(J - lambda M) = 0. With a regular M it is
-    M^-1 J, (n, n). With r derivatives left it is (r, r), in orthonormal coordinates of the directions in which the
-    state may move, N' J du = 0: `odelab.si`, `odelab.spectrum`, `odelab.log_norm` (the 2-norm) and `odelab.soderlind`
-    do not depend on the choice of these, the other logarithmic norms do.
-
-    problem    a Problem; without a mass matrix its Jacobian is returned
-    t, u       the time and the state (n,); by default the start of the problem, made consistent
-
-    Returns the matrix, dense. Raises ValueError where the index is above 1.
-
-    >>> import odelab as ol
-    >>> ol.reduced_jacobian(ol.problems.robertson_dae()).shape
-    (2, 2)
-    """
-    t = problem.t_span[0] if t is None else t
-    u = consistent(problem).u if u is None else np.asarray(u, dtype=float)
-    if problem.mass is None:
-        from odelab.stiffness.jacobian import jacobian
-
-        J = jacobian(problem, t, u)
-        return J.toarray() if hasattr(J, "toarray") else np.asarray(J)
-    with np.errstate(all="ignore"):
-        pencil = Pencil(problem)
-        return pencil.reduced(pencil.derivatives(t, u)[1])
