@@ -19,8 +19,7 @@ from odelab.kernels import store
 from odelab.kernels.attempt import attempt
 from odelab.kernels.large.array_attempt import array_attempt
 from odelab.kernels.run import Wanted, asked_of, module_and_names
-from odelab.methods.stabilised import StabilisedMethod
-from odelab.methods.tableau import Method
+from odelab.methods.interface import StepMethod
 from odelab.problem import Problem, without_jacobian
 
 LAYOUTS = ("single", "lanes")
@@ -29,7 +28,7 @@ SOURCES = {STATE: "the state", PARAMETERS: "the parameters", CONSTANTS: "the con
 
 def show_kernel(
     problem: Problem,
-    method: Method | StabilisedMethod,
+    method: StepMethod,
     controller: Controller | None = None,
     layout: str | None = None,
     ir: bool = False,

@@ -228,7 +228,7 @@ def taking_a_mass(problem: Problem, method: StepMethod, controller: Controller) 
             f"`method` = {method.name} takes no mass matrix; linearly implicit methods do, odelab.RODAS4 and RODAS5P. "
             "(Where M is regular, a right-hand side that solves with M serves every method.)"
         )
-    if not problem.mass_matrix.equations:  # type: ignore[union-attr]
+    if not problem.mass_matrix.equations:
         return takes
     if not takes.dae_order:
         raise ValueError(
@@ -237,9 +237,9 @@ def taking_a_mass(problem: Problem, method: StepMethod, controller: Controller) 
         )
     if controller.needs_error and not abs(takes.embedded_at_infinity) < 1.0:
         raise ValueError(
-            f"`method` = {takes.name} cannot choose steps for algebraic equations: its embedded method multiplies their "
-            f"residual by |R(infinity)| = {abs(takes.embedded_at_infinity):.3g} at every step size, where less than 1 "
-            "is needed; take odelab.RODAS4 or RODAS5P, or odelab.fixed(h=...)."
+            f"`method` = {takes.name} cannot choose steps for algebraic equations: its embedded method multiplies "
+            f"their residual by |R(infinity)| = {abs(takes.embedded_at_infinity):.3g} at every step size, where less "
+            "than 1 is needed; take odelab.RODAS4 or RODAS5P, or odelab.fixed(h=...)."
         )
     return takes
 

@@ -133,8 +133,8 @@ class Inverse:
         if not self.size:
             return
         finite = np.isfinite(matrix.data if hasattr(matrix, "tocsc") else matrix).all()
-        self.r, self.c = sizes_of(matrix) if finite else (np.zeros(self.size),) * 2
-        if not (self.r > 0.0).all() or not (self.c > 0.0).all():
+        self.r, self.c = sizes_of(matrix)
+        if not (finite and (self.r > 0.0).all() and (self.c > 0.0).all()):
             self.condition = np.inf
         elif self.size <= FILLED:
             self.factor_dense(matrix.toarray() if hasattr(matrix, "tocsc") else matrix)

@@ -89,9 +89,9 @@ class Problem:
     references    `Reference`s, states known to many digits
     name          the name for messages and figures; that of `rhs` by default
     about         where the problem comes from
-    mass          M of a problem M u' = rhs(t, u, params), constant: (n, n), dense or scipy.sparse, or (n,), its diagonal.
-                  Where it is singular, some equations are algebraic (a DAE, of index 1); `ol.solve` then begins with a
-                  state that satisfies them, see `ol.consistent`. None, the default, where M = I
+    mass          M of a problem M u' = rhs(t, u, params), a constant matrix (n, n), dense or scipy.sparse, or (n,), its
+                  diagonal. Where it is singular, some equations are algebraic (a DAE, of index 1), and `ol.solve`
+                  begins with a state that satisfies them, see `ol.consistent`. None, the default, where M = I
     form          found by calling `rhs` once; not to be given
 
     Raises TypeError or ValueError, naming the argument, where one of them is not what it must be.
@@ -146,7 +146,7 @@ class Problem:
         return self.u0.size
 
     @functools.cached_property
-    def mass_matrix(self) -> MassMatrix | None:
+    def mass_matrix(self) -> Any:
         """The mass matrix with its products and what of it is singular; None without one."""
         return None if self.mass is None else MassMatrix(self.mass)
 

@@ -1,11 +1,11 @@
-"""Problems M u' = f(t, u) whose mass matrix is singular: states that satisfy their algebraic equations, and slopes there.
+"""Problems M u' = f(t, u) with a singular M: states that satisfy their algebraic equations, and slopes there.
 
 With N' M = 0 and M Z = 0, the algebraic equations are N' f(t, u) = 0. They determine the components of u in the
 directions Z, and the index is 1, where N' J Z is regular (Hairer and Wanner, Solving ODEs II, VI.1).
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from odelab.problem import Problem, array_form
 
 DOUBTFUL = 1e6  # the same as SINGULAR where J is found by differences, whose errors hide a singular matrix
 ITERATIONS, HALVINGS = 200, 12
-SOLVED, STAGNANT = 1e-13, 1e-8  # the last change of Newton's method, over the state; the second where it shrinks no more
+SOLVED = 1e-13  # the last change of Newton's method, over the state
+STAGNANT = 1e-8  # the same where it shrinks no more
 SMALL = 1e-3  # of the largest component: a change in smaller ones is compared with this
 FEW = 3  # components that a message names
 
@@ -61,7 +62,7 @@ class Pencil:
     def __init__(self, problem: Problem):
         self.problem, self.rhs = problem, array_form(problem)
         self.linear = Linearisation(problem, self.rhs)
-        self.left, self.right, self.particular = problem.mass_matrix.parts  # type: ignore[union-attr]
+        self.left, self.right, self.particular = problem.mass_matrix.parts
 
     def derivatives(self, t, u):
         """(f, J, df/dt) at a state."""
@@ -124,9 +125,9 @@ def consistent(problem: Problem) -> ConsistentStart:
     True
     """
     if not isinstance(problem, Problem):
-        raise TypeError(f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem(rhs, u0, t_span).")
+        raise TypeError(f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem.")
     start = u = np.array(problem.u0)
-    if problem.mass is None or not problem.mass_matrix.equations:  # type: ignore[union-attr]
+    if problem.mass is None or not problem.mass_matrix.equations:
         return ConsistentStart(u, 1.0, 0, start)
     t, pencil = problem.t_span[0], Pencil(problem)
     with np.errstate(all="ignore"):
@@ -153,6 +154,8 @@ def solved(pencil: Pencil, t, u) -> tuple[np.ndarray, Inverse]:
                 f"{f} at t = {t:g}, u = {u}."
             )
         if not pencil.has_index_one(inverse):
+            if attempt:
+                break
             raise ValueError(index_above_one(problem, inverse))
         change = -inverse.solve(pencil.left.T @ f)
         if size(change) <= SOLVED:

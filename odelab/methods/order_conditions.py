@@ -7,8 +7,8 @@ For a Rosenbrock method the trees are the same, and so are their densities; only
 alpha + Gamma where all others take alpha (Hairer and Wanner, Solving ODEs II, IV.7, with the exact Jacobian).
 
 For systems y' = f(y, z), 0 = g(y, z) of index 1 there are trees of two kinds (Roche 1988; Hairer and Wanner, VI.4): a
-`Mixed` tree of z stands for a derivative of g with two branches or more. It has as many nodes as its branches, and takes
-the inverse of alpha + Gamma. (With one branch, a tree of y, it would have the weights of that.)
+`Mixed` tree of z stands for a derivative of g with two branches or more. It has as many nodes as its branches, and
+takes the inverse of alpha + Gamma. (With one branch, a tree of y, it would have the weights of that.)
 """
 
 import functools

@@ -4,8 +4,10 @@ With J the Jacobian of the right-hand side f at (t, u) and f_t its derivative wi
 step are
     (I - h gamma J) k_i = h gamma f(t + c_i h, u + sum_j a_ij k_j) + gamma sum_j C_ij k_j + gamma d_i h^2 f_t,
 and u_new = u + sum_i m_i k_i: one matrix, factored once, and no iteration. Of a system M u' = f with a constant mass
-matrix, singular or not, I is M and the sum of C_ij k_j is multiplied by M (Hairer and Wanner, VI.4). Textbooks state the order conditions for the
-form from which this one comes by k = Gamma l (Hairer and Wanner, Solving ODEs II, IV.7),
+matrix, singular or not, I is M and the sum of C_ij k_j is multiplied by M (Hairer and Wanner, VI.4).
+
+Textbooks state the order conditions for the form from which this one comes by k = Gamma l (Hairer and Wanner, Solving
+ODEs II, IV.7),
     l_i = h f(t + c_i h, u + sum_j alpha_ij l_j) + h J sum_j Gamma_ij l_j + h^2 d_i f_t,    u_new = u + sum_i b_i l_i;
 its coefficients are derived here, and the conditions are checked on them.
 """

@@ -1,7 +1,8 @@
 """The catalogue of test problems: every factory, called without arguments, gives a problem ready to solve.
 
-`catalogue()` lists them, and `daes()` those with algebraic equations. A problem's references may lie beyond its time span; `problem.replace(t_span=(0.0,
-reference.t))` reaches them. Solvers and measures are elsewhere; here are right-hand sides and what is known of them.
+`catalogue()` lists them, and `daes()` those with algebraic equations. A problem's references may lie beyond its time
+span; `problem.replace(t_span=(0.0, reference.t))` reaches them. Solvers and measures are elsewhere; here are right-hand
+sides and what is known of them.
 """
 
 from collections.abc import Callable

@@ -46,8 +46,8 @@ def robertson_dae(k1: float = 0.04, k2: float = 3e7, k3: float = 1e4) -> Problem
         jacobian=robertson_dae_jacobian,
         references=references("robertson", params == (0.04, 3e7, 1e4)),
         name="robertson_dae",
-        about="Robertson's problem (see `robertson`) as a differential-algebraic system, as in the manual of LSODI (A. C. "
-        "Hindmarsh, ACM SIGNUM Newsletter 15 (1980) 10-11).",
+        about="Robertson's problem (see `robertson`) as a differential-algebraic system, as in the manual of LSODI "
+        "(A. C. Hindmarsh, ACM SIGNUM Newsletter 15 (1980) 10-11).",
         mass=[1.0, 1.0, 0.0],
     )
 

@@ -102,8 +102,8 @@ def diagnose_stop(problem, method, state, last_step, gave_up, project=None) -> t
         return Status.NOT_FINITE.word, said
     with np.errstate(all="ignore"):
         for times in (1,) if gave_up else AHEAD:
-            rhs = array_form(problem)
-            failure = first_failures(rhs, method, problem.params, t, u, times * last_step, problem.mass_matrix)
+            known = (array_form(problem), method, problem.params, t, u)
+            failure = first_failures(*known, times * last_step, problem.mass_matrix)
             if failure.found[0]:
                 break
     grown = bool(has_blown_up(problem.u0, u))

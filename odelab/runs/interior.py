@@ -22,9 +22,9 @@ class Interior(NamedTuple):
 def interior_error(trajectory) -> Interior | None:
     """The error of the dense output within the longest linearly implicit steps; None where there are none.
 
-    With v the state there and v' its slope along the dense output, the defect is f(t, v) - v', or f(t, v) - M v' where
-    there is a mass matrix. It is multiplied by h gamma and by the inverse of I - h gamma J, or M - h gamma J. What is left of a stiff component is its distance from where it would
-    rest; of any other component, about what the defect adds up to.
+    With v the state there and v' its slope along the dense output, the defect is f(t, v) - v'. It is multiplied by h
+    gamma and by the inverse of I - h gamma J. What is left of a stiff component is its distance from where it would
+    rest; of any other component, about what the defect adds up to. A mass matrix M multiplies v', and is there for I.
     """
     dense, controller, method = trajectory.interpolant, trajectory.controller, trajectory.method
     if not (isinstance(dense, Dense) and controller is not None and controller.law is not None):

@@ -36,8 +36,8 @@ class Indicators:
     non_normality    Henrici's departure over the Frobenius norm, 0 (normal) to 1; NaN where only the ends are known
     boundary         how far the stability region of the method reaches along the negative real axis
 
-    Of a problem with a mass matrix they are those of `odelab.reduced_jacobian`, whose eigenvalues are the finite ones of
-    the pencil (J, M); where M is singular, mu_1 and mu_inf are NaN.
+    Of a problem with a mass matrix they are those of `odelab.reduced_jacobian`, whose eigenvalues are the finite ones
+    of the pencil (J, M); where M is singular, mu_1 and mu_inf are NaN.
 
     `ratio` is SAI / SI and `share_limited` the share of steps held back by stability; `print` sums all of it up.
     """
