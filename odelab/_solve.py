@@ -62,7 +62,8 @@ def solve(
 ) -> Trajectory:
     """Solve an initial value problem over its time span.
 
-    problem      the `Problem`: right-hand side, initial state, span, parameters
+    problem      the `Problem`: right-hand side, initial state, span, parameters. With a singular `mass` the run begins
+                 with a state that satisfies the algebraic equations; the message says what was moved
     method       how a step is taken; see "Which method" in the docstring of `odelab`. `ol.DOPRI5` for most problems,
                  `ol.DOP853` for sharp tolerances, `ol.RKC2` for parabolic ones, `ol.RODAS4` for stiff ones
     controller   `ol.adaptive(rtol, atol)`, the default, chooses steps by an error estimate; `ol.fixed(h)` keeps h

@@ -124,16 +124,18 @@ def null_vectors(n, kept, inside):
 class Inverse:
     """The inverse of a square matrix, dense or sparse.
 
+    terms        a matrix of the sizes of the terms of which the entries are sums: an entry far below is rounding. The
+                 entries themselves by default
     condition    of the matrix with its rows and columns scaled by powers of two, so that units do not count; infinite
                  where it is singular or not finite, 1 where it is empty
     """
 
-    def __init__(self, matrix):
+    def __init__(self, matrix, terms=None):
         self.condition, self.size = 1.0, matrix.shape[0]
         if not self.size:
             return
         finite = np.isfinite(matrix.data if hasattr(matrix, "tocsc") else matrix).all()
-        self.r, self.c = sizes_of(matrix)
+        self.r, self.c = sizes_of(matrix if terms is None else terms)
         if not (finite and (self.r > 0.0).all() and (self.c > 0.0).all()):
             self.condition = np.inf
         elif self.size <= FILLED:
@@ -146,7 +148,7 @@ class Inverse:
 
         scaled = self.r[:, None] * matrix * self.c
         s = np.linalg.svd(scaled, compute_uv=False)
-        self.condition = float(s[0] / s[-1]) if s[-1] > 0.0 else np.inf
+        self.condition = max(1.0, float(s[0])) / float(s[-1]) if s[-1] > 0.0 else np.inf
         lu, pivots, _ = lapack.dgetrf(scaled)
         self.substitute = lambda right: lapack.dgetrs(lu, pivots, right)[0]
 
@@ -161,7 +163,7 @@ class Inverse:
             self.condition = np.inf
             return
         inverse = LinearOperator(scaled.shape, factors.solve, rmatvec=lambda b: factors.solve(b, "T"), dtype=float)
-        self.condition = float(onenormest(inverse) * abs(scaled).sum(axis=0).max())
+        self.condition = float(onenormest(inverse) * max(1.0, abs(scaled).sum(axis=0).max()))
         self.substitute = factors.solve
 
     def solve(self, right):

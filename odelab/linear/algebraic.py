@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odelab.linear.linearisation import Linearisation
-from odelab.mass import FILLED, SINGULAR, Inverse
+from odelab.mass import SINGULAR, Inverse
 from odelab.problem import Problem, array_form
 
 DOUBTFUL = 1e6  # the same as SINGULAR where J is found by differences, whose errors hide a singular matrix
@@ -71,10 +71,7 @@ class Pencil:
 
     def algebraic(self, J) -> Inverse:
         """The inverse of N' J Z."""
-        matrix = self.left.T @ J @ self.right
-        if hasattr(matrix, "toarray") and matrix.shape[0] <= FILLED:
-            matrix = matrix.toarray()
-        return Inverse(matrix)
+        return Inverse(self.left.T @ J @ self.right, abs(self.left).T @ abs(J) @ abs(self.right))
 
     def has_index_one(self, inverse: Inverse) -> bool:
         return inverse.condition <= (DOUBTFUL if self.linear.reason else SINGULAR)

@@ -6,6 +6,7 @@ import scipy.linalg
 from scipy.sparse import csc_array, diags_array, eye_array, kron
 
 import odelab as ol
+from odelab.kernels.implicit import Factors
 from odelab.methods import order_conditions
 from tests.odelab.solver_cases import NAMED
 
@@ -159,6 +160,16 @@ def test_equations_in_another_order(engine):
     sol = ol.solve(problem, ol.RODAS4, ol.adaptive(1e-8, 1e-10), engine=engine)
     np.testing.assert_allclose(sol.end_u, np.exp(-1.0) * np.array([1.0, 2.0, 1.0]), rtol=1e-8)
     assert sol.engine == engine
+
+
+def test_straight_elimination_exchanges_equations_without_a_diagonal():
+    """The fall-back to pivoting would hide it in a run, at many times its cost."""
+    M = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 2.0]])
+    J = np.array([[-2.0, 1.0, 0.0], [-1.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+    rows, mass = ([{j: x for j, x in enumerate(row) if x} for row in matrix.tolist()] for matrix in (J, M))
+    factors, right = Factors(rows, 0.1, mass), [1.0, 2.0, 3.0]
+    np.testing.assert_allclose(list(factors.solve(right)), np.linalg.solve(M - 0.1 * J, right), rtol=1e-13)
+    assert factors.sound
 
 
 @pytest.mark.parametrize("engine", ENGINES)

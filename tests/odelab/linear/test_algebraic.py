@@ -103,13 +103,36 @@ def dependent(t, u, params):
     return (u[1], u[1] + u[2] - u[0], 3.0 * (u[1] + u[2]) - u[0], -u[3], u[4])
 
 
+def in_other_unknowns(problem, seed):
+    """The same in unknowns and equations mixed at random: what was zero in it is now rounding."""
+    mix, turn = np.random.default_rng(seed).standard_normal((2, problem.size, problem.size))
+
+    def rhs(t, v, params):
+        return mix @ np.array(problem.rhs(t, turn @ v, params))
+
+    start, mass = np.linalg.solve(turn, problem.u0), mix @ problem.mass_matrix.dense @ turn
+    return ol.Problem(rhs, start, problem.t_span, problem.params, mass=mass)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("rhs", [position, velocity, dependent])
-def test_an_index_above_one_is_refused_with_its_condition(rhs):
+def test_an_index_above_one_is_refused_with_its_condition(rhs, mixed):
     mass = [1.0, 0.0, 0.0, 1.0, 1.0] if rhs is dependent else [1.0, 1.0, 1.0, 1.0, 0.0]
     problem = ol.Problem(rhs, [1.0, 0.0, 0.0, 0.0, 0.0], (0.0, 1.0), mass=mass)
+    problem = in_other_unknowns(problem, 3) if mixed else problem
     for ask in (ol.consistent, lambda problem: ol.solve(problem, ol.RODAS4)):
         with pytest.raises(ValueError, match=r"index above 1.*singular \(condition"):
             ask(problem)
+
+
+@pytest.mark.parametrize("name", ol.problems.daes())
+def test_mixed_equations_are_the_same_problem(name):
+    problem = ol.problems.daes()[name]()
+    mixed = in_other_unknowns(problem, 4)
+    assert ol.consistent(mixed).equations == ol.consistent(problem).equations
+    plain, other = (np.linalg.eigvals(ol.reduced_jacobian(one)) for one in (problem, mixed))
+    for value in plain:
+        assert np.abs(other - value).min() <= 1e-6 * np.abs(plain).max()
 
 
 @pytest.mark.parametrize("name", ol.problems.daes())
