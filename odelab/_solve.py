@@ -11,7 +11,7 @@ from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
 from odelab.engines.not_compilable import NotCompilable
-from odelab.linear.algebraic import consistent
+from odelab.linear.algebraic import consistent, start_in_words
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events
@@ -249,7 +249,7 @@ def consistently_started(problem: Problem) -> tuple[Problem, str]:
     """The problem from a state that satisfies its algebraic equations, and what is to be said of them."""
     found = consistent(problem)
     moved = not np.array_equal(found.u, problem.u0)
-    return problem.piece(*problem.t_span, found.u) if moved else problem, found.message
+    return problem.piece(*problem.t_span, found.u) if moved else problem, start_in_words(problem, found)
 
 
 def check_projection(project, problem: Problem):

@@ -27,30 +27,25 @@ class ConsistentStart(NamedTuple):
     u            the state (n,)
     condition    of the derivative of the algebraic equations with respect to the unknowns that have no derivative, with
                  rows and columns scaled by powers of two; 1 where there are no algebraic equations
-    equations    how many algebraic equations there are
-    start        the state (n,) from which they were solved
     """
 
     u: np.ndarray
     condition: float
-    equations: int
-    start: np.ndarray
 
-    @property
-    def message(self) -> str:
-        """In words: how many equations, of what condition, and what was moved to satisfy them."""
-        if not self.equations:
-            return "M is regular: no algebraic equations"
-        plural = "s" if self.equations > 1 else ""
-        said = f"{self.equations} algebraic equation{plural} (index 1, condition {self.condition:.2g})"
-        moved = np.flatnonzero(self.u != self.start)
-        if not moved.size:
-            return said
-        sizes = np.abs(self.u - self.start)[moved]
-        largest = moved[np.argsort(-sizes)][:FEW]
-        names = [f"u0[{i}] moved by {abs(self.u[i] - self.start[i]):.3g}" for i in largest]
-        names += [f"{moved.size - FEW} others by no more"] if moved.size > FEW else []
-        return f"{said}; {', '.join(names)} to satisfy the algebraic equation{plural}"
+
+def start_in_words(problem: Problem, found: ConsistentStart) -> str:
+    """How many algebraic equations there are, of what condition, and what of `u0` was moved to satisfy them."""
+    equations = problem.mass_matrix.equations
+    if not equations:
+        return "M is regular: no algebraic equations"
+    said = f"{equations} algebraic equation{'s' * (equations > 1)} (index 1, condition {found.condition:.2g})"
+    sizes = np.abs(found.u - problem.u0)
+    moved = int((sizes > 0.0).sum())
+    if not moved:
+        return said
+    names = [f"u0[{i}] moved by {sizes[i]:.3g}" for i in np.argsort(-sizes)[: min(moved, FEW)]]
+    names += [f"{moved - FEW} others by no more"] if moved > FEW else []
+    return f"{said}; {', '.join(names)} to satisfy the algebraic equations"
 
 
 class Pencil:
@@ -110,26 +105,25 @@ def consistent(problem: Problem) -> ConsistentStart:
 
     problem    a Problem with a `mass`
 
-    Returns a ConsistentStart: (u, condition, equations, start), with a `message`. Raises ValueError where there is no
-    such state near, and where the algebraic equations do not determine their unknowns (index above 1).
+    Returns (u, condition): the state, and the condition of the derivative of the algebraic equations with respect to
+    the unknowns that have no derivative. Raises ValueError where there is no such state near, and where these equations
+    do not determine these unknowns (index above 1).
 
     >>> import odelab as ol
     >>> problem = ol.problems.robertson_dae().replace(u0=[1.0, 0.0, 0.1])
-    >>> found = ol.consistent(problem)
-    >>> found.message
-    '1 algebraic equation (index 1, condition 1); u0[2] moved by 0.1 to satisfy the algebraic equation'
-    >>> bool(abs(found.u.sum() - 1.0) < 1e-15)
-    True
+    >>> u, condition = ol.consistent(problem)
+    >>> bool(abs(u.sum() - 1.0) < 1e-15), condition
+    (True, 1.0)
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"`problem` must be a Problem, got {problem!r}; build one with odelab.Problem.")
-    start = u = np.array(problem.u0)
+    u = np.array(problem.u0)
     if problem.mass is None or not problem.mass_matrix.equations:
-        return ConsistentStart(u, 1.0, 0, start)
+        return ConsistentStart(u, 1.0)
     t, pencil = problem.t_span[0], Pencil(problem)
     with np.errstate(all="ignore"):
         u, inverse = solved(pencil, t, u)
-    return ConsistentStart(u, inverse.condition, pencil.left.shape[1], start)
+    return ConsistentStart(u, inverse.condition)
 
 
 def solved(pencil: Pencil, t, u) -> tuple[np.ndarray, Inverse]:

@@ -87,8 +87,9 @@ def transistor_amplifier() -> Problem:
     Returns a `Problem` on (0, 0.2) with the end value of the test set; the output is the last component.
 
     >>> import odelab as ol
-    >>> ol.consistent(ol.problems.transistor_amplifier()).equations
-    3
+    >>> problem = ol.problems.transistor_amplifier()
+    >>> problem.mass.shape, problem.mass_matrix.equations
+    ((8, 8), 3)
     """
     supply, r = 6.0, 9000.0
     mass = np.zeros((8, 8))
