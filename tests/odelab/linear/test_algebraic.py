@@ -78,6 +78,17 @@ def test_newton_comes_from_far():
     assert ol.consistent(problem).u[1] == pytest.approx(np.log(1e-3), rel=1e-12)
 
 
+def test_newton_takes_shorter_steps_where_full_ones_run_away():
+    """On v / sqrt(1 + v^2) its full steps lead from v to -v^3."""
+
+    def flat(t, u, params):
+        v = u[1] - 3.0
+        return (u[1], v / ol.maths.sqrt(1.0 + v * v))
+
+    problem = ol.Problem(flat, [1.0, 8.0], (0.0, 1.0), mass=[1.0, 0.0])
+    assert ol.consistent(problem).u[1] == pytest.approx(3.0, rel=1e-12)
+
+
 def test_without_a_state_near_it_says_so():
     def impossible(t, u, params):
         return (u[1], u[1] * u[1] + 1.0)
