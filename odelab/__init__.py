@@ -8,14 +8,15 @@
 
 What is here
 ------------
-describe a problem    Problem, Invariant, Reference, maths (functions for right-hand sides), problems (a catalogue)
+describe a problem    Problem, Invariant, Reference, maths (functions for right-hand sides), problems (a catalogue);
+                      consistent (a start that satisfies the algebraic equations of a problem with a mass matrix)
 choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, ESDIRK43, AUTO, RADAU, BDF, LSODA; auto, rkc2;
                       METHODS (explicit ones by name); Method, RosenbrockMethod and EsdirkMethod for your own
 decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
 run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
 measure stiffness     si, sai, nsi, tns, tns_parts, delta, stiffness_proportion, log_norm, soderlind, spectrum,
-                      theorem2, jacobian, JacobianOperator
+                      theorem2, jacobian, reduced_jacobian, JacobianOperator
 who is stiff          modes (the fast components of a problem at a state), participation (those of a matrix); Modes,
                       ModeGroup
 what steps cost       chi, accuracy_step, largest_stable_step, nongrowing_radius, motion_rate, power_bounded_step
@@ -33,6 +34,7 @@ stiff, eigenvalues near the negative real axis           RKC2       diffusion; n
 (parabolic problems by the method of lines)
 stiff otherwise, rtol above 1e-5                         RODAS4     linearly implicit; Jacobians are derived by itself
 stiff otherwise, sharper tolerances                      RODAS5P    the same, of order 5; ROS2 for rough solutions
+with algebraic equations (a DAE of index 1)              RODAS5P    `Problem(..., mass=M)`; RODAS4, too
 stiff, and a fully implicit method is wanted             RADAU      implicit, by SciPy
 stiff, large, moderate accuracy                          BDF        implicit, by SciPy
 stiff at times only, or nobody knows                     AUTO       switches by itself; LSODA by SciPy
@@ -67,6 +69,7 @@ from odelab.experiments.global_error import global_error as global_error
 from odelab.experiments.global_error import solve_to as solve_to
 from odelab.experiments.observed_order import observed_order as observed_order
 from odelab.experiments.work_precision import work_precision as work_precision
+from odelab.linear.algebraic import consistent as consistent
 from odelab.methods.esdirk import EsdirkMethod as EsdirkMethod
 from odelab.methods.explicit import BS32 as BS32
 from odelab.methods.explicit import DOP853 as DOP853
@@ -99,6 +102,7 @@ from odelab.stiffness.indices import nsi as nsi
 from odelab.stiffness.indices import sai as sai
 from odelab.stiffness.indices import si as si
 from odelab.stiffness.jacobian import jacobian as jacobian
+from odelab.stiffness.jacobian import reduced_jacobian as reduced_jacobian
 from odelab.stiffness.log_norm import log_norm as log_norm
 from odelab.stiffness.log_norm import soderlind as soderlind
 from odelab.stiffness.modes.at_a_state import Modes as Modes

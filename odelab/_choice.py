@@ -61,6 +61,8 @@ def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str |
     reason = obstacle_to_graph(problem, method, controller)
     if reason is None and controller.ends is not None:
         reason = "runs in lanes have no listed steps"
+    if reason is None and problem.mass is not None:
+        return "a problem with a mass matrix needs a consistent start for each run, which lanes do not find"
     if reason is None and problem.form != COMPONENT and is_large(problem, method):
         most = most_without_loops(problem, method)
         reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"
@@ -87,6 +89,8 @@ def traced_engine(
     reason = obstacle_to_graph(problem, method, controller)
     if reason is not None:
         raise Untraceable(reason)
+    if problem.mass is not None and exact:
+        raise Untraceable("has a mass matrix, and its start is found by LAPACK", "", "the problem")
     solved = without_jacobian(problem) if method.needs_jacobian else problem
     if is_large(problem, method):
         try:
@@ -115,6 +119,8 @@ def most_without_loops(problem: Problem, method) -> int:
 
 
 def large_engine(problem: Problem, method, controller: Controller, project, dense, exact) -> Engine:
+    if problem.mass is not None:
+        raise Untraceable("has a mass matrix, for which large systems have no kernel", "", "the problem")
     if exact:
         raise Untraceable(f"has {problem.size} components, too many for a kernel without loops", "", "the problem")
     if method.needs_jacobian and not isinstance(method.tableau, core.Rosenbrock):

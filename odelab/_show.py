@@ -3,12 +3,11 @@
 import inspect
 import textwrap
 
-from odelab._choice import obstacle_to_graph
-from odelab._solve import check_arguments
+from odelab._choice import obstacle_to_graph, obstacle_to_lanes
+from odelab._solve import check_arguments, taking_a_mass
 from odelab.control.controllers import Controller, adaptive
 from odelab.graph.nodes import Untraceable
-from odelab.methods.stabilised import StabilisedMethod
-from odelab.methods.tableau import Method
+from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 
 LAYOUTS = ("single", "lanes")
@@ -16,7 +15,7 @@ LAYOUTS = ("single", "lanes")
 
 def show_kernel(
     problem: Problem,
-    method: Method | StabilisedMethod,
+    method: StepMethod,
     controller: Controller | None = None,
     layout: str | None = None,
     ir: bool = False,
@@ -46,10 +45,11 @@ def show_kernel(
 
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, "compiled", 1)
+    method = taking_a_mass(problem, method, controller)
     controller = controller.suited_to(method)
     if layout not in (None, *LAYOUTS):
         raise ValueError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
-    reason = obstacle_to_graph(problem, method, controller)
+    reason = (obstacle_to_lanes if layout == "lanes" else obstacle_to_graph)(problem, method, controller)
     try:
         text = graph_text(problem, method, controller, layout, ir) if reason is None else ""
     except Untraceable as refusal:

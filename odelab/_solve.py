@@ -12,6 +12,7 @@ from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
 from odelab.engines.not_compilable import NotCompilable
+from odelab.linear.algebraic import consistent, start_in_words
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events
@@ -66,7 +67,8 @@ def solve(
 ) -> Trajectory:
     """Solve an initial value problem over its time span.
 
-    problem      the `Problem`: right-hand side, initial state, span, parameters
+    problem      the `Problem`: right-hand side, initial state, span, parameters. With a singular `mass` the run begins
+                 with a state that satisfies the algebraic equations; the message says what was moved
     method       how a step is taken; see "Which method" in the docstring of `odelab`. `ol.DOPRI5` for most problems,
                  `ol.DOP853` for sharp tolerances, `ol.RKC2` for parabolic ones, `ol.RODAS4` for stiff ones
     controller   `ol.adaptive(rtol, atol)`, the default, chooses steps by an error estimate; `ol.fixed(h)` keeps h
@@ -113,7 +115,9 @@ def solve(
     """
     controller = USUAL if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
+    given, method = method, taking_a_mass(problem, method, controller)
     controller = controller.suited_to(method)
+    starts: list[str] = []  # what is said of the start of each piece
     check_projection(project, problem)
     times = checked_times("t_eval", t_eval, problem)
     stops = checked_stops(tstops, problem)
@@ -127,6 +131,9 @@ def solve(
         raise ValueError(f"`project` works with odelab's own methods only; {method.name} is SciPy's and takes none.")
 
     def piece(part, times, watched, attempts):
+        if part.mass is not None:
+            part, said = consistently_started(part)
+            starts.append(said)
         if method.run_by_scipy:
             return solve_implicit(part, method, controller, times, watched, attempts)
         during = watched if any(event.terminal for event in watched) else ()
@@ -148,6 +155,10 @@ def solve(
         warn_of_doubt(trajectory, times)
     changing = {number: event for number, event in enumerate(watched) if event.change is not None}
     trajectory.asked = {"project": project, "tstops": stops, "engine": engine, "exact": exact, "changing": changing}
+    if starts:
+        others = f"; {given.name} takes {method.name} alone, as there is a mass matrix" if given is not method else ""
+        trajectory.add_to_message(f"; {starts[0]}{others}")
+        trajectory.problem = problem
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory
@@ -238,6 +249,44 @@ def check_arguments(problem, method, controller, engine, max_steps):
             )
     if isinstance(max_steps, bool) or not (isinstance(max_steps, int | np.integer) and max_steps > 0):
         raise ValueError(f"`max_steps` must be a positive whole number, got {max_steps!r}.")
+
+
+def taking_a_mass(problem: Problem, method: StepMethod, controller: Controller) -> StepMethod:
+    """The method of a run, which for a problem with a mass matrix is one that takes it; of two, the implicit one.
+
+    Where the matrix is singular, the embedded method has to damp the residual of an algebraic equation, as the method
+    itself does. Otherwise the estimate of the error turns a residual of the size of rounding into rejections that no
+    step size avoids.
+    """
+    if problem.mass is None:
+        return method
+    takes: Any = method.members[-1]
+    if not takes.takes_mass:
+        raise ValueError(
+            f"`method` = {method.name} takes no mass matrix; linearly implicit methods do, odelab.RODAS4 and RODAS5P. "
+            "(Where M is regular, a right-hand side that solves with M serves every method.)"
+        )
+    if not problem.mass_matrix.equations:
+        return takes
+    if not takes.dae_order:
+        raise ValueError(
+            f"`method` = {takes.name} does not solve algebraic equations: a step multiplies their residual by "
+            f"|R(infinity)| = {abs(takes.at_infinity):.3g}, where less than 1 is needed; take odelab.RODAS4 or RODAS5P."
+        )
+    if controller.needs_error and not abs(takes.embedded_at_infinity) < 1.0:
+        raise ValueError(
+            f"`method` = {takes.name} cannot choose steps for algebraic equations: its embedded method multiplies "
+            f"their residual by |R(infinity)| = {abs(takes.embedded_at_infinity):.3g} at every step size, where less "
+            "than 1 is needed; take odelab.RODAS4 or RODAS5P, or odelab.fixed(h=...)."
+        )
+    return takes
+
+
+def consistently_started(problem: Problem) -> tuple[Problem, str]:
+    """The problem from a state that satisfies its algebraic equations, and what is to be said of them."""
+    found = consistent(problem)
+    moved = not np.array_equal(found.u, problem.u0)
+    return problem.piece(*problem.t_span, found.u) if moved else problem, start_in_words(problem, found)
 
 
 def check_projection(project, problem: Problem):

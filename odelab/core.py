@@ -187,11 +187,12 @@ def rk_step_of(combine, tableau):
     return step
 
 
-def rosenbrock_step_of(combine, factor, backsub, tableau):
-    """The step of one Rosenbrock method: M = I - h gamma J is factored once, and every stage solves with it.
+def rosenbrock_step_of(combine, factor, backsub, tableau, weigh=None):
+    """The step of one Rosenbrock method: one matrix, I - h gamma J, is factored, and every stage solves with it.
 
     factor(J, hg) -> lu         the factors of I - hg J, in whatever form `backsub` takes them
-    backsub(lu, right) -> x     the solution of M x = right
+    backsub(lu, right) -> x     the solution of (I - hg J) x = right
+    weigh(x) -> M x             of a system M u' = f, whose factors are those of M - hg J; None where M = I
 
     What is known of (t, u) is the slope, the Jacobian and the derivative of the right-hand side with respect to time.
     The form is that of Hairer and Wanner, Solving ODEs II, IV.7, multiplied by h gamma: nothing is divided by h, which
@@ -199,6 +200,7 @@ def rosenbrock_step_of(combine, factor, backsub, tableau):
     """
     a, C, m, e, c, d, gamma = tableau
     stages = len(m)
+    carried = combine if weigh is None else lambda *increments: weigh(combine(*increments))
 
     def step(rhs, params, t, u, known, dt, h):
         slope, J, slope_t = known
@@ -207,7 +209,7 @@ def rosenbrock_step_of(combine, factor, backsub, tableau):
         increments = [backsub(lu, hg * (slope + d[0] * dt * slope_t))]
         for i in range(1, stages):
             stage = rhs(t + c[i] * dt, u + combine(a[i], increments, i), params)
-            right = hg * (stage + d[i] * dt * slope_t) + combine(C[i], increments, i)
+            right = hg * (stage + d[i] * dt * slope_t) + carried(C[i], increments, i)
             increments.append(backsub(lu, right))
         change = combine(m, increments, stages)
         error = combine(e, increments, stages)

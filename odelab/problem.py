@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.arrays import read_only
+from odelab.mass import MassMatrix, checked_mass
 from odelab.right_hand_side import (
     COMPONENT,
     DOMAIN_ERRORS,
@@ -88,6 +89,9 @@ class Problem:
     references    `Reference`s, states known to many digits
     name          the name for messages and figures; that of `rhs` by default
     about         where the problem comes from
+    mass          M of a problem M u' = rhs(t, u, params), a constant matrix (n, n), dense or scipy.sparse, or (n,), its
+                  diagonal. Where it is singular, some equations are algebraic (a DAE, of index 1), and `ol.solve`
+                  begins with a state that satisfies them, see `ol.consistent`. None, the default, where M = I
     form          found by calling `rhs` once; not to be given
 
     Raises TypeError or ValueError, naming the argument, where one of them is not what it must be.
@@ -114,6 +118,7 @@ class Problem:
     references: tuple[Reference, ...] = ()
     name: str = ""
     about: str = ""
+    mass: Any = None
     form: str = dataclasses.field(default="", repr=False)
 
     def __post_init__(self):
@@ -122,6 +127,7 @@ class Problem:
         keep("u0", checked_state(self.u0))
         keep("t_span", checked_span(self.t_span))
         keep("jacobian", checked_jacobian(self.jacobian))
+        keep("mass", checked_mass(self.mass, self.u0.size))
         if isinstance(self.params, list) or (isinstance(self.params, np.ndarray) and self.params.ndim < 2):
             keep("params", tuple(np.atleast_1d(self.params) if isinstance(self.params, np.ndarray) else self.params))
         elif isinstance(self.params, int | float | np.number):
@@ -146,6 +152,11 @@ class Problem:
         if self.window is None:
             return t
         return np.clip(t, *self.window) if np.ndim(t) else min(max(t, self.window[0]), self.window[1])
+
+    @functools.cached_property
+    def mass_matrix(self) -> Any:
+        """The mass matrix with its products and what of it is singular; None without one."""
+        return None if self.mass is None else MassMatrix(self.mass)
 
     def replace(self, **changes) -> "Problem":
         """A copy with some fields changed: `problem.replace(t_span=(0.0, 20.0))`.
@@ -172,11 +183,12 @@ class Problem:
     def _outdated_fields(self, changes) -> dict:
         """The fields that hold for the old problem but not for the changed one, with the values that reset them."""
         start = "u0" in changes or ("t_span" in changes and checked_span(changes["t_span"])[0] != self.t_span[0])
-        rhs = "rhs" in changes
+        rhs, mass = "rhs" in changes, "mass" in changes
         return {
-            **({"exact": None} if start or rhs else {}),
-            **({"references": ()} if start or rhs or "params" in changes else {}),
-            **({"jacobian": None, "invariants": ()} if rhs else {}),
+            **({"exact": None} if start or rhs or mass else {}),
+            **({"references": ()} if start or rhs or mass or "params" in changes else {}),
+            **({"jacobian": None} if rhs else {}),
+            **({"invariants": ()} if rhs or mass else {}),
         }
 
     def slope(self, t: float, u: np.ndarray) -> np.ndarray:
@@ -191,7 +203,8 @@ class Problem:
 
     def __repr__(self):
         t0, t1 = self.t_span
-        return f"Problem({self.name}, n = {self.size}, t in [{t0:g}, {t1:g}], params = {self.params})"
+        mass = "" if self.mass is None else ", with a mass matrix"
+        return f"Problem({self.name}, n = {self.size}, t in [{t0:g}, {t1:g}], params = {self.params}{mass})"
 
 
 def without_jacobian(problem: Problem) -> Problem:

@@ -9,6 +9,7 @@ from odelab import core
 from odelab.control.controllers import Controller, Start
 from odelab.core import State
 from odelab.engines.steps import Chunk
+from odelab.linear.algebraic import slopes_of
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem, array_form
 from odelab.status import Status
@@ -124,7 +125,9 @@ def begin(problem, method, controller, rhs) -> tuple[State, int]:
     t0, t1 = problem.t_span
     u0 = np.array(problem.u0)
     slope0 = rhs(t0, u0, problem.params)
-    memory, evaluations = controller.start(Start(method, rhs, problem.params, t0, t1, u0, slope0))
+    slopes = slopes_of(problem, rhs)
+    first = slope0 if slopes is rhs else slopes(t0, u0, problem.params)
+    memory, evaluations = controller.start(Start(method, slopes, problem.params, t0, t1, u0, first))
     return State(t0, u0, slope0, True, memory), evaluations + 1
 
 

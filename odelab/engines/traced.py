@@ -69,7 +69,9 @@ class TracedEngine:
     @functools.cached_property
     def look_inside(self) -> Callable | None:
         """The compiled look inside the steps of this run; None where there is none."""
-        if not self.method.needs_jacobian or self.project is not None or self.controller.law is None or self.exact:
+        if not self.method.needs_jacobian or self.controller.law is None or self.exact:
+            return None
+        if self.project is not None or self.problem.mass is not None:
             return None
         try:
             return look_of(self.problem, self.method, self.controller)

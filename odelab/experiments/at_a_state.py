@@ -30,6 +30,11 @@ def linear_parts(problem: Problem, t: float, u) -> tuple[np.ndarray, np.ndarray,
     >>> J.shape, f.shape, f_t.shape
     ((1, 1), (1,), (1,))
     """
+    if problem.mass is not None:
+        raise ValueError(
+            f"`problem` = {problem.name} has a mass matrix, with which J, f and f_t do not tell how the state moves; "
+            "odelab.reduced_jacobian and odelab.indicators take it."
+        )
     u = np.asarray(u, dtype=float)
     slope = np.asarray(problem.slope(t, u), dtype=float)
     J, slope_t = Linearisation(problem, array_form(problem)).derivatives(t, u, slope)

@@ -8,6 +8,7 @@ import numpy as np
 from odelab._solve import solve
 from odelab.control.controllers import adaptive, fixed
 from odelab.methods.dop853 import DOP853
+from odelab.methods.implicit import RODAS5P
 from odelab.methods.interface import StepMethod, answers
 from odelab.problem import Problem
 
@@ -36,10 +37,10 @@ class ObservedOrder(NamedTuple):
 def observed_order(method: StepMethod, problem: Problem, h: Any = None, engine: str = "auto") -> ObservedOrder:
     """The order that a method shows in practice: error ~ h^order at the end of the span, over several fixed steps.
 
-    The truth is the problem's exact solution, its reference value at t1, or else a run of DOP853 at rtol 1e-13. Errors
-    down at rounding, or at what the truth itself is known to, are left out, and so are steps too large to be in the
-    asymptotic range: the order is the median slope over the finer half of the neighbouring pairs. A warning says where
-    the two finest slopes differ, so that no order has settled.
+    The truth is the problem's exact solution, its reference value at t1, or else a run of DOP853 at rtol 1e-13 (of
+    RODAS5P where there is a mass matrix). Errors down at rounding, or at what the truth itself is known to, are left
+    out, and so are steps too large to be in the asymptotic range: the order is the median slope over the finer half of
+    the neighbouring pairs. A warning says where the two finest slopes differ, so that no order has settled.
 
     method   a Method, RosenbrockMethod, EsdirkMethod or RKC2, which takes fixed steps here
     problem  a Problem that is smooth over its span
@@ -74,7 +75,8 @@ def observed_order(method: StepMethod, problem: Problem, h: Any = None, engine: 
     truth = known_end(problem)
     if truth is None:
         tight = adaptive(1e-13, 1e-15 * (1.0 + float(np.abs(problem.u0).max())))
-        truth = solve(problem, DOP853, tight, engine=engine).step_u[-1]
+        sharp = DOP853 if problem.mass is None else RODAS5P
+        truth = solve(problem, sharp, tight, engine=engine).step_u[-1]
     ends = [solve(problem, method, fixed(float(size)), engine=engine).step_u[-1] for size in sizes]
     error = np.array([np.linalg.norm(end - truth) for end in ends])
     usable = error > (ROUNDING * np.abs(t1 - t0) / sizes + doubt_of_end(problem)) * (1.0 + np.linalg.norm(truth))

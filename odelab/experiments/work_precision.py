@@ -13,6 +13,7 @@ from odelab.control.laws import Law
 from odelab.engines.implicit import RADAU
 from odelab.experiments.comparisons import cost_at_error
 from odelab.experiments.observed_order import known_end
+from odelab.methods.implicit import RODAS5P
 from odelab.problem import Problem
 
 
@@ -35,7 +36,8 @@ class WorkPrecision:
     """Errors and costs of methods, laws and tolerances on one problem, as `odelab.work_precision` returns them.
 
     problem  the name of the problem
-    truth    what errors are measured against: "exact solution", "reference value" or "RADAU at rtol 1e-12"
+    truth    what errors are measured against: "exact solution", "reference value", "RADAU at rtol 1e-12", or with a
+             mass matrix "RODAS5P at rtol 1e-12"
     rows     one `Work` per run: method, law, tolerance, error, evaluations, steps, rejected, seconds, status
 
     `print` shows a table, `curves()` groups the rows, `cost(error)` reads the cost of an error off each curve, `plot()`
@@ -96,7 +98,7 @@ def work_precision(
     """Run every method with every law at every tolerance, and record the error and the cost of each run.
 
     problem      the Problem; errors are ||u - truth|| / ||truth|| at the end of its span, where the truth is its exact
-                 solution, its reference value, or else a RADAU run at rtol 1e-12
+                 solution, its reference value, or else a run at rtol 1e-12, by RADAU or, with a mass matrix, RODAS5P
     methods      one method or several; those without an error estimate (EULER, RK4) take the fixed steps `h`
     rtol         relative tolerances, sharpest last or in any order
     laws         one law of step-size control or several, each a name or an `odelab.Law` as `odelab.adaptive` takes it.
@@ -178,5 +180,5 @@ def best_known_end(problem: Problem):
     truth = known_end(problem)
     if truth is not None:
         return truth, "exact solution" if problem.exact is not None else "reference value"
-    run = solve(problem, RADAU, adaptive(1e-12, 1e-14))
-    return run.step_u[-1], "RADAU at rtol 1e-12"
+    method = RADAU if problem.mass is None else RODAS5P
+    return solve(problem, method, adaptive(1e-12, 1e-14)).step_u[-1], f"{method.name} at rtol 1e-12"

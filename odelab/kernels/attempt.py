@@ -43,6 +43,7 @@ class Asked(NamedTuple):
     listed              whether fixed steps end at listed times
     pivots              whether the run ends where factors without pivoting fail, so that others can go on with pivots;
                         otherwise such an attempt is one that is rejected
+    mass                the entries (row, column, number) of the mass matrix; None where M = I
     """
 
     n: int
@@ -55,6 +56,7 @@ class Asked(NamedTuple):
     windowed: bool = False
     listed: bool = False
     pivots: bool = True
+    mass: tuple | None = None
 
 
 class Attempt(NamedTuple):
@@ -283,7 +285,9 @@ def steps_of(asked: Asked, graph: Graph):
     """step, prepare, and what tells whether a linear system was solved, None for explicit methods."""
     if not asked.method.needs_jacobian:
         return joined(graph, asked.method.step_of()), core.slope_alone, None
-    step, prepare, is_solved = implicit.step_and_preparation(graph, asked.method, lambda t: seen(asked, graph, t))
+    step, prepare, is_solved = implicit.step_and_preparation(
+        graph, asked.method, lambda t: seen(asked, graph, t), asked.mass
+    )
 
     def checked_step(*given):
         u_new, mean_slope, errors, increments, fsal = step(*given)

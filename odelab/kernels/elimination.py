@@ -60,6 +60,22 @@ def elimination(rows: Sequence[Sequence[int]]) -> Elimination:
     return Elimination(tuple(order), entries)
 
 
+def places_of(rows: Sequence[Sequence[int]]) -> list[int]:
+    """For each unknown a row that has an entry in its column; its own wherever that is possible for all."""
+    n = len(rows)
+    if all(i in row for i, row in enumerate(rows)):
+        return list(range(n))
+    import numpy as np
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    places = [(i, j) for i, row in enumerate(rows) for j in row]
+    row, column = np.array(places).T
+    weights = csr_array((np.where(row == column, 1.0, 2.0), (row, column)), shape=(n, n))
+    row, column = min_weight_full_bipartite_matching(weights)
+    return row[np.argsort(column)].tolist()
+
+
 def cost(filled, left, k: int) -> tuple[int, int, int]:
     """(entries that eliminating k next would add, multiplications, k)"""
     below = [i for i in left if i != k and k in filled[i]]

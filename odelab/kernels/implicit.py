@@ -8,21 +8,24 @@ from odelab.graph.derivatives import derivatives
 from odelab.graph.forks import joined
 from odelab.graph.nodes import Graph, Node, choose
 from odelab.graph.ufuncs import total
-from odelab.kernels.elimination import LARGEST_RESIDUAL, elimination
+from odelab.kernels.elimination import LARGEST_RESIDUAL, elimination, places_of
 from odelab.methods.interface import StepMethod
 
 
-def step_and_preparation(graph: Graph, method: StepMethod, seen: Callable) -> tuple[Callable, Callable, Callable]:
+def step_and_preparation(
+    graph: Graph, method: StepMethod, seen: Callable, mass=None
+) -> tuple[Callable, Callable, Callable]:
     """`step` and `prepare` as `odelab.core.integrate` takes them, and a function that tells whether all was solved.
 
     The third returns the condition that the last factors have solved the first stage, as a node.
 
     seen    seen(t): the time that the right-hand side is shown at time t, of which it is a function
+    mass    the entries (row, column, number) of a mass matrix; None where M = I
     """
     made: list[Factors] = []
 
     def factor(J, hg):
-        made.append(Factors(J, hg))
+        made.append(Factors(J, hg, rows_of(mass, len(J))))
         return made[-1]
 
     def substitute(factors, right):
@@ -33,8 +36,24 @@ def step_and_preparation(graph: Graph, method: StepMethod, seen: Callable) -> tu
         by_time = [row.pop(len(u), 0.0) for row in rows]
         return slope, rows, Array.of(by_time) if any(isinstance(x, Node) for x in by_time) else Nothing()
 
-    step = method.step_of(factor, substitute, choose)
+    def weigh(x):
+        return Array.of([total([times(m, x[j]) for j, m in row.items()]) for row in rows_of(mass, len(x))])
+
+    step = method.step_of(factor, substitute, choose, **({} if mass is None else {"weigh": weigh}))
     return joined(graph, step), joined(graph, prepare), lambda: made[-1].sound
+
+
+def rows_of(entries, n: int) -> list[dict[int, float]]:
+    """The rows {column: number} of a mass matrix from its entries; those of I without one."""
+    rows: list[dict[int, float]] = [{} for _ in range(n)]
+    for i, j, number in ((k, k, 1.0) for k in range(n)) if entries is None else entries:
+        rows[i][j] = number
+    return rows
+
+
+def times(number: float, x):
+    """number x, where nothing is multiplied by one."""
+    return x if number == 1.0 else number * x
 
 
 class Nothing:
@@ -54,8 +73,10 @@ class Nothing:
 class Factors:
     """M = I - hg J, eliminated without pivoting in an order of little fill.
 
-    J     the rows of J, each {column: entry}; what is not there is zero at every state
-    hg    the step size times gamma
+    J       the rows of J, each {column: entry}; what is not there is zero at every state
+    hg      the step size times gamma
+    mass    the rows of a mass matrix in the place of I. A row without an entry on the diagonal changes places with
+            others, so that no pivot is zero at every state
 
     `P` holds reciprocal pivots, `L` multipliers, `W` what lies right of a pivot, divided by it. Both factors then have
     ones on their diagonals, so that solving with them has one operation for each unknown that the next one has to wait
@@ -63,10 +84,17 @@ class Factors:
     allows.
     """
 
-    def __init__(self, J: list[dict[int, Any]], hg):
-        self.rows = [sorted({*row, i}) for i, row in enumerate(J)]
-        self.order, self.entries = found = elimination([tuple(sorted(row)) for row in J])
-        self.M = {(i, j): entry_of_matrix(row, i, j, hg) for i, row in enumerate(J) for j in self.rows[i]}
+    def __init__(self, J: list[dict[int, Any]], hg, mass: list[dict[int, float]] | None = None):
+        units = rows_of(None, len(J)) if mass is None else mass
+        both = [sorted({*row, *unit}) for row, unit in zip(J, units, strict=True)]
+        self.places = places_of(both)
+        self.rows = [both[place] for place in self.places]
+        self.order, self.entries = found = elimination([tuple(row) for row in self.rows])
+        self.M = {
+            (i, j): entry_of_matrix(J[place], units[place], j, hg)
+            for i, place in enumerate(self.places)
+            for j in self.rows[i]
+        }
         now: dict[tuple[int, int], Any] = dict(self.M)
         self.P: dict[int, Any] = {}
         self.L: dict[tuple[int, int], Any] = {}
@@ -86,6 +114,7 @@ class Factors:
     def solve(self, right):
         """The solution of M x = right; the unknown that is computed last is subtracted last."""
         y, x, order = {}, {}, self.order
+        right = [right[place] for place in self.places]
         for place, i in enumerate(order):
             y[i] = right[i]
             for k in self.entries[place]:
@@ -118,12 +147,12 @@ class Factors:
         return sound
 
 
-def entry_of_matrix(row: dict[int, Any], i: int, j: int, hg):
-    """An entry of I - hg J."""
+def entry_of_matrix(row: dict[int, Any], unit: dict[int, float], j: int, hg):
+    """The entry in column j of a row of I - hg J, or of M - hg J."""
     if j not in row:
-        return 1.0
+        return unit[j]
     of_J = hg * row[j]
-    return 1.0 - of_J if i == j else -of_J
+    return unit[j] - of_J if j in unit else -of_J
 
 
 def rejected_unless(sound, errors):

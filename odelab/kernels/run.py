@@ -112,6 +112,7 @@ def asked_of(problem, method, controller, exact: bool = False) -> Asked:
         windowed=problem.window is not None,
         listed=controller.ends is not None,
         pivots=not exact,
+        mass=None if problem.mass is None else problem.mass_matrix.entries,
     )
 
 

@@ -49,8 +49,9 @@ def search_of(problem, method, function: Callable) -> Callable:
     (t, directions, states) of the zeros it found, and the numbers of the steps of which it is not sure.
     """
     slopes, event = store.slopes_of(problem), store.event_of(function, problem)
-    asked = Asked(problem.size, method, None, windowed=problem.window is not None)
-    key = ("search", id(method), problem.size, asked.windowed, slopes.key, event.key)
+    mass = None if problem.mass is None else problem.mass_matrix.entries
+    asked = Asked(problem.size, method, None, windowed=problem.window is not None, mass=mass)
+    key = ("search", id(method), problem.size, asked.windowed, mass, slopes.key, event.key)
     found = store.kernel(key, lambda: made(asked, slopes, event), method)
     params = np.array([*slopes.parameters.values, *event.parameters.values, *(problem.window or ())])
 

@@ -91,7 +91,7 @@ class Linearisation:
 
     def factor(self, J, hg):
         if self.solver is None or not self.solver.suits(J):
-            self.solver = solvers.solver_for(J)
+            self.solver = solvers.solver_for(J, self.problem.mass_matrix)
         self.factorisations += 1
         return self.solver.factor(J, hg)
 

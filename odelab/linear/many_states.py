@@ -7,8 +7,11 @@ import numpy as np
 from odelab.linear.by_differences import RELATIVE, SMALLEST_SIZE
 
 
-def step_of_columns(method, rhs: Callable, params, t, u, h):
-    """The state after a step of size h from a state (n,), or from each column of states (n, m)."""
+def step_of_columns(method, rhs: Callable, params, t, u, h, mass=None):
+    """The state after a step of size h from a state (n,), or from each column of states (n, m).
+
+    mass    the `MassMatrix` of a system M u' = f, whose state is one, (n,); None where M = I
+    """
     slope = rhs(t, u, params)
     size = RELATIVE * np.maximum(np.abs(u), SMALLEST_SIZE)
     columns = []
@@ -20,6 +23,8 @@ def step_of_columns(method, rhs: Callable, params, t, u, h):
     ahead = RELATIVE * (np.abs(t) + np.abs(h))
     slope_t = (rhs(t + ahead, u, params) - slope) / ahead
     step = method.step_of(factor, backsub, None)
+    if mass is not None:
+        step = method.step_of(lambda J, hg: mass.dense - hg * J, backsub, None, mass.times)
     return step(rhs, params, t, u, (slope, J, slope_t), h, h)[0]
 
 

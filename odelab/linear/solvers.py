@@ -1,5 +1,7 @@
 """Solvers of (I - h gamma J) x = b for arrays: dense, banded and sparse, each a pair of `factor` and `backsub`.
 
+Of a system M u' = f the solver is made for its `MassMatrix`, and M stands in the place of I; without one it is None.
+
 A matrix that is singular or not finite raises no error. The solution is then NaN, and the attempt is rejected like any
 attempt with a state that is not finite; with the next step size the matrix is another one.
 """
@@ -44,6 +46,9 @@ class DenseSolver:
 
     name = "dense"
 
+    def __init__(self, mass=None):
+        self.mass = mass
+
     def suits(self, J) -> bool:
         return isinstance(J, np.ndarray)
 
@@ -51,7 +56,10 @@ class DenseSolver:
         from scipy.linalg import lapack
 
         matrix = -hg * J
-        matrix.flat[:: len(matrix) + 1] += 1.0
+        if self.mass is None:
+            matrix.flat[:: len(matrix) + 1] += 1.0
+        else:
+            matrix += self.mass.dense
         if not np.isfinite(matrix).all():
             return Factors(None, None, False)
         lu, pivots, info = lapack.dgetrf(matrix)
@@ -73,8 +81,8 @@ class BandedSolver:
     above    the same above it
     """
 
-    def __init__(self, order, below, above):
-        self.order, self.below, self.above = order, below, above
+    def __init__(self, order, below, above, mass=None):
+        self.order, self.below, self.above, self.mass = order, below, above, mass
         self.place = np.argsort(order)
         self.seen, self.inside = Places(*(np.zeros(0, dtype=int),) * 4), True
         self.name = f"banded, {below} + 1 + {above} diagonals"
@@ -97,7 +105,12 @@ class BandedSolver:
             return Factors(None, None, False)
         band = np.zeros((2 * self.below + self.above + 1, J.shape[0]), order="F")
         band[self.below + self.above + place.row - place.column, place.column] = -hg * J.data
-        band[self.below + self.above] += 1.0
+        if self.mass is None:
+            band[self.below + self.above] += 1.0
+        else:
+            M = self.mass.sparse.tocoo()
+            row, column = self.place[M.row], self.place[M.col]
+            band[self.below + self.above + row - column, column] += M.data
         done[0] += 1
         lu, pivots, info = lapack.dgbtrf(band, self.below, self.above, overwrite_ab=True)
         return Factors(lu, pivots, info == 0)
@@ -130,13 +143,17 @@ class SparseSolver:
 
     name = "sparse"
 
+    def __init__(self, mass=None):
+        self.mass = mass
+
     def suits(self, J) -> bool:
         return not isinstance(J, np.ndarray)
 
     def factor(self, J, hg) -> "SparseFactors":
         from scipy.sparse import eye_array
 
-        return SparseFactors(eye_array(J.shape[0], format="csc") - hg * J)
+        unit = eye_array(J.shape[0], format="csc") if self.mass is None else self.mass.sparse
+        return SparseFactors((unit - hg * J).tocsc())
 
     def backsub(self, factors: "SparseFactors", right):
         if factors.lu is None:
@@ -191,19 +208,26 @@ def elimination_work(J) -> float:
     return 0.0 if lu is None else FILL * lu.nnz / J.nnz
 
 
-def solver_for(J) -> Any:
-    """The solver that suits a Jacobian, a dense array or a scipy.sparse matrix in compressed columns."""
+def solver_for(J, mass=None) -> Any:
+    """The solver that suits a Jacobian, a dense array or a scipy.sparse matrix in compressed columns, and a mass."""
     if isinstance(J, np.ndarray):
-        return DenseSolver()
-    order, below, above = band_of(J)
+        return DenseSolver(mass)
+    order, below, above = band_of(J if mass is None else pattern_of(J) + pattern_of(mass.sparse))
     if below + above > BANDED:
-        return SparseSolver()
-    banded = BandedSolver(order, below, above)
-    if below + above > NARROW or J.shape[0] < LARGE or done[0] < MANY:
+        return SparseSolver(mass)
+    banded = BandedSolver(order, below, above, mass)
+    if mass is not None or below + above > NARROW or J.shape[0] < LARGE or done[0] < MANY:
         return banded
     from odelab.linear.band_kernels import CompiledBandSolver
 
     return CompiledBandSolver(banded)
+
+
+def pattern_of(matrix):
+    """A matrix in compressed columns with ones for all entries."""
+    pattern = matrix.copy()
+    pattern.data = np.ones_like(pattern.data)
+    return pattern
 
 
 def band_of(J) -> tuple[np.ndarray, int, int]:

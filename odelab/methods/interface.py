@@ -102,6 +102,16 @@ class StepMethod:
         return False
 
     @property
+    def takes_mass(self) -> bool:
+        """Can it step systems M u' = f with a mass matrix M?"""
+        return False
+
+    @property
+    def dae_order(self) -> int:
+        """Its order on systems M u' = f of index 1, where M is singular; 0 for a method that does not solve them."""
+        return 0
+
+    @property
     def is_explicit(self) -> bool:
         """Has it the tableau of an explicit method? Its stability region is then bounded, R(z) being a polynomial."""
         return False

@@ -5,11 +5,17 @@ sum_i b_i Phi_i(tree) = 1 / gamma(tree) for every tree with at most p nodes.
 
 For a Rosenbrock method the trees are the same, and so are their densities; only a node with one branch takes
 alpha + Gamma where all others take alpha (Hairer and Wanner, Solving ODEs II, IV.7, with the exact Jacobian).
+
+For systems y' = f(y, z), 0 = g(y, z) of index 1 there are trees of two kinds (Roche 1988; Hairer and Wanner, VI.4): a
+`Mixed` tree of z stands for a derivative of g with two branches or more. It has as many nodes as its branches, and
+takes the inverse of alpha + Gamma. (With one branch, a tree of y, it would have the weights of that.)
 """
 
 import functools
 import operator
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -80,6 +86,69 @@ def defects(a, b, order, single=None):
     sums = ElementaryWeights(a, single).of(every) @ np.array(b)
     wanted = np.array([Fraction(1, density(tree)) for tree in every]).astype(sums.dtype)
     return zip(every, sums - wanted, strict=True)
+
+
+class Mixed(NamedTuple):
+    """A tree of a system with algebraic equations: of y, or of z, and its branches."""
+
+    of_z: bool
+    branches: tuple["Mixed", ...]
+
+
+@functools.cache
+def mixed_trees(nodes: int, of_z: bool) -> tuple[Mixed, ...]:
+    """All trees of one kind with that many nodes."""
+    found = {Mixed(of_z, rest) for rest in _mixed_forests(nodes - (not of_z), nodes - 1)}
+    return tuple(sorted(tree for tree in found if not of_z or len(tree.branches) > 1))
+
+
+def _mixed_forests(nodes: int, largest: int) -> Iterator[tuple[Mixed, ...]]:
+    if nodes == 0:
+        yield ()
+    for size in range(min(nodes, largest), 0, -1):
+        for tree in (*mixed_trees(size, False), *mixed_trees(size, True)):
+            for rest in _mixed_forests(nodes - size, size):
+                yield tuple(sorted((tree, *rest)))
+
+
+@functools.cache
+def mixed_count(tree: Mixed) -> int:
+    return (not tree.of_z) + sum(map(mixed_count, tree.branches))
+
+
+@functools.cache
+def mixed_limit(tree: Mixed) -> Fraction:
+    """What sum_i b_i Phi_i(tree) is to be, as it is of the solution."""
+    product = Fraction(1) if tree.of_z else Fraction(1, mixed_count(tree))
+    for branch in tree.branches:
+        product *= mixed_limit(branch)
+    return product
+
+
+def is_of_dae_order(alpha, beta, b, order: int) -> bool:
+    """Does a Rosenbrock method satisfy the conditions of this order for y, and those of one order less for z?
+
+    alpha, beta    the weights of the increments in a stage's state, and with those of J times the increments added
+    b              the weights of the step
+    """
+    inverse = np.linalg.inv(beta)
+
+    @functools.cache
+    def at(tree):
+        """Phi_i(tree), and the sum of the sizes of the terms in it."""
+        if len(tree.branches) == 1 and not tree.of_z:
+            (inner, size), matrix = at(tree.branches[0]), beta
+            return matrix @ inner, np.abs(matrix) @ size
+        weights, sizes = np.ones(len(b)), np.ones(len(b))
+        for inner, size in map(at, tree.branches):
+            weights, sizes = weights * (alpha @ inner), sizes * (np.abs(alpha) @ size)
+        return (inverse @ weights, np.abs(inverse) @ sizes) if tree.of_z else (weights, sizes)
+
+    def is_met(tree):
+        weights, sizes = at(tree)
+        return abs(b @ weights - float(mixed_limit(tree))) <= ROUNDING * max(1.0, float(np.abs(b) @ sizes))
+
+    return all(map(is_met, (*mixed_trees(order, False), *mixed_trees(order - 1, True))))
 
 
 def defects_inside(phi: ElementaryWeights, rows, powers, order):

@@ -3,14 +3,18 @@
 With J the Jacobian of the right-hand side f at (t, u) and f_t its derivative with respect to time, the increments of a
 step are
     (I - h gamma J) k_i = h gamma f(t + c_i h, u + sum_j a_ij k_j) + gamma sum_j C_ij k_j + gamma d_i h^2 f_t,
-and u_new = u + sum_i m_i k_i: one matrix, factored once, and no iteration. Textbooks state the order conditions for the
-form from which this one comes by k = Gamma l (Hairer and Wanner, Solving ODEs II, IV.7),
+and u_new = u + sum_i m_i k_i: one matrix, factored once, and no iteration. Of a system M u' = f with a constant mass
+matrix, singular or not, I is M and the sum of C_ij k_j is multiplied by M (Hairer and Wanner, VI.4).
+
+Textbooks state the order conditions for the form from which this one comes by k = Gamma l (Hairer and Wanner, Solving
+ODEs II, IV.7),
     l_i = h f(t + c_i h, u + sum_j alpha_ij l_j) + h J sum_j Gamma_ij l_j + h^2 d_i f_t,    u_new = u + sum_i b_i l_i;
 its coefficients are derived here, and the conditions are checked on them.
 """
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -53,8 +57,8 @@ class RosenbrockMethod(MethodWithJacobian):
     `RosenbrockMethod.from_textbook(name, order, alpha, Gamma, b, b_low)` takes the coefficients that textbooks print.
 
     Derived from them: `stages`, `alpha`, `Gamma` (with gamma on its diagonal), `b`, `b_low`, `c` and `d` (sums of the
-    rows of alpha and Gamma), `embedded`, `error_order`, `dense_order`, `stability(z)`, `real_boundary`,
-    `imaginary_boundary`.
+    rows of alpha and Gamma), `embedded`, `error_order`, `dae_order`, `dense_order`, `stability(z)`, `at_infinity` and
+    `embedded_at_infinity` (R at minus infinity), `real_boundary`, `imaginary_boundary`.
 
     >>> import odelab as ol
     >>> euler = ol.RosenbrockMethod("EULER1", order=1, gamma=1.0, a=[[]], C=[[]], m=[1.0])
@@ -122,10 +126,8 @@ class RosenbrockMethod(MethodWithJacobian):
 
     def _check_claims(self):
         implicit = self.alpha + self.Gamma
-        # The increments of u' = lambda u from u = 1 for h lambda to minus infinity.
-        increments = self.Gamma @ np.linalg.solve(implicit, -np.ones(self.stages))
-        self.check_stability(1.0 + np.array(self.m) @ increments)
-        estimate = np.array(self.e or self.m) @ increments
+        self.check_stability(self.at_infinity)
+        estimate = self.at_infinity - self.embedded_at_infinity
         if self.stiffly_accurate and self.embedded and not abs(estimate) <= DAMPED:
             raise ValueError(
                 f"`stiffly_accurate` is claimed of {self.name}, but `e` does not vanish on infinitely stiff "
@@ -221,6 +223,40 @@ class RosenbrockMethod(MethodWithJacobian):
         C = tuple(tuple(self.gamma * x for x in row) for row in C)
         return core.Rosenbrock(a, C, self.m, self.e or self.m, self.c, self.d, self.gamma)
 
+    @property
+    def takes_mass(self) -> bool:
+        return True
+
+    @functools.cached_property
+    def fast_increments(self) -> np.ndarray:
+        """The increments of u' = lambda u from u = 1 for h lambda to minus infinity."""
+        return self.Gamma @ np.linalg.solve(self.alpha + self.Gamma, -np.ones(self.stages))
+
+    @property
+    def at_infinity(self) -> float:
+        """R(infinity): what a step leaves of an infinitely stiff component, and of the residual of an equation."""
+        return float(1.0 + np.array(self.m) @ self.fast_increments)
+
+    @property
+    def embedded_at_infinity(self) -> float:
+        """The same of the embedded method; infinite without one."""
+        if self.e is None:
+            return math.inf
+        return self.at_infinity - float(np.array(self.e) @ self.fast_increments)
+
+    @functools.cached_property
+    def dae_order(self) -> int:
+        """The order on systems M u' = f of index 1; 0 where steps do not damp the residual of an algebraic equation.
+
+        With |R(infinity)| < 1 errors of algebraic components do not add up, so that they need one order less.
+        """
+        if not abs(self.at_infinity) < 1.0:
+            return 0
+        for order in range(1, self.order + 1):
+            if not trees.is_of_dae_order(self.alpha, self.alpha + self.Gamma, self.b, order):
+                return order - 1
+        return self.order
+
     @functools.cached_property
     def extension_weights(self) -> np.ndarray:
         """(degree, stages): row p holds the weights of theta^(p+1) k_i in u(theta) - u."""
@@ -238,8 +274,8 @@ class RosenbrockMethod(MethodWithJacobian):
             return np.zeros((0, self.stages))
         return (np.linalg.pinv(conditions) @ [0.0, -0.5] @ np.linalg.inv(self.Gamma))[None]
 
-    def step_of(self, factor=None, substitute=None, where=core.where):
-        return core.rosenbrock_step_of(core.combine, factor, substitute, self.tableau)
+    def step_of(self, factor=None, substitute=None, where=core.where, weigh=None):
+        return core.rosenbrock_step_of(core.combine, factor, substitute, self.tableau, weigh)
 
     def __repr__(self):
         pair = f"{self.order}({self.order_low})" if self.embedded else f"{self.order}"

@@ -38,16 +38,20 @@ class MethodWithJacobian(StepMethod):
         from odelab.linear.linearisation import Linearisation
 
         linear = Linearisation(problem, rhs, atol)
-        return Stepper(self.step_of(linear.factor, linear.backsub), linear.prepare, linear)
+        weigh = {} if problem.mass is None else {"weigh": problem.mass_matrix.times}
+        return Stepper(self.step_of(linear.factor, linear.backsub, **weigh), linear.prepare, linear)
 
     def coefficients_inside(self, combine, rhs, params, t, u, h, u_new, stages) -> list[Any]:
         return [combine(row.tolist(), stages, len(row)) for row in self.extension_weights]
 
-    def one_step(self, rhs, params, t, u, h):
-        """The state after a step of size h from u, (n,) or columns (n, m), its Jacobian by differences."""
+    def one_step(self, rhs, params, t, u, h, mass=None):
+        """The state after a step of size h from u, (n,) or columns (n, m), its Jacobian by differences.
+
+        mass    the `MassMatrix` of a system M u' = f, whose state is one, (n,); None where M = I
+        """
         from odelab.linear.many_states import step_of_columns
 
-        return step_of_columns(self, rhs, params, t, u, h)
+        return step_of_columns(self, rhs, params, t, u, h, mass)
 
     def stability(self, z):
         """R(z): what one step multiplies the solution of u' = lambda u by, z = h lambda."""

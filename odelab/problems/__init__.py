@@ -1,12 +1,16 @@
 """The catalogue of test problems: every factory, called without arguments, gives a problem ready to solve.
 
-`catalogue()` lists them. A problem's references may lie beyond its time span; `problem.replace(t_span=(0.0,
-reference.t))` reaches them. Solvers and measures are elsewhere; here are right-hand sides and what is known of them.
+`catalogue()` lists them, and `daes()` those with algebraic equations. A problem's references may lie beyond its time
+span; `problem.replace(t_span=(0.0, reference.t))` reaches them. Solvers and measures are elsewhere; here are right-hand
+sides and what is known of them.
 """
 
 from collections.abc import Callable
 
 from odelab.problem import Problem
+from odelab.problems.algebraic import pendulum_dae as pendulum_dae
+from odelab.problems.algebraic import robertson_dae as robertson_dae
+from odelab.problems.algebraic import transistor_amplifier as transistor_amplifier
 from odelab.problems.celestial import arenstorf as arenstorf
 from odelab.problems.chemistry import e5 as e5
 from odelab.problems.chemistry import hires as hires
@@ -44,7 +48,7 @@ from odelab.problems.transport import burgers_1d as burgers_1d
 
 
 def catalogue() -> dict[str, Callable[..., Problem]]:
-    """Every factory of a problem that needs no arguments, by name.
+    """Every factory of a problem u' = f(t, u) that needs no arguments, by name.
 
     >>> import odelab as ol
     >>> ol.problems.catalogue()["lorenz"]().name
@@ -58,3 +62,13 @@ def catalogue() -> dict[str, Callable[..., Problem]]:
         *(lorenz, rigid_body, arenstorf, pleiades, three_body),
     )
     return {factory.__name__: factory for factory in factories}
+
+
+def daes() -> dict[str, Callable[..., Problem]]:
+    """Every factory of a problem with algebraic equations, of index 1, which needs no arguments, by name.
+
+    >>> import odelab as ol
+    >>> sorted(ol.problems.daes())
+    ['pendulum_dae', 'robertson_dae', 'transistor_amplifier']
+    """
+    return {factory.__name__: factory for factory in (robertson_dae, transistor_amplifier, pendulum_dae)}

@@ -103,7 +103,8 @@ def diagnose_stop(problem, method, state, last_step, gave_up, project=None) -> t
         return Status.NOT_FINITE.word, said
     with np.errstate(all="ignore"):
         for times in (1,) if gave_up else AHEAD:
-            failure = first_failures(array_form(problem), method, problem.params, t, u, times * last_step)
+            known = (array_form(problem), method, problem.params, t, u)
+            failure = first_failures(*known, times * last_step, problem.mass_matrix)
             if failure.found[0]:
                 break
     grown = bool(has_blown_up(problem.u0, u))
@@ -135,7 +136,8 @@ def projection_message(problem, method, t, u, last_step, project) -> str:
     rhs = array_form(problem)
     with np.errstate(all="ignore"):
         for times in AHEAD:
-            reached = np.asarray(method.one_step(rhs, problem.params, t, u, times * last_step))
+            weighed = () if problem.mass is None else (problem.mass_matrix,)
+            reached = np.asarray(method.one_step(rhs, problem.params, t, u, times * last_step, *weighed))
             projected = np.asarray(project(reached.copy()), dtype=float)
             bad = np.flatnonzero(~np.isfinite(projected))
             if np.isfinite(reached).all() and bad.size:
@@ -166,8 +168,9 @@ def insoluble_message(problem, t, u, hg) -> str:
     in_time = np.broadcast_to(slope_t, u.shape)
     late = np.flatnonzero(~np.isfinite(in_time))
     if not (len(bad) or len(late)):
+        unit, of = ("I", "the Jacobian") if problem.mass is None else ("M", "the pencil (J, M)")
         singular = (
-            f"the matrix I - h gamma J of the step from t = {t:.9g} is singular, as an eigenvalue of the Jacobian is "
+            f"the matrix {unit} - h gamma J of the step from t = {t:.9g} is singular, as an eigenvalue of {of} is "
             f"1 / (h gamma) = {1.0 / hg:.6g}: take another step size, or odelab.adaptive"
         )
         return "" if regular else singular

@@ -307,7 +307,7 @@ class Watch:
             left = 0.5 * theta[k]
         if not (g(left) * zeros.direction[k] < 0.0 < g(right) * zeros.direction[k]):
             return zeros.t[k], zeros.u[k]
-        exact = roots.brent(g, left, right)
+        exact = roots.brent(g, left, right, 2.0 * np.spacing(abs(t) + abs(span)) / abs(span))
         self.trials = len(values) - 1
         return t + exact * span, steps.retaken.inside(i, exact)
 

@@ -41,8 +41,11 @@ class AllFound(Exception):
     """Every column has failed: the step need not be finished."""
 
 
-def first_failures(rhs, method, params, t, u, h) -> Failures:
-    """The first number that is not finite in a step of size h from each column of u (n, m), or from one state (n,)."""
+def first_failures(rhs, method, params, t, u, h, mass=None) -> Failures:
+    """The first number that is not finite in a step of size h from each column of u (n, m), or from one state (n,).
+
+    mass    the `MassMatrix` of a system M u' = f, whose state is one; None where M = I
+    """
     u = np.asarray(u)
     m = 1 if u.ndim == 1 else u.shape[1]
     first = Failures(
@@ -66,8 +69,9 @@ def first_failures(rhs, method, params, t, u, h) -> Failures:
         look(time, states, slopes, False)
         return slopes
 
+    weighed = () if mass is None else (mass,)
     with contextlib.suppress(AllFound):
-        end = method.one_step(watch_and_call, params, t, u, h)
+        end = method.one_step(watch_and_call, params, t, u, h, *weighed)
         look(t + h, end, end, True)
     return first
 

@@ -91,6 +91,7 @@ def interior_errors(dense, controller, steps) -> tuple[np.ndarray, np.ndarray]:
     method = dense.method.members[-1]
     implicit = Dense(dense.problem, method, dense.t, dense.u, dense.h, dense.project)
     rhs, params, linear = array_form(dense.problem), dense.problem.params, implicit.stepper.linearisation
+    mass = dense.problem.mass_matrix
     worst, places = np.zeros(len(steps)), np.array(dense.t[steps], dtype=float)
     with np.errstate(all="ignore"):
         for row, (i, polynomial) in enumerate(zip(steps, implicit.polynomials(steps), strict=True)):
@@ -101,7 +102,7 @@ def interior_errors(dense, controller, steps) -> tuple[np.ndarray, np.ndarray]:
             for theta in LOOKED_AT:
                 step = params, t, u, h, polynomial, theta, method.gamma
                 try:
-                    square = squared_error_inside(rhs, *step, solve, controller.rtol, controller.atol)
+                    square = squared_error_inside(rhs, *step, solve, controller.rtol, controller.atol, mass)
                 except Exception:  # the user's, of a state that no step has asked for
                     continue
                 ratio = math.sqrt(square / len(u))

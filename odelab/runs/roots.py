@@ -175,11 +175,11 @@ def narrower(g: Callable, a, b, fa, fb, fraction):
     return best, done, (np.where(done, best, a), b, np.where(done, least, fa), fb, fraction)
 
 
-def brent(g, left, right) -> float:
-    """The zero between two values of opposite sign, to the spacing of theta."""
+def brent(g, left, right, near: float = 4e-16) -> float:
+    """The zero between two values of opposite sign, to the spacing of theta, or as near as is asked for."""
     from scipy.optimize import brentq
 
-    return float(brentq(g, left, right, xtol=4e-16, rtol=1e-15, maxiter=200))
+    return float(brentq(g, left, right, xtol=near, rtol=1e-15, maxiter=200))
 
 
 def arrival(g, left, right) -> float:

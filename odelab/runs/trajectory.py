@@ -56,6 +56,7 @@ class Trajectory:
     asked          the arguments of `odelab.solve` with which the run can be repeated: "project", "tstops", "engine",
                    "exact", and "changing", its events that change the state, by their numbers; None for other
                    trajectories
+    also           what the message of a successful run ends with
     known          those of `slope`, `message`, `ending`, `sai` and `h_rho` that were computed during the run, by name
 
     Computed when first asked for: `message` (how it went and what would help), `slope` (m, n), the effective slope S of
@@ -93,6 +94,7 @@ class Trajectory:
     dense: bool = True
     end_u: Any = None
     asked: Mapping[str, Any] | None = None
+    also: str = ""
     known: dataclasses.InitVar[Mapping[str, Any]] = MappingProxyType({})
 
     ending = ""  # what the message begins with, of a run that an event has ended
@@ -155,7 +157,14 @@ class Trajectory:
     @functools.cached_property
     def message(self) -> str:
         """How the run went; for a successful run of an explicit method also whether stability held it back."""
-        return diagnosis.success_message(self)
+        return diagnosis.success_message(self) + self.also
+
+    def add_to_message(self, said: str):
+        """Let the message end with `said`, without working it out before it is asked for."""
+        if "message" in self.__dict__:
+            self.message += said
+        else:
+            self.also = said
 
     @functools.cached_property
     def fast_modes(self) -> "fast_modes.FastModes | None":

@@ -9,7 +9,7 @@ from odelab.problem import Problem
 from odelab.runs.trajectory import Trajectory, require_states
 from odelab.stiffness import h_rho as stability
 from odelab.stiffness.indices import sai
-from odelab.stiffness.jacobian import jacobian
+from odelab.stiffness.jacobian import reduced_jacobian
 from odelab.stiffness.log_norm import log_norm, soderlind
 from odelab.stiffness.spectrum import spectrum
 
@@ -35,6 +35,9 @@ class Indicators:
     soderlind        half the sum of the extreme eigenvalues of (J + J')/2: stiff where T times it is far below -1
     non_normality    Henrici's departure over the Frobenius norm, 0 (normal) to 1; NaN where only the ends are known
     boundary         how far the stability region of the method reaches along the negative real axis
+
+    Of a problem with a mass matrix they are those of `odelab.reduced_jacobian`, whose eigenvalues are the finite ones
+    of the pencil (J, M); where M is singular, mu_1 and mu_inf are NaN.
 
     `ratio` is SAI / SI and `share_limited` the share of steps held back by stability; `print` sums all of it up.
     """
@@ -132,12 +135,13 @@ def spectral_columns(problem: Problem, sol: Trajectory, sampled) -> dict[str, np
     columns = {name: np.full(steps, np.nan) for name in ("si", "spectral_radius", "soderlind", "non_normality")}
     norms = np.full((steps, 3), np.nan)
     for i in sampled:
-        J = jacobian(problem, sol.step_t[i], sol.step_u[i])
+        J = reduced_jacobian(problem, sol.step_t[i], sol.step_u[i])
         found = spectrum(J)
         for name in ("si", "spectral_radius", "non_normality"):
             columns[name][i] = getattr(found, name)
         columns["soderlind"][i] = soderlind(J)
-        norms[i] = [log_norm(J, p) for p in (1, 2, np.inf)]
+        in_coordinates = J.shape[0] < problem.size  # of its own choice, on which these two norms depend
+        norms[i] = [log_norm(J, p) if p == 2 or not in_coordinates else np.nan for p in (1, 2, np.inf)]
     return {**columns, "log_norm": norms}
 
 

@@ -2,7 +2,8 @@
 
 "analytic" is the problem's own; "torch" differentiates automatically; "complex" steps into the imaginary direction
 (exact to rounding, analytic functions only); "central" differences need nothing but values. "auto" takes the first of
-analytic, torch (for a tensor state) and central that applies.
+analytic, torch (for a tensor state) and central that applies. Of a problem with a mass matrix it is that of the
+right-hand side; `reduced_jacobian` divides by the mass.
 """
 
 import warnings
@@ -12,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.arrays import library_of, read_only, to_numpy
+from odelab.linear.algebraic import Pencil, consistent
 from odelab.problem import Problem
 from odelab.right_hand_side import matrix_of, takes_out
 from odelab.stiffness import differences
 
-__all__ = ["WAYS", "jacobian", "jvp", "vjp"]
+__all__ = ["WAYS", "jacobian", "jvp", "reduced_jacobian", "vjp"]
 
 WAYS = ("auto", "analytic", "central", "complex", "torch")
 
@@ -78,6 +80,32 @@ def jacobian(problem, t=None, u=None, params=None, how: str = "auto"):
     way = {"central": differences.central, "complex": differences.complex_step}[point.how]
     with np.errstate(all="ignore"):  # a result that is not finite raises below, with its place
         return _finite(way(point.slope, point.u), point)
+
+
+def reduced_jacobian(problem: Problem, t: float | None = None, u: Any = None) -> Any:
+    """The Jacobian of the ODE that a problem M u' = f(t, u) is, on the states that satisfy its algebraic equations.
+
+    Its eigenvalues are the finite eigenvalues of the pencil (J, M): det(J - lambda M) = 0. With a regular M it is
+    M^-1 J, (n, n). With r derivatives left it is (r, r), in orthonormal coordinates of the directions in which the
+    state may move, N' J du = 0: `odelab.si`, `odelab.spectrum`, `odelab.log_norm` (the 2-norm) and `odelab.soderlind`
+    do not depend on the choice of these, the other logarithmic norms do.
+
+    problem    a Problem; without a mass matrix it is `odelab.jacobian`
+    t, u       the time and the state (n,); by default the start of the problem, made consistent
+
+    Returns the matrix, dense with a mass matrix. Raises ValueError where the index is above 1.
+
+    >>> import odelab as ol
+    >>> ol.reduced_jacobian(ol.problems.robertson_dae()).shape
+    (2, 2)
+    """
+    t = problem.t_span[0] if t is None else t
+    u = consistent(problem).u if u is None else np.asarray(u, dtype=float)
+    if problem.mass is None:
+        return jacobian(problem, t, u)
+    with np.errstate(all="ignore"):
+        pencil = Pencil(problem)
+        return pencil.reduced(pencil.derivatives(t, u)[1])
 
 
 def jvp(problem, t=None, u=None, params=None, how: str = "auto") -> Callable:
