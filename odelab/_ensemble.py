@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odelab._choice import obstacle_to_lanes
-from odelab._solve import check_arguments, check_way, checked_times
+from odelab._solve import check_arguments, check_projection, check_way, checked_times
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.lanes.batches import batches
 from odelab.engines.lanes.progress import reporter
@@ -17,6 +17,7 @@ from odelab.graph.nodes import Untraceable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.right_hand_side import name_of
+from odelab.runs.events import checked_events
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -29,8 +30,12 @@ def ensemble(
     *,
     u0: Any = None,
     params: Any = None,
+    t_span: Any = None,
+    tstops: Any = None,
     t_eval: Any = None,
     t_eval_by: str = "dense",
+    events: Any = None,
+    project: Callable | None = None,
     maxima: bool = False,
     threads: int | None = None,
     executor: "Executor | None" = None,
@@ -50,8 +55,14 @@ def ensemble(
     controller    `ol.adaptive(rtol, atol)`, the default, or `ol.fixed(h)`; each run chooses its own steps
     u0            initial states (N, n), a row per run
     params        parameters (N, k), a row per run
-    t_eval        times at which to report the states, shared by all runs; by default the end states are reported
+    t_span        (N, 2), where each run starts and ends; by default the span of the problem
+    tstops        times at which steps must end and new ones begin, as in `odelab.solve`: a row for all runs, or a row
+                  per run, filled up with NaN where a run has fewer; none by default
+    t_eval        times at which to report the states, a row for all runs or a row per run; by default the end states
+                  are reported
     t_eval_by     "dense" or "step", as in `odelab.solve`
+    events        as in `odelab.solve`; with them, and with a projection, runs go one after the other
+    project       as in `odelab.solve`
     maxima        True keeps the largest SAI and h rho of every run; False by default
     threads       how many threads to use; as many as there are cores by default
     executor      any concurrent.futures.Executor (a process pool, MPI's, a Dask client's) over which to split the runs;
@@ -77,7 +88,7 @@ def ensemble(
     >>> bool(np.allclose(runs.u[:, 0], np.exp([-1.0, -2.0, -3.0]), rtol=1e-5))
     True
     """
-    from odelab.engines.lanes import causes, executors, plain  # with what runs lanes
+    from odelab.engines.lanes import causes, executors, plain, rounds  # with what runs lanes
     from odelab.engines.lanes import threads as threaded
 
     controller = adaptive() if controller is None else controller
@@ -86,13 +97,19 @@ def ensemble(
     check_workers(threads, executor)
     check_way(t_eval_by, method)
     starts, sets = batches(problem, u0, params)
-    times = checked_times("t_eval", t_eval, problem)
+    timetable = rounds.timetable(problem, len(starts), t_span, tstops, t_eval)
+    times = checked_times("t_eval", t_eval, problem) if timetable is None else timetable.wanted
     report = reporter(progress)
     reason = "engine='python' was asked for" if engine == "python" else obstacle_to_lanes(problem, method, controller)
+    watched = checked_events(events)
+    check_projection(project, problem)
+    if reason is None and (watched or project is not None):
+        reason = "lanes know neither `events` nor `project`"
     prepared = None
     if reason is None:
         try:
-            prepared = threaded.prepare(problem, method, controller, times, t_eval_by, maxima, max_steps, exact)
+            names = () if timetable is None else rounds.OWN
+            prepared = threaded.prepare(problem, method, controller, times, t_eval_by, maxima, max_steps, exact, names)
         except Untraceable as refusal:
             reason = str(refusal)
     if prepared is not None and prepared.parameters.builds_in and params is not None:
@@ -100,19 +117,30 @@ def ensemble(
     if prepared is not None:
         own = prepared.parameters.values
         rows = np.tile(np.array(own, dtype=float), (len(starts), 1)) if params is None or sets is None else sets
-        if executor is not None:
-            found = executors.run_in_pieces(executor, prepared.text, prepared.task, starts, rows, report)
+        text, task = prepared.text, prepared.task
+
+        def run_lanes(starts, rows, wanted):
+            now = task._replace(t_eval=wanted)
+            if executor is not None:
+                return executors.run_in_pieces(executor, text, now, starts, rows, report)
+            return threaded.run(text, now, starts, rows, threads, report)
+
+        if timetable is None:
+            found = run_lanes(starts, rows, times)
         else:
-            found = threaded.run(prepared.text, prepared.task, starts, rows, threads, report)
+            found = rounds.run_in_rounds(run_lanes, timetable, starts, rows, maxima)
         varied = None if params is None else sets
-        plain.finish_alone(found, problem, method, controller, starts, varied, times, t_eval_by, max_steps, exact)
+        plain.finish_alone(
+            found, problem, method, controller, starts, varied, times, t_eval_by, max_steps, exact, timetable
+        )
         causes.diagnose(found, starts, varied, problem, method, controller)
         return with_warning(named_arrays(found, times, "compiled", problem, method, controller))
     if executor is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
-    if engine == "compiled" and obstacle_to_lanes(problem, method, controller) is None:
+    alone = watched or project is not None
+    if engine == "compiled" and not alone and obstacle_to_lanes(problem, method, controller) is None:
         raise NotCompilable(f"`engine='compiled'` cannot compile {name_of(problem.rhs)}: {reason}.")
-    found, engine = plain.one_by_one(
+    found, engine, records = plain.one_by_one(
         problem,
         method,
         controller,
@@ -125,8 +153,13 @@ def ensemble(
         engine,
         exact,
         report,
+        timetable,
+        events,
+        project,
     )
-    return with_warning(named_arrays(found, times, engine, problem, method, controller))
+    runs = named_arrays(found, times, engine, problem, method, controller)
+    runs.events = records if watched else None
+    return with_warning(runs)
 
 
 def with_warning(found: Ensemble) -> Ensemble:

@@ -60,13 +60,17 @@ def vector_width(asked: Asked) -> int:
     return WIDE if asked.method.needs_jacobian and 3 <= asked.n < 8 else NARROW
 
 
-def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: list[str], points: str) -> Rows:
+def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: list[str], points: str, own=()) -> Rows:
     """The function `lanes(...)` of a module, with the arguments that `ARGUMENTS` names; returns what a lane keeps.
 
     slopes_in    slopes_in(graph): the right-hand side as a function of nodes of a graph
+    parameters   the names of the inputs that each run has of its own
     points       how states at the times `at` are found, "dense" or "step"; "" where none are wanted
+    own          those of `odelab.kernels.attempt.fixed_names` that each run has of its own, behind its parameters; then
+                 `at` has a row for each run, too
     """
-    graph, fixed = Graph(trusted=True), fixed_names(asked)
+    graph, parameters = Graph(trusted=True), [*parameters, *own]
+    fixed = [name for name in fixed_names(asked) if name not in own]
     one = attempt(asked, slopes_in(graph), graph, ())
     step = [*one.step, "due"] if points else []
     rows = Rows(list(one.carried), parameters, step, [*(["point"] if points else []), "status", "index"])
@@ -74,7 +78,7 @@ def add_lanes(module: Module, asked: Asked, slopes_in: Callable, parameters: lis
     first = beginning(asked, slopes_in(begin_graph), begin_graph, ())
     begin = add_begin(module, begin_graph, first, rows.carried, fixed, parameters, LANES)
     within = add_inside(module, asked, slopes_in, rows, fixed, points) if points else None
-    parts = Parts(module, asked, rows, fixed)
+    parts = Parts(module, asked, rows, fixed, bool(own))
     fill = None if within is None else add_fill_points(parts, within)
     look_after = add_look_after(parts, begin, fill)
     function = module.function("lanes", ARGUMENTS, vector_width(asked))
@@ -102,6 +106,13 @@ class Parts(NamedTuple):
     asked: Asked
     rows: Rows
     fixed: list[str]
+    has_own_times: bool
+
+    def wanted_of(self, function: Function, run: str) -> str:
+        """Where the wanted times of a run begin."""
+        if not self.has_own_times:
+            return "%at"
+        return function.place("%at", function.whole("mul", run, function.whole("add", "%wanted", 1)))
 
 
 def add_inside(
@@ -177,7 +188,8 @@ def add_look_after(parts: Parts, begin: Function, fill: Function | None) -> Func
     index = number("index")
     with function.when(function.compare("sge", index, 0)):
         if fill is not None:
-            function.call(fill, column, index, "%fixed", "%at", "%points", "%doubts", "%wanted")
+            at = parts.wanted_of(function, index)
+            function.call(fill, column, index, "%fixed", at, "%points", "%doubts", "%wanted")
         spent = function.compare("sge", function.whole("add", number("steps"), number("rejected")), "%most")
         over = function.logical("or", function.compare("ne", number("status"), 0), spent)
         with function.when(over):
@@ -225,10 +237,11 @@ def take_next(function: Function, parts: Parts, column: str, begin: Function):
         function.store("l", run, column, rows.at("index"))
         if rows.step:
             function.store("l", "0", column, rows.at("point"))
-            function.store("d", function.load("d", "%at", 0), column, rows.at("due"))
+            function.store("d", function.load("d", parts.wanted_of(function, run), 0), column, rows.at("due"))
         otherwise()
         function.store("l", str(RETIRED), column, rows.at("index"))
-        function.store("d", function.load("d", "%fixed", parts.fixed.index("t1")), column, rows.at("t"))
+        end = ("%fixed", parts.fixed.index("t1")) if "t1" in parts.fixed else (column, rows.at("t1"))
+        function.store("d", function.load("d", *end), column, rows.at("t"))
         function.store("l", function.whole("add", function.load("l", idle, 0), 1), idle, 0)
 
 
@@ -241,7 +254,8 @@ def add_fill_points(parts: Parts, within: Function) -> Function:
     function, rows = parts.module.function("fill_points", given, internal=True), parts.rows
     graph = Graph(trusted=True)
     passed = passed_by(*(graph.input(name) for name in ("due", "t", "t0", "t1")))
-    known = {name: function.load("d", "%fixed", parts.fixed.index(name)) for name in ("t0", "t1")}
+    known = {name: function.load("d", "%fixed", parts.fixed.index(name)) for name in {"t0", "t1"} & {*parts.fixed}}
+    known |= {name: function.load("d", "%column", rows.at(name)) for name in {"t0", "t1"} - {*parts.fixed}}
     known["t"] = function.load("d", "%column", rows.at("t"))
 
     def is_due() -> str:

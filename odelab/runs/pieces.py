@@ -24,7 +24,7 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by
     changed: dict[int, float] = {}  # the time of the last change by each event
     attempts, status, message, ending = max_steps, "ok", None, ""
     while bounds:
-        part = problem.piece(t, bounds[0], u, window(t, bounds[0]))
+        part = problem.piece(t, bounds[0], u, tuple(map(float, window(t, bounds[0]))))
         counts = [sum(len(piece.events[number].t) for piece in pieces) for number in range(len(watched))]
         piece = solve_piece(
             part, times_within(t_eval, part, pieces) if not dense else None, watch(watched, counts, resting), attempts
@@ -60,17 +60,16 @@ def in_pieces(solve_piece, problem, stops, watched, t_eval, dense, max_steps, by
     return join(problem, pieces, u, t_eval, dense, status, message, ending, by)
 
 
-def window(start: float, end: float) -> tuple[float, float]:
-    """The times that the right-hand side is shown in a piece: a few spacings of t are left out at both ends.
+def window(start, end):
+    """(earliest, latest): the times that the right-hand side is shown in a piece, a few spacings of t from both ends.
 
     Stages of a step lie at its ends, and where the right-hand side jumps at a stop, one of the two sides belongs to
-    another piece.
+    another piece. For one piece, or for arrays of them.
     """
-    earliest, latest = min(start, end), max(start, end)
-    earliest, latest = earliest + APART * np.spacing(abs(earliest)), latest - APART * np.spacing(abs(latest))
-    if earliest > latest:  # a piece of a few spacings
-        earliest = latest = 0.5 * (start + end)
-    return float(earliest), float(latest)
+    first, last = np.minimum(start, end), np.maximum(start, end)
+    earliest, latest = first + APART * np.spacing(np.abs(first)), last - APART * np.spacing(np.abs(last))
+    short = earliest > latest  # a piece of a few spacings
+    return np.where(short, 0.5 * (first + last), earliest), np.where(short, 0.5 * (first + last), latest)
 
 
 def watch(watched, counts, resting) -> tuple[events.Event, ...]:

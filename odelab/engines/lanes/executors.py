@@ -20,11 +20,13 @@ WORKERS = 8  # assumed where an executor does not say how many workers it has
 
 def run_in_pieces(executor: Executor, text: str, task: Task, starts, params, report) -> Found:
     """Run the ensemble in pieces, each on a worker of the executor; Ctrl-C keeps the pieces that are finished."""
-    found = empty_arrays(starts, float(task.fixed[0]), task.t_eval, task.maxima)
+    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima)
     workers = getattr(executor, "_max_workers", None) or WORKERS
     edges = np.linspace(0, len(starts), min(PER_WORKER * workers, len(starts)) + 1).astype(int)
     futures = {
-        executor.submit(piece, text, task, starts[first:last], params[first:last]): slice(first, last)
+        executor.submit(piece, text, task.of_runs(first, last), starts[first:last], params[first:last]): slice(
+            first, last
+        )
         for first, last in itertools.pairwise(edges.tolist())
     }
     pending, done = set(futures), 0

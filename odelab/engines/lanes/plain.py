@@ -11,22 +11,48 @@ from odelab.status import Status
 
 
 def one_by_one(
-    problem, method, controller, starts, params, t_eval, by, maxima, max_steps, engine, exact, report
-) -> tuple[Found, str]:
-    """The results of all runs, and the names of the engines that made them, in the order of their first use."""
+    problem,
+    method,
+    controller,
+    starts,
+    params,
+    t_eval,
+    by,
+    maxima,
+    max_steps,
+    engine,
+    exact,
+    report,
+    times=None,
+    events=None,
+    project=None,
+) -> tuple[Found, str, list]:
+    """The results of all runs, the names of the engines that made them, in the order of their first use, and events.
+
+    times            the `Timetable` of runs that have times of their own
+    events, project  as in `odelab.solve`
+    """
     engines: list[str] = []
-    found = empty_arrays(starts, problem.t_span[0], t_eval, maxima)
+    records: list = [() for _ in starts]
+    found = empty_arrays(starts, problem.t_span[0], None if t_eval is None else np.shape(t_eval)[-1], maxima)
+    if times is not None:
+        found.times[:] = times.spans[:, 0]
     for i in range(len(starts)):
         if not (np.isfinite(starts[i]).all() and (params is None or np.isfinite(params[i]).all())):
             found.statuses[i] = Status.NOT_FINITE
             continue
         one = problem.replace(u0=starts[i], params=problem.params if params is None else tuple(params[i].tolist()))
         options = {"t_eval": t_eval, "t_eval_by": by, "max_steps": max_steps, "exact": exact}
+        options |= {"events": events, "project": project}
+        if times is not None:
+            span, options["tstops"], options["t_eval"] = times.of(i)
+            one = one.replace(t_span=span)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", DOUBT, RuntimeWarning)  # which is said once for all
             run = solve(one, method, controller, engine=engine, throw=False, **options)
         if run.status == "interrupted":
             break
+        records[i] = run.events
         if run.engine not in engines:
             engines.append(run.engine)
         found.ends[i], found.times[i] = run.step_u[-1], run.step_t[-1]
@@ -38,10 +64,10 @@ def one_by_one(
         if found.maxima is not None and run.steps:
             found.maxima[i] = run.sai.max(), np.fmax.reduce(run.h_rho)  # NaN where no step has an h rho
         report(i + 1, len(starts))
-    return found, " and ".join(engines or [engine])
+    return found, " and ".join(engines or [engine]), records
 
 
-def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, by, max_steps, exact):
+def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, by, max_steps, exact, times):
     """Solve anew, one by one, the runs that cannot be finished in their lanes.
 
     Their factors without pivoting have failed, or the right-hand side has raised an error, which is then raised here.
@@ -49,5 +75,6 @@ def finish_alone(found: Found, problem, method, controller, starts, params, t_ev
     failed = np.flatnonzero((found.statuses == Status.SINGULAR) | (found.statuses == Status.RAISED))
     if failed.size:
         sets = None if params is None else params[failed]
-        rest = (t_eval, by, found.maxima is not None, max_steps, "auto", exact, lambda done, total: None)
+        own = None if times is None else times.of_runs(failed)
+        rest = (t_eval, by, found.maxima is not None, max_steps, "auto", exact, lambda done, total: None, own)
         put(found, failed, one_by_one(problem, method, controller, starts[failed], sets, *rest)[0])

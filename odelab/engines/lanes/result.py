@@ -36,7 +36,10 @@ class Ensemble:
                   (N,), whether a state at `t_eval` is much less exact than the ends of steps are, as a stiff component
                   follows others inside a long step; None without `t_eval`
 
-    `ok` tells whether all runs got through, `failed` which did not, `message` how many ended how.
+    events        for each run its event records, as `Trajectory.events` has them; None where there were no events
+
+    `ok` tells whether all runs got through or met an event that ended them, `failed` which did not, `message` how many
+    ended how.
 
     >>> import odelab as ol
     >>> runs = ol.ensemble(ol.problems.lorenz(), ol.DOPRI5, u0=[[1.0, 1.0, 1.0], [1.0, 1.0, 1.1]], engine="python")
@@ -57,6 +60,7 @@ class Ensemble:
     sai_max: np.ndarray | None = None
     h_rho_max: np.ndarray | None = None
     inside_doubtful: np.ndarray | None = None
+    events: list | None = None
 
     @functools.cached_property
     def status(self) -> np.ndarray:
@@ -66,12 +70,12 @@ class Ensemble:
     @property
     def ok(self) -> bool:
         """Did every run get through?"""
-        return bool((self.codes == Status.REACHED).all())
+        return not self.failed.size
 
     @property
     def failed(self) -> np.ndarray:
         """The places of the runs that did not get through."""
-        return np.flatnonzero(self.codes != Status.REACHED)
+        return np.flatnonzero((self.codes != Status.REACHED) & (self.codes != Status.EVENT))
 
     @property
     def message(self) -> str:
@@ -81,7 +85,9 @@ class Ensemble:
             places = np.flatnonzero(self.codes == code)
             if places.size:
                 where = (
-                    "" if code == Status.REACHED else f" (the first is run {places[0]}, at t = {self.t[places[0]]:g})"
+                    ""
+                    if code in (Status.REACHED, Status.EVENT)
+                    else f" (the first is run {places[0]}, at t = {self.t[places[0]]:g})"
                 )
                 parts.append(f"{places.size} {name}{where}")
         return (", ".join(parts) or "no runs") + self.doubt
@@ -124,8 +130,10 @@ class Found(NamedTuple):
     doubts: np.ndarray | None  # (N,): the largest error at `t_eval` over the tolerance, a sum of squares
 
 
-def empty_arrays(starts, t0: float, t_eval, maxima: bool) -> Found:
+def empty_arrays(starts, t0, wanted: int | None, maxima: bool) -> Found:
     """The arrays before any run is finished: each run stands at its start with the status "interrupted".
+
+    wanted    how many times are wanted of each run; None where only the ends are
 
     A finished run overwrites its row. After Ctrl-C the rows of the other runs therefore still say "interrupted".
     """
@@ -136,8 +144,8 @@ def empty_arrays(starts, t0: float, t_eval, maxima: bool) -> Found:
         np.zeros((count, 2), np.int64),
         np.full(count, Status.INTERRUPTED, np.int64),
         np.full((count, 2), np.nan) if maxima else None,
-        None if t_eval is None else np.full((count, len(t_eval), n), np.nan),
-        None if t_eval is None else np.zeros(count),
+        None if wanted is None else np.full((count, wanted, n), np.nan),
+        None if wanted is None else np.zeros(count),
     )
 
 

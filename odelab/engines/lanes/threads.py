@@ -13,7 +13,7 @@ import numpy as np
 
 from odelab.engines.lanes.result import Found, empty_arrays
 from odelab.kernels import store
-from odelab.kernels.attempt import fixed_values
+from odelab.kernels.attempt import fixed_names, fixed_values
 from odelab.kernels.lanes import ARGUMENTS, LANES, NOBODY, add_lanes
 from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_lanes
@@ -33,10 +33,20 @@ class Task(NamedTuple):
     """The settings of an ensemble, without its kernel and its runs; it can be pickled and sent to other processes."""
 
     rows: int  # of numbers that a lane keeps
-    fixed: np.ndarray  # what stays as it is, as `odelab.kernels.attempt.fixed_names` names it
+    fixed: np.ndarray  # what all runs have in common, as `odelab.kernels.attempt.fixed_names` names it
+    span: tuple[float, float]
     max_attempts: int
-    t_eval: np.ndarray | None
+    t_eval: np.ndarray | None  # those of all runs, or a row for each with an infinite time at its end
     maxima: bool
+
+    @property
+    def wanted(self) -> int | None:
+        """How many times are wanted of each run."""
+        return None if self.t_eval is None else self.t_eval.shape[-1] - (self.t_eval.ndim == 2)
+
+    def of_runs(self, first: int, last: int) -> "Task":
+        """The same for a part of the runs."""
+        return self if self.t_eval is None or self.t_eval.ndim == 1 else self._replace(t_eval=self.t_eval[first:last])
 
 
 class Prepared(NamedTuple):
@@ -52,21 +62,27 @@ class Prepared(NamedTuple):
     parameters: Parameters
 
 
-def prepare(problem, method, controller, t_eval, by: str, maxima: bool, max_steps: int, exact: bool) -> Prepared:
-    """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed."""
+def prepare(
+    problem, method, controller, t_eval, by: str, maxima: bool, max_steps: int, exact: bool, own=()
+) -> Prepared:
+    """The kernel of an ensemble, and its `Task`; raises `Untraceable` where the right-hand side cannot be followed.
+
+    own    the names of the times that each run has of its own (`odelab.engines.lanes.rounds.OWN`), or none
+    """
     traced = store.slopes_of(problem)
-    asked = asked_of(problem, method, controller, exact)._replace(rows=False, maxima=maxima)
+    asked = asked_of(problem, method, controller, exact)._replace(rows=False, maxima=maxima, windowed=bool(own))
     names, points = traced.parameters.names, "" if t_eval is None else by
 
     def make():
         module = module_of_lanes(exact, traced)
-        rows = add_lanes(module, asked, lambda graph: store.slopes_in(graph, traced), names, points)
+        rows = add_lanes(module, asked, lambda graph: store.slopes_in(graph, traced), names, points, own)
         return module.text(), len(rows.all)
 
-    key = ("lanes", id(method), id(controller.law), *asked[3:], asked.n, points, exact, traced.key)
+    key = ("lanes", id(method), id(controller.law), *asked[3:], asked.n, points, own, exact, traced.key)
     text, rows = store.kernel(key, make, method, controller.law)
-    fixed = fixed_values(problem, controller)
-    return Prepared(text, Task(rows, np.array(fixed, dtype=float), max_steps, t_eval, maxima), traced.parameters)
+    values = dict(zip(fixed_names(asked), fixed_values(problem, controller), strict=False))
+    fixed = np.array([value for name, value in values.items() if name not in own], dtype=float)
+    return Prepared(text, Task(rows, fixed, problem.t_span, max_steps, t_eval, maxima), traced.parameters)
 
 
 @functools.lru_cache(maxsize=16)
@@ -78,7 +94,7 @@ def compiled(text: str) -> tuple[Machine, Callable]:
 
 def run(text: str, task: Task, starts, params, threads: int | None, report) -> Found:
     """All runs through the kernel, on as many threads as there is work for."""
-    found = empty_arrays(starts, float(task.fixed[0]), task.t_eval, task.maxima)
+    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima)
     count = min(threads or available(), math.ceil(len(starts) / LANES))
     queue, stop = np.zeros(1, np.int64), threading.Event()
     portion = min(max(1, len(starts) // (PORTIONS * count * LANES)), LARGEST_PORTION)
@@ -123,14 +139,15 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     block.view(np.int64)[-1] = NOBODY
     share = np.array([0, 0, portion, 0])  # as `odelab.kernels.lanes.SHARE` names them
     nothing = np.zeros(1)
-    times = np.zeros(0) if task.t_eval is None else task.t_eval
-    at = np.append(times, np.inf if task.fixed[1] >= task.fixed[0] else -np.inf)
+    at, behind = task.t_eval, np.inf if task.span[1] >= task.span[0] else -np.inf
+    if at is None or at.ndim == 1:  # those of all runs
+        at = np.append(np.zeros(0) if at is None else at, behind)
     optional = [nothing if array is None else array for array in (found.maxima, at, found.points, found.doubts)]
     arrays = (queue, share, task.fixed, starts, params, block, *found[:4], *optional)
     sweeps = 256
     while not stop.is_set():
         began = time.perf_counter()
-        lanes(*map(address, arrays), len(starts), sweeps, task.max_attempts, len(times))
+        lanes(*map(address, arrays), len(starts), sweeps, task.max_attempts, at.shape[-1] - 1)
         if share[-1] == LANES:
             return
         elapsed = time.perf_counter() - began
