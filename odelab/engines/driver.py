@@ -120,7 +120,7 @@ class Run:
             t, u = self.points.points(record.t[-1], self.state.u)
         else:
             interpolant = Dense(
-                self.problem, self.method, record.t, record.u, record.h, self.engine.project, record.took
+                self.engine.problem, self.method, record.t, record.u, record.h, self.engine.project, record.took
             )
             t, u = record.t, record.u
             if self.t_eval is not None:

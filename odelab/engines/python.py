@@ -10,7 +10,7 @@ from odelab.control.controllers import Controller, Start
 from odelab.core import State
 from odelab.engines.steps import Chunk
 from odelab.methods.interface import StepMethod
-from odelab.problem import Problem, array_form
+from odelab.problem import Problem, array_form, without_jacobian
 from odelab.status import Status
 from odelab.stiffness import h_rho as stability
 
@@ -75,6 +75,8 @@ class PythonEngine:
             if rows:
                 t, dt, u, slope, memory, _ = rows[-1]
                 state = State(t + dt, u, slope, False, memory)
+        if self.stepper.linearisation is not None and self.stepper.linearisation.own is None:
+            self.problem = without_jacobian(self.problem)  # it was wrong: dense output must not repeat steps with it
         work = [now - then for now, then in zip(self.stepper.work, before, strict=True)]
         return self.chunk(status, state, rows, rejected, evaluations + work.pop(), word, *work)
 
