@@ -57,9 +57,7 @@ def test_steps_that_cannot_tell_an_order_are_refused(h):
 
 
 def test_errors_down_at_rounding_are_not_fitted():
-    with pytest.raises(
-        ValueError, match="fewer than three errors between rounding and the size of the solution .* use larger steps"
-    ):
+    with pytest.raises(ValueError, match=r"fewer than three errors between rounding and .* use larger steps"):
         ol.observed_order(ol.DOP853, PENDULUM, h=[0.02, 0.01, 0.005], engine="python")
 
 
@@ -102,8 +100,7 @@ def test_runs_that_blew_up_have_no_part_in_the_order(method):
     left = np.array([f"{size:.3g}" in str(said[0].message) for size in found.h])
     size = np.linalg.norm(ol.solve(SHORT_LORENZ, ol.DOP853, ol.adaptive(1e-12, 1e-12)).end_u)
     np.testing.assert_array_equal(left, found.error > size)
-    slopes = np.diff(np.log(found.error[~left])) / np.diff(np.log(found.h[~left]))
-    assert float(found) == pytest.approx(np.median(slopes[len(slopes) // 2 :]))
+    assert float(found) == float(ol.observed_order(method, SHORT_LORENZ, found.h[~left], engine="python"))
     assert ol.plot.orders({method.name: found}).axes
 
 
