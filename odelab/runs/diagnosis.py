@@ -9,6 +9,7 @@ from odelab.right_hand_side import IN_PLACE
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
 from odelab.runs.interior import interior_remark
 from odelab.runs.limits import beyond_the_limit
+from odelab.runs.loosened import end_remark
 from odelab.status import Status
 
 MOST_UNSTABLE_STEPS = 3  # a run must have more steps to be judged unstable, as the last one is cut to land on t1
@@ -22,7 +23,7 @@ def success_message(trajectory) -> str:
         return done + explosion_remark(trajectory)
     limit = trajectory.limit
     if limit is None:
-        return done + interior_remark(trajectory)
+        return done + (end_remark(trajectory) or interior_remark(trajectory))
     held = f"{done}; {100 * limit.share:.0f} % of them were held back by stability, not by accuracy:"
     if limit.remedy:
         return f"{held} {limit.cause}. The problem is stiff: {limit.remedy} would need far fewer steps"
@@ -229,7 +230,8 @@ def not_finite_message(problem, t, u, component, value) -> str:
         did = f"raised {type(error).__name__} ({error})"
     return (
         f"the right-hand side {did} at t = {t:.9g}; a square root or logarithm of a negative number, a division by "
-        "zero or an overflow: keep the state in its domain (`project=`), or end `t_span` before"
+        "zero or an overflow: guard it inside the function, as in sqrt(max(u, 0)), since stages leave the domain before "
+        "states do; or end the run with an event, or `t_span`, before"
     )
 
 
