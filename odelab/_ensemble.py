@@ -1,13 +1,15 @@
 """`ensemble`: many runs of one problem at once, from other initial states or with other parameters."""
 
+import inspect
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
 from odelab._choice import obstacle_to_lanes
-from odelab._solve import check_arguments, checked_times
+from odelab._solve import check_arguments, checked_times, solve
+from odelab._unknown_arguments import refuse_unknown
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.lanes import executors as pieces
 from odelab.engines.lanes import threads as threaded
@@ -16,7 +18,7 @@ from odelab.engines.lanes.causes import diagnose
 from odelab.engines.lanes.plain import finish_alone, one_by_one
 from odelab.engines.lanes.progress import reporter
 from odelab.engines.lanes.result import Ensemble, named_arrays
-from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.graph.nodes import Untraceable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
@@ -38,6 +40,7 @@ def ensemble(
     engine: str = "auto",
     max_steps: int = 1_000_000,
     exact: bool = False,
+    **_unknown: Never,
 ) -> Ensemble:
     """Solve one problem many times: from many initial states, with many sets of parameters.
 
@@ -76,6 +79,7 @@ def ensemble(
     >>> bool(np.allclose(runs.u[:, 0], np.exp([-1.0, -2.0, -3.0]), rtol=1e-5))
     True
     """
+    refuse_unknown(ensemble, _unknown, inspect.signature(solve).parameters)
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
@@ -106,7 +110,7 @@ def ensemble(
     if executor is not None:
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
     if engine == "compiled" and obstacle_to_lanes(problem, method, controller) is None:
-        raise NotCompilable(f"`engine='compiled'` cannot compile {name_of(problem.rhs)}: {reason}.")
+        raise NotCompilable(f"{ASKED} cannot compile {name_of(problem.rhs)}: {reason}.")
     found, engine = one_by_one(
         problem,
         method,

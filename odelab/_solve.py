@@ -1,11 +1,13 @@
 """`solve`: checks what it is given, chooses an engine and hands over to the driver of the run."""
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
 from odelab import _choice as choice
+from odelab._unknown_arguments import refuse_unknown
 from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
@@ -58,6 +60,7 @@ def solve(
     max_steps: int = 1_000_000,
     exact: bool = False,
     throw: bool = True,
+    **_unknown: Never,
 ) -> Trajectory:
     """Solve an initial value problem over its time span.
 
@@ -77,7 +80,8 @@ def solve(
                  for large systems. True by default
     tstops       times at which a step must end and a new one begin, such as known jumps of the right-hand side; an
                  adaptive run that knows of no jump may step over a short one. None by default
-    max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default
+    max_steps    how many attempted steps, accepted and rejected together, the run may take; 1,000,000 by default. Fixed
+                 steps that are known to be more are refused before the run
     exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no
                  a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
                  the speed, and plain Python is slow; states between steps agree to rounding. False by default
@@ -102,6 +106,7 @@ def solve(
     array([[0.4153, 1.1685],
            [1.0051, 0.4064]])
     """
+    refuse_unknown(solve, _unknown)
     controller = USUAL if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
@@ -109,6 +114,8 @@ def solve(
     times = checked_times("t_eval", t_eval, problem)
     stops = checked_stops(tstops, problem)
     watched = checked_events(events)
+    if throw and not any(event.terminal for event in watched):
+        check_number_of_steps(problem, controller, max_steps)
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if not dense and method.run_by_scipy:
@@ -201,6 +208,19 @@ def check_arguments(problem, method, controller, engine, max_steps):
             )
     if isinstance(max_steps, bool) or not (isinstance(max_steps, int | np.integer) and max_steps > 0):
         raise ValueError(f"`max_steps` must be a positive whole number, got {max_steps!r}.")
+
+
+def check_number_of_steps(problem: Problem, controller: Controller, max_steps: int):
+    """Refuse a run of fixed steps that is known to need more of them than it may take."""
+    if controller.h is None:
+        return
+    span = abs(problem.t_span[1] - problem.t_span[0])
+    steps = math.ceil(span / controller.h - 1e-6)  # a rest of less is part of the last step
+    if steps > max_steps:
+        raise ValueError(
+            f"`controller` = {controller!r} takes {steps:,} steps over `t_span`, and `max_steps` = {max_steps:,} "
+            f"allows fewer; give max_steps={steps}, larger steps, or throw=False for the part until then."
+        )
 
 
 def check_projection(project, problem: Problem):

@@ -230,7 +230,7 @@ def not_finite_message(problem, t, u, component, value) -> str:
         did = f"raised {type(error).__name__} ({error})"
     return (
         f"the right-hand side {did} at t = {t:.9g}; a square root or logarithm of a negative number, a division by "
-        "zero or an overflow: guard it inside the function, as in sqrt(max(u, 0)), since stages leave the domain before "
+        "zero or an overflow: guard it inside the function, as in sqrt(max(u, 0)), as stages leave the domain before "
         "states do; or end the run with an event, or `t_span`, before"
     )
 
