@@ -13,6 +13,7 @@ from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
 from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.pace import pace_of
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events
@@ -60,6 +61,8 @@ def solve(
     max_steps: int = 1_000_000,
     exact: bool = False,
     throw: bool = True,
+    progress: bool | Callable[[float, float], None] | None = None,
+    time_limit: float | None = None,
     **_unknown: Never,
 ) -> Trajectory:
     """Solve an initial value problem over its time span.
@@ -85,7 +88,12 @@ def solve(
     exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no
                  a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
                  the speed, and plain Python is slow; states between steps agree to rounding. False by default
-    throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
+    throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed, which fits
+                 need, as their trials may leave the domain
+    progress     True for a line on the terminal, or a function (done, total) that is called now and then with the time
+                 covered and the length of the span; None by default
+    time_limit   seconds after which the run ends with the status "time_limit" and what was computed until then; the
+                 clock is looked at between steps, some twenty times a second. None by default
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,
     `status` and `message`. `sol(t)` is the solution at any time of the run, and `print(sol)` tells how the run went.
@@ -111,6 +119,7 @@ def solve(
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
     check_projection(project, problem)
+    pace = pace_of(problem.t_span, progress, time_limit)
     times = checked_times("t_eval", t_eval, problem)
     stops = checked_stops(tstops, problem)
     watched = checked_events(events)
@@ -125,14 +134,14 @@ def solve(
 
     def piece(part, times, watched, attempts):
         if method.run_by_scipy:
-            return solve_implicit(part, method, controller, times, watched, attempts)
+            return solve_implicit(part, method, controller, times, watched, attempts, pace)
         during = watched if any(event.terminal for event in watched) else ()
 
         searches = []  # of the engine that took the run
 
         def drive(chosen, attempts):
             searches.append(getattr(chosen, "search", None))
-            return run(chosen, attempts, during, times, dense)
+            return run(chosen, attempts, during, times, dense, pace=pace)
 
         trajectory = try_engines(drive, engine, part, method, controller, project, dense, exact, attempts)
         return trajectory if during or not watched else with_events(trajectory, watched, searches[-1])

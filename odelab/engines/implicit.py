@@ -65,7 +65,7 @@ class Interpolants(dense.Interpolant):
         return states
 
 
-def solve_implicit(problem: Problem, method: StepMethod, controller: Controller, t_eval, watched, max_steps):
+def solve_implicit(problem: Problem, method: StepMethod, controller: Controller, t_eval, watched, max_steps, pace=None):
     """Step SciPy's solver through the span and describe the run as a Trajectory."""
     if not controller.needs_error:
         raise ValueError(
@@ -75,7 +75,7 @@ def solve_implicit(problem: Problem, method: StepMethod, controller: Controller,
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a warning of LSODA, whose cause is in the message of the run
         try:
-            run.drive(max_steps)
+            run.drive(max_steps, pace)
         except KeyboardInterrupt:
             run.end("interrupted", f"interrupted at t = {run.t[-1]:g}; what was computed until then is kept")
         except RightHandSideError as wrong:
@@ -162,7 +162,7 @@ class Run:
     def end(self, status, message):
         self.status, self.message = status, message
 
-    def drive(self, max_steps):
+    def drive(self, max_steps, pace):
         solver = made_solver(self.problem, self.method, self.controller, self.slope, self.matrix)
         while solver.status == "running" and self.status == "ok":
             if len(self.pieces) >= max_steps:
@@ -176,6 +176,9 @@ class Run:
             self.pieces.append(solver.dense_output())
             if self.watch is not None:
                 self.look_for_events(self.watch)
+            if pace is not None and pace.pass_time(self.t[-1]) and solver.status == "running" and self.status == "ok":
+                spent = f"time_limit = {pace.time_limit:g} s spent at t = {solver.t:g}"
+                self.end("time_limit", f"{spent}; raise time_limit or loosen the tolerance")
 
     def look_for_events(self, watch):
         piece = self.pieces[-1]

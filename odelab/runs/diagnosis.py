@@ -53,9 +53,9 @@ def explosion_remark(trajectory) -> str:
     return said
 
 
-def diagnose_budget(trajectory, max_steps) -> str:
-    """The message of a run that took as many attempts as it was allowed."""
-    where = f"max_steps = {max_steps} spent at t = {trajectory.step_t[-1]:g}"
+def diagnose_budget(trajectory, amount, budget="max_steps") -> str:
+    """The message of a run that took as many attempts as it was allowed, or as much time."""
+    where = f"{budget} = {amount} spent at t = {trajectory.step_t[-1]:g}"
     limit = trajectory.limit
     if limit is None:
         component = chattering_component(trajectory)
@@ -66,9 +66,9 @@ def diagnose_budget(trajectory, max_steps) -> str:
                 "smooth function (odelab.maths.tanh), or end the run there with an event and go on along the surface"
             )
         ease = "loosen the tolerance" if trajectory.controller.needs_error else "take larger steps"
-        return f"{where}; raise max_steps, {ease}, or shorten `t_span`"
+        return f"{where}; raise {budget}, {ease}, or shorten `t_span`"
     use = f": use {limit.remedy}" if limit.remedy else ""
-    return f"{where}; the step is limited by stability, {limit.cause}{use}, or raise max_steps"
+    return f"{where}; the step is limited by stability, {limit.cause}{use}, or raise {budget}"
 
 
 def chattering_component(trajectory) -> int | None:
