@@ -14,7 +14,7 @@ from odelab import core
 from odelab.control import feedback
 from odelab.control.controllers import Controller, error_judge
 from odelab.engines import Engine
-from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.engines.python import PythonEngine
 from odelab.graph.nodes import Untraceable
 from odelab.problem import Problem, without_jacobian
@@ -194,7 +194,7 @@ def two_methods(name, problem, method, controller, project, max_steps):
             return
         except Untraceable as reason:
             if name == "compiled":
-                raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}.") from reason
+                raise NotCompilable(f"{ASKED} cannot compile this run: {reason}.") from reason
     yield SwitchingEngine(problem, method, controller, project, plain), max_steps
 
 
@@ -220,14 +220,14 @@ def by_numba(problem, method, controller, project, dense, untraceable: str) -> E
     for name, function in (("rhs", problem.rhs), ("project", project)):
         if (name == "rhs" or function is not None) and not is_plain(function):
             raise NotCompilable(
-                f"`engine='compiled'` cannot compile {function!r}, a {type(function).__name__}: {untraceable}. Write "
+                f"{ASKED} cannot compile {function!r}, a {type(function).__name__}: {untraceable}. Write "
                 f"`{name}` as a function with def, and put into `params`, or into a default value, what the object "
                 "holds; or take engine='python'."
             )
     _, reason, request = plan_for(problem, method, controller, project)
     if reason is not None:
         both = f"{reason}; {untraceable}" if untraceable and untraceable not in reason else reason
-        raise NotCompilable(f"`engine='compiled'` cannot compile this run: {both}; use engine='python'.")
+        raise NotCompilable(f"{ASKED} cannot compile this run: {both}; use engine='python'.")
     made = CompiledEngine(problem, method, controller, request, dense, project)
     made.untraceable = untraceable
     return made
@@ -240,7 +240,8 @@ def refuse(problem, method, reason, above: int):
     """
     if not is_refused(problem, method):
         refused.setdefault(problem.rhs, set()).add(type(method))
-        warnings.warn(f"odelab goes on in plain Python: {reason}", RuntimeWarning, stacklevel=above + 2)
+        reason = str(reason).removeprefix(f"{ASKED} ")
+        warnings.warn(f"odelab goes on in plain Python, as it {reason}", RuntimeWarning, stacklevel=above + 2)
 
 
 def allowance(problem, method, controller, project) -> int:

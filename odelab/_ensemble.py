@@ -1,18 +1,20 @@
 """`ensemble`: many runs of one problem at once, from other initial states or with other parameters."""
 
+import inspect
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
 from odelab._choice import obstacle_to_lanes
-from odelab._solve import check_arguments, check_projection, check_way, checked_times
+from odelab._solve import check_arguments, check_projection, check_way, checked_times, solve
+from odelab._unknown_arguments import refuse_unknown
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.lanes.batches import batches
 from odelab.engines.lanes.progress import reporter
 from odelab.engines.lanes.result import Ensemble, named_arrays
-from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.graph.nodes import Untraceable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
@@ -43,6 +45,7 @@ def ensemble(
     engine: str = "auto",
     max_steps: int = 1_000_000,
     exact: bool = False,
+    **_unknown: Never,
 ) -> Ensemble:
     """Solve one problem many times: from many initial states, with many sets of parameters.
 
@@ -91,6 +94,7 @@ def ensemble(
     from odelab.engines.lanes import causes, executors, plain, rounds  # with what runs lanes
     from odelab.engines.lanes import threads as threaded
 
+    refuse_unknown(ensemble, _unknown, inspect.signature(solve).parameters)
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
@@ -139,7 +143,7 @@ def ensemble(
         raise ValueError(f"`executor` takes the work of kernels only, and there is none here: {reason}.")
     alone = watched or project is not None
     if engine == "compiled" and not alone and obstacle_to_lanes(problem, method, controller) is None:
-        raise NotCompilable(f"`engine='compiled'` cannot compile {name_of(problem.rhs)}: {reason}.")
+        raise NotCompilable(f"{ASKED} cannot compile {name_of(problem.rhs)}: {reason}.")
     found, engine, records = plain.one_by_one(
         problem,
         method,

@@ -1,17 +1,20 @@
 """`solve`: checks what it is given, chooses an engine and hands over to the driver of the run."""
 
+import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
 from odelab import _choice as choice
+from odelab._unknown_arguments import refuse_unknown
 from odelab.arrays import own_floats
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
 from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.pace import pace_of
 from odelab.linear.algebraic import consistent, start_in_words
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
@@ -64,6 +67,9 @@ def solve(
     max_steps: int = 1_000_000,
     exact: bool = False,
     throw: bool = True,
+    progress: bool | Callable[[float, float], None] | None = None,
+    time_limit: float | None = None,
+    **_unknown: Never,
 ) -> Trajectory:
     """Solve an initial value problem over its time span.
 
@@ -92,7 +98,12 @@ def solve(
     exact        True for the same bits in plain Python, in compiled code and in an ensemble, on every processor: no
                  a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
                  the speed, and plain Python is slow; states between steps agree to rounding. False by default
-    throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
+    throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed, which fits
+                 need, as their trials may leave the domain
+    progress     True for a line on the terminal, or a function (done, total) that is called now and then with the time
+                 covered and the length of the span; None by default
+    time_limit   seconds after which the run ends with the status "time_limit" and what was computed until then; the
+                 clock is looked at between steps, some twenty times a second. None by default
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,
     `status` and `message`. `sol(t)` is the solution at any time of the run, and `print(sol)` tells how the run went.
@@ -113,15 +124,19 @@ def solve(
     array([[0.4153, 1.1685],
            [1.0051, 0.4064]])
     """
+    refuse_unknown(solve, _unknown)
     controller = USUAL if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     given, method = method, taking_a_mass(problem, method, controller)
     controller = controller.suited_to(method)
     starts: list[str] = []  # what is said of the start of each piece
     check_projection(project, problem)
+    pace = pace_of(problem.t_span, progress, time_limit)
     times = checked_times("t_eval", t_eval, problem)
     stops = checked_stops(tstops, problem)
     watched = checked_events(events)
+    if throw and not any(event.terminal for event in watched):
+        check_number_of_steps(problem, controller, max_steps)
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if not dense and method.run_by_scipy:
@@ -135,14 +150,14 @@ def solve(
             part, said = consistently_started(part)
             starts.append(said)
         if method.run_by_scipy:
-            return solve_implicit(part, method, controller, times, watched, attempts)
+            return solve_implicit(part, method, controller, times, watched, attempts, pace)
         during = watched if any(event.terminal for event in watched) else ()
 
         engines = []  # those that were tried, the one that took the run last
 
         def drive(chosen, attempts):
             engines.append(chosen)
-            return run(chosen, attempts, during, times, dense, t_eval_by)
+            return run(chosen, attempts, during, times, dense, t_eval_by, pace)
 
         trajectory = try_engines(drive, engine, part, method, controller, project, dense, exact, attempts)
         return trajectory if during or not watched else with_events(trajectory, watched, engines[-1])
@@ -287,6 +302,19 @@ def consistently_started(problem: Problem) -> tuple[Problem, str]:
     found = consistent(problem)
     moved = not np.array_equal(found.u, problem.u0)
     return problem.piece(*problem.t_span, found.u) if moved else problem, start_in_words(problem, found)
+
+
+def check_number_of_steps(problem: Problem, controller: Controller, max_steps: int):
+    """Refuse a run of fixed steps that is known to need more of them than it may take."""
+    if controller.h is None:
+        return
+    span = abs(problem.t_span[1] - problem.t_span[0])
+    steps = math.ceil(span / controller.h - 1e-6)  # a rest of less is part of the last step
+    if steps > max_steps:
+        raise ValueError(
+            f"`controller` = {controller!r} takes {steps:,} steps over `t_span`, and `max_steps` = {max_steps:,} "
+            f"allows fewer; give max_steps={steps}, larger steps, or throw=False for the part until then."
+        )
 
 
 def check_projection(project, problem: Problem):

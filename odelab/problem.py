@@ -18,7 +18,6 @@ from odelab.right_hand_side import (
     checked_jacobian,
     checked_rhs,
     form_of,
-    returning_arrays,
     split_complex,
     unwrap,
 )
@@ -70,7 +69,7 @@ class Problem:
 
     - component form, `rhs(t, u, params) -> tuple`, which unpacks `u` (`x, v = u`). The same source then serves single
       states, batches, tensors and the fast compiled kernels and ensembles. Use `+ - * /`, products for powers, and
-      `odelab.maths` for everything else; for at most 32 components;
+      `odelab.maths` for everything else; for at most 32 components. Of one component it may be a number, `-u[0]`;
     - array form, `rhs(t, u, params) -> array`, as in `return -A @ u`;
     - in-place form, `rhs(t, u, params, out)`, which sets every `out[i]` and returns nothing: for large systems.
 
@@ -128,17 +127,13 @@ class Problem:
         keep("t_span", checked_span(self.t_span))
         keep("jacobian", checked_jacobian(self.jacobian))
         keep("mass", checked_mass(self.mass, self.u0.size))
-        if isinstance(self.params, list) or (isinstance(self.params, np.ndarray) and self.params.ndim < 2):
-            keep("params", tuple(np.atleast_1d(self.params) if isinstance(self.params, np.ndarray) else self.params))
-        elif isinstance(self.params, int | float | np.number):
-            keep("params", (self.params,))
+        keep("params", checked_params(self.params))
         keep("invariants", tuple(self.invariants))
         keep("references", tuple(self.references))
         keep("name", self.name or getattr(self.rhs, "__name__", "problem"))
-        form, tensors = form_of(self.rhs, self.t_span[0], self.u0, self.params)
+        form, rhs = form_of(self.rhs, self.t_span[0], self.u0, self.params)
         keep("form", form)
-        if tensors:
-            keep("rhs", returning_arrays(self.rhs))
+        keep("rhs", rhs)
 
     window = None  # of a piece between two stops: (earliest, latest), the times that the right-hand side is shown
 
@@ -262,11 +257,31 @@ def in_array_form(problem: Problem) -> Callable:
     return lambda t, u, params: rhs(t, read_only(u), params)
 
 
-def checked_state(u0) -> np.ndarray:
-    if getattr(u0, "requires_grad", False):
+def checked_params(params):
+    """The parameters as a right-hand side gets them: numbers as a tuple of Python's numbers, anything else as it is."""
+    entries = params if isinstance(params, tuple | list) else (params,)
+    for entry in entries:
+        reject_gradients("params", entry)
+    if isinstance(params, np.ndarray) and params.ndim < 2:
+        entries = list(np.atleast_1d(params))
+    elif not isinstance(params, tuple | list | int | float | np.number):
+        return params
+    if isinstance(params, tuple) and not any(isinstance(entry, np.number) for entry in params):
+        return params
+    return tuple(entry.item() if isinstance(entry, np.number) else entry for entry in entries)
+
+
+def reject_gradients(name: str, value):
+    """Refuse a tensor that requires gradients."""
+    if getattr(value, "requires_grad", False):
         raise TypeError(
-            "`u0` requires gradients, which `odelab.solve` does not carry through a run; hand over `u0.detach()`."
+            f"`{name}` requires gradients, which `odelab.solve` does not carry through a run; hand over "
+            f"`{name}.detach()`."
         )
+
+
+def checked_state(u0) -> np.ndarray:
+    reject_gradients("u0", u0)
     state = as_array("u0", u0)
     if state.dtype.kind not in "fiub":
         raise TypeError(f"`u0` must hold real numbers, got {u0!r}{split_complex(state.dtype)}.")

@@ -2,21 +2,27 @@
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Hashable
 
 import numpy as np
 
 from odelab.arrays import library_of, read_only, reject_masked, to_numpy
 
+TIMES = ("t", "time")  # what right-hand sides call the time
 COMPONENT, ARRAY, IN_PLACE = "component", "array", "in-place"
 DOMAIN_ERRORS = ("math domain error", "expected a positive input", "expected a nonnegative input")  # Python's `math`
 
 
-def form_of(rhs, t0, u0, params) -> tuple[str, bool]:
-    """Which of the three forms `rhs` has, and whether it returns a tensor; found by calling it once."""
+def form_of(rhs, t0, u0, params) -> tuple[str, Callable]:
+    """Which of the three forms `rhs` has, found by calling it once; and `rhs` as a function that returns rows.
+
+    It may return a tensor or, of one component, a number.
+    """
     if takes_out(rhs):
-        return IN_PLACE, False
-    with np.errstate(all="ignore"):
+        return IN_PLACE, rhs
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # torch, of the state that is kept
         answer = rhs(t0, u0, params)
     if answer is None:
         raise TypeError("`rhs` returned None; it must return one slope per component of `u0`: is its `return` missing?")
@@ -24,13 +30,22 @@ def form_of(rhs, t0, u0, params) -> tuple[str, bool]:
         slopes = as_array("rhs", answer)
         check_shape(slopes.shape, u0)
         check_dtype(slopes.dtype)
-        return COMPONENT, False
+        return COMPONENT, rhs
     tensors = library_of(answer) is not np
     reject_masked("rhs", answer)
+    if tensors and answer.requires_grad:
+        warnings.warn(
+            f"`rhs` {name_of(rhs)} returns a tensor that carries gradients, and a run drops them; compute it in "
+            "torch.no_grad(), or detach what it is made of.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
     answer = to_numpy(answer)
     check_dtype(answer.dtype)
+    if answer.shape == () and u0.shape == (1,) and not tensors:
+        return COMPONENT, returning_row(rhs)
     check_shape(answer.shape, u0)
-    return ARRAY, tensors
+    return ARRAY, returning_arrays(rhs) if tensors else rhs
 
 
 def name_of(function) -> str:
@@ -49,6 +64,7 @@ def checked_rhs(rhs) -> Callable:
     if not callable(rhs):
         raise TypeError(f"`rhs` must be a function rhs(t, u, params), got {rhs!r}.")
     counts = accepted_counts(rhs)
+    check_order("rhs", rhs)
     if counts is None or 3 in counts or 4 in counts:
         return rhs
     if 2 in counts:
@@ -66,6 +82,7 @@ def checked_jacobian(jacobian) -> Callable | None:
     if not callable(jacobian):
         raise TypeError(f"`jacobian` must be a function jacobian(t, u, params), got {jacobian!r}.")
     counts = accepted_counts(jacobian)
+    check_order("jacobian", jacobian)
     if counts is None or 3 in counts:
         return jacobian
     if 2 in counts:
@@ -87,6 +104,19 @@ def matrix_of(jacobian: Callable, t, u, params):
     if library_of(J) is np and J.dtype.kind not in "fiubO":
         raise TypeError(f"`jacobian` must return real numbers, got dtype {J.dtype}.")
     return J
+
+
+def check_order(name: str, function):
+    """Refuse a function whose second argument is called t and the first is not, as `scipy.integrate.odeint` has it."""
+    try:
+        first, second = list(inspect.signature(function).parameters)[:2]
+    except (TypeError, ValueError):  # no signature, or fewer arguments
+        return
+    if second in TIMES and first not in TIMES:
+        raise TypeError(
+            f"`{name}` must take its arguments in the order (t, u, params), got {signature_of(function)}, the order of "
+            f"scipy.integrate.odeint; exchange `{first}` and `{second}`."
+        )
 
 
 def accepted_counts(function) -> range | None:
@@ -132,12 +162,24 @@ def ignoring_params(function) -> Callable:
 
 
 @kept_for_each
+def returning_row(function) -> Callable:
+    """Wrap a right-hand side of one component that returns a number, so that it returns a tuple."""
+
+    @functools.wraps(function)
+    def as_row(t, u, params):
+        return (function(t, u, params),)
+
+    vars(as_row)["original"] = function
+    return as_row
+
+
+@kept_for_each
 def returning_arrays(function) -> Callable:
     """Wrap a right-hand side that returns tensors, so that it returns arrays."""
 
     @functools.wraps(function)
     def as_arrays(t, u, params):
-        return to_numpy(function(t, u, params))
+        return to_numpy(function(t, np.array(u), params))  # a copy, as torch warns of arrays that are read-only
 
     vars(as_arrays)["original"] = vars(as_arrays)["of_tensors"] = function
     return as_arrays

@@ -17,9 +17,15 @@ class Status(enum.IntEnum):
     SINGULAR = 8  # factors without pivoting have failed; never the end of a run, which goes on with pivoting
     RAISED = 9  # the right-hand side raises an error in the next attempt, which plain Python makes to show it
 
+    TIME_SPENT = 10  # the run has taken as many seconds as it may
+
     @property
     def word(self) -> str:
         """What a Trajectory or an Ensemble calls it."""
-        return {"ATTEMPTS_SPENT": "max_steps", "REACHED": "ok", "STEP_LOST": "step_too_small"}.get(
-            self.name, self.name.lower()
-        )
+        words = {
+            "ATTEMPTS_SPENT": "max_steps",
+            "REACHED": "ok",
+            "STEP_LOST": "step_too_small",
+            "TIME_SPENT": "time_limit",
+        }
+        return words.get(self.name, self.name.lower())

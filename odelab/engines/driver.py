@@ -7,6 +7,7 @@ import numpy as np
 from odelab.core import State
 from odelab.engines import Engine
 from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.pace import Pace
 from odelab.engines.python import PythonEngine, RightHandSideError
 from odelab.engines.steps import Chunk, Record
 from odelab.right_hand_side import IN_PLACE
@@ -20,12 +21,16 @@ EVERYTHING = 1 << 62  # attempts, more than any run makes: the engine itself lim
 MANY = 1 << 20  # attempts: after an error in a larger chunk, half of this many are tried next
 
 
-def run(engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True, by="dense") -> Trajectory:
+def run(
+    engine: Engine, max_steps: int, watched=(), t_eval=None, dense=True, by="dense", pace: Pace | None = None
+) -> Trajectory:
     """Drive `engine` to the end of the span, an event that ends it, a failure, or `max_steps` attempts.
 
-    by    "dense" or "step": how the states at `t_eval` are found
+    by      "dense" or "step": how the states at `t_eval` are found
+    pace    reports how the run gets on, and may end it; None for neither
     """
     found = Run(engine, max_steps, watched, t_eval, dense, by)
+    found.pace = pace
     with np.errstate(all="ignore"):
         found.drive()
         return found.trajectory()
@@ -65,6 +70,7 @@ class Run:
         self.parts: list[Part] = []
         self.spent = self.rejected = self.evaluations = self.jacobians = self.factorisations = 0
         self.at_most = EVERYTHING  # attempts in one chunk
+        self.pace: Pace | None = None
         self.has_begun = False
 
     def drive(self):
@@ -74,6 +80,9 @@ class Run:
             self.has_begun = True
             while self.status == Status.ATTEMPTS_SPENT and self.spent < self.max_steps:
                 self.take_chunk()
+                over = self.pace is not None and self.pace.pass_time(self.state.t)
+                if over and self.status == Status.ATTEMPTS_SPENT:
+                    self.status = Status.TIME_SPENT
         except KeyboardInterrupt:  # between two calls of the engine, or while events were looked for
             self.status = Status.INTERRUPTED
         except RightHandSideError as wrong:  # before the first step
@@ -83,7 +92,8 @@ class Run:
 
     def take_chunk(self):
         """Let the engine go on for a chunk, and look for events in it."""
-        attempts = min(self.attempts(), self.max_steps - self.spent, self.at_most)
+        at_once = EVERYTHING if self.pace is None else self.pace.attempts
+        attempts = min(self.attempts(), self.max_steps - self.spent, self.at_most, at_once)
         try:
             chunk = self.engine.advance(self.state, attempts)
         except Exception as error:
@@ -129,7 +139,14 @@ class Run:
         else:
             look = None if self.t_eval is None else getattr(self.engine, "look_inside", None)
             interpolant = Dense(
-                self.problem, self.method, record.t, record.u, record.h, self.engine.project, record.took, look
+                self.engine.problem,
+                self.method,
+                record.t,
+                record.u,
+                record.h,
+                self.engine.project,
+                record.took,
+                look,
             )
             t, u = record.t, record.u
             if self.t_eval is not None:
@@ -200,6 +217,9 @@ class Run:
         elif status == Status.INTERRUPTED:
             trajectory.status = "interrupted"
             trajectory.message = f"interrupted at t = {t:g}; what was computed until then is kept"
+        elif status == Status.TIME_SPENT and self.pace is not None:
+            trajectory.status = "time_limit"
+            trajectory.message = diagnosis.diagnose_budget(trajectory, f"{self.pace.time_limit:g} s", "time_limit")
         elif status == Status.WRONG_SHAPE:
             trajectory.status = "wrong_shape"
             trajectory.message = f"{self.word}; it must return one real slope per component of `u0`, at every t"

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odelab.arrays import read_only
 from odelab.control.controllers import Controller
 from odelab.engines.python import RightHandSideError, checked_rhs
+from odelab.linear.linearisation import Linearisation
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.runs import dense, diagnosis, events, failures
@@ -17,7 +17,7 @@ from odelab.runs.trajectory import Trajectory
 
 @dataclasses.dataclass(frozen=True)
 class ImplicitMethod(StepMethod):
-    """One of SciPy's solvers; the problem's Jacobian is handed over where it has one.
+    """One of SciPy's solvers. BDF and RADAU get the problem's Jacobian or, where it has none, one derived here.
 
     `stability` is its stability function R(z), None for multistep methods, which have none.
     """
@@ -65,7 +65,7 @@ class Interpolants(dense.Interpolant):
         return states
 
 
-def solve_implicit(problem: Problem, method: StepMethod, controller: Controller, t_eval, watched, max_steps):
+def solve_implicit(problem: Problem, method: StepMethod, controller: Controller, t_eval, watched, max_steps, pace=None):
     """Step SciPy's solver through the span and describe the run as a Trajectory."""
     if not controller.needs_error:
         raise ValueError(
@@ -75,7 +75,7 @@ def solve_implicit(problem: Problem, method: StepMethod, controller: Controller,
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a warning of LSODA, whose cause is in the message of the run
         try:
-            run.drive(max_steps)
+            run.drive(max_steps, pace)
         except KeyboardInterrupt:
             run.end("interrupted", f"interrupted at t = {run.t[-1]:g}; what was computed until then is kept")
         except RightHandSideError as wrong:
@@ -117,12 +117,43 @@ class Slope:
         return slope
 
 
+class Matrix:
+    """The Jacobian as SciPy calls it: sparse in every call if it is in the first.
+
+    Newton's method works with an approximation. So where a derivative found here is not finite, such as that of a
+    square root at zero, the entry becomes zero: if Newton's method then fails, SciPy makes the step smaller.
+    """
+
+    def __init__(self, problem: Problem, rhs: Callable, atol):
+        self.linear = Linearisation(problem, rhs, atol)
+        self.is_sparse: bool | None = None
+
+    def __call__(self, t, u):
+        J = self.linear.prepare(t, np.array(u), None, self.linear.problem.params)[1]
+        if self.is_sparse is None:
+            self.is_sparse = hasattr(J, "toarray")
+        if not self.is_sparse:
+            return self.finite(as_array(J))
+        from scipy.sparse import csc_array
+
+        J = csc_array(J)
+        return csc_array((self.finite(J.data), J.indices, J.indptr), shape=J.shape)
+
+    def as_array(self, t, u):
+        return as_array(self(t, u))
+
+    def finite(self, entries) -> np.ndarray:
+        return entries if self.linear.own is not None else np.where(np.isfinite(entries), entries, 0.0)
+
+
 class Run:
     """A run of one of SciPy's solvers: its state while it goes on, and the Trajectory at its end."""
 
     def __init__(self, problem: Problem, method: StepMethod, controller: Controller, watched):
         self.problem, self.method, self.controller = problem, method, controller
         self.slope = Slope(problem, PATIENCE[method.name])
+        takes_jacobian = method.name != "LSODA" or problem.jacobian is not None
+        self.matrix = Matrix(problem, self.slope.rhs, controller.atol) if takes_jacobian else None
         self.watch = events.Watch(None, watched, problem) if watched else None
         self.t, self.u = [problem.t_span[0]], [np.array(problem.u0)]
         self.pieces: list = []
@@ -131,8 +162,8 @@ class Run:
     def end(self, status, message):
         self.status, self.message = status, message
 
-    def drive(self, max_steps):
-        solver = made_solver(self.problem, self.method, self.controller, self.slope)
+    def drive(self, max_steps, pace):
+        solver = made_solver(self.problem, self.method, self.controller, self.slope, self.matrix)
         while solver.status == "running" and self.status == "ok":
             if len(self.pieces) >= max_steps:
                 at = f"max_steps = {max_steps} spent at t = {solver.t:g}"
@@ -145,6 +176,9 @@ class Run:
             self.pieces.append(solver.dense_output())
             if self.watch is not None:
                 self.look_for_events(self.watch)
+            if pace is not None and pace.pass_time(self.t[-1]) and solver.status == "running" and self.status == "ok":
+                spent = f"time_limit = {pace.time_limit:g} s spent at t = {solver.t:g}"
+                self.end("time_limit", f"{spent}; raise time_limit or loosen the tolerance")
 
     def look_for_events(self, watch):
         piece = self.pieces[-1]
@@ -183,7 +217,9 @@ class Run:
             h=h,
             step_t=t,
             step_u=u,
-            evaluations=self.slope.calls,
+            evaluations=self.slope.calls + (0 if self.matrix is None else self.matrix.linear.evaluations),
+            jacobians=0 if self.matrix is None else self.matrix.linear.jacobians,
+            derivatives="" if self.matrix is None else self.matrix.linear.how,
             status=self.status,
             error=np.full(len(h), np.nan),
             problem=self.problem,
@@ -199,7 +235,7 @@ class Run:
         )
 
 
-def made_solver(problem, method, controller, slope):
+def made_solver(problem, method, controller, slope, matrix):
     from scipy import integrate
 
     t0, t1 = problem.t_span
@@ -208,14 +244,10 @@ def made_solver(problem, method, controller, slope):
         options["first_step"] = controller.first_step
     if np.isfinite(controller.max_step):
         options["max_step"] = controller.max_step
-    if problem.jacobian is not None:
-        jacobian = problem.jacobian
-        if method.name == "LSODA":
-            options["jac"] = lambda t, u: as_array(jacobian(problem.seen(t), read_only(u), problem.params))
-        else:
-            options["jac"] = lambda t, u: jacobian(problem.seen(t), read_only(u), problem.params)
+    if matrix is not None:
+        options["jac"] = matrix.as_array if method.name == "LSODA" else matrix
     return getattr(integrate, SOLVERS[method.name])(slope, t0, np.array(problem.u0), t1, **options)
 
 
-def as_array(matrix):
+def as_array(matrix) -> np.ndarray:
     return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)

@@ -1,5 +1,7 @@
 """The error of a run that was to be compiled and cannot be."""
 
+ASKED = "`engine='compiled'`"  # how a message begins; the warning of a run that nobody wanted compiled leaves it out
+
 
 class NotCompilable(TypeError):
     """`engine="compiled"` was asked for, and numba cannot compile a function it was handed.

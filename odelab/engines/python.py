@@ -11,7 +11,7 @@ from odelab.core import State
 from odelab.engines.steps import Chunk
 from odelab.linear.algebraic import slopes_of
 from odelab.methods.interface import StepMethod
-from odelab.problem import Problem, array_form
+from odelab.problem import Problem, array_form, without_jacobian
 from odelab.status import Status
 from odelab.stiffness import h_rho as stability
 
@@ -76,6 +76,8 @@ class PythonEngine:
             if rows:
                 t, dt, u, slope, memory, _ = rows[-1]
                 state = State(t + dt, u, slope, False, memory)
+        if self.stepper.linearisation is not None and self.stepper.linearisation.own is None:
+            self.problem = without_jacobian(self.problem)  # it was wrong: dense output must not repeat steps with it
         work = [now - then for now, then in zip(self.stepper.work, before, strict=True)]
         return self.chunk(status, state, rows, rejected, evaluations + work.pop(), word, *work)
 

@@ -7,30 +7,38 @@ import numpy as np
 from odelab import core
 from odelab.control.controllers import Start, adaptive, fixed
 from odelab.core import State
-from odelab.methods import extension
-from odelab.methods.interface import answers
-from odelab.methods.tableau import Method
+from odelab.methods.interface import StepMethod, answers
+from odelab.problem import Problem
+from odelab.right_hand_side import ignoring_params
 from odelab.status import Status
 
 
 @functools.cache
-def scipy_method(method: Method) -> type:
-    """An explicit method of odelab as a solver class for `scipy.integrate.solve_ivp`.
+def scipy_method(method: StepMethod) -> type:
+    """A method of odelab as a solver class for `scipy.integrate.solve_ivp`.
 
-    method  an explicit Method, such as odelab.RKF45
+    method  an explicit Method such as odelab.RKF45, or an implicit one: odelab.RODAS4, RODAS5P, ROS2, ESDIRK43
 
     Returns a class for `solve_ivp(..., method=...)`. Its options are rtol, atol, law, first_step and max_step as in
-    `odelab.adaptive`, or `step` for fixed steps, which a method without an embedded one needs. Dense output and events
-    work as with SciPy's own methods. Raises TypeError for any other kind of method.
+    `odelab.adaptive`, or `step` for fixed steps, which a method without an embedded one needs; an implicit method takes
+    `jac`, a matrix or a function (t, y), and derives the Jacobian of `fun` where there is none. Dense output and events
+    work as with SciPy's own methods; `njev` and `nlu` count Jacobians and factorisations. Raises TypeError for any
+    other kind of method.
 
     >>> import odelab as ol
     >>> from scipy.integrate import solve_ivp
     >>> found = solve_ivp(lambda t, u: -u, (0.0, 1.0), [1.0], method=ol.scipy_method(ol.RKF45), rtol=1e-8, atol=1e-10)
     >>> found.y[0, -1].round(6)
     np.float64(0.367879)
+    >>> stiff = solve_ivp(lambda t, u: -1e4 * (u - t), (0.0, 1.0), [1.0], method=ol.scipy_method(ol.RODAS4))
+    >>> stiff.y[0, -1].round(4), stiff.nfev < 400
+    (np.float64(0.9999), True)
     """
-    if not answers(method, "is_explicit"):
-        raise TypeError(f"`method` must be an explicit Method like odelab.RKF45, got {method!r}.")
+    if not (answers(method, "is_explicit") or answers(method, "needs_jacobian")) or method.switches:
+        raise TypeError(
+            f"`method` must be an explicit Method like odelab.RKF45, or an implicit one like odelab.RODAS4, got "
+            f"{method!r}."
+        )
     from scipy.integrate import DenseOutput, OdeSolver
 
     class Interpolant(DenseOutput):
@@ -57,12 +65,15 @@ def scipy_method(method: Method) -> type:
             vectorized=False,
             rtol=1e-3,
             atol=1e-6,
-            law="pi",
+            law=None,
             first_step=None,
             max_step=np.inf,
             step=None,
+            jac=None,
             **extraneous,
         ):
+            if jac is not None and not method.needs_jacobian:
+                extraneous["jac"] = jac
             if extraneous:
                 raise TypeError(f"{method.name} does not know the option {sorted(extraneous)[0]!r} of `solve_ivp`.")
             super().__init__(fun, t0, y0, t_bound, vectorized)
@@ -70,10 +81,17 @@ def scipy_method(method: Method) -> type:
                 raise ValueError(
                     f"{method.name} has no embedded method to choose steps by; give a fixed size: `step=0.01`."
                 )
-            self.controller = (
+            controller = (
                 fixed(step) if step is not None else adaptive(rtol, atol, law, first_step=first_step, max_step=max_step)
             )
+            self.controller = controller.suited_to(method)
             slope = self.rhs(self.t, self.y, ())
+            problem = None
+            if method.needs_jacobian:
+                alone = (lambda t, u: fun(t, u[:, None])[:, 0]) if vectorized else fun
+                given = None if jac is None else ignoring_params(jac if callable(jac) else lambda t, u: jac)
+                problem = Problem(ignoring_params(alone), self.y, (t0, t_bound), jacobian=given)
+            self.stepper = method.stepper(problem, self.rhs, self.controller.atol)
             memory, _ = self.controller.start(Start(method, self.rhs, (), t0, t_bound, self.y, slope))
             self.state = State(self.t, self.y, slope, True, memory)
 
@@ -88,8 +106,8 @@ def scipy_method(method: Method) -> type:
             status = None
             while not accepted and status not in (Status.STEP_LOST, Status.NOT_FINITE):
                 status, self.state, *_ = core.integrate(
-                    method.step,
-                    core.slope_alone,
+                    self.stepper.step,
+                    self.stepper.prepare,
                     self.rhs,
                     (),
                     self.controller.propose,
@@ -101,6 +119,7 @@ def scipy_method(method: Method) -> type:
                     self.t_bound,
                     1,
                 )
+            self.njev, self.nlu, _ = self.stepper.work
             if not accepted:
                 return False, self.TOO_SMALL_STEP
             self.last = accepted[0]
@@ -108,9 +127,11 @@ def scipy_method(method: Method) -> type:
             return True, None
 
         def _dense_output_impl(self):
-            t_old, dt, u_old, slopes = self.last
-            slopes = extension.finish_stages(core.combine, self.rhs, (), method, t_old, u_old, dt, self.y, slopes)
-            return Interpolant(t_old, self.t, u_old, dt * extension.weights(method).T @ np.array(slopes))
+            t_old, dt, u_old, stages = self.last
+            inside = method.coefficients_inside(
+                core.combine, self.rhs, (), t_old, u_old, dt, self.y, stages[method.final]
+            )
+            return Interpolant(t_old, self.t, u_old, np.array(inside))
 
     Solver.__name__ = Solver.__qualname__ = method.name
     Solver.order = method.order

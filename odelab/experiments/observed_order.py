@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odelab._solve import solve
+from odelab._solve import RunFailed, solve
 from odelab.control.controllers import adaptive, fixed
 from odelab.methods.dop853 import DOP853
 from odelab.methods.implicit import RODAS5P
@@ -15,6 +15,7 @@ from odelab.problem import Problem
 MANY = np.array([16, 32, 64, 128, 256, 512])  # steps
 FEW = np.array([3, 4, 5, 6, 8, 10])  # of a high order, which leaves rounding only where there are more
 ROUNDING = 1e-15  # what each step may add to the relative error by rounding
+LOST = ("blow_up", "not_finite")  # how a run of steps that are too large may end
 UNSURE = 0.6  # where the two finest slopes differ by more, they are no order
 
 
@@ -38,18 +39,20 @@ def observed_order(method: StepMethod, problem: Problem, h: Any = None, engine: 
     """The order that a method shows in practice: error ~ h^order at the end of the span, over several fixed steps.
 
     The truth is the problem's exact solution, its reference value at t1, or else a run of DOP853 at rtol 1e-13 (of
-    RODAS5P where there is a mass matrix). Errors down at rounding, or at what the truth itself is known to, are left
-    out, and so are steps too large to be in the asymptotic range: the order is the median slope over the finer half of
-    the neighbouring pairs. A warning says where the two finest slopes differ, so that no order has settled.
+    RODAS5P where there is a mass matrix). Errors down at rounding, or at what the truth itself is known to, are
+    left out, and so are steps too large to be in the asymptotic range: the order is the median slope over the finer
+    half of the neighbouring pairs. Runs that blew up, or whose error is larger than the solution, are left out with
+    a warning. Another one says where the two finest slopes differ, so that no order has settled.
 
     method   a Method, RosenbrockMethod, EsdirkMethod or RKC2, which takes fixed steps here
     problem  a Problem that is smooth over its span
-    h        at least three step sizes; by default the span over 16 to 512, over 3 to 10 for orders beyond 5 and
-             where that leaves too few errors above rounding
+    h        at least three step sizes; by default the span over 16 to 512, or over 3 to 10 for orders beyond 5, and
+             the other of both where that leaves too few errors
     engine   "auto", "python" or "compiled", as in `odelab.solve`
 
-    Returns an ObservedOrder: (order, h, error); `ol.plot.orders` draws it. Raises ValueError where fewer than three
-    errors lie above rounding.
+    Returns an ObservedOrder: (order, h, error); `ol.plot.orders` draws it. The error of a run that blew up is infinite.
+    Raises ValueError where fewer than three errors lie between rounding and the size of the solution, RunFailed where
+    even the smallest step blew up.
 
     >>> import odelab as ol
     >>> problem = ol.problems.rigid_body().replace(t_span=(0.0, 4.0))
@@ -62,12 +65,11 @@ def observed_order(method: StepMethod, problem: Problem, h: Any = None, engine: 
         )
     t0, t1 = problem.t_span
     if h is None:
+        first, second = (FEW, MANY) if method.order > 5 else (MANY, FEW)
         try:
-            return observed_order(method, problem, abs(t1 - t0) / (FEW if method.order > 5 else MANY), engine)
-        except TooFewErrors:
-            if method.order > 5:
-                raise
-            return observed_order(method, problem, abs(t1 - t0) / FEW, engine)
+            return observed_order(method, problem, abs(t1 - t0) / first, engine)
+        except (TooFewErrors, RunFailed):
+            return observed_order(method, problem, abs(t1 - t0) / second, engine)
     sizes = np.asarray(h, dtype=float)
     if sizes.ndim != 1 or sizes.size < 3 or not (sizes > 0).all():
         raise ValueError(f"`h` must hold at least three positive step sizes, got {h!r}.")
@@ -77,11 +79,29 @@ def observed_order(method: StepMethod, problem: Problem, h: Any = None, engine: 
         tight = adaptive(1e-13, 1e-15 * (1.0 + float(np.abs(problem.u0).max())))
         sharp = DOP853 if problem.mass is None else RODAS5P
         truth = solve(problem, sharp, tight, engine=engine).step_u[-1]
-    ends = [solve(problem, method, fixed(float(size)), engine=engine).step_u[-1] for size in sizes]
-    error = np.array([np.linalg.norm(end - truth) for end in ends])
+    runs = [solve(problem, method, fixed(float(size)), engine=engine, throw=False) for size in sizes]
+    for run in runs:
+        if not run.ok and run.status not in LOST:
+            raise RunFailed(run)
+    with np.errstate(over="ignore"):
+        error = np.array([np.linalg.norm(run.end_u - truth) if run.ok else np.inf for run in runs])
+    sensible = error <= max(np.linalg.norm(problem.u0), np.linalg.norm(truth))
     usable = error > (ROUNDING * np.abs(t1 - t0) / sizes + doubt_of_end(problem)) * (1.0 + np.linalg.norm(truth))
+    usable &= sensible
     if usable.sum() < 3:
-        raise TooFewErrors(f"`h` leaves fewer than three errors above rounding ({error}); use larger steps.")
+        if not runs[-1].ok:
+            raise RunFailed(runs[-1])
+        advice = "larger steps" if sensible.all() else "other steps, or another span"
+        raise TooFewErrors(
+            f"`h` leaves fewer than three errors between rounding and the size of the solution ({error}); use {advice}."
+        )
+    if not sensible.all():
+        warnings.warn(
+            f"`observed_order`: runs of {method.name} with h = {', '.join(f'{size:.3g}' for size in sizes[~sensible])} "
+            "are left out, as they blew up or their error is larger than the solution.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     slopes = np.diff(np.log(error[usable])) / np.diff(np.log(sizes[usable]))
     fine = slopes[len(slopes) // 2 :]
     if np.ptp(slopes[-2:]) > UNSURE:

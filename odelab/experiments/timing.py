@@ -9,7 +9,7 @@ import numpy as np
 from odelab._choice import obstacle_to_lanes
 from odelab._solve import solve
 from odelab.control.controllers import adaptive, fixed
-from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.engines.python import checked_rhs
 from odelab.graph.llvm import Module
 from odelab.graph.nodes import Untraceable
@@ -74,7 +74,7 @@ def seconds_of_parts(problem: Problem, engine: str = "auto", repeats: int = 15) 
         except Untraceable as refusal:
             reason = str(refusal)
         if engine == "compiled":
-            raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}; use engine='python'.")
+            raise NotCompilable(f"{ASKED} cannot compile this run: {reason}; use engine='python'.")
     return of_functions(problem, repeats)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LARGEST_RESIDUAL = 1e-10  # relative to the terms of its row; a few times 1e-16 where the factors have not grown
+UNDERFLOW = 1e-290  # a residual below which nothing is said: products of such numbers have lost their digits
 
 
 class Elimination(NamedTuple):

@@ -8,7 +8,7 @@ from odelab.graph.derivatives import derivatives
 from odelab.graph.forks import joined
 from odelab.graph.nodes import Graph, Node, choose
 from odelab.graph.ufuncs import total
-from odelab.kernels.elimination import LARGEST_RESIDUAL, elimination, places_of
+from odelab.kernels.elimination import LARGEST_RESIDUAL, UNDERFLOW, elimination, places_of
 from odelab.methods.interface import StepMethod
 
 
@@ -142,7 +142,7 @@ class Factors:
             for j in row:
                 term = self.M[i, j] * x[j]
                 left, sizes = left - term, [*sizes, abs(term)]
-            small = abs(left) <= LARGEST_RESIDUAL * total(sizes)
+            small = abs(left) <= LARGEST_RESIDUAL * total(sizes) + UNDERFLOW
             sound = small if sound is True else sound & small
         return sound
 

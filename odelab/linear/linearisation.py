@@ -99,17 +99,23 @@ class Linearisation:
         return self.solver.backsub(lu, right)
 
     def derivatives(self, t, u, slope):
-        """(J, df/dt) at a state, exact where that is possible; beside a stop, those of the piece."""
+        """(J, df/dt) at a state, exact where that is possible; beside a stop, those of the piece.
+
+        Differences need the `slope` there, None if unknown.
+        """
         t = self.problem.seen(t)
         with np.errstate(all="ignore"):
             if not self.reason:
                 try:
                     J, slope_t = self.exact(t, u)
-                    if self.own is not None:
-                        self.compare(J, t, u)
+                    if self.own is not None and self.is_refuted(J, t, u):
+                        self.own = self.solver = None
+                        return self.exact(t, u)
                     return J, slope_t
                 except NotDifferentiable as reason:
                     self.reason, self.colouring, self.solver = short(reason), None, None
+            if slope is None:
+                slope = self.by_differences.slope(t, u)
             J = self.own_jacobian(t, u) if self.own is not None else self.matrix(t, u, slope)
             return J, self.by_differences.in_time(t, u, slope) if self.in_time else 0.0
 
@@ -133,33 +139,35 @@ class Linearisation:
             return columns_of(J) if len(u) > solvers.SMALL else np.asarray(J.toarray(), dtype=float)
         return np.asarray(to_numpy(J), dtype=float)
 
-    def compare(self, J, t, u):
-        """Say once that the problem's own Jacobian is not the derivative of its right-hand side.
+    def is_refuted(self, J, t, u) -> bool:
+        """Is the problem's own Jacobian, by now, known not to be the derivative of its right-hand side? Says so once.
 
         It is compared at the first state and, as an entry may be wrong only elsewhere, at more and more distant ones.
         """
         self.given += 1
         if self.given < self.compare_next:
-            return
+            return False
         try:
             seen = self.by_duals(t, u, self.direction[None, :])[0]
         except NotDifferentiable:
             self.compare_next = math.inf
-            return
+            return False
         found, size = J @ self.direction, abs(J) @ np.abs(self.direction) + np.abs(seen)
         wrong = np.flatnonzero((np.abs(found - seen) > AGREE["differences"] * size) & np.isfinite(size))
         self.doubts = self.doubts + 1 if wrong.size else 0
         self.compare_next = self.given + 1 if wrong.size else 2 * self.given
-        if self.doubts == DOUBTS:
-            self.compare_next, i = math.inf, int(wrong[0])
-            warnings.warn(
-                f"the `jacobian` of {self.problem.name} is not the derivative of its right-hand side: in row {i} at "
-                f"t = {t:g} its product with a vector is {found[i]:.4g}, and {seen[i]:.4g} by dual numbers. Linearly "
-                "implicit methods lose their order with an approximate one; take problem.replace(jacobian=None), as "
-                "compiled code does on its own.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        if self.doubts < DOUBTS:
+            return False
+        i = int(wrong[0])
+        warnings.warn(
+            f"the `jacobian` of {self.problem.name} is not the derivative of its right-hand side: in row {i} at "
+            f"t = {t:g} its product with a vector is {found[i]:.4g}, and {seen[i]:.4g} by dual numbers. The run goes "
+            "on with one by dual numbers, as compiled code does from the start; correct `jacobian`, or leave it out "
+            "with problem.replace(jacobian=None).",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return True
 
     def matrix(self, t, u, slope, with_time=False):
         """J found here, and df/dt beside it where that is asked for."""

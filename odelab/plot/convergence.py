@@ -1,5 +1,7 @@
 """Error against step size, the figure that shows the order of a method."""
 
+import numpy as np
+
 from odelab.experiments.observed_order import ObservedOrder
 from odelab.plot import style
 from odelab.plot.cost import MARKERS
@@ -30,11 +32,12 @@ def orders(found):
             colour = style.COLOURS[number % len(style.COLOURS)]
             label = f"{name}, order {one.order:.1f}" if name else f"order {one.order:.1f}"
             axis.plot(one.h, one.error, MARKERS[number % len(MARKERS)], markersize=4, color=colour, label=label)
-            middle = len(one.h) // 2
+            finite = np.flatnonzero(np.isfinite(one.error))  # those of runs that blew up are not
+            middle = finite[len(finite) // 2]
             line = one.error[middle] * (one.h / one.h[middle]) ** one.order
             axis.plot(one.h, line, "--", linewidth=0.8, color=colour)
         lowest = min(float(one.error[one.error > 0.0].min()) for one in named.values())
-        highest = max(float(one.error.max()) for one in named.values())
+        highest = max(float(one.error[np.isfinite(one.error)].max()) for one in named.values())
         axis.set(xscale="log", yscale="log", xlabel="step size h", ylabel="error at the end")
         axis.set_ylim(0.3 * lowest, 3.0 * highest)
         axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -39,8 +39,10 @@ class Interpolant:
         times = np.asarray(t, dtype=float)
         wanted = times.ravel()
         check_inside(wanted, self.t[0], self.t[-1])
-        forward = 1.0 if self.t[-1] >= self.t[0] else -1.0
-        index = np.searchsorted(forward * self.t, forward * wanted, side="right") - 1
+        if self.t[-1] >= self.t[0]:
+            index = np.searchsorted(self.t, wanted, side="right") - 1
+        else:
+            index = len(self.t) - 1 - np.searchsorted(self.t[::-1], wanted, side="left")
         states = self.u[index]
         inner = self.t[index] != wanted
         if inner.any():
@@ -73,6 +75,7 @@ class Dense(Interpolant):
         # An extension made of stages repeats a step of full size. The cubic needs the size of the part that is left.
         if not self.method.repeats_steps:
             self.h = np.diff(self.t)
+        self.latest: tuple[int, Any] = (-1, None)  # the step whose state was asked for last, and its polynomial
 
     @functools.cached_property
     def stepper(self):
@@ -89,6 +92,8 @@ class Dense(Interpolant):
         return without | {"look_inside": None}
 
     def between(self, index, times):
+        if len(times) == 1:
+            return self.at_one_time(int(index[0]), times[0])[None]
         steps, position = np.unique(index, return_inverse=True)
         states = np.empty((len(times), self.u.shape[1]))
         for start in range(0, len(steps), BATCH):
@@ -101,6 +106,15 @@ class Dense(Interpolant):
 
     def between_by_steps(self, index, times):
         return np.array([self.retaken.to(int(i), float(t)) for i, t in zip(index, times, strict=True)])
+
+    def at_one_time(self, i, t):
+        """The state at a time in step i, whose polynomial is kept: a right-hand side with a delay asks there again."""
+        number, polynomial = self.latest
+        if number != i:
+            polynomial = self.polynomials(np.array([i]))[0]
+            self.latest = (i, polynomial)
+        state = self.u[i] + extension.powers((t - self.t[i]) / self.h[i], len(polynomial)) @ polynomial
+        return state if self.project is None else self.project(state)
 
     def inside(self, steps, rows, theta):
         """States at fractions `theta` of the steps `steps[rows]`."""

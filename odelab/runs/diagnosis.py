@@ -9,6 +9,7 @@ from odelab.right_hand_side import IN_PLACE
 from odelab.runs.failures import AHEAD, first_failures, has_blown_up, statuses_of
 from odelab.runs.interior import interior_remark
 from odelab.runs.limits import beyond_the_limit
+from odelab.runs.loosened import end_remark
 from odelab.status import Status
 
 MOST_UNSTABLE_STEPS = 3  # a run must have more steps to be judged unstable, as the last one is cut to land on t1
@@ -23,7 +24,7 @@ def success_message(trajectory) -> str:
         return done + explosion_remark(trajectory)
     limit = trajectory.limit
     if limit is None:
-        return done + interior_remark(trajectory)
+        return done + (end_remark(trajectory) or interior_remark(trajectory))
     held = f"{done}; {100 * limit.share:.0f} % of them were held back by stability, not by accuracy:"
     if limit.remedy:
         return f"{held} {limit.cause}. The problem is stiff: {limit.remedy} would need far fewer steps"
@@ -53,9 +54,9 @@ def explosion_remark(trajectory) -> str:
     return said
 
 
-def diagnose_budget(trajectory, max_steps) -> str:
-    """The message of a run that took as many attempts as it was allowed."""
-    where = f"max_steps = {max_steps} spent at t = {trajectory.step_t[-1]:g}"
+def diagnose_budget(trajectory, amount, budget="max_steps") -> str:
+    """The message of a run that took as many attempts as it was allowed, or as much time."""
+    where = f"{budget} = {amount} spent at t = {trajectory.step_t[-1]:g}"
     limit = trajectory.limit
     if limit is None:
         component = chattering_component(trajectory)
@@ -66,9 +67,9 @@ def diagnose_budget(trajectory, max_steps) -> str:
                 "smooth function (odelab.maths.tanh), or end the run there with an event and go on along the surface"
             )
         ease = "loosen the tolerance" if trajectory.controller.needs_error else "take larger steps"
-        return f"{where}; raise max_steps, {ease}, or shorten `t_span`"
+        return f"{where}; raise {budget}, {ease}, or shorten `t_span`"
     use = f": use {limit.remedy}" if limit.remedy else ""
-    return f"{where}; the step is limited by stability, {limit.cause}{use}, or raise max_steps"
+    return f"{where}; the step is limited by stability, {limit.cause}{use}, or raise {budget}"
 
 
 def chattering_component(trajectory) -> int | None:
@@ -233,7 +234,8 @@ def not_finite_message(problem, t, u, component, value) -> str:
         did = f"raised {type(error).__name__} ({error})"
     return (
         f"the right-hand side {did} at t = {t:.9g}; a square root or logarithm of a negative number, a division by "
-        "zero or an overflow: keep the state in its domain (`project=`), or end `t_span` before"
+        "zero or an overflow: guard it inside the function, as in sqrt(max(u, 0)), as stages leave the domain before "
+        "states do; or end the run with an event, or `t_span`, before"
     )
 
 

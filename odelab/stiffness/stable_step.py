@@ -123,7 +123,12 @@ def largest_stable_step(values, method, modes: str = "decaying", gain: float = 0
         return float("inf")
     size, limit = np.abs(counted), 1.0 + max(gain, ROUNDING)
     if method.stages == 1 and gain == 0.0:
-        return float((-2.0 * (counted.real / size) / size).min())
+        return float((-2.0 * (counted.real / size) / size).min()) + 0.0  # never -0.0
+    if gain == 0.0 and (counted.real == 0.0).any():  # where |R| leaves 1 at once, by less than rounding shows
+        upright = counted.real == 0.0
+        least = float((method.imaginary_boundary / size[upright]).min())
+        rest = counted[~upright]
+        return min(least, largest_stable_step(rest, method, modes)) if len(rest) else least
     ray = counted.real / size + 1j * (counted.imag / size)
     outside = np.full(len(ray), float(method.stages))  # a distance with |R| > 1, which is doubled until one is found
     inside = np.zeros(len(ray))

@@ -285,3 +285,81 @@ def test_what_cannot_be_compiled_says_so(rhs, params, words):
         assert word in str(raised.value)
     assert len(str(raised.value)) < 1500
     assert not re.search("site-packages", str(raised.value))
+
+
+def test_the_warning_of_a_run_in_plain_python_speaks_of_no_engine_that_nobody_asked_for():
+    problem = ol.Problem(with_a_set, [1.0], (0.0, 1.0))
+    with pytest.warns(RuntimeWarning, match="plain Python, as it cannot compile with_a_set: ") as said:
+        ol.solve(problem, ol.RK4, ol.fixed(1e-5))
+    assert "engine='compiled'" not in str(said[0].message)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rtol", ["`solve` takes no `rtol`", "`odelab.adaptive(rtol=...)`"]),
+        ("h", ["`odelab.fixed(h=...)`"]),
+        ("args", ["`problem.replace(params=...)`"]),
+        ("dense_output", ["`sol(t)`"]),
+        ("evnts", ["`solve` takes no `evnts`", "its arguments are problem, method, controller, t_eval, "]),
+    ],
+)
+def test_an_argument_that_solve_does_not_take_is_shown_where_it_belongs(name, words):
+    refused(TypeError, words, ol.solve, ONE, ol.DOPRI5, **{name: 1e-8})
+
+
+def test_an_argument_that_an_ensemble_does_not_take():
+    words = ["`ensemble` takes no `dense`; `odelab.solve` does, for one run; its arguments are problem, method, "]
+    refused(TypeError, words, ol.ensemble, ONE, ol.DOPRI5, u0=[[1.0]], dense=False)
+    refused(TypeError, ["`odelab.adaptive(atol=...)`"], ol.ensemble, ONE, ol.DOPRI5, u0=[[1.0]], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "rhs",
+    [lambda u, t: (-u[0],), lambda y, t, params: -y, lambda x, time, params, out: None],
+)
+def test_the_order_of_odeint_is_named(rhs):
+    refused(
+        TypeError, ["in the order (t, u, params)", "scipy.integrate.odeint", "exchange"], ol.Problem, rhs, [1.0], (0, 1)
+    )
+    words = ["`jacobian` must take its arguments in the order (t, u, params)"]
+    refused(TypeError, words, ol.Problem, decay, [1.0], (0, 1), jacobian=lambda y, t: [[-1.0]])
+
+
+def test_parameters_that_require_gradients():
+    torch = pytest.importorskip("torch")
+    rate = torch.tensor([1.0], requires_grad=True)
+    for params in (rate, (1.0, rate), [rate[0]]):
+        refused(TypeError, ["`params` requires gradients", "params.detach()"], ol.Problem, decay, [1.0], (0, 1), params)
+
+
+def test_slopes_whose_gradients_are_dropped_are_named():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Linear(2, 2).double()
+
+    def learned(t, u, params):
+        return net(torch.as_tensor(u))
+
+    def without(t, u, params):
+        with torch.no_grad():
+            return net(torch.as_tensor(u))
+
+    with pytest.warns(RuntimeWarning, match=r"`rhs` learned returns a tensor that carries gradients") as said:
+        problem = ol.Problem(learned, [1.0, 2.0], (0.0, 1.0))
+    assert len(said) == 1  # and none of torch's, of arrays that cannot be written to
+    assert said[0].filename == __file__
+    silent = ol.Problem(without, [1.0, 2.0], (0.0, 1.0))
+    ends = [ol.solve(one, method).end_u for one in (problem, silent) for method in (ol.DOPRI5, ol.RODAS4)]
+    np.testing.assert_allclose(ends, np.tile(ends[0], (4, 1)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("h", [0.1, 0.3, 1.0 / 3.0, 1e-3])
+def test_fixed_steps_that_are_known_to_be_too_many_are_refused_before_the_run(h):
+    steps = ol.solve(ONE, ol.RK4, ol.fixed(h)).steps
+    assert ol.solve(ONE, ol.RK4, ol.fixed(h), max_steps=steps).ok
+    words = [f"takes {steps:,} steps over `t_span`", f"give max_steps={steps}, larger steps, or throw=False"]
+    refused(ValueError, words, ol.solve, ONE, ol.RK4, ol.fixed(h), max_steps=steps - 1)
+    assert ol.solve(ONE, ol.RK4, ol.fixed(h), max_steps=steps - 1, throw=False).steps == steps - 1
+    halfway = ol.Event(lambda t, u, params: t - 0.5, terminal=True)
+    assert ol.solve(ONE, ol.RK4, ol.fixed(h), max_steps=steps - 1, events=halfway).status == "event"

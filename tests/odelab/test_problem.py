@@ -1,5 +1,7 @@
 """A Problem: what it accepts, how it is changed, and what a change leaves true."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -61,3 +63,33 @@ def test_one_number_as_params_is_one_parameter_however_it_is_given(params):
     problem = ol.Problem(decay, [1.0], (0.0, 1.0), params)
     assert problem.params == (2.0,)
     assert ol.solve(problem, ol.RK4, ol.fixed(0.1)).u[-1, 0] == pytest.approx(np.exp(-2.0), rel=1e-4)
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array])
+def test_parameters_are_pythons_numbers(form):
+    problem = ol.Problem(decay, [1.0], (0.0, 1.0), form([np.float64(0.1), np.float64(2.0)]))
+    assert repr(problem) == "Problem(decay, n = 1, t in [0, 1], params = (0.1, 2.0))"
+    assert all(type(number) is float for number in problem.params)
+    assert ol.Problem(decay, [1.0], (0.0, 1.0), np.arange(1, 3)).params == (1, 2)
+
+
+def one_number(t, u, params):
+    return -params[0] * u[0]
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4, ol.RKC2, ol.BDF], ids=lambda one: one.name)
+@pytest.mark.parametrize("engine", ["python", "auto"])
+def test_one_component_may_be_a_number(method, engine):
+    """`return -u[0]`, where n = 1; in every engine the same as a tuple of one."""
+    number, row = (ol.Problem(rhs, [1.0], (0.0, 1.0), (2.0,)) for rhs in (one_number, decay))
+    assert number.form == "component"
+    runs = [ol.solve(problem, method, engine=engine) for problem in (number, row)]
+    assert runs[0].engine == runs[1].engine
+    np.testing.assert_array_equal(runs[0].u, runs[1].u)
+    np.testing.assert_array_equal(runs[0]([0.25, 0.75]), runs[1]([0.25, 0.75]))
+    sets = {"params": [[1.0], [2.0]], "engine": engine}
+    if method is not ol.BDF:
+        ends = [ol.ensemble(problem, method, **sets).u for problem in (number, row)]
+        np.testing.assert_array_equal(*ends)
+    assert number.replace(t_span=(0.0, 2.0)).form == "component"
+    assert pickle.loads(pickle.dumps(number)).slope(0.0, np.ones(1)) == [-2.0]

@@ -1,4 +1,4 @@
-"""The progress line on the terminal, shown for ensembles that take more than two seconds."""
+"""The progress line on the terminal, shown for ensembles that take more than two seconds and for runs on request."""
 
 import sys
 import time
@@ -8,14 +8,19 @@ QUIET, BETWEEN = 2.0, 0.2  # seconds before the first line, and between two of t
 
 
 class Line:
-    """`1,250 of 10,000 runs, 3 s` on one line of the terminal, rewritten as it goes."""
+    """`1,250 of 10,000 runs, 3 s` on one line of the terminal, rewritten as it goes.
 
-    def __init__(self, always: bool):
+    always    whether it is shown from the start on, and of work that takes a moment, too
+    unit      what is counted
+    """
+
+    def __init__(self, always: bool, unit: str = "runs"):
+        self.unit = unit
         self.began = self.last = time.monotonic()
         self.quiet = 0.0 if always else QUIET
         self.shown = False
 
-    def __call__(self, done: int, total: int):
+    def __call__(self, done: float, total: float):
         now = time.monotonic()
         if now - self.began < self.quiet or (now - self.last < BETWEEN and done < total):
             return
@@ -23,10 +28,10 @@ class Line:
             return
         self.last, self.shown = now, True
         end = "\n" if done == total else ""
-        print(f"\r{done:,} of {total:,} runs, {now - self.began:.0f} s ", end=end, file=sys.stderr, flush=True)
+        print(f"\r{done:,} of {total:,} {self.unit}, {now - self.began:.0f} s ", end=end, file=sys.stderr, flush=True)
 
 
-def nothing(done: int, total: int):
+def nothing(done: float, total: float):
     pass
 
 

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from odelab.engines.not_compilable import NotCompilable
+from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.engines.numba import cache
 from odelab.engines.numba.fingerprint import Unseen, Watch
 from odelab.engines.numba.jit import compiled_functions
@@ -66,7 +66,7 @@ def compile_kernel(request: Request) -> Kernel:
     try:
         module = module_for(request)
     except Unseen as reason:
-        raise NotCompilable(f"`engine='compiled'` cannot compile {name_of(request.rhs)}: {reason}.") from reason
+        raise NotCompilable(f"{ASKED} cannot compile {name_of(request.rhs)}: {reason}.") from reason
     known = Kernel({}, module.taken.watch, (request.method, request.law))
     kernels = kept.setdefault(request.rhs, {})
     try:

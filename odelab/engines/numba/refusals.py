@@ -4,6 +4,7 @@ import itertools
 import textwrap
 
 from odelab.arrays import row_of_numbers
+from odelab.engines.not_compilable import ASKED
 from odelab.engines.numba.jit import compiled_functions
 from odelab.engines.numba.request import Request
 from odelab.right_hand_side import COMPONENT, IN_PLACE, name_of
@@ -14,7 +15,8 @@ def refusal(engine, reason) -> str:
     said = refusal_of_numba(engine, reason)
     if not engine.untraceable:
         return said
-    return f"`engine='compiled'` cannot compile {name_of(engine.problem.rhs)}: {engine.untraceable} And numba: {said}"
+    said = said.removeprefix(f"{ASKED} ")
+    return f"{ASKED} cannot compile {name_of(engine.problem.rhs)}: {engine.untraceable} And numba {said}"
 
 
 def refusal_of_numba(engine, reason) -> str:
@@ -28,7 +30,7 @@ def refusal_of_numba(engine, reason) -> str:
         typeof(engine.params)
     except ValueError:
         return (
-            f"`engine='compiled'` cannot hand `params` = {textwrap.shorten(repr(params), 80)} to compiled code, "
+            f"{ASKED} cannot hand `params` = {textwrap.shorten(repr(params), 80)} to compiled code, "
             "which knows numbers, NumPy arrays and tuples of them: write it as such, or take engine='python'."
         )
     return explanation_of(engine.problem.rhs, reason)
@@ -74,15 +76,15 @@ def explanation_of(function, reason) -> str:
     name = name_of(function)
     if "Signature mismatch" in str(reason) and hasattr(function, "__code__"):
         return (
-            f"`engine='compiled'` cannot compile {name}: compiled code knows no arguments by keyword alone, and "
+            f"{ASKED} cannot compile {name}: compiled code knows no arguments by keyword alone, and "
             f"default values only where they are numbers or tuples of numbers. Hand others over by `params`. {where}"
         )
     if "setitem(readonly array" in str(reason):
         return (
-            f"`engine='compiled'` cannot compile {name}: it writes to the state or to an array it captured. `u` cannot "
+            f"{ASKED} cannot compile {name}: it writes to the state or to an array it captured. `u` cannot "
             f"be written to, and what was captured is the same in every call; write to a copy, `u.copy()`. {where}"
         )
     return (
-        f"`engine='compiled'` cannot compile {name}: {' '.join(lines[:3]).rstrip('.')}. {where} "
+        f"{ASKED} cannot compile {name}: {' '.join(lines[:3]).rstrip('.')}. {where} "
         "Use only numbers, tuples, NumPy and odelab.maths in it, or engine='python'."
     )

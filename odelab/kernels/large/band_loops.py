@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from odelab.graph.graphs import Graph
 from odelab.graph.llvm import Function, Module
-from odelab.kernels.elimination import LARGEST_RESIDUAL
+from odelab.kernels.elimination import LARGEST_RESIDUAL, UNDERFLOW
 
 
 class Band(NamedTuple):
@@ -137,7 +137,7 @@ def add_check(module: Module, below: int, above: int) -> Function:
     left, size = graph.input(f"x{below}") - b, abs(graph.input(f"x{below}")) + abs(b)
     for term in terms:
         left, size = left - term, size + abs(term)
-    good = abs(left) <= LARGEST_RESIDUAL * size
+    good = abs(left) <= LARGEST_RESIDUAL * size + UNDERFLOW
     wrong = function.variable("b", function.constant("b", False))
     with function.over("%n") as i:
         at = function.whole("mul", i, width)

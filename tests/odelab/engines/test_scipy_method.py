@@ -63,12 +63,10 @@ def test_events(method):
     theirs = solve_ivp(
         CIRCLE.slope, (0.0, 10.0), CIRCLE.u0, method=ol.scipy_method(method), events=height, **options(method)
     )
-    mine = ol.solve(
-        CIRCLE, method, controller(method), events=ol.Event(lambda t, u, p: u[0], terminal=True), engine="python"
-    )
+    mine = ol.solve(CIRCLE, method, controller(method), events=lambda t, u, p: u[0], engine="python").events[0]
     assert theirs.status == 1
-    assert theirs.t[-1] == pytest.approx(mine.t[-1], abs=1e-11)
-    np.testing.assert_allclose(theirs.y[:, -1], mine.u[-1], rtol=0, atol=1e-11)
+    assert theirs.t[-1] == pytest.approx(mine.t[0], abs=1e-11)  # on the dense output, as SciPy takes it
+    np.testing.assert_allclose(theirs.y[:, -1], mine.u[0], rtol=0, atol=1e-11)
 
 
 @every_method
@@ -163,7 +161,71 @@ def test_a_wrong_shape_is_refused():
         through_scipy(ol.RKF45, lambda t, u: np.ones(3))
 
 
-@pytest.mark.parametrize("method", [ol.RADAU, ol.RKC2, "RKF45", None])
-def test_only_explicit_methods(method):
-    with pytest.raises(TypeError, match=r"`method` must be an explicit Method like odelab\.RKF45, got"):
+@pytest.mark.parametrize("method", [ol.RADAU, ol.RKC2, ol.AUTO, "RKF45", None])
+def test_only_methods_of_a_fixed_number_of_stages(method):
+    with pytest.raises(TypeError, match=r"`method` must be an explicit Method .*, or an implicit one like odelab\.ROD"):
         ol.scipy_method(method)
+
+
+# Implicit methods get a Jacobian beside the right-hand side.
+
+IMPLICIT = [ol.ROS2, ol.RODAS4, ol.RODAS5P, ol.ESDIRK43]
+every_implicit_method = pytest.mark.parametrize("method", IMPLICIT, **NAMED)
+STIFF = ol.problems.van_der_pol(mu=100.0).replace(t_span=(0.0, 60.0))
+
+
+def stiff(t, u, mu):
+    x, y = u
+    return y, mu * (1.0 - x * x) * y - x
+
+
+def jacobian(t, u, mu):
+    x, y = u
+    return np.array([[0.0, 1.0], [-2.0 * mu * x * y - 1.0, mu * (1.0 - x * x)]])
+
+
+@every_implicit_method
+@pytest.mark.parametrize("jac", [None, jacobian], ids=["derived", "own"])
+def test_implicit_steps_are_ours(method, jac):
+    options = {"rtol": 1e-5, "atol": 1e-8, "args": (100.0,), "dense_output": True, "jac": jac}
+    theirs = solve_ivp(stiff, STIFF.t_span, STIFF.u0, method=ol.scipy_method(method), **options)
+    mine = ol.solve(
+        ol.Problem(lambda t, u: stiff(t, u, 100.0), STIFF.u0, STIFF.t_span),
+        method,
+        ol.adaptive(1e-5, 1e-8),
+        engine="python",
+    )
+    np.testing.assert_allclose(theirs.t, mine.t, rtol=1e-9)
+    np.testing.assert_allclose(theirs.y.T, mine.u, rtol=1e-7)
+    assert (theirs.nfev, theirs.njev, theirs.nlu) == (mine.evaluations, mine.jacobians, mine.factorisations)
+    t = np.linspace(*STIFF.t_span, 57)
+    np.testing.assert_allclose(theirs.sol(t).T, mine(t), rtol=1e-6)
+
+
+def test_a_constant_jacobian_is_a_matrix():
+    J = np.diag([-1.0, -1e4])
+    theirs = solve_ivp(lambda t, u: J @ u, (0.0, 1.0), [1.0, 1.0], method=ol.scipy_method(ol.RODAS4), jac=J, rtol=1e-6)
+    assert theirs.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-5)
+
+
+def test_an_implicit_method_with_a_vectorised_right_hand_side_and_events():
+    def half(t, u):
+        return u[0] - 0.5
+
+    half.terminal = True
+    theirs = solve_ivp(
+        lambda t, u: np.array([-u[0], -1e4 * (u[1] - u[0])]),
+        (0.0, 5.0),
+        [1.0, 0.0],
+        method=ol.scipy_method(ol.RODAS4),
+        vectorized=True,
+        events=half,
+        rtol=1e-8,
+        atol=1e-10,
+    )
+    assert theirs.t[-1] == pytest.approx(np.log(2.0), rel=1e-6)
+
+
+def test_explicit_methods_take_no_jacobian():
+    with pytest.raises(TypeError, match="RKF45 does not know the option 'jac'"):
+        through_scipy(ol.RKF45, jac=np.eye(2))

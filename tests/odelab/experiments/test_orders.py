@@ -57,7 +57,7 @@ def test_steps_that_cannot_tell_an_order_are_refused(h):
 
 
 def test_errors_down_at_rounding_are_not_fitted():
-    with pytest.raises(ValueError, match="`h` leaves fewer than three errors above rounding"):
+    with pytest.raises(ValueError, match=r"fewer than three errors between rounding and .* use larger steps"):
         ol.observed_order(ol.DOP853, PENDULUM, h=[0.02, 0.01, 0.005], engine="python")
 
 
@@ -87,3 +87,24 @@ def test_a_reference_of_few_digits_leaves_out_errors_below_it():
 def test_a_method_without_fixed_steps_is_refused(method):
     with pytest.raises(TypeError, match="`method` must be one that takes fixed steps"):
         ol.observed_order(method, PENDULUM)
+
+
+SHORT_LORENZ = ol.problems.lorenz().replace(t_span=(0.0, 1.0))
+
+
+@pytest.mark.parametrize("method", [ol.EULER, ol.DOP853], ids=lambda method: method.name)
+def test_runs_that_blew_up_have_no_part_in_the_order(method):
+    """Of Euler's runs one had an error of 4e26, and passed; one of DOP853's overflowed, and no order was returned."""
+    with pytest.warns(RuntimeWarning, match=f"runs of {method.name} with h = .* are left out") as said:
+        found = ol.observed_order(method, SHORT_LORENZ, 2.0 ** -np.arange(2, 10), engine="python")
+    left = np.array([f"{size:.3g}" in str(said[0].message) for size in found.h])
+    size = np.linalg.norm(ol.solve(SHORT_LORENZ, ol.DOP853, ol.adaptive(1e-12, 1e-12)).end_u)
+    np.testing.assert_array_equal(left, found.error > size)
+    assert float(found) == float(ol.observed_order(method, SHORT_LORENZ, found.h[~left], engine="python"))
+    assert ol.plot.orders({method.name: found}).axes
+
+
+def test_where_the_smallest_step_blows_up_the_run_has_failed():
+    pole = ol.Problem(lambda t, u, params: (u[0] * u[0],), [1.0], (0.0, 2.0), exact=lambda t, params: np.array([1.0]))
+    with pytest.raises(ol.RunFailed, match="blows up"):
+        ol.observed_order(ol.RK4, pole, engine="python")

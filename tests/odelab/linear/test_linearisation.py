@@ -1,5 +1,6 @@
 """Derivatives along a run: whose they are, what they cost, and that a pattern is never trusted too far."""
 
+import dataclasses
 import types
 
 import numpy as np
@@ -205,6 +206,37 @@ def test_a_jacobian_that_is_not_the_derivative_is_named():
         ol.solve(problem, ol.RODAS4, engine="python")
 
 
+def relaxing(t, u, params):
+    x, y = u
+    return y, 50.0 * (1.0 - x * x) * y - x
+
+
+RELAXING = ol.Problem(relaxing, [2.0, 0.0], (0.0, 20.0))
+
+
+def turning_wrong(t, u, params):
+    factor = 1.0 if t < 1.0 else -1.0
+    return np.array([[0.0, 1.0], [factor * (-100.0 * u[0] * u[1] - 1.0), factor * 50.0 * (1.0 - u[0] ** 2)]])
+
+
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P, ol.ESDIRK43], ids=lambda one: one.name)
+def test_after_its_warning_a_wrong_jacobian_is_not_used_any_more(method):
+    """The run goes on with the derivative, also where dense output repeats its steps.
+
+    At the latest it is compared after as many steps as there were before it turned wrong.
+    """
+    given = RELAXING.replace(jacobian=turning_wrong)
+    derived = ol.solve(RELAXING, method, engine="python")
+    with pytest.warns(RuntimeWarning, match="The run goes on with one by dual numbers") as said:
+        dropped = ol.solve(given, method, engine="python")
+    inside = dropped(dropped.step_t[:-1] + 0.5 * dropped.h)
+    assert len(said) == 1
+    assert dropped.derivatives == derived.derivatives
+    assert dropped.steps <= 2 * derived.steps + 8
+    without = dataclasses.replace(dropped.interpolant, problem=RELAXING)
+    np.testing.assert_array_equal(inside, without(dropped.step_t[:-1] + 0.5 * dropped.h))
+
+
 def test_at_a_kink_both_sides_are_right():
     problem = ol.Problem(
         lambda t, u, params: -np.maximum(u, 0.0) + 1.0,
@@ -224,14 +256,6 @@ def test_time_may_be_read_by_an_instruction_that_stores_something_else(monkeypat
     both = types.SimpleNamespace(opname="STORE_FAST_LOAD_FAST", argval=("x", "t"))
     monkeypatch.setattr("dis.get_instructions", lambda function: [both])
     assert reads_time(rhs)
-
-
-def relaxing(t, u, params):
-    x, y = u
-    return y, 50.0 * (1.0 - x * x) * y - x
-
-
-RELAXING = ol.Problem(relaxing, [2.0, 0.0], (0.0, 20.0))
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import odelab as ol
 from odelab.methods import extension
 from odelab.methods import order_conditions as trees
-from tests.odelab.solver_cases import CIRCLE, EXPLICIT, NAMED, PENDULUM
+from tests.odelab.solver_cases import CIRCLE, EXPLICIT, NAMED, PENDULUM, Recorder
 
 every_method = pytest.mark.parametrize("method", EXPLICIT, **NAMED)
 TIGHT = ol.adaptive(1e-13, 1e-15)
@@ -196,3 +196,24 @@ def test_long_runs_are_evaluated_in_batches():
 def test_a_handmade_trajectory_has_none():
     with pytest.raises(ValueError, match="no dense output: it was not made by `odelab"):
         ol.Trajectory(np.zeros(2), np.zeros((2, 1)), np.ones(1))(0.5)
+
+
+@pytest.mark.parametrize("span", [(0.0, 3.0), (3.0, 0.0)])
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4, ol.RKC2, ol.AUTO], **NAMED)
+def test_one_time_is_as_many_times(method, span):
+    """In any order: the polynomial of the step that was asked last is kept."""
+    sol = ol.solve(PENDULUM.replace(t_span=span), method, engine="python")
+    times = np.random.default_rng(0).permutation(np.append(np.linspace(0.0, 3.0, 40), sol.step_t))
+    np.testing.assert_allclose([sol(t) for t in times], sol(times), rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4], **NAMED)
+def test_a_step_is_repeated_once_for_all_single_times_in_it(method):
+    """So that a right-hand side can look at an earlier run, as delays by the method of steps do."""
+    rhs = Recorder(lambda t, u, params: PENDULUM.slope(t, u))
+    sol = ol.solve(ol.Problem(rhs, PENDULUM.u0, (0.0, 3.0)), method, engine="python")
+    sol(sol.step_t[3] + 0.5 * sol.h[3])
+    before = len(rhs.times)
+    for theta in np.linspace(0.1, 0.9, 9):
+        sol(sol.step_t[3] + theta * sol.h[3])
+    assert len(rhs.times) == before

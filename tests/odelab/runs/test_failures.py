@@ -56,7 +56,7 @@ def test_nan_at_once(method):
     run = soon_over(start(nan_at_once), method)
     assert run.status == "not_finite"
     assert "returned nan in component 1 at t = 0;" in run.message
-    assert "keep the state in its domain" in run.message
+    assert "guard it inside the function" in run.message
     assert (run.steps, run.u.tolist()) == (0, [[1.0, 1.0]])
 
 
@@ -68,8 +68,8 @@ def test_nan_or_infinity_on_the_way(method, rhs, what, span):
     assert run.status == "not_finite"
     latest = "[5-7]" if method is ol.LSODA else "5"
     assert re.match(rf"the right-hand side returned {what} in component 1 at t = 0\.{latest}", run.message)
-    assert "`project=`" in run.message
-    assert "end `t_span` before" in run.message
+    assert "guard it inside the function" in run.message
+    assert "end the run with an event, or `t_span`, before" in run.message
     assert 0.3 < run.t[-1] <= 0.55
     assert np.isfinite(run.u).all()
 
@@ -293,3 +293,23 @@ def test_a_jacobian_that_is_not_finite_is_not_blamed_on_the_right_hand_side():
     problem = ol.Problem(lambda t, u, p: (-u[0],), [1.0], (0.0, 1.0), jacobian=lambda t, u, p: np.full((1, 1), np.nan))
     with pytest.raises(ValueError, match="infs or NaNs"):
         ol.solve(problem, ol.RADAU, TOLERANCE)
+
+
+def test_the_advice_for_a_solution_that_reaches_the_edge_of_its_domain_works():
+    """`project` sees states and not stages, and cannot help; a guard inside the function can, and so can an event."""
+
+    def draining(t, u, params):
+        return (-ol.maths.sqrt(u[0]),)
+
+    def guarded(t, u, params):
+        return (-ol.maths.sqrt(max(u[0], 0.0)),)
+
+    drained = ol.Problem(draining, [1.0], (0.0, 5.0))
+    for project in (None, lambda u: np.maximum(u, 0.0)):
+        run = ol.solve(drained, ol.DOPRI5, TOLERANCE, project=project, throw=False)
+        assert "guard it inside the function, as in sqrt(max(u, 0))" in run.message
+        assert "project" not in run.message
+    whole = ol.solve(drained.replace(rhs=guarded), ol.DOPRI5, TOLERANCE)
+    assert abs(whole.end_u[0]) < 1e-6
+    empty = ol.Event(lambda t, u, params: u[0] - 1e-6, terminal=True)
+    assert ol.solve(drained, ol.DOPRI5, TOLERANCE, events=empty).status == "event"
