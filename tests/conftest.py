@@ -10,6 +10,7 @@ import os
 import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported: threads of two workers wait for each other
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each program that a test starts would parse all modules again
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -5,8 +5,9 @@ import copy
 import random
 import sys
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping, MutableMapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -77,7 +78,7 @@ def independent_copy(net: nn.Module) -> nn.Module:
     torch copies no tensor that has a history of gradients, such as a cache filled by a pass with gradients.
     """
     refuse_lazy(net)
-    memo: dict[int, torch.Tensor] = {}
+    memo: dict[int, Any] = {}
     waiting: list = [vars(module) for module in net.modules()]
     seen: set[int] = set()
     while waiting:
@@ -88,6 +89,8 @@ def independent_copy(net: nn.Module) -> nn.Module:
         if isinstance(value, torch.Tensor):
             if value.grad_fn is not None:
                 memo[id(value)] = value.detach().clone()
+        elif type(value) in (OrderedDict, set) and not value:  # as hooks are: `deepcopy` would spend its time on them
+            memo[id(value)] = type(value)()
         elif isinstance(value, Mapping):
             waiting.extend(value.values())
         elif isinstance(value, list | tuple | set | deque):

@@ -90,10 +90,6 @@ def kind_of_number(own: type, of_node: Callable, dtype=None) -> type:
     return KindOfNumber(own.__name__, (), contents)
 
 
-def refuse_precision(x):
-    raise Untraceable("converts a number to another precision", "calculate in double precision")
-
-
 Float, Integer, Truth = (
     kind_of_number(float, operator.methodcaller("real")),
     kind_of_number(int, checked_whole),
@@ -309,10 +305,6 @@ def of_numpy(own: Callable, *arguments, **options):
     return numpy_functions.call(
         own, tuple(map(with_own_class, arguments)), {name: with_own_class(x) for name, x in options.items()}
     )
-
-
-def array_of_list(x):
-    return entries(x).view(Array) if has_nodes(x) else x
 
 
 def with_own_class(x):

@@ -16,7 +16,6 @@ from odelab.graph.operations import integer, raises_where, set_bits
 from odelab.graph.trails import Untraceable
 
 WRITTEN = "changes an array that outlives the call"
-ZEROS = "make the array with np.zeros(n)"
 COPY = "write to a copy, or to np.zeros(n)"
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab._choice import is_known
 from odelab.arrays import read_only
 from odelab.control.controllers import Controller
 from odelab.engines.numba.request import Request, request_of_run
@@ -61,7 +62,7 @@ def obstacle_to_kernel(problem: Problem, method, controller: Controller, project
             return f"kernels need a plain function as `{name}`"
     if takes_tuples(problem.rhs, problem) is False:
         return CONCATENATES.format(name_of(problem.rhs))
-    if controller.law is None and controller.h is None and controller.ends is None:
+    if not is_known(controller):
         return "kernels know the controllers of odelab.fixed and odelab.adaptive only"
     return None
 

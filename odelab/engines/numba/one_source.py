@@ -89,8 +89,7 @@ def slope_lines(request: Request) -> list[str]:
 
 def step_lines(request: Request) -> list[str]:
     """Lines for the step, and for the function that records the error ratio and h rho of each accepted step."""
-    error_of = f"jit_once(control.{'error_of_step' if request.judged else 'no_error'}, EXACT)"
-    made = "jit" if request.own else "jit_once"  # a controller of the user's own has a memory of its own, too
+    error_of = f"jit_once(control.{'error_of_step' if request.law else 'no_error'}, EXACT)"
     if not hasattr(request.method, "spectral_radius"):
         tableau, twins = request.method.tableau, request.method.twin_stages
         h_rho = "no_h_rho"
@@ -101,7 +100,7 @@ def step_lines(request: Request) -> list[str]:
         return [
             f"TABLEAU = core.{tableau!r}",
             "step = jit(core.rk_step_of(jit_once(core.combine, INLINED), TABLEAU), options=INLINED)",
-            f"record_row = {made}(row_keeper({error_of}, jit_once({h_rho}, EXACT)), options=EXACT)",
+            f"record_row = jit_once(row_keeper({error_of}, jit_once({h_rho}, EXACT)), options=EXACT)",
         ]
     given = request.method.spectral_radius
     method = "stabilised.RKC2"
@@ -112,15 +111,13 @@ def step_lines(request: Request) -> list[str]:
         f"steps = {method}.steer(*steps, slope_of)",
         f"made_of = (jit_once(chebyshev.chebyshev, INLINED), chebyshev.first_states, {next_state})",
         "step = jit(chebyshev.chebyshev_step(*made_of), options=INLINED)",
-        f"error_of = {made}(error_of_control({error_of}), options=EXACT)",
-        f"record_row = {made}(row_keeper(error_of, jit_once(no_h_rho, EXACT)), options=EXACT)",
+        f"error_of = jit_once(error_of_control({error_of}), options=EXACT)",
+        "record_row = jit_once(row_keeper(error_of, jit_once(no_h_rho, EXACT)), options=EXACT)",
     ]
 
 
 def control_text(request: Request) -> str:
     """The controller's two functions, propose and judge, as text."""
-    if request.own is not None:
-        return "own_propose, own_judge"
     named = "control.propose_counted, control.accept_finite"
     if request.listed:
         named = "control.propose_listed, control.accept_listed"

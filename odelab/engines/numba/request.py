@@ -24,8 +24,6 @@ class Request(NamedTuple):
     law: Law | None  # None: fixed steps
     vector_tolerance: bool = False
     project: Callable | None = None  # the user's projection of states
-    own: tuple[Callable, Callable] | None = None  # propose and judge of a controller that the user has written
-    judged: bool = False  # does the controller estimate errors?
     windowed: bool = False  # is the right-hand side shown the times of a window alone?
     listed: bool = False  # do its steps end at listed times?
 
@@ -34,8 +32,6 @@ class Request(NamedTuple):
         """The user's functions by the names that the text of a kernel has for them."""
         radius = getattr(self.method, "spectral_radius", None)
         named = {"rhs": self.rhs, "spectral_radius_of": radius, "project": self.project}
-        if self.own is not None:
-            named |= {"own_propose": self.own[0], "own_judge": self.own[1]}
         return {name: function for name, function in named.items() if callable(function)}
 
     @property
@@ -49,7 +45,6 @@ class Request(NamedTuple):
 def request_of_run(problem: Problem, method, controller: Controller, project=None) -> Request:
     """The kernel that a run needs."""
     stabilised = isinstance(method, StabilisedMethod)
-    own = controller.law is None and controller.h is None and controller.ends is None
     parameters = len(problem.params) if hasattr(problem.params, "__len__") else 1
     return Request(
         "stabilised" if stabilised else "generic",
@@ -61,8 +56,6 @@ def request_of_run(problem: Problem, method, controller: Controller, project=Non
         controller.law,
         bool(np.ndim(controller.atol)),
         project=project,
-        own=(controller.propose, controller.judge) if own else None,
-        judged=controller.needs_error,
         windowed=problem.window is not None,
         listed=controller.ends is not None,
     )

@@ -1,5 +1,6 @@
 """Step-size control: its fixed point, limits, memory and beginning, on an error model e = phi h^k."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -224,6 +225,21 @@ def test_a_gate_needs_only_its_two_halves():
     run = ol.solve(ol.Problem(rhs, [0.0], (0.0, 4.0)), ol.EULER, gate, engine="python")
     assert run.t.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert run.u[:, 0].tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("usual", [ol.adaptive(1e-6), ol.fixed(0.1)], ids=["adaptive", "fixed"])
+def test_a_controller_with_one_half_replaced_is_nobodys_but_the_users(usual):
+    """Kernels have the halves of odelab's own controllers: where another half decides, there is none."""
+
+    def propose(memory, t, t1, u, slope):
+        dt = min(0.01, t1 - t)
+        return dt, dt, memory
+
+    slow = dataclasses.replace(usual, propose=propose)
+    found = [ol.solve(CIRCLE, ol.DOPRI5, slow, engine=engine).steps for engine in ("python", "auto")]
+    assert found[0] == found[1] >= 100 * CIRCLE.t_span[1]
+    with pytest.raises(ol.NotCompilable, match=r"the controllers of odelab.fixed and odelab.adaptive only"):
+        ol.solve(CIRCLE, ol.DOPRI5, slow, engine="compiled")
 
 
 def test_a_recorded_controller_replays():

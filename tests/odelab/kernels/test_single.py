@@ -383,12 +383,13 @@ def test_an_array_form_that_stops_answering(dense):
 
     problem = ol.Problem(fades, [1.0, 2.0], (0.0, 5.0))
     compiled, plain = (
-        ol.solve(problem, ol.DOPRI5, engine=engine, dense=dense, throw=False) for engine in ("compiled", "python")
+        ol.solve(problem, ol.EULER, ol.fixed(0.125), engine=engine, dense=dense, throw=False)
+        for engine in ("compiled", "python")
     )
     assert compiled.status == plain.status == "wrong_shape"
     assert "the right-hand side returned None" in compiled.message
-    assert compiled.steps == plain.steps > 3
-    np.testing.assert_allclose(compiled.end_u, 2.0 ** np.arange(2) * np.exp(-compiled.step_t[-1]), rtol=1e-5)
+    assert compiled.steps == plain.steps == 25
+    np.testing.assert_allclose(compiled.end_u, 2.0 ** np.arange(2) * 0.875**25, rtol=1e-14)
 
 
 def test_an_attempt_that_fails_leaves_the_state_alone():
@@ -402,7 +403,7 @@ def test_an_attempt_that_fails_leaves_the_state_alone():
     problem = ol.Problem(from_table, [8.0, 0.0], (0.0, 9.0))
     for engine in ("python", "compiled"):
         with pytest.raises(IndexError, match="index 8 is out of bounds for axis 0 with size 8"):
-            ol.solve(problem, ol.RK4, ol.fixed(0.125), engine=engine, dense=False)
+            ol.solve(problem, ol.EULER, ol.fixed(0.125), engine=engine, dense=False)
 
 
 # The text

@@ -135,7 +135,7 @@ def test_a_stage_is_one_pass_wherever_the_right_hand_side_only_stores(rhs, at_on
 )
 def test_whatever_a_right_hand_side_does_with_out(rhs):
     problem = ol.Problem(rhs, np.linspace(1.0, 2.0, 37), (0.0, 0.3))
-    assert_same(*both(problem, ol.RKC2, ol.adaptive(1e-4, 1e-6)))
+    assert_same(*both(problem, ol.rkc2(3600.0), ol.adaptive(1e-4, 1e-6)))
 
 
 def test_events_end_a_run():
@@ -174,7 +174,7 @@ def exploding(t, u, params, out):
     ids=["adaptive", "fixed"],
 )
 def test_failures_are_told_alike(rhs, told, status, controller):
-    compiled, plain = both(ol.Problem(rhs, np.ones(40), (0.0, 2.0), (told,)), ol.RKC2, controller)
+    compiled, plain = both(ol.Problem(rhs, np.ones(40), (0.0, 2.0), (told,)), ol.rkc2(1.0), controller)
     assert compiled.status == plain.status == status
     assert compiled.message[:40] == plain.message[:40]
 
