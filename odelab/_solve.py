@@ -7,12 +7,14 @@ import numpy as np
 
 from odelab import _choice as choice
 from odelab.arrays import own_floats
+from odelab.complex_states import projection_on_parts
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
 from odelab.engines.not_compilable import NotCompilable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
+from odelab.runs.complex_runs import complex_run, on_parts
 from odelab.runs.events import Watch, checked_events
 from odelab.runs.pieces import in_pieces
 from odelab.runs.trajectory import Trajectory
@@ -105,10 +107,14 @@ def solve(
     controller = USUAL if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
     controller = controller.suited_to(method)
+    if problem.is_complex and callable(project):
+        project = projection_on_parts(project)
     check_projection(project, problem)
     times = checked_times("t_eval", t_eval, problem)
     stops = checked_stops(tstops, problem)
     watched = checked_events(events)
+    if problem.is_complex:
+        watched = tuple(map(on_parts, watched))
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if not dense and method.run_by_scipy:
@@ -134,6 +140,8 @@ def solve(
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
     else:
         trajectory = piece(problem, times, watched, max_steps)
+    if problem.is_complex:
+        trajectory = complex_run(trajectory)
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory

@@ -55,6 +55,7 @@ class JacobianOperator:
         problem, t, u, params, how  as in `odelab.jacobian`
         """
         state = problem.u0 if u is None else u
+        state = problem.state_of(state) if hasattr(problem, "state_of") and library_of(state) is np else state
         n = len(state)
         dtype = str(state.dtype).removeprefix("torch.") if library_of(state) is not np else np.dtype(float)
         forward, backward = jvp(problem, t, state, params, how), vjp  # the transpose is formed when first asked for
