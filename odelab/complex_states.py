@@ -55,7 +55,12 @@ def event_on_parts(function: Callable) -> Callable:
 
     def value_of_parts(t, u, params):
         n = len(u) // 2
-        return function(t, u[:n] + 1j * u[n:], params)
+        value = function(t, u[:n] + 1j * u[n:], params)
+        if np.iscomplexobj(value):
+            raise TypeError(
+                "an event of complex states must return a real number, such as its real part or its modulus."
+            )
+        return value
 
     return value_of_parts
 

@@ -67,19 +67,16 @@ class Dual:
         name = ufunc.__name__
         if any(hasattr(x, "tocsr") for x in values):
             return sparse_product(name, *inputs)
-        is_complex = any(map(np.iscomplexobj, values))
-        if is_complex and name in NOT_ANALYTIC:
+        if name in NOT_ANALYTIC and np.iscomplexobj(values[0]):
             return NOT_ANALYTIC[name](*inputs)
-        if name in FLAT and not (is_complex and name == "sign"):
-            return ufunc(*values)
         if name in PRODUCTS:
             return product(ufunc, inputs, {})
-        if is_complex and name not in ANALYTIC:
-            raise NotDifferentiable(f"the derivative of {name} of complex numbers is not known")
-        if name not in PARTIALS:
+        if name not in PARTIALS and name not in FLAT:
             raise NotDifferentiable(f"the derivative of {name} is not known")
         value = ufunc(*values)
-        return chain_rule(value, inputs, PARTIALS[name](*values, value), name in CHOICES)
+        if value.dtype.kind == "c" and name not in ANALYTIC:
+            raise NotDifferentiable(f"the derivative of {name} of complex numbers is not known")
+        return value if name in FLAT else chain_rule(value, inputs, PARTIALS[name](*values, value), name in CHOICES)
 
     def __array_function__(self, function, types, arguments, options):
         name = function.__name__

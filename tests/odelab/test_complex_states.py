@@ -220,6 +220,8 @@ def test_measures_are_those_of_the_parts_and_take_complex_states():
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
+        (lambda: ol.solve(turning(), ol.DOPRI5, events=lambda t, u, params: u[0]), TypeError, "return a real number"),
+        (lambda: ol.solve(turning(), ol.DOPRI5, exact=True), ol.NotCompilable, "uses complex numbers"),
         (lambda: turning(jacobian=lambda t, u, params: np.eye(2)), ValueError, "`jacobian` cannot be given"),
         (
             lambda: ol.ensemble(turning(), ol.DOPRI5, params=[[1.0]]),
