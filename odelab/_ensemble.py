@@ -97,6 +97,10 @@ def ensemble(
     refuse_unknown(ensemble, _unknown, inspect.signature(solve).parameters)
     controller = adaptive() if controller is None else controller
     check_arguments(problem, method, controller, engine, max_steps)
+    if problem.is_complex:
+        raise TypeError(
+            "`problem` has complex states, which ensembles do not take; call odelab.solve for each of them."
+        )
     controller = controller.suited_to(method)
     check_workers(threads, executor)
     check_way(t_eval_by, method)

@@ -10,6 +10,7 @@ import numpy as np
 from odelab import _choice as choice
 from odelab._unknown_arguments import refuse_unknown
 from odelab.arrays import own_floats
+from odelab.complex_states import projection_on_parts
 from odelab.control.controllers import Controller, adaptive
 from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
@@ -18,6 +19,7 @@ from odelab.engines.pace import pace_of
 from odelab.linear.algebraic import consistent, start_in_words
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
+from odelab.runs.complex_runs import complex_run, on_parts
 from odelab.runs.events import Watch, checked_events
 from odelab.runs.interior import doubtful_time
 from odelab.runs.pieces import in_pieces
@@ -130,6 +132,8 @@ def solve(
     given, method = method, taking_a_mass(problem, method, controller)
     controller = controller.suited_to(method)
     starts: list[str] = []  # what is said of the start of each piece
+    if problem.is_complex and callable(project):
+        project = projection_on_parts(project)
     check_projection(project, problem)
     pace = pace_of(problem.t_span, progress, time_limit)
     times = checked_times("t_eval", t_eval, problem)
@@ -137,6 +141,8 @@ def solve(
     watched = checked_events(events)
     if throw and not any(event.terminal for event in watched):
         check_number_of_steps(problem, controller, max_steps)
+    if problem.is_complex:
+        watched = tuple(map(on_parts, watched))
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if not dense and method.run_by_scipy:
@@ -174,6 +180,8 @@ def solve(
         others = f"; {given.name} takes {method.name} alone, as there is a mass matrix" if given is not method else ""
         trajectory.add_to_message(f"; {starts[0]}{others}")
         trajectory.problem = problem
+    if problem.is_complex:
+        trajectory = complex_run(trajectory)
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory

@@ -22,30 +22,32 @@ def library_of(*values) -> Any:
     return np
 
 
-def floating(name: str, value, like=None):
-    """`value` as an array, or a tensor beside the tensor `like`, of real single or double precision."""
+def floating(name: str, value, like=None, complex_too: bool = False):
+    """`value` as an array, or a tensor beside `like`, of single or double precision, which may be complex."""
     library = library_of(value, like)
     if library is np:
-        return _floating_array(name, value)
+        return _floating_array(name, value, complex_too)
     if not isinstance(value, library.Tensor):
-        array = np.array(_floating_array(name, value))  # a copy, because torch warns of read-only arrays
+        array = np.array(_floating_array(name, value, complex_too))  # a copy, because torch warns of read-only arrays
         return library.as_tensor(array, dtype=like.dtype, device=like.device)
     if value.is_complex():
-        raise TypeError(f"`{name}` must hold real numbers, got {value.dtype}.")
+        if not complex_too:
+            raise TypeError(f"`{name}` must hold real numbers, got {value.dtype}.")
+        return value
     if value.dtype in (library.float32, library.float64):
         return value
     return value.to(library.float32 if value.is_floating_point() else library.float64)
 
 
-def _floating_array(name: str, value) -> np.ndarray:
+def _floating_array(name: str, value, complex_too: bool) -> np.ndarray:
     reject_masked(name, value)
     try:
         array = np.asarray(value)
     except ValueError as error:  # a ragged list
         raise ValueError(f"`{name}` is no array: {error}") from None
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"`{name}` must hold real numbers, got dtype {array.dtype}.")
-    if array.dtype in (np.float32, np.float64):
+    if array.dtype.kind not in ("fiubc" if complex_too else "fiub"):
+        raise TypeError(f"`{name}` must hold {'' if complex_too else 'real '}numbers, got dtype {array.dtype}.")
+    if array.dtype in (np.float32, np.float64, np.complex64, np.complex128):
         return array
     return array.astype(np.float32 if array.dtype == np.float16 else np.float64)
 
@@ -107,8 +109,8 @@ def _plain_norm(library, value, axes):
 
 
 def checked_square(name: str, J):
-    """`J` as a finite, non-empty (..., n, n) array or tensor."""
-    J = floating(name, J)
+    """`J` as a finite, non-empty (..., n, n) array or tensor, real or complex."""
+    J = floating(name, J, complex_too=True)
     if J.ndim < 2 or J.shape[-1] != J.shape[-2]:
         raise ValueError(
             f"`{name}` must be square, (..., n, n), got shape {tuple(J.shape)}; a map between spaces of different size "
@@ -120,10 +122,15 @@ def checked_square(name: str, J):
     return J
 
 
-def is_symmetric(J) -> bool:
-    """Is every matrix of (..., n, n) its own transpose, to the bit?"""
-    corner = J[..., :64, :64]  # most matrices that are not symmetric are recognised by this corner
-    return all(bool((library_of(x).swapaxes(x, -1, -2) == x).all()) for x in (corner, J))
+def is_hermitian(J) -> bool:
+    """Is every matrix of (..., n, n) its own adjoint, to the bit? A real one is then symmetric."""
+    corner = J[..., :64, :64]  # most matrices that are not Hermitian are recognised by this corner
+    return all(bool((adjoint(x) == x).all()) for x in (corner, J))
+
+
+def adjoint(J):
+    """The conjugate transpose of every matrix of (..., n, n) or of scipy.sparse; of a real one the transpose."""
+    return J.conj(copy=False).T if hasattr(J, "tocsc") else library_of(J).swapaxes(J, -1, -2).conj()
 
 
 def reject_masked(name: str, values):

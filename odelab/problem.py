@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.arrays import read_only
+from odelab.complex_states import joined, on_parts, parts_of
 from odelab.mass import MassMatrix, checked_mass
 from odelab.right_hand_side import (
     COMPONENT,
@@ -18,7 +19,6 @@ from odelab.right_hand_side import (
     checked_jacobian,
     checked_rhs,
     form_of,
-    split_complex,
     unwrap,
 )
 
@@ -73,16 +73,21 @@ class Problem:
     - array form, `rhs(t, u, params) -> array`, as in `return -A @ u`;
     - in-place form, `rhs(t, u, params, out)`, which sets every `out[i]` and returns nothing: for large systems.
 
+    With a complex `u0` the right-hand side takes and returns complex numbers in any of these forms. Inside, the problem
+    is a real one of 2n components, first the real and then the imaginary parts. `u0`, `size`, tolerances, Jacobians and
+    measures are those of the parts; `odelab.solve` hands complex states back, events and projections get them.
+
     A right-hand side must not change `u`, which is read-only. `rhs(t, u)`, without parameters, is accepted in
     the first two forms.
 
     rhs           the right-hand side
-    u0            the initial state: one number or a row of n numbers
+    u0            the initial state: one number or a row of n numbers, real or complex
     t_span        (t0, t1): where the run starts and ends; t1 < t0 runs backwards in time
     params        what `rhs` gets as its third argument. A number, a row of numbers (list or one-dimensional array)
                   becomes a tuple of numbers, which kernels and ensembles need. Anything else, such as a matrix or a
                   dictionary, is handed over as it is; `()` by default
-    jacobian      jacobian(t, u, params), the (n, n) array or scipy.sparse matrix of derivatives; None where unknown
+    jacobian      jacobian(t, u, params), the (n, n) array or scipy.sparse matrix of derivatives; None where unknown, or
+                  where states are complex
     exact         exact(t, params), the solution: (n,) for one time and (m, n) for m times; None where unknown
     invariants    `Invariant`s, quantities that the solution keeps
     references    `Reference`s, states known to many digits
@@ -123,7 +128,20 @@ class Problem:
     def __post_init__(self):
         keep = functools.partial(object.__setattr__, self)
         keep("rhs", checked_rhs(self.rhs))
-        keep("u0", checked_state(self.u0))
+        state = checked_state(self.u0)
+        if state.dtype.kind == "c":
+            keep("rhs", on_parts(self.rhs))
+            state = locked(parts_of(state))
+            if self.mass is not None:
+                raise ValueError(
+                    "`mass` cannot be given where `u0` is complex; write the real and imaginary parts out."
+                )
+            if self.jacobian is not None:
+                raise ValueError(
+                    "`jacobian` cannot be given where `u0` is complex: derivatives by real and by imaginary parts are "
+                    "needed, and they are found; leave it out."
+                )
+        keep("u0", state)
         keep("t_span", checked_span(self.t_span))
         keep("jacobian", checked_jacobian(self.jacobian))
         keep("mass", checked_mass(self.mass, self.u0.size))
@@ -139,7 +157,7 @@ class Problem:
 
     @property
     def size(self) -> int:
-        """The number of components, n."""
+        """The number of components, n; of a complex problem that of all parts."""
         return self.u0.size
 
     def seen(self, t):
@@ -153,6 +171,15 @@ class Problem:
         """The mass matrix with its products and what of it is singular; None without one."""
         return None if self.mass is None else MassMatrix(self.mass)
 
+    @property
+    def is_complex(self) -> bool:
+        """Are its components the real and imaginary parts of complex ones?"""
+        return hasattr(self.rhs, "of_complex")
+
+    def state_of(self, u) -> np.ndarray:
+        """A state as everything inside takes it: of a complex problem the parts of complex numbers."""
+        return parts_of(u) if self.is_complex and np.iscomplexobj(u) else np.asarray(u, dtype=float)
+
     def replace(self, **changes) -> "Problem":
         """A copy with some fields changed: `problem.replace(t_span=(0.0, 20.0))`.
 
@@ -164,6 +191,9 @@ class Problem:
             raise TypeError(
                 f"`replace` got {unknown[0]!r}, which is not a field of Problem; the fields are {sorted(known)}."
             )
+        if self.is_complex:
+            own = {"rhs": unwrap(self.rhs), "u0": joined(self.u0)} | changes
+            changes = own | {"u0": np.asarray(own["u0"], dtype=complex)}
         return dataclasses.replace(self, form="", **{**self._outdated_fields(changes), **changes})
 
     def piece(self, t0: float, t1: float, u0, window=None) -> "Problem":
@@ -194,6 +224,7 @@ class Problem:
         """Pickle right-hand side and Jacobian as their user wrote them; unpickling makes the wrappers again."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "form"}
         fields |= {"rhs": Pickled(unwrap(self.rhs)), "jacobian": unwrap(self.jacobian)}
+        fields |= {"u0": joined(self.u0)} if self.is_complex else {}
         return Problem, tuple(fields.values())
 
     def __repr__(self):
@@ -283,9 +314,9 @@ def reject_gradients(name: str, value):
 def checked_state(u0) -> np.ndarray:
     reject_gradients("u0", u0)
     state = as_array("u0", u0)
-    if state.dtype.kind not in "fiub":
-        raise TypeError(f"`u0` must hold real numbers, got {u0!r}{split_complex(state.dtype)}.")
-    state = np.atleast_1d(state.astype(np.float64))
+    if state.dtype.kind not in "fiubc":
+        raise TypeError(f"`u0` must hold numbers, got {u0!r}.")
+    state = np.atleast_1d(state.astype(np.complex128 if state.dtype.kind == "c" else np.float64))
     if state.ndim != 1 or state.size == 0:
         raise ValueError(
             f"`u0` must be one-dimensional and not empty, got shape {state.shape}; flatten it, or use "
@@ -294,6 +325,10 @@ def checked_state(u0) -> np.ndarray:
     if not np.isfinite(state).all():
         where = int(np.flatnonzero(~np.isfinite(state))[0])
         raise ValueError(f"`u0` must be finite, got {state[where]} in component {where}.")
+    return locked(state)
+
+
+def locked(state: np.ndarray) -> np.ndarray:
     state.setflags(write=False)
     return state
 

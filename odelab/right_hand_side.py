@@ -209,7 +209,7 @@ def check_dtype(dtype):
     """Refuse slopes that are no real numbers."""
     if dtype.kind not in "fiub":
         raise TypeError(
-            f"`rhs` must return real numbers, a tuple of them or an array, got dtype {dtype}{split_complex(dtype)}."
+            f"`rhs` must return real numbers, a tuple of them or an array, got dtype {dtype}{where_complex(dtype)}."
         )
 
 
@@ -231,6 +231,6 @@ def as_array(name: str, values) -> np.ndarray:
         raise ValueError(f"`{name}` must be a row of numbers, got {values!r}; its entries differ in length.") from None
 
 
-def split_complex(dtype) -> str:
-    """What helps where numbers are complex, as an addition to a message; empty where they are not."""
-    return "; split complex numbers into real and imaginary parts" if dtype.kind == "c" else ""
+def where_complex(dtype) -> str:
+    """What helps where slopes are complex, as an addition to a message; empty where they are not."""
+    return "; for complex states give a complex `u0`" if dtype.kind == "c" else ""

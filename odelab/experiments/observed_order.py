@@ -130,8 +130,8 @@ def known_end(problem: Problem):
     """The state at t1 from the exact solution or a reference; None where neither is known."""
     t1 = problem.t_span[1]
     if problem.exact is not None:
-        return np.asarray(problem.exact(t1, problem.params), dtype=float)
+        return 1.0 * np.asarray(problem.exact(t1, problem.params))
     for reference in problem.references:
         if reference.t == t1:
-            return np.asarray(reference.u, dtype=float)
+            return 1.0 * np.asarray(reference.u)
     return None

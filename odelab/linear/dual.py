@@ -2,7 +2,8 @@
 
 A right-hand side called with them returns its exact derivatives, also through branches, loops and tables. A `Dual`
 stands for a number or an array; NumPy passes calls of its functions to it, so that code written for arrays runs
-unchanged. A function that is not known here raises `NotDifferentiable`, so that no derivative is silently wrong.
+unchanged. A complex one holds derivatives by real numbers, so that functions that are not analytic, such as abs, have
+them too. A function that is not known here raises `NotDifferentiable`, so that no derivative is silently wrong.
 """
 
 import math
@@ -12,7 +13,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odelab.linear.rules import AXES_ADDED, CHOICES, FIRST_ALONE, FLAT, LINEAR, PARTIALS, PRODUCTS, UNEVEN_PADS
+from odelab.linear.rules import (
+    ANALYTIC,
+    AXES_ADDED,
+    CHOICES,
+    FIRST_ALONE,
+    FLAT,
+    LINEAR,
+    PARTIALS,
+    PRODUCTS,
+    UNEVEN_PADS,
+)
 
 
 class NotDifferentiable(TypeError):
@@ -56,14 +67,16 @@ class Dual:
         name = ufunc.__name__
         if any(hasattr(x, "tocsr") for x in values):
             return sparse_product(name, *inputs)
-        if name in FLAT:
-            return ufunc(*values)
+        if name in NOT_ANALYTIC and np.iscomplexobj(values[0]):
+            return NOT_ANALYTIC[name](*inputs)
         if name in PRODUCTS:
             return product(ufunc, inputs, {})
-        if name not in PARTIALS:
+        if name not in PARTIALS and name not in FLAT:
             raise NotDifferentiable(f"the derivative of {name} is not known")
         value = ufunc(*values)
-        return chain_rule(value, inputs, PARTIALS[name](*values, value), name in CHOICES)
+        if value.dtype.kind == "c" and name not in ANALYTIC:
+            raise NotDifferentiable(f"the derivative of {name} of complex numbers is not known")
+        return value if name in FLAT else chain_rule(value, inputs, PARTIALS[name](*values, value), name in CHOICES)
 
     def __array_function__(self, function, types, arguments, options):
         name = function.__name__
@@ -98,6 +111,19 @@ class Dual:
     @property
     def T(self):
         return np.transpose(self)
+
+    @property
+    def real(self):
+        return Dual(np.real(self.value), np.real(self.part))
+
+    @property
+    def imag(self):
+        return Dual(np.imag(self.value), np.imag(self.part))
+
+    def conj(self):
+        return Dual(np.conj(self.value), np.conj(self.part))
+
+    conjugate = conj
 
     def __len__(self):
         return len(self.value)
@@ -153,7 +179,10 @@ class Dual:
         return np.ravel(self).copy()
 
     def astype(self, dtype, **_):
-        if np.dtype(dtype).kind != "f":
+        kind = np.dtype(dtype).kind
+        if kind == "c":
+            return Dual(self.value.astype(complex), self.part.astype(complex))
+        if kind != "f" or self.dtype.kind == "c":
             raise NotDifferentiable(f"an array of {np.dtype(dtype)} is made of values whose derivatives are needed")
         return self
 
@@ -331,7 +360,7 @@ def product(function, arguments, options) -> Dual:
         A, x = arguments
         if isinstance(x, Dual) and not isinstance(A, Dual):  # all directions at once
             return Dual(value, np.ascontiguousarray((A @ x.part.T).T))
-    part = np.zeros((directions(arguments, {}), *np.shape(value)))
+    part = np.zeros((directions(arguments, {}), *np.shape(value)), np.result_type(value, float))
     for i, one in enumerate(arguments):
         if isinstance(one, Dual):
             for k, change in enumerate(one.part):
@@ -419,7 +448,8 @@ def clip(x, lowest=None, highest=None, **options):
 def norm(x, ord=None, axis=None, **_):
     if ord not in (None, 2) or axis is not None or x.ndim > 1:
         raise NotDifferentiable("of numpy.linalg.norm only the Euclidean norm of a vector is followed")
-    return np.sqrt(np.sum(x * x))
+    size = np.abs(x) if x.dtype.kind == "c" else x
+    return np.sqrt(np.sum(size * size))
 
 
 def solve(A, b):
@@ -429,7 +459,7 @@ def solve(A, b):
     if np.ndim(matrix) != 2:
         raise NotDifferentiable("numpy.linalg.solve of many matrices is not followed")
     x = np.linalg.solve(matrix, value_of(b))
-    part = np.zeros((directions((A, b), {}), *x.shape))
+    part = np.zeros((directions((A, b), {}), *x.shape), x.dtype)
     if isinstance(b, Dual):
         part += b.part
     if isinstance(A, Dual):
@@ -449,25 +479,29 @@ SPECIAL: dict[str, Callable] = {
     "min": lambda x, axis=None, **options: extreme(np.argmin, x, axis, **options),
     "amax": lambda x, axis=None, **options: extreme(np.argmax, x, axis, **options),
     "amin": lambda x, axis=None, **options: extreme(np.argmin, x, axis, **options),
-    "zeros_like": lambda x, dtype=float, **_: room(x, 0.0, dtype),
-    "ones_like": lambda x, dtype=float, **_: room(x, 1.0, dtype),
-    "empty_like": lambda x, dtype=float, **_: room(x, np.nan, dtype),
-    "full_like": lambda x, value, dtype=float, **_: room(x, float(value), dtype),
-    "iscomplexobj": lambda x: False,
-    "isrealobj": lambda x: True,
+    "zeros_like": lambda x, dtype=None, **_: room(x, 0.0, dtype),
+    "ones_like": lambda x, dtype=None, **_: room(x, 1.0, dtype),
+    "empty_like": lambda x, dtype=None, **_: room(x, np.nan, dtype),
+    "full_like": lambda x, value, dtype=None, **_: room(x, value, dtype),
+    "iscomplexobj": lambda x: x.dtype.kind == "c",
+    "isrealobj": lambda x: x.dtype.kind != "c",
+    "real": lambda x: x.real,
+    "imag": lambda x: x.imag,
+    "angle": lambda x: np.arctan2(x.imag, x.real),
 }
 
 
 def room(x, value, dtype):
     """A new array like `x`: with room for derivatives, unless it is to hold something else than such numbers."""
-    if np.dtype(dtype).kind == "f":
-        return constant(np.full(x.shape, value), len(x.part))
+    dtype = np.dtype((complex if x.dtype.kind == "c" else float) if dtype is None else dtype)
+    if dtype.kind in "fc":
+        return constant(np.full(x.shape, value, dtype), len(x.part))
     return np.full(x.shape, 0.0 if np.isnan(value) else value).astype(dtype)
 
 
 def constant(value, m) -> Dual:
     """An array that duals may be written into."""
-    return Dual(value, np.zeros((m, *np.shape(value))))
+    return Dual(value, np.zeros((m, *np.shape(value)), np.result_type(value, float)))
 
 
 def as_dual(x):
@@ -487,8 +521,21 @@ def gather(answer):
         entries = [gather(one) for one in answer]
         found = [one for one in entries if isinstance(one, Dual)]
         if not found:
-            return np.array(entries, dtype=float)
-        m = len(found[0].part)
-        full = [one if isinstance(one, Dual) else constant(np.asarray(one, dtype=float), m) for one in entries]
+            return np.array(entries, dtype=kind_of(entries))
+        m, kind = len(found[0].part), kind_of(value_of(one) for one in entries)
+        full = [one if isinstance(one, Dual) else constant(np.asarray(one, dtype=kind), m) for one in entries]
         return Dual(np.array([one.value for one in full]), np.stack([one.part for one in full], axis=1))
     return answer
+
+
+def kind_of(values) -> type:
+    """The kind of numbers that holds all values: complex where one of them is."""
+    return complex if any(map(np.iscomplexobj, values)) else float
+
+
+def absolute(x) -> Dual:
+    """|z|, whose derivative is Re(conj(z) dz) / |z|, and 0 at zero, which is right for |z|^2."""
+    return Dual(np.abs(x.value), (np.conj(np.sign(x.value)) * x.part).real)
+
+
+NOT_ANALYTIC: dict[str, Callable] = {"absolute": absolute, "conjugate": Dual.conj}

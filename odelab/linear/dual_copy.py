@@ -146,15 +146,16 @@ class NumpyOfDuals:
     def create(self, own, arguments, options):
         if own in ROOM:
             array = own(*arguments, **options)
-            return dual.constant(array, self.m) if array.dtype.kind == "f" else array
+            return dual.constant(array, self.m) if array.dtype.kind in "fc" else array
         if not arguments or not dual.duals_in(tuple(arguments)):
             return own(*arguments, **options)
         joined = dual.gather(arguments[0])
         if own in ARRAYS:
-            kind = np.dtype(options.get("dtype", arguments[1] if len(arguments) > 1 else float)).kind
-            if kind != "f" or len(arguments) > 2 or options.keys() - {"dtype"}:
+            kind = options.get("dtype", arguments[1] if len(arguments) > 1 else joined.dtype)
+            if len(arguments) > 2 or options.keys() - {"dtype"}:
                 raise dual.NotDifferentiable(f"numpy.{own.__name__} is called in a way that is not followed")
-            return joined.copy() if own is np.array else joined
+            same = joined.astype(kind)
+            return same.copy() if own is np.array else same
         return own(joined, *arguments[1:], **options)
 
 

@@ -77,6 +77,10 @@ PARTIALS: dict[str, Callable] = {
 }
 PARTIALS["true_divide"], PARTIALS["mod"] = PARTIALS["divide"], PARTIALS["remainder"]
 
+# Those whose rule holds for complex numbers, too: they are analytic. (Of arccosh it holds in one half of the plane.)
+ANALYTIC = {*OF_ONE} - {"arccosh", "erf", "erfc"} | {"add", "subtract", "multiply", "divide", "true_divide", "negative"}
+ANALYTIC |= {"positive", "reciprocal", "square", "power", "float_power"}
+
 # Functions whose values are piecewise constant, or are no real numbers: they have no derivative to follow.
 FLAT = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_not", "logical_and", "isnan"}
 FLAT |= {"logical_or", "isfinite", "isinf", "signbit", "sign", "floor", "ceil", "rint", "trunc", "floor_divide"}
@@ -87,7 +91,7 @@ FLAT |= {"zeros_like", "ones_like", "full_like", "round", "around", "count_nonze
 LINEAR = {"concatenate", "stack", "vstack", "hstack", "column_stack", "roll", "flip", "reshape", "ravel", "transpose"}
 LINEAR |= {"squeeze", "expand_dims", "moveaxis", "swapaxes", "tile", "repeat", "pad", "diff", "sum", "mean", "cumsum"}
 LINEAR |= {"append", "flipud", "fliplr", "diag", "diagonal", "trace", "take", "copy", "broadcast_to", "gradient"}
-LINEAR |= {"atleast_1d", "atleast_2d", "trapezoid", "insert", "delete"}
+LINEAR |= {"atleast_1d", "atleast_2d", "trapezoid", "insert", "delete", "fft", "ifft", "rfft", "irfft"}
 
 # Of these, what gives the entries another shape in the same order; what is linear in its first array alone; and the
 # ways to pad that are not linear.

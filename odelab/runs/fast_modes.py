@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odelab.complex_states import names_of_parts
 from odelab.linear.dual import NotDifferentiable
 from odelab.linear.linearisation import Linearisation
 from odelab.methods.explicit import DOPRI5
@@ -51,5 +52,6 @@ def fast_modes_of(trajectory) -> FastModes | None:
     i = int(reach.argmax())
     if not (held_back or reach[i] > DOPRI5.real_boundary):
         return None
-    found = modes_of(jacobians[i], rhs(t[i], u[i], problem.params), u[i])
+    names = names_of_parts(problem.size) if problem.is_complex else None
+    found = modes_of(jacobians[i], rhs(t[i], u[i], problem.params), u[i], names=names)
     return FastModes(float(t[i]), found) if found.few_are_fast else None

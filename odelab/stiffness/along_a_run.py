@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from odelab.problem import Problem
+from odelab.runs.complex_runs import ComplexTrajectory
 from odelab.runs.trajectory import Trajectory, require_states
 from odelab.stiffness import h_rho as stability
 from odelab.stiffness.indices import sai
@@ -105,6 +106,8 @@ def indicators(problem: Problem, sol: Trajectory, every: int | None = None) -> I
     if not isinstance(sol, Trajectory) or sol.steps == 0:
         raise ValueError(f"`sol` must be a Trajectory with at least one step, got {sol!r}; solve the problem first.")
     require_states(sol, "indicators")
+    if isinstance(sol, ComplexTrajectory):
+        sol = sol.parts
     if problem.size != np.shape(sol.step_u)[1]:
         raise ValueError(f"`sol` has {np.shape(sol.step_u)[1]} components, but `problem` {problem.size}.")
     if every is not None and not (isinstance(every, int) and every >= 0):

@@ -58,7 +58,7 @@ def ends(operator: JacobianOperator, k: int, symmetric: bool, tolerance: float =
 
 
 def lanczos_bracket(operator: JacobianOperator, tolerance: float):
-    """(smallest, largest, residual, products) of a symmetric operator: Ritz values, inside its spectrum.
+    """(smallest, largest, residual, products) of a symmetric or Hermitian operator: Ritz values, inside its spectrum.
 
     Plain Lanczos, three vectors of memory. Lost orthogonality only repeats eigenvalues that are found already, which
     does not harm the ends (Paige 1980). It ends when both residuals are below `tolerance` times the larger |value|:
@@ -74,7 +74,7 @@ def lanczos_bracket(operator: JacobianOperator, tolerance: float):
     check = 8
     while True:
         w = product(v) - beside[-1] * last
-        diagonal.append(float(v @ w))
+        diagonal.append(float(np.vdot(v, w).real))
         w -= diagonal[-1] * v
         beside.append(float(np.linalg.norm(w)))
         size = max(map(abs, (*diagonal[-2:], *beside[-2:])))

@@ -12,7 +12,7 @@ import numpy as np
 from odelab.arrays import (
     checked_square,
     floating,
-    is_symmetric,
+    is_hermitian,
     library_of,
     norm,
     number,
@@ -28,10 +28,10 @@ __all__ = ["nsi", "relative_slope", "sai", "si"]
 def si(J, tol: float = 1e-6):
     """The stiffness index SI = max |Re lambda(J)| of Section 2.1.2.
 
-    J    a Jacobian or a batch of them, (..., n, n), as an array or a tensor, whose gradients are kept; a scipy.sparse
-         matrix; or an operator with `shape` and `matvec`. Matrices of the last two kinds up to 1,024 components are
-         filled in, larger ones are answered by Lanczos (symmetric) or Arnoldi and never filled in; sparse tensors are
-         filled in always
+    J    a Jacobian or a batch of them, (..., n, n), real or complex, as an array or a tensor, whose gradients are kept;
+         a scipy.sparse matrix; or an operator with `shape` and `matvec`. Matrices of the last two kinds up to 1,024
+         components are filled in, larger ones are answered by Lanczos (Hermitian) or Arnoldi and never filled in;
+         sparse tensors are filled in always
     tol  the accuracy asked for, relative to the spectral radius; 1e-6. An iteration ends there. It counts as at least
          1,000 eps, 1e-4 in single precision
 
@@ -56,7 +56,7 @@ def si(J, tol: float = 1e-6):
         return _si_by_products(J, tol)
     J = checked_square("J", J)
     library = library_of(J)
-    if is_symmetric(J):
+    if is_hermitian(J):
         return number(library.amax(library.abs(library.linalg.eigvalsh(J)), -1))
     values = library.linalg.eigvals(J)
     _warn_of_movement(to_numpy(J), to_numpy(values), tol)
@@ -67,7 +67,7 @@ def _si_by_products(J, tol):
     """SI of a sparse matrix or an operator."""
     from odelab.stiffness.arnoldi import lanczos_bracket
     from odelab.stiffness.operator import as_operator
-    from odelab.stiffness.spectrum import DENSE_OPERATOR, _extremes, _is_symmetric, spectrum
+    from odelab.stiffness.spectrum import DENSE_OPERATOR, _extremes, _is_hermitian, spectrum
 
     operator = as_operator(J)
     n = operator.shape[0]
@@ -75,7 +75,7 @@ def _si_by_products(J, tol):
         found = spectrum(operator, part="full")
         if n != operator.shape[1]:
             raise ValueError(f"`J` must be square, got shape {operator.shape}: {found.message}")
-    elif operator.matrix is not None and _is_symmetric(operator.matrix):
+    elif operator.matrix is not None and _is_hermitian(operator.matrix):
         low, high, residual, products = lanczos_bracket(operator, tol)
         least, most = max(abs(low), abs(high)), float(abs(operator.matrix).sum(axis=1).max())
         if residual > tol * least and most - least > tol * most:

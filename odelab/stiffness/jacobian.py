@@ -137,7 +137,7 @@ def _point(problem, t, u, params, how) -> Point:
     if isinstance(problem, Problem):
         rhs, given = problem.rhs, problem.jacobian
         t = problem.t_span[0] if t is None else t
-        u = problem.u0 if u is None else u
+        u = problem.u0 if u is None else problem.state_of(u) if library_of(u) is np else u
         params = problem.params if params is None else params
     elif not callable(problem):
         raise TypeError(f"`problem` must be a Problem or a function rhs(t, u, params), got {problem!r}.")

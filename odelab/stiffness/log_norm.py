@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from odelab.arrays import checked_square, library_of, number
+from odelab.arrays import adjoint, checked_square, library_of, number
 from odelab.stiffness.arnoldi import lanczos_bracket
 from odelab.stiffness.conditioning import NotConverged
 from odelab.stiffness.operator import JacobianOperator, as_operator
@@ -21,8 +21,8 @@ SHARP = 1e-10  # the residual at which Lanczos ends, relative to the larger end;
 def log_norm(J, p=2):
     """The logarithmic norm mu_p[J]: differences of solutions of u' = J u grow at most like exp(mu_p[J] t).
 
-    J  a matrix or a batch, (..., n, n), as an array or a tensor, whose gradients are kept; a scipy.sparse matrix; or
-       a JacobianOperator with products both ways
+    J  a matrix or a batch, (..., n, n), real or complex, as an array or a tensor, whose gradients are kept; a
+       scipy.sparse matrix; or a JacobianOperator with products both ways
     p  the norm that differences are measured in: 1, 2 or numpy.inf; 2
 
     Returns a number, or (...) for a batch, in the library of `J`. Of a sparse matrix beyond 400 components mu_2 comes
@@ -42,12 +42,12 @@ def log_norm(J, p=2):
         J = as_operator(J).matrix
         diagonal = J.diagonal()
         others = np.asarray(abs(J).sum(axis=0 if p == 1 else 1)).ravel() - np.abs(diagonal)
-        return np.float64((diagonal + others).max())
+        return np.float64((diagonal.real + others).max())
     J = checked_square("J", J)
     library = library_of(J)
     diagonal = J.diagonal(0, -2, -1)
     others = library.abs(J).sum(-2 if p == 1 else -1) - library.abs(diagonal)
-    return number(library.amax(diagonal + others, -1))
+    return number(library.amax(diagonal.real + others, -1))
 
 
 def soderlind(J):
@@ -57,8 +57,8 @@ def soderlind(J):
     T s[J] is far below -1. It sees damping only: a mode that oscillates fast and decays slowly binds an explicit method
     by stability with T s[J] near 0, as `ol.problems.forced_linear(((-0.01, -1000.0), (1000.0, -0.01)))` does.
 
-    J  a matrix or a batch, (..., n, n), as an array or a tensor, whose gradients are kept; a scipy.sparse matrix; or
-       a JacobianOperator with products both ways
+    J  a matrix or a batch, (..., n, n), real or complex, as an array or a tensor, whose gradients are kept; a
+       scipy.sparse matrix; or a JacobianOperator with products both ways
 
     Returns a number, or (...) for a batch, in the library of `J`.
 
@@ -84,11 +84,11 @@ def hermitian_extremes(J):
         J = J.dense()
     if is_sparse(J):
         if J.shape[0] > SPARSE_ABOVE:
-            return _lanczos_ends(as_operator(0.5 * (J + J.T)))
+            return _lanczos_ends(as_operator(0.5 * (J + adjoint(J))))
         J = as_operator(J).dense()
     J = checked_square("J", J)
     library = library_of(J)
-    values = library.linalg.eigvalsh(0.5 * (J + library.swapaxes(J, -1, -2)))
+    values = library.linalg.eigvalsh(0.5 * (J + adjoint(J)))
     return number(values[..., 0]), number(values[..., -1])
 
 

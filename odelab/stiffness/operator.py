@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.arrays import floating, library_of, reject_nonfinite, to_numpy
+from odelab.arrays import adjoint, floating, library_of, reject_nonfinite, to_numpy
 from odelab.stiffness.jacobian import jvp, vjp
 
 __all__ = ["JacobianOperator", "as_operator"]
@@ -18,8 +18,9 @@ class JacobianOperator:
 
     shape    (rows, columns)
     matvec   a function v -> J v of one vector
-    rmatvec  a function w -> J' w of one vector; without it, what needs the transpose raises TypeError
-    dtype    the precision of the vectors; "float64"
+    rmatvec  a function w -> J' w of one vector, with the conjugate transpose J'; without it, what needs the transpose
+             raises TypeError
+    dtype    the precision of the vectors, "complex128" for a complex map; "float64"
     matrix   the map itself, dense or sparse, where it is known; measures then use it
 
     `JacobianOperator.at(problem)` makes one from a problem, `operator @ v` is a product, `dense()` fills it in.
@@ -54,6 +55,7 @@ class JacobianOperator:
         problem, t, u, params, how  as in `odelab.jacobian`
         """
         state = problem.u0 if u is None else u
+        state = problem.state_of(state) if hasattr(problem, "state_of") and library_of(state) is np else state
         n = len(state)
         dtype = str(state.dtype).removeprefix("torch.") if library_of(state) is not np else np.dtype(float)
         forward, backward = jvp(problem, t, state, params, how), vjp  # the transpose is formed when first asked for
@@ -81,24 +83,24 @@ def as_operator(J) -> JacobianOperator:
     if isinstance(J, JacobianOperator):
         return J
     if hasattr(J, "tocsr"):
-        data = floating("J", J.tocoo().data)
+        data = floating("J", J.tocoo().data, complex_too=True)
         reject_nonfinite("J", data)
         J = J.tocsr().astype(data.dtype)
-        return JacobianOperator(J.shape, lambda v: J @ v, lambda w: J.T @ w, J.dtype, matrix=J)
+        backwards = adjoint(J)
+        return JacobianOperator(J.shape, lambda v: J @ v, lambda w: backwards @ w, J.dtype, matrix=J)
     if hasattr(J, "matvec") and hasattr(J, "shape"):
         dtype = np.dtype(getattr(J, "dtype", None) or float)
-        if dtype.kind == "c":
-            raise TypeError(f"`J` must hold real numbers, got dtype {dtype}.")
         return JacobianOperator(tuple(J.shape), J.matvec, getattr(J, "rmatvec", None), dtype)
     if library_of(J) is not np and str(J.layout) != "torch.strided":
         J = J.to_dense()
-    matrix = to_numpy(floating("J", J))
+    matrix = to_numpy(floating("J", J, complex_too=True))
     if matrix.ndim != 2:
         raise ValueError(f"`J` must be one matrix, (m, n), got shape {matrix.shape}; take the matrices one by one.")
     if 0 in matrix.shape:
         raise ValueError(f"`J` is empty, got shape {matrix.shape}.")
     reject_nonfinite("J", matrix)
-    return JacobianOperator(matrix.shape, lambda v: matrix @ v, lambda w: matrix.T @ w, matrix.dtype, matrix=matrix)
+    backwards = adjoint(matrix)
+    return JacobianOperator(matrix.shape, lambda v: matrix @ v, lambda w: backwards @ w, matrix.dtype, matrix=matrix)
 
 
 def _no_transpose(vector):

@@ -100,8 +100,8 @@ class Pseudospectrum:
 def pseudospectrum(J, points: int = 50, box=None) -> Pseudospectrum:
     """The pseudospectra of a matrix: how far small changes, or rounding, move its eigenvalues.
 
-    J       a real square matrix: an array, a tensor, scipy.sparse or an operator, which are filled in; up to 3,000
-            components
+    J       a square matrix, real or complex: an array, a tensor, scipy.sparse or an operator, which are filled in; up
+            to 3,000 components
     points  grid points along each axis; 50. A matrix of 300 components takes about five seconds, and the time grows
             like points^2 n^2
     box     (left, right, bottom, top) of the grid; by default the field of values and a quarter more on each side
@@ -130,7 +130,8 @@ def pseudospectrum(J, points: int = 50, box=None) -> Pseudospectrum:
         )
     if not points >= 2:
         raise ValueError(f"`points` must be at least 2, got {points!r}.")
-    matrix = np.asarray(operator.dense(), dtype=float)
+    matrix = operator.dense()
+    matrix = matrix.astype(complex if np.iscomplexobj(matrix) else float)
     triangle, _ = schur(matrix, output="complex")
     boundary = _field_of_values(matrix)
     left, right, bottom, top = _frame(boundary) if box is None else map(float, box)
@@ -139,32 +140,34 @@ def pseudospectrum(J, points: int = 50, box=None) -> Pseudospectrum:
     real, imaginary = np.linspace(left, right, points), np.linspace(bottom, top, points)
     if bottom == -top:
         imaginary = 0.5 * (imaginary - imaginary[::-1])  # symmetric to the last bit, so that half the rows will do
-    rows = {}  # conjugate points have the same value, because J is real
-    for y in np.abs(imaginary):
-        if y not in rows:
-            rows[y] = _smallest(triangle, real + 1j * y)
-    smallest = np.stack([rows[y] for y in np.abs(imaginary)])
+    heights = imaginary if np.iscomplexobj(matrix) else np.abs(imaginary)  # conjugate points are alike for a real J
+    rows = {y: _smallest(triangle, real + 1j * y) for y in dict.fromkeys(heights)}
+    smallest = np.stack([rows[y] for y in heights])
     return Pseudospectrum(real, imaginary, smallest, np.diag(triangle).copy(), boundary, triangle)
 
 
 def _frame(boundary):
-    """The box round a field of values, a quarter wider on each side and symmetric to the real axis."""
-    left, right, top = boundary.real.min(), boundary.real.max(), np.abs(boundary.imag).max()
-    margin = 0.25 * max(right - left, 2.0 * top) or 1.0
-    return left - margin, right + margin, -top - margin, top + margin
+    """The box round a field of values, a quarter wider on each side."""
+    left, right, bottom, top = boundary.real.min(), boundary.real.max(), boundary.imag.min(), boundary.imag.max()
+    margin = 0.25 * max(right - left, top - bottom) or 1.0
+    return left - margin, right + margin, bottom - margin, top + margin
 
 
 def _field_of_values(J) -> np.ndarray:
-    """The points where a line turned through all angles touches the field of values of a real matrix."""
+    """The points where a line turned through all angles touches the field of values; half of them for a real matrix,
+    whose lower half mirrors the upper one.
+    """
     from scipy.linalg import eigh
 
-    n, upper = len(J), []
-    for angle in np.linspace(0.0, np.pi, ANGLES + 1):
+    def touched(angle):
         turned = np.exp(-1j * angle) * J
-        _, vector = eigh(0.5 * (turned + turned.conj().T), subset_by_index=(n - 1, n - 1))
-        upper.append(complex(np.vdot(vector, J @ vector)))
-    points = np.array(upper)
-    return np.concatenate([points, points[::-1].conj()[1:], points[:1]])
+        _, vector = eigh(0.5 * (turned + turned.conj().T), subset_by_index=(len(J) - 1, len(J) - 1))
+        return complex(np.vdot(vector, J @ vector))
+
+    angles = np.linspace(0.0, np.pi, ANGLES + 1)
+    points = np.array([touched(angle) for angle in angles])
+    lower = [touched(-angle) for angle in angles[::-1]] if np.iscomplexobj(J) else points[::-1].conj()
+    return np.concatenate([points, lower[1:], points[:1]])
 
 
 def _smallest(triangle, z) -> np.ndarray:

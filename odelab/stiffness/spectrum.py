@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odelab.arrays import is_symmetric, library_of, norm, to_numpy
+from odelab.arrays import adjoint, is_hermitian, library_of, norm, to_numpy
 from odelab.stiffness.arnoldi import TOLERANCE, ends
 from odelab.stiffness.conditioning import ORDINARY, eigenvalue_condition, movement
 from odelab.stiffness.operator import JacobianOperator, as_operator
@@ -46,7 +46,7 @@ class Spectrum:
                      spectral_radius, with left and right eigenvectors y and x of length one; 1 for a normal matrix
     error_bound      how far rounding, or the residual of an iteration, may have moved them: `condition` times
                      eps ||J||, or Elsner's bound where that is smaller
-    how              "dense", "dense symmetric", "arnoldi", "lanczos" or "singular values"
+    how              "dense", "dense symmetric" (or "Hermitian"), "arnoldi", "lanczos" or "singular values"
     converged        whether an iteration met its tolerance and another start found the same ends; True for LAPACK
     residual         dense: |sum of values - trace| / (n radius); Arnoldi: the largest ||Jv - lambda v|| / radius
     message          all of this in a sentence; it is also `str(spectrum)`
@@ -109,8 +109,8 @@ def spectrum(
     value as often as its count says. So a ReLU block reduced to its active units is
     spectrum(reduced, shift=1.0, known=((1.0, a2 - a1), (0.0, dead))).
 
-    J               a matrix (array, tensor, scipy.sparse) or an operator with `shape` and `matvec`; of a map that is
-                    not square, singular values are given instead
+    J               a matrix (array, tensor, scipy.sparse), real or complex, or an operator with `shape` and `matvec`;
+                    of a map that is not square, singular values are given instead
     part            "full" for all eigenvalues by LAPACK, "extremes" for the ends by Arnoldi or Lanczos, or "auto": all
                     of dense matrices up to 8,192 and of others up to 1,024 components, which are filled in
     zero_tolerance  a real part of at most this size counts as zero; by default the backward error n eps ||J||
@@ -169,7 +169,7 @@ def _dense(operator, known, shift, zero_tolerance, frobenius, conditions, on=Non
     J = operator.dense()
     matrix = J if on is None else library_of(on).as_tensor(J, device=on.device)  # by the tensor's own LAPACK
     linalg = library_of(matrix).linalg
-    symmetric = _is_symmetric(J)
+    symmetric = _is_hermitian(J)
     values = to_numpy(linalg.eigvalsh(matrix) if symmetric else linalg.eigvals(matrix))
     radius, size, n = float(np.abs(values).max()), float(norm(J, (0, 1))), len(J)
     alone = frobenius is None and not len(known) and shift == 0.0
@@ -178,7 +178,7 @@ def _dense(operator, known, shift, zero_tolerance, frobenius, conditions, on=Non
         known,
         zero_tolerance,
         noise=n * float(np.finfo(J.dtype).eps) * max(size, abs(shift)),  # LAPACK's backward error
-        how="dense symmetric" if symmetric else "dense",
+        how=f"dense {'Hermitian' if np.iscomplexobj(J) else 'symmetric'}" if symmetric else "dense",
         after="" if after is None else " The matrix was filled in, because an iteration for its ends did not converge.",
         residual=abs(complex(values.sum()) - complex(np.trace(J))) / (n * radius) if radius else 0.0,
         non_normality=0.0 if symmetric and alone else _henrici(values + shift, known, size if alone else frobenius),
@@ -201,7 +201,8 @@ def _certainty(J, values, symmetric, size, backward, conditions) -> dict[str, fl
     if not conditions or J is None or not (symmetric or J.shape[0] <= FACTORED):
         return {}
     ends = () if symmetric else (values.real.argmax(), values.real.argmin(), np.abs(values).argmax())
-    chosen = {complex(values[i].real, abs(values[i].imag)) for i in ends}  # a pair has one condition number
+    fold = complex if np.iscomplexobj(J) else lambda value: complex(value.real, abs(value.imag))
+    chosen = {fold(values[i]) for i in ends}  # a pair of a real matrix has one condition number
     worst = max((eigenvalue_condition(J, value) for value in chosen), default=1.0)
     return {"condition": worst, "error_bound": float(movement(worst, size, J.shape[0], backward))}
 
@@ -241,7 +242,7 @@ def _doubt(values, condition=math.nan, error_bound=math.nan, **_) -> str:
 
 
 def _extremes(operator, known, shift, zero_tolerance, k, tol, conditions) -> Spectrum | None:
-    symmetric = operator.matrix is not None and _is_symmetric(operator.matrix)
+    symmetric = operator.matrix is not None and _is_hermitian(operator.matrix)
     n = operator.shape[0]
     if n <= 4 * k + 2:  # ARPACK needs room for its basis
         return None
@@ -323,8 +324,8 @@ def reject_gradients(J):
         )
 
 
-def _is_symmetric(J) -> bool:
-    return (J != J.T).nnz == 0 if hasattr(J, "tocsr") else is_symmetric(J)
+def _is_hermitian(J) -> bool:
+    return (adjoint(J) != J).nnz == 0 if hasattr(J, "tocsr") else is_hermitian(J)
 
 
 def _dense_limit(operator: JacobianOperator) -> int:

@@ -33,7 +33,6 @@ def refused(error, words, call, *arguments, **options):
         ([], ValueError, ["`u0`", "not empty", "shape (0,)"]),
         ([[1.0, 2.0]], ValueError, ["`u0`", "shape (1, 2)", "flatten it", "`odelab.ensemble`"]),
         ([[1.0], [2.0, 3.0]], ValueError, ["`u0`", "differ in length"]),
-        ([1j], TypeError, ["`u0`", "[1j]", "real and imaginary parts"]),
         ("a", TypeError, ["`u0`", "'a'"]),
         (np.ma.array([1.0, 2.0], mask=[False, True]), TypeError, ["`u0` is a masked array", ".compressed()"]),
         (None, TypeError, ["`u0`", "None"]),

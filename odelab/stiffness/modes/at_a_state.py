@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 
+from odelab.complex_states import names_of_parts
 from odelab.linear.linearisation import Linearisation
 from odelab.problem import Problem, array_form
 from odelab.stiffness.modes.participation import ModeGroup, participation
@@ -56,7 +57,7 @@ def modes(
     gap         by what factor |lambda| must fall from one group of modes to the next; 3
     rtol, atol  what of each component is small: atol + rtol |u|; they decide on what is exhausted, and are the units of
                 `tangential_rate`, not of the groups. 1e-3 and 1e-9
-    names       of the components for printing, (n,); by default u[0], u[1] and so on
+    names       of the components for printing, (n,); by default u[0], u[1] and so on, or Re u[0] ... Im u[0]
 
     Returns a `Modes`: `groups`, `exhausted`, `tangential_rate`. Raises ValueError where the slope or a derivative is
     not finite. The fast modes of a matrix are those of `odelab.participation`.
@@ -75,9 +76,10 @@ def modes(
     if not (0.0 < rtol < np.inf and 0.0 <= atol < np.inf):
         raise ValueError(f"`rtol` must be positive and `atol` at least 0, got {rtol!r} and {atol!r}.")
     t = problem.t_span[0] if t is None else float(t)
-    u = problem.u0 if u is None else np.asarray(u, dtype=float)
+    u = problem.u0 if u is None else problem.state_of(u)
     if u.shape != problem.u0.shape:
         raise ValueError(f"`u` must be a state of {problem.size} components, got shape {u.shape}.")
+    names = names_of_parts(problem.size) if names is None and problem.is_complex else names
     rhs = array_form(problem)
     slope = np.asarray(rhs(t, u, problem.params))
     J = as_operator(Linearisation(problem, rhs).derivatives(t, u, slope)[0]).dense()

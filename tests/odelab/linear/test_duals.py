@@ -185,7 +185,7 @@ def test_what_is_not_followed_is_refused():
         return (float(str(u[0])),)
 
     def unknown(t, u, params):
-        return np.fft.rfft(u).real[: len(u)]
+        return np.sort(u)
 
     def into_plain(t, u, params):
         kept = np.array([1.0, 2.0]).copy()
