@@ -21,6 +21,9 @@ from odelab.graph.nodes import Untraceable
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
 from odelab.right_hand_side import name_of
+from odelab.sensitivities.result import sensitive_ensemble
+from odelab.sensitivities.selection import Wrt
+from odelab.sensitivities.system import System
 
 
 def ensemble(
@@ -38,6 +41,8 @@ def ensemble(
     engine: str = "auto",
     max_steps: int = 1_000_000,
     exact: bool = False,
+    sensitivities: Wrt | None = None,
+    sensitivity_errors: bool = True,
 ) -> Ensemble:
     """Solve one problem many times: from many initial states, with many sets of parameters.
 
@@ -60,9 +65,13 @@ def ensemble(
                   other
     max_steps     attempted steps of each run; 1,000,000 by default
     exact         True for the bits that `odelab.solve` has with the same option, on every processor; False by default
+    sensitivities, sensitivity_errors
+                  as in `odelab.solve`; what the errors of a column are measured by comes from the problem's own
+                  parameters and initial state, for all runs
 
-    Returns an `Ensemble`. The same input gives the same bits, however many threads or workers take part and wherever a
-    run stands. A run that fails ends with its status and disturbs no other. Ctrl-C returns what is finished.
+    Returns an `Ensemble`; with `sensitivities` it is a `SensitiveEnsemble`. The same input gives the same bits, however
+    many threads or workers take part and wherever a run stands. A run that fails ends with its status and disturbs no
+    other. Ctrl-C returns what is finished.
 
     Raises TypeError or ValueError, naming the argument, for wrong input, and IndexError where the right-hand side of a
     run asks for an entry that an array has not.
@@ -82,6 +91,25 @@ def ensemble(
     check_workers(threads, executor)
     starts, sets = batches(problem, u0, params)
     times = checked_times("t_eval", t_eval, problem)
+    if sensitivities is not None:
+        if maxima:
+            raise ValueError("`maxima` of SAI and h rho are not kept beside `sensitivities`; drop one of the two.")
+        system = System(problem, sensitivities, sensitivity_errors)
+        whole = ensemble(
+            system.whole,
+            method,
+            system.controller(controller),
+            u0=system.starts(starts),
+            params=None if params is None else sets,
+            t_eval=t_eval,
+            threads=threads,
+            executor=executor,
+            progress=progress,
+            engine=system.engine(engine, method),
+            max_steps=max_steps,
+            exact=exact,
+        )
+        return sensitive_ensemble(whole, system, controller)
     report = reporter(progress)
     reason = "engine='python' was asked for" if engine == "python" else obstacle_to_lanes(problem, method, controller)
     prepared = None

@@ -16,6 +16,10 @@ from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events
 from odelab.runs.pieces import in_pieces
 from odelab.runs.trajectory import Trajectory
+from odelab.sensitivities.jumps import Jumps
+from odelab.sensitivities.result import sensitive_trajectory
+from odelab.sensitivities.selection import Wrt
+from odelab.sensitivities.system import System
 
 USUAL = adaptive()  # the controller where the user gives none
 ENGINES = ("auto", "python", "compiled")
@@ -58,6 +62,8 @@ def solve(
     max_steps: int = 1_000_000,
     exact: bool = False,
     throw: bool = True,
+    sensitivities: Wrt | None = None,
+    sensitivity_errors: bool = True,
 ) -> Trajectory:
     """Solve an initial value problem over its time span.
 
@@ -82,10 +88,19 @@ def solve(
                  a * b + c is made one operation, and elementary functions are odelab's own. It costs up to a third of
                  the speed, and plain Python is slow; states between steps agree to rounding. False by default
     throw        True, the default, raises `RunFailed` where the run fails; False returns what was computed
+    sensitivities
+                 `ol.wrt(params=..., u0=...)`: the derivatives of the solution with respect to these numbers are
+                 computed along with it, by the same steps; what is returned has them, too. The operations of the
+                 right-hand side, and of events, must be such that they can be followed. None by default
+    sensitivity_errors
+                 whether the errors of these derivatives count, beside those of the solution, when a step is judged;
+                 True by default. False takes the steps of a run without them: fewer, and the derivatives may be a
+                 hundred times less exact than the solution
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,
-    `status` and `message`. `sol(t)` is the solution at any time of the run, and `print(sol)` tells how the run went.
-    Ctrl-C ends a run with what was computed until then, status "interrupted".
+    `status` and `message`; with `sensitivities` it is a `SensitiveTrajectory`. `sol(t)` is the solution at any time of
+    the run, and `print(sol)` tells how the run went. Ctrl-C ends a run with what was computed until then, status
+    "interrupted".
 
     Raises TypeError or ValueError, naming the argument, for wrong input, and RunFailed, with the `trajectory` in it,
     for a run that did not get through.
@@ -109,6 +124,24 @@ def solve(
     times = checked_times("t_eval", t_eval, problem)
     stops = checked_stops(tstops, problem)
     watched = checked_events(events)
+    if sensitivities is not None:
+        check_no_projection(project)
+        system = System(problem, sensitivities, sensitivity_errors)
+        jumps = Jumps(system, watched)
+        whole = solve(
+            system.whole,
+            method,
+            system.controller(controller),
+            t_eval=t_eval,
+            events=jumps.events,
+            engine=system.engine(engine, method),
+            dense=dense,
+            tstops=tstops,
+            max_steps=max_steps,
+            exact=exact,
+            throw=False,
+        )
+        return unless_failed(sensitive_trajectory(whole, system, jumps, controller), throw)
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if not dense and method.run_by_scipy:
@@ -134,6 +167,11 @@ def solve(
         trajectory = in_pieces(piece, problem, stops, watched, times, dense, max_steps)
     else:
         trajectory = piece(problem, times, watched, max_steps)
+    return unless_failed(trajectory, throw)
+
+
+def unless_failed(trajectory, throw: bool):
+    """The run; raises `RunFailed` where it has failed and that is asked for."""
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory
@@ -215,6 +253,11 @@ def check_projection(project, problem: Problem):
         )
     if answer.dtype.kind not in "fiub":
         raise TypeError(f"`project` must return real numbers, got dtype {answer.dtype}.")
+
+
+def check_no_projection(project):
+    if project is not None:
+        raise ValueError("`project` moves states in a way that `sensitivities` do not follow; drop one of the two.")
 
 
 def checked_times(name, given, problem: Problem):
