@@ -122,3 +122,29 @@ def test_events_that_cannot_be_followed_are_refused():
     event = ol.Event(lambda t, u, params: float(str(float(u[0]))), terminal=True)
     with pytest.raises(ol.NotCompilable, match="`sensitivities` needs functions whose operations can be followed"):
         ol.solve(BALL, ol.DOPRI5, events=event, sensitivities=CHOSEN)
+
+
+def heated(t, u, params):
+    temperature, on = u
+    return params[0] * on - temperature, 0.0
+
+
+def warm(t, u, params):
+    return u[0] - params[1]
+
+
+def switched_off(t, u, params):
+    return u[0], 0.0
+
+
+def test_a_branch_as_an_event():
+    """A heater goes off at a temperature: x = heat (1 - exp(-t)) up to x = most, and from there most exp(te - t)."""
+    problem = ol.Problem(heated, [0.0, 1.0], (0.0, 2.0), params=(3.0, 1.5))
+    off = ol.Event(warm, change=switched_off)
+    sol = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-9, 1e-11), events=off, sensitivities=ol.wrt(params=True))
+
+    def end(heat, most):
+        return most * (1.0 - most / heat) ** -1.0 * np.exp(-2.0)
+
+    for j in range(2):
+        assert sol.end_sensitivities[0, j] == pytest.approx(derivative(end, j, (3.0, 1.5)), rel=1e-7)
