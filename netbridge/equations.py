@@ -51,7 +51,7 @@ def solve_with_gradients(
 
     def run(rows: dict, chosen: Wrt | None) -> tuple[Any, Any]:
         one = problem.replace(**{name: row if name == "u0" else tuple(row.tolist()) for name, row in rows.items()})
-        sol = ol.solve(one, method, controller, t_eval=t_eval, sensitivities=chosen, **options)
+        sol: Any = ol.solve(one, method, controller, t_eval=t_eval, sensitivities=chosen, **options)
         if chosen is None:
             return (sol.end_u if t_eval is None else sol.u), None
         return (sol.end_u, sol.end_sensitivities) if t_eval is None else (sol.u, sol.sensitivities)
@@ -94,7 +94,7 @@ def ensemble_with_gradients(
     """
 
     def run(rows: dict, chosen: Wrt | None) -> tuple[Any, Any]:
-        runs = ol.ensemble(problem, method, controller, **rows, t_eval=t_eval, sensitivities=chosen, **options)
+        runs: Any = ol.ensemble(problem, method, controller, **rows, t_eval=t_eval, sensitivities=chosen, **options)
         if not runs.ok:
             raise RuntimeError(
                 f"{problem.name}: {runs.message}; there are no gradients of runs that did not get through."

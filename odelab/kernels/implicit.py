@@ -98,8 +98,8 @@ class Factors:
         left = {}
         for i in (self.order[place] for place in block):
             left[i] = right[i]
-            for j in self.rows[i]:
-                if j in x:
+            for j in x:  # in the order in which they are computed
+                if (i, j) in self.M:
                     left[i] = left[i] - self.M[i, j] * x[j]
         return left
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import odelab as ol
+from tests.odelab.solver_cases import replayed
 
 METHODS = [ol.DOPRI5, ol.BS32, ol.DOP853, ol.ROS2, ol.RODAS4, ol.RODAS5P]
 NAMES = [method.name for method in METHODS]
@@ -58,6 +59,27 @@ def test_they_are_the_derivative_of_the_steps(method, engine):
 
 def with_entry(params, j, value):
     return (*params[:j], value, *params[j + 1 :])
+
+
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], ids=["RODAS4", "RODAS5P"])
+def test_frozen_steps_of_a_stiff_run(method):
+    """The steps of an adaptive run taken again for rates that are a millionth larger and smaller."""
+    problem = ol.problems.robertson().replace(t_span=(0.0, 40.0))
+    sol = ol.solve(problem, method, ol.adaptive(1e-6, 1e-10), sensitivities=ol.wrt(params=[0, 2]))
+    for column, j in enumerate((0, 2)):
+        h = 1e-6 * problem.params[j]
+        ends = [
+            ol.solve(
+                problem.replace(params=with_entry(problem.params, j, problem.params[j] + d)),
+                method,
+                replayed(sol.h),
+                max_steps=sol.steps,
+                throw=False,
+            ).end_u
+            for d in (-h, h)
+        ]
+        difference = (ends[1] - ends[0]) / (2 * h)
+        assert np.abs(sol.end_sensitivities[:, column] - difference).max() <= 1e-7 * np.abs(difference).max()
 
 
 class Constants(NamedTuple):
