@@ -10,6 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import odelab as ol
+from odelab.graph.derivatives import derivatives
+from odelab.graph.nodes import Graph
+from odelab.kernels import store
+from odelab.kernels.implicit import Factors
+from odelab.sensitivities.system import System
 from tests.odelab.solver_cases import replayed
 
 METHODS = [ol.DOPRI5, ol.BS32, ol.DOP853, ol.ROS2, ol.RODAS4, ol.RODAS5P]
@@ -136,6 +141,34 @@ def test_without_their_errors_steps_are_those_of_the_state(method):
     assert (sol.steps, sol.rejected) == (plain.steps, plain.rejected)
     np.testing.assert_allclose(sol.step_t, plain.step_t, rtol=1e-9)
     np.testing.assert_allclose(sol.step_u, plain.step_u, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4], ids=["DOPRI5", "RODAS4"])
+def test_steps_do_not_depend_on_the_units_of_a_parameter(method):
+    unit = 2.0**40  # a power of two, so that nothing is rounded
+    controller, chosen = ol.adaptive(1e-6, 1e-2), ol.wrt(params=[0])
+    one = ol.solve(LOTKA, method, controller, sensitivities=chosen, engine="python")
+
+    def in_units(t, u, params):
+        return predators(t, u, (params[0] * unit, *params[1:]))
+
+    other = LOTKA.replace(rhs=in_units, params=(LOTKA.params[0] / unit, *LOTKA.params[1:]))
+    two = ol.solve(other, method, controller, sensitivities=chosen, engine="python")
+    np.testing.assert_allclose(two.step_t, one.step_t, rtol=1e-10)
+    expected = one.sensitivities * unit
+    np.testing.assert_allclose(two.sensitivities, expected, rtol=0.0, atol=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["robertson", "hires", "oregonator"])
+def test_one_factorisation_serves_every_column(name):
+    """The pivots of the whole system are as many different operations as those of u alone."""
+    problem = getattr(ol.problems, name)()
+    whole = System(problem, ol.wrt(u0=[0, 1, 2]), True).whole
+    graph = Graph()
+    states = graph.inputs("u", whole.size)
+    slopes = store.slopes_in(graph, store.slopes_of(whole))(graph.input("t"), states)
+    factors = Factors(derivatives(graph, list(slopes), list(states)), graph.input("hg"))
+    assert len({pivot.i for pivot in factors.P.values()}) == problem.size
 
 
 def test_a_column_does_not_depend_on_the_others():
