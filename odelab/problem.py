@@ -239,7 +239,8 @@ def in_array_form(problem: Problem) -> Callable:
 def checked_state(u0) -> np.ndarray:
     if getattr(u0, "requires_grad", False):
         raise TypeError(
-            "`u0` requires gradients, which `odelab.solve` does not carry through a run; hand over `u0.detach()`."
+            "`u0` requires gradients, which `odelab.solve` does not carry through a run; take "
+            "netbridge.solve_with_gradients, or hand over `u0.detach()`."
         )
     state = as_array("u0", u0)
     if state.dtype.kind not in "fiub":

@@ -132,9 +132,9 @@ def right_hand_side(slopes: Traced, columns: tuple[Column, ...], n: int) -> Call
         states = [f"u{i}" for i in range(n)]
         nodes = {name: graph.input(name) for name in ("t", *states, *slopes.parameters.names)}
         outputs = slopes.recorded.put(graph, nodes)
-        inputs = [nodes[name] for name in (*states, *slopes.parameters.names)]
-        rows = derivatives(graph, outputs, inputs)
-        place = {name: n + k for k, name in enumerate(slopes.parameters.names)}
+        by = [*states, *filter(None, names)]
+        rows = derivatives(graph, outputs, [nodes[name] for name in by])
+        place = {name: k for k, name in enumerate(by)}
         whole = list(outputs)
         for j, name in enumerate(names):
             column = [graph.input(f"s{j}_{i}") for i in range(n)]
