@@ -18,6 +18,7 @@ attention map, is the step size h.
     trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
                  transformer's attention as a step size
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
+    equations    solve_with_gradients, ensemble_with_gradients: runs of odelab through which torch's gradients pass
     machine      tune_allocator
 
 Images, training and detection are packages of their own: `from netbridge import data, train, detect`. They are not
@@ -32,6 +33,8 @@ if _missing := [_name for _name in ("torch", "safetensors") if _util.find_spec(_
 from netbridge.allocator import tune_allocator as tune_allocator
 from netbridge.checkpoint import load as load
 from netbridge.checkpoint import save as save
+from netbridge.equations import ensemble_with_gradients as ensemble_with_gradients
+from netbridge.equations import solve_with_gradients as solve_with_gradients
 from netbridge.foreign_weights import load_foreign as load_foreign
 from netbridge.learned.controller import LearnedController as LearnedController
 from netbridge.learned.equal_error import compare_at_equal_error as compare_at_equal_error

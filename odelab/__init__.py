@@ -15,6 +15,8 @@ choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, ESDIRK43, A
 decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
 run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
+differentiate it      wrt (by what; for `sensitivities` of solve and ensemble), SensitiveTrajectory, SensitiveEnsemble,
+                      lyapunov, LyapunovExponents
 measure stiffness     si, sai, nsi, tns, tns_parts, delta, stiffness_proportion, log_norm, soderlind, spectrum,
                       theorem2, jacobian, reduced_jacobian, JacobianOperator
 who is stiff          modes (the fast components of a problem at a state), participation (those of a matrix); Modes,
@@ -95,6 +97,11 @@ from odelab.problem import Problem as Problem
 from odelab.problem import Reference as Reference
 from odelab.runs.events import Event as Event
 from odelab.runs.trajectory import Trajectory as Trajectory
+from odelab.sensitivities.lyapunov import LyapunovExponents as LyapunovExponents
+from odelab.sensitivities.lyapunov import lyapunov as lyapunov
+from odelab.sensitivities.result import SensitiveEnsemble as SensitiveEnsemble
+from odelab.sensitivities.result import SensitiveTrajectory as SensitiveTrajectory
+from odelab.sensitivities.selection import wrt as wrt
 from odelab.stiffness.along_a_run import indicators as indicators
 from odelab.stiffness.conditioning import IllConditioned as IllConditioned
 from odelab.stiffness.conditioning import NotConverged as NotConverged

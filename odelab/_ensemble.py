@@ -23,6 +23,9 @@ from odelab.runs.events import checked_events
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+from odelab.sensitivities.result import sensitive_ensemble
+from odelab.sensitivities.selection import Wrt
+from odelab.sensitivities.system import System
 
 
 def ensemble(
@@ -45,6 +48,8 @@ def ensemble(
     engine: str = "auto",
     max_steps: int = 1_000_000,
     exact: bool = False,
+    sensitivities: Wrt | None = None,
+    sensitivity_errors: bool = True,
     **_unknown: Never,
 ) -> Ensemble:
     """Solve one problem many times: from many initial states, with many sets of parameters.
@@ -75,9 +80,13 @@ def ensemble(
                   other
     max_steps     attempted steps of each run; 1,000,000 by default
     exact         True for the bits that `odelab.solve` has with the same option, on every processor; False by default
+    sensitivities, sensitivity_errors
+                  as in `odelab.solve`; what the errors of a column are measured by comes from the problem's own
+                  parameters and initial state, for all runs
 
-    Returns an `Ensemble`. The same input gives the same bits, however many threads or workers take part and wherever a
-    run stands. A run that fails ends with its status and disturbs no other. Ctrl-C returns what is finished.
+    Returns an `Ensemble`; with `sensitivities` it is a `SensitiveEnsemble`. The same input gives the same bits, however
+    many threads or workers take part and wherever a run stands. A run that fails ends with its status and disturbs no
+    other. Ctrl-C returns what is finished.
 
     Raises TypeError or ValueError, naming the argument, for wrong input, and IndexError where the right-hand side of a
     run asks for an entry that an array has not.
@@ -107,6 +116,31 @@ def ensemble(
     starts, sets = batches(problem, u0, params)
     timetable = rounds.timetable(problem, len(starts), t_span, tstops, t_eval)
     times = checked_times("t_eval", t_eval, problem) if timetable is None else timetable.wanted
+    if sensitivities is not None:
+        for name, given in (("maxima", maxima), ("events", events), ("project", project)):
+            if given:
+                raise ValueError(
+                    f"`{name}` and `sensitivities` of an ensemble do not go together; drop one of the two."
+                )
+        system = System(problem, sensitivities, sensitivity_errors)
+        whole = ensemble(
+            system.whole,
+            method,
+            system.controller(controller),
+            u0=system.starts(starts),
+            params=None if params is None else sets,
+            t_span=t_span,
+            tstops=tstops,
+            t_eval=t_eval,
+            t_eval_by=t_eval_by,
+            threads=threads,
+            executor=executor,
+            progress=progress,
+            engine=system.engine(engine, method),
+            max_steps=max_steps,
+            exact=exact,
+        )
+        return sensitive_ensemble(whole, system, controller)
     report = reporter(progress)
     reason = "engine='python' was asked for" if engine == "python" else obstacle_to_lanes(problem, method, controller)
     watched = checked_events(events)

@@ -25,6 +25,10 @@ from odelab.runs.interior import doubtful_time
 from odelab.runs.pieces import in_pieces
 from odelab.runs.retaking import can_be_retaken
 from odelab.runs.trajectory import Trajectory
+from odelab.sensitivities.jumps import Jumps
+from odelab.sensitivities.result import sensitive_trajectory
+from odelab.sensitivities.selection import Wrt
+from odelab.sensitivities.system import System
 
 USUAL = adaptive()  # the controller where the user gives none
 DOUBT = "the states at `t_eval` are much less exact"  # how the warning of `t_eval` begins
@@ -71,6 +75,8 @@ def solve(
     throw: bool = True,
     progress: bool | Callable[[float, float], None] | None = None,
     time_limit: float | None = None,
+    sensitivities: Wrt | None = None,
+    sensitivity_errors: bool = True,
     **_unknown: Never,
 ) -> Trajectory:
     """Solve an initial value problem over its time span.
@@ -106,10 +112,19 @@ def solve(
                  covered and the length of the span; None by default
     time_limit   seconds after which the run ends with the status "time_limit" and what was computed until then; the
                  clock is looked at between steps, some twenty times a second. None by default
+    sensitivities
+                 `ol.wrt(params=..., u0=...)`: the derivatives of the solution with respect to these numbers are
+                 computed along with it, by the same steps; what is returned has them, too. The operations of the
+                 right-hand side, and of events, must be such that they can be followed. None by default
+    sensitivity_errors
+                 whether the errors of these derivatives count, beside those of the solution, when a step is judged;
+                 True by default. False takes the steps of a run without them: fewer, and the derivatives may be a
+                 hundred times less exact than the solution
 
     Returns a `Trajectory`: `t`, `u` (the reported times and states), `step_t`, `step_u`, `h` (the steps), `events`,
-    `status` and `message`. `sol(t)` is the solution at any time of the run, and `print(sol)` tells how the run went.
-    Ctrl-C ends a run with what was computed until then, status "interrupted".
+    `status` and `message`; with `sensitivities` it is a `SensitiveTrajectory`. `sol(t)` is the solution at any time of
+    the run, and `print(sol)` tells how the run went. Ctrl-C ends a run with what was computed until then, status
+    "interrupted".
 
     Raises TypeError or ValueError, naming the argument, for wrong input, and RunFailed, with the `trajectory` in it,
     for a run that did not get through.
@@ -143,6 +158,27 @@ def solve(
         check_number_of_steps(problem, controller, max_steps)
     if problem.is_complex:
         watched = tuple(map(on_parts, watched))
+    if sensitivities is not None:
+        check_no_projection(project)
+        system = System(problem, sensitivities, sensitivity_errors)
+        jumps = Jumps(system, watched)
+        whole = solve(
+            system.whole,
+            method,
+            system.controller(controller),
+            t_eval=t_eval,
+            t_eval_by=t_eval_by,
+            events=jumps.events,
+            engine=system.engine(engine, method),
+            dense=dense,
+            tstops=tstops,
+            max_steps=max_steps,
+            exact=exact,
+            progress=progress,
+            time_limit=time_limit,
+            throw=False,
+        )
+        return unless_failed(sensitive_trajectory(whole, system, jumps, controller), throw)
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if not dense and method.run_by_scipy:
@@ -182,6 +218,11 @@ def solve(
         trajectory.problem = problem
     if problem.is_complex:
         trajectory = complex_run(trajectory)
+    return unless_failed(trajectory, throw)
+
+
+def unless_failed(trajectory, throw: bool):
+    """The run; raises `RunFailed` where it has failed and that is asked for."""
     if throw and not trajectory.ok and trajectory.status != "interrupted":
         raise RunFailed(trajectory)
     return trajectory
@@ -337,6 +378,11 @@ def check_projection(project, problem: Problem):
         )
     if answer.dtype.kind not in "fiub":
         raise TypeError(f"`project` must return real numbers, got dtype {answer.dtype}.")
+
+
+def check_no_projection(project):
+    if project is not None:
+        raise ValueError("`project` moves states in a way that `sensitivities` do not follow; drop one of the two.")
 
 
 def checked_times(name, given, problem: Problem):

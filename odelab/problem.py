@@ -306,8 +306,8 @@ def reject_gradients(name: str, value):
     """Refuse a tensor that requires gradients."""
     if getattr(value, "requires_grad", False):
         raise TypeError(
-            f"`{name}` requires gradients, which `odelab.solve` does not carry through a run; hand over "
-            f"`{name}.detach()`."
+            f"`{name}` requires gradients, which `odelab.solve` does not carry through a run; take "
+            f"netbridge.solve_with_gradients, or hand over `{name}.detach()`."
         )
 
 

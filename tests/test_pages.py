@@ -41,6 +41,18 @@ def test_code_is_code(page):
         compile(block, page.name, "exec")
 
 
+def test_the_recipe_of_rates_finds_them():
+    """Within four standard deviations of the rates that made the data; and the deviations are a few per cent."""
+    section = (ROOT / "docs" / "odes.md").read_text().split("## From data to rates")[1].split("\n## ")[0]
+    *code, _ = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    names: dict = {"__name__": "page"}
+    exec(compile("\n".join(code), "rates", "exec"), names)
+    rates, truth, deviations = (names[name] for name in ("rates", "truth", "deviations"))
+    assert (np.abs(rates - truth) <= 4.0 * deviations).all()
+    assert (deviations <= 0.05 * truth).all()
+    assert names["fit"].success
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["odes", "stiff"])
 def test_a_page_about_equations_runs(name, tmp_path, monkeypatch):

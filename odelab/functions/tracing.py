@@ -17,7 +17,7 @@ from odelab.graph.numpy_functions import filled
 from odelab.graph.trails import Untraceable
 from odelab.right_hand_side import IN_PLACE
 
-__all__ = ["Trace", "traced", "traced_event", "traced_projection"]
+__all__ = ["Trace", "traced", "traced_change", "traced_event", "traced_projection"]
 
 
 def traced(graph: Graph, function: Callable, form: str, n: int, trace: Trace | None = None) -> Callable:
@@ -72,6 +72,17 @@ def traced_projection(graph: Graph, function: Callable, n: int, trace: Trace | N
         return numbers_of(graph, copy(entries(u).copy().view(Array)), n)
 
     return located(function, joined(graph, guarded(graph, trace, projected)))
+
+
+def traced_change(graph: Graph, function: Callable, n: int, trace: Trace | None = None) -> Callable:
+    """What an event makes of a state, as `changed(t, u, params)`, an Array of n nodes; it may write to the state."""
+    trace = Trace() if trace is None else trace
+    copy = located(function, trace.copy)(function)
+
+    def changed(t, u, params):
+        return numbers_of(graph, copy(t, entries(u).copy().view(Array), trace.copy(params)), n)
+
+    return located(function, joined(graph, guarded(graph, trace, changed)))
 
 
 def guarded(graph: Graph, trace: Trace, function: Callable) -> Callable:

@@ -5,6 +5,9 @@ order is found once; it is chosen so that few entries beyond those of M become o
 by columns would make an attempt on eight components 2.6 to 2.9 times as long. Instead, the first solution of every
 attempt is checked: its backward error, row by row, must be near rounding, else the attempt is rejected. This helps
 because another step size has other pivots.
+
+Where some components do not depend on the others, not even by way of others, M falls into blocks, and only those on its
+diagonal are factored: what stands beside them is multiplied with components that are solved already.
 """
 
 from collections.abc import Sequence
@@ -20,10 +23,12 @@ class Elimination(NamedTuple):
     order       the components in the order in which they are eliminated
     entries     for each row in that order, the columns (in the same order) in which the factors have an entry; the
                 diagonal is left out
+    blocks      how many components each block has, in that order; a block needs only those before it
     """
 
     order: tuple[int, ...]
     entries: tuple[tuple[int, ...], ...]
+    blocks: tuple[int, ...]
 
     @property
     def size(self) -> int:
@@ -42,23 +47,45 @@ class Elimination(NamedTuple):
 
 
 def elimination(rows: Sequence[Sequence[int]]) -> Elimination:
-    """An order of little fill for a pattern, found greedily.
+    """An order of little fill for a pattern, found greedily within each block.
 
     The next component is the one that adds the fewest entries; among those, the one with the fewest multiplications.
     """
     n = len(rows)
-    filled = [{*row, i} for i, row in enumerate(rows)]
-    left, order = set(range(n)), []
-    while left:
-        k = min(left, key=lambda k: cost(filled, left, k))
-        left.remove(k)
-        order.append(k)
-        for i in left:
-            if k in filled[i]:
-                filled[i] |= filled[k] & left
+    blocks = blocks_of(rows)
+    filled: list[set[int]] = [set() for _ in range(n)]
+    order = []
+    for block in blocks:
+        left = set(block)
+        for i in block:
+            filled[i] = {*rows[i], i} & left
+        while left:
+            k = min(left, key=lambda k: cost(filled, left, k))
+            left.remove(k)
+            order.append(k)
+            for i in left:
+                if k in filled[i]:
+                    filled[i] |= filled[k] & left
     place = {component: i for i, component in enumerate(order)}
     entries = tuple(tuple(sorted(place[j] for j in filled[i] if j != i)) for i in order)
-    return Elimination(tuple(order), entries)
+    return Elimination(tuple(order), entries, tuple(map(len, blocks)))
+
+
+def blocks_of(rows: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The components that depend on each other, together; a block comes behind those that it depends on.
+
+    Of each component the others that it depends on are known as the bits of one whole number.
+    """
+    n = len(rows)
+    needs = [sum(1 << j for j in {*row, i}) for i, row in enumerate(rows)]
+    for k in range(n):
+        for i in range(n):
+            if needs[i] >> k & 1:
+                needs[i] |= needs[k]
+    blocks: dict[int, list[int]] = {}  # components that depend on each other need the same ones
+    for i in sorted(range(n), key=lambda i: needs[i].bit_count()):
+        blocks.setdefault(needs[i], []).append(i)
+    return list(blocks.values())
 
 
 def places_of(rows: Sequence[Sequence[int]]) -> list[int]:

@@ -89,7 +89,7 @@ class Factors:
         both = [sorted({*row, *unit}) for row, unit in zip(J, units, strict=True)]
         self.places = places_of(both)
         self.rows = [both[place] for place in self.places]
-        self.order, self.entries = found = elimination([tuple(row) for row in self.rows])
+        self.order, self.entries, self.blocks = found = elimination([tuple(row) for row in self.rows])
         self.M = {
             (i, j): entry_of_matrix(J[place], units[place], j, hg)
             for i, place in enumerate(self.places)
@@ -112,23 +112,43 @@ class Factors:
                     now[i, j] = now[i, j] - term if (i, j) in now else -term
 
     def solve(self, right):
-        """The solution of M x = right; the unknown that is computed last is subtracted last."""
-        y, x, order = {}, {}, self.order
+        """The solution of M x = right, block after block; the unknown that is computed last is subtracted last."""
+        x: dict[int, Any] = {}
         right = [right[place] for place in self.places]
-        for place, i in enumerate(order):
+        first = 0
+        for count in self.blocks:
+            block = range(first, first + count)
+            self.solve_block(block, self.without(right, x, block), x)
+            first += count
+        if self.sound is None:
+            self.sound = self.is_solved(right, x)
+        return Array.of([x[i] for i in range(len(self.order))])
+
+    def without(self, right, x, block) -> dict[int, Any]:
+        """The right side of a block, from which what is known of x is subtracted."""
+        left = {}
+        for i in (self.order[place] for place in block):
+            left[i] = right[i]
+            for j in x:  # in the order in which they are computed
+                if (i, j) in self.M:
+                    left[i] = left[i] - self.M[i, j] * x[j]
+        return left
+
+    def solve_block(self, block, right, x):
+        """Add the components of a block, whose right side is given, to x."""
+        y, order = {}, self.order
+        for place in block:
+            i = order[place]
             y[i] = right[i]
             for k in self.entries[place]:
                 if k < place:
                     y[i] = y[i] - self.L[i, order[k]] * y[order[k]]
-        for place in reversed(range(len(order))):
+        for place in reversed(block):
             i = order[place]
             x[i] = y[i] * self.P[i]
             for j in reversed(self.entries[place]):
                 if j > place:
                     x[i] = x[i] - self.W[i, order[j]] * x[order[j]]
-        if self.sound is None:
-            self.sound = self.is_solved(right, x)
-        return Array.of([x[i] for i in range(len(order))])
 
     def is_solved(self, right, x):
         """Does x satisfy every row of M x = right as nearly as rounding allows?

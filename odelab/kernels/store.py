@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.functions.checking import difference, refuse_if
-from odelab.functions.tracing import Trace, traced, traced_event, traced_projection
+from odelab.functions.tracing import Trace, traced, traced_change, traced_event, traced_projection
 from odelab.functions.watch import Watch
 from odelab.graph.arrays import Array
 from odelab.graph.nodes import Graph, Untraceable
@@ -147,6 +147,23 @@ def event_of(function: Callable, problem) -> Traced:
         return compared(recorded(call), function, plain, problem.t_span, problem.u0, parameters)
 
     return known(function, ("event", problem.size), Parameters(problem.params), record)
+
+
+def change_of(function: Callable, problem) -> Traced:
+    """The function of (t, u, params) by which an event changes the state, as operations."""
+    n = problem.size
+
+    def record(parameters, trace):
+        def call(graph):
+            state = traced_change(graph, function, n, trace)
+            return state(graph.input("t"), graph.inputs("u", n), parameters.nodes(graph))
+
+        def plain(t, u, params):
+            return np.asarray(function(t, np.array(u), params), dtype=float)
+
+        return compared(recorded(call), function, plain, problem.t_span, problem.u0, parameters)
+
+    return known(function, ("change", n), Parameters(problem.params), record)
 
 
 def projection_of(function: Callable, n: int) -> Traced:

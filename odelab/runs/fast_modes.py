@@ -35,7 +35,7 @@ def fast_modes_of(trajectory) -> FastModes | None:
     right-hand side. How many modes are exhausted is not said: the errors of a run keep fast modes awake.
     """
     problem, held_back = trajectory.problem, trajectory.held_back
-    if not trajectory.ok or trajectory.step_u is None or not 1 < problem.size <= LARGEST:
+    if not trajectory.ok or trajectory.step_u is None or not 1 < problem.size <= LARGEST or problem.mass is not None:
         return None
     if trajectory.method.is_explicit and not held_back:
         return None

@@ -98,7 +98,7 @@ class Trajectory:
     known: dataclasses.InitVar[Mapping[str, Any]] = MappingProxyType({})
 
     ending = ""  # what the message begins with, of a run that an event has ended
-    doubt: float | None = None  # a time of `t_eval` at which the state is much less exact than the ends of steps
+    doubt = None  # type: float | None  # a time of `t_eval` at which the state is much less exact than the ends of steps
     trials = 0  # how often the last step of such a run was taken again
 
     def __post_init__(self, known):

@@ -75,6 +75,11 @@ def modes(
         raise TypeError(f"`problem` must be a Problem, got {problem!r}; of a matrix J, use odelab.participation(J).")
     if not (0.0 < rtol < np.inf and 0.0 <= atol < np.inf):
         raise ValueError(f"`rtol` must be positive and `atol` at least 0, got {rtol!r} and {atol!r}.")
+    if problem.mass is not None:
+        raise ValueError(
+            "`problem` has a mass matrix, and its modes are those of the pencil (J, M): "
+            "take odelab.participation(odelab.reduced_jacobian(problem, t, u))."
+        )
     t = problem.t_span[0] if t is None else float(t)
     u = problem.u0 if u is None else problem.state_of(u)
     if u.shape != problem.u0.shape:
