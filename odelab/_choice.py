@@ -23,8 +23,10 @@ from odelab.engines.numba.request import Request
 from odelab.engines.python import PythonEngine
 from odelab.engines.switching import SwitchingEngine
 from odelab.engines.traced import TracedEngine
+from odelab.engines.turns import TurnsEngine
 from odelab.graph.nodes import Untraceable
 from odelab.kernels import store
+from odelab.kernels.run import ratio_of
 from odelab.problem import Problem, without_jacobian
 from odelab.right_hand_side import ARRAY, COMPONENT
 
@@ -169,22 +171,26 @@ def exact_engine(name: str, problem, method, controller, project) -> Engine:
 
 
 def two_methods(name, problem, method, controller, project, max_steps):
-    """The same for a method that switches between two: both run in plain Python, or each as a graph of its own."""
-
-    def plain(one, suited):
-        return PythonEngine(problem, one, suited, project)
-
-    def graph(one, suited):
-        return traced_engine(problem, one, suited, project)
-
-    if name != "python":
-        try:
-            yield SwitchingEngine(without_jacobian(problem), method, controller, project, graph), max_steps
+    """The same for a method that switches between two: one kernel with both, an engine for each, or plain Python."""
+    reason: Untraceable | None = None
+    solved = without_jacobian(problem)
+    try:
+        obstacles = [obstacle_to_graph(problem, one, controller.suited_to(one)) for one in method.members]
+        for obstacle in filter(None, obstacles):
+            raise Untraceable(obstacle)
+        small = method.index is None and not any(is_large(problem, one) for one in method.members)
+        if small and name != "python":
+            yield TurnsEngine(solved, method, controller, project), max_steps
             return
-        except Untraceable as reason:
-            if name == "compiled":
-                raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}.") from reason
-    yield SwitchingEngine(problem, method, controller, project, plain), max_steps
+        if name != "python":
+            yield SwitchingEngine(solved, method, controller, project, traced_engine, method.ratio), max_steps
+            return
+        ratio = ratio_of(solved, method, controller) if small else None
+    except Untraceable as refusal:
+        reason, ratio = refusal, None
+    if name == "compiled":
+        raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}.") from reason
+    yield SwitchingEngine(problem, method, controller, project, PythonEngine, method.ratio or ratio), max_steps
 
 
 def stays_plain(problem, method, controller, project) -> bool:
