@@ -175,9 +175,10 @@ def two_methods(name, problem, method, controller, project, max_steps):
     reason: Untraceable | None = None
     solved = without_jacobian(problem)
     try:
-        obstacles = [obstacle_to_graph(problem, one, controller.suited_to(one)) for one in method.members]
-        for obstacle in filter(None, obstacles):
-            raise Untraceable(obstacle)
+        for one in method.members:
+            obstacle = obstacle_to_graph(problem, one, controller)
+            if obstacle is not None:
+                raise Untraceable(obstacle)
         small = method.index is None and not any(is_large(problem, one) for one in method.members)
         if small and name != "python":
             yield TurnsEngine(solved, method, controller, project), max_steps

@@ -157,7 +157,8 @@ class Problem:
         part = object.__new__(Problem)
         changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0)}
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
-        part.__dict__.pop("plan_of_graph", None)  # which is for this span
+        for made_for_this_span in ("plan_of_graph", "without_jacobian"):
+            part.__dict__.pop(made_for_this_span, None)
         return part
 
     def _outdated_fields(self, changes) -> dict:
@@ -192,8 +193,11 @@ def without_jacobian(problem: Problem) -> Problem:
     """
     if problem.jacobian is None:
         return problem
-    part = object.__new__(Problem)
-    part.__dict__.update(problem.__dict__, jacobian=None)
+    part = vars(problem).get("without_jacobian")  # kept for short runs of one problem again and again
+    if part is None:
+        part = vars(problem)["without_jacobian"] = object.__new__(Problem)
+        part.__dict__.update(problem.__dict__, jacobian=None)
+        part.__dict__.pop("without_jacobian", None)
     return part
 
 

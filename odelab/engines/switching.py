@@ -5,6 +5,7 @@ and the rule looks at them behind. Where the user has an index of stiffness, tha
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from odelab.control import turns
 from odelab.control.controllers import Start, initial_step, settings_of
-from odelab.control.feedback import History, Memory, Settings
+from odelab.control.feedback import History, Memory
 from odelab.control.turns import EXPLICIT, FIRST, IMPLICIT, Rule, Turned, Turns
 from odelab.core import State
 from odelab.engines import Engine
@@ -37,9 +38,9 @@ class SwitchingEngine:
     def __init__(self, problem, method, controller, project, make: Callable[..., Engine], ratio=None):
         self.problem, self.method, self.project = problem, method, project
         self.controller = with_both_laws(controller)
-        own = [controller.suited_to(one) for one in method.members]
-        self.engines = [make(problem, one, law, project) for one, law in zip(method.members, own, strict=True)]
-        self.settings = [settings_for(one, law) for one, law in zip(method.members, own, strict=True)]
+        laws = laws_of(method, controller)
+        self.engines = [make(problem, one, own, project) for one, (own, _) in zip(method.members, laws, strict=True)]
+        self.settings = [settings for _, settings in laws]
         if hasattr(self.engines[0], "look_at_stages"):
             self.engines[0].look_at_stages()
         self.name = self.engines[0].name
@@ -224,6 +225,7 @@ class SwitchingEngine:
         return 1 + self.method.implicit.evaluations + columns + elimination_work(J)
 
 
+@functools.lru_cache(maxsize=64)
 def with_both_laws(controller):
     """The controller that a run by two methods shows, where each of them has its own usual law."""
     if not controller.law_by_method:
@@ -232,9 +234,14 @@ def with_both_laws(controller):
     return dataclasses.replace(controller, name=name)
 
 
-def settings_for(method, controller) -> Settings:
-    """The settings of an adaptive controller for steps of a method."""
-    return settings_of(controller.law, method.error_order, controller.rtol, controller.atol, controller.max_step)
+@functools.lru_cache(maxsize=64)
+def laws_of(method, controller) -> list:
+    """For each of two methods: the controller with its own law, and the settings of that."""
+    suited = [controller.suited_to(one) for one in method.members]
+    return [
+        (own, settings_of(own.law, one.error_order, own.rtol, own.atol, own.max_step))
+        for one, own in zip(method.members, suited, strict=True)
+    ]
 
 
 def said_of(method, now: Turns | None) -> str:

@@ -66,9 +66,14 @@ class TracedEngine:
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = self.first_state()
-        self.rows = Rows(state.t, self.problem.t_span[1], state.u)
-        self.rows.tells_h_rho = self.looks_at_stages
+        self.rows = self.rows_from(state)
         return state, evaluations
+
+    def rows_from(self, state: State) -> Rows:
+        """The arrays of a run that begins at a state."""
+        rows = Rows(state.t, self.problem.t_span[1], state.u)
+        rows.tells_h_rho = self.looks_at_stages
+        return rows
 
     def first_state(self) -> tuple[State, int]:
         """The state the run starts from, and the evaluations it took."""

@@ -10,7 +10,7 @@ from odelab.core import State
 from odelab.engines.python import PythonEngine
 from odelab.engines.rows import Rows
 from odelab.engines.steps import Record
-from odelab.engines.switching import SwitchingEngine, said_of, settings_for, with_both_laws
+from odelab.engines.switching import SwitchingEngine, laws_of, said_of, with_both_laws
 from odelab.engines.traced import TracedEngine
 from odelab.kernels.machine import address
 from odelab.kernels.switching.graphs import COUNTS, RULE
@@ -22,8 +22,9 @@ class TurnsEngine(TracedEngine):
     def __init__(self, problem, method, controller, project=None):
         super().__init__(problem, method, controller, project)
         self.given_controller, self.controller = controller, with_both_laws(controller)
-        self.settings = [settings_for(one, controller.suited_to(one)) for one in method.members]
-        self.turns, self.counts = ([self.at[name] for name in names] for names in (RULE, COUNTS))
+        self.turns, self.counts = (
+            slice(self.at[names[0]], self.at[names[0]] + len(names)) for names in (RULE, COUNTS)
+        )
         self.ratio = method.ratio or self.kernel.ratio
         self.now: Turns | None = None
 
@@ -34,11 +35,10 @@ class TurnsEngine(TracedEngine):
     def search(self, function) -> Callable | None:
         """None: events are searched for on the dense output."""
 
-    def begin(self) -> tuple[State, int]:
-        state, evaluations = super().begin()
-        self.rows = Rows(state.t, self.problem.t_span[1], state.u, turns=True)
-        self.rows.tells_h_rho = True
-        return state, evaluations
+    def rows_from(self, state: State) -> Rows:
+        rows = Rows(state.t, self.problem.t_span[1], state.u, turns=True)
+        rows.tells_h_rho = True
+        return rows
 
     def first_state(self) -> tuple[State, int]:
         t0, u0 = self.problem.t_span[0], np.array(self.problem.u0)
@@ -47,7 +47,8 @@ class TurnsEngine(TracedEngine):
         if evaluations < 0:  # the right-hand side raises an error, which plain Python tells
             return self.plain_engine().begin()
         self.whole[self.at["fresh"]], self.whole[self.at["prepared"]] = 1, 0
-        return self.state_of(State(t0, u0, None, True, None), False), evaluations
+        self.begun = State(t0, u0, None, True, None)  # the kernel has the rest
+        return self.begun, evaluations
 
     def take_over(self, state: State) -> int:
         numbers, memory = self.numbers, state.memory
@@ -66,8 +67,8 @@ class TurnsEngine(TracedEngine):
 
     def state_of(self, before: State, moved: bool) -> State:
         values = self.numbers.tolist()
-        self.now = now = Turns(*(values[k] for k in self.turns))
-        settings = self.settings[now.mode != EXPLICIT]
+        self.now = now = Turns._make(values[self.turns])
+        settings = laws_of(self.method, self.given_controller)[now.mode != EXPLICIT][1]
         history = self.kernel.memory.read(values, Memory(settings, None)).history
         memory = Turned(settings, history, now, self.part("direction0"))
         fresh = bool(self.whole[self.at["fresh"]])
