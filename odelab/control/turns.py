@@ -31,13 +31,15 @@ FAR = 2.0  # times the real boundary: one step of such a size is enough for an i
 COUNT = 4.0  # an implicit step is tried when the steps near the boundary outnumber the others by so many
 TRIED = 4.0  # the implicit step that is tried is at least so many times as long as the mean explicit step
 FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
-TRIALS = 0.25  # of the explicit attempts of a run, as far as can be told, is what trials may cost that are refused
-EVEN = 1.25  # of one size are steps whose largest is at most so many times the smallest
+TRIALS = 0.25  # of what is left of a run by explicit steps is the most that trials may have cost which are refused
+EVEN = 0.125  # of one size are steps that differ from the first of them by at most this part
 LOOK_AFTER, CALM = 4.0, 128.0  # even steps after which is looked for fast components; twice as many after each look
 PRODUCTS = 3  # with a vector by which the fastest rate is estimated
+FLOOR = 1e-12  # of the first direction stays in all later ones, whose numbers do not become smaller and smaller
 DISTANCE = 1.5e-8  # of the states whose difference stands for such a product, in the norm of the tolerances
 MEMORY = 0.25  # the weight of the last attempt in the mean size of explicit steps
 DEARER = 1.5  # times what explicit steps cost: implicit ones that cost more were a wrong choice
+BRIEF = 16.0  # implicit attempts, after which to go back means that to begin with them was wrong
 CLEARLY = 2.0  # times cheaper must implicit steps promise to be before any explicit one was taken
 BACK = 0.5  # of the explicit boundary: with h rho below it the explicit method takes over
 
@@ -70,11 +72,10 @@ class Turns(NamedTuple):
     enough     the length that implicit steps have to exceed in a trial
     promised   `gone` when the implicit method took over; 0 where it did so before the first step
     short      how many implicit steps in a row were no longer than explicit ones could be, or cost more
-    even       how many explicit steps in a row were of one size, or did not tell h rho
-    least      the smallest of them
-    most       the largest of them
+    even       how many explicit steps in a row were of one size, or did not tell h rho; how many implicit attempts there
+               were since the last change
+    level      the size of the first of them; 0 before the first step
     wait       how many of them are waited for until the next look
-    spent      what the run has cost so far, 0 before it has been looked at
     changes, tried, refused   how often the method has changed, an implicit step was tried, and trials were refused
     """
 
@@ -86,10 +87,8 @@ class Turns(NamedTuple):
     promised: float
     short: float
     even: float
-    least: float
-    most: float
+    level: float
     wait: float
-    spent: float
     changes: float
     tried: float
     refused: float
@@ -111,7 +110,7 @@ class Turned(NamedTuple):
 
 def first_turns(size):
     """What the rule knows before a run whose first explicit step has this size: a look comes first."""
-    return Turns(EXPLICIT, size, 0.0, COUNT, 0.0, 0.0, 0.0, LOOK_AFTER, size, size, LOOK_AFTER, 0.0, 0.0, 0.0, 0.0)
+    return Turns(EXPLICIT, size, 0.0, COUNT, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def is_to_look(turns):
@@ -119,69 +118,63 @@ def is_to_look(turns):
     return (turns.mode == EXPLICIT) & (turns.even >= turns.wait)
 
 
-def after_explicit(rule, turns, accepted, size, h_rho, left):
+def is_to_weigh(turns):
+    """Have enough steps been near the stability boundary for an implicit step to be tried?"""
+    return turns.seen >= turns.patience
+
+
+def after_explicit(rule, turns, accepted, size, h_rho):
     """The turns after an explicit attempt.
 
     accepted   whether the attempt was accepted
     size       of its step
     h_rho      as its stages tell it, NaN where they do not
-    left       the length of the run that is left
     """
-    boundary = rule.boundary
-    near = h_rho >= AT_BOUNDARY * boundary
-    vote = where(h_rho >= FAR * boundary, turns.patience, where(near, 1.0, -1.0))
-    seen = max(turns.seen + vote, 0.0)
-    least, most = min(turns.least, size), max(turns.most, size)
-    goes_on = (most <= EVEN * least) | (h_rho != h_rho)
-    even = where(near, 0.0, where(goes_on, turns.even + 1.0, 1.0))
-    now = turns._replace(
+    near = h_rho >= AT_BOUNDARY * rule.boundary
+    vote = where(h_rho >= FAR * rule.boundary, turns.patience, where(near, 1.0, -1.0))
+    like = abs(size - turns.level) <= EVEN * turns.level
+    even = where(near, 0.0, where(like | (h_rho != h_rho), turns.even + 1.0, 1.0))
+    return turns._replace(
         gone=turns.gone + MEMORY * (where(accepted, size, 0.0) - turns.gone),
-        seen=where(accepted, seen, turns.seen),
+        seen=max(turns.seen + where(accepted, vote, 0.0), 0.0),
         even=where(accepted, even, turns.even),
-        least=where(accepted, where(goes_on, least, size), turns.least),
-        most=where(accepted, where(goes_on, most, size), turns.most),
-        wait=where(near, LOOK_AFTER, turns.wait),
-        spent=turns.spent + 1.0,
+        level=where(like, turns.level, size),
     )
-    return with_trial(rule, now, left, now.gone, 1.0)
 
 
-def after_look(rule, turns, size, rate, left):
+def after_look(rule, turns, size, rate):
     """The turns after a look for fast components.
 
     size    of the next explicit step
     rate    the fastest rate that was seen
-    left    the length of the run that is left
     """
-    is_first = turns.spent == 0.0
+    is_first = turns.level == 0.0
     near = size * rate >= AT_BOUNDARY * rule.boundary
-    longest = rule.boundary / max(rate, 1e-300)
-    now = turns._replace(
-        gone=where(is_first & near, min(size, longest), turns.gone),
-        seen=where(near, turns.seen + turns.even, turns.seen),
+    return turns._replace(
+        gone=where(is_first & near, min(size, rule.boundary / max(rate, 1e-300)), turns.gone),
+        seen=where(near, turns.seen + max(turns.even, COUNT), turns.seen),
         even=0.0,
         wait=where(is_first | near, LOOK_AFTER, min(2.0 * turns.wait, CALM)),
-        spent=turns.spent + 0.5,
     )
-    # How far explicit steps go is not known at the start but for the bound of the boundary, which they may pass for a
-    # while. So implicit steps have to be clearly cheaper, and nothing is promised.
-    return with_trial(rule, now, left, where(is_first, 0.0, now.gone), where(is_first, CLEARLY, 1.0))
 
 
-def with_trial(rule, turns, left, promised, margin):
-    """The turns, where an implicit step is to be tried now if there is reason to and the run is long enough for it.
+def after_weighing(rule, turns, left):
+    """The turns with an implicit step to be tried, where the run is long enough for that; otherwise it is counted anew.
 
-    margin    how many times cheaper implicit steps must promise to be
+    How far explicit steps go is not known before the first one but for the bound of the boundary, which they may pass
+    for a while. There implicit steps have to be clearly cheaper, and nothing is promised.
+
+    left    the length of the run that is left
     """
-    whole = turns.spent + left / turns.gone
-    pays = (turns.refused + 1.0) * rule.ratio <= TRIALS * whole
-    tries = (turns.seen >= turns.patience) & pays
+    is_first = turns.level == 0.0
+    pays = (turns.refused + 1.0) * rule.ratio <= TRIALS * (left / turns.gone)
     return turns._replace(
-        mode=where(tries, FIRST, EXPLICIT),
-        seen=where(tries, 0.0, turns.seen),
-        enough=where(tries, margin * turns.gone * rule.ratio, turns.enough),
-        promised=where(tries, promised, turns.promised),
-        tried=where(tries, turns.tried + 1.0, turns.tried),
+        mode=where(pays, FIRST, EXPLICIT),
+        seen=0.0,
+        even=0.0,
+        enough=where(is_first, CLEARLY, 1.0) * turns.gone * rule.ratio,
+        promised=where(is_first, 0.0, turns.gone),
+        tried=where(pays, turns.tried + 1.0, turns.tried),
     )
 
 
@@ -216,19 +209,18 @@ def after_implicit(rule, turns, accepted, size, square, rho, proposed):
     short = where(near | dearer, turns.short + 1.0, 0.0)
     short = where(is_trial, 0.0, where(accepted, short, turns.short))
     back = short >= COUNT
-    over = refused | back
+    over, lasted = refused | back, turns.even + 1.0
+    wrong = back & (dearer | (lasted <= BRIEF))
     stable = min(size, BACK * rule.boundary / max(rho, 1e-300))  # for explicit steps
     next_size = where(refused, turns.gone, where(back, stable, where(good & accepted, reach, proposed)))
     now = turns._replace(
         mode=where(over, EXPLICIT, where(again, SECOND, IMPLICIT)),
         gone=where(back, stable, turns.gone),
-        patience=where(refused | (back & dearer), 2.0 * turns.patience, where(back, COUNT, turns.patience)),
+        patience=where(refused | wrong, 2.0 * turns.patience, where(back, COUNT, turns.patience)),
         short=where(over, 0.0, short),
-        even=0.0,
+        even=where(over, 0.0, lasted),
         wait=LOOK_AFTER,
-        least=next_size,
-        most=next_size,
-        spent=turns.spent + rule.ratio,
+        level=next_size,
         changes=where(good | back, turns.changes + 1.0, turns.changes),
         refused=where(refused, turns.refused + 1.0, turns.refused),
     )
@@ -269,4 +261,4 @@ def rate_along(product, direction, rough):
     rho = size / max(math.sqrt((direction * direction).sum()), 1e-300)
     if not 0.0 < size < 1e300:
         return rho, rough
-    return rho, product * (1.0 / size)
+    return rho, product * (1.0 / size) + FLOOR * rough

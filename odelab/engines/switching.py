@@ -99,14 +99,25 @@ class SwitchingEngine:
         memory, controller = state.memory, self.controller
         unit = np.abs(u) + np.asarray(controller.atol) / controller.rtol
         rate, direction = turns.fastest_rate(self.rhs, params, t, u, slope, unit, memory.direction, self.rough)
-        size = abs(memory.history.next_step)
-        now = self.decided(lambda rule: turns.after_look(rule, memory.turns, size, rate, self.left(t)))
+        now = turns.after_look(self.rule, memory.turns, abs(memory.history.next_step), rate)
         state = state._replace(slope=slope, fresh=True, memory=memory._replace(turns=now, direction=direction))
-        evaluations += min(turns.PRODUCTS, u.size)
-        if now.mode == FIRST:
-            state, more = self.opened(state)
-            evaluations += more
-        return state, evaluations
+        state, more = self.weighed(state)
+        return state, evaluations + more + min(turns.PRODUCTS, u.size)
+
+    def weighed(self, state: State) -> tuple[State, int]:
+        """A state before an implicit step that is tried, where there is reason to, and the evaluations that it takes.
+
+        What linear systems cost is found out only where such a step would be tried if they cost nothing.
+        """
+        if not turns.is_to_weigh(state.memory.turns):
+            return state, 0
+        left, before = abs(self.problem.t_span[1] - state.t), state.memory.turns
+        now = turns.after_weighing(self.rule, before, left)
+        if now.mode == FIRST and self.ratio is None:
+            self.ratio = self.work_of_implicit() / self.method.explicit.evaluations
+            now = turns.after_weighing(self.rule, before, left)
+        state = state._replace(memory=state.memory._replace(turns=now))
+        return self.opened(state) if now.mode == FIRST else (state, 0)
 
     def opened(self, state: State) -> tuple[State, int]:
         """A state before an implicit step that is tried, with its size, and the evaluations that it takes to tell."""
@@ -120,25 +131,16 @@ class SwitchingEngine:
 
     def after_explicit(self, chunk: Chunk) -> Chunk:
         """Let the rule look at explicit attempts; behind the last of them an implicit step may be tried."""
-        state = chunk.state
-        left, before = self.left(state.t), state.memory.turns
+        now = chunk.state.memory.turns
         attempts = [(False, 0.0, math.nan)] * chunk.rejected
         attempts += [(True, abs(h), h_rho) for h, h_rho in zip(chunk.h.tolist(), chunk.h_rho.tolist(), strict=True)]
-
-        def decide(rule):
-            now = before
-            for accepted, size, h_rho in attempts:
-                now = turns.after_explicit(rule, now, accepted, size, h_rho, left)
-                if now.mode == FIRST:
-                    break
-            return now
-
-        now = self.decided(decide)
+        for accepted, size, h_rho in attempts:
+            now = turns.after_explicit(self.rule, now, accepted, size, h_rho)
+            if turns.is_to_weigh(now):
+                break
         self.length = AT_ONCE[0] if now.seen > 0.0 else min(2 * self.length, AT_ONCE[1])
-        state = state._replace(memory=state.memory._replace(turns=now))
-        if now.mode != FIRST:
-            return chunk._replace(state=state)
-        state, evaluations = self.opened(state)
+        state = chunk.state._replace(memory=chunk.state.memory._replace(turns=now))
+        state, evaluations = self.weighed(state)
         return chunk._replace(state=state, evaluations=chunk.evaluations + evaluations)
 
     def after_implicit(self, chunk: Chunk, before: State) -> Chunk:
@@ -185,10 +187,6 @@ class SwitchingEngine:
         state = state._replace(memory=state.memory._replace(turns=now))
         return chunk._replace(state=self.with_step(state, size, implicit))
 
-    def left(self, t: float) -> float:
-        """The length of the run that is left."""
-        return abs(self.problem.t_span[1] - t)
-
     def with_step(self, state: State, size: float, mode: float) -> State:
         """A state from which a method begins with a step of this size, and with no history."""
         memory = state.memory._replace(settings=self.settings[mode != EXPLICIT])
@@ -197,14 +195,6 @@ class SwitchingEngine:
     def signed(self, size: float) -> float:
         """A size of a step with its sign, and no larger than allowed."""
         return math.copysign(min(size, self.controller.max_step), self.problem.t_span[1] - self.problem.t_span[0])
-
-    def decided(self, decide: Callable[[Rule], Turns]) -> Turns:
-        """What the rule decides; what linear systems cost is found out where an implicit step would be tried."""
-        now = decide(self.rule)
-        if now.mode == FIRST and self.ratio is None:
-            self.ratio = self.work_of_implicit() / self.method.explicit.evaluations
-            now = decide(self.rule)
-        return now
 
     @property
     def rule(self) -> Rule:

@@ -70,19 +70,21 @@ class TurnsEngine(TracedEngine):
         self.now = now = Turns._make(values[self.turns])
         settings = laws_of(self.method, self.given_controller)[now.mode != EXPLICIT][1]
         history = self.kernel.memory.read(values, Memory(settings, None)).history
-        memory = Turned(settings, history, now, self.part("direction0"))
+        copy, n = self.numbers.copy(), self.problem.size
+        u, slope, direction = (copy[self.at[name] : self.at[name] + n] for name in ("u0", "slope0", "direction0"))
         fresh = bool(self.whole[self.at["fresh"]])
-        self.begun = State(values[self.at["t"]], self.part("u0"), self.part("slope0"), fresh, memory)
+        self.begun = State(values[self.at["t"]], u, slope, fresh, Turned(settings, history, now, direction))
         return self.begun
 
     def moved_last(self, ended: int, tried: int) -> bool:
         """The kernel itself knows what its work has come to."""
         return False
 
-    def work(self, *_) -> tuple[int, int, int]:
-        """Evaluations, Jacobians and factorisations, as plain Python makes them."""
-        evaluations, jacobians, factorisations = self.whole[self.counts].tolist()
-        return evaluations, jacobians, factorisations
+    def work(self, state, ended: int, moved: bool, steps: int, tried: int, early: int) -> tuple[int, int, int]:
+        evaluated, jacobians, factorisations = self.whole[self.counts].tolist()
+        explicit, implicit = self.method.members
+        evaluated += (tried - factorisations) * explicit.evaluations + factorisations * implicit.evaluations
+        return evaluated, jacobians, factorisations
 
     def plain_engine(self):
         return SwitchingEngine(self.problem, self.method, self.given_controller, self.project, PythonEngine, self.ratio)

@@ -181,6 +181,7 @@ class MemoryPlaces:
     def __init__(self, at: dict[str, int]):
         self.count = at.get("count")
         self.history = [at.get(name) for name in HISTORY]
+        self.pick = operator.itemgetter(*(-1 if place is None else place for place in self.history))
 
     def write(self, memory, numbers):
         """Write a memory into the row."""
@@ -195,7 +196,7 @@ class MemoryPlaces:
         """The memory that the row holds; what never changes is as it was before."""
         if self.count is not None:
             return before._replace(n=numbers[self.count])
-        return Memory(before.settings, History(*(0.0 if place is None else numbers[place] for place in self.history)))
+        return Memory(before.settings, History._make(self.pick([*numbers, 0.0])))
 
 
 def control(asked: Asked, graph: Graph) -> tuple[Callable, Callable, Any, dict[str, Node]]:

@@ -1,8 +1,11 @@
 """Explicit and linearly implicit steps in one run: `odelab.auto` and the method that it makes."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
+
+import numpy as np
 
 from odelab.arrays import is_real_number
 from odelab.methods.explicit import DOPRI5
@@ -30,6 +33,11 @@ class SwitchingMethod(StepMethod):
     def __post_init__(self):
         object.__setattr__(self, "name", f"AUTO({self.explicit.name}, {self.implicit.name})")
         object.__setattr__(self, "order", min(self.explicit.order, self.implicit.order))
+
+    @functools.cached_property
+    def names(self) -> np.ndarray:
+        """The names of both methods."""
+        return np.array([one.name for one in self.members])
 
     @property
     def members(self):

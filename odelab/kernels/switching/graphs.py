@@ -28,7 +28,7 @@ FORGOTTEN = set(HISTORY) - {"next_step", "error"}  # of the history when the met
 CHEAP = ("neg", "abs", "floor", "ceil", "trunc", "rint", "sqrt", "copysign")  # functions of a processor's own
 WEIGHTS = {"const": 0.0, "in": 0.0, "div": 4.0, "sqrt": 5.0}  # of operations, in additions
 WEIGHTS |= {name: 20.0 for name in (*OF_ONE, *OF_TWO) if name not in CHEAP}
-COUNTS = ("evaluated", "jacobians", "factorisations")  # whole numbers
+COUNTS = ("evaluated", "jacobians", "factorisations")  # the first without those within an attempt
 
 
 class Pair(NamedTuple):
@@ -70,21 +70,21 @@ class Stage(NamedTuple):
 def explicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None) -> Stage:
     """An explicit attempt, and the rule behind it."""
     one = attempt(pair.explicit, slopes_at, graph, (), project)
+    outcomes = usual(one)  # of the attempt alone: those of the rule are not usual ones
     made, accepted = outcome(one)
-    left, fsal = abs(graph.input("t1") - one.carried["t"][1]), "slope0" in one.carried
-    before, fresh = turns_in(graph), graph.input("fresh", "l")
-    now = closed(graph, turns.after_explicit)(pair.rule(graph), before, accepted, abs(one.row[1]), one.row[4], left)
+    before = turns_in(graph)
+    now = closed(graph, turns.after_explicit)(pair.rule(graph), before, accepted, abs(one.row[1]), one.row[4])
     carried = {name: node for name, (_, node) in one.carried.items()} | turns_after(graph, made, before, now)
-    carried["fresh"] = choose(accepted, int(fsal), 1)
-    carried["prepared"] = choose(accepted, 0, graph.input("prepared", "l"))
-    carried |= counted(graph, made * pair.explicit.method.evaluations + (1 - fresh))
-    goes_on = logical("and", carried["turns_mode"] == turns.EXPLICIT, carried["turns_even"] < carried["turns_wait"])
-    return Stage(graph, carried, goes_on, one.status, [*one.row, graph.constant(0.0)], usual(one))
+    if "slope0" not in one.carried:  # an attempt begins with an evaluation
+        carried |= {"fresh": choose(accepted, 0, graph.constant(1))} | counted(graph, 1 - graph.input("fresh", "l"))
+    goes_on = logical("and", carried["turns_seen"] < carried["turns_patience"], carried["turns_even"] < before.wait)
+    return Stage(graph, carried, goes_on, one.status, [*one.row, graph.constant(0.0)], outcomes)
 
 
 def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None) -> Stage:
     """An implicit attempt, and the rule behind it."""
     one = attempt(pair.implicit, slopes_at, graph, (), project)
+    outcomes = usual(one)
     made, accepted = outcome(one)
     t, u, direction = graph.input("t"), graph.inputs("u", pair.n), graph.inputs("direction", pair.n)
     slope = slopes_at(t, u, ())
@@ -103,9 +103,9 @@ def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     fresh, prepared = graph.input("fresh", "l"), graph.input("prepared", "l")
     carried["fresh"] = choose(accepted, 0, 1)
     carried["prepared"] = choose(accepted, 0, 1)
-    carried |= counted(graph, made * pair.implicit.method.evaluations + (1 - fresh), 1 - prepared, made)
+    carried |= counted(graph, 1 - fresh, 1 - prepared, made)
     goes_on = carried["turns_mode"] != turns.EXPLICIT
-    return Stage(graph, carried, goes_on, one.status, [*one.row, graph.constant(1.0)], usual(one))
+    return Stage(graph, carried, goes_on, one.status, [*one.row, graph.constant(1.0)], outcomes)
 
 
 def look(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
@@ -115,10 +115,16 @@ def look(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
     unit = abs(u) + tolerance(pair, graph) / graph.input("rtol")
     found = closed(graph, turns.fastest_rate)(slopes_at, (), t, u, slope, unit, direction, rough)
     rate, along = found
-    before, left = turns_in(graph), abs(graph.input("t1") - t)
-    now = closed(graph, turns.after_look)(pair.rule(graph), before, abs(graph.input("next_step")), rate, left)
+    now = closed(graph, turns.after_look)(pair.rule(graph), turns_in(graph), abs(graph.input("next_step")), rate)
     carried = named_turns(graph, now) | {f"direction{i}": x for i, x in enumerate(along)}
     return Stage(graph, carried | counted(graph, min(turns.PRODUCTS, pair.n)))
+
+
+def weighing(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
+    """Whether an implicit step is to be tried."""
+    left = abs(graph.input("t1") - graph.input("t"))
+    now = closed(graph, turns.after_weighing)(pair.rule(graph), turns_in(graph), left)
+    return Stage(graph, named_turns(graph, now))
 
 
 def opening(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
@@ -129,7 +135,7 @@ def opening(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
     usual, evaluations = closed(graph, controllers.initial_step)(start, graph.input("rtol"), tolerance(pair, graph))
     size = closed(graph, turns.size_of_trial)(turns_in(graph), usual)
     carried = {"next_step": with_sign(pair, graph, size, graph.input("next_step"))}
-    carried |= forgotten(pair, graph, {}, True)
+    carried |= forgotten(pair, graph, {}, True) | {"prepared": graph.constant(0)}
     return Stage(graph, carried | counted(graph, whole(graph.constant(0) + evaluations)))
 
 
@@ -147,6 +153,7 @@ class Stages(NamedTuple):
     explicit: Stage
     implicit: Stage
     look: Stage
+    weighing: Stage
     opening: Stage
     slope: Stage
 
@@ -162,7 +169,7 @@ def stages_of(explicit: Asked, implicit: Asked, slopes_in: Callable, project_in:
     slopes_in, project_in    the user's functions on the nodes of a graph, as functions of the graph
     """
     pair, made = Pair(explicit, implicit), []
-    for build in (explicit_attempt, implicit_attempt, look, opening, slope_at_state):
+    for build in (explicit_attempt, implicit_attempt, look, weighing, opening, slope_at_state):
         graph = Graph(trusted=True)
         project = () if project_in is None or build not in (explicit_attempt, implicit_attempt) else (project_in(graph),)
         made.append(build(pair, slopes_in(graph), graph, *project))

@@ -56,8 +56,11 @@ class Loop:
                     self.go_through(stages.slope)
                 with function.when(self.holds(turns.is_to_look)):
                     self.go_through(stages.look)
-                with function.when(self.holds(is_explicit)):
+                with function.either(self.holds(turns.is_to_weigh)) as otherwise:
+                    otherwise()
                     self.repeat(stages.explicit)
+                with function.when(self.holds(turns.is_to_weigh)):
+                    self.go_through(stages.weighing)
                 with function.when(self.holds(is_trial)):
                     self.go_through(stages.opening)
             with function.when(function.logical("and", self.holds(is_implicit), self.goes_on())):
