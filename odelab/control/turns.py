@@ -54,7 +54,7 @@ class Rule(NamedTuple):
 
     boundary: float
     order: float
-    ratio: float
+    ratio: Any
 
 
 def rule_of(explicit, implicit, ratio) -> Rule:
@@ -72,26 +72,26 @@ class Turns(NamedTuple):
     enough     the length that implicit steps have to exceed in a trial
     promised   `gone` when the implicit method took over; 0 where it did so before the first step
     short      how many implicit steps in a row were no longer than explicit ones could be, or cost more
-    even       how many explicit steps in a row were of one size, or did not tell h rho; how many implicit attempts there
-               were since the last change
-    level      the size of the first of them; 0 before the first step
+    even       how many explicit steps in a row were of one size, or did not tell h rho; with the implicit method at
+               work, how many attempts it has made
+    level      the size of the first of these explicit steps; 0 before the first step
     wait       how many of them are waited for until the next look
     changes, tried, refused   how often the method has changed, an implicit step was tried, and trials were refused
     """
 
-    mode: float
-    gone: float
-    seen: float
-    patience: float
-    enough: float
-    promised: float
-    short: float
-    even: float
-    level: float
-    wait: float
-    changes: float
-    tried: float
-    refused: float
+    mode: Any
+    gone: Any
+    seen: Any
+    patience: Any
+    enough: Any
+    promised: Any
+    short: Any
+    even: Any
+    level: Any
+    wait: Any
+    changes: Any
+    tried: Any
+    refused: Any
 
 
 class Turned(NamedTuple):
@@ -234,13 +234,13 @@ def fastest_rate(rhs, params, t, u, slope, unit, direction, rough):
 
     unit        of each component, in which its tolerance is the same
     direction   where the power method begins; zeros or NaN where that is not known
-    rough       random numbers, of length one, which the first direction has beside the slope
+    rough       random numbers, of length one, half of which the first direction has beside the slope
     """
     scaled = direction / unit
     length = math.sqrt((scaled * scaled).sum())
     if not 0.0 < length < 1e300:
         scaled = slope / unit
-        scaled = scaled * (1.0 / max(math.sqrt((scaled * scaled).sum()), 1e-300)) + rough
+        scaled = scaled * (1.0 / max(math.sqrt((scaled * scaled).sum()), 1e-300)) + 0.5 * rough
         length = math.sqrt((scaled * scaled).sum())
     rate, last = 0.0, 0.0
     for k in range(min(PRODUCTS, rough.size)):

@@ -74,9 +74,7 @@ class SwitchingEngine:
         chunk = self.engines[implicit].advance(state._replace(memory=Memory(settings, history)), min(attempts, count))
         chunk = as_chunk(chunk, state, implicit)
         after = Turned(*chunk.state.memory, *state.memory[2:])
-        chunk = chunk._replace(
-            state=chunk.state._replace(memory=after), evaluations=chunk.evaluations + evaluations
-        )
+        chunk = chunk._replace(state=chunk.state._replace(memory=after), evaluations=chunk.evaluations + evaluations)
         if chunk.status == Status.ATTEMPTS_SPENT and chunk.steps + chunk.rejected:
             if self.method.index is not None:
                 chunk = self.by_index(chunk)
@@ -133,6 +131,7 @@ class SwitchingEngine:
         """Let the rule look at explicit attempts; behind the last of them an implicit step may be tried."""
         now = chunk.state.memory.turns
         attempts = [(False, 0.0, math.nan)] * chunk.rejected
+        assert chunk.h_rho is not None  # `as_chunk` has seen to that
         attempts += [(True, abs(h), h_rho) for h, h_rho in zip(chunk.h.tolist(), chunk.h_rho.tolist(), strict=True)]
         for accepted, size, h_rho in attempts:
             now = turns.after_explicit(self.rule, now, accepted, size, h_rho)
@@ -171,7 +170,8 @@ class SwitchingEngine:
         if stepper is not None:
             return stepper.linearisation.at[2][1] @ direction, 0
         t, u, params = state.t, np.asarray(state.u), self.problem.params
-        distance = turns.DISTANCE * np.linalg.norm(u) / max(np.linalg.norm(direction), 1e-300)
+        size = float(np.linalg.norm(np.abs(u) + np.asarray(self.controller.atol) / self.controller.rtol))
+        distance = turns.DISTANCE * size / max(float(np.linalg.norm(direction)), 1e-300)
         slope = state.slope if state.fresh else self.rhs(t, u, params)
         return (self.rhs(t, u + distance * direction, params) - slope) / distance, 2 - state.fresh
 

@@ -10,7 +10,7 @@ from odelab.core import State
 from odelab.engines.python import PythonEngine
 from odelab.engines.rows import Rows
 from odelab.engines.steps import Record
-from odelab.engines.switching import SwitchingEngine, laws_of, said_of, with_both_laws
+from odelab.engines.switching import EMPTY, SwitchingEngine, laws_of, said_of, with_both_laws
 from odelab.engines.traced import TracedEngine
 from odelab.kernels.machine import address
 from odelab.kernels.switching.graphs import COUNTS, RULE
@@ -22,9 +22,7 @@ class TurnsEngine(TracedEngine):
     def __init__(self, problem, method, controller, project=None):
         super().__init__(problem, method, controller, project)
         self.given_controller, self.controller = controller, with_both_laws(controller)
-        self.turns, self.counts = (
-            slice(self.at[names[0]], self.at[names[0]] + len(names)) for names in (RULE, COUNTS)
-        )
+        self.turns, self.counts = (slice(self.at[names[0]], self.at[names[0]] + len(names)) for names in (RULE, COUNTS))
         self.ratio = method.ratio or self.kernel.ratio
         self.now: Turns | None = None
 
@@ -69,7 +67,7 @@ class TurnsEngine(TracedEngine):
         values = self.numbers.tolist()
         self.now = now = Turns._make(values[self.turns])
         settings = laws_of(self.method, self.given_controller)[now.mode != EXPLICIT][1]
-        history = self.kernel.memory.read(values, Memory(settings, None)).history
+        history = self.kernel.memory.read(values, Memory(settings, EMPTY)).history
         copy, n = self.numbers.copy(), self.problem.size
         u, slope, direction = (copy[self.at[name] : self.at[name] + n] for name in ("u0", "slope0", "direction0"))
         fresh = bool(self.whole[self.at["fresh"]])

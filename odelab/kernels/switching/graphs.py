@@ -61,9 +61,9 @@ class Stage(NamedTuple):
 
     graph: Graph
     carried: dict[str, Node]
-    goes_on: Node | None = None
-    status: Node | None = None
-    row: list[Node] | None = None
+    goes_on: Any = None
+    status: Any = None
+    row: tuple[Node, ...] = ()
     usual: dict[int, bool] | None = None
 
 
@@ -78,7 +78,7 @@ def explicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     if "slope0" not in one.carried:  # an attempt begins with an evaluation
         carried |= {"fresh": choose(accepted, 0, graph.constant(1))} | counted(graph, 1 - graph.input("fresh", "l"))
     goes_on = logical("and", carried["turns_seen"] < carried["turns_patience"], carried["turns_even"] < before.wait)
-    return Stage(graph, carried, goes_on, one.status, [*one.row, graph.constant(0.0)], outcomes)
+    return Stage(graph, carried, goes_on, one.status, (*one.row, graph.constant(0.0)), outcomes)
 
 
 def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None) -> Stage:
@@ -105,7 +105,7 @@ def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     carried["prepared"] = choose(accepted, 0, 1)
     carried |= counted(graph, 1 - fresh, 1 - prepared, made)
     goes_on = carried["turns_mode"] != turns.EXPLICIT
-    return Stage(graph, carried, goes_on, one.status, [*one.row, graph.constant(1.0)], outcomes)
+    return Stage(graph, carried, goes_on, one.status, (*one.row, graph.constant(1.0)), outcomes)
 
 
 def look(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
@@ -169,9 +169,10 @@ def stages_of(explicit: Asked, implicit: Asked, slopes_in: Callable, project_in:
     slopes_in, project_in    the user's functions on the nodes of a graph, as functions of the graph
     """
     pair, made = Pair(explicit, implicit), []
-    for build in (explicit_attempt, implicit_attempt, look, weighing, opening, slope_at_state):
+    attempts = (explicit_attempt, implicit_attempt)
+    for build in (*attempts, look, weighing, opening, slope_at_state):
         graph = Graph(trusted=True)
-        project = () if project_in is None or build not in (explicit_attempt, implicit_attempt) else (project_in(graph),)
+        project = (project_in(graph),) if project_in is not None and build in attempts else ()
         made.append(build(pair, slopes_in(graph), graph, *project))
     return Stages(pair, *made)
 

@@ -16,9 +16,11 @@ WHOLE = ("steps", "rejected", "unsolved", "fresh", "prepared", *COUNTS)
 
 
 def names_of(stages: Stages) -> list[str]:
-    """The names of what the loop carries, in order."""
+    """The names of what the loop carries, in order; those of the rule and the counts lie together."""
     vectors = [f"{name}{i}" for name in ("slope", "direction") for i in range(stages.pair.n)]
-    return list(dict.fromkeys([*stages.explicit.carried, *stages.implicit.carried, *vectors, *RULE]))
+    last = [*RULE, *COUNTS]
+    names = dict.fromkeys([*stages.explicit.carried, *stages.implicit.carried, *vectors])
+    return [name for name in names if name not in last] + last
 
 
 def add_functions(module: Module, stages: Stages, slopes_in: Callable, fixed, parameters) -> list[str]:
@@ -52,8 +54,7 @@ class Loop:
         function = self.function
         with function.repeat() as again_when:
             with function.when(self.holds(is_explicit)):
-                with function.when(function.compare("eq", self.variables["fresh"].get(), 0)):
-                    self.go_through(stages.slope)
+                self.know_slope(stages.slope)
                 with function.when(self.holds(turns.is_to_look)):
                     self.go_through(stages.look)
                 with function.either(self.holds(turns.is_to_weigh)) as otherwise:
@@ -62,6 +63,7 @@ class Loop:
                 with function.when(self.holds(turns.is_to_weigh)):
                     self.go_through(stages.weighing)
                 with function.when(self.holds(is_trial)):
+                    self.know_slope(stages.slope)
                     self.go_through(stages.opening)
             with function.when(function.logical("and", self.holds(is_implicit), self.goes_on())):
                 self.repeat(stages.implicit)
@@ -69,6 +71,11 @@ class Loop:
         for k, (name, variable) in enumerate(self.variables.items()):
             function.store(kind_of(name), variable.get(), "%carried", k)
         function.store("l", self.ended.get(), "%status", 0)
+
+    def know_slope(self, slope: Stage):
+        """Evaluate the slope at the present state, where it is not known."""
+        with self.function.when(self.function.compare("eq", self.variables["fresh"].get(), 0)):
+            self.go_through(slope)
 
     def holds(self, condition: Callable) -> str:
         """Does a condition on the turns hold?"""
@@ -81,8 +88,8 @@ class Loop:
 
     def go_through(self, stage: Stage) -> list[str]:
         """Compute what a stage changes; returns the further values of an attempt."""
-        further = [] if stage.status is None else [stage.goes_on, stage.status, *stage.row]
-        nodes = [*stage.carried.values(), *further]
+        further = [] if stage.status is None else [stage.goes_on, stage.status]
+        nodes = [*stage.carried.values(), *further, *stage.row]
         found = self.function.graph(stage.graph, nodes, self.inputs | self.now(), stage.usual)
         for name, value in zip(stage.carried, found, strict=False):
             self.variables[name].set(value)
