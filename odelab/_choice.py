@@ -6,6 +6,7 @@ takes seconds, and begins anew. The choice depends on the run alone, so that the
 time.
 """
 
+import functools
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -137,7 +138,7 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
         yield exact_engine(name, problem, method, controller, project), max_steps
         return
     if method.switches:
-        yield from two_methods(name, problem, method, controller, project, max_steps)
+        yield from two_methods(name, problem, method, controller, project, dense, max_steps)
         return
     run = (problem, method, controller, project)
     reason = ""
@@ -170,28 +171,38 @@ def exact_engine(name: str, problem, method, controller, project) -> Engine:
         raise NotCompilable(f"`exact=True` needs a problem that can be made as a graph: {reason}") from reason
 
 
-def two_methods(name, problem, method, controller, project, max_steps):
-    """The same for a method that switches between two: one kernel with both, an engine for each, or plain Python."""
-    reason: Untraceable | None = None
-    solved = without_jacobian(problem)
+def two_methods(name, problem, method, controller, project, dense, max_steps):
+    """The same for a method that switches between two: one kernel with both, or an engine for each."""
+    run, solved = (problem, method, controller, project), without_jacobian(problem)
     try:
         for one in method.members:
             obstacle = obstacle_to_graph(problem, one, controller)
             if obstacle is not None:
                 raise Untraceable(obstacle)
-        small = method.index is None and not any(is_large(problem, one) for one in method.members)
-        if small and name != "python":
-            yield TurnsEngine(solved, method, controller, project), max_steps
+        if method.index is not None or any(is_large(problem, one) for one in method.members):
+            if name != "python":
+                make = functools.partial(traced_engine if name == "compiled" else traced_or_plain, dense=dense)
+                yield SwitchingEngine(solved, *run[1:], make, method.ratio), max_steps
+                return
+        elif name != "python":
+            yield TurnsEngine(solved, *run[1:]), max_steps
             return
-        if name != "python":
-            yield SwitchingEngine(solved, method, controller, project, traced_engine, method.ratio), max_steps
+        else:
+            ratio = method.ratio or ratio_of(solved, method, controller)
+            yield SwitchingEngine(*run, PythonEngine, ratio), max_steps
             return
-        ratio = ratio_of(solved, method, controller) if small else None
-    except Untraceable as refusal:
-        reason, ratio = refusal, None
-    if name == "compiled":
-        raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}.") from reason
-    yield SwitchingEngine(problem, method, controller, project, PythonEngine, method.ratio or ratio), max_steps
+    except Untraceable as reason:
+        if name == "compiled":
+            raise NotCompilable(f"`engine='compiled'` cannot compile this run: {reason}.") from reason
+    yield SwitchingEngine(*run, PythonEngine, method.ratio), max_steps
+
+
+def traced_or_plain(problem: Problem, method, controller: Controller, project, dense: bool) -> Engine:
+    """The engine of a graph; that of plain Python where there is none."""
+    try:
+        return traced_engine(problem, method, controller, project, dense)
+    except Untraceable:
+        return PythonEngine(problem, method, controller, project)
 
 
 def stays_plain(problem, method, controller, project) -> bool:

@@ -19,12 +19,13 @@ from odelab.core import State
 from odelab.engines import Engine
 from odelab.engines.python import checked_rhs
 from odelab.engines.steps import Chunk
-from odelab.linear.linearisation import Linearisation
-from odelab.linear.solvers import elimination_work
+from odelab.linear.linearisation import FULL, Linearisation
+from odelab.linear.solvers import elimination_work, search_work
 from odelab.methods.spectral_radius import rough_direction
 from odelab.status import Status
 
-AT_ONCE = 4, 128  # attempts that a kernel of a large system is given at once: the fewest, and the most
+AT_ONCE = 16, 128  # attempts that a kernel of a large system is given at once: the fewest, and the most
+PLAIN = 5.0  # times longer takes an evaluation in plain Python than in a kernel, of a large system
 EMPTY = History(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -47,15 +48,25 @@ class SwitchingEngine:
         self.rhs = checked_rhs(problem)
         self.linear = Linearisation(problem, self.rhs, controller.atol)
         self.rough = rough_direction(problem.size)
-        self.length, self.ratio = AT_ONCE[0], ratio
+        self.length, self.ratio = AT_ONCE[0], ratio or self.known_ratio()
         self.now: Turns | None = None
 
     @property
     def derivatives(self) -> str:
         return f"{self.engines[1].derivatives}; {said_of(self.method, self.now)}"
 
+    @property
+    def until(self) -> float:
+        """The time behind which a run that keeps no states is to stop."""
+        return self.problem.t_span[1]
+
+    @until.setter
+    def until(self, t: float):
+        for engine in self.engines:
+            vars(engine)["until"] = t
+
     def begin(self) -> tuple[State, int]:
-        if self.name == "compiled":
+        if self.engines[1].name == "compiled":
             self.engines[1].begin()  # which makes the arrays that it writes its steps into
         state, evaluations = self.engines[0].begin()
         settings, history = state.memory
@@ -69,7 +80,8 @@ class SwitchingEngine:
             state, evaluations = self.prepared(state)
         now = state.memory.turns
         implicit = now.mode != EXPLICIT
-        count = 1 if self.method.index is None and (self.name == "python" or now.mode >= FIRST) else self.length
+        alone = self.engines[implicit].name == "python" or now.mode >= FIRST
+        count = 1 if self.method.index is None and alone else self.length
         settings, history = state.memory[:2]
         chunk = self.engines[implicit].advance(state._replace(memory=Memory(settings, history)), min(attempts, count))
         chunk = as_chunk(chunk, state, implicit)
@@ -112,7 +124,7 @@ class SwitchingEngine:
         left, before = abs(self.problem.t_span[1] - state.t), state.memory.turns
         now = turns.after_weighing(self.rule, before, left)
         if now.mode == FIRST and self.ratio is None:
-            self.ratio = self.work_of_implicit() / self.method.explicit.evaluations
+            self.ratio = self.ratio_of(self.work_of_jacobian())
             now = turns.after_weighing(self.rule, before, left)
         state = state._replace(memory=state.memory._replace(turns=now))
         return self.opened(state) if now.mode == FIRST else (state, 0)
@@ -198,13 +210,25 @@ class SwitchingEngine:
 
     @property
     def rule(self) -> Rule:
-        """The numbers of the rule, with the least that an implicit attempt may cost where that is not known."""
-        explicit, implicit = self.method.members
-        least = (1 + implicit.evaluations) / explicit.evaluations
-        return turns.rule_of(explicit, implicit, self.ratio or least)
+        """The numbers of the rule; a ratio that is not known is that of what it takes to find it out."""
+        ratio = self.ratio or self.ratio_of(search_work(self.problem.size))
+        return turns.rule_of(*self.method.members, ratio)
 
-    def work_of_implicit(self) -> float:
-        """What an implicit attempt costs, in evaluations; a Jacobian counts as one per column that is found by itself.
+    def ratio_of(self, work: float) -> float:
+        """The ratio of costs where a Jacobian and the linear systems of an attempt take so many evaluations."""
+        explicit, implicit = self.method.members
+        dearer = PLAIN if self.name == "compiled" and self.engines[1].name == "python" else 1.0
+        return dearer * (1 + implicit.evaluations + work) / explicit.evaluations
+
+    def known_ratio(self) -> float | None:
+        """The ratio of costs, where it is known without a Jacobian."""
+        loops = getattr(self.engines[1], "loops", None)
+        if loops is not None:
+            return self.ratio_of(loops.band.below + 1 + loops.band.above)
+        return self.ratio_of(self.problem.size) if self.problem.size <= FULL else None
+
+    def work_of_jacobian(self) -> float:
+        """What a Jacobian and linear systems cost, in evaluations: one per column that is found by itself.
 
         Linear systems count where SuperLU solves them, as on grids in two dimensions: there they cost most of all.
         """
@@ -212,7 +236,7 @@ class SwitchingEngine:
         t = problem.t_span[0]
         J = self.linear.derivatives(t, u, self.rhs(t, u, problem.params))[0]
         columns = problem.size if isinstance(J, np.ndarray) else int(np.diff(J.tocsr().indptr).max())
-        return 1 + self.method.implicit.evaluations + columns + elimination_work(J)
+        return columns + elimination_work(J)
 
 
 @functools.lru_cache(maxsize=64)
