@@ -212,7 +212,7 @@ class SwitchingEngine:
     def rule(self) -> Rule:
         """The numbers of the rule; a ratio that is not known is that of what it takes to find it out."""
         ratio = self.ratio or self.ratio_of(search_work(self.problem.size))
-        return turns.rule_of(*self.method.members, ratio)
+        return turns.rule_of(self.method.explicit, self.method.implicit, ratio)
 
     def ratio_of(self, work: float) -> float:
         """The ratio of costs where a Jacobian and the linear systems of an attempt take so many evaluations."""

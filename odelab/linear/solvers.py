@@ -16,11 +16,10 @@ MANY = 200
 SMALL = 32  # components up to which a sparse matrix is treated as a dense one
 TINY = 1e-3  # of the largest entry of its column: SuperLU takes no smaller pivot on the diagonal
 RESIDUAL = 1e-10  # the largest residual accepted of a solution without pivoting, relative to |M| |x| + |b|
-# What an attempt's elimination takes: for each entry of the factors and for each product of two, in times of an entry of
-# J when the right-hand side is evaluated; and what NumPy's calls in an evaluation take beside.
+# What an attempt's elimination takes for each entry of the factors, and for each product of two of them, where an
+# evaluation takes one for each entry of J; and what NumPy's calls in an evaluation take beside.
 ENTRY, PRODUCT, CALLS = 50.0, 0.25, 60_000.0
 SEARCH = 150.0  # evaluations for the pattern of a Jacobian, times the cubic root of the number of components
-
 
 done = [0]  # banded matrices factored so far
 
