@@ -75,7 +75,9 @@ class Turns(NamedTuple):
     even       how many explicit steps in a row were of one size, or did not tell h rho; with the implicit method at
                work, how many attempts it has made
     level      the size of the first of these explicit steps; 0 before the first step
-    wait       how many of them are waited for until the next look
+    wait       up to how many of them are waited for until the next look; with the implicit method at work, until its
+               fastest rate is measured again
+    rho        that rate, infinite before it is measured
     changes, tried, refused   how often the method has changed, an implicit step was tried, and trials were refused
     """
 
@@ -89,6 +91,7 @@ class Turns(NamedTuple):
     even: Any
     level: Any
     wait: Any
+    rho: Any
     changes: Any
     tried: Any
     refused: Any
@@ -110,12 +113,22 @@ class Turned(NamedTuple):
 
 def first_turns(size):
     """What the rule knows before a run whose first explicit step has this size: a look comes first."""
-    return Turns(EXPLICIT, size, 0.0, COUNT, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    return Turns(EXPLICIT, size, 0.0, COUNT, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, 0.0, 0.0, 0.0)
 
 
 def is_to_look(turns):
     """Is it time to look for fast components that the stages do not see?"""
     return (turns.mode == EXPLICIT) & (turns.even >= turns.wait)
+
+
+def is_to_measure(turns):
+    """Is it time to measure the fastest rate of the implicit method's Jacobian?"""
+    return (turns.mode == IMPLICIT) & (turns.even >= turns.wait)
+
+
+def after_measure(turns, rho):
+    """The turns after the fastest rate was measured."""
+    return turns._replace(rho=rho, wait=turns.even + LOOK_AFTER)
 
 
 def is_to_weigh(turns):
@@ -172,6 +185,8 @@ def after_weighing(rule, turns, left):
         mode=where(pays, FIRST, EXPLICIT),
         seen=0.0,
         even=0.0,
+        wait=where(pays, 0.0, LOOK_AFTER),
+        rho=math.inf,
         enough=where(is_first, CLEARLY, 1.0) * turns.gone * rule.ratio,
         promised=where(is_first, 0.0, turns.gone),
         tried=where(pays, turns.tried + 1.0, turns.tried),
@@ -186,13 +201,12 @@ def size_of_trial(turns, usual):
     return max(TRIED * turns.gone, usual, 2.0 * turns.enough / FARTHEST)
 
 
-def after_implicit(rule, turns, accepted, size, square, rho, proposed):
+def after_implicit(rule, turns, accepted, size, square, proposed):
     """The turns after an implicit attempt, the size of the next step, and whether the explicit method takes over.
 
     accepted   whether the attempt was accepted
     size       of its step
     square     of its error over the tolerance
-    rho        the fastest rate, as a product of the Jacobian with a vector tells it
     proposed   the size that the law of step sizes proposes
     """
     is_finite, is_trial = square < 1e300, turns.mode >= FIRST
@@ -204,14 +218,14 @@ def after_implicit(rule, turns, accepted, size, square, rho, proposed):
     # and damps them: where it is not good, only a second one can tell.
     again = (turns.mode == FIRST) & (reach <= turns.enough) & is_finite
     refused = where(good | again, False, is_trial)
-    near = size * rho < BACK * rule.boundary * max(rule.ratio, 1.0)
+    near = size * turns.rho < BACK * rule.boundary * max(rule.ratio, 1.0)
     dearer = DEARER * size < turns.promised * rule.ratio
     short = where(near | dearer, turns.short + 1.0, 0.0)
     short = where(is_trial, 0.0, where(accepted, short, turns.short))
     back = short >= COUNT
     over, lasted = refused | back, turns.even + 1.0
     wrong = back & (dearer | (lasted <= BRIEF))
-    stable = min(size, BACK * rule.boundary / max(rho, 1e-300))  # for explicit steps
+    stable = min(size, BACK * rule.boundary / max(turns.rho, 1e-300))  # for explicit steps
     next_size = where(refused, turns.gone, where(back, stable, where(good & accepted, reach, proposed)))
     now = turns._replace(
         mode=where(over, EXPLICIT, where(again, SECOND, IMPLICIT)),
@@ -219,7 +233,7 @@ def after_implicit(rule, turns, accepted, size, square, rho, proposed):
         patience=where(refused | wrong, 2.0 * turns.patience, where(back, COUNT, turns.patience)),
         short=where(over, 0.0, short),
         even=where(over, 0.0, lasted),
-        wait=LOOK_AFTER,
+        wait=where(over, LOOK_AFTER, turns.wait),
         level=next_size,
         changes=where(good | back, turns.changes + 1.0, turns.changes),
         refused=where(refused, turns.refused + 1.0, turns.refused),

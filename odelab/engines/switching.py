@@ -75,9 +75,10 @@ class SwitchingEngine:
 
     def advance(self, state: State, attempts: int) -> Chunk:
         """Go on with the present method, and decide which method goes on after that."""
-        evaluations = 0
+        evaluations, before = 0, self.work_of_implicit
         if self.method.index is None:
             state, evaluations = self.prepared(state)
+        jacobians, _, more = (now - then for now, then in zip(self.work_of_implicit, before, strict=True))
         now = state.memory.turns
         implicit = now.mode != EXPLICIT
         alone = self.engines[implicit].name == "python" or now.mode >= FIRST
@@ -86,7 +87,8 @@ class SwitchingEngine:
         chunk = self.engines[implicit].advance(state._replace(memory=Memory(settings, history)), min(attempts, count))
         chunk = as_chunk(chunk, state, implicit)
         after = Turned(*chunk.state.memory, *state.memory[2:])
-        chunk = chunk._replace(state=chunk.state._replace(memory=after), evaluations=chunk.evaluations + evaluations)
+        chunk = chunk._replace(state=chunk.state._replace(memory=after), evaluations=chunk.evaluations + evaluations + more)
+        chunk = chunk._replace(jacobians=chunk.jacobians + jacobians)
         if chunk.status == Status.ATTEMPTS_SPENT and chunk.steps + chunk.rejected:
             if self.method.index is not None:
                 chunk = self.by_index(chunk)
@@ -95,11 +97,19 @@ class SwitchingEngine:
         self.now = chunk.state.memory.turns
         return chunk
 
+    @property
+    def work_of_implicit(self) -> tuple[int, int, int]:
+        """Jacobians, factorisations and evaluations for them so far, of an implicit method in plain Python."""
+        stepper = getattr(self.engines[1], "stepper", None)
+        return (0, 0, 0) if stepper is None else stepper.work
+
     def prepared(self, state: State) -> tuple[State, int]:
         """The state before an attempt of the method whose turn it is, and the evaluations that were needed.
 
-        Where it is time for it, this looks for fast components, and gives an implicit step that is tried its size.
+        Where it is time for it, this looks for fast components, or measures the fastest rate.
         """
+        if turns.is_to_measure(state.memory.turns):
+            return self.measured(state)
         if not turns.is_to_look(state.memory.turns):
             return state, 0
         slope, evaluations = state.slope, 0
@@ -158,34 +168,37 @@ class SwitchingEngine:
         """Let the rule look at implicit attempts."""
         memory = chunk.state.memory
         now, history = memory.turns, memory.history
-        product, evaluations = self.product(chunk.state, memory.direction)
-        rho, direction = turns.rate_along(product, memory.direction, self.rough)
         step = abs(self.controller.propose(before.memory, before.t, self.problem.t_span[1], before.u, None)[0])
         attempts = [(False, step, history.error)] * chunk.rejected
         attempts += [(True, abs(h), e * e) for h, e in zip(chunk.h.tolist(), chunk.error.tolist(), strict=True)]
         for accepted, size, square in attempts:
             proposed = abs(history.next_step)
-            now, following, over = turns.after_implicit(self.rule, now, accepted, size, square, rho, proposed)
+            now, following, over = turns.after_implicit(self.rule, now, accepted, size, square, proposed)
             if over:
                 break
-        state = chunk.state._replace(memory=memory._replace(turns=now, direction=direction))
+        state = chunk.state._replace(memory=memory._replace(turns=now))
         if over:
             state = self.with_step(state, following, EXPLICIT)
         elif following != proposed:
             history = history._replace(next_step=self.signed(following))
             state = state._replace(memory=state.memory._replace(history=history))
-        return chunk._replace(state=state, evaluations=chunk.evaluations + evaluations)
+        return chunk._replace(state=state)
 
-    def product(self, state: State, direction):
-        """The product of the Jacobian with a direction at the last state where it was needed, and its evaluations."""
+    def measured(self, state: State) -> tuple[State, int]:
+        """A state with the fastest rate there, and the evaluations that it takes to tell."""
+        t, u, params, direction = state.t, np.asarray(state.u), self.problem.params, state.memory.direction
+        slope, evaluations = (state.slope, 0) if state.fresh else (self.rhs(t, u, params), 1)
         stepper = getattr(self.engines[1], "stepper", None)
         if stepper is not None:
-            return stepper.linearisation.at[2][1] @ direction, 0
-        t, u, params = state.t, np.asarray(state.u), self.problem.params
-        size = float(np.linalg.norm(np.abs(u) + np.asarray(self.controller.atol) / self.controller.rtol))
-        distance = turns.DISTANCE * size / max(float(np.linalg.norm(direction)), 1e-300)
-        slope = state.slope if state.fresh else self.rhs(t, u, params)
-        return (self.rhs(t, u + distance * direction, params) - slope) / distance, 2 - state.fresh
+            product = stepper.prepare(t, state.u, slope, params)[1] @ direction
+        else:
+            size = float(np.linalg.norm(np.abs(u) + np.asarray(self.controller.atol) / self.controller.rtol))
+            distance = turns.DISTANCE * size / max(float(np.linalg.norm(direction)), 1e-300)
+            product = (self.rhs(t, u + distance * direction, params) - slope) / distance
+            evaluations += 1
+        rho, direction = turns.rate_along(product, direction, self.rough)
+        memory = state.memory._replace(turns=turns.after_measure(state.memory.turns, rho), direction=direction)
+        return state._replace(slope=slope, fresh=True, memory=memory), evaluations
 
     def by_index(self, chunk: Chunk) -> Chunk:
         """Let the user's own index decide which method goes on."""

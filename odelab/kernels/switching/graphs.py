@@ -86,25 +86,19 @@ def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     one = attempt(pair.implicit, slopes_at, graph, (), project)
     outcomes = usual(one)
     made, accepted = outcome(one)
-    t, u, direction = graph.input("t"), graph.inputs("u", pair.n), graph.inputs("direction", pair.n)
-    slope = slopes_at(t, u, ())
-    rows = derivatives(graph, list(slope), [*u, t])  # the nodes that the step has made
-    product = [total([entry * direction[j] for j, entry in row.items() if j < pair.n]) for row in rows]
-    rho, along = closed(graph, turns.rate_along)(Array.of(product), direction, Array.of(pair.rough.tolist()))
     proposed, square = one.carried["next_step"][1], one.carried["error"][1]
     before = turns_in(graph)
-    given = (before, accepted, abs(one.row[1]), square, rho, abs(proposed))
+    given = (before, accepted, abs(one.row[1]), square, abs(proposed))
     now, size, over = closed(graph, turns.after_implicit)(pair.rule(graph), *given)
     over = logical("and", made > 0, over)
     carried = {name: node for name, (_, node) in one.carried.items()} | turns_after(graph, made, before, now)
     carried |= forgotten(pair, graph, carried, over)
     carried["next_step"] = choose(made > 0, with_sign(pair, graph, size, proposed), proposed)
-    carried |= {f"direction{i}": x for i, x in enumerate(along)} | {f"slope{i}": x for i, x in enumerate(slope)}
-    fresh, prepared = graph.input("fresh", "l"), graph.input("prepared", "l")
-    carried["fresh"] = choose(accepted, 0, 1)
-    carried["prepared"] = choose(accepted, 0, 1)
-    carried |= counted(graph, 1 - fresh, 1 - prepared, made)
-    goes_on = carried["turns_mode"] != turns.EXPLICIT
+    fresh, prepared, known = graph.input("fresh", "l"), graph.input("prepared", "l"), choose(accepted, 0, 1)
+    lost = choose(over, known, 0)  # the slope of a state that is not left, which the loop has to evaluate again
+    carried |= {"fresh": known - lost, "prepared": known}
+    carried |= counted(graph, 1 - fresh - lost, 1 - prepared, made)
+    goes_on = logical("and", carried["turns_mode"] != turns.EXPLICIT, carried["turns_even"] < carried["turns_wait"])
     return Stage(graph, carried, goes_on, one.status, (*one.row, graph.constant(1.0)), outcomes)
 
 
@@ -118,6 +112,16 @@ def look(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
     now = closed(graph, turns.after_look)(pair.rule(graph), turns_in(graph), abs(graph.input("next_step")), rate)
     carried = named_turns(graph, now) | {f"direction{i}": x for i, x in enumerate(along)}
     return Stage(graph, carried | counted(graph, min(turns.PRODUCTS, pair.n)))
+
+
+def measure(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
+    """The fastest rate, by a product of the Jacobian with a vector."""
+    t, u, direction = graph.input("t"), graph.inputs("u", pair.n), graph.inputs("direction", pair.n)
+    rows = derivatives(graph, list(slopes_at(t, u, ())), list(u))
+    product = [total([entry * direction[j] for j, entry in row.items()]) for row in rows]
+    rho, along = closed(graph, turns.rate_along)(Array.of(product), direction, Array.of(pair.rough.tolist()))
+    now = closed(graph, turns.after_measure)(turns_in(graph), rho)
+    return Stage(graph, named_turns(graph, now) | {f"direction{i}": x for i, x in enumerate(along)})
 
 
 def weighing(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
@@ -155,6 +159,7 @@ class Stages(NamedTuple):
     look: Stage
     weighing: Stage
     opening: Stage
+    measure: Stage
     slope: Stage
 
     @property
@@ -170,7 +175,7 @@ def stages_of(explicit: Asked, implicit: Asked, slopes_in: Callable, project_in:
     """
     pair, made = Pair(explicit, implicit), []
     attempts = (explicit_attempt, implicit_attempt)
-    for build in (*attempts, look, weighing, opening, slope_at_state):
+    for build in (*attempts, look, weighing, opening, measure, slope_at_state):
         graph = Graph(trusted=True)
         project = (project_in(graph),) if project_in is not None and build in attempts else ()
         made.append(build(pair, slopes_in(graph), graph, *project))

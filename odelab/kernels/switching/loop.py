@@ -66,6 +66,8 @@ class Loop:
                     self.know_slope(stages.slope)
                     self.go_through(stages.opening)
             with function.when(function.logical("and", self.holds(is_implicit), self.goes_on())):
+                with function.when(self.holds(turns.is_to_measure)):
+                    self.go_through(stages.measure)
                 self.repeat(stages.implicit)
             again_when(self.goes_on())
         for k, (name, variable) in enumerate(self.variables.items()):

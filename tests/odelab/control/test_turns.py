@@ -90,7 +90,7 @@ def test_before_the_first_step_a_trial_has_to_promise_twice_as_much():
 def test_a_trial_stays_where_its_error_promises_longer_steps_than_explicit_ones_are_worth(gone, longer):
     now = tried(gone)
     size = longer * now.enough
-    after, following, over = turns.after_implicit(RULE, now, True, size, 1e-4, 0.0, size)
+    after, following, over = turns.after_implicit(RULE, now, True, size, 1e-4, size)
     assert (after.mode, over) == (IMPLICIT, False)
     assert now.enough < following <= turns.FARTHEST * size
     assert after.changes == 1.0
@@ -99,26 +99,26 @@ def test_a_trial_stays_where_its_error_promises_longer_steps_than_explicit_ones_
 @given(gone=sizes)
 def test_a_refused_trial_gives_the_run_back_and_makes_it_wait_twice_as_long(gone):
     now = tried(gone)
-    second, _, over = turns.after_implicit(RULE, now, True, 0.01 * now.enough, 1.0, 1.0, now.enough)
+    second, _, over = turns.after_implicit(RULE, now, True, 0.01 * now.enough, 1.0, now.enough)
     assert (second.mode, over) == (SECOND, False)
-    after, following, over = turns.after_implicit(RULE, second, True, 0.01 * now.enough, 1.0, 1.0, now.enough)
+    after, following, over = turns.after_implicit(RULE, second, True, 0.01 * now.enough, 1.0, now.enough)
     assert (after.mode, over, following, after.patience) == (EXPLICIT, True, now.gone, 2.0 * now.patience)
     assert after.changes == 0.0
 
 
 @pytest.mark.parametrize("square", [math.nan, math.inf])
 def test_an_error_that_is_no_number_refuses_at_once(square):
-    after, _, over = turns.after_implicit(RULE, tried(), False, 1.0, square, 0.0, 0.1)
+    after, _, over = turns.after_implicit(RULE, tried(), False, 1.0, square, 0.1)
     assert (after.mode, over) == (EXPLICIT, True)
 
 
 @given(rho=positive)
 def test_implicit_steps_that_explicit_ones_could_take_give_the_run_back(rho):
-    now = tried()._replace(mode=IMPLICIT, even=100.0, promised=0.0)
+    now = turns.after_measure(tried()._replace(mode=IMPLICIT, even=100.0, promised=0.0), rho)
     size = 0.4 * RULE.boundary / rho
     for k in range(4):
         assert now.mode == IMPLICIT, k
-        now, following, over = turns.after_implicit(RULE, now, True, size, 0.5, rho, size)
+        now, following, over = turns.after_implicit(RULE, now, True, size, 0.5, size)
     assert over
     assert following * rho <= turns.BACK * RULE.boundary * (1.0 + 1e-15)
     assert now.patience == turns.COUNT
@@ -127,7 +127,7 @@ def test_implicit_steps_that_explicit_ones_could_take_give_the_run_back(rho):
 def test_who_comes_back_at_once_waits_longer_the_next_time():
     now = tried()._replace(mode=IMPLICIT)
     for _ in range(4):
-        now, _, _ = turns.after_implicit(RULE, now, True, 1e-3, 0.5, 1.0, 1e-3)
+        now, _, _ = turns.after_implicit(RULE, now, True, 1e-3, 0.5, 1e-3)
     assert (now.mode, now.patience) == (EXPLICIT, 2.0 * turns.COUNT)
 
 
