@@ -165,7 +165,7 @@ def after_look(rule, turns, size, rate):
     near = size * rate >= AT_BOUNDARY * rule.boundary
     return turns._replace(
         gone=where(is_first & near, min(size, rule.boundary / max(rate, 1e-300)), turns.gone),
-        seen=where(near, turns.seen + max(turns.even, COUNT), turns.seen),
+        seen=where(near, turns.seen + 2.0 * max(turns.even, COUNT), turns.seen),  # they have counted as the others
         even=0.0,
         wait=where(is_first | near, LOOK_AFTER, min(2.0 * turns.wait, CALM)),
     )
@@ -269,10 +269,14 @@ def fastest_rate(rhs, params, t, u, slope, unit, direction, rough):
     return rate, unit * scaled
 
 
-def rate_along(product, direction, rough):
-    """The growth of a direction by a product with the Jacobian, and the direction for the next product."""
-    size = math.sqrt((product * product).sum())
-    rho = size / max(math.sqrt((direction * direction).sum()), 1e-300)
+def rate_along(product, unit, direction, rough):
+    """The growth of a direction by a product with the Jacobian, and the direction for the next product.
+
+    unit, rough    as for `fastest_rate`, in whose norm the growth is measured
+    """
+    before, after = direction / unit, product / unit
+    size = math.sqrt((after * after).sum())
+    rho = size / max(math.sqrt((before * before).sum()), 1e-300)
     if not 0.0 < size < 1e300:
-        return rho, rough
-    return rho, product * (1.0 / size) + FLOOR * rough
+        return rho, unit * rough
+    return rho, unit * (after * (1.0 / size) + FLOOR * rough)

@@ -87,7 +87,9 @@ class SwitchingEngine:
         chunk = self.engines[implicit].advance(state._replace(memory=Memory(settings, history)), min(attempts, count))
         chunk = as_chunk(chunk, state, implicit)
         after = Turned(*chunk.state.memory, *state.memory[2:])
-        chunk = chunk._replace(state=chunk.state._replace(memory=after), evaluations=chunk.evaluations + evaluations + more)
+        chunk = chunk._replace(
+            state=chunk.state._replace(memory=after), evaluations=chunk.evaluations + evaluations + more
+        )
         chunk = chunk._replace(jacobians=chunk.jacobians + jacobians)
         if chunk.status == Status.ATTEMPTS_SPENT and chunk.steps + chunk.rejected:
             if self.method.index is not None:
@@ -116,9 +118,9 @@ class SwitchingEngine:
         t, u, params = state.t, np.asarray(state.u), self.problem.params
         if not state.fresh:
             slope, evaluations = self.rhs(t, u, params), 1
-        memory, controller = state.memory, self.controller
-        unit = np.abs(u) + np.asarray(controller.atol) / controller.rtol
-        rate, direction = turns.fastest_rate(self.rhs, params, t, u, slope, unit, memory.direction, self.rough)
+        memory = state.memory
+        given = (self.rhs, params, t, u, slope, self.unit(u), memory.direction, self.rough)
+        rate, direction = turns.fastest_rate(*given)
         now = turns.after_look(self.rule, memory.turns, abs(memory.history.next_step), rate)
         state = state._replace(slope=slope, fresh=True, memory=memory._replace(turns=now, direction=direction))
         state, more = self.weighed(state)
@@ -184,6 +186,10 @@ class SwitchingEngine:
             state = state._replace(memory=state.memory._replace(history=history))
         return chunk._replace(state=state)
 
+    def unit(self, u):
+        """What each component is measured in, so that its tolerance is the same."""
+        return np.abs(u) + np.asarray(self.controller.atol) / self.controller.rtol
+
     def measured(self, state: State) -> tuple[State, int]:
         """A state with the fastest rate there, and the evaluations that it takes to tell."""
         t, u, params, direction = state.t, np.asarray(state.u), self.problem.params, state.memory.direction
@@ -192,11 +198,10 @@ class SwitchingEngine:
         if stepper is not None:
             product = stepper.prepare(t, state.u, slope, params)[1] @ direction
         else:
-            size = float(np.linalg.norm(np.abs(u) + np.asarray(self.controller.atol) / self.controller.rtol))
-            distance = turns.DISTANCE * size / max(float(np.linalg.norm(direction)), 1e-300)
+            distance = turns.DISTANCE / max(float(np.linalg.norm(direction / self.unit(u))), 1e-300)
             product = (self.rhs(t, u + distance * direction, params) - slope) / distance
             evaluations += 1
-        rho, direction = turns.rate_along(product, direction, self.rough)
+        rho, direction = turns.rate_along(product, self.unit(u), direction, self.rough)
         memory = state.memory._replace(turns=turns.after_measure(state.memory.turns, rho), direction=direction)
         return state._replace(slope=slope, fresh=True, memory=memory), evaluations
 

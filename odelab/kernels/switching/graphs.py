@@ -106,9 +106,8 @@ def look(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
     """A look for fast components that the stages do not see."""
     t, u, slope = graph.input("t"), graph.inputs("u", pair.n), graph.inputs("slope", pair.n)
     direction, rough = graph.inputs("direction", pair.n), Array.of(pair.rough.tolist())
-    unit = abs(u) + tolerance(pair, graph) / graph.input("rtol")
-    found = closed(graph, turns.fastest_rate)(slopes_at, (), t, u, slope, unit, direction, rough)
-    rate, along = found
+    given = (slopes_at, (), t, u, slope, unit_of(pair, graph, u), direction, rough)
+    rate, along = closed(graph, turns.fastest_rate)(*given)
     now = closed(graph, turns.after_look)(pair.rule(graph), turns_in(graph), abs(graph.input("next_step")), rate)
     carried = named_turns(graph, now) | {f"direction{i}": x for i, x in enumerate(along)}
     return Stage(graph, carried | counted(graph, min(turns.PRODUCTS, pair.n)))
@@ -119,7 +118,8 @@ def measure(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
     t, u, direction = graph.input("t"), graph.inputs("u", pair.n), graph.inputs("direction", pair.n)
     rows = derivatives(graph, list(slopes_at(t, u, ())), list(u))
     product = [total([entry * direction[j] for j, entry in row.items()]) for row in rows]
-    rho, along = closed(graph, turns.rate_along)(Array.of(product), direction, Array.of(pair.rough.tolist()))
+    given = (Array.of(product), unit_of(pair, graph, u), direction, Array.of(pair.rough.tolist()))
+    rho, along = closed(graph, turns.rate_along)(*given)
     now = closed(graph, turns.after_measure)(turns_in(graph), rho)
     return Stage(graph, named_turns(graph, now) | {f"direction{i}": x for i, x in enumerate(along)})
 
@@ -223,6 +223,11 @@ def with_sign(pair: Pair, graph: Graph, size, direction) -> Node:
 
 def tolerance(pair: Pair, graph: Graph):
     return graph.inputs("atol", pair.n) if pair.explicit.vector_tolerance else graph.input("atol")
+
+
+def unit_of(pair: Pair, graph: Graph, u):
+    """What each component is measured in, so that its tolerance is the same."""
+    return abs(u) + tolerance(pair, graph) / graph.input("rtol")
 
 
 def closed(graph: Graph, function: Callable) -> Callable:

@@ -71,6 +71,15 @@ def test_a_look_that_finds_a_fast_component_asks_for_a_trial():
     assert not turns.is_to_weigh(turns.after_look(RULE, now, 1.0, 0.1 * RULE.boundary))
 
 
+def test_looks_that_find_one_outweigh_the_steps_that_did_not_see_it():
+    now = turns.first_turns(1.0)._replace(wait=4.0, patience=64.0)
+    for _ in range(200):
+        if turns.is_to_look(now):
+            now = turns.after_look(RULE, now, 1.0, RULE.boundary)
+        now = turns.after_explicit(RULE, now, True, 1.0, math.nan)
+    assert turns.is_to_weigh(now)
+
+
 def test_no_trial_costs_more_than_a_part_of_what_is_left():
     now = explicit_steps(turns.first_turns(1.0), 4, 3.0)
     assert turns.after_weighing(RULE, now, left=100.0).mode == FIRST
@@ -142,5 +151,5 @@ def test_the_fastest_rate_of_a_symmetric_matrix_is_found_from_below(n):
     assert 300.0 < rate < 1001.0
     again, _ = turns.fastest_rate(*given[:6], direction, given[7])
     assert again == pytest.approx(1000.0, rel=1e-2)
-    rho, _ = turns.rate_along(J @ direction, direction, given[7])
+    rho, _ = turns.rate_along(J @ direction, unit, direction, given[7])
     assert rho == pytest.approx(1000.0, rel=1e-2)
