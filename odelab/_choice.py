@@ -38,6 +38,7 @@ WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
 # A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
 AT_ONCE, WEIGHT = 6_000, 8
+FEW = 8  # components whose kernel for two methods is made at once, whatever they do
 # Components that are made straight through, without loops, in component form and of arrays by what the method needs.
 SMALL = {"component": 96, "slopes": 48, "jacobians": 24}
 
@@ -75,10 +76,11 @@ def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str |
 
 def takes_long_to_compile(problem: Problem, method, controller: Controller) -> bool:
     """Would the kernel of a graph take more than a few tenths of a second to compile? A short run ends before that."""
-    if is_large(problem, method) or obstacle_to_graph(problem, method, controller) is not None:
+    members = method.members
+    if any(is_large(problem, one) or obstacle_to_graph(problem, one, controller) is not None for one in members):
         return False
     operations = len(store.slopes_of(problem).recorded.graph.ops)
-    return (1 + method.evaluations) * (operations + WEIGHT * problem.size) > AT_ONCE
+    return sum(1 + one.evaluations for one in members) * (operations + WEIGHT * problem.size) > AT_ONCE
 
 
 def traced_engine(
@@ -174,22 +176,23 @@ def exact_engine(name: str, problem, method, controller, project) -> Engine:
 def two_methods(name, problem, method, controller, project, dense, max_steps):
     """The same for a method that switches between two: one kernel with both, or an engine for each."""
     run, solved = (problem, method, controller, project), without_jacobian(problem)
+    small = method.index is None and not any(is_large(problem, one) for one in method.members)
     try:
         for one in method.members:
             obstacle = obstacle_to_graph(problem, one, controller)
             if obstacle is not None:
                 raise Untraceable(obstacle)
-        if method.index is not None or any(is_large(problem, one) for one in method.members):
-            if name != "python":
-                make = functools.partial(traced_engine if name == "compiled" else traced_or_plain, dense=dense)
-                yield SwitchingEngine(solved, *run[1:], make, method.ratio), max_steps
-                return
-        elif name != "python":
-            yield TurnsEngine(solved, *run[1:]), max_steps
-            return
-        else:
+        if small and (name == "python" or (name == "auto" and problem.size > FEW and takes_long_to_compile(*run[:3]))):
+            most = max_steps if name == "python" else min(max(1, WORK // problem.size), max_steps)
             ratio = method.ratio or ratio_of(solved, method, controller)
-            yield SwitchingEngine(*run, PythonEngine, ratio), max_steps
+            yield SwitchingEngine(*run, PythonEngine, ratio), most
+        if small and name != "python":
+            yield TurnsEngine(solved, *run[1:]), max_steps
+        if small:
+            return
+        if name != "python":
+            make = functools.partial(traced_engine if name == "compiled" else traced_or_plain, dense=dense)
+            yield SwitchingEngine(solved, *run[1:], make, method.ratio), max_steps
             return
     except Untraceable as reason:
         if name == "compiled":

@@ -12,6 +12,7 @@ from odelab.engines.driver import run
 from odelab.engines.implicit import solve_implicit
 from odelab.engines.not_compilable import NotCompilable
 from odelab.methods.interface import StepMethod
+from odelab.methods.switching import AUTO
 from odelab.problem import Problem
 from odelab.runs.events import Watch, checked_events
 from odelab.runs.pieces import in_pieces
@@ -46,7 +47,7 @@ class RunFailed(RuntimeError):
 
 def solve(
     problem: Problem,
-    method: StepMethod,
+    method: StepMethod = AUTO,
     controller: Controller | None = None,
     *,
     t_eval: Any = None,
@@ -62,8 +63,9 @@ def solve(
     """Solve an initial value problem over its time span.
 
     problem      the `Problem`: right-hand side, initial state, span, parameters
-    method       how a step is taken; see "Which method" in the docstring of `odelab`. `ol.DOPRI5` for most problems,
-                 `ol.DOP853` for sharp tolerances, `ol.RKC2` for parabolic ones, `ol.RODAS4` for stiff ones
+    method       how a step is taken; see "Which method" in the docstring of `odelab`. `ol.AUTO`, the default, changes
+                 between `ol.DOPRI5` and `ol.RODAS4` by itself; `ol.DOP853` suits sharp tolerances, `ol.RKC2` parabolic
+                 problems
     controller   `ol.adaptive(rtol, atol)`, the default, chooses steps by an error estimate; `ol.fixed(h)` keeps h
     t_eval       times at which to report the solution, sorted in the direction of the run; by default every step's end
     events       functions g(t, u, params), or `ol.Event`s, whose zeros are located on the dense output. An event may
@@ -111,6 +113,8 @@ def solve(
     watched = checked_events(events)
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
+    if exact and method.switches:
+        raise ValueError("`exact=True` works with one method alone; name it, for instance odelab.DOPRI5.")
     if not dense and method.run_by_scipy:
         raise ValueError(f"`dense=False` works with odelab's own methods only; {method.name} is SciPy's.")
     if method.run_by_scipy and project is not None:

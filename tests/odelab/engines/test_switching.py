@@ -329,3 +329,21 @@ def test_a_grid_becomes_implicit_where_that_saves_more_than_its_linear_systems_c
     assert found.took[-1] == "RODAS4"
     assert found.steps < explicit.steps / 20
     np.testing.assert_allclose(found.end_u, problem.u0.mean(), atol=1e-3)
+
+
+def test_solve_needs_no_method():
+    problem = RELAXATION.replace(t_span=(0.0, 60.0))
+    found, named = ol.solve(problem), ol.solve(problem, ol.AUTO)
+    assert found.method is ol.AUTO
+    np.testing.assert_array_equal(found.step_u, named.step_u)
+    with pytest.raises(ValueError, match="name it, for instance odelab.DOPRI5"):
+        ol.solve(problem, exact=True)
+
+
+def test_a_kernel_that_takes_long_to_compile_is_made_for_long_runs_alone():
+    def chain(t, u, params):
+        return tuple(u[max(i - 1, 0)] - 2.0 * u[i] + u[min(i + 1, 39)] for i in range(40))
+
+    short = ol.Problem(chain, np.linspace(1.0, 2.0, 40), (0.0, 1.0))
+    assert ol.solve(short).engine == "python"
+    assert ol.solve(RELAXATION.replace(t_span=(0.0, 1.0))).engine == "compiled"
