@@ -6,6 +6,7 @@ takes seconds, and begins anew. The choice depends on the run alone, so that the
 time. An engine is imported where it is chosen: a program loads those that its runs need.
 """
 
+import functools
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
 # A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
 AT_ONCE, WEIGHT = 6_000, 8
+FEW = 8  # components whose kernel for two methods is made at once, whatever they do
 # Components that are made straight through, without loops, in component form and of arrays by what the method needs.
 SMALL = {"component": 96, "slopes": 48, "jacobians": 24}
 
@@ -71,12 +73,13 @@ def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str |
 
 def takes_long_to_compile(problem: Problem, method, controller: Controller) -> bool:
     """Would the kernel of a graph take more than a few tenths of a second to compile? A short run ends before that."""
-    if is_large(problem, method) or obstacle_to_graph(problem, method, controller) is not None:
+    members = method.members
+    if any(is_large(problem, one) or obstacle_to_graph(problem, one, controller) is not None for one in members):
         return False
     from odelab.kernels.store import slopes_of
 
     operations = len(slopes_of(problem).recorded.graph.ops)
-    return (1 + method.evaluations) * (operations + WEIGHT * problem.size) > AT_ONCE
+    return sum(1 + one.evaluations for one in members) * (operations + WEIGHT * problem.size) > AT_ONCE
 
 
 def traced_engine(
@@ -146,7 +149,7 @@ def choose(name: str, problem, method, controller, project, dense, exact, max_st
         yield exact_engine(name, problem, method, controller, project), max_steps
         return
     if method.switches:
-        yield from two_methods(name, problem, method, controller, project, max_steps)
+        yield from two_methods(name, problem, method, controller, project, dense, max_steps)
         return
     run = (problem, method, controller, project)
     reason = ""
@@ -178,24 +181,43 @@ def exact_engine(name: str, problem, method, controller, project) -> Engine:
         raise NotCompilable(f"`exact=True` needs a problem that can be made as a graph: {reason}") from reason
 
 
-def two_methods(name, problem, method, controller, project, max_steps):
-    """The same for a method that switches between two: both run in plain Python, or each as a graph of its own."""
+def two_methods(name, problem, method, controller, project, dense, max_steps):
+    """The same for a method that switches between two: one kernel with both, or an engine for each."""
     from odelab.engines.switching import SwitchingEngine
+    from odelab.engines.turns import TurnsEngine
+    from odelab.kernels.run import ratio_of
 
-    def plain(one, suited):
-        return PythonEngine(problem, one, suited, project)
-
-    def graph(one, suited):
-        return traced_engine(problem, one, suited, project)
-
-    if name != "python":
-        try:
-            yield SwitchingEngine(without_jacobian(problem), method, controller, project, graph), max_steps
+    run, solved = (problem, method, controller, project), without_jacobian(problem)
+    small = method.index is None and not any(is_large(problem, one) for one in method.members)
+    try:
+        for one in method.members:
+            obstacle = obstacle_to_graph(problem, one, controller)
+            if obstacle is not None:
+                raise Untraceable(obstacle)
+        if small and (name == "python" or (name == "auto" and problem.size > FEW and takes_long_to_compile(*run[:3]))):
+            most = max_steps if name == "python" else min(max(1, WORK // problem.size), max_steps)
+            ratio = method.ratio or ratio_of(solved, method, controller)
+            yield SwitchingEngine(*run, PythonEngine, ratio), most
+        if small and name != "python":
+            yield TurnsEngine(solved, *run[1:]), max_steps
+        if small:
             return
-        except Untraceable as reason:
-            if name == "compiled":
-                raise NotCompilable(f"{ASKED} cannot compile this run: {reason}.") from reason
-    yield SwitchingEngine(problem, method, controller, project, plain), max_steps
+        if name != "python":
+            make = functools.partial(traced_engine if name == "compiled" else traced_or_plain, dense=dense)
+            yield SwitchingEngine(solved, *run[1:], make, method.ratio), max_steps
+            return
+    except Untraceable as reason:
+        if name == "compiled":
+            raise NotCompilable(f"{ASKED} cannot compile this run: {reason}.") from reason
+    yield SwitchingEngine(*run, PythonEngine, method.ratio), max_steps
+
+
+def traced_or_plain(problem: Problem, method, controller: Controller, project, dense: bool) -> Engine:
+    """The engine of a graph; that of plain Python where there is none."""
+    try:
+        return traced_engine(problem, method, controller, project, dense)
+    except Untraceable:
+        return PythonEngine(problem, method, controller, project)
 
 
 def stays_plain(problem, method, controller, project) -> bool:

@@ -18,6 +18,7 @@ from odelab.engines.not_compilable import NotCompilable
 from odelab.engines.pace import pace_of
 from odelab.linear.algebraic import consistent, start_in_words
 from odelab.methods.interface import StepMethod
+from odelab.methods.switching import AUTO
 from odelab.problem import Problem
 from odelab.runs.complex_runs import complex_run, on_parts
 from odelab.runs.events import Watch, checked_events
@@ -60,7 +61,7 @@ class RunFailed(RuntimeError):
 
 def solve(
     problem: Problem,
-    method: StepMethod,
+    method: StepMethod = AUTO,
     controller: Controller | None = None,
     *,
     t_eval: Any = None,
@@ -83,8 +84,9 @@ def solve(
 
     problem      the `Problem`: right-hand side, initial state, span, parameters. With a singular `mass` the run begins
                  with a state that satisfies the algebraic equations; the message says what was moved
-    method       how a step is taken; see "Which method" in the docstring of `odelab`. `ol.DOPRI5` for most problems,
-                 `ol.DOP853` for sharp tolerances, `ol.RKC2` for parabolic ones, `ol.RODAS4` for stiff ones
+    method       how a step is taken; see "Which method" in the docstring of `odelab`. `ol.AUTO`, the default, changes
+                 between `ol.DOPRI5` and `ol.RODAS4` by itself; `ol.DOP853` suits sharp tolerances, `ol.RKC2` parabolic
+                 problems
     controller   `ol.adaptive(rtol, atol)`, the default, chooses steps by an error estimate; `ol.fixed(h)` keeps h
     t_eval       times at which to report the solution, sorted in the direction of the run; by default every step's end
     t_eval_by    "dense", the default, takes the states at `t_eval` from the dense output; "step" takes a step of its
@@ -181,6 +183,8 @@ def solve(
         return unless_failed(sensitive_trajectory(whole, system, jumps, controller), throw)
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
+    if exact and method.switches:
+        raise ValueError("`exact=True` works with one method alone; name it, for instance odelab.DOPRI5.")
     if not dense and method.run_by_scipy:
         raise ValueError(f"`dense=False` works with odelab's own methods only; {method.name} is SciPy's.")
     check_way(t_eval_by, method)

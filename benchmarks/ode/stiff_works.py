@@ -14,7 +14,6 @@ from benchmarks.harness.timing import Contestant, check
 from benchmarks.ode import cases, contestants, stiff_c, stiff_cases, works
 from benchmarks.ode.peers import peer
 from benchmarks.ode.reference_c import NoCompiler
-from odelab.linear.colouring import colour_columns
 
 METHODS = ("RODAS4", "RODAS5P")
 TOLERANCES = tuple(10.0 ** np.arange(-2.0, -11.01, -0.5))
@@ -245,42 +244,6 @@ def line_through(x, y) -> tuple[float, float]:
     return float(slope), float(np.sqrt(np.mean((y - slope * x - offset) ** 2)))
 
 
-RTOL, ATOL = 1e-5, 1e-8  # of `switching`; Robertson's and E5's smallest components need smaller ones
-TINY = {"robertson": 1e-11, "e5": 1e-22}
-STEPS = 8_000  # what takes more of them is no contestant
-
-
-def switching(size: works.Size) -> Iterable[Row]:
-    """AUTO over the catalogue against the better of DOPRI5 and RODAS4, in evaluations; the goals are at the end.
-
-    A Jacobian counts as one evaluation per column, or per colour of its columns for systems by lines.
-    """
-    ratios = []
-    methods = (ol.DOPRI5, ol.RODAS4, ol.AUTO)
-    for name, factory in list(ol.problems.catalogue().items())[: 5 if size.quick else None]:
-        problem = factory()
-        explicit, implicit, auto = (evaluations(problem, method, TINY.get(name, ATOL)) for method in methods)
-        best = min(explicit, implicit)
-        if not best < np.inf:
-            continue
-        ratios.append(auto / best)
-        peer = "DOPRI5" if explicit <= implicit else "RODAS4"
-        limit = at_most(1.05 if peer == "DOPRI5" else 1.5)
-        yield Row(name, "odelab AUTO", peer, auto, best, auto / best, goal=limit, unit="evaluations")
-    middle, worst = statistics.median(ratios), max(ratios)
-    yield Row("median of the catalogue", "odelab AUTO", "the better", middle, 1.0, middle, goal=at_most(1.10), unit="")
-    yield Row("worst of the catalogue", "odelab AUTO", "the better", worst, 1.0, worst, goal=at_most(1.5), unit="")
-
-
-def evaluations(problem, method, atol: float) -> float:
-    """What a run takes in all, infinity where it fails."""
-    sol = ol.solve(problem, method, ol.adaptive(RTOL, atol), engine="python", max_steps=STEPS, throw=False)
-    columns = problem.size
-    if sol.jacobians and problem.form == "in-place" and problem.jacobian is not None:
-        columns = len(colour_columns(problem.jacobian(problem.t_span[0], problem.u0, problem.params)).seeds)
-    return float(sol.evaluations + sol.jacobians * columns) if sol.ok else np.inf
-
-
 SECTIONS: dict[str, Callable[[works.Size], Iterable[Row]]] = {
-    section.__name__: section for section in (kernels, fixed, cvode, libraries, ensembles, lines, proportion, switching)
+    section.__name__: section for section in (kernels, fixed, cvode, libraries, ensembles, lines, proportion)
 }

@@ -255,7 +255,7 @@ def names_of(method, took):
     """The name of the method that took each step, of a run of two methods; else None."""
     if not method.switches:
         return None
-    return np.array([one.name for one in method.members])[took.astype(int)]
+    return method.names[took.astype(int)]
 
 
 def with_cut_slope(record: Record, h):

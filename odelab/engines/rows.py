@@ -36,15 +36,16 @@ def aligned_rows(rows: int, n: int) -> np.ndarray:
 
 
 class Rows:
-    """The steps of one run from `t0` towards `t1`, states included."""
+    """The steps of one run from `t0` towards `t1`, states included; of a run by two methods also who took them."""
 
-    def __init__(self, t0: float, t1: float, u0):
+    def __init__(self, t0: float, t1: float, u0, turns: bool = False):
         self.t0, self.t1 = t0, t1
-        self.width = STATE + len(u0)
+        self.behind, self.turns = STATE + len(u0), turns
+        self.width = self.behind + turns
         self.steps = 0
         self.array = np.empty((max(16, min(FIRST_ROWS, FIRST_NUMBERS // self.width)), self.width))
         self.array[0, TIME] = t0
-        self.array[0, STATE:] = u0
+        self.array[0, STATE : self.behind] = u0
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """What a kernel writes into."""
@@ -80,19 +81,21 @@ class Rows:
             rows[:, TIME], rows[:, SIZE], rows[:, ERROR] = chunk.knots, chunk.h, chunk.error
             rows[:, SAI] = np.linalg.norm(chunk.slope, axis=1) / np.linalg.norm(before, axis=1)
             rows[:, RHO] = np.nan
+            if self.turns:
+                rows[:, -1] = chunk.took
             self.steps += chunk.steps
             self.keep(chunk.u)
 
     def keep(self, states):
         """Write the states of the last steps."""
-        self.array[self.steps + 1 - len(states) : self.steps + 1, STATE:] = states
+        self.array[self.steps + 1 - len(states) : self.steps + 1, STATE : self.behind] = states
 
     def restore(self, u):
         """Write the present state again, where an attempt that raised an error may have used its row."""
 
     def states(self, first: int, last: int) -> np.ndarray:
         """The states of rows first ... last - 1."""
-        return self.array[first:last, STATE:]
+        return self.array[first:last, STATE : self.behind]
 
     def chunk(self, first: int, status, state, rejected, evaluations, jacobians=0, factorisations=0) -> Chunk:
         """The steps behind row `first` as a chunk, whose arrays are views; of an array of two rows the last states."""
@@ -111,6 +114,7 @@ class Rows:
             h_rho=steps[:, RHO] if self.tells_h_rho else None,
             jacobians=jacobians,
             factorisations=factorisations,
+            took=steps[:, -1] if self.turns else None,
         )
 
     def trim(self):
@@ -125,7 +129,8 @@ class Rows:
         steps = rows[1:]
         rho = steps[:, RHO] if has_rho else None
         states = self.states(0, self.steps + 1) if self.keeps_states else None
-        return Record(rows[:, TIME], states, steps[:, SIZE], steps[:, ERROR], None, steps[:, SAI], rho)
+        took = steps[:, -1] if self.turns else None
+        return Record(rows[:, TIME], states, steps[:, SIZE], steps[:, ERROR], None, steps[:, SAI], rho, took)
 
     keeps_states = True
     tells_h_rho = False  # in chunks

@@ -1,84 +1,69 @@
-"""The engine of `odelab.auto`: an engine for each of two methods, and the decision which of them goes on.
+"""The engine of `odelab.auto` where there is no kernel for both methods: an engine for each of them takes its turn.
 
-From explicit to implicit: a step that stability limits has an error near the tolerance, whatever the solution does, so
-the error does not tell which step accuracy would allow. Instead, the steps with h rho near the stability boundary are
-counted. After enough of them one implicit step is tried, of the size with which an implicit run would begin here. Its
-error tells how long implicit steps could be, and with the work of an attempt of each method this gives the ratio of
-their costs. Before the first step, and where stages that show no large h rho take steps of one size, as stability makes
-them, a few products of the Jacobian with a vector look for fast components that the stages do not see. A run whose
-first explicit step would lie near the boundary tries an implicit one at once: what an unstable step has put into a fast
-oscillation without damping would stay there.
-
-From implicit to explicit: step size and Jacobian are known, so h rho is compared with the explicit method's boundary.
-The run goes back, too, where implicit steps cost more than the explicit ones before them did.
+`odelab.control.turns` decides after each attempt. A large system is given to its kernels for several attempts at once,
+and the rule looks at them behind. Where the user has an index of stiffness, that decides.
 """
 
 import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from odelab.control.controllers import SET_POINT, Start, initial_step, settings_of
+from odelab.control import turns
+from odelab.control.controllers import Start, initial_step, settings_of
 from odelab.control.feedback import History, Memory
+from odelab.control.turns import EXPLICIT, FIRST, IMPLICIT, Rule, Turned, Turns
 from odelab.core import State
 from odelab.engines import Engine
 from odelab.engines.python import checked_rhs
-from odelab.engines.steps import Chunk, no_steps
-from odelab.linear.linearisation import Linearisation
-from odelab.linear.solvers import elimination_work
-from odelab.methods.spectral_radius import first_direction
+from odelab.engines.steps import Chunk
+from odelab.linear.linearisation import FULL, Linearisation
+from odelab.linear.solvers import elimination_work, search_work
+from odelab.methods.spectral_radius import rough_direction
 from odelab.status import Status
-from odelab.stiffness.stable_step import nongrowing_radius
 
-AT_BOUNDARY = 0.5  # of the real boundary: the mean step of a run that stability limits lies well below the boundary
-FAR = 2.0  # times the real boundary: one step of such a size is enough for an implicit step to be tried
-COUNT = 4  # an implicit step is tried when the steps near the boundary outnumber the others by so many
-TRIED = 4.0  # the implicit step that is tried is at least so many times as long as the mean explicit step
-FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
-LOOK_AFTER = 4  # attempts between two decisions; the number doubles while no step is near the boundary
-EVEN = 1.25  # of one size are steps whose largest is at most so many times the smallest
-PRODUCTS = 2  # with a vector by which the fastest rate is estimated; their geometric mean is no transient's growth
-DISTANCE = 1.5e-8  # of the states whose difference stands for such a product, in the norm of the tolerances
-DEARER = 1.5  # times what explicit steps cost: implicit ones that cost more, twice in a row, were a wrong choice
-CLEARLY = 2.0  # times cheaper must implicit steps promise to be before any explicit one was taken
-CALM = 128  # attempts between two decisions at most
-BACK = 0.5  # of the explicit boundary: with h rho below it twice in a row the explicit method takes over
-SPECTRUM = 64  # components up to which eigenvalues are found; beyond, the norm of J bounds them
+AT_ONCE = 16, 128  # attempts that a kernel of a large system is given at once: the fewest, and the most
+PLAIN = 5.0  # times longer takes an evaluation in plain Python than in a kernel, of a large system
+EMPTY = History(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class SwitchingEngine:
     """Runs a problem by two methods in turns.
 
-    make    make(method, controller) -> Engine, for each of the two
+    make     make(problem, method, controller, project) -> Engine, for each of the two
+    ratio    the cost of an implicit attempt over that of an explicit one; None where it is to be found out
     """
 
-    def __init__(self, problem, method, controller, project, make: Callable[..., Engine]):
-        self.problem, self.method, self.controller, self.project = problem, method, controller, project
-        if controller.law_by_method:
-            name = f"adaptive(rtol={controller.rtol:g}, atol={controller.atol}, each method's own law)"
-            self.controller = dataclasses.replace(controller, name=name)
-        self.engines = [make(one, controller.suited_to(one)) for one in method.members]
+    def __init__(self, problem, method, controller, project, make: Callable[..., Engine], ratio=None):
+        self.problem, self.method, self.project = problem, method, project
+        self.controller = with_both_laws(controller)
+        laws = laws_of(method, controller)
+        self.engines = [make(problem, one, own, project) for one, (own, _) in zip(method.members, laws, strict=True)]
+        self.settings = [settings for _, settings in laws]
         if hasattr(self.engines[0], "look_at_stages"):
             self.engines[0].look_at_stages()
         self.name = self.engines[0].name
         self.rhs = checked_rhs(problem)
         self.linear = Linearisation(problem, self.rhs, controller.atol)
-        self.implicit = False
-        self.seen, self.patience, self.short, self.length = 0, COUNT, 0, LOOK_AFTER
-        self.refused = self.changes = self.since = 0
-        self.starting = True
-        self.direction: np.ndarray | None = None  # where the power method begins next
-        self.promised = 0.0  # how far an attempt of the explicit method went before the implicit one took over
+        self.rough = rough_direction(problem.size)
+        self.length, self.ratio = AT_ONCE[0], ratio or self.known_ratio()
+        self.now: Turns | None = None
 
     @property
     def derivatives(self) -> str:
-        explicit, implicit = self.method.explicit.name, self.method.implicit.name
-        changes = f"{self.changes} change{'s' if self.changes != 1 else ''}, beginning with"
-        tried = f"; {implicit} was tried {self.refused} times and refused" if self.refused else ""
-        return f"{self.engines[1].derivatives}; {changes} {explicit}{tried}"
+        return f"{self.engines[1].derivatives}; {said_of(self.method, self.now)}"
+
+    @property
+    def until(self) -> float:
+        """The time behind which a run that keeps no states is to stop."""
+        return self.problem.t_span[1]
+
+    @until.setter
+    def until(self, t: float):
+        for engine in self.engines:
+            vars(engine)["until"] = t
 
     @property
     def look_inside(self) -> Callable | None:
@@ -86,211 +71,222 @@ class SwitchingEngine:
         return getattr(self.engines[1], "look_inside", None)
 
     def begin(self) -> tuple[State, int]:
-        if self.name == "compiled":
+        if self.engines[1].name == "compiled":
             self.engines[1].begin()  # which makes the arrays that it writes its steps into
-        return self.engines[0].begin()
+        state, evaluations = self.engines[0].begin()
+        settings, history = state.memory
+        now = turns.first_turns(abs(history.next_step))
+        return state._replace(memory=Turned(settings, history, now, np.zeros(self.problem.size))), evaluations
 
     def advance(self, state: State, attempts: int) -> Chunk:
         """Go on with the present method, and decide which method goes on after that."""
-        if self.starting and self.method.index is None:
-            self.starting = False
-            return self.at_the_start(state, attempts)
-        engine = self.engines[self.implicit]
-        chunk = as_chunk(engine.advance(state, min(attempts, self.length)), state, self.implicit)
-        if chunk.status != Status.ATTEMPTS_SPENT or not chunk.steps:
-            return chunk
-        if self.method.index is not None:
-            return self.by_index(chunk)
-        return self.back(chunk) if self.implicit else self.forth(chunk, attempts)
+        evaluations, before = 0, self.work_of_implicit
+        if self.method.index is None:
+            state, evaluations = self.prepared(state)
+        jacobians, _, more = (now - then for now, then in zip(self.work_of_implicit, before, strict=True))
+        now = state.memory.turns
+        implicit = now.mode != EXPLICIT
+        alone = self.engines[implicit].name == "python" or now.mode >= FIRST
+        count = 1 if self.method.index is None and alone else self.length
+        settings, history = state.memory[:2]
+        chunk = self.engines[implicit].advance(state._replace(memory=Memory(settings, history)), min(attempts, count))
+        chunk = as_chunk(chunk, state, implicit)
+        after = Turned(*chunk.state.memory, *state.memory[2:])
+        chunk = chunk._replace(
+            state=chunk.state._replace(memory=after), evaluations=chunk.evaluations + evaluations + more
+        )
+        chunk = chunk._replace(jacobians=chunk.jacobians + jacobians)
+        if chunk.status == Status.ATTEMPTS_SPENT and chunk.steps + chunk.rejected:
+            if self.method.index is not None:
+                chunk = self.by_index(chunk)
+            else:
+                chunk = self.after_implicit(chunk, state) if implicit else self.after_explicit(chunk)
+        self.now = chunk.state.memory.turns
+        return chunk
+
+    @property
+    def work_of_implicit(self) -> tuple[int, int, int]:
+        """Jacobians, factorisations and evaluations for them so far, of an implicit method in plain Python."""
+        stepper = getattr(self.engines[1], "stepper", None)
+        return (0, 0, 0) if stepper is None else stepper.work
+
+    def prepared(self, state: State) -> tuple[State, int]:
+        """The state before an attempt of the method whose turn it is, and the evaluations that were needed.
+
+        Where it is time for it, this looks for fast components, or measures the fastest rate.
+        """
+        if turns.is_to_measure(state.memory.turns):
+            return self.measured(state)
+        if not turns.is_to_look(state.memory.turns):
+            return state, 0
+        slope, evaluations = state.slope, 0
+        t, u, params = state.t, np.asarray(state.u), self.problem.params
+        if not state.fresh:
+            slope, evaluations = self.rhs(t, u, params), 1
+        memory = state.memory
+        given = (self.rhs, params, t, u, slope, self.unit(u), memory.direction, self.rough)
+        rate, direction = turns.fastest_rate(*given)
+        now = turns.after_look(self.rule, memory.turns, abs(memory.history.next_step), rate)
+        state = state._replace(slope=slope, fresh=True, memory=memory._replace(turns=now, direction=direction))
+        state, more = self.weighed(state)
+        return state, evaluations + more + min(turns.PRODUCTS, u.size)
+
+    def weighed(self, state: State) -> tuple[State, int]:
+        """A state before an implicit step that is tried, where there is reason to, and the evaluations that it takes.
+
+        What linear systems cost is found out only where such a step would be tried if they cost nothing.
+        """
+        if not turns.is_to_weigh(state.memory.turns):
+            return state, 0
+        left, before = abs(self.problem.t_span[1] - state.t), state.memory.turns
+        now = turns.after_weighing(self.rule, before, left)
+        if now.mode == FIRST and self.ratio is None:
+            self.ratio = self.ratio_of(self.work_of_jacobian())
+            now = turns.after_weighing(self.rule, before, left)
+        state = state._replace(memory=state.memory._replace(turns=now))
+        return self.opened(state) if now.mode == FIRST else (state, 0)
+
+    def opened(self, state: State) -> tuple[State, int]:
+        """A state before an implicit step that is tried, with its size, and the evaluations that it takes to tell."""
+        problem, evaluations, slope = self.problem, 0, state.slope
+        if not state.fresh:
+            slope, evaluations = self.rhs(state.t, np.asarray(state.u), problem.params), 1
+        run = Start(self.method.implicit, self.rhs, problem.params, state.t, problem.t_span[1], state.u, slope)
+        usual, more = initial_step(run, self.controller.rtol, self.controller.atol)
+        size = turns.size_of_trial(state.memory.turns, usual)
+        return self.with_step(state._replace(slope=slope, fresh=True), size, IMPLICIT), evaluations + more
+
+    def after_explicit(self, chunk: Chunk) -> Chunk:
+        """Let the rule look at explicit attempts; behind the last of them an implicit step may be tried."""
+        now = chunk.state.memory.turns
+        attempts = [(False, 0.0, math.nan)] * chunk.rejected
+        assert chunk.h_rho is not None  # `as_chunk` has seen to that
+        attempts += [(True, abs(h), h_rho) for h, h_rho in zip(chunk.h.tolist(), chunk.h_rho.tolist(), strict=True)]
+        for accepted, size, h_rho in attempts:
+            now = turns.after_explicit(self.rule, now, accepted, size, h_rho)
+            if turns.is_to_weigh(now):
+                break
+        self.length = AT_ONCE[0] if now.seen > 0.0 else min(2 * self.length, AT_ONCE[1])
+        state = chunk.state._replace(memory=chunk.state.memory._replace(turns=now))
+        state, evaluations = self.weighed(state)
+        return chunk._replace(state=state, evaluations=chunk.evaluations + evaluations)
+
+    def after_implicit(self, chunk: Chunk, before: State) -> Chunk:
+        """Let the rule look at implicit attempts."""
+        memory = chunk.state.memory
+        now, history = memory.turns, memory.history
+        step = abs(self.controller.propose(before.memory, before.t, self.problem.t_span[1], before.u, None)[0])
+        attempts = [(False, step, history.error)] * chunk.rejected
+        attempts += [(True, abs(h), e * e) for h, e in zip(chunk.h.tolist(), chunk.error.tolist(), strict=True)]
+        for accepted, size, square in attempts:
+            proposed = abs(history.next_step)
+            now, following, over = turns.after_implicit(self.rule, now, accepted, size, square, proposed)
+            if over:
+                break
+        state = chunk.state._replace(memory=memory._replace(turns=now))
+        if over:
+            state = self.with_step(state, following, EXPLICIT)
+        elif following != proposed:
+            history = history._replace(next_step=self.signed(following))
+            state = state._replace(memory=state.memory._replace(history=history))
+        return chunk._replace(state=state)
+
+    def unit(self, u):
+        """What each component is measured in, so that its tolerance is the same."""
+        return np.abs(u) + np.asarray(self.controller.atol) / self.controller.rtol
+
+    def measured(self, state: State) -> tuple[State, int]:
+        """A state with the fastest rate there, and the evaluations that it takes to tell."""
+        t, u, params, direction = state.t, np.asarray(state.u), self.problem.params, state.memory.direction
+        slope, evaluations = (state.slope, 0) if state.fresh else (self.rhs(t, u, params), 1)
+        stepper = getattr(self.engines[1], "stepper", None)
+        if stepper is not None:
+            product = stepper.prepare(t, state.u, slope, params)[1] @ direction
+        else:
+            distance = turns.DISTANCE / max(float(np.linalg.norm(direction / self.unit(u))), 1e-300)
+            product = (self.rhs(t, u + distance * direction, params) - slope) / distance
+            evaluations += 1
+        rho, direction = turns.rate_along(product, self.unit(u), direction, self.rough)
+        memory = state.memory._replace(turns=turns.after_measure(state.memory.turns, rho), direction=direction)
+        return state._replace(slope=slope, fresh=True, memory=memory), evaluations
 
     def by_index(self, chunk: Chunk) -> Chunk:
         """Let the user's own index decide which method goes on."""
-        state, size = chunk.state, float(np.abs(chunk.h[-1]))
+        state, size = chunk.state, float(np.abs(chunk.h[-1])) if chunk.steps else 0.0
+        now = state.memory.turns
         value = checked_index(self.method.index(self.problem, state.t, np.array(state.u), size), state.t)
-        if (value > 1.0 and not self.implicit) or (value < 0.5 and self.implicit):
-            return chunk._replace(state=self.change_method(state, size))
-        return chunk
-
-    def forth(self, chunk: Chunk, attempts: int) -> Chunk:
-        """Count the steps near the stability boundary; where they are many, try an implicit one."""
-        boundary = self.method.explicit.real_boundary
-        h_rho = chunk.h_rho
-        assert h_rho is not None  # `as_chunk` has seen to that
-        if np.isnan(h_rho).all():  # the stages do not tell, as where stiff components are very small
-            h_rho = np.abs(chunk.h) * self.radius(chunk.state)
-            chunk = chunk._replace(jacobians=chunk.jacobians + 1)
-        elif not (h_rho >= AT_BOUNDARY * boundary).any() and is_even(np.abs(chunk.h[-LOOK_AFTER:])):
-            rate, evaluations = self.fastest_rate(chunk.state)
-            h_rho = np.fmax(h_rho, np.abs(chunk.h) * rate)
-            chunk = chunk._replace(evaluations=chunk.evaluations + evaluations)
-        shares = (h_rho / boundary).tolist()
-        for share in shares:
-            self.seen = max(0, self.seen + (self.patience if share >= FAR else 1 if share >= AT_BOUNDARY else -1))
-        calm = not any(share >= AT_BOUNDARY for share in shares)
-        self.length = min(2 * self.length, CALM) if calm else LOOK_AFTER
-        if self.seen < self.patience:
+        implicit = IMPLICIT if value > 1.0 else EXPLICIT if value < 0.5 else now.mode
+        if not chunk.steps or implicit == now.mode:
             return chunk
-        gone = float(np.abs(chunk.h).sum()) / (chunk.steps + chunk.rejected)
-        return self.audition(chunk, gone, attempts)
+        now = now._replace(mode=implicit, changes=now.changes + 1.0)
+        state = state._replace(memory=state.memory._replace(turns=now))
+        return chunk._replace(state=self.with_step(state, size, implicit))
 
-    def audition(self, chunk: Chunk, gone: float, attempts: int, margin: float = 1.0) -> Chunk:
-        """Try an implicit step behind a chunk, and let the implicit method go on where it is the cheaper one.
+    def with_step(self, state: State, size: float, mode: float) -> State:
+        """A state from which a method begins with a step of this size, and with no history."""
+        memory = state.memory._replace(settings=self.settings[mode != EXPLICIT])
+        return state._replace(memory=memory._replace(history=EMPTY._replace(next_step=self.signed(size))))
 
-        gone    how far an attempt of the explicit method goes there
-        margin  how many times cheaper implicit steps must promise to be
-        """
-        self.seen = 0
-        usual, evaluations = self.first_step(chunk.state)
-        chunk = chunk._replace(evaluations=chunk.evaluations + evaluations)
-        enough = margin * gone * self.work(True) / self.work(False)
-        size = max(TRIED * gone, usual, 2.0 * enough / FARTHEST)  # so long that it can promise twice what is enough
-        trial, tried, reach = self.try_implicit(self.with_step_size(chunk.state, True, size))
-        if self.elimination > 0.0 and trial.steps and trial.status == Status.ATTEMPTS_SPENT and not reach > enough:
-            # Explicit steps leave as much in fast components as the tolerance allows. The error of an implicit step is
-            # theirs, and damps them. Where implicit steps have to become much longer, only a second one can tell.
-            second, tried, reach = self.try_implicit(trial.state)
-            trial = join_two(with_work_of(trial, second), second)
-        chunk = with_work_of(chunk, trial)
-        if not reach > enough:
-            self.refused += 1
-            self.patience *= 2
-            return chunk
-        self.changes += 1
-        self.implicit, self.length, self.promised = True, LOOK_AFTER, gone
-        # Tried steps are taken again if one was rejected, or if not so many attempts are left.
-        if trial.rejected or attempts < chunk.steps + chunk.rejected + trial.steps:
-            return chunk._replace(
-                state=self.with_step_size(chunk.state, True, min(reach, tried) if trial.steps else reach)
-            )
-        return join_two(chunk, trial)
+    def signed(self, size: float) -> float:
+        """A size of a step with its sign, and no larger than allowed."""
+        return math.copysign(min(size, self.controller.max_step), self.problem.t_span[1] - self.problem.t_span[0])
 
-    def try_implicit(self, start: State) -> tuple[Chunk, float, float]:
-        """One attempt of the implicit method: its chunk, its size, and how long a step its error promises."""
-        chunk = as_chunk(self.engines[1].advance(start, 1), start, True)
-        size = min(abs(start.memory.history.next_step), abs(self.problem.t_span[1] - start.t))
-        error = self.engines[1].controller.error(chunk.state.memory)
-        if not error < math.inf:
-            return chunk, size, 0.0
-        longer = SET_POINT * max(error, 1e-12) ** (-1.0 / self.method.implicit.error_order)
-        return chunk, size, min(longer, FARTHEST) * size
+    @property
+    def rule(self) -> Rule:
+        """The numbers of the rule; a ratio that is not known is that of what it takes to find it out."""
+        ratio = self.ratio or self.ratio_of(search_work(self.problem.size))
+        return turns.rule_of(self.method.explicit, self.method.implicit, ratio)
 
-    def at_the_start(self, state: State, attempts: int) -> Chunk:
-        """Try an implicit step at once where the first explicit one would lie near its stability boundary or beyond.
+    def ratio_of(self, work: float) -> float:
+        """The ratio of costs where a Jacobian and the linear systems of an attempt take so many evaluations."""
+        explicit, implicit = self.method.members
+        dearer = PLAIN if self.name == "compiled" and self.engines[1].name == "python" else 1.0
+        return dearer * (1 + implicit.evaluations + work) / explicit.evaluations
 
-        How far explicit steps go is not known there but for the bound of the boundary, which they may pass for a while.
-        So implicit steps have to be clearly cheaper, and nothing is promised.
-        """
-        size, boundary = abs(state.memory.history.next_step), self.method.explicit.real_boundary
-        rate, evaluations = self.fastest_rate(state)
-        chunk = as_chunk(no_steps(state, Status.ATTEMPTS_SPENT, evaluations), state, False)
-        if size * rate >= AT_BOUNDARY * boundary:
-            chunk = self.audition(chunk, min(size, boundary / rate), attempts, CLEARLY)
-            self.promised = 0.0
-        return chunk
+    def known_ratio(self) -> float | None:
+        """The ratio of costs, where it is known without a Jacobian."""
+        loops = getattr(self.engines[1], "loops", None)
+        if loops is not None:
+            return self.ratio_of(loops.band.below + 1 + loops.band.above)
+        return self.ratio_of(self.problem.size) if self.problem.size <= FULL else None
 
-    def fastest_rate(self, state: State) -> tuple[float, int]:
-        """About the spectral radius at a state, and the evaluations that it takes to tell.
-
-        A few steps of the power method in the norm of the tolerances, with differences for products with the Jacobian.
-        """
-        t, u = state.t, np.asarray(state.u)
-        unit = np.abs(u) + np.asarray(self.controller.atol) / self.controller.rtol
-        slope = state.slope if state.fresh else self.rhs(t, u, self.problem.params)
-        if self.direction is None:
-            self.direction, products = first_direction(slope / unit), PRODUCTS + 1
-        else:
-            products = PRODUCTS
-        products = min(products, u.size)  # of one component the first product tells all
-        rates, evaluations = [], products + (not state.fresh)
-        for _ in range(products):
-            step = DISTANCE * self.direction / np.linalg.norm(self.direction)
-            change = (self.rhs(t, u + unit * step, self.problem.params) - slope) / unit
-            grown = float(np.linalg.norm(change))
-            if not 0.0 < grown < math.inf:
-                self.direction = None
-                return 0.0, evaluations
-            rates.append(grown / DISTANCE)
-            self.direction = change
-        return math.prod(rates[-2:]) ** (1.0 / len(rates[-2:])), evaluations
-
-    def back(self, chunk: Chunk) -> Chunk:
-        """Compare implicit steps with what the explicit method could stably take."""
-        self.since += chunk.steps
-        if self.since < LOOK_AFTER:
-            return chunk
-        self.since = 0
-        state, size = chunk.state, float(np.abs(chunk.h).mean())
-        radius = self.radius(state)
-        dear = 1.0 + self.elimination / self.work(False)  # what solving linear systems costs, no explicit step does
-        near = size * radius < BACK * self.method.explicit.real_boundary * dear
-        attempt = float(np.abs(chunk.h).sum()) / (chunk.steps + chunk.rejected)
-        dearer = DEARER * attempt * self.work(False) < self.promised * self.work(True)
-        self.short = self.short + 1 if near or dearer else 0
-        if self.short < 2:
-            return chunk
-        self.patience = 2 * self.patience if dearer else COUNT
-        stable = BACK * self.method.explicit.real_boundary / radius if radius > 0.0 else math.inf
-        return chunk._replace(state=self.change_method(state, min(size, stable)))
-
-    def first_step(self, state: State) -> tuple[float, int]:
-        """With what step an implicit run would begin at a state, and the evaluations that it takes to tell."""
-        controller, problem = self.engines[1].controller, self.problem
-        slope = self.rhs(state.t, np.asarray(state.u), problem.params)
-        run = Start(self.method.implicit, self.rhs, problem.params, state.t, problem.t_span[1], state.u, slope)
-        size, evaluations = initial_step(run, controller.rtol, controller.atol)
-        return size, evaluations + 1
-
-    def radius(self, state: State) -> float:
-        """The fastest rate of the problem at a state that is not growth, or a bound on it where it is large."""
-        t, u = state.t, np.asarray(state.u)
-        J, _ = self.linear.derivatives(t, u, self.rhs(t, u, self.problem.params))
-        if not np.isfinite(J.data if hasattr(J, "indices") else J).all():
-            return math.inf
-        if J.shape[0] > SPECTRUM:
-            return float(abs(J).sum(axis=1).max())
-        return nongrowing_radius(np.linalg.eigvals(J.toarray() if hasattr(J, "toarray") else J))
-
-    def work(self, implicit: bool) -> float:
-        """What an attempt costs, in evaluations; a Jacobian counts as one per column that is found by itself.
+    def work_of_jacobian(self) -> float:
+        """What a Jacobian and linear systems cost, in evaluations: one per column that is found by itself.
 
         Linear systems count where SuperLU solves them, as on grids in two dimensions: there they cost most of all.
         """
-        if not implicit:
-            return float(self.method.explicit.stages - self.method.explicit.fsal)
-        return float(1 + self.method.implicit.evaluations + self.columns) + self.elimination
+        problem, u = self.problem, np.array(self.problem.u0)
+        t = problem.t_span[0]
+        J = self.linear.derivatives(t, u, self.rhs(t, u, problem.params))[0]
+        columns = problem.size if isinstance(J, np.ndarray) else int(np.diff(J.tocsr().indptr).max())
+        return columns + elimination_work(J)
 
-    @property
-    def columns(self) -> int:
-        """How many columns of the Jacobian are found by themselves: all, or as many as a row of a sparse one has."""
-        J = self.first_jacobian
-        return self.problem.size if isinstance(J, np.ndarray) else int(np.diff(J.tocsr().indptr).max())
 
-    @functools.cached_property
-    def elimination(self) -> float:
-        """What the linear systems of an attempt cost, in evaluations, where that is not little."""
-        return elimination_work(self.first_jacobian)
+@functools.lru_cache(maxsize=64)
+def with_both_laws(controller):
+    """The controller that a run by two methods shows, where each of them has its own usual law."""
+    if not controller.law_by_method:
+        return controller
+    name = f"adaptive(rtol={controller.rtol:g}, atol={controller.atol}, each method's own law)"
+    return dataclasses.replace(controller, name=name)
 
-    @functools.cached_property
-    def first_jacobian(self):
-        problem = self.problem
-        t, u = problem.t_span[0], np.array(problem.u0)
-        return self.linear.derivatives(t, u, self.rhs(t, u, problem.params))[0]
 
-    def change_method(self, state: State, size: float) -> State:
-        """Change to the other method; returns the state from which it goes on with a step of this size."""
-        self.changes += 1
-        self.implicit, self.seen, self.short, self.length = not self.implicit, 0, 0, LOOK_AFTER
-        return self.with_step_size(state, self.implicit, size)
+@functools.lru_cache(maxsize=64)
+def laws_of(method, controller) -> list:
+    """For each of two methods: the controller with its own law, and the settings of that."""
+    suited = [controller.suited_to(one) for one in method.members]
+    return [
+        (own, settings_of(own.law, one.error_order, own.rtol, own.atol, own.max_step))
+        for one, own in zip(method.members, suited, strict=True)
+    ]
 
-    def with_step_size(self, state: State, implicit: bool, size: float) -> State:
-        """A state whose memory is that of a controller which begins with a step of this size."""
-        engine = self.engines[implicit]
-        controller = engine.controller
-        settings = settings_of(
-            controller.law, engine.method.error_order, controller.rtol, controller.atol, controller.max_step
-        )
-        step = math.copysign(min(size, controller.max_step), self.problem.t_span[1] - self.problem.t_span[0])
-        return state._replace(memory=Memory(settings, History(step, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+
+def said_of(method, now: Turns | None) -> str:
+    """How often the method has changed and steps were tried, in words."""
+    explicit, implicit = (one.name for one in method.members)
+    changes, refused = (0, 0) if now is None else (int(now.changes), int(now.refused))
+    tried = f"; {implicit} was tried {refused} times and refused" if refused else ""
+    return f"{changes} change{'s' if changes != 1 else ''}, beginning with {explicit}{tried}"
 
 
 def checked_index(value, t) -> float:
@@ -307,11 +303,6 @@ def checked_index(value, t) -> float:
     return number
 
 
-def is_even(sizes) -> bool:
-    """Do step sizes hardly change, as where stability limits them?"""
-    return len(sizes) == LOOK_AFTER and bool(sizes.max() <= EVEN * sizes.min())
-
-
 def as_chunk(found: Chunk, start: State, implicit: bool) -> Chunk:
     """An engine's chunk with arrays of its own (no views), and a column `took` that tells which method took a step."""
     return found._replace(
@@ -322,23 +313,3 @@ def as_chunk(found: Chunk, start: State, implicit: bool) -> Chunk:
         h_rho=np.full(found.steps, np.nan) if found.h_rho is None else found.h_rho.copy(),
         took=np.full(found.steps, implicit),
     )
-
-
-def with_work_of(first: Chunk, second: Chunk) -> Chunk:
-    """A chunk that also counts what another one took."""
-    return first._replace(
-        evaluations=first.evaluations + second.evaluations,
-        jacobians=first.jacobians + second.jacobians,
-        factorisations=first.factorisations + second.factorisations,
-    )
-
-
-def join_two(first: Chunk, second: Chunk) -> Chunk:
-    """Two chunks that follow each other, as one; the work of the second is counted already."""
-    rejected = first.rejected + second.rejected
-    columns: dict[str, Any] = {"status": second.status, "state": second.state, "slope": None, "rejected": rejected}
-    for name in ("t", "h", "u", "error", "h_rho", "took"):
-        columns[name] = np.concatenate([getattr(first, name), getattr(second, name)])
-    if first.slope is not None and second.slope is not None:
-        columns["slope"] = np.concatenate([first.slope, second.slope])
-    return first._replace(**columns)

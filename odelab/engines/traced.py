@@ -69,20 +69,26 @@ class TracedEngine:
     @functools.cached_property
     def look_inside(self) -> Callable | None:
         """The compiled look inside the steps of this run; None where there is none."""
-        if not self.method.needs_jacobian or self.controller.law is None or self.exact:
+        method = self.method.members[-1]
+        if not method.needs_jacobian or self.controller.law is None or self.exact:
             return None
         if self.project is not None or self.problem.mass is not None:
             return None
         try:
-            return look_of(self.problem, self.method, self.controller)
+            return look_of(self.problem, method, self.controller)
         except Untraceable:
             return None
 
     def begin(self) -> tuple[State, int]:
         state, evaluations = self.first_state()
-        self.rows = Rows(state.t, self.problem.t_span[1], state.u)
-        self.rows.tells_h_rho = self.looks_at_stages
+        self.rows = self.rows_from(state)
         return state, evaluations
+
+    def rows_from(self, state: State) -> Rows:
+        """The arrays of a run that begins at a state."""
+        rows = Rows(state.t, self.problem.t_span[1], state.u)
+        rows.tells_h_rho = self.looks_at_stages
+        return rows
 
     def first_state(self) -> tuple[State, int]:
         """The state the run starts from, and the evaluations it took."""
@@ -117,9 +123,7 @@ class TracedEngine:
             return rows.chunk(first, REACHED, state, 0, 0)
         attempts = min(attempts, rows.room(state.t, attempts))
         early = 0 if state is self.begun else self.take_over(state)
-        whole[self.at["steps"]], whole[self.at["rejected"]] = first, 0
-        if "unsolved" in self.at:
-            whole[self.at["unsolved"]] = 0
+        self.count_from(first)
         made, ended, interrupted = 0, ATTEMPTS_SPENT, False
         try:
             while made < attempts and ended == ATTEMPTS_SPENT:
@@ -139,6 +143,12 @@ class TracedEngine:
             left = PIVOTED if ended == SINGULAR else 1
             return self.in_plain_python(after, min(max(attempts - tried, 1), left), first, (rejected, *work))
         return rows.chunk(first, Status.INTERRUPTED if interrupted else ended, after, rejected, *work)
+
+    def count_from(self, steps: int):
+        """Let the kernel count its steps from here on."""
+        self.whole[self.at["steps"]], self.whole[self.at["rejected"]] = steps, 0
+        if "unsolved" in self.at:
+            self.whole[self.at["unsolved"]] = 0
 
     def call(self, attempts: int, record: np.ndarray):
         """One call of the kernel; the number of attempts in the next one is chosen by how long it has taken."""
@@ -188,9 +198,12 @@ class TracedEngine:
 
     def in_plain_python(self, state: State, attempts: int, first: int, work) -> Chunk:
         """The chunk, taken over by plain Python."""
+        return taken_over(self.plain_engine(), self.rows, state, attempts, first, work)
+
+    def plain_engine(self):
+        """The engine that takes over where the kernel does not go on."""
         engine = ExactEngine if self.exact else PythonEngine
-        plain = engine(self.problem, self.method, self.controller, self.project)
-        return taken_over(plain, self.rows, state, attempts, first, work)
+        return engine(self.problem, self.method, self.controller, self.project)
 
     def record(self) -> Record:
         return self.rows.record(self.method.twin_stages is not None)

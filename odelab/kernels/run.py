@@ -1,5 +1,6 @@
 """The kernel of a single run: its first state, and the loop of its attempts, as machine code."""
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from odelab.kernels.machine import Machine
 from odelab.kernels.modules import module_of_run
 from odelab.kernels.single import add_advance
 from odelab.kernels.store import Traced
+from odelab.kernels.switching.graphs import stages_of
+from odelab.kernels.switching.loop import add_functions
 
 
 class RunKernel(NamedTuple):
@@ -26,6 +29,7 @@ class RunKernel(NamedTuple):
     advance    as `odelab.kernels.single.add_advance` has it
     at         the place of each value that the loop carries, by its name
     memory     the places of what the controller remembers
+    ratio      the cost of an implicit attempt over that of an explicit one, of a run by two methods
     """
 
     machine: Machine
@@ -33,6 +37,7 @@ class RunKernel(NamedTuple):
     advance: Callable
     at: dict[str, int]
     memory: MemoryPlaces
+    ratio: float
 
 
 class Wanted(NamedTuple):
@@ -84,10 +89,11 @@ def plan_of(problem, method, controller, project, exact: bool) -> Plan:
         return known
     slopes = store.slopes_of(problem)
     projection = None if project is None else store.projection_of(project, problem.size)
-    kernel = kernel_of_run(Wanted(asked_of(problem, method, controller, exact), slopes, projection, exact))
+    kernel = kernel_of_run(*wanted_of(problem, method, controller, slopes, projection, exact))
     values = slopes.parameters.values
     given = np.array([*values, *ends_of(problem, controller)])
-    fixed = np.array([*fixed_values(problem, controller, len(values)), *given], dtype=float)
+    of_rule = [method.ratio or kernel.ratio] if method.switches else []  # behind all others
+    fixed = np.array([*fixed_values(problem, controller, len(values)), *of_rule, *given], dtype=float)
     plan = Plan(made_for, (slopes, *([projection] if projection else [])), kernel, fixed, len(given))
     if slopes.parameters.are_lasting:
         vars(problem)["plan_of_graph"] = plan
@@ -97,6 +103,24 @@ def plan_of(problem, method, controller, project, exact: bool) -> Plan:
 def ends_of(problem, controller) -> np.ndarray:
     """The ends of listed steps in a run; empty for other controllers."""
     return np.zeros(0) if controller.ends is None else ends_within(controller.ends, *problem.t_span)
+
+
+def wanted_of(problem, method, controller, slopes, projection=None, exact: bool = False) -> list[Wanted]:
+    """What a run asks of its kernel, for each of its methods."""
+    asked = [asked_of(problem, one, controller.suited_to(one), exact) for one in method.members]
+    return [Wanted(one, slopes, projection, exact) for one in asked]
+
+
+def ratio_of(problem, method, controller) -> float:
+    """`RunKernel.ratio`, without a kernel."""
+    explicit, implicit = wanted_of(problem, method, controller, store.slopes_of(problem))
+    key = "ratio", key_of(explicit), key_of(implicit)
+    kept = [part for one in (explicit, implicit) for part in (one.asked.method, one.asked.law)]
+
+    def count() -> float:
+        return stages_of(explicit.asked, implicit.asked, lambda graph: store.slopes_in(graph, explicit.slopes)).ratio
+
+    return store.kernel(key, count, *kept)
 
 
 def asked_of(problem, method, controller, exact: bool = False) -> Asked:
@@ -116,30 +140,43 @@ def asked_of(problem, method, controller, exact: bool = False) -> Asked:
     )
 
 
-def kernel_of_run(wanted: Wanted) -> RunKernel:
-    """The kernel of a run, from memory where there is one."""
+def kernel_of_run(*wanted: Wanted) -> RunKernel:
+    """The kernel of a run by one method or by two, from memory where there is one."""
+    key = tuple(key_of(one) for one in wanted)
+    kept = [part for one in wanted for part in (one.asked.method, one.asked.law)]
+    return store.kernel(("run", *key), lambda: made(*wanted), *kept)
+
+
+def key_of(wanted: Wanted) -> tuple:
+    """Equal for what one kernel serves."""
     asked, slopes, projection, exact = wanted
     n, method, law, *options = asked
-    key = ("run", n, id(method), id(law), *options, exact, slopes.key, projection and projection.key)
-    return store.kernel(key, lambda: made(wanted), method, law)
+    return n, id(method), id(law), *options, exact, slopes.key, projection and projection.key
 
 
-def made(wanted: Wanted) -> RunKernel:
-    module, names = module_and_names(wanted)
+def made(*wanted: Wanted) -> RunKernel:
+    module, names, ratio = module_and_names(*wanted)
     machine = Machine(module.text())
     at = {name: place for place, name in enumerate(names)}
-    return RunKernel(machine, machine.function("begin", 5), machine.function("advance", 7), at, MemoryPlaces(at))
+    return RunKernel(machine, machine.function("begin", 5), machine.function("advance", 7), at, MemoryPlaces(at), ratio)
 
 
-def module_and_names(wanted: Wanted) -> tuple[Module, list[str]]:
-    """The module of a single run, and the names of what its loop carries, in order."""
-    asked, slopes, projection, exact = wanted
+def module_and_names(*wanted: Wanted) -> tuple[Module, list[str], float]:
+    """The module of a single run, the names of what its loop carries, in order, and `RunKernel.ratio`."""
+    asked, slopes, projection, exact = wanted[0]
     module, parameters, fixed = module_of_run(exact, slopes, projection), slopes.parameters.names, fixed_names(asked)
+
+    def slopes_in(graph):
+        return store.slopes_in(graph, slopes)
+
+    project_in = None if projection is None else functools.partial(store.projection_in, traced=projection)
+    if len(wanted) > 1:
+        stages = stages_of(asked, wanted[1].asked, slopes_in, project_in)
+        return module, add_functions(module, stages, slopes_in, fixed, parameters), stages.ratio
     graph = Graph(trusted=True)
-    project = None if projection is None else store.projection_in(graph, projection)
-    one = attempt(asked, store.slopes_in(graph, slopes), graph, (), project)
+    project = None if project_in is None else project_in(graph)
+    one = attempt(asked, slopes_in(graph), graph, (), project)
     add_advance(module, one, fixed, parameters)
     graph = Graph(trusted=True)
-    first = beginning(asked, store.slopes_in(graph, slopes), graph, ())
-    add_begin(module, graph, first, list(one.carried), fixed, parameters)
-    return module, list(one.carried)
+    add_begin(module, graph, beginning(asked, slopes_in(graph), graph, ()), list(one.carried), fixed, parameters)
+    return module, list(one.carried), 1.0

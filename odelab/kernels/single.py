@@ -15,6 +15,12 @@ from odelab.kernels.attempt import Attempt
 SAMPLES = 400  # random attempts from which the usual outcomes of conditions are told
 
 
+ADVANCE = {
+    **dict.fromkeys(("carried", "status", "fixed", "params", "record"), "p"),
+    **dict.fromkeys(("attempts", "capacity"), "l"),
+}  # the arguments of `advance`
+
+
 def add_advance(module: Module, attempt: Attempt, fixed: list[str], parameters: list[str]) -> Function:
     """The function `advance(carried, status, fixed, params, record, attempts, capacity)` of a module.
 
@@ -26,8 +32,7 @@ def add_advance(module: Module, attempt: Attempt, fixed: list[str], parameters: 
     attempts    how many to make at most; one at least is made
     capacity    the number of steps at which the loop ends, because the table is full
     """
-    pointers = dict.fromkeys(("carried", "status", "fixed", "params", "record"), "p")
-    function = module.function("advance", {**pointers, "attempts": "l", "capacity": "l"})
+    function = module.function("advance", ADVANCE)
     names = list(attempt.carried)
     inputs = {name: function.load("d", "%fixed", k) for k, name in enumerate(fixed)}
     inputs |= {name: function.load("d", "%params", k) for k, name in enumerate(parameters)}
@@ -47,10 +52,7 @@ def add_advance(module: Module, attempt: Attempt, fixed: list[str], parameters: 
             variables[name].set(value)
         status, row = found[len(names)], found[len(names) + 1 :]
         ended.set(status)
-        following = function.whole("add", now["steps"], 1)
-        first = function.whole("mul", following, len(row))
-        for k, value in enumerate(row):
-            function.store("d", value, "%record", function.whole("add", first, k))
+        store_row(function, now["steps"], row)
         count = function.whole("add", made.get(), 1)
         made.set(count)
         room = function.compare("slt", found[names.index("steps")], "%capacity")
@@ -60,6 +62,13 @@ def add_advance(module: Module, attempt: Attempt, fixed: list[str], parameters: 
         function.store(kinds[name], variables[name].get(), "%carried", k)
     function.store("l", ended.get(), "%status", 0)
     return function
+
+
+def store_row(function: Function, steps: str, row: list[str]):
+    """Write the row behind so many steps."""
+    first = function.whole("mul", function.whole("add", steps, 1), len(row))
+    for k, value in enumerate(row):
+        function.store("d", value, "%record", function.whole("add", first, k))
 
 
 def usual(attempt: Attempt) -> dict[int, bool]:

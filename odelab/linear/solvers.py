@@ -18,8 +18,10 @@ MANY = 200
 SMALL = 32  # components up to which a sparse matrix is treated as a dense one
 TINY = 1e-3  # of the largest entry of its column: SuperLU takes no smaller pivot on the diagonal
 RESIDUAL = 1e-10  # the largest residual accepted of a solution without pivoting, relative to |M| |x| + |b|
-FILL = 12.0  # evaluations that an attempt's elimination takes as long as, for each entry of the factors per entry of J
-
+# What an attempt's elimination takes for each entry of the factors, and for each product of two of them, where an
+# evaluation takes one for each entry of J; and what NumPy's calls in an evaluation take beside.
+ENTRY, PRODUCT, CALLS = 50.0, 0.25, 60_000.0
+SEARCH = 150.0  # evaluations for the pattern of a Jacobian, times the cubic root of the number of components
 
 done = [0]  # banded matrices factored so far
 
@@ -205,7 +207,15 @@ def elimination_work(J) -> float:
         return 0.0
     radius = float(abs(J).sum(axis=1).max())
     lu = solver.factor(J, -1.0 / radius if radius > 0.0 else 0.0).lu
-    return 0.0 if lu is None else FILL * lu.nnz / J.nnz
+    if lu is None:
+        return 0.0
+    products = float((np.diff(lu.L.indptr).astype(float) ** 2).sum())
+    return (ENTRY * lu.nnz + PRODUCT * products) / (J.nnz + CALLS)
+
+
+def search_work(n: int) -> float:
+    """About how many evaluations it takes to find the pattern of a Jacobian of n components."""
+    return SEARCH * n ** (1.0 / 3.0)
 
 
 def solver_for(J, mass=None) -> Any:

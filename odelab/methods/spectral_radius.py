@@ -60,8 +60,13 @@ def first_direction(slope):
 
     A smooth slope alone has so small a part along the leading eigenvector that the method would need many iterations.
     """
-    rough = np.random.default_rng(0).standard_normal(slope.size)
-    return slope / (np.linalg.norm(slope) or 1.0) + rough / np.linalg.norm(rough)
+    return slope / (np.linalg.norm(slope) or 1.0) + rough_direction(slope.size)
+
+
+def rough_direction(n: int):
+    """A random direction of n components, of length one, always the same."""
+    rough = np.random.default_rng(0).standard_normal(n)
+    return rough / np.linalg.norm(rough)
 
 
 def spectral_radius(problem, t, u) -> float:

@@ -1,8 +1,13 @@
 """Explicit and linearly implicit steps in one run: `odelab.auto` and the method that it makes."""
 
 import dataclasses
+import functools
+import math
 from collections.abc import Callable
 
+import numpy as np
+
+from odelab.arrays import is_real_number
 from odelab.methods.explicit import DOPRI5
 from odelab.methods.implicit import RODAS4
 from odelab.methods.interface import StepMethod, answers
@@ -15,17 +20,24 @@ class SwitchingMethod(StepMethod):
     explicit   the explicit Method
     implicit   one that needs the Jacobian, such as a RosenbrockMethod
     index      the user's index of stiffness, or None
+    ratio      the cost of an implicit attempt over that of an explicit one, None where it is counted
     """
 
     explicit: StepMethod
     implicit: StepMethod
     index: Callable | None = None
+    ratio: float | None = None
 
     takes_fixed_steps = False
 
     def __post_init__(self):
         object.__setattr__(self, "name", f"AUTO({self.explicit.name}, {self.implicit.name})")
         object.__setattr__(self, "order", min(self.explicit.order, self.implicit.order))
+
+    @functools.cached_property
+    def names(self) -> np.ndarray:
+        """The names of both methods."""
+        return np.array([one.name for one in self.members])
 
     @property
     def members(self):
@@ -44,14 +56,17 @@ class SwitchingMethod(StepMethod):
         return self.explicit.one_step(rhs, params, t, u, h)
 
     def __reduce__(self):
-        return auto, (self.explicit, self.implicit, self.index)
+        return auto, (self.explicit, self.implicit, self.index, self.ratio)
 
     def __repr__(self):
         return f"{self.name}, order {self.explicit.order} or {self.implicit.order}, switching by itself"
 
 
 def auto(
-    explicit: StepMethod = DOPRI5, implicit: StepMethod = RODAS4, index: Callable | None = None
+    explicit: StepMethod = DOPRI5,
+    implicit: StepMethod = RODAS4,
+    index: Callable | None = None,
+    ratio: float | None = None,
 ) -> SwitchingMethod:
     """A method that takes explicit steps where they are cheap and linearly implicit ones where the problem is stiff.
 
@@ -65,6 +80,7 @@ def auto(
     implicit   a method that needs the Jacobian: `ol.RODAS4`, the default, another RosenbrockMethod, or `ol.ESDIRK43`
     index      your own index of stiffness, index(problem, t, u, h) with the step size h at hand: above 1 the run goes
                on implicitly, below 1/2 explicitly, and in between as it was. None, the default, is the rule above
+    ratio      what an implicit attempt costs over an explicit one. None, the default, counts the operations of both
 
     Returns a method for `odelab.solve` with an adaptive controller. The field `took` of the trajectory names the method
     of each step, and `print(sol)` counts them. `ol.AUTO` is `ol.auto()`.
@@ -93,7 +109,9 @@ def auto(
         )
     if index is not None and not callable(index):
         raise TypeError(f"`index` must be a function index(problem, t, u, h) that returns a number, got {index!r}.")
-    return SwitchingMethod(explicit, implicit, index)
+    if ratio is not None and not (is_real_number(ratio) and 0.0 < ratio < math.inf):
+        raise ValueError(f"`ratio` must be a positive number, the cost of an implicit attempt, got {ratio!r}.")
+    return SwitchingMethod(explicit, implicit, index, ratio)
 
 
 AUTO = SwitchingMethod(DOPRI5, RODAS4)

@@ -45,18 +45,18 @@ LONG_RUN = """
 import threading, signal, os, time
 import odelab as ol
 problem = ol.problems.lorenz().replace(t_span=(0.0, 1e7))
-ol.solve(problem.replace(t_span=(0.0, 1.0)), ol.DOPRI5, ol.adaptive(1e-6), engine=ENGINE)
+ol.solve(problem.replace(t_span=(0.0, 1.0)), ol.METHOD, ol.adaptive(1e-6), engine=ENGINE)
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-run = ol.solve(problem, ol.DOPRI5, ol.adaptive(1e-6), engine=ENGINE, max_steps=10**9)
+run = ol.solve(problem, ol.METHOD, ol.adaptive(1e-6), engine=ENGINE, max_steps=10**9)
 assert run.status == "interrupted", run.status
 assert len(run.t) == len(run.u) == len(run.h) + 1 > 100
 print("kept", run.steps)
 """
 
 
-@pytest.mark.parametrize("engine", ["python", "compiled"])
-def test_ctrl_c_in_a_long_run(engine):
-    code = LONG_RUN.replace("ENGINE", repr(engine))
+@pytest.mark.parametrize(("method", "engine"), [("DOPRI5", "python"), ("DOPRI5", "compiled"), ("AUTO", "compiled")])
+def test_ctrl_c_in_a_long_run(method, engine):
+    code = LONG_RUN.replace("ENGINE", repr(engine)).replace("METHOD", method)
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert answer.stdout.startswith("kept "), answer.stderr
 

@@ -96,8 +96,8 @@ def test_the_work_of_elimination_grows_on_grids_and_is_little_elsewhere():
     assert solvers.elimination_work(grid(900, 1)) == 0.0
     assert solvers.elimination_work(np.eye(5)) == 0.0
     small, large, cube = (solvers.elimination_work(grid(*size)) for size in ((30, 2), (60, 2), (10, 3)))
-    assert 20.0 < small < large
-    assert cube > large
+    assert 10.0 < small < large
+    assert cube > small  # of 1,000 and 900 points
     assert solvers.elimination_work(sparse.csc_array(np.zeros((900, 900)))) == 0.0
 
 
