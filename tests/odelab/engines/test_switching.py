@@ -336,7 +336,7 @@ def test_solve_needs_no_method():
     found, named = ol.solve(problem), ol.solve(problem, ol.AUTO)
     assert found.method is ol.AUTO
     np.testing.assert_array_equal(found.step_u, named.step_u)
-    with pytest.raises(ValueError, match="name it, for instance odelab.DOPRI5"):
+    with pytest.raises(ValueError, match=r"name it, for instance odelab\.DOPRI5"):
         ol.solve(problem, exact=True)
 
 
