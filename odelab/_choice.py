@@ -26,7 +26,7 @@ from odelab.engines.traced import TracedEngine
 from odelab.graph.nodes import Untraceable
 from odelab.kernels import store
 from odelab.problem import Problem, without_jacobian
-from odelab.right_hand_side import ARRAY, COMPONENT
+from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
 
 # The work in plain Python before numba compiles, in attempts times components (counted as 32 at least). The first
 # number stands for about 0.05 s. Right-hand sides in array form have no loops in Python, so that their components weigh
@@ -35,7 +35,8 @@ WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
 # A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
 AT_ONCE, WEIGHT = 6_000, 8
-# Components that are made straight through, without loops, in component form and of arrays by what the method needs.
+# Components that are made straight through, without loops: in component form (in lanes in in-place form, too); of others by
+# what the method needs.
 SMALL = {"component": 96, "slopes": 48, "jacobians": 24}
 
 # For each right-hand side that numba could not compile, the types of the methods concerned.
@@ -64,8 +65,8 @@ def is_known(controller: Controller) -> bool:
 def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str | None:
     """Why a problem is not made as a graph without loops, as lanes are; None where its right-hand side decides."""
     reason = obstacle_to_graph(problem, method, controller)
-    if reason is None and problem.form != COMPONENT and is_large(problem, method):
-        most = most_without_loops(problem, method)
+    most = SMALL["component"] if problem.form == IN_PLACE else most_without_loops(problem, method)
+    if reason is None and problem.form != COMPONENT and problem.size > most:
         reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"
     return reason
 
