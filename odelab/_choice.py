@@ -35,7 +35,7 @@ WORK, ARRAY_WORK, GENERIC_WORK = 16_000, 64_000, 1_000_000
 ARRAYS = 16  # components of an array that weigh as much as one number in Python
 # A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
 AT_ONCE, WEIGHT = 6_000, 8
-# Components that are made straight through, without loops: in component form (in lanes in in-place form, too); of others by
+# Components that are made straight through, without loops: in component form (in lanes also in-place), and of others by
 # what the method needs.
 SMALL = {"component": 96, "slopes": 48, "jacobians": 24}
 
