@@ -19,7 +19,7 @@ from odelab.engines.not_compilable import ASKED, NotCompilable
 from odelab.engines.python import PythonEngine
 from odelab.graph.nodes import Untraceable
 from odelab.problem import Problem, without_jacobian
-from odelab.right_hand_side import ARRAY, COMPONENT
+from odelab.right_hand_side import ARRAY, COMPONENT, IN_PLACE
 
 # The work in plain Python before numba compiles, in attempts times components (counted as 32 at least). The first
 # number stands for about 0.05 s. Right-hand sides in array form have no loops in Python, so that their components weigh
@@ -29,7 +29,8 @@ ARRAYS = 16  # components of an array that weigh as much as one number in Python
 # A graph of so many operations is compiled in about 0.3 s; so many an evaluation takes per component beside the slope.
 AT_ONCE, WEIGHT = 6_000, 8
 FEW = 8  # components whose kernel for two methods is made at once, whatever they do
-# Components that are made straight through, without loops, in component form and of arrays by what the method needs.
+# Components that are made straight through, without loops: in component form (in lanes also in-place), and of others by
+# what the method needs.
 SMALL = {"component": 96, "slopes": 48, "jacobians": 24}
 
 # For each right-hand side that numba could not compile, the types of the methods concerned.
@@ -65,8 +66,8 @@ def obstacle_to_lanes(problem: Problem, method, controller: Controller) -> str |
         reason = "runs in lanes have no listed steps"
     if reason is None and problem.mass is not None:
         return "a problem with a mass matrix needs a consistent start for each run, which lanes do not find"
-    if reason is None and problem.form != COMPONENT and is_large(problem, method):
-        most = most_without_loops(problem, method)
+    most = SMALL["component"] if problem.form == IN_PLACE else most_without_loops(problem, method)
+    if reason is None and problem.form != COMPONENT and problem.size > most:
         reason = f"systems in {problem.form} form are made without loops up to {most} components, got {problem.size}"
     return reason
 

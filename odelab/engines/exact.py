@@ -56,7 +56,7 @@ class Counts:
     """What linear systems have cost, as `odelab.linear.linearisation.Linearisation` counts it."""
 
     how = "exact Jacobian, eliminated straight through"
-    own = None  # no Jacobian of the problem's own
+    own = None  # no Jacobian of the problem's takes part
 
     def __init__(self):
         self.jacobians = self.factorisations = self.evaluations = 0
