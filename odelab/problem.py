@@ -201,7 +201,7 @@ class Problem:
         part = object.__new__(Problem)
         changes = {"t_span": checked_span((t0, t1)), "u0": checked_state(u0), "window": window}
         part.__dict__.update(self.__dict__, exact=None, references=(), invariants=(), **changes)
-        for name in ("plan_of_graph", "for_kernels"):  # which are for this span
+        for name in ("plan", "plan_of_graph", "for_kernels"):  # which are for this span and window
             part.__dict__.pop(name, None)
         return part
 

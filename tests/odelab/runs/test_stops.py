@@ -160,3 +160,21 @@ def test_stops_a_few_spacings_apart():
     close = [5.0, np.nextafter(5.0, 6.0), 5.0 + 20 * np.spacing(5.0)]
     sol = ol.solve(WAVE, ol.DOPRI5, ol.adaptive(1e-6, 1e-9), tstops=[*JUMPS[:4], *close, *JUMPS[5:]])
     assert np.abs(sol.step_u[:, 0] - answer_to_square_wave(sol.step_t)).max() < 1e-7
+
+
+def test_a_problem_that_has_run_without_stops_has_them_all_the_same():
+    """A problem remembers the plan of its last run, which is for another window of times."""
+
+    def wave(t, u, params, out):
+        (rate,) = params
+        for i in range(len(u)):
+            out[i] = -rate * (u[i] - floor(t) % 2)
+
+    problem, control = ol.Problem(wave, np.zeros(40), (0.0, 10.0), (1.0,)), ol.adaptive(1e-6, 1e-9)
+    for method in (ol.RKC2, ol.DOPRI5):
+        before = ol.solve(problem, method, control, engine="compiled")
+        sol = ol.solve(problem, method, control, engine="compiled", tstops=JUMPS)
+        assert np.abs(sol.step_u[:, 0] - answer_to_square_wave(sol.step_t)).max() < 1e-5
+        assert sol.rejected == 0
+        again = ol.solve(problem, method, control, engine="compiled")
+        np.testing.assert_array_equal(again.step_t, before.step_t)
