@@ -78,8 +78,12 @@ def doubtful_time(interpolant, controller, times) -> float | None:
         inside = inside[~np.isin(inside, dense.t)]
         numbers = np.searchsorted(forward * dense.t, forward * inside) - 1
         doubtful = np.isin(numbers, doubtful_steps(dense, controller, np.intersect1d(numbers, implicit)))
-        if doubtful.any():
-            return float(inside[doubtful][0])
+        inside, numbers = inside[doubtful], numbers[doubtful]
+        alone = implicit_alone(dense)
+        for k in np.unique(np.linspace(0, len(inside) - 1, SAMPLED).astype(int)) if len(inside) else ():
+            i, time = int(numbers[k]), float(inside[k])
+            if errors_at(alone, controller, i, [(time - dense.t[i]) / dense.h[i]])[0] >= WORTH_SAYING:
+                return time
     return None
 
 
@@ -88,27 +92,36 @@ def interior_errors(dense, controller, steps) -> tuple[np.ndarray, np.ndarray]:
     if dense.look_inside is not None:
         squares, fractions = dense.look_inside(dense.t[steps], dense.u[steps], dense.h[steps])
         return np.sqrt(squares / dense.u.shape[1]), dense.t[steps] + fractions * dense.h[steps]
-    method = dense.method.members[-1]
-    implicit = Dense(dense.problem, method, dense.t, dense.u, dense.h, dense.project)
-    rhs, params, linear = array_form(dense.problem), dense.problem.params, implicit.stepper.linearisation
-    mass = dense.problem.mass_matrix
-    worst, places = np.zeros(len(steps)), np.array(dense.t[steps], dtype=float)
+    implicit = implicit_alone(dense)
+    found = [errors_at(implicit, controller, int(i), LOOKED_AT) for i in steps]
+    worst = [int(np.argmax(ratios)) for ratios in found]
+    ratios = np.array([row[k] for row, k in zip(found, worst, strict=True)])
+    return ratios, dense.t[steps] + np.array(LOOKED_AT)[worst] * dense.h[steps]
+
+
+def implicit_alone(dense: Dense) -> Dense:
+    """What repeats the linearly implicit steps of a run."""
+    return Dense(dense.problem, dense.method.members[-1], dense.t, dense.u, dense.h, dense.project)
+
+
+def errors_at(implicit: Dense, controller, i: int, fractions) -> list[float]:
+    """The errors of the dense output at some fractions of step i, over the tolerance; 0 where user code raises."""
+    problem, method, linear = implicit.problem, implicit.method, implicit.stepper.linearisation
+    rhs, params, mass = array_form(problem), problem.params, problem.mass_matrix
+    t, u, h = float(implicit.t[i]), implicit.u[i], float(implicit.h[i])
+    ratios = []
     with np.errstate(all="ignore"):
-        for row, (i, polynomial) in enumerate(zip(steps, implicit.polynomials(steps), strict=True)):
-            t, u, h = float(dense.t[i]), dense.u[i], float(dense.h[i])
-            J, _ = linear.derivatives(t, u, rhs(t, u, params))
-            factors = linear.factor(J, method.gamma * h)
-            solve = functools.partial(linear.backsub, factors)
-            for theta in LOOKED_AT:
-                step = params, t, u, h, polynomial, theta, method.gamma
-                try:
-                    square = squared_error_inside(rhs, *step, solve, controller.rtol, controller.atol, mass)
-                except Exception:  # the user's, of a state that no step has asked for
-                    continue
-                ratio = math.sqrt(square / len(u))
-                if ratio > worst[row]:
-                    worst[row], places[row] = ratio, t + theta * h
-    return worst, places
+        (polynomial,) = implicit.polynomials(np.array([i]))
+        J, _ = linear.derivatives(t, u, rhs(t, u, params))
+        solve = functools.partial(linear.backsub, linear.factor(J, method.gamma * h))
+        for theta in fractions:
+            step = params, t, u, h, polynomial, theta, method.gamma
+            try:
+                square = squared_error_inside(rhs, *step, solve, controller.rtol, controller.atol, mass)
+            except Exception:  # the user's, of a state that no step has asked for
+                square = 0.0
+            ratios.append(0.0 if math.isnan(square) else math.sqrt(square / len(u)))
+    return ratios
 
 
 def interior_remark(trajectory) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from odelab.methods.extension import squared_error_inside
 from odelab.problem import array_form
 from odelab.runs.dense import Dense
-from odelab.runs.interior import SAMPLED, WORTH_SAYING, Interior
+from odelab.runs.interior import SAMPLED, WORTH_SAYING, Interior, implicit_alone
 
 LATE = 1.0 - 1e-6  # of a step: before a jump of the right-hand side that lies on its end
 
@@ -37,7 +37,7 @@ def longest(dense) -> list[tuple[Dense, int]]:
     if not isinstance(dense, Dense) or not dense.method.members[-1].needs_jacobian:
         return []
     steps = np.arange(len(dense.h)) if dense.took is None else np.flatnonzero(dense.took)
-    implicit = Dense(dense.problem, dense.method.members[-1], dense.t, dense.u, dense.h, dense.project)
+    implicit = implicit_alone(dense)
     return [(implicit, int(i)) for i in steps[np.argsort(-np.abs(dense.h[steps]), kind="stable")[:SAMPLED]]]
 
 

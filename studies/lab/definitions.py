@@ -7,7 +7,6 @@ A file given with `--define` may hold classes of controllers and two dictionarie
 """
 
 import hashlib
-import importlib.util
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -53,13 +52,16 @@ def take_all(study: str, files: Iterable[Path], dataset: str) -> None:
 
 
 def module_of(path: Path | str) -> ModuleType:
-    """Run a user's Python file and return it as a module."""
+    """Run a user's Python file and return it as a module.
+
+    It is read each time. An import would take the bytecode of an earlier file, written within the same second, for it.
+    """
     path = Path(path)
     if not path.is_file() or path.suffix != ".py":
         raise SystemExit(f"`--define` = {str(path)!r} is not a Python file.")
-    spec: Any = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     return module
 
 

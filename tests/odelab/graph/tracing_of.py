@@ -32,6 +32,9 @@ class PlainProblem(NamedTuple):
     rhs: object
     form: str
 
+    def seen(self, t):
+        return t
+
 
 def values(case: Traced, times, states, params) -> tuple[np.ndarray, np.ndarray]:
     """The slopes of the graph at states (N, n), and where it says that the function raises."""
