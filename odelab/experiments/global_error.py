@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab._solve import USUAL, solve
+from odelab.complex_states import joined
 from odelab.control.controllers import Controller, adaptive, fixed, listed
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
@@ -191,7 +192,10 @@ def judged(sizes: dict[str, float], rounding: float, trouble: str) -> tuple[floa
 def relative(sol: Trajectory, error: np.ndarray) -> np.ndarray:
     """The error of each component, relative to its size and to the floor below which the run did not ask for digits."""
     given = sol.controller if sol.controller.rtol is not None else USUAL
-    size, unit = np.abs(error), np.abs(sol.end_u) + np.asarray(given.atol) / given.rtol
+    floor = np.asarray(given.atol) / given.rtol
+    if sol.problem.is_complex and floor.ndim:  # one for each part
+        floor = np.abs(joined(floor))
+    size, unit = np.abs(error), np.abs(sol.end_u) + floor
     return np.divide(size, unit, out=np.where(size == 0.0, 0.0, math.inf), where=unit > 0.0)
 
 

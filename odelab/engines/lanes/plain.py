@@ -53,8 +53,7 @@ def one_by_one(
         if run.status == "interrupted":
             break
         records[i] = run.events
-        if run.engine not in engines:
-            engines.append(run.engine)
+        engines += [name for name in run.engine.split(" and ") if name not in engines]
         found.ends[i], found.times[i] = run.step_u[-1], run.step_t[-1]
         found.counts[i] = run.steps, run.rejected
         found.statuses[i] = STATUSES.index(run.status)

@@ -210,6 +210,30 @@ def test_the_smallest_tolerance_cannot_be_sharpened():
         ol.solve(CIRCLE, ol.RKC2, ol.adaptive(ol.RKC2.smallest_rtol / 2.0))
 
 
+@pytest.mark.parametrize("atol", [1e-9, [1e-9, 1e-9, 1e-9, 1e-9], [1e-9, 1e-10, 1e-9, 1e-10]], ids=str)
+def test_complex_states_are_judged_by_their_size(atol):
+    """psi' = -2i psi from psi_0: the true error is known, with a tolerance for all parts or one for each."""
+    start = np.array([1.0 + 1.0j, 2.0])
+    wave = ol.Problem(lambda t, psi, params: -2.0j * psi, start, (0.0, 3.0))
+    sol = ol.solve(wave, ol.DOPRI5, ol.adaptive(1e-6, atol))
+    error = ol.global_error(sol)
+    assert error.known and error.per_component.shape == (2,)
+    true = np.abs(sol.end_u - start * np.exp(-6.0j)) / np.abs(sol.end_u)
+    assert 0.3 * true.max() < error.end < 3.0 * true.max()
+
+
+def test_a_run_with_sensitivities_is_one_of_its_states():
+    dose = ol.Event(lambda t, u, params: u[0] - 0.5, direction=-1, change=lambda t, u, params: u + 0.5)
+    given = {"tstops": [0.5], "events": dose}
+    sol = ol.solve(decaying(2.0), ol.DOPRI5, ol.adaptive(1e-5, 1e-8), sensitivities=ol.wrt(params=True), **given)
+    error = ol.global_error(sol)
+    exact = np.exp(-2.0) * 4.0  # doubled at each of two doses
+    assert len(sol.events[0].t) == 2
+    assert error.known
+    true = abs(sol.end_u[0] - exact) / exact
+    assert 0.3 * true < error.end < 3.0 * true
+
+
 def test_what_cannot_be_repeated():
     sol = ol.solve(CIRCLE, ol.DOPRI5)
     with pytest.raises(ValueError, match="RADAU"):
