@@ -357,7 +357,7 @@ def consistently_started(problem: Problem) -> tuple[Problem, str]:
     """The problem from a state that satisfies its algebraic equations, and what is to be said of them."""
     found = consistent(problem)
     moved = not np.array_equal(found.u, problem.u0)
-    return problem.piece(*problem.t_span, found.u) if moved else problem, start_in_words(problem, found)
+    return problem.piece(*problem.t_span, found.u, problem.window) if moved else problem, start_in_words(problem, found)
 
 
 def check_number_of_steps(problem: Problem, controller: Controller, max_steps: int):

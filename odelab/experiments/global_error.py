@@ -19,6 +19,7 @@ from odelab.complex_states import joined
 from odelab.control.controllers import Controller, adaptive, fixed, listed
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
+from odelab.runs.pieces import window
 from odelab.runs.trajectory import Trajectory
 
 TIGHTER = 0.1  # the part of the tolerances with which a run is made again
@@ -250,7 +251,7 @@ def compared(sol: Trajectory, how: str, pieces: list[tuple[StepMethod, float, fl
     if changing and len(pieces) > 1:
         return Repeat(how, None, 0, "a run whose method and whose state were changed cannot be repeated by halves")
     for method, t0, t1, controller in pieces:
-        part = sol.problem.piece(t0, t1, u)
+        part = sol.problem.piece(t0, t1, u, tuple(map(float, window(t0, t1))) if len(stops) else None)
         inside = stops[(stops - t0) * (stops - t1) < 0.0]
         run = solve(
             *(part, method, controller),

@@ -423,3 +423,20 @@ def test_the_published_end_of_the_amplifier_is_reached_at_sharp_tolerances():
     sol = ol.solve(problem, ol.RODAS5P, ol.adaptive(1e-10, 1e-10))
     reference = problem.references[0]
     np.testing.assert_allclose(sol.end_u, reference.u, rtol=10.0**-reference.digits)
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+@pytest.mark.parametrize("controller", [ol.fixed(0.1), ol.adaptive(1e-6, 1e-8)], ids=["fixed", "adaptive"])
+def test_where_algebraic_equations_jump_at_a_stop_the_steps_behind_it_see_the_new_ones(controller, engine):
+    """u' = z - u, 0 = z - g(t), where g jumps at a stop: the state is moved there, and none but the new g is seen."""
+
+    def driven(t, u, params):
+        x, z = u
+        g = 50.0 if t > 1.0 else 2.0
+        return z - x, z - g
+
+    problem = ol.Problem(driven, [1.0, 2.0], (0.0, 2.0), mass=[1.0, 0.0])
+    sol = ol.solve(problem, ol.RODAS5P, controller, tstops=[1.0], engine=engine)
+    before = 2.0 - np.exp(-1.0)
+    np.testing.assert_allclose(sol.end_u, [50.0 + (before - 50.0) * np.exp(-1.0), 50.0], rtol=1e-6)
+    assert sol.rejected == 0
