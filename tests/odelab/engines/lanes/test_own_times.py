@@ -78,6 +78,20 @@ def test_states_inside_steps_are_shown_the_times_of_their_own_piece(method, by):
         np.testing.assert_allclose(found, alone.u, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4, ol.AUTO], **NAMED)
+def test_the_budget_is_that_of_all_pieces(method):
+    sets, stops = [[1.0], [0.25]], np.arange(1.0, 10.0)
+    runs = ol.ensemble(HARES, method, CONTROL, params=sets, tstops=stops, max_steps=40, t_eval=[2.0, 10.0])
+    for i, parameters in enumerate(sets):
+        problem = HARES.replace(params=tuple(parameters))
+        alone = ol.solve(problem, method, CONTROL, tstops=stops, max_steps=40, throw=False)
+        assert alone.status == "max_steps"
+        assert runs.status[i] == alone.status
+        assert (runs.steps[i], runs.rejected[i], runs.t[i]) == (alone.steps, alone.rejected, alone.step_t[-1])
+    assert np.isnan(runs.u[:, 1]).all()
+    assert np.isfinite(runs.u[:, 0]).all()
+
+
 def test_engines_that_take_turns_within_a_run_are_named_once(monkeypatch):
     names = iter(["python and compiled", "compiled", "compiled and python"])
 
