@@ -440,3 +440,15 @@ def test_where_algebraic_equations_jump_at_a_stop_the_steps_behind_it_see_the_ne
     before = 2.0 - np.exp(-1.0)
     np.testing.assert_allclose(sol.end_u, [50.0 + (before - 50.0) * np.exp(-1.0), 50.0], rtol=1e-6)
     assert sol.rejected == 0
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], **NAMED)
+def test_an_event_of_an_algebraic_component_is_as_exact_as_the_ends_of_steps(method, engine):
+    """0 = z - sin 3 t holds exactly at the ends of steps, and z inside of them to some tolerances only."""
+    problem = ol.Problem(
+        lambda t, u, params: (u[1] - u[0], u[1] - ol.maths.sin(3.0 * t)), [1.0, 0.0], (0.0, 0.5), mass=[1, 0]
+    )
+    half = ol.Event(lambda t, u, params: u[1] - 0.5, terminal=True)
+    sol = ol.solve(problem, method, ol.adaptive(1e-7, 1e-9), events=half, engine=engine)
+    assert sol.step_t[-1] == pytest.approx(np.arcsin(0.5) / 3.0, rel=1e-13)
