@@ -170,7 +170,7 @@ def ensemble(
         if timetable is None:
             found = run_lanes(starts, rows, times)
         else:
-            found = rounds.run_in_rounds(run_lanes, timetable, starts, rows, maxima)
+            found = rounds.run_in_rounds(run_lanes, timetable, starts, rows, maxima, max_steps)
         varied = None if params is None else sets
         plain.finish_alone(
             found, problem, method, controller, starts, varied, times, t_eval_by, max_steps, exact, timetable

@@ -160,6 +160,8 @@ def solve(
         check_number_of_steps(problem, controller, max_steps)
     if problem.is_complex:
         watched = tuple(map(on_parts, watched))
+    changing = {number: event for number, event in enumerate(watched) if event.change is not None}
+    asked = {"project": project, "tstops": stops, "engine": engine, "exact": exact, "changing": changing}
     if sensitivities is not None:
         check_no_projection(project)
         system = System(problem, sensitivities, sensitivity_errors)
@@ -180,7 +182,9 @@ def solve(
             time_limit=time_limit,
             throw=False,
         )
-        return unless_failed(sensitive_trajectory(whole, system, jumps, controller), throw)
+        found = sensitive_trajectory(whole, system, jumps, controller)
+        found.asked = asked
+        return unless_failed(found, throw)
     if not dense and watched:
         raise ValueError("`dense=False` keeps no states between which `events` could be found; drop one of the two.")
     if exact and method.switches:
@@ -214,8 +218,7 @@ def solve(
         trajectory = piece(problem, times, watched, max_steps)
     if times is not None and t_eval_by == "dense":
         warn_of_doubt(trajectory, times)
-    changing = {number: event for number, event in enumerate(watched) if event.change is not None}
-    trajectory.asked = {"project": project, "tstops": stops, "engine": engine, "exact": exact, "changing": changing}
+    trajectory.asked = asked
     if starts:
         others = f"; {given.name} takes {method.name} alone, as there is a mass matrix" if given is not method else ""
         trajectory.add_to_message(f"; {starts[0]}{others}")
@@ -354,7 +357,7 @@ def consistently_started(problem: Problem) -> tuple[Problem, str]:
     """The problem from a state that satisfies its algebraic equations, and what is to be said of them."""
     found = consistent(problem)
     moved = not np.array_equal(found.u, problem.u0)
-    return problem.piece(*problem.t_span, found.u) if moved else problem, start_in_words(problem, found)
+    return problem.piece(*problem.t_span, found.u, problem.window) if moved else problem, start_in_words(problem, found)
 
 
 def check_number_of_steps(problem: Problem, controller: Controller, max_steps: int):

@@ -176,7 +176,7 @@ class Run:
             took=names_of(self.method, record.took),
             known={
                 "slope": with_cut_slope(record, h) if cut_short else record.slope,
-                "sai": record.sai,
+                "sai": None if cut_short else record.sai,
                 "h_rho": record.h_rho,
             },
         )

@@ -111,6 +111,7 @@ class Rows:
             steps[:, ERROR],
             rejected,
             evaluations,
+            sai=steps[:, SAI],
             h_rho=steps[:, RHO] if self.tells_h_rho else None,
             jacobians=jacobians,
             factorisations=factorisations,

@@ -310,6 +310,7 @@ def as_chunk(found: Chunk, start: State, implicit: bool) -> Chunk:
         h=found.h.copy(),
         u=found.u.copy(),
         error=found.error.copy(),
+        sai=None if found.sai is None else found.sai.copy(),
         h_rho=np.full(found.steps, np.nan) if found.h_rho is None else found.h_rho.copy(),
         took=np.full(found.steps, implicit),
     )

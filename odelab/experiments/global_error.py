@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab._solve import USUAL, solve
+from odelab.complex_states import joined
 from odelab.control.controllers import Controller, adaptive, fixed, listed
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
+from odelab.runs.pieces import window
 from odelab.runs.trajectory import Trajectory
 
 TIGHTER = 0.1  # the part of the tolerances with which a run is made again
@@ -191,7 +193,10 @@ def judged(sizes: dict[str, float], rounding: float, trouble: str) -> tuple[floa
 def relative(sol: Trajectory, error: np.ndarray) -> np.ndarray:
     """The error of each component, relative to its size and to the floor below which the run did not ask for digits."""
     given = sol.controller if sol.controller.rtol is not None else USUAL
-    size, unit = np.abs(error), np.abs(sol.end_u) + np.asarray(given.atol) / given.rtol
+    floor = np.asarray(given.atol) / given.rtol
+    if sol.problem.is_complex and floor.ndim:  # one for each part
+        floor = np.abs(joined(floor))
+    size, unit = np.abs(error), np.abs(sol.end_u) + floor
     return np.divide(size, unit, out=np.where(size == 0.0, 0.0, math.inf), where=unit > 0.0)
 
 
@@ -246,7 +251,7 @@ def compared(sol: Trajectory, how: str, pieces: list[tuple[StepMethod, float, fl
     if changing and len(pieces) > 1:
         return Repeat(how, None, 0, "a run whose method and whose state were changed cannot be repeated by halves")
     for method, t0, t1, controller in pieces:
-        part = sol.problem.piece(t0, t1, u)
+        part = sol.problem.piece(t0, t1, u, tuple(map(float, window(t0, t1))) if len(stops) else None)
         inside = stops[(stops - t0) * (stops - t1) < 0.0]
         run = solve(
             *(part, method, controller),

@@ -26,6 +26,7 @@ def inside(asked: Asked, slopes_at: Callable, graph: Graph, params, by: str) -> 
     by    "dense", by the continuous extension (`odelab.methods.extension`), or "step", by a step that ends there
     """
     n, method = asked.n, asked.method
+    slopes_at = in_window(asked, graph, slopes_at)
     at, t, began, dt = (graph.input(name) for name in ("at", "t", "began", "dt"))
     old, new = graph.inputs("old", n), graph.inputs("u", n)
     stages = [graph.inputs(f"k{j}_", n) for j in range(method.stages)]

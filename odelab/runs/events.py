@@ -300,7 +300,8 @@ class Watch:
 
         def g(theta):
             if theta not in values:
-                values[theta] = value(event, params, t + theta * span, steps.retaken.inside(i, theta))
+                state = steps.retaken.inside(i, theta) if theta else steps.u[i]  # no step has no length
+                values[theta] = value(event, params, t + theta * span, state)
             return values[theta]
 
         if g(left) * zeros.direction[k] >= 0.0:  # it was zero where the step begins

@@ -20,7 +20,7 @@ from odelab.kernels import store
 from odelab.kernels.store import Traced
 from odelab.problem import array_form
 from odelab.runs.events import Event, EventRecord
-from odelab.runs.pieces import changed_state
+from odelab.runs.pieces import APART, changed_state
 from odelab.sensitivities.system import System, followed, inputs_of
 
 
@@ -72,17 +72,22 @@ class Jumps:
     def moved(self, number: int, t: float, whole) -> tuple:
         """State, columns and slope at an event, and how its time moves with each column, (m,)."""
         u, S = self.system.parts(whole)
-        slope = self.rhs(t, u, self.problem.params)
+        slope = self.slope(t, u, -1)
         by_state, by_time, by_columns = (part[0] for part in self.by_event[number](t, u))
         with np.errstate(all="ignore"):
             return u, S, slope, -(by_state @ S + by_columns) / (by_time + by_state @ slope)
+
+    def slope(self, t: float, u, side: int):
+        """The slope just before an event (side -1) or behind it (1), where the right-hand side may jump, too."""
+        t0, t1 = self.problem.t_span
+        return self.rhs(t + side * np.sign(t1 - t0) * APART * np.spacing(abs(t0) + abs(t1)), u, self.problem.params)
 
     def changed(self, number: int, t: float, whole, params) -> np.ndarray:
         """The state and the columns behind an event that changes the state."""
         u, S, slope, moves = self.moved(number, t, whole)
         after = changed_state(self.watched[number], t, u, self.problem)
         by_state, by_time, by_columns = self.by_change[number](t, u)
-        jump = by_state @ slope + by_time - self.rhs(t, after, self.problem.params)
+        jump = by_state @ slope + by_time - self.slope(t, after, 1)
         S = by_state @ S + by_columns + np.outer(jump, moves)
         if not np.isfinite(S).all():
             name = self.watched[number].name or f"event {number}"

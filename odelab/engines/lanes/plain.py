@@ -53,8 +53,7 @@ def one_by_one(
         if run.status == "interrupted":
             break
         records[i] = run.events
-        if run.engine not in engines:
-            engines.append(run.engine)
+        engines += [name for name in run.engine.split(" and ") if name not in engines]
         found.ends[i], found.times[i] = run.step_u[-1], run.step_t[-1]
         found.counts[i] = run.steps, run.rejected
         found.statuses[i] = STATUSES.index(run.status)
@@ -70,9 +69,11 @@ def one_by_one(
 def finish_alone(found: Found, problem, method, controller, starts, params, t_eval, by, max_steps, exact, times):
     """Solve anew, one by one, the runs that cannot be finished in their lanes.
 
-    Their factors without pivoting have failed, or the right-hand side has raised an error, which is then raised here.
+    Their factors without pivoting have failed, or the right-hand side has raised an error, which is then raised here;
+    or all their pieces together have taken more attempts than a run may, which lanes count in each piece alone.
     """
-    failed = np.flatnonzero((found.statuses == Status.SINGULAR) | (found.statuses == Status.RAISED))
+    failed = (found.statuses == Status.SINGULAR) | (found.statuses == Status.RAISED)
+    failed = np.flatnonzero(failed | (found.counts.sum(axis=1) > max_steps))
     if failed.size:
         sets = None if params is None else params[failed]
         own = None if times is None else times.of_runs(failed)

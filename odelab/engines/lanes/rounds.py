@@ -82,11 +82,12 @@ def per_run(name: str, given, count: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(times, (count, times.shape[-1])))
 
 
-def run_in_rounds(run_lanes: Callable, times: Timetable, starts, rows, maxima: bool) -> Found:
+def run_in_rounds(run_lanes: Callable, times: Timetable, starts, rows, maxima: bool, max_steps: int) -> Found:
     """All runs, piece by piece.
 
     run_lanes    run_lanes(starts, rows, wanted) -> Found: runs in lanes, each with `OWN` behind its parameters; the
                  wanted times are a row for each run, filled up with an infinite one
+    max_steps    attempts of a run, after more of which it goes on no further
     """
     found = empty_arrays(starts, times.spans[:, 0], None if times.wanted is None else times.wanted.shape[1], maxima)
     count = len(starts)
@@ -112,7 +113,7 @@ def run_in_rounds(run_lanes: Callable, times: Timetable, starts, rows, maxima: b
         begins[going] = t1
         if (part.statuses == Status.INTERRUPTED).any():
             break
-        going = going[part.statuses == Status.REACHED]
+        going = going[(part.statuses == Status.REACHED) & (found.counts[going].sum(axis=1) <= max_steps)]
     return found
 
 

@@ -142,3 +142,12 @@ def test_what_needs_states_says_so(asked):
         ValueError, match=r"made with dense=False and kept no states.*; solve again without dense=False"
     ):
         asked(spare)
+
+
+@pytest.mark.parametrize("problem", [HEAT, RELAXING, OSCILLATOR], ids=["in-place", "array", "component"])
+@pytest.mark.parametrize("stops", [None, [0.5]], ids=["one piece", "two pieces"])
+def test_a_run_by_two_methods_knows_its_indices_without_states(problem, stops):
+    problem = problem.replace(t_span=(0.0, 1.0))
+    full, spare = (ol.solve(problem, ol.AUTO, TOLERANCE, tstops=stops, dense=dense) for dense in (True, False))
+    np.testing.assert_array_equal(spare.step_t, full.step_t)
+    np.testing.assert_allclose(spare.sai, full.sai, rtol=1e-6)

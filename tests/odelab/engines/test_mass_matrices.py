@@ -423,3 +423,32 @@ def test_the_published_end_of_the_amplifier_is_reached_at_sharp_tolerances():
     sol = ol.solve(problem, ol.RODAS5P, ol.adaptive(1e-10, 1e-10))
     reference = problem.references[0]
     np.testing.assert_allclose(sol.end_u, reference.u, rtol=10.0**-reference.digits)
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+@pytest.mark.parametrize("controller", [ol.fixed(0.1), ol.adaptive(1e-6, 1e-8)], ids=["fixed", "adaptive"])
+def test_where_algebraic_equations_jump_at_a_stop_the_steps_behind_it_see_the_new_ones(controller, engine):
+    """u' = z - u, 0 = z - g(t), where g jumps at a stop: the state is moved there, and none but the new g is seen."""
+
+    def driven(t, u, params):
+        x, z = u
+        g = 50.0 if t > 1.0 else 2.0
+        return z - x, z - g
+
+    problem = ol.Problem(driven, [1.0, 2.0], (0.0, 2.0), mass=[1.0, 0.0])
+    sol = ol.solve(problem, ol.RODAS5P, controller, tstops=[1.0], engine=engine)
+    before = 2.0 - np.exp(-1.0)
+    np.testing.assert_allclose(sol.end_u, [50.0 + (before - 50.0) * np.exp(-1.0), 50.0], rtol=1e-6)
+    assert sol.rejected == 0
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+@pytest.mark.parametrize("method", [ol.RODAS4, ol.RODAS5P], **NAMED)
+def test_an_event_of_an_algebraic_component_is_as_exact_as_the_ends_of_steps(method, engine):
+    """0 = z - sin 3 t holds exactly at the ends of steps, and z inside of them to some tolerances only."""
+    problem = ol.Problem(
+        lambda t, u, params: (u[1] - u[0], u[1] - ol.maths.sin(3.0 * t)), [1.0, 0.0], (0.0, 0.5), mass=[1, 0]
+    )
+    half = ol.Event(lambda t, u, params: u[1] - 0.5, terminal=True)
+    sol = ol.solve(problem, method, ol.adaptive(1e-7, 1e-9), events=half, engine=engine)
+    assert sol.step_t[-1] == pytest.approx(np.arcsin(0.5) / 3.0, rel=1e-13)

@@ -145,7 +145,7 @@ def test_events_points_and_stops_are_as_ever(relaxed):
     ended = auto(RELAXATION, events=crossing)
     assert ended.status == "event"
     assert abs(ended.end_u[0]) < 1e-6
-    times = np.linspace(1.0, 199.0, 50)
+    times = np.linspace(*RELAXATION.t_span, 51)
     few = auto(RELAXATION, t_eval=times, dense=False)
     assert few.step_u is None
     np.testing.assert_allclose(few.u, relaxed(times), rtol=1e-9, atol=1e-9)

@@ -1,6 +1,7 @@
 """The error at the end of a run: what halves of its steps tell, when it is not known, and the tolerance for a goal."""
 
 import itertools
+import operator
 import pickle
 
 import numpy as np
@@ -120,6 +121,23 @@ def impact(restitution):
     return ol.Problem(CIRCLE.rhs, [1.0, 0.0], (0.0, 7.0), exact=exact), back
 
 
+@pytest.mark.parametrize("sees", [operator.gt, operator.ge], ids=["gt", "ge"])
+def test_a_change_of_methods_at_a_stop_keeps_both_sides_of_the_jump_apart(sees):
+    """The run ends one stretch with the implicit method and begins the next one with the explicit one, at the stop."""
+
+    def forced(t, u, params):
+        force = 3000.0 if sees(t, 1.0) else 0.0
+        return -1e3 * (u[0] - u[1]) + force, -u[1]
+
+    problem = ol.Problem(forced, [1.0, 1.0], (0.0, 1.002))
+    sol = ol.solve(problem, ol.AUTO, ol.adaptive(1e-6, 1e-8), tstops=[1.0])
+    at_stop = int(np.searchsorted(sol.step_t, 1.0))
+    assert sol.took[at_stop - 1] != sol.took[at_stop]
+    error = ol.global_error(sol)
+    assert error.known, error.reason
+    assert error.end < 1e-6
+
+
 @pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS5P], **NAMED)
 def test_events_that_change_the_state_happen_again(method):
     problem, back = impact(0.8)
@@ -208,6 +226,31 @@ def test_the_smallest_tolerance_cannot_be_sharpened():
     assert ol.global_error(sol, "halved").known
     with pytest.raises(ValueError, match="out of reach"):
         ol.solve(CIRCLE, ol.RKC2, ol.adaptive(ol.RKC2.smallest_rtol / 2.0))
+
+
+@pytest.mark.parametrize("atol", [1e-9, [1e-9, 1e-9, 1e-9, 1e-9], [1e-9, 1e-10, 1e-9, 1e-10]], ids=str)
+def test_complex_states_are_judged_by_their_size(atol):
+    """psi' = -2i psi from psi_0: the true error is known, with a tolerance for all parts or one for each."""
+    start = np.array([1.0 + 1.0j, 2.0])
+    wave = ol.Problem(lambda t, psi, params: -2.0j * psi, start, (0.0, 3.0))
+    sol = ol.solve(wave, ol.DOPRI5, ol.adaptive(1e-6, atol))
+    error = ol.global_error(sol)
+    assert error.known
+    assert error.per_component.shape == (2,)
+    true = np.abs(sol.end_u - start * np.exp(-6.0j)) / np.abs(sol.end_u)
+    assert 0.3 * true.max() < error.end < 3.0 * true.max()
+
+
+def test_a_run_with_sensitivities_is_one_of_its_states():
+    dose = ol.Event(lambda t, u, params: u[0] - 0.5, direction=-1, change=lambda t, u, params: u + 0.5)
+    given = {"tstops": [0.5], "events": dose}
+    sol = ol.solve(decaying(2.0), ol.DOPRI5, ol.adaptive(1e-5, 1e-8), sensitivities=ol.wrt(params=True), **given)
+    error = ol.global_error(sol)
+    exact = np.exp(-2.0) * 4.0  # doubled at each of two doses
+    assert len(sol.events[0].t) == 2
+    assert error.known
+    true = abs(sol.end_u[0] - exact) / exact
+    assert 0.3 * true < error.end < 3.0 * true
 
 
 def test_what_cannot_be_repeated():

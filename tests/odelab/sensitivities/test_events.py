@@ -1,5 +1,7 @@
 """Sensitivities across events: columns jump as the state does, and the times of events move."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -148,3 +150,27 @@ def test_a_branch_as_an_event():
 
     for j in range(2):
         assert sol.end_sensitivities[0, j] == pytest.approx(derivative(end, j, (3.0, 1.5)), rel=1e-7)
+
+
+def test_a_time_of_switching_has_a_derivative_where_an_event_marks_it():
+    """u' = -u + (a where t > s): du/ds = -a exp(s - t) behind s, however the function treats equality.
+
+    Backwards from u(2) = 1 it is a exp(s - t) before s.
+    """
+
+    def after(t, u, params):
+        s, a = params
+        return (-u[0] + (a if t > s else 0.0),)
+
+    def from_then_on(t, u, params):
+        s, a = params
+        return (-u[0] + (a if t >= s else 0.0),)
+
+    mark = ol.Event(lambda t, u, params: t - params[0], change=lambda t, u, params: u)
+    for rhs, span in itertools.product((after, from_then_on), ((0.0, 2.0), (2.0, 0.0))):
+        problem = ol.Problem(rhs, [1.0], span, params=(0.7, 3.0))
+        for method, stops in itertools.product((ol.DOPRI5, ol.RODAS4, ol.AUTO), (None, [0.7])):
+            given = {"events": mark, "tstops": stops, "sensitivities": ol.wrt(params=[0])}
+            sol = ol.solve(problem, method, ol.adaptive(1e-8, 1e-10), **given)
+            exact = -3.0 * np.exp(0.7 - 2.0) if span[1] else 3.0 * np.exp(0.7)
+            assert sol.end_sensitivities[0, 0] == pytest.approx(exact, rel=1e-6)

@@ -139,7 +139,7 @@ def test_a_lambda_is_sent_with_the_values_it_captured():
 
 def test_an_executor_needs_a_kernel():
     heat = ol.problems.heat_1d(400)
-    words = "takes the work of kernels only.*up to 48 components"
+    words = "takes the work of kernels only.*up to 96 components"
     with concurrent.futures.ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match=words):
         ol.ensemble(heat, ol.DOPRI5, params=[[1.0]], executor=pool)
 

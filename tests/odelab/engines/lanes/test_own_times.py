@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import odelab as ol
+from odelab.engines.lanes import plain
 from tests.odelab.solver_cases import NAMED
 
 
@@ -63,6 +64,45 @@ def test_stops_of_all_runs_isolate_their_jumps():
     runs = ol.ensemble(SWITCHED, ol.RODAS5P, CONTROL, params=rates, tstops=np.arange(1.0, 10.0))
     assert np.abs(runs.u[:, 0] - np.sin(10.0)).max() < 1e-6
     assert runs.rejected.max() <= 5
+
+
+@pytest.mark.parametrize("by", ["dense", "step"])
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853, ol.ROS2, ol.RODAS4, ol.RODAS5P, ol.ESDIRK43], **NAMED)
+def test_states_inside_steps_are_shown_the_times_of_their_own_piece(method, by):
+    """The derivative by time, which Rosenbrock methods need, passes through the window of times as well."""
+    problem, wanted = SWITCHED.replace(params=(50.0,), t_span=(0.0, 3.0)), np.array([0.0, 0.3, 1.0, 1.003, 1.55, 2.9])
+    options = {"tstops": [1.0, 2.0], "t_eval": wanted, "t_eval_by": by, "exact": True}
+    runs = ol.ensemble(problem, method, CONTROL, params=[[50.0], [20.0]], **options)
+    for rate, found in zip((50.0, 20.0), runs.u, strict=True):
+        alone = ol.solve(problem.replace(params=(rate,)), method, CONTROL, **options)
+        np.testing.assert_allclose(found, alone.u, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("method", [ol.DOPRI5, ol.RODAS4, ol.AUTO], **NAMED)
+def test_the_budget_is_that_of_all_pieces(method):
+    sets, stops = [[1.0], [0.25]], np.arange(1.0, 10.0)
+    runs = ol.ensemble(HARES, method, CONTROL, params=sets, tstops=stops, max_steps=40, t_eval=[2.0, 10.0])
+    for i, parameters in enumerate(sets):
+        problem = HARES.replace(params=tuple(parameters))
+        alone = ol.solve(problem, method, CONTROL, tstops=stops, max_steps=40, throw=False)
+        assert alone.status == "max_steps"
+        assert runs.status[i] == alone.status
+        assert (runs.steps[i], runs.rejected[i], runs.t[i]) == (alone.steps, alone.rejected, alone.step_t[-1])
+    assert np.isnan(runs.u[:, 1]).all()
+    assert np.isfinite(runs.u[:, 0]).all()
+
+
+def test_engines_that_take_turns_within_a_run_are_named_once(monkeypatch):
+    names = iter(["python and compiled", "compiled", "compiled and python"])
+
+    def solved(*given, **options):
+        run = ol.solve(*given, **options)
+        run.engine = next(names)
+        return run
+
+    monkeypatch.setattr(plain, "solve", solved)
+    runs = ol.ensemble(HARES, ol.DOPRI5, CONTROL, params=[[1.0], [1.1], [1.2]], engine="python")
+    assert runs.engine == "python and compiled"
 
 
 def test_no_run_sees_its_neighbours():
