@@ -12,19 +12,24 @@ VAN_DER_POL = ol.problems.van_der_pol(mu=20.0).replace(t_span=(0.0, 60.0))
 HEAT = ol.problems.heat_1d(n=200).replace(t_span=(0.0, 0.05))
 
 
+CASES = [
+    (VAN_DER_POL, ol.DOPRI5),
+    (VAN_DER_POL, ol.RODAS4),
+    (VAN_DER_POL, ol.BDF),
+    (HEAT, ol.RODAS4),
+    (HEAT, ol.DOPRI5),
+]
+
+
 @pytest.mark.parametrize(
-    ("problem", "method"),
+    ("problem", "method", "engine"),
     [
-        (VAN_DER_POL, ol.DOPRI5),
-        (VAN_DER_POL, ol.RODAS4),
-        (VAN_DER_POL, ol.BDF),
-        (HEAT, ol.RKC2),
-        (HEAT, ol.RODAS4),
-        (HEAT, ol.DOPRI5),
+        *((*case, engine) for case in CASES for engine in ("python", "auto")),
+        (HEAT, ol.RKC2, "python"),
+        pytest.param(HEAT, ol.RKC2, "auto", marks=pytest.mark.slow),  # numba compiles it for ten seconds
     ],
     **NAMED,
 )
-@pytest.mark.parametrize("engine", ["python", "auto"])
 @pytest.mark.parametrize("options", [{}, {"dense": False}, {"tstops": [0.01, 0.02]}], ids=["dense", "sparse", "stops"])
 def test_a_run_that_is_told_of_has_the_bits_of_one_that_is_not(problem, method, engine, options):
     if method is ol.BDF:  # SciPy's methods keep all states

@@ -73,9 +73,19 @@ def test_large_systems_have_stops_too(engine):
     assert sol.rejected <= 5
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+BY_NUMBA = pytest.param(ol.RKC2, "compiled", marks=pytest.mark.slow)  # ten seconds to compile
+
+
 @pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("method", [ol.DOPRI5, ol.DOP853, ol.RODAS5P, ol.RKC2], **NAMED)
+@pytest.mark.parametrize(
+    ("method", "engine"),
+    [
+        *((method, engine) for method in (ol.DOPRI5, ol.DOP853, ol.RODAS5P) for engine in ENGINES),
+        (ol.RKC2, "python"),
+        BY_NUMBA,
+    ],
+    **NAMED,
+)
 def test_a_square_wave_is_answered_as_if_each_piece_were_alone(method, backwards, engine):
     problem, control = MIRRORED if backwards else WAVE, ol.adaptive(1e-6, 1e-9)
     stops = -JUMPS if backwards else JUMPS
@@ -162,6 +172,7 @@ def test_stops_a_few_spacings_apart():
     assert np.abs(sol.step_u[:, 0] - answer_to_square_wave(sol.step_t)).max() < 1e-7
 
 
+@pytest.mark.slow
 def test_a_problem_that_has_run_without_stops_has_them_all_the_same():
     """A problem remembers the plan of its last run, which is for another window of times."""
 
