@@ -24,6 +24,7 @@ who is stiff          modes (the fast components of a problem at a state), parti
 what steps cost       chi, accuracy_step, largest_stable_step, nongrowing_radius, motion_rate, power_bounded_step
 how wrong it is       global_error (of a run, at its end), solve_to (the tolerance for an error that is wanted)
 compare               observed_order, work_precision, plot
+ask the doctor        diagnose (is it stiff, in what, what does it cost, what to take); Diagnosis
 look inside           show_kernel (the compiled source), scipy_method (a method of odelab for SciPy's solve_ivp)
 
 Which method
@@ -59,6 +60,8 @@ from odelab.control.controllers import adaptive as adaptive
 from odelab.control.controllers import fixed as fixed
 from odelab.control.laws import LAWS as LAWS
 from odelab.control.laws import Law as Law
+from odelab.doctor.examination import Diagnosis as Diagnosis
+from odelab.doctor.examination import diagnose as diagnose
 from odelab.engines.implicit import BDF as BDF
 from odelab.engines.implicit import LSODA as LSODA
 from odelab.engines.implicit import RADAU as RADAU

@@ -33,7 +33,8 @@ TRIED = 4.0  # the implicit step that is tried is at least so many times as long
 FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
 TRIALS = 0.25  # of what is left of a run by explicit steps is the most that trials may have cost which are refused
 EVEN = 0.125  # of one size are steps that differ from the first of them by at most this part
-LOOK_AFTER, CALM = 4.0, 128.0  # even steps after which is looked for fast components; twice as many after each look
+LOOK_AFTER, CALM = 4.0, 128.0  # even steps after which is looked for fast components; twice as many after each look,
+# up to so many. Nor is a trial waited for any longer: then it costs a hundredth of the steps before it
 PRODUCTS = 3  # with a vector by which the fastest rate is estimated
 FLOOR = 1e-12  # of the first direction stays in all later ones, whose numbers do not become smaller and smaller
 DISTANCE = 1.5e-8  # of the states whose difference stands for such a product, in the norm of the tolerances
@@ -230,7 +231,7 @@ def after_implicit(rule, turns, accepted, size, square, proposed):
     now = turns._replace(
         mode=where(over, EXPLICIT, where(again, SECOND, IMPLICIT)),
         gone=where(back, stable, turns.gone),
-        patience=where(refused | wrong, 2.0 * turns.patience, where(back, COUNT, turns.patience)),
+        patience=where(refused | wrong, min(2.0 * turns.patience, CALM), where(back, COUNT, turns.patience)),
         short=where(over, 0.0, short),
         even=where(over, 0.0, lasted),
         wait=where(over, LOOK_AFTER, turns.wait),

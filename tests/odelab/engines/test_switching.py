@@ -111,6 +111,13 @@ def test_no_problem_costs_much_more_than_by_the_better_method(problem, most):
     assert work(auto(problem)) <= most * better
 
 
+def test_trials_refused_in_a_fast_phase_do_not_keep_a_run_from_trying_later():
+    """While the oregonator starts, implicit steps are refused again and again; from then on they alone are cheap."""
+    problem, sharp = ol.problems.oregonator().replace(t_span=(0.0, 60.0)), ol.adaptive(1e-9, 1e-12)
+    found, implicit = (ol.solve(problem, method, sharp, max_steps=20_000) for method in (ol.AUTO, ol.RODAS4))
+    assert work(found) < work(implicit)
+
+
 def test_a_sparse_jacobian_is_known_to_be_cheap():
     problem = ol.problems.heat_1d(100)
     found, implicit = auto(problem), auto(problem, ol.RODAS4)

@@ -1,0 +1,56 @@
+"""The doctor from a shell: `python -m odelab mine.py:problem` says whether a problem is stiff and what to do."""
+
+import argparse
+import runpy
+import sys
+from pathlib import Path
+
+import odelab as ol
+
+
+def main(arguments=None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m odelab", description=__doc__.split(": ", 1)[1])
+    parser.add_argument(
+        "problem",
+        help="FILE.py:NAME of an odelab.Problem, or of a function that returns one; or a "
+        "name of the catalogue, such as robertson",
+    )
+    parser.add_argument("--rtol", type=float, default=1e-6, help="the relative tolerance; 1e-6")
+    parser.add_argument("--atol", type=float, default=1e-9, help="the absolute tolerance; 1e-9")
+    parser.add_argument("--allowed", type=float, default=10.0, help="seconds for the comparison of methods; 10")
+    parser.add_argument("--report", metavar="FOLDER", help="write a page with pictures into this folder, too")
+    asked = parser.parse_args(arguments)
+    try:
+        problem = named(asked.problem)
+    except ValueError as error:
+        parser.error(str(error))
+    found = ol.diagnose(problem, asked.rtol, asked.atol, allowed=asked.allowed)
+    print(found)
+    if asked.report:
+        print(found.report(asked.report).resolve().as_uri())
+    return 0
+
+
+def named(text: str) -> ol.Problem:
+    """The problem of this name: of a file, or of the catalogue."""
+    file, _, name = text.rpartition(":")
+    if not file:
+        known = {**ol.problems.catalogue(), **ol.problems.daes()}
+        if text not in known:
+            raise ValueError(f"there is no problem {text!r}; give FILE.py:NAME, or one of {', '.join(known)}")
+        return known[text]()
+    if not Path(file).is_file():
+        raise ValueError(f"there is no file {file!r}")
+    defined = runpy.run_path(file)
+    if name not in defined:
+        problems = [key for key, value in defined.items() if isinstance(value, ol.Problem)]
+        raise ValueError(f"{file} has no {name!r}; its problems are: {', '.join(problems) or 'none'}")
+    value = defined[name]
+    value = value if isinstance(value, ol.Problem) or not callable(value) else value()
+    if not isinstance(value, ol.Problem):
+        raise ValueError(f"{name} of {file} is no odelab.Problem, but {type(value).__name__}")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
