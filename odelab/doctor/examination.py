@@ -16,6 +16,7 @@ from odelab.methods.interface import StepMethod
 from odelab.methods.stabilised import RKC2
 from odelab.methods.switching import AUTO
 from odelab.problem import Problem
+from odelab.results import Result
 from odelab.runs.trajectory import Trajectory
 from odelab.stiffness.modes.at_a_state import Modes, modes_of
 from odelab.stiffness.spectrum import Spectrum, spectrum
@@ -31,7 +32,7 @@ NON_NORMAL = 100.0  # the condition number of an eigenvalue from which on transi
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis:
+class Diagnosis(Result, kinds={"steps": "odelab.doctor.page:step_limits", "costs": "odelab.doctor.page:costs"}):
     """What `odelab.diagnose` found about a problem; `print` says it in five sentences, `report` shows it on a page.
 
     problem      the problem
@@ -177,6 +178,12 @@ class Diagnosis:
 
     def __repr__(self):
         return f"Diagnosis({self.problem.name}, stiff={self.stiff}, advice={self.advice.name})"
+
+    def table(self):
+        """A row per method: what it costs, and with which tolerances."""
+        names = ("seconds", "evaluations", "steps", "error", "reached")
+        columns = {name: [getattr(one, name) for one in self.costs] for name in names}
+        return {"method": [one.name for one in self.costs], **columns}
 
     def report(self, folder=".") -> Path:
         """Write the diagnosis as one page, `diagnosis.html`, with its pictures in it; returns the path.

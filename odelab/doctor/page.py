@@ -76,14 +76,14 @@ def pictures(diagnosis):
             f"back. Thick lines are the {len(limits.windows)} stretches on which both were measured; grey is what "
             "odelab.AUTO took."
         )
-        yield "The two steps, over time", caption, image(draw_limits(diagnosis, log), "accurate and stable steps")
+        yield "The two steps, over time", caption, image(diagnosis.plot("steps"), "accurate and stable steps")
     if limits is not None and sol.problem.size <= SHOWN:
         caption = (
             "Steps of the run by odelab.AUTO times the eigenvalues of the Jacobian: those outside of the region "
             f"are steps that {DOPRI5.name} could not have taken."
         )
         yield "Steps and stability", caption, image(stability_region(DOPRI5, sol), "the region of stability")
-    yield "Cost", f"Each method at one error ({diagnosis.measured_in}).", image(draw_costs(diagnosis.costs), "costs")
+    yield "Cost", f"Each method at one error ({diagnosis.measured_in}).", image(diagnosis.plot("costs"), "costs")
 
 
 def image(drawing, words: str) -> str:
@@ -126,25 +126,29 @@ def draw_solution(sol, binding, log):
     return drawing
 
 
-def draw_limits(diagnosis, log):
+def step_limits(diagnosis):
+    """The step that accuracy would allow, the largest stable one, and the one that was taken, over time."""
     limits, sol = diagnosis.limits, diagnosis.sol
+    if limits is None:
+        raise ValueError(f"the limits of steps were not measured, as {diagnosis.not_measured}; draw 'costs'.")
     edges = np.array([(window.start, window.end) for window in limits.windows])
     with style.figure(1, height=3.0) as (drawing, axes):
         plane = axes[0, 0]
-        draw_steps(plane, sol, style.GREY)
+        draw_steps(sol, plane, colour=style.GREY)
         plane.plot([], [], color=style.GREY, label="taken by AUTO")
         lines = (("accuracy would allow", limits.accurate), ("largest stable step", limits.stable))
         for colour, (words, sizes) in zip(style.COLOURS, lines, strict=False):
             plane.plot(edges.ravel(), np.repeat(sizes, 2), color=colour, linewidth=0.5)
             plane.hlines(sizes, *edges.T, color=colour, linewidth=3.0, label=words)
-        prepared(plane, limits.binding, log)
+        prepared(plane, limits.binding, starts_fast(sol))
         plane.set_xlabel("t")
         plane.legend(ncols=3, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
     return drawing
 
 
-def draw_costs(costs):
-    shown = sorted((one for one in costs if one.finished), key=lambda one: -one.seconds)
+def costs(diagnosis):
+    """What each method that got through costs."""
+    shown = sorted((one for one in diagnosis.costs if one.finished), key=lambda one: -one.seconds)
     with style.figure(1, height=0.6 + 0.28 * len(shown)) as (drawing, axes):
         plane = axes[0, 0]
         for row, one in enumerate(shown):

@@ -19,6 +19,7 @@ from odelab.complex_states import joined
 from odelab.control.controllers import Controller, adaptive, fixed, listed
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
+from odelab.results import Result
 from odelab.runs.pieces import window
 from odelab.runs.trajectory import Trajectory
 
@@ -46,7 +47,7 @@ class Repeat(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class GlobalError:
+class GlobalError(Result, kinds={"components": "odelab.plot.of_results:draw_errors"}):
     """The error of a run at its end, as `odelab.global_error` estimates it; `print` says it in a sentence.
 
     sol              the run
@@ -77,6 +78,10 @@ class GlobalError:
     agreement: float
     evaluations: int
     reason: str
+
+    def table(self):
+        """A row per component."""
+        return {"error": self.error, "relative": self.per_component}
 
     @property
     def cost(self) -> float:

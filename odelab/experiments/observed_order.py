@@ -1,7 +1,8 @@
 """The order a method shows in practice."""
 
+import dataclasses
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from odelab.methods.dop853 import DOP853
 from odelab.methods.implicit import RODAS5P
 from odelab.methods.interface import StepMethod, answers
 from odelab.problem import Problem
+from odelab.results import Result
 
 MANY = np.array([16, 32, 64, 128, 256, 512])  # steps
 FEW = np.array([3, 4, 5, 6, 8, 10])  # of a high order, which leaves rounding only where there are more
@@ -19,10 +21,11 @@ LOST = ("blow_up", "not_finite")  # how a run of steps that are too large may en
 UNSURE = 0.6  # where the two finest slopes differ by more, they are no order
 
 
-class ObservedOrder(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class ObservedOrder(Result, kinds={"errors": "odelab.plot.convergence:draw_orders"}):
     """An observed order with the data it was fitted to, as `odelab.observed_order` returns it.
 
-    order  the slope of log(error) over log(h); `float(...)` of this tuple is the same number
+    order  the slope of log(error) over log(h); `float(...)` of this result is the same number
     h      the step sizes, largest first
     error  the norm of the error at the end of the span for each of them
     """
@@ -33,6 +36,10 @@ class ObservedOrder(NamedTuple):
 
     def __float__(self):
         return float(self.order)
+
+    def table(self):
+        """A row per step size."""
+        return {"h": self.h, "error": self.error}
 
 
 def observed_order(method: StepMethod, problem: Problem, h: Any = None, engine: str = "auto") -> ObservedOrder:

@@ -15,6 +15,7 @@ from odelab.experiments.comparisons import cost_at_error
 from odelab.experiments.observed_order import known_end
 from odelab.methods.implicit import RODAS5P
 from odelab.problem import Problem
+from odelab.results import Result
 
 
 class Work(NamedTuple):
@@ -32,7 +33,7 @@ class Work(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class WorkPrecision:
+class WorkPrecision(Result, kinds={"costs": "odelab.plot.cost:work_precision", "cost": "odelab.plot.cost:draw_cost"}):
     """Errors and costs of methods, laws and tolerances on one problem, as `odelab.work_precision` returns them.
 
     problem  the name of the problem
@@ -77,11 +78,9 @@ class WorkPrecision:
             for name, rows in self.curves().items()
         }
 
-    def plot(self, **options):
-        """Error against cost as a matplotlib Figure; see `odelab.plot.work_precision`."""
-        from odelab import plot
-
-        return plot.work_precision(self, **options)
+    def table(self):
+        """A row per run."""
+        return {name: [getattr(row, name) for row in self.rows] for name in Work._fields}
 
 
 def work_precision(

@@ -34,25 +34,34 @@ def indicators(ind, sol, *, components=None, log_time=False):
         solution.set_ylabel("u")
         solution.legend(ncols=len(chosen), loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
         solution.set_title(f"{sol.problem.name} with {sol.method.name}", loc="left")
-        draw_reasons(steps, ind)
-        draw_measures(measures, ind)
-        measures.set_xlabel("t")
+        draw_reasons(ind, steps)
+        draw_measures(ind, measures)
+        steps.set_xlabel("")
         if log_time:
             measures.set_xscale("log")
     return drawing
 
 
-def draw_reasons(axes, ind):
+def draw_limited_by(sol, axes, **options):
+    """Draw the steps of a run into axes, coloured by what limited them; options are those of `odelab.indicators`."""
+    from odelab.stiffness.along_a_run import indicators as measured  # which makes results that draw themselves by this
+
+    draw_reasons(measured(sol.problem, sol, **options), axes)
+
+
+def draw_reasons(ind, axes):
+    """Draw step sizes into axes, coloured by what limited them."""
     for reason, colour in REASONS.items():
         chosen = ind.limited_by == reason
         if chosen.any():
             share = f"{reason}, {100 * chosen.mean():.0f} %"
             axes.plot(ind.t[chosen], np.abs(ind.h[chosen]), ".", markersize=3, color=colour, label=share)
-    axes.set(yscale="log", ylabel="step size h")
+    axes.set(yscale="log", xlabel="t", ylabel="step size h")
     axes.legend(title="limited by", loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def draw_measures(axes, ind):
+def draw_measures(ind, axes):
+    """Draw the measures of stiffness along a run into axes."""
     at = ind.sampled
     lines = [
         (ind.t[at], ind.si[at], "SI", "-", 0),
@@ -70,5 +79,5 @@ def draw_measures(axes, ind):
         axes.annotate(
             "boundary", (1.0, ind.boundary), xycoords=("axes fraction", "data"), fontsize=7, ha="right", va="bottom"
         )
-    axes.set(yscale="log", ylabel="stiffness")
+    axes.set(yscale="log", xlabel="t", ylabel="stiffness")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

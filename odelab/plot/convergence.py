@@ -7,10 +7,11 @@ from odelab.plot import style
 from odelab.plot.cost import MARKERS
 
 
-def orders(found):
+def orders(found, *, ax=None):
     """Draw error against step size, both axes logarithmic, and for each method a line of its observed order.
 
     found   what `odelab.observed_order` returned, or a dictionary of several by the names that the legend shows
+    ax      axes of matplotlib to draw into; by default those of a new figure
 
     Returns a matplotlib Figure. Raises TypeError for anything else.
 
@@ -26,8 +27,7 @@ def orders(found):
         raise TypeError(
             f"`found` must be what `odelab.observed_order` returns, or a dictionary of such by names, got {found!r}."
         )
-    with style.figure(height=3.6) as (drawing, axes):
-        axis = axes[0, 0]
+    with style.panel(ax) as (drawing, axis):
         for number, (name, one) in enumerate(named.items()):
             colour = style.COLOURS[number % len(style.COLOURS)]
             label = f"{name}, order {one.order:.1f}" if name else f"order {one.order:.1f}"
@@ -42,3 +42,8 @@ def orders(found):
         axis.set_ylim(0.3 * lowest, 3.0 * highest)
         axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return drawing
+
+
+def draw_orders(found, axes):
+    """Draw error against step size into axes."""
+    orders(found, ax=axes)

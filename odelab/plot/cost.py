@@ -29,17 +29,32 @@ def work_precision(data, *, against=("evaluations", "seconds")):
         raise ValueError(f"`against` must name costs among {list(COSTS)}, got {unknown[0] if unknown else against!r}.")
     with style.figure(1, len(against), height=3.6, sharey=True) as (drawing, axes):
         for axis, cost in zip(axes[0], against, strict=True):
-            for number, ((method, law), rows) in enumerate(data.curves().items()):
-                good = [row for row in rows if np.isfinite(row.error)]
-                axis.plot(
-                    [getattr(row, cost) for row in good],
-                    [max(row.error, 1e-16) for row in good],
-                    marker=MARKERS[number % len(MARKERS)],
-                    markersize=3.5,
-                    label=f"{method}, {law}" if law else method,
-                )
-            axis.set(xscale="log", yscale="log", xlabel=cost)
+            draw_curves(data, axis, cost)
         axes[0, 0].set_ylabel("relative error at the end")
         axes[0, 0].set_title(f"{data.problem} (truth: {data.truth})", loc="left")
         drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return drawing
+
+
+def draw_cost(data, axes, *, of="evaluations"):
+    """Draw error against one cost into axes."""
+    if of not in COSTS:
+        raise ValueError(f"`of` must be one of {list(COSTS)}, got {of!r}.")
+    draw_curves(data, axes, of)
+    axes.set_ylabel("relative error at the end")
+    axes.set_title(f"{data.problem} (truth: {data.truth})", loc="left")
+    axes.legend()
+
+
+def draw_curves(data, axes, cost):
+    """A curve of each method and law."""
+    for number, ((method, law), rows) in enumerate(data.curves().items()):
+        good = [row for row in rows if np.isfinite(row.error)]
+        axes.plot(
+            [getattr(row, cost) for row in good],
+            [max(row.error, 1e-16) for row in good],
+            marker=MARKERS[number % len(MARKERS)],
+            markersize=3.5,
+            label=f"{method}, {law}" if law else method,
+        )
+    axes.set(xscale="log", yscale="log", xlabel=cost)

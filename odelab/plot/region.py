@@ -14,7 +14,7 @@ INSIDE = 5  # methods whose names fit into the frame
 DASHES = ("-", "--", ":")  # for methods beyond the number of colours
 
 
-def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
+def stability_region(method, sol=None, *, samples=200, size=600, stages=10, ax=None):
     """Draw where |R(z)| <= 1, the region in which h lambda must lie for a step to be stable.
 
     The region of an explicit method is bounded. That of an implicit one is all but a bounded part of the right half
@@ -27,6 +27,7 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
     samples  steps of `sol` whose eigenvalues are taken, at most; 200
     size     points of the grid along each axis; 600
     stages   the number of stages that RKC2 is drawn with; 10
+    ax       axes of matplotlib to draw into; by default those of a new figure
 
     Returns a matplotlib Figure. Raises TypeError for BDF and LSODA, multistep methods, which have no R(z).
 
@@ -39,8 +40,7 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
     cloud, times = step_eigenvalues(sol, samples) if sol is not None else (np.zeros(0, complex), np.zeros(0))
     left, right, height = frame(methods, cloud)
     wide, tall = _size_of_plane((right - left) / (2 * height))
-    with style.figure(height=tall + 0.5, width=wide + (1.6 if cloud.size else 0.8)) as (drawing, axes):
-        plane = axes[0, 0]
+    with style.panel(ax, tall + 0.5, wide + (1.6 if cloud.size else 0.8)) as (drawing, plane):
         x, y = np.meshgrid(np.linspace(left, right, size), np.linspace(-height, height, size))
         handles = []
         for number, one in enumerate(methods):
@@ -60,11 +60,16 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10):
                 plane.set_title(f"{(~inside).sum()} of {cloud.size} eigenvalues lie outside the frame", loc="left")
         plane.set(xlabel=r"Re $h\lambda$", ylabel=r"Im $h\lambda$", xlim=(left, right), ylim=(-height, height))
         plane.set_aspect("equal")
-        if len(handles) <= INSIDE:
+        if len(handles) <= INSIDE or ax is not None:
             plane.legend(handles=handles, loc="upper left")
         else:
             drawing.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawing
+
+
+def draw_region(sol, axes, **options):
+    """Draw the stability region of a run's method into axes, with the steps of the run times its eigenvalues."""
+    stability_region(sol.method, sol, ax=axes, **options)
 
 
 def _alone(method) -> list:
@@ -129,11 +134,12 @@ def frame(methods, cloud):
     return -left, right, height
 
 
-def pseudospectrum(found, *, levels=None):
+def pseudospectrum(found, *, levels=None, ax=None):
     """Draw how far changes of each size can move the eigenvalues of a Jacobian.
 
     found   what `odelab.pseudospectrum` returned
     levels  exponents of ten at which boundaries of pseudospectra are drawn; by default up to nine whole numbers
+    ax      axes of matplotlib to draw into; by default those of a new figure
 
     Every contour is labelled by the size epsilon of the change of J that puts an eigenvalue there; dots are the
     eigenvalues that LAPACK finds, the dashed curve is the boundary of the field of values.
@@ -151,8 +157,7 @@ def pseudospectrum(found, *, levels=None):
     levels = _exponents(sizes[np.isfinite(sizes)], rounding) if levels is None else sorted(levels)
     left, right, bottom, top = found.real[0], found.real[-1], found.imaginary[0], found.imaginary[-1]
     wide, tall = _size_of_plane((right - left) / (top - bottom))
-    with style.figure(height=tall + 0.9, width=wide + 1.6) as (drawing, axes):
-        plane = axes[0, 0]
+    with style.panel(ax, tall + 0.9, wide + 1.6) as (drawing, plane):
         sizes = np.clip(sizes, levels[0] - 1.0, None)
         shades = plane.contourf(
             found.real, found.imaginary, sizes, levels=[levels[0] - 1.0, *levels], cmap="Blues_r", alpha=0.85
@@ -170,8 +175,16 @@ def pseudospectrum(found, *, levels=None):
         plane.set(xlabel="Re z", ylabel="Im z", xlim=(left, right), ylim=(bottom, top))
         plane.set_aspect("equal")
         plane.grid(False)
-        drawing.legend(*plane.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        if ax is None:
+            drawing.legend(*plane.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        else:
+            plane.legend(loc="lower right")
     return drawing
+
+
+def draw_pseudospectrum(found, axes, **options):
+    """Draw how far changes of each size can move eigenvalues into axes."""
+    pseudospectrum(found, ax=axes, **options)
 
 
 def _size_of_plane(ratio) -> tuple[float, float]:

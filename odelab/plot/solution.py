@@ -26,27 +26,45 @@ def trajectory(sol, *, components=None, log_time=False):
     """
     with style.figure(2, sharex=True, height=4.6, gridspec_kw={"height_ratios": (3, 2)}) as (drawing, axes):
         above, below = axes[:, 0]
-        t, u = fine(sol, log_time)
-        chosen = range(u.shape[1]) if components is None else components
-        if components is None and u.shape[1] > NAMED:
-            image = above.pcolormesh(t, np.arange(u.shape[1]), u.T, shading="nearest", rasterized=True)
-            drawing.colorbar(image, ax=above, label="u")
-            above.set_ylabel("component")
-            above.grid(False)
-        else:
-            for i in chosen:
-                above.plot(t, u[:, i], label=f"$u_{{{i}}}$")
-            above.set_ylabel("u")
-            if len(chosen) > 1:
-                above.legend(ncols=len(chosen), loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
-        draw_steps(below, sol)
-        below.set_xlabel("t")
-        if log_time:
-            below.set_xscale("log")
-        pair = sol.method.name if sol.method is not None else ""
-        name = sol.problem.name if sol.problem is not None else ""
-        above.set_title(f"{name} with {pair}: {sol.steps} steps, {sol.rejected} rejected", loc="left")
+        draw_solution(sol, above, components=components, log_time=log_time)
+        draw_steps(sol, below)
+        above.set_xlabel("")
     return drawing
+
+
+def draw_solution(sol, axes, *, components=None, log_time=False):
+    """Draw the components of a run over time into axes; an image of more than eight."""
+    t, u = fine(sol, log_time)
+    chosen = range(u.shape[1]) if components is None else components
+    if components is None and u.shape[1] > NAMED:
+        image = axes.pcolormesh(t, np.arange(u.shape[1]), u.T, shading="nearest", rasterized=True)
+        axes.figure.colorbar(image, ax=axes, label="u")
+        axes.set_ylabel("component")
+        axes.grid(False)
+    else:
+        for i in chosen:
+            axes.plot(t, u[:, i], label=f"$u_{{{i}}}$")
+        axes.set_ylabel("u")
+        if len(chosen) > 1:
+            axes.legend(ncols=len(chosen), loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
+    axes.set_xlabel("t")
+    if log_time:
+        axes.set_xscale("log")
+    pair = sol.method.name if sol.method is not None else ""
+    name = sol.problem.name if sol.problem is not None else ""
+    axes.set_title(f"{name} with {pair}: {sol.steps} steps, {sol.rejected} rejected", loc="left")
+
+
+def draw_phase(sol, axes, *, components=(0, 1)):
+    """Draw one component of a run over another into axes."""
+    if np.shape(sol.end_u)[0] < 2:
+        raise ValueError(f"a phase plane needs two components, and {sol.problem.name} has one.")
+    first, second = components
+    _, u = fine(sol)
+    axes.plot(u[:, first], u[:, second])
+    axes.plot(*u[0, [first, second]], "o", color=style.GREY, markersize=4)
+    axes.set(xlabel=f"$u_{{{first}}}$", ylabel=f"$u_{{{second}}}$")
+    axes.set_title(f"{sol.problem.name}: it begins at the dot", loc="left")
 
 
 def fine(sol, log_time=False):
@@ -66,13 +84,13 @@ def fine(sol, log_time=False):
     return t, sol(t)
 
 
-def draw_steps(axes, sol, colour=style.COLOURS[0]):
-    """Every accepted step as a horizontal piece at its size."""
+def draw_steps(sol, axes, *, colour=style.COLOURS[0]):
+    """Draw every accepted step of a run into axes, as a horizontal piece at its size."""
     sizes = np.abs(np.asarray(sol.h))
     knots = np.asarray(sol.step_t)
     order = slice(None) if len(knots) < 2 or knots[-1] > knots[0] else slice(None, None, -1)
     axes.stairs(sizes[order], knots[order], baseline=None, color=colour)
     axes.set_yscale("log")
-    axes.set_ylabel("step size h")
+    axes.set(xlabel="t", ylabel="step size h")
     if len(sizes) and sizes.max() < 1.5 * sizes.min():  # fixed steps: room around the line, or the axis has no ticks
         axes.set_ylim(sizes.min() / 3, sizes.max() * 3)

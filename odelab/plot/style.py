@@ -1,6 +1,8 @@
 """One look for every figure of the laboratory."""
 
 import contextlib
+import functools
+import io
 from typing import Any
 
 # Okabe and Ito's palette: told apart by readers who do not see red and green.
@@ -31,6 +33,19 @@ SETTINGS: dict[Any, Any] = {
 
 
 @contextlib.contextmanager
+def panel(ax=None, height=3.6, width=WIDTH):
+    """`with panel(ax) as (drawing, axes):` - the axes that were given, or those of a new figure."""
+    if ax is not None:
+        import matplotlib as mpl
+
+        with mpl.rc_context(SETTINGS):
+            yield ax.figure, ax
+    else:
+        with figure(height=height, width=width) as (drawing, axes):
+            yield drawing, axes[0, 0]
+
+
+@contextlib.contextmanager
 def figure(rows=1, columns=1, height=None, width=WIDTH, **options):
     """`with figure(2) as (drawing, axes):` - a new figure in the house's style, axes as an array of rows x columns."""
     try:
@@ -38,11 +53,24 @@ def figure(rows=1, columns=1, height=None, width=WIDTH, **options):
     except ModuleNotFoundError:
         raise ModuleNotFoundError("figures need matplotlib: pip install matplotlib", name="matplotlib") from None
     from cycler import cycler
-    from matplotlib.figure import Figure
 
     with mpl.rc_context({**SETTINGS, "axes.prop_cycle": cycler(color=COLOURS)}):
-        drawing = Figure(figsize=(width, height or 2.2 * rows + 0.6), dpi=SETTINGS["savefig.dpi"])
+        drawing = figure_class()(figsize=(width, height or 2.2 * rows + 0.6), dpi=SETTINGS["savefig.dpi"])
         yield drawing, drawing.subplots(rows, columns, squeeze=False, **options)
+
+
+@functools.cache
+def figure_class():
+    """matplotlib's Figure, which a notebook shows without pyplot."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self):
+            data = io.BytesIO()
+            self.savefig(data, format="png", dpi=110)
+            return data.getvalue()
+
+    return ShownFigure
 
 
 def save(drawing, path, formats=("png", "svg")) -> list:

@@ -38,9 +38,9 @@ class ComplexTrajectory(Trajectory):
     message = property(lambda self: self.parts.message)
     fast_modes = property(lambda self: self.parts.fast_modes)
 
-    def plot(self, **options):
-        """Real and imaginary parts and step sizes as one figure; see `odelab.plot.trajectory`."""
-        return self.parts.plot(**options)
+    def plot(self, kind=None, *, ax=None, **options):
+        """As `Trajectory.plot`, of the real and imaginary parts."""
+        return self.parts.plot(kind, ax=ax, **options)
 
 
 def complex_run(parts: Trajectory) -> ComplexTrajectory:

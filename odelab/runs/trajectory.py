@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from odelab.results import Result, named_components
 from odelab.runs import dense, diagnosis, fast_modes, limits
 from odelab.stiffness import h_rho as stability
 from odelab.stiffness import indices as stiffness
@@ -24,7 +25,17 @@ def require_states(trajectory, purpose: str):
 
 
 @dataclasses.dataclass(eq=False, repr=False)
-class Trajectory:
+class Trajectory(
+    Result,
+    kinds={
+        "overview": "odelab.plot.solution:trajectory",
+        "solution": "odelab.plot.solution:draw_solution",
+        "steps": "odelab.plot.solution:draw_steps",
+        "phase": "odelab.plot.solution:draw_phase",
+        "limited_by": "odelab.plot.along_a_run:draw_limited_by",
+        "region": "odelab.plot.region:draw_region",
+    },
+):
     """What `odelab.solve` returns: one run, its steps, and in words how it went.
 
     Calling it, `sol(t)`, evaluates its dense output at one time or an array of times within the run. Its times and
@@ -178,11 +189,17 @@ class Trajectory:
             raise ValueError(f"this trajectory has no dense output: {how}.")
         return self.interpolant(t)
 
-    def plot(self, **options):
-        """Solution and step sizes as one figure; see `odelab.plot.trajectory`."""
-        from odelab import plot
-
-        return plot.trajectory(self, **options)
+    def table(self):
+        """Times, states and what is known of the step that led to each: size, error, method. NaN at the start."""
+        if self.step_u is None:
+            return {"t": self.t, **named_components(self.u)}
+        steps = {"h": self.h, "error": np.full(self.steps, np.nan) if self.error is None else self.error}
+        return {
+            "t": self.step_t,
+            **{name: np.concatenate([[np.nan], values]) for name, values in steps.items()},
+            **({} if self.took is None else {"took": np.concatenate([[""], self.took])}),
+            **named_components(self.step_u),
+        }
 
     def __repr__(self):
         return f"Trajectory({self.problem.name if self.problem else '?'}, {self.steps} steps, {self.status})"

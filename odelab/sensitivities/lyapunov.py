@@ -9,6 +9,7 @@ from odelab._solve import solve
 from odelab.control.controllers import Controller, adaptive
 from odelab.methods.interface import StepMethod
 from odelab.problem import Problem
+from odelab.results import Result
 from odelab.sensitivities.selection import wrt
 from odelab.sensitivities.system import System
 
@@ -17,7 +18,7 @@ USUAL = adaptive(1e-9, 1e-9)  # the controller where the user gives none
 
 
 @dataclasses.dataclass(eq=False)
-class LyapunovExponents:
+class LyapunovExponents(Result, kinds={"exponents": "odelab.plot.of_results:draw_exponents"}):
     """What `odelab.lyapunov` returns.
 
     exponents      (m,), the exponents per unit of time, the largest first
@@ -36,6 +37,10 @@ class LyapunovExponents:
     half_widths: np.ndarray
     time: float
     evaluations: int
+
+    def table(self):
+        """A row per exponent."""
+        return {"exponent": self.exponents, "half_width": self.half_widths}
 
     def __str__(self):
         rows = zip(self.exponents, self.half_widths, strict=True)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from odelab.problem import Problem
+from odelab.results import Result
 from odelab.runs.complex_runs import ComplexTrajectory
 from odelab.runs.trajectory import Trajectory, require_states
 from odelab.stiffness import h_rho as stability
@@ -18,7 +19,10 @@ SPECTRA, COMPONENTS = 200, 64  # spectra taken along a run unless `every` says o
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Indicators:
+class Indicators(
+    Result,
+    kinds={"measures": "odelab.plot.along_a_run:draw_measures", "reasons": "odelab.plot.along_a_run:draw_reasons"},
+):
     """Stiffness along a run, as `odelab.indicators` returns it: one row per accepted step, taken at its start.
 
     Measures that need a spectrum are NaN except at the steps `sampled`.
@@ -55,6 +59,12 @@ class Indicators:
     soderlind: np.ndarray
     non_normality: np.ndarray
     boundary: float
+
+    def table(self):
+        """A row per step; NaN where no spectrum was taken."""
+        single = ("t", "h", "sai", "h_rho", "limited_by", "si", "spectral_radius", "soderlind", "non_normality")
+        norms = {f"mu_{name}": self.log_norm[:, i] for i, name in enumerate(("1", "2", "inf"))}
+        return {**{name: getattr(self, name) for name in single}, **norms}
 
     @property
     def ratio(self) -> np.ndarray:

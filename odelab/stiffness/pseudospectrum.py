@@ -11,6 +11,7 @@ import dataclasses
 
 import numpy as np
 
+from odelab.results import Result
 from odelab.stiffness.operator import as_operator
 from odelab.stiffness.spectrum import reject_gradients
 
@@ -25,7 +26,7 @@ ON_THE_AXIS = 1e-7  # relative: an eigenvalue of the Hamiltonian matrix that cou
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Pseudospectrum:
+class Pseudospectrum(Result, kinds={"levels": "odelab.plot.region:draw_pseudospectrum"}):
     """How the resolvent of a Jacobian behaves in the complex plane, as `odelab.pseudospectrum` returns it.
 
     real             the grid's real parts, (columns,)
@@ -90,11 +91,10 @@ class Pseudospectrum:
             epsilons = np.geomspace(1e-6, 1.0, 13) * np.linalg.norm(self.triangle, 2)
         return max(self.abscissa(float(epsilon)) / float(epsilon) for epsilon in epsilons)
 
-    def plot(self, **options):
-        """Contours of epsilon, eigenvalues and field of values as a matplotlib Figure; see `odelab.plot`."""
-        from odelab import plot
-
-        return plot.pseudospectrum(self, **options)
+    def table(self):
+        """A row per point of the grid."""
+        real, imaginary = np.meshgrid(self.real, self.imaginary)
+        return {"real": real.ravel(), "imaginary": imaginary.ravel(), "smallest": self.smallest.ravel()}
 
 
 def pseudospectrum(J, points: int = 50, box=None) -> Pseudospectrum:

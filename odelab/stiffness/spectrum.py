@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from odelab.arrays import adjoint, is_hermitian, library_of, norm, to_numpy
+from odelab.results import Result
 from odelab.stiffness.arnoldi import TOLERANCE, ends
 from odelab.stiffness.conditioning import ORDINARY, eigenvalue_condition, movement
 from odelab.stiffness.operator import JacobianOperator, as_operator
@@ -25,7 +26,7 @@ CERTAIN = 1e-6  # of the spectral radius: a larger error bound is part of the me
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Spectrum:
+class Spectrum(Result, kinds={"eigenvalues": "odelab.plot.of_results:draw_eigenvalues"}):
     """Eigenvalues of a Jacobian, what they say, and how far they can be trusted, as `odelab.spectrum` returns them.
 
     Every field is a Python number or a NumPy array, NaN where it is not known or not defined. Eq. 11 of Block-level
@@ -78,6 +79,13 @@ class Spectrum:
     converged: bool = True
     residual: float = 0.0
     message: str
+
+    def table(self):
+        """A row per eigenvalue, or per singular value of a map that is not square."""
+        if self.singular_values is not None:
+            return {"singular_value": self.singular_values}
+        values = np.asarray(self.extremes if self.values is None else self.values)
+        return {"real": values.real, "imaginary": values.imag}
 
     def __str__(self):
         return self.message

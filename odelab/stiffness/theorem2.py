@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odelab.arrays import checked_square, epsilon, floating, library_of, norm, reject_nonfinite, reject_zero, to_numpy
+from odelab.results import Result
 
 __all__ = ["Premise", "Theorem2", "theorem2"]
 
@@ -74,7 +75,7 @@ class Premise:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Theorem2:
+class Theorem2(Result, kinds={"premises": "odelab.plot.of_results:draw_premises"}):
     """What Theorem 2 says of systems (J, u, f(u)), as `odelab.theorem2` returns it.
 
     Fields are Python numbers for one system and arrays (...,) for a batch. For a J that is not symmetric, `c` and `q`
@@ -102,6 +103,11 @@ class Theorem2:
     limit: Any
     holds: Any
     premises: Mapping[str, Premise]
+
+    def table(self):
+        """A row per system."""
+        names = ("si", "sai", "c", "q", "residual", "identity", "limit", "holds")
+        return {name: np.ravel(to_numpy(getattr(self, name))) for name in names}
 
     def __str__(self):
         return "\n".join([self._summary(), *(premise.sentence for premise in self.premises.values())])

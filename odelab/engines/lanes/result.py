@@ -8,6 +8,7 @@ import numpy as np
 
 from odelab.control.controllers import Controller
 from odelab.problem import Problem
+from odelab.results import Result, named_components
 from odelab.runs.interior import WORTH_SAYING
 from odelab.status import Status
 
@@ -15,7 +16,14 @@ STATUSES = tuple(status.word for status in Status)
 
 
 @dataclasses.dataclass(eq=False, repr=False)
-class Ensemble:
+class Ensemble(
+    Result,
+    kinds={
+        "ends": "odelab.plot.of_results:draw_ends",
+        "steps": "odelab.plot.of_results:draw_numbers_of_steps",
+        "fan": "odelab.plot.of_results:draw_fan",
+    },
+):
     """What `odelab.ensemble` returns: the results of N runs, each in its own row.
 
     u             (N, n), the states at the times `t`; with `t_eval` (N, len(t_eval), n), the states at those times, NaN
@@ -61,6 +69,19 @@ class Ensemble:
     h_rho_max: np.ndarray | None = None
     inside_doubtful: np.ndarray | None = None
     events: list | None = None
+
+    def table(self):
+        """A row per run: how it ended, when, in how many steps, and its last state."""
+        ends = self.u[:, -1] if self.u.ndim == 3 else self.u
+        known = {"sai_max": self.sai_max, "h_rho_max": self.h_rho_max}
+        return {
+            "status": self.status,
+            "t": self.t,
+            "steps": self.steps,
+            "rejected": self.rejected,
+            **{name: values for name, values in known.items() if values is not None},
+            **named_components(ends),
+        }
 
     @functools.cached_property
     def status(self) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 from odelab.complex_states import names_of_parts
 from odelab.linear.linearisation import Linearisation
 from odelab.problem import Problem, array_form
+from odelab.results import Result
 from odelab.stiffness.modes.participation import ModeGroup, participation
 from odelab.stiffness.operator import as_operator
 
@@ -15,7 +16,7 @@ __all__ = ["Modes", "modes"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Modes:
+class Modes(Result, kinds={"participation": "odelab.plot.of_results:draw_participation"}):
     """The modes of a problem at one state, as `odelab.modes` returns them; `print` says them in a sentence.
 
     groups           a `ModeGroup` for each group of rates, the fastest first, as `odelab.participation` has them
@@ -34,6 +35,10 @@ class Modes:
     groups: tuple[ModeGroup, ...]
     exhausted: int
     tangential_rate: float
+
+    def table(self):
+        """A row per component, a column per group of modes: the share of each."""
+        return {f"group{i}": group.share for i, group in enumerate(self.groups)}
 
     @property
     def few_are_fast(self) -> bool:
