@@ -138,7 +138,7 @@ from odelab.stiffness.tns import stiffness_proportion as stiffness_proportion
 from odelab.stiffness.tns import tns as tns
 from odelab.stiffness.tns import tns_parts as tns_parts
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _ROOMS = {"maths", "plot", "problems"}  # modules that belong to the public names; the others are for looking inside
 __all__ = [
     name

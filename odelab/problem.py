@@ -81,7 +81,8 @@ class Problem:
     the first two forms.
 
     rhs           the right-hand side
-    u0            the initial state: one number or a row of n numbers, real or complex
+    u0            the initial state: one number or a row of n numbers, real or complex, of any precision. Runs are in
+                  double precision, whatever it is
     t_span        (t0, t1): where the run starts and ends; t1 < t0 runs backwards in time
     params        what `rhs` gets as its third argument. A number, a row of numbers (list or one-dimensional array)
                   becomes a tuple of numbers, which kernels and ensembles need. Anything else, such as a matrix or a
