@@ -99,6 +99,7 @@ def test_what_the_text_of_a_block_does_not_show_is_told_apart(name):
     assert digest_of_block(one) != digest_of_block(other)
 
 
+@pytest.mark.slow
 def test_a_digest_is_the_same_in_another_process():
     """Sets and addresses, which differ from process to process, do not enter."""
     code = (

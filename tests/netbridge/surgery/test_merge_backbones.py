@@ -22,10 +22,11 @@ GATES = {
     "a constant below 0": nb.controller("constant", value=-0.3),
     "a bias": nb.controller("bias", init=0.3),
 }
+OTHERS = tuple(GATES)[1:]
 
 
 @pytest.mark.parametrize("name", BACKBONES)
-@pytest.mark.parametrize("gate", GATES)
+@pytest.mark.parametrize("gate", ["ASR(SE)", *(pytest.param(gate, marks=pytest.mark.slow) for gate in OTHERS)])
 def test_merged_and_folded_are_the_same_function(name, gate):
     for precision, largest in LARGEST.items():
         for training in (True, False):

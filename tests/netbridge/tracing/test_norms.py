@@ -174,6 +174,7 @@ if platform.machine() in ("x86_64", "AMD64"):
     PROCESSORS["with AVX2"] = {"NUMBA_CPU_NAME": "haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_another_processor_gives_the_same_bits(processor, tmp_path):
     changed = {"NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path), **PROCESSORS[processor]}

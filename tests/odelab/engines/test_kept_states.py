@@ -28,7 +28,7 @@ CASES = {
 }
 METHODS = [ol.DOPRI5, ol.RKF45, ol.DOP853, ol.RKC2]
 RUNS = [(case, method) for case in CASES for method in (METHODS if "plain" in case else METHODS[:1])]
-RUNS += [("generic compiled", ol.RKC2)]
+RUNS += [pytest.param("generic compiled", ol.RKC2, marks=pytest.mark.slow)]
 every_run = pytest.mark.parametrize(("case", "method"), RUNS, **NAMED)
 every_engine = pytest.mark.parametrize("engine", ["python", "compiled"])
 

@@ -91,6 +91,7 @@ print(np.concatenate([run.end_u, lanes.u.ravel()]).tobytes().hex())
 STARTS = np.column_stack([np.linspace(0.5, 1.5, 9), np.zeros(9)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ol.DOPRI5", "ol.RODAS4"])
 def test_another_processor_has_the_same_bits(method):
     """Code without wide vectors and without fused operations, which no processor of its family does without."""

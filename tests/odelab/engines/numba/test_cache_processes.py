@@ -240,6 +240,7 @@ def test_a_full_disk_does_no_harm(tmp_path):
     assert all(len(place.read_bytes()) > 4000 for place in machine_code(tmp_path))
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(tmp_path):
     both = [start(tmp_path, SHORT), start(tmp_path, SHORT)]
     assert [answer(process) for process in both] == [[7.0], [7.0]]
@@ -310,6 +311,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_functions_without_a_file_are_kept_on_disk_too(tmp_path):
     """Lambdas, functions of a notebook or a prompt: the next process loads what the first compiled."""
     first = answer(start(tmp_path, WITHOUT_FILE))

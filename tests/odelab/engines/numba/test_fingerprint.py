@@ -135,6 +135,7 @@ def test_a_function_that_calls_itself_has_a_kernel_that_stays_in_this_process(he
     assert not fingerprint(names["rhs"]).lasting
 
 
+@pytest.mark.slow
 def test_a_compiled_helper_keeps_the_values_it_was_compiled_with_in_every_engine():
     rate = [1.0]
     names = {"numba": numba, "RATE": 1.0}

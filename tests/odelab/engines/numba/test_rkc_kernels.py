@@ -41,8 +41,10 @@ def assert_same(compiled, plain, digits=1e-10):
     np.testing.assert_allclose(compiled.error, plain.error, rtol=1e-4, atol=1e-9)
 
 
-@pytest.mark.parametrize("known", ["estimated", "number", pytest.param("function", marks=pytest.mark.slow)])
-@settings(max_examples=8, deadline=None)
+@pytest.mark.parametrize(
+    "known", ["number", *(pytest.param(how, marks=pytest.mark.slow) for how in ("estimated", "function"))]
+)
+@settings(max_examples=4, deadline=None)
 @given(n=st.integers(2, 60), rtol=st.sampled_from([1e-2, 1e-3, 1e-4]), end=st.floats(0.1, 2.0))
 def test_adaptive_runs_are_the_one_sources(known, n, rtol, end):
     problem = ol.problems.brusselator_1d(n).replace(t_span=(0.0, end))
@@ -107,6 +109,7 @@ def by_strides(t, u, params, out):
         odd[i] = t - 2.0 * u[2 * i + 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rhs", "at_once"),
     [
@@ -128,6 +131,7 @@ def test_a_stage_is_one_pass_wherever_the_right_hand_side_only_stores(rhs, at_on
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rhs",
     [corrected, *(pytest.param(f, marks=pytest.mark.slow) for f in (read_again, by_numpy, by_strides))],
