@@ -7,7 +7,7 @@ MINUTES ?= 60
 TESTS ?= tests
 SLOW ?= slow
 
-.PHONY: study test slow machines rehearse explore lint smoke bench clean
+.PHONY: study test slow machines rehearse explore lint smoke bench docs clean
 .DELETE_ON_ERROR:
 
 study: $(VENV)/ready
@@ -47,6 +47,10 @@ bench: $(VENV)/bench
 	$(RUN) -m benchmarks.ode
 	$(RUN) -m benchmarks.net
 
+# The documentation site, offline, in build/docs/site; a warning is an error.
+docs: $(VENV)/docs
+	$(RUN) -m docs.site
+
 # torch first and alone: its pin keeps every other package from choosing a build of its own.
 $(VENV)/ready: pyproject.toml constraints.txt
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
@@ -58,6 +62,10 @@ $(VENV)/bench: $(VENV)/ready
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps torchode torchtyping
 	-$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt numbalsoda  # needs gfortran and cmake
+	touch $@
+
+$(VENV)/docs: $(VENV)/ready
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
 clean:

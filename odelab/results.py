@@ -2,12 +2,13 @@
 
 A class joins by naming its figures, class Mine(Result, kinds={...}). `kinds` maps the name of a figure to
 "module:function", which is imported when the figure is drawn. A function called draw_... draws into one axes,
-draw_...(result, axes, **options); any other returns a whole figure, function(result, **options). The first kind is the
-default."""
+draw_...(result, axes, **options); any other returns a whole figure, function(result, **options), and takes `ax=` where
+it has one panel. The first kind is the default."""
 
 import base64
 import html
 import importlib
+import inspect
 import io
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -45,13 +46,9 @@ class Result:
         module, name = self.kinds[kind].split(":")
         draw = getattr(importlib.import_module(module), name)
         if not name.startswith("draw_"):
-            if ax is not None:
-                single = [key for key, path in self.kinds.items() if ":draw_" in path]
-                raise ValueError(
-                    f"`ax` is for figures of one panel, and {kind!r} has several; "
-                    f"{'draw ' + ' or '.join(map(repr, single)) if single else 'leave it out'}."
-                )
-            return draw(self, **options)
+            if ax is not None and "ax" not in inspect.signature(draw).parameters:
+                raise ValueError(f"`ax` is for figures of one panel, and {kind!r} has several; leave it out.")
+            return draw(self, **options) if ax is None else draw(self, ax=ax, **options)
         if ax is not None:
             draw(self, ax, **options)
             return ax.figure

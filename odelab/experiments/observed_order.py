@@ -22,7 +22,7 @@ UNSURE = 0.6  # where the two finest slopes differ by more, they are no order
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ObservedOrder(Result, kinds={"errors": "odelab.plot.convergence:draw_orders"}):
+class ObservedOrder(Result, kinds={"errors": "odelab.plot.convergence:orders"}):
     """An observed order with the data it was fitted to, as `odelab.observed_order` returns it.
 
     order  the slope of log(error) over log(h); `float(...)` of this result is the same number

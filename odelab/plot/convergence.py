@@ -42,8 +42,3 @@ def orders(found, *, ax=None):
         axis.set_ylim(0.3 * lowest, 3.0 * highest)
         axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return drawing
-
-
-def draw_orders(found, axes):
-    """Draw error against step size into axes."""
-    orders(found, ax=axes)

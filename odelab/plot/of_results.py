@@ -45,7 +45,7 @@ def draw_premises(found, axes):
             axes.plot([max(ratio, 1e-16)], [row], "o", color=HOLDS if one.holds else FAILS)
         axes.axvline(1.0, color=style.GREY, linewidth=0.6)
         axes.set(xscale="log", xlabel="value over threshold; blue where it holds")
-    axes.set_yticks(rows, [one.name for one in premises])
+    axes.set_yticks(rows, [f"{one.name} ({one.relation})" for one in premises])
 
 
 def draw_errors(found, axes):

@@ -67,9 +67,9 @@ def stability_region(method, sol=None, *, samples=200, size=600, stages=10, ax=N
     return drawing
 
 
-def draw_region(sol, axes, **options):
-    """Draw the stability region of a run's method into axes, with the steps of the run times its eigenvalues."""
-    stability_region(sol.method, sol, ax=axes, **options)
+def region_of_run(sol, *, ax=None, **options):
+    """The stability region of a run's method, with the steps of the run times its eigenvalues."""
+    return stability_region(sol.method, sol, ax=ax, **options)
 
 
 def _alone(method) -> list:
@@ -180,11 +180,6 @@ def pseudospectrum(found, *, levels=None, ax=None):
         else:
             plane.legend(loc="lower right")
     return drawing
-
-
-def draw_pseudospectrum(found, axes, **options):
-    """Draw how far changes of each size can move eigenvalues into axes."""
-    pseudospectrum(found, ax=axes, **options)
 
 
 def _size_of_plane(ratio) -> tuple[float, float]:

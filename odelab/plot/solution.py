@@ -5,6 +5,7 @@ import numpy as np
 from odelab.plot import style
 from odelab.runs.trajectory import require_states
 
+FEW = 4  # components whose legend fits beside the title
 NAMED = 8  # components drawn as lines; more are shown as an image
 POINTS = 2000
 
@@ -45,7 +46,9 @@ def draw_solution(sol, axes, *, components=None, log_time=False):
         for i in chosen:
             axes.plot(t, u[:, i], label=f"$u_{{{i}}}$")
         axes.set_ylabel("u")
-        if len(chosen) > 1:
+        if len(chosen) > FEW:
+            axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        elif len(chosen) > 1:
             axes.legend(ncols=len(chosen), loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
     axes.set_xlabel("t")
     if log_time:

@@ -33,7 +33,7 @@ class Trajectory(
         "steps": "odelab.plot.solution:draw_steps",
         "phase": "odelab.plot.solution:draw_phase",
         "limited_by": "odelab.plot.along_a_run:draw_limited_by",
-        "region": "odelab.plot.region:draw_region",
+        "region": "odelab.plot.region:region_of_run",
     },
 ):
     """What `odelab.solve` returns: one run, its steps, and in words how it went.

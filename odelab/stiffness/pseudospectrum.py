@@ -26,7 +26,7 @@ ON_THE_AXIS = 1e-7  # relative: an eigenvalue of the Hamiltonian matrix that cou
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Pseudospectrum(Result, kinds={"levels": "odelab.plot.region:draw_pseudospectrum"}):
+class Pseudospectrum(Result, kinds={"levels": "odelab.plot.region:pseudospectrum"}):
     """How the resolvent of a Jacobian behaves in the complex plane, as `odelab.pseudospectrum` returns it.
 
     real             the grid's real parts, (columns,)

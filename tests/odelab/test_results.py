@@ -53,7 +53,7 @@ def test_every_figure_draws_into_axes_of_the_users_or_says_which_do(results):
             if (kind, result) == ("fan", results[5]) or (kind == "phase" and result is results[2]):
                 continue
             axes = Figure().subplots()
-            if ":draw_" in path:
+            if kind not in ("overview", "costs", "steps") or ":draw_" in path:
                 assert result.plot(kind, ax=axes) is axes.figure
                 assert axes.has_data() or axes.patches
             else:

@@ -1,0 +1,3 @@
+"""The documentation site: `python -m docs.site`, or `make docs`, builds it offline; warnings are errors.
+
+Pages are those of `docs/`, as they are; the reference is made of docstrings."""

@@ -1,0 +1,107 @@
+"""Builds the documentation site: `python -m docs.site [FOLDER]`, `make docs`. It needs no network, nor do readers."""
+
+import argparse
+import importlib
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+DOCS, ROOT = HERE.parent, HERE.parent.parent
+OUTSIDE = {"../README.md": "index.md", "../CHANGELOG.md": "changelog.md", "../CONTRIBUTING.md": "contributing.md"}
+PACKAGES = {"odelab": "ol", "netbridge": "nb"}
+GROUP = re.compile(r"^ {0,4}([a-z][a-z ]*?) {2,}(?=\S)", re.MULTILINE)
+
+
+def main(arguments=None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m docs.site", description=__doc__.split(":")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs", help="where to; build/docs")
+    folder = parser.parse_args(arguments).folder.resolve()
+    source, site = folder / "source", folder / "site"
+    collect(source)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-b", "html", str(source), str(site)]
+    done = subprocess.run(command, cwd=ROOT)
+    if done.returncode == 0:
+        print(f"The site is at {(site / 'index.html').as_uri()}")
+    return done.returncode
+
+
+def collect(source: Path) -> None:
+    """Everything the site is made of, in one folder; what stays the same keeps its time, and figures are kept."""
+    for path in [*DOCS.glob("*.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]:
+        put(source / path.name.lower(), linked(path.read_text(), inside=path.parent == ROOT))
+    for path in [*DOCS.glob("*.png"), *(DOCS / "gallery").iterdir(), *(HERE / "_static").iterdir(), HERE / "conf.py"]:
+        folder = {"gallery": "gallery", "_static": "_static"}.get(path.parent.name, "")
+        copied(path, source / folder / path.name)
+    for path in (HERE / "extensions").iterdir():
+        if path.suffix == ".py":
+            copied(path, source / "extensions" / path.name)
+    for name, text in reference().items():
+        put(source / "reference" / name, text)
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+
+
+def copied(path: Path, target: Path) -> None:
+    if path.is_file() and (not target.is_file() or target.read_bytes() != path.read_bytes()):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+
+
+def linked(text: str, inside: bool) -> str:
+    """Links of a page as the site has them: pages outside of docs/ lie beside the others."""
+    for before, after in OUTSIDE.items():
+        text = text.replace(f"]({before}", f"]({after}")
+    return text.replace("](docs/", "](").replace("](README.md", "](index.md") if inside else text
+
+
+def reference() -> dict[str, str]:
+    """The pages of the reference: one for each group of names in the docstring of a package, and for the others."""
+    pages, listed = {}, []
+    for package, short in PACKAGES.items():
+        module = importlib.import_module(package)
+        for title, names in groups(module).items():
+            slug = f"{package}-{title.replace(' ', '-')}"
+            heading = f"{short}: {title}"
+            lines = [heading, "=" * len(heading), ""]
+            for name in names:
+                value = getattr(module, name)
+                kind = "class" if inspect.isclass(value) else "function" if inspect.isroutine(value) else "data"
+                lines += [f".. auto{kind}:: {package}.{name}", *(["   :members:"] if kind == "class" else []), ""]
+            pages[f"{slug}.rst"] = "\n".join(lines)
+            listed.append(slug)
+    index = "Reference\n=========\n\nEvery public name, on one page each.\n\n.. toctree::\n   :maxdepth: 1\n\n"
+    pages["index.rst"] = index + "".join(f"   {slug}\n" for slug in listed)
+    return pages
+
+
+def groups(module) -> dict[str, list[str]]:
+    """{title: names} of the public names of a package, as its docstring groups them."""
+    text = module.__doc__ or ""
+    starts = [*GROUP.finditer(text)]
+    found: dict[str, list[str]] = {}
+    names = [name for name in vars(module) if public(module, name)]
+    for start, following in zip(starts, [*starts[1:], None], strict=True):
+        said = text[start.end() : following.start() if following else len(text)].split("\n\n")[0]
+        mine = [name for name in names if re.search(rf"(?<![\w.]){name}(?!\w)", said)]
+        if mine:
+            found[start[1].strip()] = mine
+            names = [name for name in names if name not in mine]
+    return found | ({"more": names} if names else {})
+
+
+def public(module, name: str) -> bool:
+    value = getattr(module, name)
+    ours = getattr(value, "__module__", None) or type(value).__module__
+    return not name.startswith("_") and not inspect.ismodule(value) and ours.startswith(("odelab", "netbridge"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
