@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 DOCS, ROOT = HERE.parent, HERE.parent.parent
 OUTSIDE = {"../README.md": "index.md", "../CHANGELOG.md": "changelog.md", "../CONTRIBUTING.md": "contributing.md"}
 PACKAGES = {"odelab": "ol", "netbridge": "nb"}
+HEADING = re.compile(r"^\S.*\n-{3,}\n", re.MULTILINE)
 GROUP = re.compile(r"^ {0,4}([a-z][a-z ]*?) {2,}(?=\S)", re.MULTILINE)
 
 
@@ -84,7 +85,8 @@ def reference() -> dict[str, str]:
 
 def groups(module) -> dict[str, list[str]]:
     """{title: names} of the public names of a package, as its docstring groups them."""
-    text = module.__doc__ or ""
+    sections = HEADING.split(module.__doc__ or "")
+    text = sections[min(1, len(sections) - 1)]  # the first under a heading, where there are headings
     starts = [*GROUP.finditer(text)]
     found: dict[str, list[str]] = {}
     names = [name for name in vars(module) if public(module, name)]
