@@ -10,19 +10,23 @@ What is here
 ------------
 describe a problem    Problem, Invariant, Reference, maths (functions for right-hand sides), problems (a catalogue);
                       consistent (a start that satisfies the algebraic equations of a problem with a mass matrix)
-choose a step         EULER ... DOP853, RKC2, ROS2, RODAS4, RODAS5P, ESDIRK43, AUTO, RADAU, BDF, LSODA; auto, rkc2;
-                      METHODS (explicit ones by name); Method, RosenbrockMethod and EsdirkMethod for your own
+choose a step         EULER, HEUN, MIDPOINT, RK4, BS32, RKF45, DOPRI5, DOP853, RKC2, ROS2, RODAS4, RODAS5P, ESDIRK43,
+                      AUTO, RADAU, BDF, LSODA; auto, rkc2; METHODS (explicit ones by name); Method, RosenbrockMethod
+                      and EsdirkMethod for your own
 decide its size       adaptive, fixed, Controller; LAWS (laws of step-size control by name), Law for your own
 run it                solve for one run, ensemble for many; Event; RunFailed and NotCompilable where it cannot be done
 what comes out        Trajectory (one run), Ensemble (many), indicators (stiffness along a run)
 differentiate it      wrt (by what; for `sensitivities` of solve and ensemble), SensitiveTrajectory, SensitiveEnsemble,
                       lyapunov, LyapunovExponents
-measure stiffness     si, sai, nsi, tns, tns_parts, delta, stiffness_proportion, log_norm, soderlind, spectrum,
-                      theorem2, jacobian, reduced_jacobian, JacobianOperator
+measure stiffness     si, sai, nsi, tns, tns_parts (TnsParts), delta, stiffness_proportion, log_norm, soderlind,
+                      spectrum, pseudospectrum, theorem2, jacobian, reduced_jacobian, JacobianOperator; the warnings
+                      IllConditioned and NotConverged
 who is stiff          modes (the fast components of a problem at a state), participation (those of a matrix); Modes,
                       ModeGroup
-what steps cost       chi, accuracy_step, largest_stable_step, nongrowing_radius, motion_rate, power_bounded_step
-how wrong it is       global_error (of a run, at its end), solve_to (the tolerance for an error that is wanted)
+what steps cost       chi, accuracy_step, window_derivative, largest_stable_step, amplified, nongrowing,
+                      nongrowing_radius, motion_rate, power_bounded_step
+how wrong it is       global_error (of a run, at its end; GlobalError), solve_to (the tolerance for an error that is
+                      wanted; SolvedTo)
 compare               observed_order, work_precision, plot
 ask the doctor        diagnose (is it stiff, in what, what does it cost, what to take); Diagnosis
 look inside           show_kernel (the compiled source), scipy_method (a method of odelab for SciPy's solve_ivp)
