@@ -15,6 +15,7 @@ attention map, is the step size h.
                  loss; block_spectrum, block_operator, slice_spectrum, block_survey, step_error, exact_flow,
                  perturbation_bound; block_time_scales, implicit_flow, steps_at_equal_error: is a block stiff?
                  stiff_channels: and which of its channels are?
+    doctor       diagnose (NetworkDiagnosis): which blocks are stiff, by which reading, and what the step sizes do
     trajectories state_grams, cka: how alike those of two networks are; attention_values (AttentionValues): a
                  transformer's attention as a step size
     learned      LearnedController, learn_controller, compare_at_equal_error: step sizes learnt for ODEs
@@ -33,6 +34,8 @@ if _missing := [_name for _name in ("torch", "safetensors") if _util.find_spec(_
 from netbridge.allocator import tune_allocator as tune_allocator
 from netbridge.checkpoint import load as load
 from netbridge.checkpoint import save as save
+from netbridge.doctor import NetworkDiagnosis as NetworkDiagnosis
+from netbridge.doctor import diagnose as diagnose
 from netbridge.equations import ensemble_with_gradients as ensemble_with_gradients
 from netbridge.equations import solve_with_gradients as solve_with_gradients
 from netbridge.foreign_weights import load_foreign as load_foreign

@@ -195,9 +195,10 @@ class Diagnosis(Result, kinds={"steps": "odelab.doctor.page:step_limits", "costs
         >>> path.name, path.stat().st_size < 500_000
         ('diagnosis.html', True)
         """
-        from odelab.doctor.page import write
+        from odelab.doctor import page, sheet
 
-        return write(self, Path(folder))
+        title = f"{self.problem.name}: is it stiff, and what should be done?"
+        return sheet.write(folder, title, self.sentences, self.call, page.sections(self))
 
 
 def diagnose(problem: Problem, rtol: float = 1e-6, atol=1e-9, *, allowed: float = 10.0, names=None) -> Diagnosis:

@@ -1,66 +1,27 @@
-"""A diagnosis as one page: its sentences first, then the pictures that a numerical analyst would draw."""
-
-import base64
-import html
-import io
-from pathlib import Path
+"""What the page of a diagnosis shows: the pictures that a numerical analyst would draw, and what the methods cost."""
 
 import numpy as np
 
 from odelab.doctor.costs import in_words
+from odelab.doctor.sheet import image, table
 from odelab.methods.explicit import DOPRI5
 from odelab.plot import style
 from odelab.plot.region import stability_region
 from odelab.plot.solution import draw_steps, fine
 
-FILE = "diagnosis.html"
-DOTS = 110  # per inch
 LOGARITHMIC = 100.0  # time has a logarithmic axis where half of the steps lie within the first 1 / 100 of the span
 SHOWN = 8  # components
 PANELS, DIFFERENT = 4, 30.0  # panels of their own for so few components, where sizes differ by such a factor
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>
-:root {{ color-scheme: light dark }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem }}
-h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1rem; margin: 2.2rem 0 .3rem }}
-p {{ margin: .6rem 0 }} .answer {{ font-weight: 600 }} pre, code {{ font: .9em ui-monospace, monospace }}
-pre {{ padding: .7rem; border: 1px solid #8886; overflow-x: auto; white-space: pre-wrap }}
-img {{ display: block; max-width: 100%; background: white; border-radius: 4px }}
-div.wide {{ overflow-x: auto }} table {{ border-collapse: collapse; font-size: .9rem }}
-th, td {{ text-align: right; padding: .15rem .6rem; border-bottom: 1px solid #8884; white-space: nowrap }}
-th:first-child, td:first-child {{ text-align: left }}
-</style></head><body><h1>{title}</h1>
-<p class="answer">{verdict}</p>{others}<pre>{call}</pre>
-{sections}
-<p><small>Written by odelab {version}.</small></p></body></html>
-"""
 
-
-def write(diagnosis, folder: Path) -> Path:
-    """Write the page of a diagnosis into a folder; returns its path."""
-    from odelab import __version__
-
-    sections = [
-        *pictures(diagnosis),
-        ("What the methods cost", "Errors are in units of the tolerance that was asked about.", table(diagnosis)),
-    ]
-    verdict, *others = map(html.escape, diagnosis.sentences)
-    page = PAGE.format(
-        title=html.escape(f"{diagnosis.problem.name}: is it stiff, and what should be done?"),
-        verdict=verdict,
-        others="".join(f"<p>{sentence}</p>" for sentence in others),
-        call=html.escape(diagnosis.call),
-        sections="\n".join(
-            f"<h2>{html.escape(title)}</h2><p>{html.escape(caption)}</p>{shown}" for title, caption, shown in sections
-        ),
-        version=__version__,
+def sections(diagnosis):
+    """(title, caption, what is shown) of each part of the page of a diagnosis."""
+    yield from pictures(diagnosis)
+    yield (
+        "What the methods cost",
+        "Errors are in units of the tolerance that was asked about.",
+        costs_as_table(diagnosis),
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / FILE
-    path.write_text(page, encoding="utf-8")
-    return path
 
 
 def pictures(diagnosis):
@@ -84,13 +45,6 @@ def pictures(diagnosis):
         )
         yield "Steps and stability", caption, image(stability_region(DOPRI5, sol), "the region of stability")
     yield "Cost", f"Each method at one error ({diagnosis.measured_in}).", image(diagnosis.plot("costs"), "costs")
-
-
-def image(drawing, words: str) -> str:
-    """A figure as an element of a page."""
-    data = io.BytesIO()
-    drawing.savefig(data, format="png", dpi=DOTS)
-    return f'<img alt="{html.escape(words)}" src="data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}">'
 
 
 def starts_fast(sol) -> bool:
@@ -162,9 +116,8 @@ def costs(diagnosis):
     return drawing
 
 
-def table(diagnosis) -> str:
+def costs_as_table(diagnosis) -> str:
     """The costs as a table."""
-    head = ("method", "time", "evaluations", "steps", "error", "rtol", "")
     rows = []
     for one in diagnosis.costs:
         said = (
@@ -173,6 +126,4 @@ def table(diagnosis) -> str:
         error = f"{one.error:.2g}" if one.finished else "-"
         cells = (one.name, in_words(one.seconds), f"{one.evaluations:,}", f"{one.steps:,}", error)
         rows.append((*cells, f"{one.controller.rtol:.2g}", said))
-    lines = ["<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
-    return f'<div class="wide"><table>{"".join(lines)}</table></div>'
+    return table(("method", "time", "evaluations", "steps", "error", "rtol", ""), rows)
