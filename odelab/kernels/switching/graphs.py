@@ -3,6 +3,7 @@
 The attempts are those of `odelab.kernels.attempt`, the rule is `odelab.control.turns`, run on the same nodes.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -56,13 +57,14 @@ class Stage(NamedTuple):
     graph       the graph
     carried     {name: node}: what it changes of what the loop carries
     goes_on     whether the same stage comes next, where a run goes on
-    status, row, usual    of an attempt: as `Attempt` has them, and the usual outcomes of conditions
+    one         the attempt that it makes, None where it makes none
+    row, usual  of the attempt: what is recorded of it, and the usual outcomes of conditions
     """
 
     graph: Graph
     carried: dict[str, Node]
     goes_on: Any = None
-    status: Any = None
+    one: Attempt | None = None
     row: tuple[Node, ...] = ()
     usual: dict[int, bool] | None = None
 
@@ -78,28 +80,45 @@ def explicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     if "slope0" not in one.carried:  # an attempt begins with an evaluation
         carried |= {"fresh": choose(accepted, 0, graph.constant(1))} | counted(graph, 1 - graph.input("fresh", "l"))
     goes_on = logical("and", carried["turns_seen"] < carried["turns_patience"], carried["turns_even"] < before.wait)
-    return Stage(graph, carried, goes_on, one.status, (*one.row, graph.constant(0.0)), outcomes)
+    return Stage(graph, carried, goes_on, one, (*one.row, graph.constant(0.0)), outcomes)
 
 
-def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None) -> Stage:
-    """An implicit attempt, and the rule behind it."""
+def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None, in_lanes: bool = False) -> Stage:
+    """An implicit attempt, and the rule behind it.
+
+    in_lanes    whether the fastest rate is measured here, in the lanes that it is time for, and not in a stage between
+                attempts; and whether accepted steps are counted
+    """
     one = attempt(pair.implicit, slopes_at, graph, (), project)
     outcomes = usual(one)
     made, accepted = outcome(one)
     proposed, square = one.carried["next_step"][1], one.carried["error"][1]
-    before = turns_in(graph)
+    before, carried = turns_in(graph), {}
+    if in_lanes:
+        carried = measured(pair, slopes_at, graph, before)
+        before = before._replace(rho=carried["turns_rho"], wait=carried["turns_wait"])
+        carried["by_implicit"] = graph.input("by_implicit", "l") + choose(accepted, 1, graph.constant(0))
     given = (before, accepted, abs(one.row[1]), square, abs(proposed))
     now, size, over = closed(graph, turns.after_implicit)(pair.rule(graph), *given)
     over = logical("and", made > 0, over)
-    carried = {name: node for name, (_, node) in one.carried.items()} | turns_after(graph, made, before, now)
+    carried |= {name: node for name, (_, node) in one.carried.items()} | turns_after(graph, made, before, now)
     carried |= forgotten(pair, graph, carried, over)
     carried["next_step"] = choose(made > 0, with_sign(pair, graph, size, proposed), proposed)
     fresh, prepared, known = graph.input("fresh", "l"), graph.input("prepared", "l"), choose(accepted, 0, 1)
     lost = choose(over, known, 0)  # the slope of a state that is not left, which the loop has to evaluate again
     carried |= {"fresh": known - lost, "prepared": known}
     carried |= counted(graph, 1 - fresh - lost, 1 - prepared, made)
-    goes_on = logical("and", carried["turns_mode"] != turns.EXPLICIT, carried["turns_even"] < carried["turns_wait"])
-    return Stage(graph, carried, goes_on, one.status, (*one.row, graph.constant(1.0)), outcomes)
+    goes_on = carried["turns_mode"] != turns.EXPLICIT
+    if not in_lanes:
+        goes_on = logical("and", goes_on, carried["turns_even"] < carried["turns_wait"])
+    return Stage(graph, carried, goes_on, one, (*one.row, graph.constant(1.0)), outcomes)
+
+
+def measured(pair: Pair, slopes_at: Callable, graph: Graph, before: Turns) -> dict[str, Node]:
+    """What a stage `measure` changes, where it is time for that."""
+    stage = measure(pair, in_window(pair.implicit, graph, slopes_at), graph)
+    is_due = closed(graph, turns.is_to_measure)(before)
+    return {name: choose(is_due, node, graph.input(name)) for name, node in stage.carried.items()}
 
 
 def look(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
@@ -151,7 +170,7 @@ def slope_at_state(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
 
 
 class Stages(NamedTuple):
-    """All graphs of a run by two methods, in the order in which the loop is written; `ratio` is that of the costs."""
+    """All graphs of a run by two methods; `ratio` is that of the costs."""
 
     pair: Pair
     explicit: Stage
@@ -168,13 +187,20 @@ class Stages(NamedTuple):
         return cost(self.implicit) / cost(self.explicit)
 
 
-def stages_of(explicit: Asked, implicit: Asked, slopes_in: Callable, project_in: Callable | None = None) -> Stages:
+def stages_of(
+    explicit: Asked,
+    implicit: Asked,
+    slopes_in: Callable,
+    project_in: Callable | None = None,
+    in_lanes: bool = False,
+) -> Stages:
     """The graphs of a run by two methods.
 
     slopes_in, project_in    the user's functions on the nodes of a graph, as functions of the graph
+    in_lanes                 as for `implicit_attempt`
     """
     pair, made = Pair(explicit, implicit), []
-    attempts = (explicit_attempt, implicit_attempt)
+    attempts = (explicit_attempt, functools.partial(implicit_attempt, in_lanes=in_lanes))
     for build in (*attempts, look, weighing, opening, measure, slope_at_state):
         graph = Graph(trusted=True)
         project = (project_in(graph),) if project_in is not None and build in attempts else ()
