@@ -136,22 +136,24 @@ def is_to_weigh(turns):
     return turns.seen >= turns.patience
 
 
-def after_explicit(rule, turns, accepted, size, h_rho):
+def after_explicit(rule, turns, accepted, size, stiff, apart, told):
     """The turns after an explicit attempt.
 
-    accepted   whether the attempt was accepted
-    size       of its step
-    h_rho      as its stages tell it, NaN where they do not
+    accepted       whether the attempt was accepted
+    size           of its step
+    stiff, apart   numbers whose ratio is the square of h rho
+    told           whether the stages tell it
     """
-    near = h_rho >= AT_BOUNDARY * rule.boundary
-    vote = where(h_rho >= FAR * rule.boundary, turns.patience, where(near, 1.0, -1.0))
-    like = abs(size - turns.level) <= EVEN * turns.level
-    even = where(near, 0.0, where(like | (h_rho != h_rho), turns.even + 1.0, 1.0))
+    near = told & (stiff >= (AT_BOUNDARY * rule.boundary) ** 2 * apart)
+    far = told & (stiff >= (FAR * rule.boundary) ** 2 * apart)
+    vote = where(far, turns.patience, where(near, 1.0, -1.0))
+    unlike = abs(size - turns.level) > EVEN * turns.level
+    even = where(near, 0.0, where(told & unlike, 1.0, turns.even + 1.0))
     return turns._replace(
         gone=turns.gone + MEMORY * (where(accepted, size, 0.0) - turns.gone),
         seen=max(turns.seen + where(accepted, vote, 0.0), 0.0),
         even=where(accepted, even, turns.even),
-        level=where(like, turns.level, size),
+        level=where(unlike, size, turns.level),
     )
 
 

@@ -159,11 +159,12 @@ class SwitchingEngine:
     def after_explicit(self, chunk: Chunk) -> Chunk:
         """Let the rule look at explicit attempts; behind the last of them an implicit step may be tried."""
         now = chunk.state.memory.turns
-        attempts = [(False, 0.0, math.nan)] * chunk.rejected
+        attempts = [(False, 0.0, 0.0, 1.0, False)] * chunk.rejected
         assert chunk.h_rho is not None  # `as_chunk` has seen to that
-        attempts += [(True, abs(h), h_rho) for h, h_rho in zip(chunk.h.tolist(), chunk.h_rho.tolist(), strict=True)]
-        for accepted, size, h_rho in attempts:
-            now = turns.after_explicit(self.rule, now, accepted, size, h_rho)
+        steps = zip(abs(chunk.h).tolist(), (chunk.h_rho**2).tolist(), strict=True)
+        attempts += [(True, size, square, 1.0, square == square) for size, square in steps]
+        for attempt in attempts:
+            now = turns.after_explicit(self.rule, now, *attempt)
             if turns.is_to_weigh(now):
                 break
         self.length = AT_ONCE[0] if now.seen > 0.0 else min(2 * self.length, AT_ONCE[1])

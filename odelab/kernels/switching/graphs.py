@@ -69,25 +69,29 @@ class Stage(NamedTuple):
     usual: dict[int, bool] | None = None
 
 
-def explicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None) -> Stage:
-    """An explicit attempt, and the rule behind it."""
+def explicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None, in_lanes: bool = False) -> Stage:
+    """An explicit attempt, and the rule behind it.
+
+    in_lanes    whether the turns of a run that ends here do not matter
+    """
     one = attempt(pair.explicit, slopes_at, graph, (), project)
     outcomes = usual(one)  # of the attempt alone: those of the rule are not usual ones
     made, accepted = outcome(one)
     before = turns_in(graph)
-    now = closed(graph, turns.after_explicit)(pair.rule(graph), before, accepted, abs(one.row[1]), one.row[4])
-    carried = {name: node for name, (_, node) in one.carried.items()} | turns_after(graph, made, before, now)
+    now = closed(graph, turns.after_explicit)(pair.rule(graph), before, accepted, abs(one.row[1]), *one.twins)
+    after = turns_after(None if in_lanes else made, before, now)
+    carried = {name: node for name, (_, node) in one.carried.items()} | after
     if "slope0" not in one.carried:  # an attempt begins with an evaluation
         carried |= {"fresh": choose(accepted, 0, graph.constant(1))} | counted(graph, 1 - graph.input("fresh", "l"))
-    goes_on = logical("and", carried["turns_seen"] < carried["turns_patience"], carried["turns_even"] < before.wait)
+    goes_on = logical("and", carried["turns_seen"] < before.patience, carried["turns_even"] < before.wait)
     return Stage(graph, carried, goes_on, one, (*one.row, graph.constant(0.0)), outcomes)
 
 
 def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None, in_lanes: bool = False) -> Stage:
     """An implicit attempt, and the rule behind it.
 
-    in_lanes    whether the fastest rate is measured here, in the lanes that it is time for, and not in a stage between
-                attempts; and whether accepted steps are counted
+    in_lanes    as for `explicit_attempt`; then the fastest rate is measured here, in the lanes that it is time for, and
+                not in a stage between attempts, and accepted steps are counted
     """
     one = attempt(pair.implicit, slopes_at, graph, (), project)
     outcomes = usual(one)
@@ -100,8 +104,9 @@ def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
         carried["by_implicit"] = graph.input("by_implicit", "l") + choose(accepted, 1, graph.constant(0))
     given = (before, accepted, abs(one.row[1]), square, abs(proposed))
     now, size, over = closed(graph, turns.after_implicit)(pair.rule(graph), *given)
-    over = logical("and", made > 0, over)
-    carried |= {name: node for name, (_, node) in one.carried.items()} | turns_after(graph, made, before, now)
+    over = logical("and", made > 0, over)  # no attempt was made where the factors or the user's function failed
+    after = turns_after(None if in_lanes else made, before, now)
+    carried |= {name: node for name, (_, node) in one.carried.items()} | after
     carried |= forgotten(pair, graph, carried, over)
     carried["next_step"] = choose(made > 0, with_sign(pair, graph, size, proposed), proposed)
     fresh, prepared, known = graph.input("fresh", "l"), graph.input("prepared", "l"), choose(accepted, 0, 1)
@@ -140,7 +145,7 @@ def measure(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
     given = (Array.of(product), unit_of(pair, graph, u), direction, Array.of(pair.rough.tolist()))
     rho, along = closed(graph, turns.rate_along)(*given)
     now = closed(graph, turns.after_measure)(turns_in(graph), rho)
-    return Stage(graph, named_turns(graph, now) | {f"direction{i}": x for i, x in enumerate(along)})
+    return Stage(graph, turns_after(None, turns_in(graph), now) | {f"direction{i}": x for i, x in enumerate(along)})
 
 
 def weighing(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
@@ -200,7 +205,7 @@ def stages_of(
     in_lanes                 as for `implicit_attempt`
     """
     pair, made = Pair(explicit, implicit), []
-    attempts = (explicit_attempt, functools.partial(implicit_attempt, in_lanes=in_lanes))
+    attempts = [functools.partial(build, in_lanes=in_lanes) for build in (explicit_attempt, implicit_attempt)]
     for build in (*attempts, look, weighing, opening, measure, slope_at_state):
         graph = Graph(trusted=True)
         project = (project_in(graph),) if project_in is not None and build in attempts else ()
@@ -230,9 +235,15 @@ def named_turns(graph: Graph, now: Turns) -> dict[str, Node]:
     return {name: graph.constant(0.0) + value for name, value in zip(RULE, now, strict=True)}
 
 
-def turns_after(graph: Graph, made: Node, before: Turns, now: Turns) -> dict[str, Node]:
-    """The turns after an attempt; as before where none was made, because the factors or the user's function failed."""
-    return {name: choose(made > 0, x, y) for name, x, y in zip(RULE, now, before, strict=True)}
+def turns_after(made: Node | None, before: Turns, now: Turns) -> dict[str, Node]:
+    """Those of the turns that are not as before.
+
+    made    how many attempts were made: where none was, because the factors or the user's function failed, the turns
+            are as before; None where that does not matter
+    """
+    after = {name: (y, y.lift(x).real()) for name, x, y in zip(RULE, now, before, strict=True)}
+    changed = {name: pair for name, pair in after.items() if pair[0].i != pair[1].i}
+    return {name: x if made is None else choose(made > 0, x, y) for name, (y, x) in changed.items()}
 
 
 def forgotten(pair: Pair, graph: Graph, carried: dict[str, Node], over) -> dict[str, Node]:

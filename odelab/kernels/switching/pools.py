@@ -273,17 +273,12 @@ class Writer:
         given = {name: function.everywhere("d", function.load("d", "%fixed", k, 1)) for k, name in enumerate(self.fixed)}
         given["most"] = function.everywhere("l", "%most")
         stage, first = pool.stage, self.layout.table(pool.number)
-        stays = {"turns_" + field for field in turns.Turns._fields}
-        carried = {
-            name: node
-            for name, node in stage.carried.items()
-            if name not in UNCOUNTED and not (name in stays and stage.graph.ops[node.i][0] == "in")
-        }
+        carried = {name: node for name, node in stage.carried.items() if name not in UNCOUNTED}
         leaves = logical("not", stage.goes_on)
         with function.repeat() as again_when:
             with function.over(LANES, function.width) as group:
                 place = function.whole("add", group, first)
-                flagged = sweep(function, stage.one, self.rows, place, given, dict(carried), leaves)
+                flagged = sweep(function, stage.one, self.rows, place, given, carried, leaves)
                 with function.each(flagged) as lane:
                     function.call(look_after, *names, function.whole("add", group, lane))
             self.add_to(function, "left", -1)

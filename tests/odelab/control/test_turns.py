@@ -17,8 +17,12 @@ sizes, positive = st.floats(1e-6, 1e6), st.floats(1e-3, 1e3)
 
 def explicit_steps(now, count, h_rho, size=1.0):
     for _ in range(count):
-        now = turns.after_explicit(RULE, now, True, size, h_rho)
+        now = explicit_step(now, True, size, h_rho)
     return now
+
+
+def explicit_step(now, accepted, size, h_rho):
+    return turns.after_explicit(RULE, now, accepted, size, h_rho**2, 1.0, not math.isnan(h_rho))
 
 
 def tried(gone=1.0):
@@ -50,7 +54,7 @@ def test_one_step_far_beyond_it_is_enough():
 def test_rejected_attempts_count_for_nothing_but_the_mean_length(size, count):
     before = now = explicit_steps(turns.first_turns(size), 5, 0.1, size)
     for _ in range(count):
-        now = turns.after_explicit(RULE, now, False, size, math.nan)
+        now = explicit_step(now, False, size, math.nan)
     assert now._replace(gone=0.0, level=0.0) == before._replace(gone=0.0, level=0.0)
     assert now.gone == pytest.approx(0.75**count * before.gone)
 
@@ -61,7 +65,7 @@ def test_steps_of_one_size_and_stages_that_do_not_tell_ask_for_looks_that_become
     for k in range(1000):
         if turns.is_to_look(now):
             now, looks = turns.after_look(RULE, now, 1.0, 0.0), looks + 1
-        now = turns.after_explicit(RULE, now, True, 1.0 if h_rho == 0.5 else 2.0**k, h_rho)
+        now = explicit_step(now, True, 1.0 if h_rho == 0.5 else 2.0**k, h_rho)
     assert 10 < looks < 15
 
 
@@ -76,7 +80,7 @@ def test_looks_that_find_one_outweigh_the_steps_that_did_not_see_it():
     for _ in range(200):
         if turns.is_to_look(now):
             now = turns.after_look(RULE, now, 1.0, RULE.boundary)
-        now = turns.after_explicit(RULE, now, True, 1.0, math.nan)
+        now = explicit_step(now, True, 1.0, math.nan)
     assert turns.is_to_weigh(now)
 
 
