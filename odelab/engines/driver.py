@@ -174,6 +174,7 @@ class Run:
             events=() if self.watch is None else self.watch.records(),
             interpolant=interpolant,
             took=names_of(self.method, record.took),
+            turns=None if record.took is None else counts_of(self.engine),
             known={
                 "slope": with_cut_slope(record, h) if cut_short else record.slope,
                 "sai": None if cut_short else record.sai,
@@ -256,6 +257,12 @@ def names_of(method, took):
     if not method.switches:
         return None
     return method.names[took.astype(int)]
+
+
+def counts_of(engine) -> np.ndarray:
+    """How often the method has changed, an implicit step was tried, and was refused, of a run of two methods."""
+    now = engine.now
+    return np.array([0, 0, 0] if now is None else [now.changes, now.tried, now.refused], dtype=int)
 
 
 def with_cut_slope(record: Record, h):

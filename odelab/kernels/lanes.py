@@ -26,9 +26,10 @@ LANES = 32
 WIDE, NARROW = 16, 8  # lanes in one vector
 ARGUMENTS = {
     **dict.fromkeys(("queue", "share", "fixed", "starts", "params", "block", "ends", "times", "counts", "codes"), "p"),
-    **dict.fromkeys(("maxima", "at", "points", "doubts"), "p"),
+    **dict.fromkeys(("maxima", "at", "points", "doubts", "turned"), "p"),
     **dict.fromkeys(("runs", "sweeps", "most", "wanted"), "l"),
 }
+TURNED = ["by_implicit", "turns_changes", "turns_tried", "turns_refused"]  # what is told of a run by two methods
 SHARE = ("following", "after", "portion", "idle")  # whole numbers of a thread
 
 
@@ -148,16 +149,15 @@ def sweep(
     rows: Rows,
     group: str,
     fixed: dict[str, str],
-    carried: dict[str, Node] | None = None,
     leaves: Node | None = None,
 ) -> str:
     """One attempt in the lanes from `group` on; returns which of them have to be looked after.
 
-    carried, leaves    where the attempt is one of two methods: what it changes, and which lanes the rule asks for
+    leaves    which lanes the rule asks for, where there are two methods
     """
     graph = attempt.graph
     places = {name: function.whole("add", group, rows.at(name)) for name in rows.all}
-    after = {name: now for name, (_, now) in attempt.carried.items()} if carried is None else carried
+    after = {name: now for name, (_, now) in attempt.carried.items()}
     kinds = {name: now.kind for name, now in after.items()} | dict.fromkeys(rows.whole, "l")
     read = [*rows.carried, *rows.parameters, *(["due"] if rows.step else []), "index"]
     inputs = {name: function.load(kinds.get(name, "d"), "%block", places[name], aligned=64) for name in read}
@@ -168,7 +168,7 @@ def sweep(
     if rows.step:
         ends = graph.input("t0"), graph.input("t1")
         flagged = logical("or", flagged, passed_by(graph.input("due"), after["t"], *ends))
-        after |= {name: attempt.step[name].real() for name in rows.step if name != "due"}
+        after |= {name: attempt.step[name].real() for name in rows.step if name in attempt.step}
     flagged = logical("and", flagged, graph.input("index", "l") >= 0)
     *values, some = function.graph(graph, [*after.values(), flagged], inputs | fixed)
     for name, value in zip(after, values, strict=True):
@@ -223,6 +223,8 @@ def hand_in(function: Function, parts: Parts, column: str, index: str):
     results["%counts"] = ("l", ["steps", "rejected"])
     if parts.asked.maxima:
         results["%maxima"] = ("d", ["largest_sai", "largest_rho"])
+    if TURNED[0] in rows.carried:
+        results["%turned"] = ("d", TURNED)
     for array, (kind, names) in results.items():
         first = function.whole("mul", index, len(names))
         for k, name in enumerate(names):

@@ -41,6 +41,7 @@ class Task(NamedTuple):
     max_attempts: int
     t_eval: np.ndarray | None  # those of all runs, or a row for each with an infinite time at its end
     maxima: bool
+    switches: bool  # whether two methods take turns
 
     @property
     def wanted(self) -> int | None:
@@ -76,7 +77,7 @@ def prepare(
     options = {"rows": method.switches, "maxima": maxima, "windowed": bool(own)}
     wanted = wanted_of(problem, method, controller, traced, exact=exact)
     wanted = [one._replace(asked=one.asked._replace(**options)) for one in wanted]
-    names, points, (asked, *_) = traced.parameters.names, "" if t_eval is None else by, (one.asked for one in wanted)
+    names, points, asked = traced.parameters.names, "" if t_eval is None else by, wanted[0].asked
 
     def slopes_in(graph):
         return store.slopes_in(graph, traced)
@@ -84,19 +85,20 @@ def prepare(
     def make():
         module = module_of_lanes(exact, traced)
         if method.switches:
-            stages = stages_of(*(one.asked for one in wanted), slopes_in, in_lanes=True)
+            stages = stages_of(asked, wanted[1].asked, slopes_in, in_lanes=True)
             layout = add_pools(module, stages, slopes_in, names, points, own)
             return module.text(), layout.tall, layout.indices
         rows = add_lanes(module, asked, slopes_in, names, points, own).all
         return module.text(), len(rows), (len(rows) - 1,)
 
     kept = [part for one in wanted for part in (one.asked.method, one.asked.law)]
-    text, *layout = store.kernel(("lanes", *map(key_of, wanted), points, own), make, *kept)
+    text, tall, indices = store.kernel(("lanes", *map(key_of, wanted), points, own), make, *kept)
     values = dict(zip(fixed_names(asked), fixed_values(problem, controller), strict=False))
     if method.switches:
         values["ratio"] = method.ratio or ratio_of(problem, method, controller)
     fixed = np.array([value for name, value in values.items() if name not in own], dtype=float)
-    return Prepared(text, Task(*layout, fixed, problem.t_span, max_steps, t_eval, maxima), traced.parameters)
+    task = Task(tall, indices, fixed, problem.t_span, max_steps, t_eval, maxima, method.switches)
+    return Prepared(text, task, traced.parameters)
 
 
 @functools.lru_cache(maxsize=16)
@@ -108,7 +110,7 @@ def compiled(text: str) -> tuple[Machine, Callable]:
 
 def run(text: str, task: Task, starts, params, threads: int | None, report) -> Found:
     """All runs through the kernel, on as many threads as there is work for."""
-    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima)
+    found = empty_arrays(starts, task.span[0], task.wanted, task.maxima, task.switches)
     count = min(threads or available(), math.ceil(len(starts) / LANES))
     queue, stop = np.zeros(1, np.int64), threading.Event()
     portion = min(max(1, len(starts) // (PORTIONS * count * LANES)), LARGEST_PORTION)
@@ -156,7 +158,8 @@ def work_through(text, task: Task, queue, portion, starts, params, found: Found,
     at, behind = task.t_eval, np.inf if task.span[1] >= task.span[0] else -np.inf
     if at is None or at.ndim == 1:  # those of all runs
         at = np.append(np.zeros(0) if at is None else at, behind)
-    optional = [nothing if array is None else array for array in (found.maxima, at, found.points, found.doubts)]
+    given = (found.maxima, at, found.points, found.doubts, found.turned)
+    optional = [nothing if array is None else array for array in given]
     arrays = (queue, share, task.fixed, starts, params, block, *found[:4], *optional)
     sweeps = 256
     while not stop.is_set():

@@ -78,6 +78,7 @@ def explicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     outcomes = usual(one)  # of the attempt alone: those of the rule are not usual ones
     made, accepted = outcome(one)
     before = turns_in(graph)
+    assert one.twins is not None  # `odelab.auto` has seen to that
     now = closed(graph, turns.after_explicit)(pair.rule(graph), before, accepted, abs(one.row[1]), *one.twins)
     after = turns_after(None if in_lanes else made, before, now)
     carried = {name: node for name, (_, node) in one.carried.items()} | after
@@ -101,7 +102,7 @@ def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     if in_lanes:
         carried = measured(pair, slopes_at, graph, before)
         before = before._replace(rho=carried["turns_rho"], wait=carried["turns_wait"])
-        carried["by_implicit"] = graph.input("by_implicit", "l") + choose(accepted, 1, graph.constant(0))
+        carried["by_implicit"] = graph.input("by_implicit") + choose(accepted, 1.0, graph.constant(0.0))
     given = (before, accepted, abs(one.row[1]), square, abs(proposed))
     now, size, over = closed(graph, turns.after_implicit)(pair.rule(graph), *given)
     over = logical("and", made > 0, over)  # no attempt was made where the factors or the user's function failed
@@ -205,7 +206,8 @@ def stages_of(
     in_lanes                 as for `implicit_attempt`
     """
     pair, made = Pair(explicit, implicit), []
-    attempts = [functools.partial(build, in_lanes=in_lanes) for build in (explicit_attempt, implicit_attempt)]
+    both: tuple[Callable, ...] = explicit_attempt, implicit_attempt
+    attempts = [functools.partial(build, in_lanes=in_lanes) for build in both]
     for build in (*attempts, look, weighing, opening, measure, slope_at_state):
         graph = Graph(trusted=True)
         project = (project_in(graph),) if project_in is not None and build in attempts else ()

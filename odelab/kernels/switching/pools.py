@@ -16,7 +16,7 @@ from odelab.functions.tracing import Trace
 from odelab.graph.forks import joined
 from odelab.graph.llvm import Function, Module
 from odelab.graph.nodes import Graph, logical
-from odelab.kernels.attempt import Asked, fixed_names
+from odelab.kernels.attempt import Asked, Attempt, fixed_names
 from odelab.kernels.beginning import add_begin
 from odelab.kernels.lanes import (
     ARGUMENTS,
@@ -57,6 +57,11 @@ class Pool(NamedTuple):
     def other(self) -> int:
         return 1 - self.number
 
+    @property
+    def attempt(self) -> Attempt:
+        assert self.stage.one is not None
+        return self.stage.one
+
 
 class Layout(NamedTuple):
     """Where things lie in the block of a thread, in numbers: two tables of lanes, the runs that wait, and the book."""
@@ -96,10 +101,9 @@ def add_pools(
     pair, parameters = stages.pair, [*parameters, *own]
     fixed = [name for name in [*fixed_names(pair.explicit), "ratio"] if name not in own]
     carried = [name for name in names_of(stages) if name not in UNCOUNTED]
-    steps = [*stages.explicit.one.step, *stages.implicit.one.step] if points else []
-    step = [*dict.fromkeys(steps), "due"] if points else []
-    rows = Rows(carried, parameters, step, [*(["point"] if points else []), "status", "index"])
     pools = Pool(0, pair.explicit, stages.explicit), Pool(1, pair.implicit, stages.implicit)
+    step = [*dict.fromkeys(name for pool in pools for name in pool.attempt.step), "due"] if points else []
+    rows = Rows(carried, parameters, step, [*(["point"] if points else []), "status", "index"])
     writer = Writer(Parts(module, pair.explicit, rows, fixed, bool(own)), Layout(rows), stages)
     graph = Graph(trusted=True)
     begin = add_begin(module, graph, first_values(stages, slopes_in(graph), graph), carried, fixed, parameters, LANES)
@@ -270,15 +274,16 @@ class Writer:
         """The function that sweeps over the lanes of a pool until there is no run for one of them."""
         names = [f"%{name}" for name in ARGUMENTS]
         function = self.module.function(f"sweeps{pool.number}", ARGUMENTS, vector_width(pool.asked), internal=True)
-        given = {name: function.everywhere("d", function.load("d", "%fixed", k, 1)) for k, name in enumerate(self.fixed)}
+        numbers = [function.load("d", "%fixed", k, 1) for k in range(len(self.fixed))]
+        given = {name: function.everywhere("d", x) for name, x in zip(self.fixed, numbers, strict=True)}
         given["most"] = function.everywhere("l", "%most")
-        stage, first = pool.stage, self.layout.table(pool.number)
-        carried = {name: node for name, node in stage.carried.items() if name not in UNCOUNTED}
-        leaves = logical("not", stage.goes_on)
+        carried, graph = pool.stage.carried.items(), pool.stage.graph
+        both = {name: (graph.input(name, now.kind), now) for name, now in carried if name not in UNCOUNTED}
+        one, leaves = pool.attempt._replace(carried=both), logical("not", pool.stage.goes_on)
         with function.repeat() as again_when:
             with function.over(LANES, function.width) as group:
-                place = function.whole("add", group, first)
-                flagged = sweep(function, stage.one, self.rows, place, given, carried, leaves)
+                place = function.whole("add", group, self.layout.table(pool.number))
+                flagged = sweep(function, one, self.rows, place, given, leaves)
                 with function.each(flagged) as lane:
                     function.call(look_after, *names, function.whole("add", group, lane))
             self.add_to(function, "left", -1)
