@@ -174,7 +174,7 @@ class Run:
             events=() if self.watch is None else self.watch.records(),
             interpolant=interpolant,
             took=names_of(self.method, record.took),
-            turns=None if record.took is None else counts_of(self.engine),
+            turns=counts_of(self.engine) if self.method.switches else None,
             known={
                 "slope": with_cut_slope(record, h) if cut_short else record.slope,
                 "sai": None if cut_short else record.sai,
