@@ -34,6 +34,7 @@ FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to
 TRIALS = 0.25  # of what is left of a run by explicit steps is the most that trials may have cost which are refused
 EVEN = 0.125  # of one size are steps that differ from the first of them by at most this part
 LOOK_AFTER, CALM = 4.0, 128.0  # even steps after which is looked for fast components; twice as many after each look
+MEASURE_AFTER = 4.0  # implicit attempts, after which their fastest rate is measured again
 PRODUCTS = 3  # with a vector by which the fastest rate is estimated
 FLOOR = 1e-12  # of the first direction stays in all later ones, whose numbers do not become smaller and smaller
 DISTANCE = 1.5e-8  # of the states whose difference stands for such a product, in the norm of the tolerances
@@ -77,7 +78,7 @@ class Turns(NamedTuple):
     level      the size of the first of these explicit steps; 0 before the first step
     wait       up to how many of them are waited for until the next look; with the implicit method at work, until its
                fastest rate is measured again
-    rho        that rate, infinite before it is measured
+    shortest   the time in which that rate multiplies by e, 1 over it; 0 before it is measured
     changes, tried, refused   how often the method has changed, an implicit step was tried, and trials were refused
     """
 
@@ -91,7 +92,7 @@ class Turns(NamedTuple):
     even: Any
     level: Any
     wait: Any
-    rho: Any
+    shortest: Any
     changes: Any
     tried: Any
     refused: Any
@@ -113,7 +114,7 @@ class Turned(NamedTuple):
 
 def first_turns(size):
     """What the rule knows before a run whose first explicit step has this size: a look comes first."""
-    return Turns(EXPLICIT, size, 0.0, COUNT, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, 0.0, 0.0, 0.0)
+    return Turns(EXPLICIT, size, 0.0, COUNT, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def is_to_look(turns):
@@ -126,9 +127,9 @@ def is_to_measure(turns):
     return (turns.mode == IMPLICIT) & (turns.even >= turns.wait)
 
 
-def after_measure(turns, rho):
-    """The turns after the fastest rate was measured."""
-    return turns._replace(rho=rho, wait=turns.even + LOOK_AFTER)
+def after_measure(turns, shortest):
+    """The turns after the shortest time was measured."""
+    return turns._replace(shortest=shortest, wait=turns.even + MEASURE_AFTER)
 
 
 def is_to_weigh(turns):
@@ -188,7 +189,7 @@ def after_weighing(rule, turns, left):
         seen=0.0,
         even=0.0,
         wait=where(pays, 0.0, LOOK_AFTER),
-        rho=math.inf,
+        shortest=0.0,
         enough=where(is_first, CLEARLY, 1.0) * turns.gone * rule.ratio,
         promised=where(is_first, 0.0, turns.gone),
         tried=where(pays, turns.tried + 1.0, turns.tried),
@@ -220,14 +221,15 @@ def after_implicit(rule, turns, accepted, size, square, proposed):
     # and damps them: where it is not good, only a second one can tell.
     again = (turns.mode == FIRST) & (reach <= turns.enough) & is_finite
     refused = where(good | again, False, is_trial)
-    near = size * turns.rho < BACK * rule.boundary * max(rule.ratio, 1.0)
+    longest = BACK * rule.boundary * turns.shortest  # of explicit steps that are stable
+    near = size < longest * max(rule.ratio, 1.0)
     dearer = DEARER * size < turns.promised * rule.ratio
     short = where(near | dearer, turns.short + 1.0, 0.0)
     short = where(is_trial, 0.0, where(accepted, short, turns.short))
     back = short >= COUNT
     over, lasted = refused | back, turns.even + 1.0
     wrong = back & (dearer | (lasted <= BRIEF))
-    stable = min(size, BACK * rule.boundary / max(turns.rho, 1e-300))  # for explicit steps
+    stable = min(size, longest)
     next_size = where(refused, turns.gone, where(back, stable, where(good & accepted, reach, proposed)))
     now = turns._replace(
         mode=where(over, EXPLICIT, where(again, SECOND, IMPLICIT)),
@@ -252,33 +254,36 @@ def fastest_rate(rhs, params, t, u, slope, unit, direction, rough):
     direction   where the power method begins; zeros or NaN where that is not known
     rough       random numbers, of length one, half of which the first direction has beside the slope
     """
-    scaled = direction / unit
+    per = 1.0 / unit
+    scaled = direction * per
     length = math.sqrt((scaled * scaled).sum())
     if not 0.0 < length < 1e300:
-        scaled = slope / unit
+        scaled = slope * per
         scaled = scaled * (1.0 / max(math.sqrt((scaled * scaled).sum()), 1e-300)) + 0.5 * rough
         length = math.sqrt((scaled * scaled).sum())
     rate, last = 0.0, 0.0
     for k in range(min(PRODUCTS, rough.size)):
-        change = (rhs(t, u + (DISTANCE / max(length, 1e-300)) * (unit * scaled), params) - slope) / unit
-        scaled, length = change, math.sqrt((change * change).sum())
-        last, rate = rate, length / DISTANCE
+        moved = u + (DISTANCE / max(length, 1e-300)) * (unit * scaled)
+        scaled = (rhs(t, moved, params) - slope) * per
+        length = math.sqrt((scaled * scaled).sum())
+        last, rate = rate, length * (1.0 / DISTANCE)
         if k == 0:
             last = rate
     rate = math.sqrt(last * rate)  # the geometric mean, which a pair of complex eigenvalues does not shake
     if not rate < 1e300:
         rate = 0.0
-    return rate, unit * scaled
+    return rate, unit * (scaled * (1.0 / max(length, 1e-300)))
 
 
-def rate_along(product, unit, direction, rough):
-    """The growth of a direction by a product with the Jacobian, and the direction for the next product.
+def shortest_along(product, unit, direction, rough):
+    """The time in which a product with the Jacobian multiplies a direction by e, and the direction for the next one.
 
-    unit, rough    as for `fastest_rate`, in whose norm the growth is measured
+    unit, rough    as for `fastest_rate`, in whose norm lengths are measured; that of the direction stays the same
     """
-    before, after = direction / unit, product / unit
-    size = math.sqrt((after * after).sum())
-    rho = size / max(math.sqrt((before * before).sum()), 1e-300)
-    if not 0.0 < size < 1e300:
-        return rho, unit * rough
-    return rho, unit * (after * (1.0 / size) + FLOOR * rough)
+    per = 1.0 / unit
+    before, after = direction * per, product * per
+    square = (after * after).sum()
+    shortest = math.sqrt((before * before).sum() / max(square, 1e-300))
+    if not 1e-300 < square < 1e300:
+        return shortest, unit * rough
+    return shortest, product * shortest + FLOOR * (unit * rough)

@@ -207,8 +207,8 @@ class SwitchingEngine:
             distance = turns.DISTANCE / max(float(np.linalg.norm(direction / self.unit(u))), 1e-300)
             product = (self.rhs(t, u + distance * direction, params) - slope) / distance
             evaluations += 1
-        rho, direction = turns.rate_along(product, self.unit(u), direction, self.rough)
-        memory = state.memory._replace(turns=turns.after_measure(state.memory.turns, rho), direction=direction)
+        shortest, direction = turns.shortest_along(product, self.unit(u), direction, self.rough)
+        memory = state.memory._replace(turns=turns.after_measure(state.memory.turns, shortest), direction=direction)
         return state._replace(slope=slope, fresh=True, memory=memory), evaluations
 
     def by_index(self, chunk: Chunk) -> Chunk:

@@ -101,7 +101,7 @@ def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     before, carried = turns_in(graph), {}
     if in_lanes:
         carried = measured(pair, slopes_at, graph, before)
-        before = before._replace(rho=carried["turns_rho"], wait=carried["turns_wait"])
+        before = before._replace(shortest=carried["turns_shortest"], wait=carried["turns_wait"])
         carried["by_implicit"] = graph.input("by_implicit") + choose(accepted, 1.0, graph.constant(0.0))
     given = (before, accepted, abs(one.row[1]), square, abs(proposed))
     now, size, over = closed(graph, turns.after_implicit)(pair.rule(graph), *given)
@@ -144,8 +144,8 @@ def measure(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
     rows = derivatives(graph, list(slopes_at(t, u, ())), list(u))
     product = [total([entry * direction[j] for j, entry in row.items()]) for row in rows]
     given = (Array.of(product), unit_of(pair, graph, u), direction, Array.of(pair.rough.tolist()))
-    rho, along = closed(graph, turns.rate_along)(*given)
-    now = closed(graph, turns.after_measure)(turns_in(graph), rho)
+    shortest, along = closed(graph, turns.shortest_along)(*given)
+    now = closed(graph, turns.after_measure)(turns_in(graph), shortest)
     return Stage(graph, turns_after(None, turns_in(graph), now) | {f"direction{i}": x for i, x in enumerate(along)})
 
 

@@ -127,7 +127,7 @@ def test_an_error_that_is_no_number_refuses_at_once(square):
 
 @given(rho=positive)
 def test_implicit_steps_that_explicit_ones_could_take_give_the_run_back(rho):
-    now = turns.after_measure(tried()._replace(mode=IMPLICIT, even=100.0, promised=0.0), rho)
+    now = turns.after_measure(tried()._replace(mode=IMPLICIT, even=100.0, promised=0.0), 1.0 / rho)
     size = 0.4 * RULE.boundary / rho
     for k in range(4):
         assert now.mode == IMPLICIT, k
@@ -155,5 +155,5 @@ def test_the_fastest_rate_of_a_symmetric_matrix_is_found_from_below(n):
     assert 300.0 < rate < 1001.0
     again, _ = turns.fastest_rate(*given[:6], direction, given[7])
     assert again == pytest.approx(1000.0, rel=1e-2)
-    rho, _ = turns.rate_along(J @ direction, unit, direction, given[7])
-    assert rho == pytest.approx(1000.0, rel=1e-2)
+    shortest, _ = turns.shortest_along(J @ direction, unit, direction, given[7])
+    assert shortest == pytest.approx(1e-3, rel=1e-2)
