@@ -33,7 +33,7 @@ TRIED = 4.0  # the implicit step that is tried is at least so many times as long
 FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
 TRIALS = 0.25  # of what is left of a run by explicit steps is the most that trials may have cost which are refused
 EVEN = 0.125  # of one size are steps that differ from the first of them by at most this part
-LOOK_AFTER, CALM = 4.0, 128.0  # even steps after which is looked for fast components; twice as many after each look
+LOOK_AFTER, CALM = 16.0, 128.0  # even steps after which is looked for fast components; twice as many after each look
 MEASURE_AFTER = 4.0  # implicit attempts, after which their fastest rate is measured again
 PRODUCTS = 3  # with a vector by which the fastest rate is estimated
 FLOOR = 1e-12  # of the first direction stays in all later ones, whose numbers do not become smaller and smaller
@@ -212,6 +212,29 @@ def after_implicit(rule, turns, accepted, size, square, proposed):
     square     of its error over the tolerance
     proposed   the size that the law of step sizes proposes
     """
+    counted = after_counting(rule, turns, accepted, size)
+    return after_settling(rule, counted, accepted, size, square, proposed)
+
+
+def after_counting(rule, turns, accepted, size):
+    """The turns after an implicit attempt was counted; where `is_to_settle` then holds, there is more to decide."""
+    near = size < BACK * rule.boundary * turns.shortest * max(rule.ratio, 1.0)
+    short = where(near | is_dearer(rule, turns, size), turns.short + 1.0, 0.0)
+    return turns._replace(short=where(accepted, short, turns.short), even=turns.even + 1.0)
+
+
+def is_dearer(rule, turns, size):
+    """Does an implicit step of this size cost clearly more than the explicit steps before did?"""
+    return DEARER * size < turns.promised * rule.ratio
+
+
+def is_to_settle(turns):
+    """Was an implicit attempt, which is counted already, a trial, or is it time to go back?"""
+    return (turns.mode >= FIRST) | (turns.short >= COUNT)
+
+
+def after_settling(rule, turns, accepted, size, square, proposed):
+    """What `after_implicit` returns, from turns in which the attempt is counted."""
     is_finite, is_trial = square < 1e300, turns.mode >= FIRST
     logarithm = 0.5 * log2(min(max(square, LEAST_SQUARE), 1e300))
     longer = where(is_finite, min(SET_POINT * exp2(-logarithm / rule.order), FARTHEST), 0.0)
@@ -221,22 +244,17 @@ def after_implicit(rule, turns, accepted, size, square, proposed):
     # and damps them: where it is not good, only a second one can tell.
     again = (turns.mode == FIRST) & (reach <= turns.enough) & is_finite
     refused = where(good | again, False, is_trial)
-    longest = BACK * rule.boundary * turns.shortest  # of explicit steps that are stable
-    near = size < longest * max(rule.ratio, 1.0)
-    dearer = DEARER * size < turns.promised * rule.ratio
-    short = where(near | dearer, turns.short + 1.0, 0.0)
-    short = where(is_trial, 0.0, where(accepted, short, turns.short))
-    back = short >= COUNT
-    over, lasted = refused | back, turns.even + 1.0
-    wrong = back & (dearer | (lasted <= BRIEF))
-    stable = min(size, longest)
+    back = where(is_trial, False, turns.short >= COUNT)
+    over = refused | back
+    wrong = back & (is_dearer(rule, turns, size) | (turns.even <= BRIEF))
+    stable = min(size, BACK * rule.boundary * turns.shortest)  # for explicit steps
     next_size = where(refused, turns.gone, where(back, stable, where(good & accepted, reach, proposed)))
     now = turns._replace(
         mode=where(over, EXPLICIT, where(again, SECOND, IMPLICIT)),
         gone=where(back, stable, turns.gone),
         patience=where(refused | wrong, 2.0 * turns.patience, where(back, COUNT, turns.patience)),
-        short=where(over, 0.0, short),
-        even=where(over, 0.0, lasted),
+        short=where(over | is_trial, 0.0, turns.short),
+        even=where(over, 0.0, turns.even),
         wait=where(over, LOOK_AFTER, turns.wait),
         level=next_size,
         changes=where(good | back, turns.changes + 1.0, turns.changes),

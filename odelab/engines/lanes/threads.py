@@ -19,7 +19,7 @@ from odelab.kernels.machine import Machine, address
 from odelab.kernels.modules import module_of_lanes
 from odelab.kernels.parameters import Parameters
 from odelab.kernels.run import key_of, ratio_of, wanted_of
-from odelab.kernels.switching.graphs import stages_of
+from odelab.kernels.switching.graphs import stages_of_lanes
 from odelab.kernels.switching.pools import add_pools
 from odelab.status import Status
 
@@ -85,7 +85,7 @@ def prepare(
     def make():
         module = module_of_lanes(exact, traced)
         if method.switches:
-            stages = stages_of(asked, wanted[1].asked, slopes_in, in_lanes=True)
+            stages = stages_of_lanes(asked, wanted[1].asked, slopes_in)
             layout = add_pools(module, stages, slopes_in, names, points, own)
             return module.text(), layout.tall, layout.indices
         rows = add_lanes(module, asked, slopes_in, names, points, own).all

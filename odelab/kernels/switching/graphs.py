@@ -3,7 +3,6 @@
 The attempts are those of `odelab.kernels.attempt`, the rule is `odelab.control.turns`, run on the same nodes.
 """
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -80,51 +79,62 @@ def explicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None
     before = turns_in(graph)
     assert one.twins is not None  # `odelab.auto` has seen to that
     now = closed(graph, turns.after_explicit)(pair.rule(graph), before, accepted, abs(one.row[1]), *one.twins)
-    after = turns_after(None if in_lanes else made, before, now)
-    carried = {name: node for name, (_, node) in one.carried.items()} | after
+    carried = {name: node for name, (_, node) in one.carried.items()}
+    carried |= turns_after(None if in_lanes else made, before, now)
     if "slope0" not in one.carried:  # an attempt begins with an evaluation
         carried |= {"fresh": choose(accepted, 0, graph.constant(1))} | counted(graph, 1 - graph.input("fresh", "l"))
     goes_on = logical("and", carried["turns_seen"] < before.patience, carried["turns_even"] < before.wait)
     return Stage(graph, carried, goes_on, one, (*one.row, graph.constant(0.0)), outcomes)
 
 
-def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None, in_lanes: bool = False) -> Stage:
-    """An implicit attempt, and the rule behind it.
-
-    in_lanes    as for `explicit_attempt`; then the fastest rate is measured here, in the lanes that it is time for, and
-                not in a stage between attempts, and accepted steps are counted
-    """
+def implicit_attempt(pair: Pair, slopes_at: Callable, graph: Graph, project=None) -> Stage:
+    """An implicit attempt, and the rule behind it."""
     one = attempt(pair.implicit, slopes_at, graph, (), project)
     outcomes = usual(one)
     made, accepted = outcome(one)
     proposed, square = one.carried["next_step"][1], one.carried["error"][1]
-    before, carried = turns_in(graph), {}
-    if in_lanes:
-        carried = measured(pair, slopes_at, graph, before)
-        before = before._replace(shortest=carried["turns_shortest"], wait=carried["turns_wait"])
-        carried["by_implicit"] = graph.input("by_implicit") + choose(accepted, 1.0, graph.constant(0.0))
+    before = turns_in(graph)
     given = (before, accepted, abs(one.row[1]), square, abs(proposed))
     now, size, over = closed(graph, turns.after_implicit)(pair.rule(graph), *given)
-    over = logical("and", made > 0, over)  # no attempt was made where the factors or the user's function failed
-    after = turns_after(None if in_lanes else made, before, now)
-    carried |= {name: node for name, (_, node) in one.carried.items()} | after
+    over = logical("and", made > 0, over)
+    carried = {name: node for name, (_, node) in one.carried.items()} | turns_after(made, before, now)
     carried |= forgotten(pair, graph, carried, over)
     carried["next_step"] = choose(made > 0, with_sign(pair, graph, size, proposed), proposed)
     fresh, prepared, known = graph.input("fresh", "l"), graph.input("prepared", "l"), choose(accepted, 0, 1)
     lost = choose(over, known, 0)  # the slope of a state that is not left, which the loop has to evaluate again
     carried |= {"fresh": known - lost, "prepared": known}
     carried |= counted(graph, 1 - fresh - lost, 1 - prepared, made)
-    goes_on = carried["turns_mode"] != turns.EXPLICIT
-    if not in_lanes:
-        goes_on = logical("and", goes_on, carried["turns_even"] < carried["turns_wait"])
+    goes_on = logical("and", carried["turns_mode"] != turns.EXPLICIT, carried["turns_even"] < before.wait)
     return Stage(graph, carried, goes_on, one, (*one.row, graph.constant(1.0)), outcomes)
 
 
-def measured(pair: Pair, slopes_at: Callable, graph: Graph, before: Turns) -> dict[str, Node]:
-    """What a stage `measure` changes, where it is time for that."""
-    stage = measure(pair, in_window(pair.implicit, graph, slopes_at), graph)
+def implicit_in_lanes(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
+    """An implicit attempt that is counted, and before it the stage `measure` in the lanes that it is time for.
+
+    What the rule decides behind trials and where the explicit method may take over is the stage `settling`.
+    """
+    one = attempt(pair.implicit, slopes_at, graph, ())
+    _, accepted = outcome(one)
+    before, size = turns_in(graph), abs(one.row[1])
     is_due = closed(graph, turns.is_to_measure)(before)
-    return {name: choose(is_due, node, graph.input(name)) for name, node in stage.carried.items()}
+    carried = measure(pair, in_window(pair.implicit, graph, slopes_at), graph).carried
+    carried = {name: choose(is_due, node, graph.input(name)) for name, node in carried.items()}
+    now = before._replace(shortest=carried["turns_shortest"], wait=carried["turns_wait"])
+    now = closed(graph, turns.after_counting)(pair.rule(graph), now, accepted, size)
+    carried |= {name: node for name, (_, node) in one.carried.items()} | turns_after(None, before, now)
+    carried |= {"size": size, "by_implicit": graph.input("by_implicit") + choose(accepted, 1.0, graph.constant(0.0))}
+    return Stage(graph, carried, logical("not", closed(graph, turns.is_to_settle)(now)), one)
+
+
+def settling(pair: Pair, graph: Graph) -> Stage:
+    """What the rule decides behind an implicit attempt in a lane."""
+    size, error, proposed = (graph.input(name) for name in ("size", "error", "next_step"))
+    before, accepted = turns_in(graph), graph.input("was_rejected") == 0.0
+    given = (pair.rule(graph), before, accepted, size, error, abs(proposed))
+    now, following, over = closed(graph, turns.after_settling)(*given)
+    carried = turns_after(None, before, now) | forgotten(pair, graph, {}, over)
+    carried["next_step"] = with_sign(pair, graph, following, proposed)
+    return Stage(graph, carried | {"fresh": graph.constant(0)})
 
 
 def look(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
@@ -176,7 +186,10 @@ def slope_at_state(pair: Pair, slopes_at: Callable, graph: Graph) -> Stage:
 
 
 class Stages(NamedTuple):
-    """All graphs of a run by two methods; `ratio` is that of the costs."""
+    """All graphs of a run by two methods; `ratio` is that of the costs.
+
+    settling    behind implicit attempts, of lanes; None for single runs
+    """
 
     pair: Pair
     explicit: Stage
@@ -186,6 +199,7 @@ class Stages(NamedTuple):
     opening: Stage
     measure: Stage
     slope: Stage
+    settling: Stage | None = None
 
     @property
     def ratio(self) -> float:
@@ -193,27 +207,34 @@ class Stages(NamedTuple):
         return cost(self.implicit) / cost(self.explicit)
 
 
-def stages_of(
-    explicit: Asked,
-    implicit: Asked,
-    slopes_in: Callable,
-    project_in: Callable | None = None,
-    in_lanes: bool = False,
-) -> Stages:
+def stages_of(explicit: Asked, implicit: Asked, slopes_in: Callable, project_in: Callable | None = None) -> Stages:
     """The graphs of a run by two methods.
 
     slopes_in, project_in    the user's functions on the nodes of a graph, as functions of the graph
-    in_lanes                 as for `implicit_attempt`
     """
     pair, made = Pair(explicit, implicit), []
-    both: tuple[Callable, ...] = explicit_attempt, implicit_attempt
-    attempts = [functools.partial(build, in_lanes=in_lanes) for build in both]
-    for build in (*attempts, look, weighing, opening, measure, slope_at_state):
+    for build in (explicit_attempt, implicit_attempt):
         graph = Graph(trusted=True)
-        project = (project_in(graph),) if project_in is not None and build in attempts else ()
-        slopes_at = slopes_in(graph) if build in attempts else in_window(explicit, graph, slopes_in(graph))
-        made.append(build(pair, slopes_at, graph, *project))
-    return Stages(pair, *made)
+        project = None if project_in is None else project_in(graph)
+        made.append(build(pair, slopes_in(graph), graph, project))
+    return Stages(pair, *made, *stages_between(pair, slopes_in))
+
+
+def stages_of_lanes(explicit: Asked, implicit: Asked, slopes_in: Callable) -> Stages:
+    """The same for runs in lanes."""
+    pair, graphs = Pair(explicit, implicit), [Graph(trusted=True) for _ in range(3)]
+    one = explicit_attempt(pair, slopes_in(graphs[0]), graphs[0], in_lanes=True)
+    other = implicit_in_lanes(pair, slopes_in(graphs[1]), graphs[1])
+    return Stages(pair, one, other, *stages_between(pair, slopes_in))._replace(settling=settling(pair, graphs[2]))
+
+
+def stages_between(pair: Pair, slopes_in: Callable) -> list[Stage]:
+    """What the rule asks for between attempts."""
+    made = []
+    for build in (look, weighing, opening, measure, slope_at_state):
+        graph = Graph(trusted=True)
+        made.append(build(pair, in_window(pair.explicit, graph, slopes_in(graph)), graph))
+    return made
 
 
 def cost(stage: Stage) -> float:

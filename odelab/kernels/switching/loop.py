@@ -19,7 +19,7 @@ def names_of(stages: Stages) -> list[str]:
     """The names of what the loop carries, in order; those of the rule and the counts lie together."""
     vectors = [f"{name}{i}" for name in ("slope", "direction") for i in range(stages.pair.n)]
     last = [*RULE, *COUNTS]
-    names = dict.fromkeys([*stages.explicit.carried, *stages.implicit.carried, *vectors])
+    names = dict.fromkeys([*stages.explicit.carried, *stages.implicit.carried, *stages.slope.carried, *vectors])
     return [name for name in names if name not in last] + last
 
 

@@ -173,19 +173,19 @@ class Writer:
         now = {name: function.load("d", column, self.rows.at(name)) for name in RULE}
         return function.graph(graph, [node], now)[0]
 
-    def go_through(self, function: Function, stage: Stage):
-        """Compute what a stage changes."""
+    def go_through(self, function: Function, stage: Stage, column: str = "%column"):
+        """Compute what a stage changes in a lane."""
         known = {operation[2]: operation[1] for operation in stage.graph.ops if operation[0] == "in"}
         inputs = {name: function.load("d", "%fixed", self.fixed.index(name)) for name in known if name in self.fixed}
         inputs |= {
-            name: function.load(kind, "%column", self.rows.at(name))
+            name: function.load(kind, column, self.rows.at(name))
             for name, kind in known.items()
             if name not in self.fixed and name not in UNCOUNTED
         }
         carried = {name: node for name, node in stage.carried.items() if name not in UNCOUNTED}
         values = function.graph(stage.graph, list(carried.values()), inputs)
         for (name, node), value in zip(carried.items(), values, strict=True):
-            function.store(node.kind, value, "%column", self.rows.at(name))
+            function.store(node.kind, value, column, self.rows.at(name))
 
     def add_refill(self, pool: Pool, begin: Function, between: Function) -> Function:
         """The function that gives a lane that is free a run which waits for it, or one of the queue."""
@@ -263,6 +263,10 @@ class Writer:
             hand_in(function, self.parts, column, index)
             self.release(function, pool, column)
             otherwise()
+            if pool.number == 1:
+                assert self.stages.settling is not None
+                with function.when(self.holds(function, turns.is_to_settle, column)):
+                    self.go_through(function, self.stages.settling, column)
             function.call(between, column, "%fixed")
             with function.when(self.holds(function, is_implicit if pool.number == 0 else is_explicit, column)):
                 self.leave(function, pool, column)
