@@ -259,10 +259,10 @@ def names_of(method, took):
     return method.names[took.astype(int)]
 
 
-def counts_of(engine) -> np.ndarray:
+def counts_of(engine) -> tuple[int, int, int]:
     """How often the method has changed, an implicit step was tried, and was refused, of a run of two methods."""
     now = engine.now
-    return np.array([0, 0, 0] if now is None else [now.changes, now.tried, now.refused], dtype=int)
+    return (0, 0, 0) if now is None else (int(now.changes), int(now.tried), int(now.refused))
 
 
 def with_cut_slope(record: Record, h):
