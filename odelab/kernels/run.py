@@ -117,7 +117,7 @@ def ratio_of(problem, method, controller) -> float:
 
 
 def ratio_between(explicit: Wanted, implicit: Wanted) -> float:
-    """The same of what a run asks for; it is equal for all pieces of a run, whether their times have a window or not."""
+    """The same of what a run asks for; it is equal for all pieces of a run, with a window of times or without."""
     one, other = (wanted._replace(asked=wanted.asked._replace(windowed=False)) for wanted in (explicit, implicit))
     kept = [part for wanted in (one, other) for part in (wanted.asked.method, wanted.asked.law)]
 

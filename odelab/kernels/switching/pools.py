@@ -21,8 +21,10 @@ from odelab.kernels.beginning import add_begin
 from odelab.kernels.lanes import (
     ARGUMENTS,
     LANES,
+    NARROW,
     NOBODY,
     SHARE,
+    WIDE,
     Parts,
     Rows,
     add_fill_points,
@@ -31,12 +33,12 @@ from odelab.kernels.lanes import (
     hand_in,
     next_run,
     sweep,
-    vector_width,
 )
 from odelab.kernels.switching.graphs import RULE, Stage, Stages, turns_in
 from odelab.kernels.switching.loop import first_values, is_explicit, is_implicit, is_trial, names_of
 
 IN_FLIGHT = 2 * LANES  # runs of a thread
+MANY = 8  # components, from which on implicit attempts have no room for wide vectors
 UNCOUNTED = ("evaluated", "jacobians", "factorisations", "prepared")  # what ensembles do not tell
 BOOK = ("pool", "short", "left", "drained", "busy0", "busy1", "waiting0", "waiting1")  # whole numbers of a thread
 
@@ -277,7 +279,8 @@ class Writer:
     def add_sweeps(self, pool: Pool, look_after: Function):
         """The function that sweeps over the lanes of a pool until there is no run for one of them."""
         names = [f"%{name}" for name in ARGUMENTS]
-        function = self.module.function(f"sweeps{pool.number}", ARGUMENTS, vector_width(pool.asked), internal=True)
+        width = WIDE if pool.number == 1 and pool.asked.n < MANY else NARROW
+        function = self.module.function(f"sweeps{pool.number}", ARGUMENTS, width, internal=True)
         numbers = [function.load("d", "%fixed", k, 1) for k in range(len(self.fixed))]
         given = {name: function.everywhere("d", x) for name, x in zip(self.fixed, numbers, strict=True)}
         given["most"] = function.everywhere("l", "%most")
