@@ -27,7 +27,7 @@ from odelab.core import where
 EXPLICIT, IMPLICIT, FIRST, SECOND = 0.0, 1.0, 2.0, 3.0  # who makes the next attempt; the last two are trials
 
 AT_BOUNDARY = 0.5  # of the real boundary: the mean step of a run that stability limits lies well below the boundary
-FAR = 2.0  # times the real boundary: one step of such a size is enough for an implicit step to be tried
+FAR = 2.0  # times the real boundary: one step of such a size counts as COUNT, enough for the first trial of a run
 COUNT = 4.0  # an implicit step is tried when the steps near the boundary outnumber the others by so many
 TRIED = 4.0  # the implicit step that is tried is at least so many times as long as the mean explicit step
 FARTHEST = 10.0  # the error of the tried step is used to predict steps of up to so many times its size
@@ -147,7 +147,7 @@ def after_explicit(rule, turns, accepted, size, stiff, apart, told):
     """
     near = told & (stiff >= (AT_BOUNDARY * rule.boundary) ** 2 * apart)
     far = told & (stiff >= (FAR * rule.boundary) ** 2 * apart)
-    vote = where(far, turns.patience, where(near, 1.0, -1.0))
+    vote = where(far, COUNT, where(near, 1.0, -1.0))
     unlike = abs(size - turns.level) > EVEN * turns.level
     even = where(near, 0.0, where(told & unlike, 1.0, turns.even + 1.0))
     return turns._replace(

@@ -50,6 +50,12 @@ def test_one_step_far_beyond_it_is_enough():
     assert turns.is_to_weigh(explicit_steps(turns.first_turns(1.0), 1, 2.5 * RULE.boundary))
 
 
+def test_after_trials_were_refused_steps_far_beyond_it_are_waited_for_as_well():
+    now = turns.first_turns(1.0)._replace(patience=16.0)
+    assert not turns.is_to_weigh(explicit_steps(now, 3, 2.5 * RULE.boundary))
+    assert turns.is_to_weigh(explicit_steps(now, 4, 2.5 * RULE.boundary))
+
+
 @given(size=sizes, count=st.integers(4, 20))
 def test_rejected_attempts_count_for_nothing_but_the_mean_length(size, count):
     before = now = explicit_steps(turns.first_turns(size), 5, 0.1, size)
